@@ -1,0 +1,1 @@
+"""Element-wise subtraction of ONNX and OpenVINO models, bit for bit."""

@@ -1,0 +1,39 @@
+"""What a reader hands on: the graph as far as it could be read, and every problem that it met."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from eltwise import catalog
+from eltwise.errors import EltwiseError, UnsupportedError
+from eltwise.ir import Graph
+from eltwise.spec import Domain
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A model file's content.
+
+    Attributes:
+        graph: the graph; nodes with a problem of their own are missing in it.
+        problems: what was wrong, node by node.
+        unresolved: the values that the missing nodes would have made.
+    """
+
+    graph: Graph
+    problems: tuple[EltwiseError, ...] = ()
+    unresolved: frozenset[str] = frozenset()
+
+
+def unsupported_operators(found: Sequence[tuple[str, str]], domain: Domain) -> UnsupportedError:
+    """Make the one error for all nodes whose operator is not run here.
+
+    Args:
+        found: the operator's name (with its domain or opset) and the node's label, for each such node.
+        domain: the dialect, for the list of what is run.
+    """
+    names = sorted({row.name for row in (*catalog.ROWS, *catalog.NEIGHBOURS) if row.domain == domain})
+    nodes = ", ".join(f"{operator} node {label!r}" for operator, label in found)
+    count = "this operator is" if len(found) == 1 else f"these {len(found)} operators are"
+    return UnsupportedError(f"{count} not run here: {nodes}", allowed=", ".join(names))
