@@ -1,1 +1,39 @@
-"""Element-wise subtraction of ONNX and OpenVINO models, bit for bit."""
+"""Element-wise subtraction of ONNX and OpenVINO models: every version, type and broadcast, bit for bit.
+
+    >>> import eltwise, numpy
+    >>> eltwise.subtract(numpy.float32([1, 2, 3]), numpy.float32([3, 2, 1]))
+    array([-2.,  0.,  2.], dtype=float32)
+
+``operator`` gives any row of the catalog, ``load`` a model from an ONNX or OpenVINO file, ``backend`` ONNX's backend
+interface. Everything that a caller can cause to go wrong is an ``EltwiseError``.
+"""
+
+from __future__ import annotations
+
+import importlib
+from types import ModuleType
+
+from eltwise.errors import EltwiseError
+from eltwise.model import Model, load, save
+from eltwise.operators import Operator, operator, squared_difference, subtract
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "EltwiseError",
+    "Model",
+    "Operator",
+    "backend",
+    "load",
+    "operator",
+    "save",
+    "squared_difference",
+    "subtract",
+]
+
+
+def __getattr__(name: str) -> ModuleType:
+    """Import ``eltwise.backend`` at its first use, because it needs onnx."""
+    if name == "backend":
+        return importlib.import_module("eltwise.backend")
+    raise AttributeError(f"module 'eltwise' has no attribute {name!r}")

@@ -80,10 +80,10 @@ def node_result(node: Node, inputs: Sequence[TensorType | None], indices: np.nda
             row.check_type(data.element_type, f"operand {row.operands[0]}")
         return Result(_BEHAVIOURS[row.behaviour](node.operation, inputs, indices))
     except EltwiseError as error:
-        raise _located(error, node) from None
+        raise located(error, node) from None
 
 
-def _located(error: EltwiseError, node: Node) -> EltwiseError:
+def located(error: EltwiseError, node: Node) -> EltwiseError:
     """Add the node and the names of its tensors to an error."""
     named = [(operand, name) for operand, name in zip(node.row.operands, node.inputs, strict=False) if name]
     for operand, name in named:

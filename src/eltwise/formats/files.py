@@ -11,6 +11,9 @@ from eltwise.errors import FileFormatError
 
 Buffer = bytes | bytearray | memoryview
 
+LARGEST_PROTOBUF = 2**31 - 1
+"""The largest protobuf message, in bytes."""
+
 
 def read_bytes(path: Path, limit: int | None = None) -> bytes:
     """Read a whole file.
@@ -48,9 +51,7 @@ def write_atomically(path: Path, chunks: Iterable[Buffer]) -> None:
     if path.exists() and not path.is_file():
         raise FileFormatError("this is a folder or a device, not a file", where=str(path))
     if not folder.is_dir():
-        raise FileFormatError(
-            "the output's folder does not exist", where=str(path), got=str(folder), hint="make the folder first"
-        )
+        raise no_folder(path)
     try:
         descriptor, beside = tempfile.mkstemp(dir=folder, prefix=f".{path.name[:80]}.", suffix=".part")
     except OSError as error:
@@ -66,6 +67,13 @@ def write_atomically(path: Path, chunks: Iterable[Buffer]) -> None:
         if isinstance(error, OSError):
             raise _unwritable(path, error) from None
         raise
+
+
+def no_folder(path: Path) -> FileFormatError:
+    """Make the error for an output whose folder does not exist."""
+    return FileFormatError(
+        "the output's folder does not exist", where=str(path), got=str(path.parent), hint="make the folder first"
+    )
 
 
 def _unwritable(path: Path, error: OSError) -> FileFormatError:

@@ -1,0 +1,123 @@
+"""ONNX's backend interface: what ONNX's own backend test runner, and others that know it, can drive.
+
+Source: ``onnx.backend.base``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import helper
+from onnx.backend.base import Backend, BackendRep, namedtupledict
+
+from eltwise.arrays import as_array
+from eltwise.errors import EltwiseError, GraphError
+from eltwise.model import Model, load
+
+
+class EltwiseRep(BackendRep):
+    """A prepared model."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+
+    def run(self, inputs: Any, **_kwargs: Any) -> tuple[Any, ...]:
+        """Run the model.
+
+        Args:
+            inputs: the arrays by name, or in the order of the model's required inputs; a single array for one input.
+            **_kwargs: nothing is read from them.
+
+        Returns:
+            The outputs in the model's order; their names are the fields.
+        """
+        results = self.model.run(_by_name(self.model, inputs))
+        return namedtupledict("Outputs", list(results))(*results.values())
+
+
+def _by_name(model: Model, inputs: Any) -> dict[str, object]:
+    if isinstance(inputs, dict):
+        return inputs
+    given = list(inputs) if isinstance(inputs, list | tuple) else [inputs]
+    if len(given) != len(model.inputs):
+        needed = ", ".join(port.name for port in model.inputs)
+        raise GraphError(f"{len(given)} inputs are given", allowed=f"{len(model.inputs)} ({needed})")
+    return {port.name: value for port, value in zip(model.inputs, given, strict=True)}
+
+
+class EltwiseBackend(Backend):
+    """The backend; every call goes through the same reader, inference and execution as ``eltwise.load``."""
+
+    @classmethod
+    def is_compatible(cls, model: onnx.ModelProto, device: str = "CPU", **_kwargs: Any) -> bool:
+        """Whether the model runs here: every operator, type and shape of it."""
+        if not cls.supports_device(device):
+            return False
+        try:
+            load(model)
+        except EltwiseError:
+            return False
+        return True
+
+    @classmethod
+    def prepare(cls, model: onnx.ModelProto, device: str = "CPU", **_kwargs: Any) -> EltwiseRep:
+        """Check a model and make it ready to run.
+
+        Raises:
+            EltwiseError: with every problem of every node.
+        """
+        _check_device(device)
+        return EltwiseRep(load(model))
+
+    @classmethod
+    def run_model(cls, model: onnx.ModelProto, inputs: Any, device: str = "CPU", **kwargs: Any) -> tuple[Any, ...]:
+        """Prepare a model and run it once."""
+        return cls.prepare(model, device, **kwargs).run(inputs)
+
+    @classmethod
+    def run_node(
+        cls,
+        node: onnx.NodeProto,
+        inputs: Any,
+        device: str = "CPU",
+        outputs_info: Sequence[tuple[np.dtype[Any], tuple[int, ...]]] | None = None,
+        **kwargs: Any,
+    ) -> tuple[Any, ...]:
+        """Run one node, in the opset ``opset_version`` (the newest where it is not given).
+
+        The types and shapes of the inputs are those of the arrays; ``outputs_info`` is not needed.
+        """
+        _check_device(device)
+        names = [name for name in node.input if name]
+        given = inputs if isinstance(inputs, dict) else dict(zip(names, inputs, strict=True))
+        opset = int(kwargs.get("opset_version", onnx.defs.onnx_opset_version()))
+        declared = [_value_info(name, given[name]) for name in dict.fromkeys(names)]
+        outputs = [helper.make_empty_tensor_value_info(name) for name in node.output if name]
+        graph = helper.make_graph([node], "node", declared, outputs)
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
+        return cls.run_model(model, given, device)
+
+    @classmethod
+    def supports_device(cls, device: str) -> bool:
+        """Whether the device is the CPU."""
+        return device.split(":", maxsplit=1)[0].upper() == "CPU"
+
+
+def _check_device(device: str) -> None:
+    if not EltwiseBackend.supports_device(device):
+        raise GraphError("this device is not supported", got=device, allowed="CPU")
+
+
+def _value_info(name: str, value: object) -> onnx.ValueInfoProto:
+    array, element_type = as_array(value, f"input {name!r}")
+    return helper.make_tensor_value_info(name, element_type.onnx_number, array.shape)
+
+
+prepare = EltwiseBackend.prepare
+run_model = EltwiseBackend.run_model
+run_node = EltwiseBackend.run_node
+supports_device = EltwiseBackend.supports_device
+is_compatible = EltwiseBackend.is_compatible

@@ -1,0 +1,62 @@
+"""The command line: one room a group of commands; this one joins them and turns errors into exit codes.
+
+Exit codes: 0 good, 1 the check found something, 2 bad input. Results go to stdout, messages to stderr.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import typer
+
+from eltwise.cli import examining, listing, running
+from eltwise.errors import EltwiseError
+
+app = typer.Typer(
+    name="eltwise",
+    help="Element-wise subtraction of ONNX and OpenVINO models: every version, type and broadcast, bit for bit.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command()(running.run)
+app.command()(running.apply)
+app.command()(listing.ops)
+app.command()(listing.show)
+app.command()(examining.infer)
+app.command()(examining.check)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from eltwise import __version__
+
+        typer.echo(__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Print the version."),
+) -> None:
+    """Element-wise subtraction of ONNX and OpenVINO models: every version, type and broadcast, bit for bit."""
+
+
+def main() -> None:
+    """Run the command line; the one place where an ``EltwiseError`` becomes a sentence and an exit code."""
+    try:
+        app()
+    except EltwiseError as error:
+        print(f"eltwise: {error}", file=sys.stderr)  # noqa: T201
+        sys.exit(2)
+    except MemoryError:
+        print("eltwise: the result does not fit into this machine's memory", file=sys.stderr)  # noqa: T201
+        sys.exit(2)
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except BrokenPipeError:
+        # The reader of our output is gone: nothing more can be said there, and Python must not try at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)

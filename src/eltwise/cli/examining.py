@@ -1,0 +1,61 @@
+"""``eltwise infer`` and ``eltwise check``: what can be said before a run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from eltwise.cli import printing
+from eltwise.cli.attributes import bound_operator
+from eltwise.model import examine
+
+Json = Annotated[bool, typer.Option("--json", help="Print what a program can read.")]
+
+
+def infer(
+    op: Annotated[str, typer.Argument(metavar="OPERATOR", help="A versioned name, for example Subtract-1.")],
+    a: Annotated[str, typer.Argument(metavar="A", help="The shape of A, for example ?,N,4,1..6.")],
+    b: Annotated[str, typer.Argument(metavar="B", help="The shape of B.")],
+    attributes: Annotated[
+        list[str] | None, typer.Option("--attr", metavar="NAME=VALUE", help="An attribute, for example axis=1.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Infer the shape of a result, and say what had to be assumed."""
+    inferred = bound_operator(op, attributes or []).infer_shape(a, b)
+    if json:
+        printing.json_text({"shape": str(inferred), "assumptions": list(inferred.assumptions)})
+        return
+    printing.line(str(inferred))
+    for assumption in inferred.assumptions:
+        printing.line(f"assumed: {assumption}")
+
+
+def check(
+    model: Annotated[Path, typer.Argument(help="An .onnx or .xml file.")],
+    json: Json = False,
+) -> None:
+    """Find every problem of every node; exit 1 when there is one."""
+    found = examine(model)
+    if json:
+        printing.json_text(
+            {
+                "problems": [problem.fields() for problem in found.problems],
+                "assumptions": found.inference.assumptions,
+            }
+        )
+    else:
+        for problem in found.problems:
+            printing.line(str(problem))
+        for assumption in found.inference.assumptions:
+            printing.line(f"assumed: {assumption}")
+        problems = _counted(len(found.problems), "problem")
+        printing.line(f"{model.name}: {problems}, {_counted(len(found.graph.nodes), 'node')} read")
+    if found.problems:
+        raise typer.Exit(1)
+
+
+def _counted(count: int, thing: str) -> str:
+    return f"{count or 'no'} {thing}{'' if count == 1 else 's'}"

@@ -1,0 +1,86 @@
+"""What goes to stdout: tables, pairs, arrays and JSON; wide where nobody watches, fitted where a terminal does."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+import typer
+
+from eltwise.dtypes import of_numpy
+from eltwise.shapes import of_sizes
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+_FIRST_VALUES = 8
+_WIDTH_IN_A_PIPE = 200
+
+
+def line(text: str) -> None:
+    """Print one line."""
+    typer.echo(text)
+
+
+def json_text(value: object) -> None:
+    """Print a value as JSON."""
+    typer.echo(json.dumps(value, indent=2, ensure_ascii=False))
+
+
+def table(*columns: str) -> Table:
+    """Make a table with these columns."""
+    from rich import box
+    from rich.table import Table
+
+    made = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for column in columns:
+        made.add_column(column, overflow="fold")
+    return made
+
+
+def show_table(made: Table) -> None:
+    """Print a table, as wide as the terminal, or wide enough in a pipe."""
+    from rich.console import Console
+
+    console = Console(markup=False, highlight=False)
+    if not console.is_terminal:
+        console = Console(markup=False, highlight=False, width=_WIDTH_IN_A_PIPE)
+    console.print(made)
+
+
+def pairs(lines: Iterable[tuple[str, str]]) -> None:
+    """Print names and texts in two columns."""
+    from rich.console import Console
+    from rich.table import Table
+
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(no_wrap=True)
+    grid.add_column(overflow="fold")
+    for name, text in lines:
+        grid.add_row(name, text)
+    console = Console(markup=False, highlight=False)
+    if not console.is_terminal:
+        console = Console(markup=False, highlight=False, width=_WIDTH_IN_A_PIPE)
+    console.print(grid)
+
+
+def results(arrays: Mapping[str, np.ndarray], *, json: bool) -> None:
+    """Print each array's name, type, shape and first values."""
+    if json:
+        json_text({name: _fields(array) for name, array in arrays.items()})
+        return
+    for name, array in arrays.items():
+        shown = ", ".join(map(str, array.reshape(-1)[:_FIRST_VALUES]))
+        more = ", ..." if array.size > _FIRST_VALUES else ""
+        line(f"{name}: {of_numpy(array.dtype)}({of_sizes(array.shape)}) [{shown}{more}]")
+
+
+def _fields(array: np.ndarray) -> dict[str, object]:
+    return {
+        "type": of_numpy(array.dtype).name,
+        "shape": list(array.shape),
+        "first_values": [str(value) for value in array.reshape(-1)[:_FIRST_VALUES]],
+        "elements": array.size,
+    }

@@ -1,0 +1,118 @@
+"""The test matrix, computed from the catalog: operator version x element type x attributes x shapes x values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+
+import numpy as np
+
+from eltwise import catalog, oracle
+from eltwise.conformance import values
+from eltwise.conformance.shapes_of_rules import NUMPY_PAIRS, Sizes, one_directional
+from eltwise.dtypes import ElementType
+from eltwise.spec import ElementwiseRow
+
+Attributes = tuple[tuple[str, object], ...]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The attributes of a call and the shapes of its operands."""
+
+    attributes: Attributes
+    a: Sizes
+    b: Sizes
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """One call of one operator version, as any runtime can be asked it.
+
+    Attributes:
+        row: the operator version.
+        attributes: its attributes.
+        a: operand A.
+        b: operand B.
+    """
+
+    row: ElementwiseRow
+    attributes: Attributes
+    a: np.ndarray
+    b: np.ndarray
+
+    def __str__(self) -> str:
+        attributes = "".join(f" {name}={value}" for name, value in self.attributes)
+        return f"{self.row}{attributes} {self.a.dtype}{list(self.a.shape)} - {self.b.dtype}{list(self.b.shape)}"
+
+    def expected(self) -> np.ndarray:
+        """Compute the exact result.
+
+        Raises:
+            oracle.OracleRefusal: where the case must be refused.
+        """
+        given = dict(self.attributes)
+        axis = given.get("axis", -1)
+        assert isinstance(axis, int)
+        formula = "subtract" if self.row.name in ("Sub", "Subtract") else "squared_difference"
+        match self.row.broadcasting:
+            case "legacy":
+                return oracle.evaluate(formula, self.a, self.b, "legacy", axis, given.get("broadcast", 0) == 1)
+            case "auto_broadcast":
+                rule = given.get("auto_broadcast", "numpy")
+                assert rule in ("none", "numpy", "pdpd")
+                return oracle.evaluate(formula, self.a, self.b, rule, axis)
+            case "numpy":
+                return oracle.evaluate(formula, self.a, self.b, "numpy")
+
+
+def rows_and_types() -> Iterator[tuple[ElementwiseRow, ElementType]]:
+    """Every row of the catalog with every element type that it allows."""
+    for row in catalog.ROWS:
+        for element_type in row.types:
+            yield row, element_type
+
+
+def layouts(row: ElementwiseRow) -> Iterator[Layout]:
+    """The attributes and shapes for a row, from its broadcast rules."""
+    if row.broadcasting == "numpy":
+        yield from (Layout((), a, b) for a, b in NUMPY_PAIRS)
+        return
+    if row.broadcasting == "legacy":
+        yield from (Layout((), a, b) for a, b in NUMPY_PAIRS)
+        yield from (Layout((("broadcast", 0), ("axis", 0)), a, b) for a, b in NUMPY_PAIRS)
+        switched_on: Attributes = (("broadcast", 1),)
+    else:
+        yield from (Layout((), a, b) for a, b in NUMPY_PAIRS)
+        yield from (Layout((("auto_broadcast", "none"),), a, b) for a, b in NUMPY_PAIRS)
+        switched_on = (("auto_broadcast", "pdpd"),)
+    for a, b, axis in one_directional():
+        yield Layout(switched_on if axis is None else (*switched_on, ("axis", axis)), a, b)
+
+
+def shape_cases(row: ElementwiseRow, element_type: ElementType, seed: int) -> Iterator[Case]:
+    """One case a layout, filled with hard and random values in an order drawn with the seed."""
+    generator = np.random.default_rng(seed)
+    drawn = values.random_bits(element_type, 256, seed)
+    pool = np.concatenate([values.hard_values(element_type), drawn])
+    for layout in layouts(row):
+        a, b = (pool[generator.integers(0, pool.size, size=sizes)] for sizes in (layout.a, layout.b))
+        yield Case(row, layout.attributes, np.asarray(a), np.asarray(b))
+
+
+def value_cases(row: ElementwiseRow, element_type: ElementType, seed: int) -> Iterator[Case]:
+    """Every pair of hard values, random bit patterns, and for types of up to 8 bits every pair there is."""
+    hard_a, hard_b = values.hard_pairs(element_type)
+    yield Case(row, (), hard_a, hard_b)
+    first, second = (values.random_bits(element_type, 2000, seed + offset) for offset in (0, 1))
+    yield Case(row, (), first, second)
+    if element_type.bits <= 8:
+        yield Case(row, (), *values.all_pairs_8bit(element_type))
+
+
+def quick_cases(seed: int, layouts_per_row: int = 40) -> Iterator[Case]:
+    """A small part of the matrix that still has every row and type: for a look, not for a verdict."""
+    for row, element_type in rows_and_types():
+        yield from value_cases(row, element_type, seed)
+        yield from islice(shape_cases(row, element_type, seed), layouts_per_row)

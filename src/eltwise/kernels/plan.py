@@ -1,0 +1,42 @@
+"""The plan of a call: where each operand lies in the result. Pure, and the same for every kernel."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from eltwise.broadcasting import Broadcast
+from eltwise.errors import ShapeError
+from eltwise.shapes import LARGEST_SIZE, element_count
+
+Sizes = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Where the operands lie in the result.
+
+    Attributes:
+        shape: the sizes of the result.
+        a_shape: the sizes of A with 1s around them, so that it has the result's rank and broadcasts by NumPy's rule.
+        b_shape: the same for B.
+    """
+
+    shape: Sizes
+    a_shape: Sizes
+    b_shape: Sizes
+
+
+def make_plan(found: Broadcast, a: Sizes, b: Sizes, element_bytes: int) -> Plan:
+    """Make the plan from what the broadcast rule found for known shapes.
+
+    Raises:
+        ShapeError: where the result has more bytes than an address space.
+    """
+    sizes = found.shape.sizes()
+    if element_count(sizes) * element_bytes > LARGEST_SIZE:
+        raise ShapeError("the result is too large", got=f"shape ({found.shape})")
+    return Plan(sizes, _padded(a, found.a_start or 0, len(sizes)), _padded(b, found.b_start or 0, len(sizes)))
+
+
+def _padded(sizes: Sizes, start: int, rank: int) -> Sizes:
+    return (1,) * start + sizes + (1,) * (rank - start - len(sizes))

@@ -1,0 +1,189 @@
+"""A model that runs: loaded from a file or from memory, checked as a whole, run on arrays, saved."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from eltwise import execute
+from eltwise.errors import EltwiseError, FileFormatError, raise_all
+from eltwise.infer_graph import Inference, infer_graph
+from eltwise.ir import Graph, Port, structure_problems
+
+if TYPE_CHECKING:
+    from onnx import ModelProto  # noqa: TID251 - only its name, for the type checker
+
+    from eltwise.formats.reading import Reading
+
+    Source: TypeAlias = str | os.PathLike[str] | bytes | bytearray | memoryview | ModelProto
+
+
+@dataclass(frozen=True)
+class Examination:
+    """Everything that is known of a model before a run.
+
+    Attributes:
+        graph: the graph as far as it could be read.
+        inference: the types of its values, and what was assumed.
+        problems: all that is wrong with it.
+    """
+
+    graph: Graph
+    inference: Inference
+    problems: tuple[EltwiseError, ...]
+
+
+class Model:
+    """A model without problems; ``load`` makes it."""
+
+    def __init__(self, examination: Examination) -> None:
+        self.graph = examination.graph
+        self.assumptions = tuple(examination.inference.assumptions)
+        self._outputs = examination.inference.outputs
+
+    @property
+    def inputs(self) -> tuple[Port, ...]:
+        """The inputs that a run needs, in the file's order: their names, types and shapes."""
+        return self.graph.inputs
+
+    @property
+    def optional_inputs(self) -> tuple[Port, ...]:
+        """The inputs that have a value in the file, which a run may replace."""
+        return self.graph.optional_inputs
+
+    @property
+    def outputs(self) -> tuple[Port, ...]:
+        """The outputs in the file's order, with their inferred types and shapes."""
+        return self._outputs
+
+    def __repr__(self) -> str:
+        inputs = ", ".join(f"{port.name}: {port.type}" for port in self.inputs)
+        outputs = ", ".join(f"{port.name}: {port.type}" for port in self.outputs)
+        return f"Model({inputs} -> {outputs})"
+
+    def run(self, inputs: Mapping[str, object]) -> dict[str, np.ndarray]:
+        """Run the model.
+
+        Args:
+            inputs: for each input, by its name, its array (by any array protocol) or a Python number.
+
+        Returns:
+            New arrays by output name.
+
+        Raises:
+            EltwiseError: for inputs that are missing, unknown or do not fit what the model declares.
+        """
+        return execute.run_graph(self.graph, self._outputs, inputs)
+
+
+def load(source: Source, weights: bytes | None = None) -> Model:
+    """Load a model.
+
+    Args:
+        source: the path of an .onnx or .xml file (its .bin is looked for beside it), the bytes of one, or an
+            ``onnx.ModelProto``.
+        weights: for the bytes of an .xml file, those of its .bin.
+
+    Raises:
+        EltwiseError: with every problem of every node, where there is one.
+    """
+    examination = examine(source, weights)
+    raise_all(examination.problems)
+    return Model(examination)
+
+
+def examine(source: Source, weights: bytes | None = None) -> Examination:
+    """Read a model and find all its problems without raising them; the arguments are those of ``load``.
+
+    Raises:
+        EltwiseError: where there is no model to examine: no such file, truncated, not of a known format.
+    """
+    where = _where(source)
+    try:
+        reading = _read(source, weights, where)
+    except EltwiseError as error:
+        raise error.located(where=where) from None
+    inference = infer_graph(reading.graph)
+    structure = structure_problems(reading.graph, reading.unresolved)
+    problems = (*reading.problems, *structure, *inference.problems)
+    return Examination(reading.graph, inference, tuple(problem.located(where=where) for problem in problems))
+
+
+def _where(source: Source) -> str:
+    if isinstance(source, str | os.PathLike):
+        return Path(source).name
+    return ""
+
+
+def _read(source: Source, weights: bytes | None, where: str) -> Reading:
+    if isinstance(source, str | os.PathLike):
+        return _read_file(Path(source))
+    if isinstance(source, bytes | bytearray | memoryview):
+        data = bytes(source)
+        if data.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"<"):
+            from eltwise.formats.openvino_reader import read_openvino
+
+            return read_openvino(data, weights, where)
+        from eltwise.formats.onnx_reader import read_onnx
+
+        return read_onnx(data, None, where)
+    from eltwise.formats.onnx_reader import is_model_proto, read_model_proto
+
+    if not is_model_proto(source):
+        raise FileFormatError(
+            "this is no model", got=type(source).__name__, allowed="a path, the bytes of a file, or an onnx.ModelProto"
+        )
+    return read_model_proto(source, None, where)
+
+
+def _read_file(path: Path) -> Reading:
+    from eltwise.formats import files
+
+    match path.suffix.lower():
+        case ".onnx":
+            from eltwise.formats.onnx_reader import read_onnx
+
+            return read_onnx(files.read_bytes(path, files.LARGEST_PROTOBUF), path.parent, path.name)
+        case ".xml":
+            from eltwise.formats.openvino_reader import read_openvino_file
+
+            return read_openvino_file(path)
+        case _:
+            raise _unknown_ending(path)
+
+
+def save(model: Model, path: str | os.PathLike[str], external_data: bool = False) -> None:
+    """Save a model to an .onnx file, or to an .xml file with its .bin beside it.
+
+    Args:
+        model: what ``load`` gave.
+        path: the file; its ending says the format, which must be the one that the model has.
+        external_data: for .onnx, whether large tensors go to a .data file beside it (they do above 1 GiB).
+
+    Raises:
+        EltwiseError: where the format cannot say what the model holds, or the file cannot be written. Then the
+            file that was there, if any, is as it was.
+    """
+    target = Path(path)
+    match target.suffix.lower():
+        case ".onnx":
+            from eltwise.formats.onnx_writer import write_onnx_file
+
+            write_onnx_file(model.graph, target, external_data)
+        case ".xml":
+            from eltwise.formats.openvino_writer import write_openvino_file
+
+            write_openvino_file(model.graph, target)
+        case _:
+            raise _unknown_ending(target)
+
+
+def _unknown_ending(path: Path) -> FileFormatError:
+    return FileFormatError(
+        "the ending does not say what format this is", where=str(path), got=path.suffix or "none", allowed=".onnx, .xml"
+    )

@@ -1,0 +1,131 @@
+"""The operators as functions: any row of the catalog, bound to its attributes, called on arrays."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from eltwise import catalog, execute
+from eltwise.infer import elementwise
+from eltwise.ir import TensorType
+from eltwise.shapes import Shape, of_sizes, parse
+from eltwise.spec import Operation
+
+
+@dataclass(frozen=True)
+class InferredShape:
+    """The shape of a result; ``str()`` gives it in the text notation.
+
+    Attributes:
+        shape: the shape.
+        assumptions: what must hold at run time for it to be right, a sentence each.
+    """
+
+    shape: Shape
+    assumptions: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return str(self.shape)
+
+
+class Operator:
+    """One operator version with its attributes, ready to be called.
+
+    >>> import numpy as np
+    >>> minus = operator("Sub-6", broadcast=1, axis=0)
+    >>> minus(np.float32([[1, 2], [3, 4]]), np.float32([1, 3]))
+    array([[0., 1.],
+           [0., 1.]], dtype=float32)
+    """
+
+    def __init__(self, operation: Operation) -> None:
+        self.operation = operation
+
+    @property
+    def name(self) -> str:
+        """The versioned name."""
+        return self.operation.row.versioned_name
+
+    def __repr__(self) -> str:
+        attributes = "".join(f", {name}={value!r}" for name, value in self.operation.given)
+        return f"eltwise.operator({self.name!r}{attributes})"
+
+    def __call__(self, a: object, b: object, out: np.ndarray | None = None) -> np.ndarray:
+        """Compute the result of two operands; see ``eltwise.execute.apply``."""
+        return execute.apply(self.operation, a, b, out)
+
+    def infer_shape(self, a: str | Shape | tuple[int, ...], b: str | Shape | tuple[int, ...]) -> InferredShape:
+        """Infer the result's shape from the operands' shapes, known or not.
+
+        >>> str(operator("Subtract-1").infer_shape("?,4,1", "1..6,1,5"))
+        '?,4,5'
+
+        Raises:
+            ShapeError: where no sizes would broadcast, or a text is not in the notation.
+        """
+        types = (TensorType(None, _shape(a)), TensorType(None, _shape(b)))
+        result, found = elementwise(self.operation, *types)
+        return InferredShape(result.shape, found.assumptions)
+
+
+def _shape(given: str | Shape | tuple[int, ...]) -> Shape:
+    if isinstance(given, Shape):
+        return given
+    return parse(given) if isinstance(given, str) else of_sizes(tuple(given))
+
+
+def operator(name: str, **attributes: object) -> Operator:
+    """Bind a row of the catalog to attributes.
+
+    Args:
+        name: the versioned name, for example ``"Sub-6"``.
+        **attributes: its attributes by their specification's names.
+
+    Raises:
+        NameUnknownError: for a name or an attribute that does not exist, with the nearest that does.
+        AttributeValueError: for a value that the operator version does not allow.
+    """
+    return Operator(catalog.row(name).bind(attributes))
+
+
+@lru_cache(maxsize=256)
+def _auto_broadcast(name: str, auto_broadcast: str, axis: int) -> Operation:
+    return catalog.row(name).bind({"auto_broadcast": auto_broadcast, "axis": axis})
+
+
+def subtract(
+    a: object, b: object, auto_broadcast: str = "numpy", axis: int = -1, out: np.ndarray | None = None
+) -> np.ndarray:
+    """Compute a - b by OpenVINO's Subtract-1, which with ``numpy`` is also ONNX's Sub-14 for its types.
+
+    Args:
+        a: an array by any array protocol, or a Python number that the other operand's type holds exactly.
+        b: the other operand, of the same element type.
+        auto_broadcast: ``"numpy"``, ``"none"`` or ``"pdpd"``.
+        axis: with ``pdpd``, the dimension of A where B's shape starts; -1 aligns the ends.
+        out: where the result goes; it may overlap the operands.
+
+    Raises:
+        EltwiseError: for operands that do not go together.
+
+    >>> import numpy as np
+    >>> subtract(np.uint8([3, 5]), np.uint8([4, 5]))
+    array([255,   0], dtype=uint8)
+    """
+    return execute.apply(_auto_broadcast("Subtract-1", auto_broadcast, axis), a, b, out)
+
+
+def squared_difference(
+    a: object, b: object, auto_broadcast: str = "numpy", axis: int = -1, out: np.ndarray | None = None
+) -> np.ndarray:
+    """Compute (a - b) * (a - b) by OpenVINO's SquaredDifference-1, each step in the element type.
+
+    The arguments and errors are those of ``subtract``.
+
+    >>> import numpy as np
+    >>> squared_difference(np.int8([12, 1]), np.int8([0, 4]))
+    array([-112,    9], dtype=int8)
+    """
+    return execute.apply(_auto_broadcast("SquaredDifference-1", auto_broadcast, axis), a, b, out)

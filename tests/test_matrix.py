@@ -1,0 +1,169 @@
+"""The whole matrix of the catalog against the oracle, and the proof that the comparison can fail."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import eltwise
+from eltwise import oracle
+from eltwise.conformance.cases import Case, layouts, rows_and_types, shape_cases, value_cases
+from eltwise.conformance.judging import failures
+from eltwise.dtypes import ElementType
+from eltwise.spec import ElementwiseRow
+
+MATRIX = [pytest.param(row, element_type, id=f"{row}-{element_type}") for row, element_type in rows_and_types()]
+
+
+def run_eltwise(op: str, a: np.ndarray, b: np.ndarray, **attributes: object) -> np.ndarray:
+    return eltwise.operator(op, **attributes)(a, b)
+
+
+@pytest.mark.parametrize(("row", "element_type"), MATRIX)
+def test_every_layout_is_exact_or_refused(row: ElementwiseRow, element_type: ElementType, seed: int) -> None:
+    assert list(map(str, failures(run_eltwise, shape_cases(row, element_type, seed)))) == []
+
+
+@pytest.mark.parametrize(("row", "element_type"), MATRIX)
+def test_every_hard_value_is_exact(row: ElementwiseRow, element_type: ElementType, seed: int) -> None:
+    cases = list(value_cases(row, element_type, seed))
+    assert any(case.a.size == 4**element_type.bits for case in cases) == (element_type.bits <= 8)
+    assert list(map(str, failures(run_eltwise, cases))) == []
+
+
+def test_the_matrix_holds_what_must_work_and_what_must_be_refused() -> None:
+    for row, element_type in rows_and_types():
+        outcomes = []
+        for case in shape_cases(row, element_type, 0):
+            try:
+                outcomes.append(case.expected().ndim)
+            except oracle.OracleRefusal:
+                outcomes.append(-1)
+        assert outcomes.count(-1) >= 4, f"{row} {element_type}: nothing to refuse"
+        assert outcomes.count(0) >= 1, f"{row} {element_type}: no scalar"
+        assert max(outcomes) >= 64, f"{row} {element_type}: no high rank"
+
+
+def test_every_attribute_of_the_catalog_is_in_the_matrix() -> None:
+    without_effect = {"consumed_inputs"}
+    for row, _element_type in rows_and_types():
+        used = {name for layout in layouts(row) for name, _value in layout.attributes}
+        assert used == set(row.attribute_names) - without_effect, row
+
+
+# The wrong runtimes. Each is right but for one thing, and the comparison must find just that.
+
+
+def exact(case_op: str, a: np.ndarray, b: np.ndarray, **attributes: object) -> np.ndarray:
+    return run_eltwise(case_op, a, b, **attributes)
+
+
+def saturating(op: str, a: np.ndarray, b: np.ndarray, **attributes: object) -> np.ndarray:
+    right = exact(op, a, b, **attributes)
+    if right.dtype not in (np.int8, np.uint8, np.int32):
+        return right
+    limits = np.iinfo(right.dtype)
+    wide = exact("Subtract-1", a.astype(np.int64), b.astype(np.int64), **attributes)
+    wide = wide * wide if op == "SquaredDifference-1" else wide
+    return wide.clip(limits.min, limits.max).astype(right.dtype)
+
+
+def ignoring_axis(op: str, a: np.ndarray, b: np.ndarray, **attributes: object) -> np.ndarray:
+    return exact(op, a, b, **{name: value for name, value in attributes.items() if name != "axis"})
+
+
+def flushing_subnormals(op: str, a: np.ndarray, b: np.ndarray, **attributes: object) -> np.ndarray:
+    right = exact(op, a, b, **attributes)
+    if right.dtype not in (np.float32, ml_dtypes.bfloat16, np.float16):
+        return right
+    with np.errstate(all="ignore"):
+        tiny = np.abs(right.astype(np.float64)) < float(ml_dtypes.finfo(right.dtype).tiny)
+    return np.where(tiny, np.zeros_like(right), right)
+
+
+def swapping_operands(op: str, a: np.ndarray, b: np.ndarray, **attributes: object) -> np.ndarray:
+    return exact(op, b, a, **attributes)
+
+
+def broadcasting_without_leave(op: str, a: np.ndarray, b: np.ndarray, **attributes: object) -> np.ndarray:
+    return exact("Subtract-1", a, b) if op == "Sub-6" else exact(op, a, b, **attributes)
+
+
+def rounding_once(op: str, a: np.ndarray, b: np.ndarray, **attributes: object) -> np.ndarray:
+    if op != "SquaredDifference-1" or a.dtype != np.float16:
+        return exact(op, a, b, **attributes)
+    with np.errstate(all="ignore"):
+        return exact(op, a.astype(np.float32), b.astype(np.float32), **attributes).astype(np.float16)
+
+
+def losing_the_sign_of_zero(op: str, a: np.ndarray, b: np.ndarray, **attributes: object) -> np.ndarray:
+    right = exact(op, a, b, **attributes)
+    return np.where(right == 0, np.zeros_like(right), right)
+
+
+def off_by_one_at_one_pair(op: str, a: np.ndarray, b: np.ndarray, **attributes: object) -> np.ndarray:
+    right = exact(op, a, b, **attributes)
+    if right.dtype == np.uint8 and a.shape == b.shape == right.shape:
+        right[(a == 200) & (b == 13)] += np.uint8(1)
+    return right
+
+
+def widening(op: str, a: np.ndarray, b: np.ndarray, **attributes: object) -> np.ndarray:
+    right = exact(op, a, b, **attributes)
+    return right.astype(np.float32) if right.dtype == np.float16 else right
+
+
+def refusing_scalars(op: str, a: np.ndarray, b: np.ndarray, **attributes: object) -> np.ndarray:
+    if a.ndim == 0:
+        raise ValueError("no scalars here")
+    return exact(op, a, b, **attributes)
+
+
+F16, BF16, F32, F64 = "float16", "bfloat16", "float32", "float64"
+EVERYTHING = "differs refused accepted"
+WRONG: list[tuple[Callable[..., np.ndarray], str, list[str], list[str]]] = [
+    (saturating, "differs", ["Sub-14"], ["int8", "uint8", "int32"]),
+    (saturating, "differs", ["SquaredDifference-1"], ["int8", "uint8", "int32"]),
+    (ignoring_axis, EVERYTHING, ["Sub-1"], [F16]),
+    (ignoring_axis, EVERYTHING, ["Sub-6"], [F32, "uint64"]),
+    (ignoring_axis, f"{EVERYTHING} wrong type or shape", ["Subtract-1"], [F16, "uint8"]),
+    (flushing_subnormals, "differs", ["Sub-14", "SquaredDifference-1"], [F16, BF16, F32]),
+    (swapping_operands, EVERYTHING, ["Sub-6"], [F32, "int32"]),
+    (swapping_operands, "differs", ["Sub-7", "Sub-14"], [F64, "int32"]),
+    (broadcasting_without_leave, f"{EVERYTHING} wrong type or shape", ["Sub-6"], [F32]),
+    (rounding_once, "differs", ["SquaredDifference-1"], [F16]),
+    (losing_the_sign_of_zero, "differs", ["Sub-14"], [F16, BF16, F32, F64]),
+    (losing_the_sign_of_zero, "differs", ["Subtract-1"], ["float8_e4m3fn", "float8_e5m2"]),
+    (off_by_one_at_one_pair, "differs", ["Sub-14"], ["uint8"]),
+    (widening, "wrong type or shape", ["Sub-7"], [F16]),
+    (refusing_scalars, "refused", ["Sub-13"], [BF16]),
+]
+
+
+@pytest.mark.parametrize(("runtime", "kinds", "rows", "types"), WRONG)
+def test_a_wrong_runtime_is_rejected_on_every_type_that_it_gets_wrong(
+    runtime: Callable[..., np.ndarray], kinds: str, rows: list[str], types: list[str], seed: int
+) -> None:
+    for row, element_type in rows_and_types():
+        if str(row) not in rows or str(element_type) not in types:
+            continue
+        found = {failure.kind for failure in failures(runtime, every_case(row, element_type, seed))}
+        wanted = {kind for kind in KINDS if kind in kinds}
+        assert found == wanted, f"{runtime.__name__} on {row} {element_type}"
+
+
+KINDS = ("differs", "refused", "accepted", "wrong type or shape")
+
+
+def every_case(row: ElementwiseRow, element_type: ElementType, seed: int) -> list[Case]:
+    return [*value_cases(row, element_type, seed), *shape_cases(row, element_type, seed)]
+
+
+@pytest.mark.parametrize("runtime", {entry[0] for entry in WRONG}, ids=lambda runtime: runtime.__name__)
+def test_what_a_wrong_runtime_gets_right_is_not_held_against_it(runtime: Callable[..., np.ndarray], seed: int) -> None:
+    row = next(row for row, _element_type in rows_and_types() if str(row) == "Sub-7")
+    a, b = (np.array([5, 7], np.uint32), np.array([5, 7], np.uint32))
+    assert not list(failures(runtime, [Case(row, (), a, b)]))
