@@ -16,13 +16,13 @@ from types import ModuleType
 from eltwise.errors import EltwiseError
 from eltwise.model import Model, load, save
 from eltwise.operators import Operator, operator, squared_difference, subtract
-
-__version__ = "0.1.0"
+from eltwise.version import VERSION as __version__
 
 __all__ = [
     "EltwiseError",
     "Model",
     "Operator",
+    "__version__",
     "backend",
     "load",
     "operator",

@@ -91,10 +91,10 @@ class EltwiseBackend(Backend):
         The types and shapes of the inputs are those of the arrays; ``outputs_info`` is not needed.
         """
         _check_device(device)
-        names = [name for name in node.input if name]
-        given = inputs if isinstance(inputs, dict) else dict(zip(names, inputs, strict=True))
+        names = list(dict.fromkeys(name for name in node.input if name))
+        given = _given_to_node(node, names, inputs)
         opset = int(kwargs.get("opset_version", onnx.defs.onnx_opset_version()))
-        declared = [_value_info(name, given[name]) for name in dict.fromkeys(names)]
+        declared = [_value_info(name, given[name]) for name in names]
         outputs = [helper.make_empty_tensor_value_info(name) for name in node.output if name]
         graph = helper.make_graph([node], "node", declared, outputs)
         model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
@@ -104,6 +104,17 @@ class EltwiseBackend(Backend):
     def supports_device(cls, device: str) -> bool:
         """Whether the device is the CPU."""
         return device.split(":", maxsplit=1)[0].upper() == "CPU"
+
+
+def _given_to_node(node: onnx.NodeProto, names: list[str], inputs: Any) -> dict[str, object]:
+    """The arrays by name: given so, or one for each input, or one for each name where a name is read twice."""
+    if isinstance(inputs, dict):
+        return inputs
+    given = list(inputs)
+    keys = names if len(given) == len(names) else list(node.input)
+    if len(given) != len(keys):
+        raise GraphError(f"{len(given)} inputs are given", node=node.name, allowed=f"{len(names)} ({', '.join(names)})")
+    return dict(zip(keys, given, strict=True))
 
 
 def _check_device(device: str) -> None:

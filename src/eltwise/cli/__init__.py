@@ -12,6 +12,7 @@ import typer
 
 from eltwise.cli import examining, listing, running
 from eltwise.errors import EltwiseError
+from eltwise.version import VERSION
 
 app = typer.Typer(
     name="eltwise",
@@ -31,9 +32,7 @@ app.command()(examining.check)
 
 def _version(wanted: bool) -> None:
     if wanted:
-        from eltwise import __version__
-
-        typer.echo(__version__)
+        typer.echo(VERSION)
         raise typer.Exit
 
 

@@ -10,6 +10,7 @@ from eltwise import catalog
 from eltwise.cli import printing
 from eltwise.spec import Attribute, ElementwiseRow
 
+_COLUMNS = ("operator", "dialect", "opsets", "broadcasting", "types", "attributes")
 _DOMAINS = {"ai.onnx": "ONNX", "openvino": "OpenVINO"}
 _BROADCASTING = {
     "legacy": "B onto A, with broadcast=1 (legacy)",
@@ -25,17 +26,19 @@ def ops(json: Json = False) -> None:
     if json:
         printing.json_text([_fields(row) for row in catalog.ROWS])
         return
-    table = printing.table("operator", "dialect", "opsets", "types", "broadcasting", "attributes")
+    columns = _COLUMNS if printing.is_wide() else _COLUMNS[:-1]
+    table = printing.table(*columns, folding="types")
     for row in catalog.ROWS:
-        table.add_row(
+        cells = (
             row.versioned_name,
             _DOMAINS[row.domain],
             _opsets(row),
-            " ".join(element_type.ir or element_type.name for element_type in row.types),
             row.broadcasting,
+            " ".join(element_type.ir or element_type.name for element_type in row.types),
             " ".join(row.attribute_names) or "none",
         )
-    printing.show_table(table)
+        table.add_row(*cells[: len(columns)])
+    printing.show(table)
 
 
 def show(op: Annotated[str, typer.Argument(metavar="OPERATOR", help="A versioned name.")], json: Json = False) -> None:
@@ -47,7 +50,7 @@ def show(op: Annotated[str, typer.Argument(metavar="OPERATOR", help="A versioned
     before = catalog.previous(row)
     lines = [
         ("operator", f"{row.versioned_name} of {_DOMAINS[row.domain]}"),
-        ("since", f"opset {row.version}; this version holds for opset {_opsets(row)}"),
+        ("opsets", f"{_opsets(row)}{', the newest' if row.last is None else ''}"),
         ("formula", row.formula.text),
         ("broadcasting", _BROADCASTING[row.broadcasting]),
         ("types of A, B and the result", ", ".join(element_type.name for element_type in row.types)),
@@ -61,8 +64,7 @@ def show(op: Annotated[str, typer.Argument(metavar="OPERATOR", help="A versioned
 
 def _opsets(row: ElementwiseRow) -> str:
     last = catalog.NEWEST_OPSET[row.domain] if row.last is None else row.last
-    newest = " (the newest)" if row.last is None else ""
-    return f"{row.version}{newest}" if row.version == last else f"{row.version} to {last}{newest}"
+    return f"{row.version}" if row.version == last else f"{row.version} to {last}"
 
 
 def _described(attribute: Attribute) -> str:

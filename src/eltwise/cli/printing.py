@@ -13,10 +13,12 @@ from eltwise.dtypes import of_numpy
 from eltwise.shapes import of_sizes
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.table import Table
 
 _FIRST_VALUES = 8
-_WIDTH_IN_A_PIPE = 200
+_WIDTH_IN_A_PIPE = 180
+_WIDE = 140
 
 
 def line(text: str) -> None:
@@ -29,30 +31,24 @@ def json_text(value: object) -> None:
     typer.echo(json.dumps(value, indent=2, ensure_ascii=False))
 
 
-def table(*columns: str) -> Table:
-    """Make a table with these columns."""
+def is_wide() -> bool:
+    """Whether there is room for every column: nobody's terminal, or a wide one."""
+    return _console().width >= _WIDE
+
+
+def table(*columns: str, folding: str) -> Table:
+    """Make a table with these columns, of which one may fold its text."""
     from rich import box
     from rich.table import Table
 
     made = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for column in columns:
-        made.add_column(column, overflow="fold")
+        made.add_column(column, overflow="fold", no_wrap=column != folding)
     return made
-
-
-def show_table(made: Table) -> None:
-    """Print a table, as wide as the terminal, or wide enough in a pipe."""
-    from rich.console import Console
-
-    console = Console(markup=False, highlight=False)
-    if not console.is_terminal:
-        console = Console(markup=False, highlight=False, width=_WIDTH_IN_A_PIPE)
-    console.print(made)
 
 
 def pairs(lines: Iterable[tuple[str, str]]) -> None:
     """Print names and texts in two columns."""
-    from rich.console import Console
     from rich.table import Table
 
     grid = Table.grid(padding=(0, 2))
@@ -60,10 +56,19 @@ def pairs(lines: Iterable[tuple[str, str]]) -> None:
     grid.add_column(overflow="fold")
     for name, text in lines:
         grid.add_row(name, text)
+    show(grid)
+
+
+def show(made: Table) -> None:
+    """Print a table, as wide as the terminal, or wide enough in a pipe."""
+    _console().print(made)
+
+
+def _console() -> Console:
+    from rich.console import Console
+
     console = Console(markup=False, highlight=False)
-    if not console.is_terminal:
-        console = Console(markup=False, highlight=False, width=_WIDTH_IN_A_PIPE)
-    console.print(grid)
+    return console if console.is_terminal else Console(markup=False, highlight=False, width=_WIDTH_IN_A_PIPE)
 
 
 def results(arrays: Mapping[str, np.ndarray], *, json: bool) -> None:

@@ -55,7 +55,7 @@ class Case:
         given = dict(self.attributes)
         axis = given.get("axis", -1)
         assert isinstance(axis, int)
-        formula = "subtract" if self.row.name in ("Sub", "Subtract") else "squared_difference"
+        formula: oracle.Formula = "subtract" if self.row.name in ("Sub", "Subtract") else "squared_difference"
         match self.row.broadcasting:
             case "legacy":
                 return oracle.evaluate(formula, self.a, self.b, "legacy", axis, given.get("broadcast", 0) == 1)

@@ -63,9 +63,9 @@ def judge(run: Run, case: Case) -> Failure | None:
     wrong = oracle.differences(got, expected)
     if not wrong:
         return None
-    place, flat, wanted = wrong[0], got.reshape(-1), expected.reshape(-1)
+    place, given, right = wrong[0], got.reshape(-1), expected.reshape(-1)
     return Failure(
         case,
         "differs",
-        f"{len(wrong)} of {expected.size}, first at {place}: got {flat[place]}, expected {wanted[place]}",
+        f"{len(wrong)} of {expected.size}, first at {place}: got {given[place]}, expected {right[place]}",
     )

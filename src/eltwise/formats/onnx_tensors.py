@@ -1,0 +1,243 @@
+"""Tensors of ONNX files: raw bytes, typed fields or external data, checked before anything is allocated.
+
+Source: the comments of TensorProto in onnx.proto. All bytes in files are little-endian.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+from onnx import TensorProto
+
+from eltwise.dtypes import (
+    BOOL,
+    BY_ONNX_NUMBER,
+    FLOAT32,
+    FLOAT64,
+    INT64,
+    UINT32,
+    UINT64,
+    ElementType,
+    not_run,
+)
+from eltwise.errors import (
+    ElementTypeError,
+    EltwiseError,
+    FileFormatError,
+    ShapeError,
+    UnsupportedError,
+    ValueRangeError,
+)
+from eltwise.formats.onnx_external import ExternalData, ExternalWriter
+from eltwise.formats.onnx_messages import parse_message
+from eltwise.ir import Tensor
+from eltwise.shapes import LARGEST_RANK, LARGEST_SIZE, element_count
+
+TensorWriter = Callable[[str, Tensor], TensorProto]
+"""What makes a TensorProto of a name and a tensor."""
+
+SMALLEST_EXTERNAL = 1024
+"""The least number of bytes of a tensor that goes to external data."""
+
+_TYPED_FIELDS = ("float_data", "int32_data", "string_data", "int64_data", "double_data", "uint64_data")
+_FIELD_OF = {
+    FLOAT32: "float_data",
+    FLOAT64: "double_data",
+    INT64: "int64_data",
+    UINT32: "uint64_data",
+    UINT64: "uint64_data",
+}
+
+
+def read_tensor_proto(data: bytes, folder: Path | None, where: str) -> Tensor:
+    """Read the bytes of a .pb file that holds one tensor.
+
+    Args:
+        data: the content of the file.
+        folder: the folder that the file is in, for external data.
+        where: what to call the file in errors.
+
+    Raises:
+        FileFormatError: where they are no tensor.
+        EltwiseError: as ``read_tensor`` raises it.
+    """
+    try:
+        return read_tensor(parse_message(data, TensorProto, "an ONNX tensor"), folder)
+    except EltwiseError as error:
+        raise error.located(where=where) from None
+
+
+def read_tensor(proto: TensorProto, folder: Path | ExternalData | None, operand: str = "") -> Tensor:
+    """Read a tensor.
+
+    Args:
+        proto: the tensor.
+        folder: the model's folder, for external data; None where it is not known.
+        operand: what to call the tensor in errors.
+
+    Raises:
+        ElementTypeError: for an element type that is unknown or not run here.
+        ShapeError: for sizes that no array can have.
+        ValueRangeError: for a value that the element type cannot hold.
+        FileFormatError: where the data is not what type and shape need, or cannot be read.
+    """
+    try:
+        if proto.HasField("segment"):
+            raise UnsupportedError("a tensor in segments is not run here")
+        element_type = read_element_type(proto.data_type)
+        if not element_type.runs:
+            raise not_run(element_type)
+        sizes = _checked_sizes(proto.dims, element_type)
+        return Tensor(_read_data(proto, folder, element_type, element_count(sizes)).reshape(sizes), element_type)
+    except EltwiseError as error:
+        raise error.located(operand=operand) from None
+
+
+def read_element_type(number: int) -> ElementType:
+    """Find an element type by its number in TensorProto.DataType.
+
+    Raises:
+        ElementTypeError: where there is no such number, or the number says that the type is not defined.
+    """
+    if number == TensorProto.UNDEFINED:
+        raise ElementTypeError("the element type is missing")
+    found = BY_ONNX_NUMBER.get(number)
+    if found is None:
+        allowed = ", ".join(f"{row.onnx} ({row.onnx_number})" for row in BY_ONNX_NUMBER.values() if row.runs)
+        raise ElementTypeError("there is no element type of this number", got=str(number), allowed=allowed)
+    return found
+
+
+def _checked_sizes(dims: Sequence[int], element_type: ElementType) -> tuple[int, ...]:
+    if len(dims) > LARGEST_RANK:
+        raise ShapeError("the rank is too large", got=str(len(dims)), allowed=f"up to {LARGEST_RANK}")
+    sizes = tuple(dims)
+    if min(sizes, default=0) < 0:
+        raise ShapeError("a size is negative", got=_listed(sizes), allowed="0 or more")
+    if math.prod(filter(None, sizes)) * element_type.storage.itemsize > LARGEST_SIZE:
+        raise ShapeError("the shape is too large for any array", got=_listed(sizes))
+    return sizes
+
+
+def _listed(sizes: Sequence[int]) -> str:
+    return f"({','.join(map(str, sizes))})"
+
+
+def _read_data(
+    proto: TensorProto, folder: Path | ExternalData | None, element_type: ElementType, elements: int
+) -> np.ndarray:
+    """Read so many elements from the one place where the tensor keeps them."""
+    needed = element_type.file_bytes(elements)
+    places = [field for field in _TYPED_FIELDS if len(getattr(proto, field))]
+    if proto.HasField("raw_data"):
+        places.append("raw_data")
+    if proto.data_location == TensorProto.EXTERNAL:
+        places.append("external_data")
+    if len(places) > 1:
+        raise FileFormatError("the tensor has its data in several places", got=" and ".join(places), allowed="one")
+    match places:
+        case []:
+            if elements:
+                raise FileFormatError("the tensor has no data", allowed=f"{needed} bytes for its {elements} elements")
+            return np.empty(0, element_type.storage)
+        case ["external_data"]:
+            external = folder if isinstance(folder, ExternalData) else ExternalData(folder)
+            return _from_bytes(external.read(proto.external_data, needed), element_type, elements)
+        case ["raw_data"]:
+            raw = np.frombuffer(proto.raw_data, np.uint8)
+            if raw.size != needed:
+                raise FileFormatError(
+                    "raw_data has not the length that type and shape need",
+                    got=f"{raw.size} bytes",
+                    allowed=f"{needed} bytes",
+                )
+            return _from_bytes(raw, element_type, elements)
+        case _:
+            return _from_field(proto, places[0], element_type, elements)
+
+
+def _from_bytes(data: np.ndarray, element_type: ElementType, elements: int) -> np.ndarray:
+    """Make an array of the little-endian bytes of a file."""
+    if element_type.bits == 4:
+        return _unpacked(data, elements).view(element_type.storage)
+    if element_type is BOOL and data.size and data.max() > 1:
+        raise ValueRangeError("a byte is no truth value", got=str(data.max()), allowed="0 or 1")
+    in_file = data.view(f"<u{element_type.storage.itemsize}")
+    return in_file.astype(in_file.dtype.newbyteorder("="), copy=False).view(element_type.storage)
+
+
+def _unpacked(data: np.ndarray, elements: int) -> np.ndarray:
+    """Elements of four bits, one in a byte; the first of a pair is the lower half."""
+    halves = np.stack([data & 15, data >> 4], axis=-1)
+    return np.ascontiguousarray(halves.reshape(-1)[:elements])
+
+
+def _from_field(proto: TensorProto, field: str, element_type: ElementType, elements: int) -> np.ndarray:
+    right = _FIELD_OF.get(element_type, "int32_data")
+    if field != right:
+        raise FileFormatError(
+            f"the data of a {element_type} tensor is in the wrong field", got=field, allowed=f"{right} or raw_data"
+        )
+    entries = getattr(proto, field)
+    needed = element_type.file_bytes(elements) if element_type.bits == 4 else elements
+    if len(entries) != needed:
+        raise FileFormatError(
+            f"{field} has not the number of entries that type and shape need",
+            got=str(len(entries)),
+            allowed=str(needed),
+        )
+    if field in ("float_data", "double_data"):
+        return np.fromiter(entries, element_type.storage, count=needed)
+    values = np.fromiter(entries, np.uint64 if field == "uint64_data" else np.int64, count=needed)
+    low, high = _entry_limits(element_type)
+    if values.size and (values.min() < low or values.max() > high):
+        wrong = values.min() if values.min() < low else values.max()
+        raise ValueRangeError(f"an entry of {field} is no {element_type}", got=str(wrong), allowed=f"{low} to {high}")
+    carriers = values.astype(f"u{element_type.storage.itemsize}")
+    return (_unpacked(carriers, elements) if element_type.bits == 4 else carriers).view(element_type.storage)
+
+
+def _entry_limits(element_type: ElementType) -> tuple[int, int]:
+    """The least and greatest entry of an integer field: values of integers, bit patterns of all other types."""
+    if element_type is BOOL:
+        return 0, 1
+    if element_type.is_integer and element_type.bits > 4:
+        return element_type.limits
+    return 0, (1 << max(element_type.bits, 8)) - 1
+
+
+def write_tensor(name: str, tensor: Tensor) -> TensorProto:
+    """Write a tensor with its data in ``raw_data``."""
+    proto = _without_data(name, tensor)
+    proto.raw_data = file_bytes(tensor).tobytes()
+    return proto
+
+
+def write_tensor_outside(name: str, tensor: Tensor, external: ExternalWriter) -> TensorProto:
+    """Write a tensor with its data in a file beside the model if it is large, else in ``raw_data``."""
+    if tensor.element_type.file_bytes(tensor.array.size) < SMALLEST_EXTERNAL:
+        return write_tensor(name, tensor)
+    proto = _without_data(name, tensor)
+    external.place(proto, file_bytes(tensor))
+    return proto
+
+
+def _without_data(name: str, tensor: Tensor) -> TensorProto:
+    proto = TensorProto(data_type=tensor.element_type.onnx_number, dims=tensor.array.shape)
+    if name:
+        proto.name = name
+    return proto
+
+
+def file_bytes(tensor: Tensor) -> np.ndarray:
+    """The bytes of a tensor as files hold them: little-endian, elements of four bits in pairs."""
+    flat = tensor.array.reshape(-1)
+    carriers = flat.view(f"u{flat.itemsize}")
+    if tensor.element_type.bits == 4:
+        halves = np.zeros(2 * tensor.element_type.file_bytes(flat.size), np.uint8)
+        halves[: flat.size] = carriers & 15
+        return halves[0::2] | halves[1::2] << 4
+    return carriers.astype(carriers.dtype.newbyteorder("<"), copy=False).view(np.uint8)

@@ -1,0 +1,103 @@
+"""Small ONNX models, for tests of what reads and writes them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import onnx
+from eltwise import catalog
+from eltwise.dtypes import TYPES, ElementType
+from eltwise.errors import EltwiseError
+from eltwise.formats.reading import Reading
+from eltwise.infer_graph import infer_graph
+from eltwise.ir import structure_problems
+from onnx import NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
+
+RUN_TYPES = [row for row in TYPES if row.runs]
+NEWEST = min(catalog.NEWEST_OPSET["ai.onnx"], onnx.defs.onnx_opset_version())
+NEIGHBOURS = ("Constant", "Identity", "Cast", "Reshape", "Squeeze", "Unsqueeze")
+
+Sizes = Sequence[int | str | None] | None
+
+
+def value(name: str, shape: Sizes = (2, 3), element_type: int = TensorProto.FLOAT) -> ValueInfoProto:
+    return helper.make_tensor_value_info(name, element_type, shape)
+
+
+def node(
+    op_type: str, inputs: Sequence[str], outputs: Sequence[str], name: str = "", **attributes: object
+) -> NodeProto:
+    return helper.make_node(op_type, inputs, outputs, name=name, **attributes)
+
+
+def model(
+    nodes: Sequence[NodeProto],
+    inputs: Sequence[ValueInfoProto],
+    outputs: Sequence[ValueInfoProto],
+    opset: int = 13,
+    ir_version: int = 8,
+    initializers: Sequence[TensorProto] = (),
+    declared: Sequence[ValueInfoProto] = (),
+) -> onnx.ModelProto:
+    graph = helper.make_graph(nodes, "graph", inputs, outputs, initializers, value_info=declared)
+    imports = [helper.make_opsetid("", opset)] if ir_version >= 3 else []
+    made = helper.make_model(graph, opset_imports=imports, ir_version=ir_version)
+    if ir_version < 3:
+        del made.opset_import[:]
+    return made
+
+
+def sub_model(opset: int = 13, name: str = "difference", **attributes: object) -> onnx.ModelProto:
+    subtraction = node("Sub", ["x", "y"], ["z"], name, **attributes)
+    return model([subtraction], [value("x"), value("y")], [value("z")], opset)
+
+
+def tensor_model(tensor: TensorProto, opset: int = 25) -> onnx.ModelProto:
+    """A model whose output is an initializer."""
+    kept = node("Identity", [tensor.name], ["z"], "keep")
+    return model([kept], [], [helper.make_empty_tensor_value_info("z")], opset, initializers=[tensor])
+
+
+def neighbour_model(op_type: str, opset: int) -> onnx.ModelProto:
+    """A model with one of the neighbours as the opset has it."""
+    row = catalog.resolve("ai.onnx", op_type, opset)
+    assert row is not None
+    initializers = []
+    attributes: dict[str, object] = {}
+    inputs = ["x"]
+    shape_of = {"Reshape": (3, 2), "Squeeze": (2, 3), "Unsqueeze": (2, 1, 1, 3)}
+    if op_type == "Constant":
+        inputs = []
+        attributes["value"] = numpy_helper.from_array(np.ones((2, 3), np.float32))
+    elif op_type == "Cast":
+        attributes["to"] = "DOUBLE" if opset < 6 else TensorProto.DOUBLE
+    elif op_type in shape_of:
+        indices = [3, 2] if op_type == "Reshape" else [1]
+        name = "shape" if op_type == "Reshape" else "axes"
+        if len(row.operands) == 2:
+            initializers = [numpy_helper.from_array(np.array(indices, np.int64), name)]
+            inputs.append(name)
+        else:
+            attributes[name] = indices
+    element_type = TensorProto.DOUBLE if op_type == "Cast" else TensorProto.FLOAT
+    shape = {"Squeeze": (2, 3), "Unsqueeze": (2, 1, 3), "Reshape": (3, 2)}.get(op_type, (2, 3))
+    x = value("x", (2, 1, 3) if op_type == "Squeeze" else (2, 3))
+    made = node(op_type, inputs, ["z"], "neighbour", **attributes)
+    declared_inputs = [] if op_type == "Constant" else [x]
+    return model([made], declared_inputs, [value("z", shape, element_type)], opset, initializers=initializers)
+
+
+def all_problems(reading: Reading) -> list[EltwiseError]:
+    """What reading, the graph's structure and inference find."""
+    structure = structure_problems(reading.graph, reading.unresolved)
+    return [*reading.problems, *structure, *infer_graph(reading.graph).problems]
+
+
+def hard_bytes(element_type: ElementType, elements: int, seed: int = 7) -> np.ndarray:
+    """Random bit patterns of a type, NaNs included."""
+    if element_type.name == "bool":
+        return np.random.default_rng(seed).integers(0, 2, elements).astype(np.bool_)
+    limit = 1 << (element_type.storage.itemsize * 8 if element_type.bits > 4 else 4)
+    bits = np.random.default_rng(seed).integers(0, limit, elements, dtype=np.uint64, endpoint=False)
+    return bits.astype(f"u{element_type.storage.itemsize}").view(element_type.storage)

@@ -1,0 +1,113 @@
+"""The published examples of the specification texts, and every example model, run."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+import eltwise
+from eltwise import catalog, oracle
+from eltwise.conformance.cases import Case
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+PUBLISHED = json.loads((EXAMPLES / "published.json").read_text())["cases"]
+INDEX = json.loads((EXAMPLES / "models" / "index.json").read_text())
+AS_PRINTED = 1.5e-8  # The texts print eight decimals of x, of y and of z, so the last bit of z may differ.
+
+# The shapes that the texts of Sub-1 and Sub-6 give as supported with broadcast=1, and those of the OpenVINO texts.
+LEGACY = [((), None), ((1, 1), None), ((5,), None), ((4, 5), None), ((3, 4), 1), ((2,), 0)]
+OPENVINO = [("none", (256, 56), (256, 56), (256, 56)), ("numpy", (8, 1, 6, 1), (7, 1, 5), (8, 7, 6, 5))]
+
+
+def script(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(f"examples_{name}", EXAMPLES / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("case", PUBLISHED, ids=lambda case: case["name"])
+@pytest.mark.parametrize("operator", ["Sub-7", "Sub-13", "Sub-14", "Subtract-1"])
+def test_the_numbers_of_the_onnx_text(case: dict[str, dict[str, list[float]]], operator: str) -> None:
+    x, y, z = (np.array(case[key]["values"], np.float32).reshape(case[key]["shape"]) for key in "xyz")
+    got = eltwise.operator(operator)(x, y)
+    assert got.shape == z.shape
+    assert got.dtype == np.float32
+    tolerance = AS_PRINTED + np.spacing(np.abs(z)) if x.size > 6 else np.zeros_like(z)
+    assert (np.abs(got.astype(np.float64) - z) <= tolerance).all()
+
+
+@pytest.mark.parametrize(("shape", "axis"), LEGACY)
+@pytest.mark.parametrize("operator", ["Sub-1", "Sub-6"])
+def test_the_shapes_of_the_legacy_texts(operator: str, shape: tuple[int, ...], axis: int | None) -> None:
+    a = np.arange(120, dtype=np.float32).reshape(2, 3, 4, 5)
+    b = np.arange(np.prod(shape, dtype=int), dtype=np.float32).reshape(shape) * 7 + 1
+    attributes = {"broadcast": 1} | ({} if axis is None else {"axis": axis})
+    got = eltwise.operator(operator, **attributes)(a, b)
+    start = 4 - len(shape) if axis is None else axis
+    aligned = b.reshape((1,) * start + shape + (1,) * (4 - start - len(shape)))
+    assert got.tobytes() == (a - aligned).tobytes()
+    with pytest.raises(eltwise.EltwiseError, match="broadcast is 0 or absent"):
+        eltwise.operator(operator)(a, b)
+
+
+@pytest.mark.parametrize(("auto_broadcast", "a_shape", "b_shape", "shape"), OPENVINO)
+@pytest.mark.parametrize("operator", ["Subtract-1", "SquaredDifference-1"])
+def test_the_shapes_of_the_openvino_texts(
+    operator: str, auto_broadcast: str, a_shape: tuple[int, ...], b_shape: tuple[int, ...], shape: tuple[int, ...]
+) -> None:
+    bound = eltwise.operator(operator, auto_broadcast=auto_broadcast)
+    assert bound.infer_shape(a_shape, b_shape).shape.sizes() == shape
+    a = np.arange(np.prod(a_shape), dtype=np.int32).reshape(a_shape)
+    b = np.arange(np.prod(b_shape), dtype=np.int32).reshape(b_shape)
+    difference = a - b
+    assert (bound(a, b) == (difference if operator == "Subtract-1" else difference**2)).all()
+
+
+@pytest.mark.parametrize("entry", INDEX, ids=lambda entry: entry["model"])
+def test_every_example_model_gives_what_is_known(entry: dict[str, object]) -> None:
+    row, right = script("demo")._run(entry)
+    assert right, row
+
+
+def test_the_example_models_are_what_their_script_makes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    maker = script("make_models")
+    monkeypatch.setattr(maker, "HERE", tmp_path)
+    monkeypatch.setattr(maker, "MODELS", tmp_path / "models")
+    (tmp_path / "published.json").write_text((EXAMPLES / "published.json").read_text())
+    maker.main()
+    made = {path.name for path in (tmp_path / "models").iterdir()}
+    assert made == {path.name for path in (EXAMPLES / "models").iterdir()}
+    for entry in INDEX:
+        name = str(entry["model"])
+        mine, theirs = (eltwise.load(folder / name) for folder in (tmp_path / "models", EXAMPLES / "models"))
+        assert mine.graph == theirs.graph
+    assert (tmp_path / "models" / "index.json").read_text() == (EXAMPLES / "models" / "index.json").read_text()
+
+
+def test_the_demo_finds_a_wrong_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    demo = script("demo")
+    entry = next(entry for entry in INDEX if entry["model"] == "sub6_axis1.onnx")
+    assert demo._run(entry)[1]
+    assert not demo._run(entry | {"attributes": {"broadcast": 1, "axis": 0}, "operator": "Sub-6"} | _square())[1]
+
+
+def _square() -> dict[str, object]:
+    """The demo judges by the attributes in the index; an operator that squares is not what the model holds."""
+    return {"operator": "SquaredDifference-1", "attributes": {"auto_broadcast": "pdpd", "axis": 1}}
+
+
+def test_the_oracle_agrees_with_the_texts() -> None:
+    for case in PUBLISHED:
+        x, y = (np.array(case[key]["values"], np.float32).reshape(case[key]["shape"]) for key in "xy")
+        exact = Case(catalog.row("Sub-14"), (), x, y).expected()
+        assert oracle.same_bits(eltwise.subtract(x, y), exact)

@@ -1,0 +1,136 @@
+"""The floors of the house: a room imports only from lower floors. The test is proved by planted faults."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import eltwise
+
+ROOT = Path(eltwise.__file__).parent
+
+# One row a floor, from the ground up. A package's own __init__ stands where its entry stands.
+FLOORS: tuple[tuple[str, ...], ...] = (
+    ("errors", "version"),
+    ("dtypes", "shapes"),
+    ("broadcasting", "moves", "casting", "dlpack", "oracle_numbers"),
+    ("arrays", "oracle", "spec"),
+    ("catalog.elementwise", "catalog.neighbours"),
+    ("catalog", "ir"),
+    ("infer",),
+    ("infer_graph", "kernels", "kernels.plan"),
+    ("kernels.numpy_path", "formats", "formats.files"),
+    ("formats.reading", "formats.npy_files", "formats.openvino_xml", "formats.onnx_external"),
+    ("formats.onnx_tensors", "formats.openvino_layers"),
+    ("formats.onnx_nodes", "formats.tensor_files"),
+    ("formats.onnx_reader", "formats.openvino_reader", "formats.onnx_writer", "formats.openvino_writer"),
+    ("execute",),
+    ("operators", "model"),
+    ("backend", "conformance", "conformance.values", "conformance.shapes_of_rules"),
+    ("conformance.cases",),
+    ("conformance.judging",),
+    ("cli.printing", "cli.attributes"),
+    ("cli.running", "cli.listing", "cli.examining"),
+    ("cli",),
+    ("__main__", "__init__"),
+)
+FLOOR_OF = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
+HEAVY = {"onnx", "lxml", "llvmlite", "openvino", "onnxruntime"}
+MAY_IMPORT = {"onnx": ("formats.onnx", "backend"), "lxml": ("formats.openvino",), "llvmlite": ("kernels.jit",)}
+
+
+def sources() -> dict[str, str]:
+    rooms = {}
+    for path in ROOT.rglob("*.py"):
+        parts = path.relative_to(ROOT).with_suffix("").parts
+        name = ".".join(parts[:-1] if parts[-1] == "__init__" and len(parts) > 1 else parts)
+        rooms[name] = path.read_text(encoding="utf-8")
+    return rooms
+
+
+def imports_of(source: str, rooms: set[str]) -> set[str]:
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        else:
+            continue
+        for name in names:
+            found.add(_room(name, rooms))
+    return found - {""}
+
+
+def _room(name: str, rooms: set[str]) -> str:
+    """The room that an imported name lies in; for what is not ours, its top-level package."""
+    top, _dot, rest = name.partition(".")
+    if top != "eltwise":
+        return f"outside:{top}"
+    while rest and rest not in rooms:
+        rest = rest.rpartition(".")[0]
+    return rest or "__init__"
+
+
+def faults(rooms: dict[str, str]) -> list[str]:
+    """Every import that goes up or sideways, every room without a floor, every banned import."""
+    found = [f"{room} has no floor" for room in rooms if room not in FLOOR_OF]
+    for room, source in rooms.items():
+        for target in imports_of(source, set(rooms)):
+            if target.startswith("outside:"):
+                package = target.removeprefix("outside:")
+                allowed = MAY_IMPORT.get(package, ())
+                typing_only = f"if TYPE_CHECKING:\n    from {package} import" in source
+                if package in HEAVY and not room.startswith(allowed or ("-",)) and not typing_only:
+                    found.append(f"{room} imports {package}")
+            elif room in FLOOR_OF and target in FLOOR_OF and FLOOR_OF[target] >= FLOOR_OF[room]:
+                found.append(f"{room} (floor {FLOOR_OF[room]}) imports {target} (floor {FLOOR_OF[target]})")
+    return found
+
+
+def test_every_room_imports_only_from_lower_floors() -> None:
+    assert faults(sources()) == []
+
+
+def test_every_floor_names_rooms_that_exist() -> None:
+    assert set(FLOOR_OF) - set(sources()) == set()
+
+
+@pytest.mark.parametrize(
+    ("room", "planted"),
+    [
+        ("shapes", "from eltwise import execute"),
+        ("errors", "import eltwise.cli.printing"),
+        ("dtypes", "from eltwise.shapes import Shape"),
+        ("infer", "def late() -> None:\n    from eltwise.model import load"),
+        ("catalog.elementwise", "from eltwise import catalog"),
+        ("execute", "import onnx"),
+        ("ir", "from lxml import etree"),
+        ("oracle", "from eltwise.execute import apply"),
+    ],
+)
+def test_a_planted_fault_is_found(room: str, planted: str) -> None:
+    rooms = sources()
+    rooms[room] += f"\n{planted}\n"
+    assert len(set(faults(rooms)) - set(faults(sources()))) == 1
+
+
+def test_a_planted_cycle_is_found() -> None:
+    rooms = sources() | {"left": "from eltwise import right", "right": "from eltwise import left"}
+    FLOOR_OF.update({"left": 3, "right": 3})
+    try:
+        assert len(set(faults(rooms)) - set(faults(sources()))) == 2
+    finally:
+        del FLOOR_OF["left"], FLOOR_OF["right"]
+
+
+def test_the_oracle_knows_nothing_of_the_engine() -> None:
+    rooms = sources()
+    reached, waiting = set(), {"oracle"}
+    while waiting:
+        room = waiting.pop()
+        reached.add(room)
+        waiting |= {name for name in imports_of(rooms[room], set(rooms)) if name in rooms} - reached
+    assert reached == {"oracle", "oracle_numbers", "dtypes", "errors"}
