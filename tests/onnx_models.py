@@ -6,13 +6,16 @@ from collections.abc import Sequence
 
 import numpy as np
 import onnx
+from onnx import NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
+
 from eltwise import catalog
 from eltwise.dtypes import TYPES, ElementType
 from eltwise.errors import EltwiseError
+from eltwise.formats.onnx_reader import read_model_proto, read_onnx
+from eltwise.formats.onnx_writer import write_onnx
 from eltwise.formats.reading import Reading
 from eltwise.infer_graph import infer_graph
-from eltwise.ir import structure_problems
-from onnx import NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
+from eltwise.ir import Graph, structure_problems
 
 RUN_TYPES = [row for row in TYPES if row.runs]
 NEWEST = min(catalog.NEWEST_OPSET["ai.onnx"], onnx.defs.onnx_opset_version())
@@ -101,3 +104,19 @@ def hard_bytes(element_type: ElementType, elements: int, seed: int = 7) -> np.nd
     limit = 1 << (element_type.storage.itemsize * 8 if element_type.bits > 4 else 4)
     bits = np.random.default_rng(seed).integers(0, limit, elements, dtype=np.uint64, endpoint=False)
     return bits.astype(f"u{element_type.storage.itemsize}").view(element_type.storage)
+
+
+def read(proto: onnx.ModelProto) -> Reading:
+    return read_onnx(proto.SerializeToString(), None, "model.onnx")
+
+
+def there_and_back(proto: onnx.ModelProto) -> Graph:
+    """The graph of a model, checked to be the same from a ModelProto, from bytes, and after writing."""
+    graph = read(proto).graph
+    assert read_model_proto(proto, None, "").graph == graph
+    data = write_onnx(graph)
+    again = read_onnx(data, None, "again.onnx")
+    assert again.graph == graph
+    assert again.problems == read(proto).problems
+    assert write_onnx(again.graph) == data
+    return graph

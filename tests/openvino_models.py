@@ -5,6 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from xml.sax.saxutils import quoteattr
 
+import numpy as np
+
+from eltwise.execute import run_graph
+from eltwise.formats.openvino_reader import read_openvino
+from eltwise.formats.openvino_writer import write_openvino
+from eltwise.infer_graph import infer_graph
+from eltwise.ir import Graph, structure_problems
+
 PRECISIONS = {"f16": "FP16", "f32": "FP32", "f64": "FP64", "boolean": "BOOL", "u1": "BIN"}
 BITS = {"f16": 16, "bf16": 16, "f32": 32, "f64": 64, "boolean": 8, "f8e4m3": 8, "f8e5m2": 8} | {
     f"{kind}{bits}": bits for kind in "iu" for bits in (4, 8, 16, 32, 64)
@@ -68,12 +76,18 @@ class Ir:
 
     def parameter(self, name: str, shape: str = "2,3", element_type: str = "f32", names: str = "") -> Ir:
         precision = PRECISIONS.get(element_type, element_type.upper())
-        return self.layer(
-            "Parameter", name, names=names, precision=precision, shape=shape, element_type=element_type
-        )
+        return self.layer("Parameter", name, names=names, precision=precision, shape=shape, element_type=element_type)
 
     def constant(
-        self, name: str, element_type: str, shape: str, raw: bytes, names: str = "", gap: bytes = b"", **changes: object
+        self,
+        name: str,
+        element_type: str,
+        shape: str,
+        raw: bytes,
+        /,
+        names: str = "",
+        gap: bytes = b"",
+        **changes: object,
     ) -> Ir:
         self.weights += gap
         data: dict[str, object] = {
@@ -114,3 +128,26 @@ def binary(
     ir = Ir(version).parameter("a", a, element_type).parameter("b", b, element_type)
     precision = PRECISIONS.get(element_type, element_type.upper())
     return ir.layer(kind, "s", ["a", "b"], opset=opset, precision=precision, **data).result("s", "r")
+
+
+def read(ir: Ir) -> Graph:
+    """Read an IR that has no problems."""
+    reading = read_openvino(ir.xml(), ir.weights, "model.xml")
+    assert reading.problems == ()
+    assert reading.unresolved == frozenset()
+    assert structure_problems(reading.graph) == []
+    return reading.graph
+
+
+def assert_round_trip(graph: Graph) -> None:
+    xml, weights = write_openvino(graph)
+    again = read_openvino(xml, weights)
+    assert again.problems == ()
+    assert again.graph == graph
+    assert write_openvino(again.graph) == (xml, weights)
+
+
+def run(graph: Graph, **feeds: np.ndarray) -> dict[str, np.ndarray]:
+    inference = infer_graph(graph)
+    assert inference.problems == []
+    return run_graph(graph, inference.outputs, feeds)

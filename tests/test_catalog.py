@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import onnx
 import pytest
+
 from eltwise import catalog
 from eltwise.dtypes import TYPES
 from eltwise.spec import Row

@@ -111,7 +111,7 @@ def test_show_says_what_changed(cli: Cli) -> None:
     out = cli("show", "Sub-6")[1]
     assert "changed from Sub-1" in out
     assert "32 and 64 bits" in out
-    for name in ("axis", "broadcast", "float16", "uint64", "opsets", "a - b"):
+    for name in ("axis", "broadcast", "float16", "uint64", "opset 6", "a - b"):
         assert name in out
     assert json.loads(cli("show", "Sub-14", "--json")[1])["previous"] == "Sub-13"
     assert "'Sub-7'" in cli("show", "Sub-8")[2]

@@ -8,10 +8,11 @@ from collections.abc import Callable
 import numpy as np
 import onnx
 import pytest
+from onnx import AttributeProto, ModelProto, TensorProto, helper, numpy_helper
+
 from eltwise import catalog
 from eltwise.errors import EltwiseError, FileFormatError, UnsupportedError
 from eltwise.formats.onnx_reader import is_model_proto, read_model_proto, read_onnx
-from onnx import AttributeProto, ModelProto, TensorProto, helper, numpy_helper
 from onnx_models import all_problems, model, neighbour_model, node, sub_model, value
 
 Change = Callable[[ModelProto], object]

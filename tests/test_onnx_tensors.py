@@ -7,6 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from onnx import TensorProto, helper, numpy_helper
+
 from eltwise.dtypes import BFLOAT16, BOOL, BY_NAME, FLOAT32, INT4, ElementType
 from eltwise.errors import (
     ElementTypeError,
@@ -17,9 +19,8 @@ from eltwise.errors import (
     ValueRangeError,
 )
 from eltwise.formats.onnx_external import ExternalData, ExternalWriter
-from eltwise.formats.onnx_tensors import read_tensor, read_tensor_proto, write_tensor, write_tensor_outside
+from eltwise.formats.onnx_tensors import fill_tensor_outside, read_tensor, read_tensor_proto, write_tensor
 from eltwise.ir import Tensor
-from onnx import TensorProto, helper, numpy_helper
 from onnx_models import RUN_TYPES, hard_bytes
 
 SHAPES = [(), (0,), (5,), (2, 3), (1, 0, 4), (3, 3, 3), (1,) * 64]
@@ -79,7 +80,9 @@ def test_typed_fields(element_type: ElementType, shape: tuple[int, ...]) -> None
 def test_external_data_there_and_back(element_type: ElementType, tmp_path: Path) -> None:
     writer = ExternalWriter("m.data")
     tensors = [tensor_of(element_type, shape) for shape in ((2049,), (3, 700), (5,))]
-    protos = [write_tensor_outside(f"w{index}", tensor, writer) for index, tensor in enumerate(tensors)]
+    protos = [TensorProto() for _ in tensors]
+    for proto, tensor in zip(protos, tensors, strict=True):
+        fill_tensor_outside(proto, "w", tensor, writer)
     (tmp_path / "m.data").write_bytes(b"".join(writer.chunks()))
     folder = ExternalData(tmp_path)
     assert [read_tensor(proto, folder) for proto in protos] == tensors

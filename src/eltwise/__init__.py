@@ -16,7 +16,9 @@ from types import ModuleType
 from eltwise.errors import EltwiseError
 from eltwise.model import Model, load, save
 from eltwise.operators import Operator, operator, squared_difference, subtract
-from eltwise.version import VERSION as __version__
+from eltwise.version import VERSION
+
+__version__ = VERSION
 
 __all__ = [
     "EltwiseError",

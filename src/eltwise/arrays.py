@@ -77,6 +77,8 @@ def _is_buffer(value: object) -> bool:
         memoryview(value).release()  # type: ignore[arg-type]
     except TypeError:
         return False
+    except (ValueError, BufferError):
+        return True  # It is one, but does not give its data now.
     return True
 
 
@@ -98,10 +100,18 @@ def exact_scalar(value: object, element_type: ElementType, operand: str) -> np.n
         raise ValueRangeError(
             f"{element_type.name} does not hold this number exactly",
             operand=operand,
-            got=repr(value) if len(repr(value)) < 60 else f"{repr(value)[:57]}...",
+            got=_shown(value),
             hint="round it first, so that what is computed with is seen",
         )
     return taken
+
+
+def _shown(value: Scalar) -> str:
+    try:
+        text = repr(value)
+    except ValueError:  # Python writes out no integer of more than some thousand digits.
+        return f"an integer of {int(value).bit_length()} bits"
+    return text if len(text) < 60 else f"{text[:57]}..."
 
 
 def _taken(value: Scalar, element_type: ElementType) -> np.ndarray | None:
@@ -133,4 +143,17 @@ def check_out(out: object, element_type: ElementType, shape: tuple[int, ...]) ->
         raise ShapeError("out has another shape", operand="out", got=str(out.shape), allowed=str(shape))
     if not out.flags.writeable:
         raise ValueRangeError("out is read-only", operand="out")
+    if _overlaps_itself(out):
+        raise ValueRangeError("elements of out share memory, so that it cannot hold the result", operand="out")
     return out
+
+
+def _overlaps_itself(array: np.ndarray) -> bool:
+    """Whether elements may share memory: in what slices and transposes give, a stride spans all smaller ones."""
+    span = array.itemsize
+    steps = [(abs(stride), size) for stride, size in zip(array.strides, array.shape, strict=True) if size > 1]
+    for stride, size in sorted(steps):
+        if stride < span:
+            return array.size > 0
+        span += stride * (size - 1)
+    return False

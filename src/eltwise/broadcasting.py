@@ -151,10 +151,7 @@ def _legacy_run(a: Shape, b: Shape, theirs: Dimensions, start: int) -> Broadcast
     assumptions = []
     for index, other in enumerate(theirs):
         mine = a.dimensions[start + index]
-        at_an_end = any(
-            all(dimension.may_be(1) for dimension in side) for side in (theirs[: index + 1], theirs[index:])
-        )
-        pair = _onto_pair(mine, other) if at_an_end else _equal_pair(mine, other)
+        pair = _legacy_pair(mine, other, theirs[:index], theirs[index + 1 :])
         if pair is None and other.is_one:
             raise _mismatch(
                 a,
@@ -230,15 +227,28 @@ def _numpy_pair(a: Dimension, b: Dimension) -> Pair | None:
 def _pdpd_pair(a: Dimension, b: Dimension) -> Pair | None:
     if a.high is not None and b.low > a.high:
         return None
-    return _numpy_pair(a, b)
+    pair = _numpy_pair(a, b)
+    if pair is None or a.is_same(b) or not _may_be_larger_and_broadcast(b, a):
+        return pair
+    smaller = f"B's {b} is not larger than A's {a}"
+    return pair[0], f"{pair[1]}, and {smaller}" if pair[1] else smaller
 
 
-def _onto_pair(a: Dimension, b: Dimension) -> Pair | None:
-    if a.is_same(b) or b.is_one:
+def _may_be_larger_and_broadcast(b: Dimension, a: Dimension) -> bool:
+    """Whether B may be the larger one of two sizes that broadcast by the numpy rule: one of them is 1."""
+    larger_than_one = b.high is None or b.high > 1
+    return (a.may_be(1) and larger_than_one) or (a.may_be(0) and b.may_be(1))
+
+
+def _legacy_pair(a: Dimension, b: Dimension, before: Dimensions, after: Dimensions) -> Pair | None:
+    """Pair one dimension of B's run with A's, knowing B's dimensions before and after it."""
+    if a.is_same(b):
         return a, ""
-    if b.may_be(1):
-        return a, f"B's {b} is 1 or A's {a}"
-    return _equal_pair(a, b)
+    if not b.may_be(1) or not any(all(dimension.may_be(1) for dimension in side) for side in (before, after)):
+        return _equal_pair(a, b)
+    if any(all(dimension.is_one for dimension in side) for side in (before, after)):
+        return a, "" if b.is_one else f"B's {b} is 1 or A's {a}"
+    return a, f"B's {b} is A's {a}, or a 1 that has only 1s before it or only 1s after it"
 
 
 def _all_same(ours: Dimensions, theirs: Dimensions) -> bool:

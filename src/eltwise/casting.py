@@ -33,6 +33,7 @@ def cast(array: np.ndarray, source: ElementType, target: ElementType, saturate: 
     Raises:
         ValueRangeError: for a NaN, an infinity or a value out of range on the way from a float to an integer.
     """
+    array = array.astype(source.storage, copy=False)
     with np.errstate(all="ignore"):
         if source is target:
             return array.astype(target.storage)

@@ -184,7 +184,7 @@ def of_numpy(numpy_type: np.dtype[np.generic], **place: str) -> ElementType:
     Raises:
         ElementTypeError: for a dtype that is none of the element types that run.
     """
-    found = _BY_NUMPY.get(numpy_type) or _BY_NUMPY.get(numpy_type.newbyteorder("="))
+    found = _BY_NUMPY.get(numpy_type if numpy_type.isnative else numpy_type.newbyteorder("="))
     if found is None:
         raise ElementTypeError(
             "no element type of ONNX or OpenVINO that is run here",

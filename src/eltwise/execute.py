@@ -38,7 +38,7 @@ def apply(operation: Operation, a: object, b: object, out: np.ndarray | None = N
     try:
         (first, a_type), (second, b_type) = _operands(a, b)
         plan = _plan(operation, a_type, b_type, first.shape, second.shape)
-        target = np.empty(plan.shape, a_type.storage) if out is None else check_out(out, a_type, plan.shape)
+        target = _allocated(plan.shape, a_type) if out is None else check_out(out, a_type, plan.shape)
     except EltwiseError as error:
         raise error.located(operator=row.versioned_name) from None
     assert isinstance(row, ElementwiseRow)
@@ -69,6 +69,13 @@ def _plan(
     """The checked plan of a call, kept for the next call with the same types and shapes."""
     _result, found = elementwise(operation, TensorType(a_type, of_sizes(a)), TensorType(b_type, of_sizes(b)))
     return make_plan(found, a, b, a_type.storage.itemsize)
+
+
+def _allocated(sizes: tuple[int, ...], element_type: ElementType) -> np.ndarray:
+    try:
+        return np.empty(sizes, element_type.storage)
+    except MemoryError:
+        raise ShapeError("the result does not fit into memory", got=f"shape ({of_sizes(sizes)})") from None
 
 
 def run_graph(graph: Graph, outputs: tuple[Port, ...], feeds: Mapping[str, object]) -> dict[str, np.ndarray]:

@@ -105,7 +105,8 @@ def _check_inputs(node: Node, inputs: Sequence[TensorType | None]) -> None:
         if index >= len(inputs) or inputs[index] is None:
             raise GraphError("this input is missing", operand=f"operand {operand}")
     if len(node.outputs) != 1 or not node.outputs[0]:
-        raise GraphError("one output is needed", got=str(len(node.outputs)), operand="its outputs")
+        named = sum(bool(name) for name in node.outputs)
+        raise GraphError("one output with a name is needed", got=str(named), operand="its outputs")
 
 
 def constant_tensor(operation: Operation) -> Tensor:

@@ -39,7 +39,11 @@ def infer_graph(graph: Graph) -> Inference:
     for name, tensor in graph.constants:
         inference.types[name] = tensor.type
     for port in graph.optional_inputs:
-        _reconcile(inference, port.value, inference.types.get(port.value), port.type, "declared input")
+        joined = _reconcile(inference, port.value, inference.types.get(port.value), port.type, "declared input")
+        inference.types[port.value] = TensorType(joined.element_type, port.type.shape)  # A caller may replace it.
+    for name, stated in graph.declared:
+        if name in inference.types:
+            inference.types[name] = _reconcile(inference, name, inference.types[name], stated, "declared value")
     arrays = _known_arrays(graph)
     for node in graph.nodes:
         result = _infer_node(inference, node, arrays)

@@ -25,11 +25,13 @@ def reshaped(data: Shape, target: Sequence[int], zero_copies: bool) -> Shape:
     if min(target, default=0) < -1 or list(target).count(-1) > 1:
         raise ShapeError("the target shape is ill-formed", got=_list(target), allowed="sizes, and -1 at most once")
     dimensions = [_target_dimension(data, target, index, zero_copies) for index in range(len(target))]
-    left, right = _without_copies(data, target, zero_copies)
+    copied = {index for index, size in enumerate(target) if size == 0 and zero_copies}
+    sizes = [size for index, size in enumerate(target) if size != -1 and index not in copied]
+    copies = [dimensions[index] for index in copied]
+    elements = _elements_without(data, copied)
     if -1 in target:
-        dimensions[list(target).index(-1)] = _left_over(data, target, left, right)
-        return Shape(tuple(dimensions))
-    if left is not None and left != math.prod(right):
+        dimensions[list(target).index(-1)] = _left_over(data, target, elements, sizes, copies)
+    elif elements not in (None, math.prod(sizes)) and not any(dimension.may_be(0) for dimension in copies):
         raise ShapeError(f"shape ({data}) cannot become ({_list(target)}): the numbers of elements differ")
     return Shape(tuple(dimensions))
 
@@ -46,31 +48,30 @@ def _target_dimension(data: Shape, target: Sequence[int], index: int, zero_copie
     return data.dimensions[index]
 
 
-def _without_copies(data: Shape, target: Sequence[int], zero_copies: bool) -> tuple[int | None, list[int]]:
-    """The number of elements of the data and the sizes of the target, both without the dimensions that are copied."""
-    sizes = [size for size in target if size > 0 or (size == 0 and not zero_copies)]
+def _elements_without(data: Shape, copied: set[int]) -> int | None:
+    """The number of elements of the data but for the dimensions that are copied, None where it is not known."""
     if data.dimensions is None:
-        return None, sizes
-    copied = {index for index, size in enumerate(target) if size == 0 and zero_copies}
+        return None
     rest = [dimension for index, dimension in enumerate(data.dimensions) if index not in copied]
-    if any(dimension.low == dimension.high == 0 for dimension in data.dimensions):
-        copies = [data.dimensions[index] for index in copied if index < len(data.dimensions)]
-        sizes += [dimension.low for dimension in copies if dimension.is_known]
-        return 0, sizes
-    if not all(dimension.is_known for dimension in rest):
-        return None, sizes
-    return math.prod(dimension.low for dimension in rest), sizes
+    if any(dimension.high == 0 for dimension in rest):
+        return 0
+    return math.prod(dimension.low for dimension in rest) if all(dimension.is_known for dimension in rest) else None
 
 
-def _left_over(data: Shape, target: Sequence[int], left: int | None, right: list[int]) -> Dimension:
-    if 0 in right:
+def _left_over(
+    data: Shape, target: Sequence[int], elements: int | None, sizes: list[int], copies: list[Dimension]
+) -> Dimension:
+    """The size that -1 stands for: what the other sizes leave of the elements."""
+    if 0 in sizes or any(dimension.high == 0 for dimension in copies):
         raise ShapeError("-1 cannot be computed beside a size of 0", got=_list(target))
-    if left is None:
+    if elements is None:
         return UNKNOWN
-    count = math.prod(right)
-    if left % count:
-        raise ShapeError(f"shape ({data}) cannot become ({_list(target)}): {left} elements do not divide by {count}")
-    return known(left // count)
+    count = math.prod(sizes)
+    if elements % count:
+        raise ShapeError(
+            f"shape ({data}) cannot become ({_list(target)}): {elements} elements do not divide by {count}"
+        )
+    return known(elements // count)
 
 
 def squeezed(data: Shape, axes: Sequence[int] | None, negative: bool = True, skip: bool = False) -> Shape:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from operator import index
 
 import numpy as np
 
 from eltwise import catalog, execute
+from eltwise.errors import ShapeError
 from eltwise.infer import elementwise
 from eltwise.ir import TensorType
 from eltwise.shapes import Shape, of_sizes, parse
@@ -73,7 +75,14 @@ class Operator:
 def _shape(given: str | Shape | tuple[int, ...]) -> Shape:
     if isinstance(given, Shape):
         return given
-    return parse(given) if isinstance(given, str) else of_sizes(tuple(given))
+    if isinstance(given, str):
+        return parse(given)
+    try:
+        return of_sizes(tuple(map(index, given)))
+    except TypeError:
+        raise ShapeError(
+            "this is no shape", got=repr(given)[:80], allowed="a text like '2,3' or sizes like (2, 3)"
+        ) from None
 
 
 def operator(name: str, **attributes: object) -> Operator:
@@ -90,9 +99,17 @@ def operator(name: str, **attributes: object) -> Operator:
     return Operator(catalog.row(name).bind(attributes))
 
 
-@lru_cache(maxsize=256)
-def _auto_broadcast(name: str, auto_broadcast: str, axis: int) -> Operation:
+@lru_cache(maxsize=256, typed=True)
+def _kept(name: str, auto_broadcast: str, axis: int) -> Operation:
     return catalog.row(name).bind({"auto_broadcast": auto_broadcast, "axis": axis})
+
+
+def _auto_broadcast(name: str, auto_broadcast: str, axis: int) -> Operation:
+    """Bind the two attributes, once for the values that are allowed."""
+    try:
+        return _kept(name, auto_broadcast, axis)
+    except TypeError:  # A value that cannot be kept is none that is allowed; the row says so.
+        return _kept.__wrapped__(name, auto_broadcast, axis)
 
 
 def subtract(

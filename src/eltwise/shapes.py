@@ -22,7 +22,6 @@ LARGEST_RANK = 64
 """The largest rank of an array."""
 
 _INTERVAL = re.compile(r"(\d*)\.\.(\d*)")
-_SYMBOL = re.compile(r"[^\W\d][^,?]*")
 
 
 @dataclass(frozen=True)
@@ -152,6 +151,11 @@ def element_count(sizes: Iterable[int]) -> int:
     return math.prod(sizes)
 
 
+def is_addressable(sizes: Iterable[int], element_bytes: int) -> bool:
+    """Whether an array of these sizes can exist; an empty one must have sizes that could, so NumPy demands."""
+    return math.prod(filter(None, sizes)) * element_bytes <= LARGEST_SIZE
+
+
 def parse(text: str) -> Shape:
     """Read a shape from the text notation.
 
@@ -183,10 +187,15 @@ def parse_dimension(text: str) -> Dimension:
     if interval:
         low, high = interval.groups()
         return Dimension(int(low or 0), int(high) if high else None)
-    if _SYMBOL.fullmatch(text):
+    if _is_symbol(text):
         return Dimension(symbol=text)
     raise ShapeError(
         "this is not a dimension",
         got=repr(text[:40]),
         allowed="a size (4), a symbol (N), ? or an interval (2..5, ..5, 2..); shapes are written like 2,3",
     )
+
+
+def _is_symbol(text: str) -> bool:
+    starts_as_a_name = text[:1].isalpha() or text[:1] == "_"
+    return starts_as_a_name and text.isprintable() and not any(mark in text for mark in ("?", ",", ".."))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal
+from typing import Literal, SupportsIndex
 
 from eltwise.broadcasting import Rule
 from eltwise.dtypes import ElementType
@@ -70,13 +70,19 @@ class Attribute:
 
 
 def _integer(value: object) -> int | None:
-    fits = isinstance(value, int) and not isinstance(value, bool) and -(2**63) <= value < 2**63
-    return int(value) if fits and isinstance(value, int) else None
+    if isinstance(value, bool) or not isinstance(value, SupportsIndex):
+        return None
+    try:
+        whole = value.__index__()
+    except TypeError:  # NumPy's arrays have __index__, but few are one integer.
+        return None
+    return whole if -(2**63) <= whole < 2**63 else None
 
 
 def _integers(value: object) -> tuple[int, ...] | None:
-    items = tuple(value) if isinstance(value, list | tuple) else None
-    return items if items is not None and all(_integer(item) is not None for item in items) else None
+    items = tuple(map(_integer, value)) if isinstance(value, list | tuple) else (None,)
+    whole = tuple(item for item in items if item is not None)
+    return whole if len(whole) == len(items) else None
 
 
 def _number(value: object) -> float | None:

@@ -50,7 +50,7 @@ def show(op: Annotated[str, typer.Argument(metavar="OPERATOR", help="A versioned
     before = catalog.previous(row)
     lines = [
         ("operator", f"{row.versioned_name} of {_DOMAINS[row.domain]}"),
-        ("opsets", f"{_opsets(row)}{', the newest' if row.last is None else ''}"),
+        ("since", f"opset {row.version}; holds for {_opsets(row)}{', the newest' if row.last is None else ''}"),
         ("formula", row.formula.text),
         ("broadcasting", _BROADCASTING[row.broadcasting]),
         ("types of A, B and the result", ", ".join(element_type.name for element_type in row.types)),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from eltwise.errors import FileFormatError
@@ -46,38 +46,57 @@ def write_atomically(path: Path, chunks: Iterable[Buffer]) -> None:
     Raises:
         FileFormatError: where the folder does not exist or cannot be written.
     """
-    path = path.resolve() if path.is_symlink() else path
-    folder = path.parent
-    if path.exists() and not path.is_file():
-        raise FileFormatError("this is a folder or a device, not a file", where=str(path))
-    if not folder.is_dir():
-        raise no_folder(path)
+    write_together([(path, chunks)])
+
+
+def write_together(contents: Sequence[tuple[Path, Iterable[Buffer]]]) -> None:
+    """Write files that belong together: all of them beside their places first, then rename each, in order.
+
+    Raises:
+        FileFormatError: where a folder does not exist or cannot be written; then no place has changed.
+    """
+    staged: list[tuple[Path, Path]] = []
+    place = contents[0][0]
     try:
-        descriptor, beside = tempfile.mkstemp(dir=folder, prefix=f".{path.name[:80]}.", suffix=".part")
-    except OSError as error:
+        for path, chunks in contents:
+            check_writable(path)
+            place = Path(os.path.realpath(path)) if path.is_symlink() else path
+            descriptor, beside = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name[:40]}.", suffix=".part")
+            staged.append((Path(beside), place))
+            with os.fdopen(descriptor, "wb") as file:
+                for chunk in chunks:
+                    file.write(chunk)
+            Path(beside).chmod(place.stat().st_mode & 0o7777 if place.exists() else 0o666 & ~_umask())
+        for written, place in staged:
+            written.replace(place)
+    except (OSError, ValueError) as error:
+        raise _unwritable(place, error) from None
+    finally:
+        for written, _place in staged:
+            written.unlink(missing_ok=True)
+
+
+def check_writable(path: Path) -> None:
+    """Refuse a place that no file can be written to.
+
+    Raises:
+        FileFormatError: where its folder does not exist, or something that is no file is there.
+    """
+    try:
+        is_there, is_file, folder_is_there = path.exists(), path.is_file(), path.parent.is_dir()
+    except (OSError, ValueError) as error:
         raise _unwritable(path, error) from None
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            for chunk in chunks:
-                file.write(chunk)
-        Path(beside).chmod(path.stat().st_mode & 0o7777 if path.exists() else 0o666 & ~_umask())
-        Path(beside).replace(path)
-    except BaseException as error:
-        Path(beside).unlink(missing_ok=True)
-        if isinstance(error, OSError):
-            raise _unwritable(path, error) from None
-        raise
+    if is_there and not is_file:
+        raise FileFormatError("this is a folder or a device, not a file", where=str(path))
+    if not folder_is_there:
+        raise FileFormatError(
+            "the output's folder does not exist", where=str(path), got=str(path.parent), hint="make the folder first"
+        )
 
 
-def no_folder(path: Path) -> FileFormatError:
-    """Make the error for an output whose folder does not exist."""
-    return FileFormatError(
-        "the output's folder does not exist", where=str(path), got=str(path.parent), hint="make the folder first"
-    )
-
-
-def _unwritable(path: Path, error: OSError) -> FileFormatError:
-    return FileFormatError(f"the file cannot be written ({error.strerror or error})", where=str(path))
+def _unwritable(path: Path, error: OSError | ValueError) -> FileFormatError:
+    reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return FileFormatError(f"the file cannot be written ({reason})", where=str(path))
 
 
 def _umask() -> int:

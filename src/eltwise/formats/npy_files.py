@@ -1,24 +1,24 @@
 """Arrays in .npy and .npz files, checked before anything is allocated.
 
-NumPy writes ml_dtypes arrays as raw void bytes; they are read back by the element type that is wanted.
-Source: the NPY format, versions 1.0 and 2.0.
+ml_dtypes arrays are raw void bytes there, as NumPy writes them; they are read back by the element type that is wanted.
 """
 
 from __future__ import annotations
 
 import io
 import zipfile
+import zlib
 from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
 
-from eltwise.dtypes import BFLOAT16, ElementType
+from eltwise.dtypes import BFLOAT16, BOOL, TYPES, ElementType, of_numpy
 from eltwise.errors import ElementTypeError, FileFormatError, unknown_name
 from eltwise.formats.files import read_bytes, unreadable
-from eltwise.shapes import LARGEST_RANK, element_count
+from eltwise.formats.npy_header import NpyHeader, read_header
+from eltwise.shapes import LARGEST_RANK, element_count, is_addressable
 
-_HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 _LARGEST_INFLATION = 1040
 """Deflate cannot make a member more than about 1032 times as large."""
 
@@ -27,8 +27,8 @@ def read_npy(path: Path, wanted: ElementType | None) -> np.ndarray:
     """Read an .npy file.
 
     Raises:
-        FileFormatError: where it is none, is truncated, or holds pickled objects.
-        ElementTypeError: where it holds raw bytes and no element type is known for them.
+        FileFormatError: where it is none, is truncated, or does not hold what its header says.
+        ElementTypeError: where it holds no numbers, or raw bytes that are not of the wanted element type.
     """
     try:
         size = path.stat().st_size
@@ -49,13 +49,18 @@ def read_npz(path: Path, key: str, wanted: ElementType | None) -> np.ndarray:
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             member = _member(archive, key, path)
+            place = f"{path}:{key or member.filename}"
+            if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                raise FileFormatError("this way of compression is not read", where=place, allowed="none or deflate")
             if member.file_size > _LARGEST_INFLATION * max(member.compress_size, 1):
-                raise FileFormatError("the archive states an impossible size", where=f"{path}:{key}")
+                raise FileFormatError("the archive states an impossible size", where=place)
             with archive.open(member) as file:
-                content = file.read(member.file_size + 1)
-    except (zipfile.BadZipFile, zipfile.LargeZipFile, NotImplementedError, EOFError, RuntimeError) as error:
+                return _read_stream(file, member.file_size, place, wanted)  # type: ignore[arg-type]
+    except (
+        *(zipfile.BadZipFile, zipfile.LargeZipFile, zlib.error, EOFError),
+        *(NotImplementedError, RuntimeError, ValueError, OSError, KeyError),
+    ) as error:
         raise FileFormatError(f"this is no .npz file that can be read ({error})", where=str(path)) from None
-    return _read_stream(io.BytesIO(content), len(content), f"{path}:{key or member.filename}", wanted)
 
 
 def _member(archive: zipfile.ZipFile, key: str, path: Path) -> zipfile.ZipInfo:
@@ -64,65 +69,83 @@ def _member(archive: zipfile.ZipFile, key: str, path: Path) -> zipfile.ZipInfo:
         return next(iter(members.values()))
     if not key:
         names = ", ".join(f"{path.name}:{name}" for name in members)
-        raise FileFormatError("the file holds several arrays", where=str(path), allowed=f"one of {names}")
+        raise FileFormatError(
+            "the file holds several arrays" if members else "the file holds no array",
+            where=str(path),
+            allowed=f"one of {names}" if members else "",
+        )
     if key not in members:
         raise unknown_name("array", key, members, where=str(path))
     return members[key]
 
 
 def _read_stream(file: BinaryIO, size: int, where: str, wanted: ElementType | None) -> np.ndarray:
-    try:
-        version = np.lib.format.read_magic(file)
-        if version not in _HEADERS:
-            raise FileFormatError("this version of .npy is not read", where=where, got=str(version))
-        shape, fortran, dtype = _HEADERS[version](file)
-    except ValueError as error:
-        reason = str(error).splitlines()[0]
-        raise FileFormatError(f"this is no .npy file that can be read ({reason})", where=where) from None
-    if dtype.hasobject or dtype.fields is not None or dtype.subdtype is not None:
-        raise ElementTypeError("the file holds objects or records, not numbers", where=where, got=str(dtype))
-    if len(shape) > LARGEST_RANK or min(shape, default=0) < 0:
+    header = read_header(file, where)
+    shape = header.shape
+    if len(shape) > LARGEST_RANK or not is_addressable(shape, header.item_bytes):
         raise FileFormatError("the header states an impossible shape", where=where, got=str(shape))
-    needed, present = element_count(shape) * dtype.itemsize, size - file.tell()
+    needed, present = element_count(shape) * header.item_bytes, size - file.tell()
     if needed != present:
         raise FileFormatError(
-            f"shape {shape} of {dtype} needs {needed} bytes of data",
+            f"shape {shape} of {header} needs {needed} bytes of data",
             where=where,
             got=str(present),
             hint="the file is truncated" if present < needed else "the file holds more than one array",
         )
-    flat = np.frombuffer(bytearray(file.read(needed)), np.uint8)
-    order = "F" if fortran else "C"
-    return _typed(flat, dtype, wanted, where).reshape(shape, order=order)  # type: ignore[call-overload, no-any-return]
+    element_type = header.element_type or _type_of_raw_bytes(header, wanted, where)
+    data = np.frombuffer(file.read(needed), np.uint8)
+    if data.size < needed:
+        raise FileFormatError("the file is truncated", where=where, got=f"{data.size} bytes", allowed=f"{needed} bytes")
+    values = _checked(data, element_type, where).view(element_type.storage.newbyteorder(header.order))
+    return values.reshape(shape, order="F" if header.fortran else "C")
 
 
-def _typed(flat: np.ndarray, dtype: np.dtype[np.generic], wanted: ElementType | None, where: str) -> np.ndarray:
-    """Give raw bytes their type: the file's own, or for void bytes the wanted one."""
-    if dtype.kind != "V":
-        return flat.view(dtype) if dtype.itemsize else flat.astype(dtype)
-    chosen = BFLOAT16 if wanted is None and dtype.itemsize == 2 else wanted
+def _type_of_raw_bytes(header: NpyHeader, wanted: ElementType | None, where: str) -> ElementType:
+    """Raw bytes are of the wanted type, if that is one which NumPy would have written so."""
+    chosen = BFLOAT16 if wanted is None and header.item_bytes == 2 else wanted
     if chosen is None:
         raise ElementTypeError(
             "the file holds raw bytes, as NumPy writes int4, uint4 and float8", where=where, hint="say which type it is"
         )
-    if chosen.storage.itemsize != dtype.itemsize:
+    if not _fits_raw(chosen, header.item_bytes):
         raise ElementTypeError(
-            f"the file holds raw values of {dtype.itemsize} bytes", where=where, allowed=f"{chosen.name} is wanted"
+            f"raw bytes are no {chosen.name} here",
+            where=where,
+            got=f"elements of {header.item_bytes} bytes",
+            allowed=", ".join(row.name for row in TYPES if _fits_raw(row, header.item_bytes)) or "none",
         )
-    array = flat.view(chosen.storage)
-    if chosen.bits < 8:
-        clean = array.astype(np.int8).astype(chosen.storage).view(np.uint8)
-        low_nibble_only = flat < 16
-        if not np.logical_or(clean == flat, low_nibble_only).all():
-            raise FileFormatError(f"the file holds bytes that are no {chosen.name}", where=where)
-        return clean.view(chosen.storage)
-    return array
+    return chosen
+
+
+def _is_written_raw(element_type: ElementType) -> bool:
+    """Whether it is a type of ml_dtypes, which the .npy format has no name for."""
+    return element_type.storage.isbuiltin == 2
+
+
+def _fits_raw(element_type: ElementType, item_bytes: int) -> bool:
+    return element_type.runs and _is_written_raw(element_type) and element_type.storage.itemsize == item_bytes
+
+
+def _checked(data: np.ndarray, element_type: ElementType, where: str) -> np.ndarray:
+    """Refuse bytes that are no value of the type; a 4-bit value fills the upper half with 0 or with its sign."""
+    if element_type.bits < 8:
+        clean = data & np.uint8(15)
+        extended = data.view(np.int8) == (clean ^ np.uint8(8)).view(np.int8) - np.int8(8)
+        valid = (data == clean) | (extended if element_type.kind == "signed" else False)
+    else:
+        clean, valid = data, data < 2 if element_type is BOOL else np.True_
+    if not np.all(valid):
+        raise FileFormatError(f"the file holds bytes that are no {element_type.name}", where=where)
+    return clean
 
 
 def npy_bytes(array: np.ndarray) -> bytes:
     """The content of an .npy file."""
+    element_type = of_numpy(array.dtype)
+    native = array.astype(element_type.storage, copy=False)
+    named = native.view(f"V{native.itemsize}") if _is_written_raw(element_type) else native
     stream = io.BytesIO()
-    np.lib.format.write_array(stream, np.asarray(array), version=(1, 0), allow_pickle=False)
+    np.lib.format.write_array(stream, named, version=(1, 0), allow_pickle=False)
     return stream.getvalue()
 
 

@@ -16,7 +16,7 @@ from eltwise.dtypes import BY_ONNX_NAME, BY_ONNX_NUMBER, ElementType
 from eltwise.errors import AttributeValueError, EltwiseError, GraphError, UnsupportedError, raise_all
 from eltwise.formats.onnx_external import ExternalData
 from eltwise.formats.onnx_header import default_domain
-from eltwise.formats.onnx_tensors import TensorWriter, read_tensor, write_tensor
+from eltwise.formats.onnx_tensors import TensorFiller, fill_tensor, read_tensor
 from eltwise.ir import Node, Origin, Tensor
 from eltwise.spec import Attribute, AttributeKind, AttributeValue, Operation, Row
 
@@ -123,22 +123,10 @@ def _read_attribute(
     if attribute.kind == "not run":
         return None
     wanted = _attribute_type(attribute, row)
-    name = AttributeProto.AttributeType.Name
-    untyped = not proto.HasField("type") or proto.type == AttributeProto.UNDEFINED
-    if untyped and origin.file_version >= 2:
-        raise AttributeValueError("the attribute has no type", allowed=name(wanted))
-    if not untyped and proto.type != wanted:
-        raise AttributeValueError("the attribute has the wrong type", got=name(proto.type), allowed=name(wanted))
-    field = _FIELD_OF_TYPE[wanted]
-    present = [other for other in _VALUE_FIELDS if proto.HasField(other)]
-    present += [other for other in _LIST_FIELDS if len(getattr(proto, other))]
-    if set(present) - {field}:
-        raise AttributeValueError(
-            "the attribute's value is in the wrong field", got=" and ".join(present), allowed=field
-        )
+    _check_type(proto, wanted, origin)
     match wanted:
         case AttributeProto.TENSOR:
-            if not present:
+            if not proto.HasField("t"):
                 raise AttributeValueError("the attribute's value is missing", allowed="a tensor")
             return read_tensor(proto.t, folder, f"attribute {proto.name}")
         case AttributeProto.FLOAT:
@@ -152,6 +140,23 @@ def _read_attribute(
             return _element_type(text) if attribute.kind == "element type" else text
         case _:
             return _element_type(proto.i) if attribute.kind == "element type" else proto.i
+
+
+def _check_type(proto: AttributeProto, wanted: AttributeProto.AttributeType, origin: Origin) -> None:
+    """Refuse an attribute of another type, without a type, or with a value in another type's field."""
+    name = AttributeProto.AttributeType.Name
+    untyped = not proto.HasField("type") or proto.type == AttributeProto.UNDEFINED
+    if untyped and origin.file_version >= 2:
+        raise AttributeValueError("the attribute has no type", allowed=name(wanted))
+    if not untyped and proto.type != wanted:
+        raise AttributeValueError("the attribute has the wrong type", got=name(proto.type), allowed=name(wanted))
+    field = _FIELD_OF_TYPE[wanted]
+    present = [other for other in _VALUE_FIELDS if proto.HasField(other)]
+    present += [other for other in _LIST_FIELDS if len(getattr(proto, other))]
+    if set(present) - {field}:
+        raise AttributeValueError(
+            "the attribute's value is in the wrong field", got=" and ".join(present), allowed=field
+        )
 
 
 def _one_nan(value: float) -> float:
@@ -175,12 +180,12 @@ def _element_type(given: int | str) -> ElementType:
     return found
 
 
-def write_node(node: Node, write: TensorWriter = write_tensor) -> NodeProto:
+def write_node(node: Node, fill: TensorFiller = fill_tensor) -> NodeProto:
     """Write a node.
 
     Args:
         node: a node whose row is ONNX's.
-        write: what makes the TensorProto of a tensor in an attribute.
+        fill: what writes a tensor into its place in an attribute.
 
     Raises:
         UnsupportedError: for a node of another dialect.
@@ -192,18 +197,16 @@ def write_node(node: Node, write: TensorWriter = write_tensor) -> NodeProto:
     if node.name:
         proto.name = node.name
     attributes = {attribute.name: attribute for attribute in row.attributes}
-    proto.attribute.extend(
-        _write_attribute(value, attributes[name], row, write) for name, value in node.operation.given
-    )
+    proto.attribute.extend(_write_attribute(value, attributes[name], row, fill) for name, value in node.operation.given)
     return proto
 
 
-def _write_attribute(value: AttributeValue, attribute: Attribute, row: Row, write: TensorWriter) -> AttributeProto:
+def _write_attribute(value: AttributeValue, attribute: Attribute, row: Row, fill: TensorFiller) -> AttributeProto:
     kind = _attribute_type(attribute, row)
     proto = AttributeProto(name=attribute.name, type=kind)
     field = _FIELD_OF_TYPE[kind]
     if isinstance(value, Tensor):
-        proto.t.CopyFrom(write("", value))
+        fill(proto.t, "", value)
     elif isinstance(value, ElementType):
         setattr(proto, field, value.onnx.encode() if kind == AttributeProto.STRING else value.onnx_number)
     elif isinstance(value, tuple):

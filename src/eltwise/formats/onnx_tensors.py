@@ -36,8 +36,8 @@ from eltwise.formats.onnx_messages import parse_message
 from eltwise.ir import Tensor
 from eltwise.shapes import LARGEST_RANK, LARGEST_SIZE, element_count
 
-TensorWriter = Callable[[str, Tensor], TensorProto]
-"""What makes a TensorProto of a name and a tensor."""
+TensorFiller = Callable[[TensorProto, str, Tensor], None]
+"""What writes a tensor of a name into an empty message, in its place, since copying a message costs time."""
 
 SMALLEST_EXTERNAL = 1024
 """The least number of bytes of a tensor that goes to external data."""
@@ -211,25 +211,31 @@ def _entry_limits(element_type: ElementType) -> tuple[int, int]:
 
 def write_tensor(name: str, tensor: Tensor) -> TensorProto:
     """Write a tensor with its data in ``raw_data``."""
-    proto = _without_data(name, tensor)
+    proto = TensorProto()
+    fill_tensor(proto, name, tensor)
+    return proto
+
+
+def fill_tensor(proto: TensorProto, name: str, tensor: Tensor) -> None:
+    """Write a tensor into an empty message, with its data in ``raw_data``."""
+    _fill_type(proto, name, tensor)
     proto.raw_data = file_bytes(tensor).tobytes()
-    return proto
 
 
-def write_tensor_outside(name: str, tensor: Tensor, external: ExternalWriter) -> TensorProto:
-    """Write a tensor with its data in a file beside the model if it is large, else in ``raw_data``."""
+def fill_tensor_outside(proto: TensorProto, name: str, tensor: Tensor, external: ExternalWriter) -> None:
+    """Write a tensor into an empty message, with its data in a file beside the model if it is large."""
     if tensor.element_type.file_bytes(tensor.array.size) < SMALLEST_EXTERNAL:
-        return write_tensor(name, tensor)
-    proto = _without_data(name, tensor)
+        fill_tensor(proto, name, tensor)
+        return
+    _fill_type(proto, name, tensor)
     external.place(proto, file_bytes(tensor))
-    return proto
 
 
-def _without_data(name: str, tensor: Tensor) -> TensorProto:
-    proto = TensorProto(data_type=tensor.element_type.onnx_number, dims=tensor.array.shape)
+def _fill_type(proto: TensorProto, name: str, tensor: Tensor) -> None:
+    proto.data_type = tensor.element_type.onnx_number
+    proto.dims.extend(tensor.array.shape)
     if name:
         proto.name = name
-    return proto
 
 
 def file_bytes(tensor: Tensor) -> np.ndarray:

@@ -14,11 +14,11 @@ from onnx import ModelProto
 
 from eltwise import catalog
 from eltwise.errors import EltwiseError, FileFormatError, UnsupportedError
-from eltwise.formats.files import write_atomically
+from eltwise.formats.files import write_atomically, write_together
 from eltwise.formats.onnx_external import ExternalWriter, location_beside
 from eltwise.formats.onnx_header import write_metadata, write_origin
 from eltwise.formats.onnx_nodes import write_node
-from eltwise.formats.onnx_tensors import TensorWriter, write_tensor, write_tensor_outside
+from eltwise.formats.onnx_tensors import TensorFiller, fill_tensor, fill_tensor_outside
 from eltwise.formats.onnx_types import write_type
 from eltwise.ir import Graph, Node, Port, Tensor
 
@@ -47,7 +47,7 @@ def write_onnx_file(graph: Graph, path: Path, external_data: bool = False) -> No
     Args:
         graph: the model.
         path: the file; it is replaced as a whole or not at all.
-        external_data: whether tensors of 1 KiB or more go to ``<name>.data`` beside it, which is replaced first.
+        external_data: whether tensors of 1 KiB or more go to ``<name>.data`` beside it.
             Where the constants exceed 1 GiB they always do.
 
     Raises:
@@ -59,20 +59,19 @@ def write_onnx_file(graph: Graph, path: Path, external_data: bool = False) -> No
             write_atomically(path, [write_onnx(graph)])
             return
         external = ExternalWriter(location_beside(path))
-        data = _serialized(write_model_proto(graph, partial(write_tensor_outside, external=external)))
-        if not external.is_empty:
-            write_atomically(path.with_name(location_beside(path)), external.chunks())
-        write_atomically(path, [data])
+        data = _serialized(write_model_proto(graph, partial(fill_tensor_outside, external=external)))
+        beside = [] if external.is_empty else [(path.with_name(location_beside(path)), external.chunks())]
+        write_together([*beside, (path, [data])])
     except EltwiseError as error:
         raise error.located(where=str(path)) from None
 
 
-def write_model_proto(graph: Graph, write: TensorWriter = write_tensor) -> ModelProto:
+def write_model_proto(graph: Graph, fill: TensorFiller = fill_tensor) -> ModelProto:
     """Write a model as a protobuf message.
 
     Args:
         graph: the model.
-        write: what makes the TensorProto of a name and a tensor.
+        fill: what writes a tensor into its place.
 
     Raises:
         UnsupportedError: for a graph that is not ONNX's, or that uses what ONNX cannot state.
@@ -88,8 +87,9 @@ def write_model_proto(graph: Graph, write: TensorWriter = write_tensor) -> Model
     write_metadata(graph.metadata, model)
     for node in graph.nodes:
         _check_version(node, graph.origin.opset)
-        model.graph.node.append(write_node(node, write))
-    model.graph.initializer.extend(write(name, tensor) for name, tensor in graph.constants)
+        model.graph.node.append(write_node(node, fill))
+    for name, tensor in graph.constants:
+        fill(model.graph.initializer.add(), name, tensor)
     model.graph.input.extend(write_type(port.name, port.type) for port in _ordered_inputs(graph))
     model.graph.output.extend(write_type(port.name, port.type) for port in graph.outputs)
     model.graph.value_info.extend(write_type(name, declared) for name, declared in graph.declared)

@@ -22,13 +22,10 @@ _LAYER_PARTS = ("data", "input", "output", "rt_info")
 _EDGE_ATTRIBUTES = ("from-layer", "from-port", "to-layer", "to-port")
 _PORT_ATTRIBUTES = ("id", "precision", "names")
 _PORT_PARTS = ("dim", "rt_info")
-_PRECISIONS = (
-    *(row.ir_precision for row in TYPES if row.ir),
-    *("U1", "UNSPECIFIED"),
-    *(row.ir for row in TYPES if row.ir),
-    *("bin", "undefined", "dynamic"),
-)
+_PRECISIONS = tuple(row.ir_precision for row in TYPES if row.ir)
+_OTHER_PRECISIONS = (*(row.ir for row in TYPES if row.ir), "U1", "bin", "UNSPECIFIED", "undefined", "dynamic")
 _DEEPEST_METADATA = 32
+_LONGEST_NAME = 4096
 _UNESCAPED_COMMA = re.compile(r"(?<!\\),")
 
 
@@ -116,8 +113,8 @@ def _read_layer(element: etree._Element) -> Layer:
     problems: list[EltwiseError] = []
     try:
         texts = {attribute: xml.required(element, attribute) for attribute in _LAYER_ATTRIBUTES}
-        if not name:
-            raise FileFormatError("the layer's name is empty", hint="a layer's name is the name of what it makes")
+        if not 0 < len(name) <= _LONGEST_NAME:
+            raise FileFormatError("the layer's name is empty or too long", allowed=f"1 to {_LONGEST_NAME} characters")
         parts = _layer_parts(element, problems)
         return Layer(
             id=xml.parse_integer(texts["id"], f"attribute id in {xml.line(element)}"),
@@ -131,7 +128,7 @@ def _read_layer(element: etree._Element) -> Layer:
             problems=tuple(problems),
         )
     except EltwiseError as error:
-        raise error.located(node=name, operand=place) from None
+        raise error.located(node=xml.shown(name), operand=place) from None
 
 
 def _layer_parts(element: etree._Element, problems: list[EltwiseError]) -> dict[str, etree._Element]:
@@ -168,7 +165,7 @@ def _read_port(element: etree._Element, problems: list[EltwiseError]) -> PortRec
     place = f"port {number}"
     problems += xml.strange_attributes(element, _PORT_ATTRIBUTES, place)
     precision = element.get("precision")
-    if precision is not None and precision not in _PRECISIONS:
+    if precision is not None and precision not in _PRECISIONS + _OTHER_PRECISIONS:
         problems.append(unknown_name("precision", xml.shown(precision), _PRECISIONS, operand=place))
     dimensions: list[int] = []
     for part in element:

@@ -57,7 +57,8 @@ def row_of(layer: Layer) -> Row:
     """
     row = catalog.resolve("openvino", layer.type, opset_of(layer))
     if row is None:
-        since = min(row.version for row in catalog.NEIGHBOURS if row.name.casefold() == layer.folded_type)
+        rows = [row for row in catalog.NEIGHBOURS if row.domain == "openvino"]
+        since = min(row.version for row in rows if row.name.casefold() == layer.folded_type)
         raise UnsupportedError(
             "this operation set does not have the operator yet",
             operator=layer.type,

@@ -18,7 +18,7 @@ from eltwise.formats.openvino_layers import check_attributes, is_known, opset_of
 from eltwise.formats.openvino_ports import ResultNames, input_port, output_ports, with_version_10_types
 from eltwise.formats.openvino_values import Weights, read_constant, read_parameter
 from eltwise.formats.openvino_wiring import Source, Wiring, wire
-from eltwise.formats.openvino_xml import LARGEST_XML
+from eltwise.formats.openvino_xml import LARGEST_XML, shown
 from eltwise.formats.reading import Reading, unsupported_operators
 from eltwise.ir import Graph, Node, Origin, Port, Tensor
 
@@ -92,7 +92,7 @@ class _Assembly:
             layer.folded_type
         )
         if add is None and not is_known(layer):
-            self.unsupported.append((f"{layer.type} ({layer.version})", layer.name))
+            self.unsupported.append((f"{shown(layer.type)} ({shown(layer.version)})", layer.name))
             self._give_up(layer)
             return
         problems = list(layer.problems)
@@ -102,7 +102,7 @@ class _Assembly:
         except EltwiseError as error:
             problems.append(error)
             self._give_up(layer)
-        self.problems += [problem.located(node=layer.name, operator=layer.type) for problem in problems]
+        self.problems += [problem.located(node=layer.name, operator=shown(layer.type)) for problem in problems]
 
     def _give_up(self, layer: Layer) -> None:
         if layer.folded_type != "result":

@@ -13,6 +13,7 @@ from eltwise.errors import EltwiseError, GraphError, raise_all
 from eltwise.formats.openvino_document import Edge, Layer, Net
 
 _LONGEST_CYCLE_SHOWN = 12
+_MOST_PROBLEMS = 50
 
 
 @dataclass(frozen=True)
@@ -47,9 +48,15 @@ def wire(net: Net) -> Wiring:
     Raises:
         GraphError: for numbers or names that are there twice, edges that lead nowhere, and cycles.
     """
-    raise_all(_repetitions(net))
+    _raise_some(_repetitions(net))
     sources = _connected(net)
     return Wiring(_sorted(net.layers, sources), sources)
+
+
+def _raise_some(problems: list[EltwiseError]) -> None:
+    """Raise the problems, of very many only the first: a sentence of a million lines helps nobody."""
+    left = len(problems) - _MOST_PROBLEMS
+    raise_all([*problems[:_MOST_PROBLEMS], *([GraphError(f"and {left} more of this kind")] if left > 0 else [])])
 
 
 def _repetitions(net: Net) -> list[EltwiseError]:
@@ -93,7 +100,7 @@ def _connected(net: Net) -> dict[int, tuple[Source | None, ...]]:
             problems.append(GraphError(problem, operand=str(edge)))
         else:
             fed[edge.to_layer, edge.to_port] = outputs[edge.from_layer, edge.from_port]
-    raise_all(problems)
+    _raise_some(problems)
     return {layer.id: tuple(fed.get((layer.id, port.id)) for port in layer.inputs) for layer in net.layers}
 
 

@@ -46,11 +46,8 @@ def write_openvino_file(graph: Graph, path: Path) -> None:
         raise FileFormatError(
             "the .xml file would be its own .bin", where=str(path), allowed="a name that ends in .xml"
         )
-    if path.exists() and not path.is_file():
-        raise FileFormatError("this is a folder or a device, not a file", where=str(path))
     xml, made = _composed(graph)
-    files.write_atomically(beside, made.parts)
-    files.write_atomically(path, [xml])
+    files.write_together([(beside, made.parts), (path, [xml])])
 
 
 def _composed(graph: Graph) -> tuple[bytes, Blobs]:

@@ -16,6 +16,7 @@ from eltwise.shapes import LARGEST_SIZE
 LARGEST_XML = 2**28
 """The largest XML that is read, in bytes; files of networks with many thousand layers have some millions."""
 
+_MOST_ATTRIBUTES = 64
 _PROLOG_WITH_DOCTYPE = re.compile(rb"(?:\s|\xef\xbb\xbf|\xff\xfe|\xfe\xff|<\?.*?\?>|<!--.*?-->)*+<!DOCTYPE", re.DOTALL)
 
 
@@ -32,8 +33,9 @@ def parse_tree(data: bytes) -> etree._Element:
         raise _doctype_refused()
     try:
         root = etree.fromstring(data, _careful_parser())
-    except (etree.XMLSyntaxError, LookupError, ValueError) as error:
-        raise FileFormatError(f"this is no well-formed XML ({str(error)[:200]})") from None
+    except etree.XMLSyntaxError as error:
+        reason = " ".join((error.msg or "the parser gives no reason").split())
+        raise FileFormatError(f"this is no well-formed XML ({reason[:200]})") from None
     if root.getroottree().docinfo.internalDTD is not None:
         raise _doctype_refused()
     return root
@@ -97,7 +99,17 @@ def required(element: etree._Element, name: str) -> str:
 
 
 def attributes(element: etree._Element) -> dict[str, str]:
-    """All attributes in the file's order."""
+    """All attributes in the file's order.
+
+    Raises:
+        FileFormatError: for more than any element of IR has; the parser takes very long to list hundred thousands.
+    """
+    if len(element.attrib) > _MOST_ATTRIBUTES:
+        raise FileFormatError(
+            f"<{shown(element.tag)}> in {line(element)} has too many attributes",
+            got=str(len(element.attrib)),
+            allowed=f"up to {_MOST_ATTRIBUTES}",
+        )
     return {str(name): str(text) for name, text in element.attrib.items()}
 
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -82,13 +83,13 @@ def check_places(places: Mapping[str, TensorFile]) -> None:
     Raises:
         FileFormatError: for a folder that does not exist, or two results in one place.
     """
-    seen: dict[TensorFile, str] = {}
+    seen: dict[tuple[str, str], str] = {}
     for name, place in places.items():
-        if not place.path.parent.is_dir():
-            raise files.no_folder(place.path)
-        if place in seen:
-            raise FileFormatError(f"{seen[place]!r} and {name!r} would go to the same place", where=str(place.path))
-        seen[place] = name
+        files.check_writable(place.path)
+        target = (os.path.realpath(place.path), place.key or name if place.ending == ".npz" else "")
+        if target in seen:
+            raise FileFormatError(f"{seen[target]!r} and {name!r} would go to the same place", where=str(place.path))
+        seen[target] = name
 
 
 def write_tensor_files(results: Mapping[str, np.ndarray], places: Mapping[str, TensorFile]) -> None:
@@ -97,11 +98,11 @@ def write_tensor_files(results: Mapping[str, np.ndarray], places: Mapping[str, T
     Raises:
         FileFormatError: where a file cannot be written.
     """
-    archives: dict[Path, dict[str, np.ndarray]] = {}
+    archives: dict[str, dict[str, np.ndarray]] = {}
     for name, place in places.items():
         array = results[name]
         if place.ending == ".npz":
-            archives.setdefault(place.path, {})[place.key or name] = array
+            archives.setdefault(os.path.realpath(place.path), {})[place.key or name] = array
         elif place.ending == ".npy":
             files.write_atomically(place.path, [npy_files.npy_bytes(array)])
         else:
@@ -111,4 +112,4 @@ def write_tensor_files(results: Mapping[str, np.ndarray], places: Mapping[str, T
             proto = write_tensor(name, Tensor(array, of_numpy(array.dtype)))
             files.write_atomically(place.path, [proto.SerializeToString()])
     for path, arrays in archives.items():
-        files.write_atomically(path, [npy_files.npz_bytes(arrays)])
+        files.write_atomically(Path(path), [npy_files.npz_bytes(arrays)])

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from eltwise.broadcasting import Broadcast
 from eltwise.errors import ShapeError
-from eltwise.shapes import LARGEST_SIZE, element_count
+from eltwise.shapes import is_addressable
 
 Sizes = tuple[int, ...]
 
@@ -33,7 +33,7 @@ def make_plan(found: Broadcast, a: Sizes, b: Sizes, element_bytes: int) -> Plan:
         ShapeError: where the result has more bytes than an address space.
     """
     sizes = found.shape.sizes()
-    if element_count(sizes) * element_bytes > LARGEST_SIZE:
+    if not is_addressable(sizes, element_bytes):
         raise ShapeError("the result is too large", got=f"shape ({found.shape})")
     return Plan(sizes, _padded(a, found.a_start or 0, len(sizes)), _padded(b, found.b_start or 0, len(sizes)))
 

@@ -1,0 +1,35 @@
+"""Nodes for the tests of inference, from the text notation."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from eltwise import catalog
+from eltwise.dtypes import by_name
+from eltwise.infer import Result, node_result
+from eltwise.ir import Node, TensorType
+from eltwise.shapes import parse
+from eltwise.spec import Domain, Operation
+
+
+def typed(text: str) -> TensorType:
+    """``float32 2,3``, or ``any 2,3`` where the type is not declared."""
+    name, _space, shape = text.partition(" ")
+    return TensorType(None if name == "any" else by_name(name), parse(shape))
+
+
+def operation(name: str, opset: int, domain: Domain = "ai.onnx", **attributes: object) -> Operation:
+    row = catalog.resolve(domain, name, opset)
+    assert row is not None
+    return row.bind(attributes)
+
+
+def node(bound: Operation, inputs: tuple[str, ...] = ("x", "y")) -> Node:
+    return Node("node", bound, inputs, ("z",))
+
+
+def result_of(bound: Operation, *inputs: str, indices: object = None) -> Result:
+    """The result of a node with inputs x and y; an empty text is an input that is left out."""
+    names = tuple(name if text else "" for name, text in zip(("x", "y"), inputs, strict=False))
+    array = None if indices is None else np.array(indices, np.int64)
+    return node_result(node(bound, names), [typed(text) if text else None for text in inputs], array)
