@@ -27,7 +27,7 @@ PRINTED_DIGITS = 1.5e-8
 
 NARROW_COLUMNS = ("model", "operator", "A - B", "right")
 WIDE_COLUMNS = ("model", "operator", "A - B", "type", "result", "first values", "right")
-WIDE = 124
+WIDE = 136
 
 
 def main() -> int:

@@ -14,6 +14,8 @@ import importlib
 from types import ModuleType
 
 from eltwise.errors import EltwiseError
+from eltwise.kernels.pool import memory_pool
+from eltwise.kernels.threads import set_num_threads
 from eltwise.model import Model, load, save
 from eltwise.operators import Operator, operator, squared_difference, subtract
 from eltwise.version import VERSION
@@ -27,8 +29,10 @@ __all__ = [
     "__version__",
     "backend",
     "load",
+    "memory_pool",
     "operator",
     "save",
+    "set_num_threads",
     "squared_difference",
     "subtract",
 ]

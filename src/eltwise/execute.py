@@ -13,8 +13,9 @@ from eltwise.dtypes import ElementType, of_numpy
 from eltwise.errors import ElementTypeError, EltwiseError, GraphError, ShapeError
 from eltwise.infer import cast_target, constant_tensor, elementwise, located, node_result
 from eltwise.ir import Graph, Node, Port, TensorType
-from eltwise.kernels import numpy_path
+from eltwise.kernels import dispatch
 from eltwise.kernels.plan import Plan, make_plan
+from eltwise.kernels.pool import POOL
 from eltwise.shapes import Shape, of_sizes
 from eltwise.spec import ElementwiseRow, NeighbourRow, Operation
 
@@ -42,7 +43,7 @@ def apply(operation: Operation, a: object, b: object, out: np.ndarray | None = N
     except EltwiseError as error:
         raise error.located(operator=row.versioned_name) from None
     assert isinstance(row, ElementwiseRow)
-    numpy_path.compute(row.formula, plan, first, second, target)
+    dispatch.compute(row.formula, a_type, plan, first, second, target)
     return target
 
 
@@ -73,7 +74,7 @@ def _plan(
 
 def _allocated(sizes: tuple[int, ...], element_type: ElementType) -> np.ndarray:
     try:
-        return np.empty(sizes, element_type.storage)
+        return POOL.empty(sizes, element_type.storage)
     except MemoryError:
         raise ShapeError("the result does not fit into memory", got=f"shape ({of_sizes(sizes)})") from None
 

@@ -1,0 +1,113 @@
+"""LLVM IR text to callables: the only room that imports llvmlite.
+
+The target is the host's processor; ``ELTWISE_CPU`` forces a lesser one, so that what runs there can be tested here.
+Kernels are kept by their structure for as long as the process lives.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from eltwise.errors import AttributeValueError
+from eltwise.kernels import disk_cache
+
+Kernel = Callable[..., None]
+"""``kernel(out, a, b, geometry, first, last)``: three addresses, an array of integers, and a range of rows."""
+
+LEVELS: dict[str, tuple[str, ...]] = {
+    "x86-64": (),
+    "x86-64-v2": ("sse4.2",),
+    "x86-64-v3": ("sse4.2", "avx2", "f16c"),
+    "x86-64-v4": ("sse4.2", "avx2", "f16c", "avx512f", "avx512bw", "avx512dq", "avx512vl"),
+}
+"""The processor levels that can be forced, with the features that decide how kernels are written."""
+
+_SIGNATURE = ctypes.CFUNCTYPE(
+    None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64
+)
+_lock = threading.Lock()
+_kernels: dict[str, tuple[Kernel, Any]] = {}
+
+
+@dataclass(frozen=True)
+class Target:
+    """A processor to compile for.
+
+    Attributes:
+        name: LLVM's name of it.
+        features: LLVM's list of what it can do beyond its name.
+        vector_bytes: the width of its vectors.
+        has_masks: whether it loads and stores parts of a vector at full speed.
+        has_half: whether it converts float16 in hardware.
+    """
+
+    name: str
+    features: str
+    vector_bytes: int
+    has_masks: bool
+    has_half: bool
+
+
+@cache
+def target() -> Target:
+    """The processor to compile for.
+
+    Raises:
+        AttributeValueError: where ``ELTWISE_CPU`` names none, or one that this host is not.
+    """
+    import llvmlite.binding as llvm
+
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    features = llvm.get_host_cpu_features()
+    present = {name for name, there in features.items() if there}
+    wanted = os.environ.get("ELTWISE_CPU", "")
+    if not wanted:
+        return _described(llvm.get_host_cpu_name(), features.flatten(), present)
+    if wanted not in LEVELS:
+        raise AttributeValueError(
+            "this is no processor level", operand="ELTWISE_CPU", got=repr(wanted), allowed=", ".join(LEVELS)
+        )
+    missing = [name for name in LEVELS[wanted] if name not in present]
+    if missing:
+        raise AttributeValueError(
+            f"this machine has no {', '.join(missing)}", operand="ELTWISE_CPU", got=wanted, allowed="a lesser level"
+        )
+    return _described(wanted, "", set(LEVELS[wanted]))
+
+
+def _described(name: str, features: str, present: set[str]) -> Target:
+    has_masks = {"avx512bw", "avx512vl"} <= present
+    wide = 64 if has_masks else 32
+    vector_bytes = wide if "avx2" in present else 16
+    return Target(name, features, vector_bytes, has_masks, has_half="f16c" in present or "neon" in present)
+
+
+def compiled(text: str) -> Kernel:
+    """Compile a module and give its function ``kernel``; the same text is compiled once, or read from the disk."""
+    with _lock:
+        if text not in _kernels:
+            _kernels[text] = _compile(text)
+        return _kernels[text][0]
+
+
+def _compile(text: str) -> tuple[Kernel, Any]:
+    import llvmlite.binding as llvm
+
+    chosen = target()
+    module = llvm.parse_assembly(text)
+    module.verify()
+    # A target machine belongs to the engine that it is given to, so that each engine needs its own.
+    machine = llvm.Target.from_default_triple().create_target_machine(cpu=chosen.name, features=chosen.features, opt=3)
+    engine = llvm.create_mcjit_compiler(module, machine)
+    version = ".".join(map(str, llvm.llvm_version_info))
+    key = disk_cache.key_of(text, machine.triple, chosen.name, chosen.features, version)
+    engine.set_object_cache(lambda _module, code: disk_cache.store(key, code), lambda _module: disk_cache.load(key))
+    engine.finalize_object()
+    return _SIGNATURE(engine.get_function_address("kernel")), engine

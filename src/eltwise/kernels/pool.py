@@ -1,0 +1,145 @@
+"""Memory for results, used again when an array dies: the page faults of fresh memory cost as much as the arithmetic.
+
+Large results lie in blocks that begin at a page. A block comes back when the last view of its array is gone; blocks
+that wait for work are kept up to a bound, and beyond it are given back to the system.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+from collections import deque
+from dataclasses import dataclass, field
+from threading import Lock
+
+import numpy as np
+
+LEAST_BYTES = 1 << 18
+"""Smaller results come from NumPy's own allocator, which keeps such memory itself."""
+
+_STEPS_PER_DOUBLING = 8
+
+
+def largest_idle_bytes() -> int:
+    """The bound on memory that waits: an eighth of the machine's, and at most 1 GiB."""
+    pages = os.sysconf("SC_PHYS_PAGES") if "SC_PHYS_PAGES" in os.sysconf_names else 0
+    machine = pages * mmap.PAGESIZE
+    return min(1 << 30, machine // 8) if machine else 1 << 28
+
+
+@dataclass
+class MemoryPool:
+    """The blocks that wait for work. One pool serves all threads.
+
+    Attributes:
+        bound: how many bytes may wait.
+    """
+
+    bound: int
+    _waiting: dict[int, list[mmap.mmap]] = field(default_factory=dict)
+    _returned: deque[tuple[int, mmap.mmap]] = field(default_factory=deque)
+    _lock: Lock = field(default_factory=Lock)
+    _idle: int = 0
+
+    @property
+    def idle_bytes(self) -> int:
+        """How many bytes wait for work."""
+        with self._lock:
+            self._collect()
+            return self._idle
+
+    def clear(self) -> None:
+        """Give the memory that waits back to the system; arrays that are alive keep theirs."""
+        with self._lock:
+            self._collect()
+            self._waiting.clear()
+            self._idle = 0
+
+    def __repr__(self) -> str:
+        return f"MemoryPool(idle_bytes={self.idle_bytes}, bound={self.bound})"
+
+    def empty(self, sizes: tuple[int, ...], storage: np.dtype[np.generic]) -> np.ndarray:
+        """Make an array whose values are not set, from a block that waits where there is one.
+
+        Raises:
+            MemoryError: where the machine has no memory left, also after the blocks that wait are given back.
+        """
+        needed = int(np.prod(sizes, dtype=object)) * storage.itemsize
+        if needed < LEAST_BYTES:
+            return np.empty(sizes, storage)
+        size = _block_bytes(needed)
+        block = self._taken(size)
+        lease = _Lease(self, size, block)
+        return np.asarray(lease)[:needed].view(storage).reshape(sizes)
+
+    def _taken(self, size: int) -> mmap.mmap:
+        with self._lock:
+            self._collect()
+            blocks = self._waiting.get(size)
+            if blocks:
+                self._idle -= size
+                return blocks.pop()
+        try:
+            return mmap.mmap(-1, size)
+        except (OSError, ValueError, OverflowError):
+            self.clear()
+        try:
+            return mmap.mmap(-1, size)
+        except (OSError, ValueError, OverflowError):
+            raise MemoryError from None
+
+    def _collect(self) -> None:
+        """Sort in what came back; the lock is held. A block beyond the bound is dropped, which gives it back."""
+        while self._returned:
+            size, block = self._returned.popleft()
+            if self._idle + size <= self.bound:
+                self._waiting.setdefault(size, []).append(block)
+                self._idle += size
+
+    def give_back(self, size: int, block: mmap.mmap) -> None:
+        """Take a block back. The garbage collector may call this anywhere, so that it must not wait for the lock."""
+        self._returned.append((size, block))
+        if self._lock.acquire(blocking=False):
+            try:
+                self._collect()
+            finally:
+                self._lock.release()
+
+    def forget_lock(self) -> None:
+        """Make a new lock: after a fork nobody is there to open the old one."""
+        self._lock = Lock()
+
+
+class _Lease:
+    """What an array of the pool rests on; NumPy keeps it alive as long as any view of the array is."""
+
+    def __init__(self, pool: MemoryPool, size: int, block: mmap.mmap) -> None:
+        self._pool, self._size, self._block = pool, size, block
+        address = np.frombuffer(block, np.uint8).__array_interface__["data"][0]
+        self.__array_interface__ = {"shape": (size,), "typestr": "|u1", "data": (address, False), "version": 3}
+
+    def __del__(self) -> None:
+        self._pool.give_back(self._size, self._block)
+
+
+def _block_bytes(needed: int) -> int:
+    """Round up to whole pages and to one of eight steps between powers of two, so that near sizes share blocks."""
+    step = max(mmap.PAGESIZE, 1 << max((needed - 1).bit_length() - _STEPS_PER_DOUBLING.bit_length(), 0))
+    return -(-needed // step) * step
+
+
+POOL = MemoryPool(largest_idle_bytes())
+
+
+def memory_pool() -> MemoryPool:
+    """Give the pool that results come from: it says how many bytes wait, and clears them.
+
+    >>> memory_pool().clear()
+    >>> memory_pool().idle_bytes
+    0
+    """
+    return POOL
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=POOL.forget_lock)

@@ -1,0 +1,169 @@
+"""Compiled kernels: the whole matrix at every size, cut for threads and not, on every processor level that is here."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import eltwise
+from eltwise.conformance.cases import rows_and_types, shape_cases, value_cases
+from eltwise.conformance.judging import failures
+from eltwise.dtypes import FLOAT16, FLOAT32, TYPES, ElementType
+from eltwise.kernels import compiled, dispatch, jit, numpy_path
+from eltwise.kernels.emit import Structure, kernel_text
+from eltwise.kernels.plan import Plan
+from eltwise.kernels.scalar import compiles
+from eltwise.spec import SUBTRACT, ElementwiseRow, Formula
+
+MATRIX = [pytest.param(row, element_type, id=f"{row}-{element_type}") for row, element_type in rows_and_types()]
+
+
+@pytest.fixture(autouse=True)
+def _no_recipe_outlives_a_test() -> Iterator[None]:
+    compiled._recipe.cache_clear()
+    yield
+    compiled._recipe.cache_clear()
+
+
+@pytest.fixture
+def taken(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Every call that a kernel can take is taken, however small; the list says which were."""
+    calls: list[str] = []
+    compute = compiled.compute
+
+    def counted(formula: Formula, element_type: ElementType, plan: Plan, *arrays: np.ndarray) -> None:
+        calls.append(element_type.name)
+        compute(formula, element_type, plan, *arrays)
+
+    monkeypatch.setattr(dispatch, "LEAST_BYTES", 1)
+    monkeypatch.setattr(dispatch, "LEAST_BYTES_OF_HALVES", 1)
+    monkeypatch.setattr(compiled, "compute", counted)
+    return calls
+
+
+def run(op: str, a: np.ndarray, b: np.ndarray, **attributes: object) -> np.ndarray:
+    return eltwise.operator(op, **attributes)(a, b)
+
+
+@pytest.mark.parametrize("cut", ["whole", "in pieces", "streaming"])
+@pytest.mark.parametrize(("row", "element_type"), MATRIX)
+def test_every_case_is_exact(
+    row: ElementwiseRow,
+    element_type: ElementType,
+    cut: str,
+    seed: int,
+    taken: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(compiled, "LEAST_BYTES_PER_THREAD", 1 << 30 if cut == "whole" else 8)
+    monkeypatch.setattr(compiled, "num_threads", lambda: 3)
+    if cut == "streaming":
+        monkeypatch.setattr(compiled, "streams", lambda nest, _aligned: nest.walks[0] == "vector")
+    cases = list(shape_cases(row, element_type, seed))
+    cases = cases if cut == "in pieces" else cases[::3]
+    assert list(map(str, failures(run, [*cases, *value_cases(row, element_type, seed)]))) == []
+    expected = compiles(element_type) and (element_type is not FLOAT16 or jit.target().has_half)
+    assert (len(taken) >= 5) == expected
+
+
+@pytest.mark.parametrize("level", jit.LEVELS)
+def test_every_processor_level_is_exact_or_named(level: str, tmp_path: Path) -> None:
+    code = """
+from eltwise.conformance.cases import rows_and_types, shape_cases, value_cases
+from eltwise.conformance.judging import failures
+from eltwise.kernels import dispatch
+import eltwise
+dispatch.LEAST_BYTES = dispatch.LEAST_BYTES_OF_HALVES = 1
+run = lambda op, a, b, **attributes: eltwise.operator(op, **attributes)(a, b)
+for row, element_type in rows_and_types():
+    if str(row) in ("Sub-14", "SquaredDifference-1"):
+        cases = [*list(shape_cases(row, element_type, 1))[::9], *list(value_cases(row, element_type, 1))[:2]]
+        assert not list(failures(run, cases)), (row, element_type)
+print("exact")
+"""
+    environment = os.environ | {"ELTWISE_CPU": level, "ELTWISE_CACHE": str(tmp_path)}
+    done = subprocess.run(  # noqa: S603
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, env=environment
+    )
+    assert done.stdout == "exact\n" or "this machine has no" in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize("element_type", [row for row in TYPES if compiles(row)], ids=str)
+@pytest.mark.parametrize("elements", [1, 15, 16, 17, 63, 64, 65, 127, 1000, 4099])
+def test_every_head_and_tail_is_exact(
+    element_type: ElementType, elements: int, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    generator = np.random.default_rng(seed)
+    raw = generator.integers(0, 256, (3, (elements + 70) * 8), dtype=np.uint8)
+    plan = Plan((elements,), (elements,), (elements,))
+    for streams in (False, True):
+        compiled._recipe.cache_clear()
+        monkeypatch.setattr(compiled, "streams", lambda _nest, _aligned, chosen=streams: chosen)
+        for offset in (0, 1, 3):
+            a, b, out = (part.view(element_type.storage)[offset : offset + elements] for part in raw)
+            expected, around = out.copy(), raw[2].copy()
+            numpy_path.compute(SUBTRACT, plan, a, b, expected)
+            compiled.compute(SUBTRACT, element_type, plan, a, b, out)
+            kind = out.astype(np.float64) if element_type.kind == "float" else out
+            wanted = expected.astype(np.float64) if element_type.kind == "float" else expected
+            assert np.array_equal(kind, wanted, equal_nan=element_type.kind == "float")
+            out[...] = around.view(element_type.storage)[offset : offset + elements]
+            assert raw[2].tobytes() == around.tobytes(), "something beside the result was written"
+
+
+def test_a_wrong_kernel_is_found(taken: list[str], monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    monkeypatch.setattr(compiled, "kernel_text", lambda structure: kernel_text(structure).replace("fsub", "fadd"))
+    compiled._kernel.cache_clear()
+    compiled._recipe.cache_clear()
+    try:
+        row, element_type = next((row, kind) for row, kind in rows_and_types() if kind is FLOAT32)
+        assert list(failures(run, value_cases(row, element_type, seed)))
+    finally:
+        compiled._kernel.cache_clear()
+        compiled._recipe.cache_clear()
+    assert taken
+
+
+def test_what_kernels_leave_to_numpy() -> None:
+    a = np.zeros(1 << 20, np.float32)
+    assert compiled.takes(FLOAT32, a, a, a.copy())
+    assert compiled.takes(FLOAT32, a, a, a)
+    swapped, shifted = a.astype(">f4"), np.zeros(4 * a.size + 1, np.uint8)[1:].view(np.float32)
+    backwards = a[::-1]
+    for operand in (swapped, shifted):
+        assert not compiled.takes(FLOAT32, operand, a, a.copy())
+    assert not compiled.takes(FLOAT32, backwards, a, a)
+    int4 = next(row for row in TYPES if row.name == "int4")
+    assert not compiled.takes(int4, a, a, a.copy())
+
+
+@pytest.mark.parametrize("name", ["x86-65", "native"])
+def test_a_processor_that_is_none_is_one_sentence(name: str) -> None:
+    code = "import eltwise, numpy; a = numpy.zeros(1 << 20, numpy.float32); eltwise.subtract(a, a)"
+    environment = os.environ | {"ELTWISE_CPU": name}
+    done = subprocess.run(  # noqa: S603
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, env=environment
+    )
+    assert f"EltwiseError: ELTWISE_CPU: this is no processor level, got '{name}'" in done.stderr.replace(
+        "AttributeValueError", "EltwiseError"
+    )
+
+
+def test_text_is_the_same_for_the_same_structure() -> None:
+    structure = Structure(SUBTRACT, FLOAT32, ("vector", "vector", "scalar"), 2, False, 64, True)
+    assert kernel_text(structure) == kernel_text(structure)
+    assert "nontemporal !0" not in kernel_text(structure)
+    for fast in ("fast", "nsz", "nnan", "reassoc", "contract", "nsw", "nuw"):
+        assert fast not in kernel_text(structure)
+
+
+def test_dispatch_gives_small_calls_to_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiled, "compute", lambda *_: pytest.fail("a kernel was used for 4 elements"))
+    a = np.float32([1, 2, 3, 4])
+    dispatch.compute(SUBTRACT, FLOAT32, Plan((4,), (4,), (4,)), a, a, a.copy())

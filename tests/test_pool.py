@@ -1,0 +1,124 @@
+"""The memory pool: blocks come back when the last view dies, never before, and what waits is bounded."""
+
+from __future__ import annotations
+
+import gc
+import os
+import threading
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import eltwise
+from eltwise.kernels.pool import LEAST_BYTES, MemoryPool, largest_idle_bytes
+
+FLOAT32 = np.dtype(np.float32)
+SIZES = (LEAST_BYTES // 4 * 2,)
+
+
+@pytest.fixture
+def pool() -> MemoryPool:
+    return MemoryPool(64 << 20)
+
+
+def test_a_block_comes_back_with_the_last_view(pool: MemoryPool) -> None:
+    array = pool.empty((1024, 512), FLOAT32)
+    address = array.ctypes.data
+    view = array[3:5, ::7].T
+    del array
+    assert pool.idle_bytes == 0
+    view[...] = 1
+    del view
+    assert pool.idle_bytes == 1024 * 512 * 4
+    again = pool.empty((512, 1024), FLOAT32)
+    assert again.ctypes.data == address
+    assert pool.idle_bytes == 0
+
+
+def test_two_arrays_never_share_memory(pool: MemoryPool) -> None:
+    arrays = [pool.empty(SIZES, FLOAT32) for _ in range(8)]
+    for number, array in enumerate(arrays):
+        array[...] = number
+    del arrays[::2]
+    arrays += [pool.empty(SIZES, FLOAT32) for _ in range(6)]
+    for left in range(len(arrays)):
+        assert not any(np.may_share_memory(arrays[left], other) for other in arrays[left + 1 :])
+    assert [array[0] for array in arrays[:4]] == [1, 3, 5, 7]
+
+
+def test_what_waits_is_bounded_and_cleared() -> None:
+    pool = MemoryPool(3 * LEAST_BYTES)
+    arrays = [pool.empty((LEAST_BYTES // 4,), FLOAT32) for _ in range(10)]
+    arrays.clear()
+    assert pool.idle_bytes == 3 * LEAST_BYTES
+    pool.clear()
+    assert pool.idle_bytes == 0
+    assert repr(pool) == f"MemoryPool(idle_bytes=0, bound={3 * LEAST_BYTES})"
+    assert 0 < largest_idle_bytes() <= 1 << 30
+
+
+@pytest.mark.parametrize("storage", [np.float32, ml_dtypes.bfloat16, np.int8, np.float64])
+def test_every_type_and_shape(pool: MemoryPool, storage: type) -> None:
+    dtype = np.dtype(storage)
+    for sizes in [(), (0,), (3,), (1 << 20,), (1, 1 << 19, 2), (1023, 1025)]:
+        array = pool.empty(sizes, dtype)
+        assert (array.shape, array.dtype, array.flags.c_contiguous) == (sizes, dtype, True)
+        assert array.flags.writeable
+        assert array.ctypes.data % 64 == 0 or array.nbytes < LEAST_BYTES
+
+
+def test_threads_may_take_and_give_back_at_once(pool: MemoryPool) -> None:
+    wrong: list[int] = []
+
+    def work(number: int) -> None:
+        for turn in range(60):
+            array = pool.empty(SIZES, FLOAT32)
+            array[...] = number * 1000 + turn
+            if not (array == number * 1000 + turn).all():
+                wrong.append(number)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    gc.collect()
+    assert wrong == []
+    assert pool.idle_bytes <= 8 * SIZES[0] * 4  # Each thread holds its last array while it takes the next.
+
+
+def test_no_memory_is_a_memory_error(pool: MemoryPool) -> None:
+    with pytest.raises(MemoryError):
+        pool.empty((1 << 60,), np.dtype(np.int8))
+
+
+def test_results_of_calls_rest_on_the_pool() -> None:
+    a = np.ones(1 << 20, np.float32)
+    eltwise.memory_pool().clear()
+    result = eltwise.subtract(a, a)
+    assert eltwise.memory_pool().idle_bytes == 0
+    kept = result[5:9]
+    del result
+    eltwise.subtract(a, 2)
+    assert kept.tolist() == [0, 0, 0, 0]
+    del kept
+    assert eltwise.memory_pool().idle_bytes == 8 << 20
+    eltwise.memory_pool().clear()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_child_after_fork_computes() -> None:
+    a = np.arange(4 << 20, dtype=np.float32)
+    eltwise.set_num_threads(2)
+    eltwise.subtract(a, a)
+    read, write = os.pipe()
+    child = os.fork()
+    if not child:
+        right = bool((eltwise.subtract(a, 1) == a - 1).all())
+        os.write(write, b"right" if right else b"wrong")
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert os.read(read, 5) == b"right"
+    os.close(read)
+    os.close(write)

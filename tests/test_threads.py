@@ -1,0 +1,104 @@
+"""Threads and the kernel cache: how many, at once from several callers, and object code that is verified when read."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import eltwise
+from eltwise.kernels import disk_cache, threads
+
+LARGE = 4 << 20
+
+
+def test_set_num_threads() -> None:
+    eltwise.set_num_threads(3)
+    assert threads.num_threads() == 3
+    for wrong in (0, -1, True, "2", 1.5):
+        with pytest.raises(eltwise.EltwiseError, match="no number of threads"):
+            eltwise.set_num_threads(wrong)  # type: ignore[arg-type]
+    eltwise.set_num_threads(2)
+
+
+@pytest.mark.parametrize(("text", "expected"), [("1", "1"), ("5", "5"), ("", str(len(os.sched_getaffinity(0))))])
+def test_the_environment_says_how_many(text: str, expected: str) -> None:
+    code = "from eltwise.kernels.threads import num_threads; print(num_threads())"
+    environment = os.environ | {"ELTWISE_NUM_THREADS": text}
+    done = subprocess.run(  # noqa: S603
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment
+    )
+    assert done.stdout.strip() == expected
+
+
+def test_several_callers_at_once_get_their_own_results() -> None:
+    operands = [np.full(LARGE, number, np.float32) for number in range(6)]
+    with ThreadPoolExecutor(6) as callers:
+        results = list(callers.map(lambda operand: eltwise.subtract(operand, 1), operands))
+    for number, result in enumerate(results):
+        assert (result == number - 1).all()
+
+
+def test_an_error_in_one_piece_reaches_the_caller() -> None:
+    def fail() -> None:
+        raise RuntimeError("planted")
+
+    with pytest.raises(RuntimeError, match="planted"):
+        threads.run_together([lambda: None, fail])
+
+
+def test_object_code_is_verified_when_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ELTWISE_CACHE", str(tmp_path / "cache"))
+    key = disk_cache.key_of("text", "target")
+    assert disk_cache.load(key) is None
+    disk_cache.store(key, b"object code")
+    assert disk_cache.load(key) == b"object code"
+    (file,) = (tmp_path / "cache").iterdir()
+    file.write_bytes(file.read_bytes()[:-1] + b"!")
+    assert disk_cache.load(key) is None
+    file.write_bytes(b"")
+    assert disk_cache.load(key) is None
+    assert disk_cache.key_of("ab", "c") != disk_cache.key_of("a", "bc")
+
+
+def test_the_folder_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ELTWISE_CACHE", str(tmp_path))
+    monkeypatch.setattr(disk_cache, "LARGEST_FOLDER", 1000)
+    for number in range(8):
+        disk_cache.store(f"{number}", bytes(200))
+        os.utime(tmp_path / f"{number}.object", (number, number))
+    disk_cache.store("last", bytes(200))
+    left = {file.name for file in tmp_path.iterdir()}
+    assert "last.object" in left
+    assert "0.object" not in left
+    assert sum(file.stat().st_size for file in tmp_path.iterdir()) <= 1000
+
+
+def test_a_cache_that_is_off_or_cannot_be_written_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ELTWISE_CACHE", "off")
+    disk_cache.store("key", b"code")
+    assert disk_cache.load("key") is None
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("ELTWISE_CACHE", str(tmp_path / "file" / "below"))
+    disk_cache.store("key", b"code")
+    assert disk_cache.load("key") is None
+
+
+def test_a_second_process_reads_what_the_first_compiled(tmp_path: Path) -> None:
+    code = """
+import numpy, eltwise
+a = numpy.arange(1 << 20, dtype=numpy.float32)
+print(int((eltwise.subtract(a, 1) == a - 1).all()))
+"""
+    environment = os.environ | {"ELTWISE_CACHE": str(tmp_path)}
+    for _ in range(2):
+        done = subprocess.run(  # noqa: S603
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment
+        )
+        assert done.stdout.strip() == "1"
+        assert len(list(tmp_path.iterdir())) == 1
