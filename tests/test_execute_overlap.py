@@ -65,7 +65,7 @@ def calls(draw: st.DrawFn, element_type: ElementType) -> tuple[list[tuple[Sizes,
 
 
 @pytest.mark.parametrize("element_type", NUMERIC, ids=str)
-@settings(max_examples=150)
+@settings(max_examples=100)
 @given(data=st.data(), formula=st.sampled_from(FORMULAS))
 def test_every_overlap_is_exact(element_type: ElementType, data: st.DataObject, formula: FormulaName) -> None:
     placed, seed = data.draw(calls(element_type))

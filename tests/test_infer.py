@@ -106,5 +106,5 @@ def test_numbers_of_inputs_and_outputs() -> None:
     with pytest.raises(GraphError, match="operand A: this input is missing"):
         node_result(node(minus, ()), [], None)
     for outputs in ((), ("z", "w"), ("",)):
-        with pytest.raises(GraphError, match="its outputs: one output is needed"):
+        with pytest.raises(GraphError, match="its outputs: one output with a name is needed"):
             node_result(Node("node", minus, ("x", "y"), outputs), [one, one], None)

@@ -260,3 +260,12 @@ def test_wrong_inference_is_found() -> None:
     assert wrong == "(0, 2) gives (0, 4), which is not (N,2) with {'N': 0}"
     unchecked = contradiction(parse("2,3"), lambda _shape: parse("2,4"), run)
     assert unchecked == "(2, 3) is refused, but inference gives (2,4)"
+
+
+def test_a_copied_size_of_zero_cancels_where_openvino_says_so() -> None:
+    for data, target, expected in (("0,3", [0, -1], "0,3"), ("0,?", [0, -1], "0,?"), ("0,2,3", [0, -1], "0,6")):
+        assert str(reshaped(parse(data), target, zero_copies=True, empty_copies_cancel=True)) == expected
+        with pytest.raises(ShapeError, match="-1 cannot be computed"):
+            reshaped(parse(data), target, zero_copies=True)
+    with pytest.raises(ShapeError, match="-1 cannot be computed"):
+        reshaped(parse("0,3"), [0, -1], zero_copies=False, empty_copies_cancel=True)

@@ -206,7 +206,8 @@ def _reshaped(operation: Operation, data: Shape, target: tuple[int, ...] | None)
     if target is None:
         raise AttributeValueError("a required attribute is missing", operand="attribute shape")
     if operation.row.domain == "openvino":
-        return reshaped(data, target, zero_copies=operation.value("special_zero") is True)
+        special_zero = operation.value("special_zero") is True
+        return reshaped(data, target, zero_copies=special_zero, empty_copies_cancel=True)
     allowzero = operation.value("allowzero") == 1
     if allowzero and 0 in target and -1 in target:
         raise ShapeError("with allowzero=1 the target shape cannot hold both 0 and -1", operand="operand shape")

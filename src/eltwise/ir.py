@@ -12,6 +12,8 @@ from eltwise.errors import EltwiseError, GraphError, NameUnknownError, unknown_n
 from eltwise.shapes import Shape, of_sizes
 from eltwise.spec import Domain, Operation, Row
 
+_LONGEST_CYCLE_SHOWN = 12
+
 
 @dataclass(frozen=True)
 class TensorType:
@@ -195,11 +197,11 @@ def structure_problems(graph: Graph, unresolved: frozenset[str] = frozenset()) -
         make(port.value, "an input")
     for name, _tensor in graph.constants:
         make(name, "a constant")
-    later = {output: node for node in graph.nodes for output in node.outputs}
+    cycles = _Cycles(graph.nodes)
     for node in graph.nodes:
         for value in node.inputs:
             if value and value not in made:
-                problems.append(_not_made(node, value, later))
+                problems += cycles.not_made(node, value)
         for output in node.outputs:
             make(output, f"node {node.label!r}", node.label)
     for port in graph.outputs:
@@ -210,35 +212,73 @@ def structure_problems(graph: Graph, unresolved: frozenset[str] = frozenset()) -
     return problems
 
 
-def _not_made(node: Node, value: str, later: dict[str, Node]) -> GraphError:
-    place = {"operator": node.row.versioned_name, "node": node.label, "operand": f"input {value!r}"}
-    if value not in later:
-        return GraphError("nothing makes this input", **place)
-    path = _path_back(later[value], node, later)
-    if path:
-        return GraphError(f"the nodes {' -> '.join(path)} form a cycle", **place)
-    return GraphError(
-        f"only the later node {later[value].label!r} makes this input",
-        allowed="nodes in topological order",
-        **place,
-    )
+class _Cycles:
+    """Tells a node that only stands too early from one on a cycle, and names each cycle once."""
+
+    def __init__(self, nodes: tuple[Node, ...]) -> None:
+        self._maker = {output: node for node in nodes for output in node.outputs}
+        feeds = {id(node): {id(maker) for maker in self._makers(node)} for node in nodes}
+        self._near = _peeled(_turned(_peeled(feeds)))
+        self._named: set[int] = set()
+
+    def _makers(self, node: Node) -> list[Node]:
+        return [self._maker[value] for value in node.inputs if value in self._maker]
+
+    def not_made(self, node: Node, value: str) -> list[GraphError]:
+        """Say why a value is not there when a node needs it; nothing where a named cycle says so already."""
+        place = {"operator": node.row.versioned_name, "node": node.label, "operand": f"input {value!r}"}
+        maker = self._maker.get(value)
+        if maker is None:
+            return [GraphError("nothing makes this input", **place)]
+        if {id(node), id(maker)} <= self._named:
+            return []
+        path = self._path(maker, node) if {id(node), id(maker)} <= self._near.keys() else []
+        if path:
+            self._named |= set(map(id, path))
+            labels = [step.label for step in [*path, node]]
+            if len(path) > _LONGEST_CYCLE_SHOWN:
+                labels = [*labels[:_LONGEST_CYCLE_SHOWN], f"... ({len(path)} nodes in all)"]
+            return [GraphError(f"the nodes {' -> '.join(labels)} form a cycle", **place)]
+        wanted = "nodes in topological order"
+        return [GraphError(f"only the later node {maker.label!r} makes this input", allowed=wanted, **place)]
+
+    def _path(self, start: Node, goal: Node) -> list[Node]:
+        """The nodes from ``goal`` on to ``start``, where start feeds goal; empty where they do not meet."""
+        reader: dict[int, Node] = {}
+        waiting = [start]
+        while waiting:
+            node = waiting.pop()
+            if node is goal:
+                path = [node]
+                while node is not start:
+                    node = reader[id(node)]
+                    path.append(node)
+                return path
+            for maker in self._makers(node):
+                if maker is not start and id(maker) not in reader:
+                    reader[id(maker)] = node
+                    waiting.append(maker)
+        return []
 
 
-def _path_back(start: Node, goal: Node, later: dict[str, Node]) -> list[str]:
-    """Find the labels on a way from ``goal`` to ``start``, where start feeds goal; empty if there is none."""
-    reader: dict[str, Node] = {}
-    waiting = [start]
-    while waiting:
-        node = waiting.pop()
-        if node is goal:
-            path = [node.label]
-            while node is not start:
-                node = reader[node.label]
-                path.append(node.label)
-            return [*path, goal.label]
-        for value in node.inputs:
-            maker = later.get(value)
-            if maker is not None and maker is not start and maker.label not in reader:
-                reader[maker.label] = node
-                waiting.append(maker)
-    return []
+def _peeled(feeds: dict[int, set[int]]) -> dict[int, set[int]]:
+    """Take away, again and again, the nodes that no node feeds: what is left lies on or behind a cycle."""
+    readers = _turned(feeds)
+    waits_for = {node: len(makers) for node, makers in feeds.items()}
+    ready = [node for node, count in waits_for.items() if not count]
+    for node in ready:
+        for reader in readers[node]:
+            waits_for[reader] -= 1
+            if not waits_for[reader]:
+                ready.append(reader)
+    gone = set(ready)
+    return {node: makers - gone for node, makers in feeds.items() if node not in gone}
+
+
+def _turned(feeds: dict[int, set[int]]) -> dict[int, set[int]]:
+    """The same arrows in the other direction."""
+    readers: dict[int, set[int]] = {node: set() for node in feeds}
+    for node, makers in feeds.items():
+        for maker in makers:
+            readers[maker].add(node)
+    return readers

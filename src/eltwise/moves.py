@@ -14,8 +14,11 @@ from eltwise.errors import ShapeError
 from eltwise.shapes import LARGEST_RANK, UNKNOWN, UNKNOWN_RANK, Dimension, Shape, known
 
 
-def reshaped(data: Shape, target: Sequence[int], zero_copies: bool) -> Shape:
+def reshaped(data: Shape, target: Sequence[int], zero_copies: bool, empty_copies_cancel: bool = False) -> Shape:
     """Apply a target shape: -1 stands for what is left over; 0 copies the size there if ``zero_copies``.
+
+    Beside a copied size of 0, -1 could be anything; with ``empty_copies_cancel`` it is what it would be beside a copied
+    size of 1, as OpenVINO has it, and otherwise it is refused.
 
     Raises:
         ShapeError: where the target is ill-formed or has another number of elements.
@@ -30,7 +33,8 @@ def reshaped(data: Shape, target: Sequence[int], zero_copies: bool) -> Shape:
     copies = [dimensions[index] for index in copied]
     elements = _elements_without(data, copied)
     if -1 in target:
-        dimensions[list(target).index(-1)] = _left_over(data, target, elements, sizes, copies)
+        dividing = [] if empty_copies_cancel else copies
+        dimensions[list(target).index(-1)] = _left_over(data, target, elements, sizes, dividing)
     elif elements not in (None, math.prod(sizes)) and not any(dimension.may_be(0) for dimension in copies):
         raise ShapeError(f"shape ({data}) cannot become ({_list(target)}): the numbers of elements differ")
     return Shape(tuple(dimensions))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -53,7 +54,8 @@ def write_together(contents: Sequence[tuple[Path, Iterable[Buffer]]]) -> None:
     """Write files that belong together: all of them beside their places first, then rename each, in order.
 
     Raises:
-        FileFormatError: where a folder does not exist or cannot be written; then no place has changed.
+        FileFormatError: where a folder does not exist or cannot be written. Where that shows before the first file is
+            renamed, as nearly always, no place has changed.
     """
     staged: list[tuple[Path, Path]] = []
     place = contents[0][0]
@@ -69,7 +71,7 @@ def write_together(contents: Sequence[tuple[Path, Iterable[Buffer]]]) -> None:
             Path(beside).chmod(place.stat().st_mode & 0o7777 if place.exists() else 0o666 & ~_umask())
         for written, place in staged:
             written.replace(place)
-    except (OSError, ValueError) as error:
+    except OSError as error:
         raise _unwritable(place, error) from None
     finally:
         for written, _place in staged:
@@ -83,12 +85,14 @@ def check_writable(path: Path) -> None:
         FileFormatError: where its folder does not exist, or something that is no file is there.
     """
     try:
-        is_there, is_file, folder_is_there = path.exists(), path.is_file(), path.parent.is_dir()
+        is_file = stat.S_ISREG(path.stat().st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        is_file = True  # It can become one.
     except (OSError, ValueError) as error:
         raise _unwritable(path, error) from None
-    if is_there and not is_file:
+    if not is_file:
         raise FileFormatError("this is a folder or a device, not a file", where=str(path))
-    if not folder_is_there:
+    if not path.parent.is_dir():
         raise FileFormatError(
             "the output's folder does not exist", where=str(path), got=str(path.parent), hint="make the folder first"
         )

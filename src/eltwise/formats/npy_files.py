@@ -83,7 +83,7 @@ def _read_stream(file: BinaryIO, size: int, where: str, wanted: ElementType | No
     header = read_header(file, where)
     shape = header.shape
     if len(shape) > LARGEST_RANK or not is_addressable(shape, header.item_bytes):
-        raise FileFormatError("the header states an impossible shape", where=where, got=str(shape))
+        raise FileFormatError("the header states an impossible shape", where=where, got=str(shape)[:80])
     needed, present = element_count(shape) * header.item_bytes, size - file.tell()
     if needed != present:
         raise FileFormatError(
@@ -111,7 +111,7 @@ def _type_of_raw_bytes(header: NpyHeader, wanted: ElementType | None, where: str
         raise ElementTypeError(
             f"raw bytes are no {chosen.name} here",
             where=where,
-            got=f"elements of {header.item_bytes} bytes",
+            got=f"{header.item_bytes}-byte elements",
             allowed=", ".join(row.name for row in TYPES if _fits_raw(row, header.item_bytes)) or "none",
         )
     return chosen

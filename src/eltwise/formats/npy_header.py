@@ -21,6 +21,9 @@ _LONGEST = 10_000
 """The longest header that is read, in bytes: that of an array of rank 64 has some hundred."""
 
 ByteOrder = Literal["<", ">", "|", "="]
+_WARNED_OF = re.compile(r"\\|\d[A-Za-z_]")
+"""What Python may warn of where a program's text is concerned; no header of numbers has it."""
+
 _ORDERS: tuple[ByteOrder, ...] = ("<", ">", "|", "=")
 _BY_CODE = {row.storage.str[1:]: row for row in TYPES if row.runs and row.storage.kind != "V"}
 
@@ -77,8 +80,9 @@ def read_header(file: BinaryIO, where: str) -> NpyHeader:
 
 def _fields(text: bytes, where: str) -> dict[str, object]:
     """The header's dictionary; Python 2 wrote sizes with an L behind them."""
+    literal = re.sub(r"(\d)L\b", r"\1", text.decode("latin-1")).strip()
     try:
-        found = ast.literal_eval(re.sub(r"(\d)L\b", r"\1", text.decode("latin-1")).strip())
+        found = None if _WARNED_OF.search(literal) else ast.literal_eval(literal)
         if isinstance(found, dict) and set(found) == {"descr", "fortran_order", "shape"}:
             return found
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
