@@ -303,6 +303,14 @@ class Operation:
     row: Row
     given: tuple[tuple[str, AttributeValue], ...] = ()
 
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        """Computed once: an operation is the key of every call's plan."""
+        return hash((self.row.domain, self.row.versioned_name, self.given))
+
     def value(self, name: str) -> AttributeValue:
         """The value of an attribute: as given, else its default; None where the row has no such attribute."""
         for key, value in self.given:

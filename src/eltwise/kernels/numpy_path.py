@@ -6,6 +6,8 @@ float8 are computed in float32, which has more than twice their digits).
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 
 from eltwise.kernels.plan import Plan
@@ -24,20 +26,25 @@ def compute(formula: Formula, plan: Plan, a: np.ndarray, b: np.ndarray, out: np.
         b: operand B, of the same element type.
         out: a writable array of the plan's shape and that type.
     """
-    operands = {"a": a.reshape(plan.a_shape), "b": b.reshape(plan.b_shape)}
+    first = a if a.shape == plan.a_shape else a.reshape(plan.a_shape)
+    second = b if b.shape == plan.b_shape else b.reshape(plan.b_shape)
     results: list[np.ndarray] = []
     with np.errstate(all="ignore"):
-        for index, step in enumerate(formula.steps):
+        for step, is_free in zip(formula.steps, _out_is_free(formula), strict=True):
             left, right = (
-                results[reference] if isinstance(reference, int) else operands[reference]
+                results[reference] if isinstance(reference, int) else (first if reference == "a" else second)
                 for reference in (step.left, step.right)
             )
-            target = out if _out_is_free(formula, index) else np.empty(plan.shape, out.dtype)
+            target = out if is_free else np.empty(plan.shape, out.dtype)
             _UFUNCS[step.operation](left, right, out=target, casting="equiv")
             results.append(target)
 
 
-def _out_is_free(formula: Formula, index: int) -> bool:
-    """Whether ``out`` may hold this step's result: no later step reads an operand or the result of an earlier step."""
-    later = [reference for step in formula.steps[index + 1 :] for reference in (step.left, step.right)]
-    return all(isinstance(reference, int) and reference >= index for reference in later)
+@lru_cache(maxsize=64)
+def _out_is_free(formula: Formula) -> tuple[bool, ...]:
+    """For each step, whether ``out`` may hold its result: no later step reads an operand or an earlier result."""
+    free = []
+    for index in range(len(formula.steps)):
+        later = [reference for step in formula.steps[index + 1 :] for reference in (step.left, step.right)]
+        free.append(all(isinstance(reference, int) and reference >= index for reference in later))
+    return tuple(free)

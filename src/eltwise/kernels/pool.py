@@ -6,6 +6,7 @@ that wait for work are kept up to a bound, and beyond it are given back to the s
 
 from __future__ import annotations
 
+import math
 import mmap
 import os
 from collections import deque
@@ -64,7 +65,7 @@ class MemoryPool:
         Raises:
             MemoryError: where the machine has no memory left, also after the blocks that wait are given back.
         """
-        needed = int(np.prod(sizes, dtype=object)) * storage.itemsize
+        needed = math.prod(sizes) * storage.itemsize
         if needed < LEAST_BYTES:
             return np.empty(sizes, storage)
         size = _block_bytes(needed)
