@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -159,6 +160,8 @@ def test_text_is_the_same_for_the_same_structure() -> None:
     structure = Structure(SUBTRACT, FLOAT32, ("vector", "vector", "scalar"), 2, False, 64, True)
     assert kernel_text(structure) == kernel_text(structure)
     assert "nontemporal !0" not in kernel_text(structure)
+    streaming = kernel_text(replace(structure, streams=True))
+    assert streaming.index("nontemporal !0") < streaming.index("fence seq_cst")
     for fast in ("fast", "nsz", "nnan", "reassoc", "contract", "nsw", "nuw"):
         assert fast not in kernel_text(structure)
 

@@ -67,6 +67,8 @@ def kernel_text(structure: Structure) -> str:
         *row,
         *_next_row(structure.outer_loops),
         "finish:",
+        # Streaming stores are ordered by nothing else: another thread must see them when it is told of the end.
+        *(["  fence seq_cst"] if structure.streams else []),
         "  ret void",
         "}",
         *_declarations(structure),
