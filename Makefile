@@ -1,5 +1,5 @@
 # Two commands do everything: `make demo` and `make test`. Nothing but Python 3.11 or newer, git and make is needed.
-.PHONY: demo test check format clean
+.PHONY: demo test check format bench clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -22,6 +22,10 @@ $(VENV)/.installed-check: $(VENV)/.installed
 	$(PIP) install --constraint constraints.txt --editable '.[check]'
 	touch $@
 
+$(VENV)/.installed-bench: $(VENV)/.installed
+	$(PIP) install --constraint constraints.txt --editable '.[bench]'
+	touch $@
+
 # Runs the main job on the example models and prints what came out.
 demo: $(VENV)/.installed
 	$(BIN)/python examples/make_models.py
@@ -40,6 +44,10 @@ check: $(VENV)/.installed-check
 format: $(VENV)/.installed-check
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+# Measures beside the peers and prints the table: some minutes; BENCH_OPTIONS=--quick for one.
+bench: $(VENV)/.installed-bench
+	$(BIN)/eltwise bench $(BENCH_OPTIONS)
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis examples/models

@@ -44,14 +44,24 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("backend", "conformance", "conformance.values", "conformance.shapes_of_rules"),
     ("conformance.cases",),
     ("conformance.judging",),
+    ("bench", "bench.workloads"),
+    ("bench.results", "bench.tensors", "bench.onnx_models"),
+    ("bench.contestants", "bench.first_call", "bench.texts", "bench.roofline"),
+    ("bench.limit", "bench.libraries", "bench.runtimes", "bench.page"),
+    ("bench.measuring", "bench.peers"),
+    ("bench.session",),
     ("cli.printing", "cli.attributes"),
-    ("cli.running", "cli.listing", "cli.examining"),
+    ("cli.running", "cli.listing", "cli.examining", "cli.benching"),
     ("cli",),
     ("__main__", "__init__"),
 )
 FLOOR_OF = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 HEAVY = {"onnx", "lxml", "llvmlite", "openvino", "onnxruntime"}
-MAY_IMPORT = {"onnx": ("formats.onnx", "backend"), "lxml": ("formats.openvino",), "llvmlite": ("kernels.jit",)}
+MAY_IMPORT = {
+    "onnx": ("formats.onnx", "backend", "bench.onnx_models"),
+    "lxml": ("formats.openvino",),
+    "llvmlite": ("kernels.jit",),
+}
 
 
 def sources() -> dict[str, str]:

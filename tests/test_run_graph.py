@@ -13,6 +13,7 @@ from eltwise.errors import ElementTypeError, EltwiseError, GraphError, NameUnkno
 from eltwise.execute import run_graph
 from eltwise.infer_graph import infer_graph
 from eltwise.ir import Graph, Node, Origin, Port, Tensor
+from eltwise.kernels.pool import POOL
 from eltwise.oracle import same_bits
 from eltwise.spec import Operation
 from infer_nodes import operation, typed
@@ -206,3 +207,16 @@ def test_ports_that_convert_at_the_border() -> None:
     assert np.isnan(result[0])  # 1e6 is an infinity inside.
     assert result[1] == 0
     assert of_numpy(result.dtype) is FLOAT32
+
+
+def test_a_value_is_let_go_after_its_last_reader() -> None:
+    names = ["x", *(f"v{index}" for index in range(30)), "z"]
+    made = {right: (SUB, left) for left, right in itertools.pairwise(names)}
+    nodes = tuple(Node(name, kind, (left, "x"), (name,)) for name, (kind, left) in made.items())
+    inputs, outputs = (Port(name, typed("float32 1000,1000"), name) for name in ("x", "z"))
+    graph = Graph("chain", Origin("ai.onnx", 8, 14), (inputs,), (outputs,), nodes)
+    POOL.clear()
+    result = run_graph(graph, (outputs,), {"x": np.ones((1000, 1000), np.float32)})["z"]
+    assert (result == -30).all()
+    assert POOL.idle_bytes <= 3 * (4 << 20)
+    assert [len(values) for values in graph.last_reads] == [0, *[1] * 29, 2]

@@ -97,9 +97,10 @@ def run_graph(graph: Graph, outputs: tuple[Port, ...], feeds: Mapping[str, objec
     values = {name: tensor.array for name, tensor in graph.constants}
     values.update(_bound_inputs(graph, feeds, symbols))
     fresh: set[str] = set()
-    for node in graph.nodes:
-        inputs = [values[name] if name else None for name in node.inputs]
-        values[node.outputs[0]] = _run_node(node, inputs)
+    for node, last_read in zip(graph.nodes, graph.last_reads, strict=True):
+        values[node.outputs[0]] = _run_node(node, [values[name] if name else None for name in node.inputs])
+        for name in last_read:
+            del values[name]  # Its memory serves the nodes to come.
         if isinstance(node.row, ElementwiseRow) or getattr(node.row, "behaviour", "") == "cast":
             fresh.add(node.outputs[0])
     results: dict[str, np.ndarray] = {}

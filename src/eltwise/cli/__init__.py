@@ -10,7 +10,7 @@ import sys
 
 import typer
 
-from eltwise.cli import examining, listing, running
+from eltwise.cli import benching, examining, listing, running
 from eltwise.errors import EltwiseError
 from eltwise.version import VERSION
 
@@ -28,6 +28,7 @@ app.command()(listing.ops)
 app.command()(listing.show)
 app.command()(examining.infer)
 app.command()(examining.check)
+app.command()(benching.bench)
 
 
 def _version(wanted: bool) -> None:

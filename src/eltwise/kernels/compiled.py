@@ -104,10 +104,10 @@ def _kernel(structure: Structure) -> jit.Kernel:
 
 
 def streams(nest: Nest, is_aligned: bool) -> bool:
-    """Whether results bypass the cache: only when they do not fit into it, in rows long enough to fill lines."""
+    """Whether results bypass the cache: only when not all arrays fit into it, in rows long enough to fill lines."""
     row_bytes = nest.inner.size * nest.element_bytes
     whole_lines = len(nest.loops) == 1 or (row_bytes % CACHE_LINE == 0 and is_aligned)
-    return row_bytes * nest.rows > cache_bytes() and (whole_lines or row_bytes >= 16 * CACHE_LINE)
+    return nest.touched_bytes > cache_bytes() and (whole_lines or row_bytes >= 16 * CACHE_LINE)
 
 
 @lru_cache(maxsize=1)

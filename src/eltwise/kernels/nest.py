@@ -6,6 +6,7 @@ become one loop.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
@@ -54,6 +55,15 @@ class Nest:
         for loop in self.loops[:-1]:
             count *= loop.size
         return count
+
+    @cached_property
+    def touched_bytes(self) -> int:
+        """How many bytes all three arrays have together; what is broadcast counts once."""
+        elements = 0
+        for strides in zip(*((loop.out, loop.a, loop.b) for loop in self.loops), strict=True):
+            sizes = (loop.size for loop, stride in zip(self.loops, strides, strict=True) if stride)
+            elements += math.prod(sizes)
+        return elements * self.element_bytes
 
     @property
     def walks(self) -> tuple[Walk, Walk, Walk]:
