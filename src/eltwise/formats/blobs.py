@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from eltwise.dtypes import BOOL, ElementType
-from eltwise.errors import ShapeError
+from eltwise.errors import ShapeError, ValueRangeError
 from eltwise.formats.files import Buffer
 from eltwise.ir import Tensor
 from eltwise.shapes import LARGEST_RANK, LARGEST_SIZE
@@ -29,46 +29,44 @@ def check_sizes(sizes: Sequence[int], element_type: ElementType) -> None:
         raise ShapeError("a tensor of these sizes is too large", got=",".join(map(str, sizes)))
 
 
-def decode(raw: bytes, element_type: ElementType, sizes: Sequence[int]) -> Tensor:
+def decode(
+    raw: Buffer | np.ndarray, element_type: ElementType, sizes: Sequence[int], any_byte_is_true: bool = False
+) -> Tensor:
     """Make a tensor of its bytes, whose number is right: ``element_type.file_bytes`` of the elements.
+
+    With ``any_byte_is_true``, each byte of a bool tensor but 0 is true, as OpenVINO reads it.
 
     Raises:
         ShapeError: for sizes that no array can have.
         ElementTypeError: for a type that is not run here.
+        ValueRangeError: for a byte of a bool tensor that is no truth value.
     """
     storage = element_type.storage
     check_sizes(sizes, element_type)
+    data = np.frombuffer(raw, np.uint8)
+    if element_type is BOOL and any_byte_is_true:
+        return Tensor((data != 0).reshape(tuple(sizes)), element_type)
+    if element_type is BOOL and data.size and data.max() > 1:
+        raise ValueRangeError("a byte is no truth value", got=str(data.max()), allowed="0 or 1")
     if element_type.bits == 4:
-        flat = _unpacked(raw, math.prod(sizes), element_type)
-    elif element_type is BOOL:
-        flat = np.frombuffer(raw, np.uint8) != 0
-    else:
-        as_stored = np.frombuffer(raw, f"<u{storage.itemsize}")
-        flat = as_stored.astype(f"=u{storage.itemsize}", copy=False).view(storage)
-    return Tensor(flat.reshape(tuple(sizes)), element_type)
+        return Tensor(unpacked(data, math.prod(sizes)).view(storage).reshape(tuple(sizes)), element_type)
+    in_file = data.view(f"<u{storage.itemsize}")
+    carriers = in_file.astype(in_file.dtype.newbyteorder("="), copy=False)
+    return Tensor(carriers.view(storage).reshape(tuple(sizes)), element_type)
 
 
-def encode(tensor: Tensor) -> Buffer:
-    """The bytes of a tensor; they may share its memory."""
+def unpacked(pairs: np.ndarray, elements: int) -> np.ndarray:
+    """Elements of four bits, one in a byte; the first of a pair is the lower half."""
+    halves = np.stack([pairs & np.uint8(15), pairs >> np.uint8(4)], axis=-1)
+    return np.ascontiguousarray(halves.reshape(-1)[:elements])
+
+
+def encode(tensor: Tensor) -> np.ndarray:
+    """Give the bytes of a tensor as files hold them; they may share its memory."""
     flat = tensor.array.reshape(-1)
+    carriers = flat.view(f"u{flat.itemsize}")
     if tensor.element_type.bits == 4:
-        return _packed(flat)
-    if tensor.element_type is BOOL:
-        return flat.view(np.uint8).data
-    itemsize = flat.dtype.itemsize
-    return flat.view(f"=u{itemsize}").astype(f"<u{itemsize}", copy=False).view(np.uint8).data
-
-
-def _unpacked(raw: bytes, count: int, element_type: ElementType) -> np.ndarray:
-    pairs = np.frombuffer(raw, np.uint8)
-    halves = np.stack((pairs & np.uint8(15), pairs >> np.uint8(4)), axis=1).reshape(-1)[:count]
-    if element_type.kind == "signed":
-        return np.asarray(((halves ^ np.uint8(8)).astype(np.int8) - np.int8(8)).astype(element_type.storage))
-    return np.asarray(halves.astype(element_type.storage))
-
-
-def _packed(flat: np.ndarray) -> bytes:
-    halves = flat.astype(np.int8).view(np.uint8) & np.uint8(15)
-    if halves.size % 2:
-        halves = np.append(halves, np.uint8(0))
-    return (halves[::2] | halves[1::2] << np.uint8(4)).tobytes()
+        halves = np.zeros(2 * tensor.element_type.file_bytes(flat.size), np.uint8)
+        halves[: flat.size] = carriers & np.uint8(15)
+        return np.asarray(halves[0::2] | halves[1::2] << np.uint8(4))
+    return carriers.astype(carriers.dtype.newbyteorder("<"), copy=False).view(np.uint8)

@@ -5,7 +5,6 @@ Source: the comments of TensorProto in onnx.proto. All bytes in files are little
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -31,10 +30,11 @@ from eltwise.errors import (
     UnsupportedError,
     ValueRangeError,
 )
+from eltwise.formats.blobs import check_sizes, decode, encode, unpacked
 from eltwise.formats.onnx_external import ExternalData, ExternalWriter
 from eltwise.formats.onnx_messages import parse_message
 from eltwise.ir import Tensor
-from eltwise.shapes import LARGEST_RANK, LARGEST_SIZE, element_count
+from eltwise.shapes import element_count
 
 TensorFiller = Callable[[TensorProto, str, Tensor], None]
 """What writes a tensor of a name into an empty message, in its place, since copying a message costs time."""
@@ -90,8 +90,7 @@ def read_tensor(proto: TensorProto, folder: Path | ExternalData | None, operand:
         element_type = read_element_type(proto.data_type)
         if not element_type.runs:
             raise not_run(element_type)
-        sizes = _checked_sizes(proto.dims, element_type)
-        return Tensor(_read_data(proto, folder, element_type, element_count(sizes)).reshape(sizes), element_type)
+        return _read_data(proto, folder, element_type, _checked_sizes(proto.dims, element_type))
     except EltwiseError as error:
         raise error.located(operand=operand) from None
 
@@ -112,13 +111,10 @@ def read_element_type(number: int) -> ElementType:
 
 
 def _checked_sizes(dims: Sequence[int], element_type: ElementType) -> tuple[int, ...]:
-    if len(dims) > LARGEST_RANK:
-        raise ShapeError("the rank is too large", got=str(len(dims)), allowed=f"up to {LARGEST_RANK}")
     sizes = tuple(dims)
     if min(sizes, default=0) < 0:
         raise ShapeError("a size is negative", got=_listed(sizes), allowed="0 or more")
-    if math.prod(filter(None, sizes)) * element_type.storage.itemsize > LARGEST_SIZE:
-        raise ShapeError("the shape is too large for any array", got=_listed(sizes))
+    check_sizes(sizes, element_type)
     return sizes
 
 
@@ -127,9 +123,10 @@ def _listed(sizes: Sequence[int]) -> str:
 
 
 def _read_data(
-    proto: TensorProto, folder: Path | ExternalData | None, element_type: ElementType, elements: int
-) -> np.ndarray:
-    """Read so many elements from the one place where the tensor keeps them."""
+    proto: TensorProto, folder: Path | ExternalData | None, element_type: ElementType, sizes: tuple[int, ...]
+) -> Tensor:
+    """Read the elements from the one place where the tensor keeps them."""
+    elements = element_count(sizes)
     needed = element_type.file_bytes(elements)
     places = [field for field in _TYPED_FIELDS if len(getattr(proto, field))]
     if proto.HasField("raw_data"):
@@ -142,10 +139,10 @@ def _read_data(
         case []:
             if elements:
                 raise FileFormatError("the tensor has no data", allowed=f"{needed} bytes for its {elements} elements")
-            return np.empty(0, element_type.storage)
+            return Tensor(np.empty(sizes, element_type.storage), element_type)
         case ["external_data"]:
             external = folder if isinstance(folder, ExternalData) else ExternalData(folder)
-            return _from_bytes(external.read(proto.external_data, needed), element_type, elements)
+            return decode(external.read(proto.external_data, needed), element_type, sizes)
         case ["raw_data"]:
             raw = np.frombuffer(proto.raw_data, np.uint8)
             if raw.size != needed:
@@ -154,25 +151,9 @@ def _read_data(
                     got=f"{raw.size} bytes",
                     allowed=f"{needed} bytes",
                 )
-            return _from_bytes(raw, element_type, elements)
+            return decode(raw, element_type, sizes)
         case _:
-            return _from_field(proto, places[0], element_type, elements)
-
-
-def _from_bytes(data: np.ndarray, element_type: ElementType, elements: int) -> np.ndarray:
-    """Make an array of the little-endian bytes of a file."""
-    if element_type.bits == 4:
-        return _unpacked(data, elements).view(element_type.storage)
-    if element_type is BOOL and data.size and data.max() > 1:
-        raise ValueRangeError("a byte is no truth value", got=str(data.max()), allowed="0 or 1")
-    in_file = data.view(f"<u{element_type.storage.itemsize}")
-    return in_file.astype(in_file.dtype.newbyteorder("="), copy=False).view(element_type.storage)
-
-
-def _unpacked(data: np.ndarray, elements: int) -> np.ndarray:
-    """Elements of four bits, one in a byte; the first of a pair is the lower half."""
-    halves = np.stack([data & 15, data >> 4], axis=-1)
-    return np.ascontiguousarray(halves.reshape(-1)[:elements])
+            return Tensor(_from_field(proto, places[0], element_type, elements).reshape(sizes), element_type)
 
 
 def _from_field(proto: TensorProto, field: str, element_type: ElementType, elements: int) -> np.ndarray:
@@ -197,7 +178,7 @@ def _from_field(proto: TensorProto, field: str, element_type: ElementType, eleme
         wrong = values.min() if values.min() < low else values.max()
         raise ValueRangeError(f"an entry of {field} is no {element_type}", got=str(wrong), allowed=f"{low} to {high}")
     carriers = values.astype(f"u{element_type.storage.itemsize}")
-    return (_unpacked(carriers, elements) if element_type.bits == 4 else carriers).view(element_type.storage)
+    return (unpacked(carriers, elements) if element_type.bits == 4 else carriers).view(element_type.storage)
 
 
 def _entry_limits(element_type: ElementType) -> tuple[int, int]:
@@ -219,7 +200,7 @@ def write_tensor(name: str, tensor: Tensor) -> TensorProto:
 def fill_tensor(proto: TensorProto, name: str, tensor: Tensor) -> None:
     """Write a tensor into an empty message, with its data in ``raw_data``."""
     _fill_type(proto, name, tensor)
-    proto.raw_data = file_bytes(tensor).tobytes()
+    proto.raw_data = encode(tensor).tobytes()
 
 
 def fill_tensor_outside(proto: TensorProto, name: str, tensor: Tensor, external: ExternalWriter) -> None:
@@ -228,7 +209,7 @@ def fill_tensor_outside(proto: TensorProto, name: str, tensor: Tensor, external:
         fill_tensor(proto, name, tensor)
         return
     _fill_type(proto, name, tensor)
-    external.place(proto, file_bytes(tensor))
+    external.place(proto, encode(tensor))
 
 
 def _fill_type(proto: TensorProto, name: str, tensor: Tensor) -> None:
@@ -236,14 +217,3 @@ def _fill_type(proto: TensorProto, name: str, tensor: Tensor) -> None:
     proto.dims.extend(tensor.array.shape)
     if name:
         proto.name = name
-
-
-def file_bytes(tensor: Tensor) -> np.ndarray:
-    """The bytes of a tensor as files hold them: little-endian, elements of four bits in pairs."""
-    flat = tensor.array.reshape(-1)
-    carriers = flat.view(f"u{flat.itemsize}")
-    if tensor.element_type.bits == 4:
-        halves = np.zeros(2 * tensor.element_type.file_bytes(flat.size), np.uint8)
-        halves[: flat.size] = carriers & 15
-        return halves[0::2] | halves[1::2] << 4
-    return carriers.astype(carriers.dtype.newbyteorder("<"), copy=False).view(np.uint8)

@@ -124,12 +124,12 @@ def read_constant(layer: Layer, weights: Weights) -> Tensor:
             allowed=f"{wanted}",
         )
     _check_makeable(sizes, element_type)
-    return blobs.decode(weights.read(offset, size), element_type, sizes)
+    return blobs.decode(weights.read(offset, size), element_type, sizes, any_byte_is_true=True)
 
 
 def write_constant(number: int, name: str, tensor: Tensor, names: tuple[str, ...], made: Blobs) -> Layer:
     """Make the layer of a constant and add its bytes to the ``.bin`` that is being made."""
-    offset, size = made.add(blobs.encode(tensor))
+    offset, size = made.add(blobs.encode(tensor).data)
     data = {
         "element_type": tensor.element_type.ir,
         "shape": str(tensor.type.shape),
