@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -208,3 +209,42 @@ def test_as_a_program_of_its_own() -> None:
     bad = call("infer", "Sub-14", "2", "3")
     assert (bad.returncode, bad.stdout, bad.stderr.count("\n")) == (2, "", 1)
     assert call("--version").stdout.strip()
+
+
+def test_a_cycle_is_a_finding_of_check_in_both_formats(cli: Cli, tmp_path: Path) -> None:
+    nodes = [
+        helper.make_node("Sub", ["x", "q"], ["p"], name="one"),
+        helper.make_node("Sub", ["p", "y"], ["q"], name="two"),
+    ]
+    code, out, _err = cli("check", onnx_file(tmp_path / "m.onnx", nodes))
+    assert code == 1
+    assert "cycle" in out
+    text = (MODELS / "subtract_none.xml").read_text()
+    looped = text.replace('from-layer="1" from-port="0" to-layer="2"', 'from-layer="2" from-port="2" to-layer="2"')
+    (tmp_path / "m.xml").write_text(looped)
+    code, out, err = cli("check", tmp_path / "m.xml")
+    assert (code, err) == (1, "")
+    assert "cycle" in out
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+@pytest.mark.parametrize("arguments", [["ops"], ["ops", "--json"], ["check", str(MODELS / "sub6_axis1.onnx")]])
+def test_output_that_cannot_be_written_is_one_sentence(arguments: list[str]) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(  # noqa: S603
+            [sys.executable, "-m", "eltwise", *arguments], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert done.returncode == 2
+    assert done.stderr.startswith("eltwise: the output cannot be written")
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no pipes in folders")
+@pytest.mark.parametrize("ending", [".onnx", ".xml", ".npy", ".npz", ".pb"])
+def test_a_pipe_in_place_of_a_file_is_refused_at_once(cli: Cli, tmp_path: Path, ending: str) -> None:
+    pipe = tmp_path / f"pipe{ending}"
+    os.mkfifo(pipe)
+    is_model = ending in (".onnx", ".xml")
+    code, _out, err = cli("check", pipe) if is_model else cli("apply", "Sub-7", pipe, pipe)
+    assert code == 2
+    assert "not a file" in err

@@ -120,7 +120,7 @@ def test_neighbours(bound: Operation, inputs: tuple[str, ...], indices: object, 
             ("float32 1",),
             None,
             ShapeError,
-            "operands data 'x'",
+            "operand data 'x'",
         ),
         (
             UNSQUEEZE,

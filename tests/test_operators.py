@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -143,3 +146,27 @@ def test_inferred_shapes_say_what_was_assumed() -> None:
         eltwise.operator("Sub-14").infer_shape("2,3", "4")
     with pytest.raises(ShapeError, match="shape '2,-1': this is not a dimension, got '-1'"):
         eltwise.operator("Sub-14").infer_shape("2,3", "2,-1")
+
+
+def test_wrong_kinds_of_arguments_are_eltwise_errors() -> None:
+    model = eltwise.load(Path(__file__).parent.parent / "examples" / "models" / "sub6_axis1.onnx")
+    wrong: list[Callable[[], object]] = [
+        lambda: eltwise.operator(None),  # type: ignore[arg-type]
+        lambda: eltwise.operator(6),  # type: ignore[arg-type]
+        lambda: model.run([1, 2]),  # type: ignore[arg-type]
+        lambda: model.run(None),  # type: ignore[arg-type]
+        lambda: eltwise.save(model, None),  # type: ignore[arg-type]
+        lambda: eltwise.save(None, "a.onnx"),  # type: ignore[arg-type]
+        lambda: eltwise.load(None),  # type: ignore[arg-type]
+    ]
+    for call in wrong:
+        with pytest.raises(eltwise.EltwiseError):
+            call()
+    assert model == eltwise.load(Path(__file__).parent.parent / "examples" / "models" / "sub6_axis1.onnx")
+
+
+def test_xml_in_any_encoding_is_xml() -> None:
+    text = (Path(__file__).parent.parent / "examples" / "models" / "subtract_none.xml").read_text()
+    model = eltwise.load(text.encode())
+    assert eltwise.load(text.replace('version="1.0"', 'version="1.0" encoding="UTF-16"').encode("utf-16")) == model
+    assert eltwise.load(b"\xef\xbb\xbf" + text.encode()) == model

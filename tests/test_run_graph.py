@@ -172,7 +172,7 @@ def test_what_only_a_run_can_find_names_the_node() -> None:
     with pytest.raises(ValueRangeError) as caught_value:
         run({"z": (operation("Cast", 13, to=INT64), "x")}, (x,), "z", {"x": np.array([0, np.nan], F32)})
     assert str(caught_value.value).startswith(
-        "Cast-13 node 'z', operands input 'x': element 1 cannot become int64: the specification leaves the result undef"
+        "Cast-13 node 'z', operand input 'x': element 1 cannot become int64: the specification leaves the result undef"
     )
     with pytest.raises(ShapeError, match=r"Reshape-14 node 'z', operands data 'x' and shape 'y': shape \(2\) cannot"):
         run(

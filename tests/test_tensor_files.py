@@ -160,7 +160,7 @@ def test_bytes_that_are_no_value(element_type: str, good: list[int], bad: list[i
         ("folder.x/a.PB", "folder.x/a.PB", ""),
         ("a.npz", "a.npz", ""),
         ("a.npz:x", "a.npz", "x"),
-        ("a.NPZ:x:0", "a.NPZ:x:0", None),
+        ("a.NPZ:x:0", "a.NPZ", "x:0"),
         ("a.npz:x.y/z", "a.npz", "x.y/z"),
         ("b:a.npz:x", "b:a.npz", "x"),
         ("a.npy:x", "a.npy:x", None),

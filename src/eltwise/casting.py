@@ -64,7 +64,7 @@ def _truncated(array: np.ndarray, target: ElementType) -> np.ndarray:
         index = int(np.argmin(inside))
         raise ValueRangeError(
             f"element {index} cannot become {target.name}: the specification leaves the result undefined",
-            got=repr(float(truncated.reshape(-1)[index])),
+            got=repr(float(array.reshape(-1)[index])),
             allowed=f"{low} to {high}",
         )
     return truncated.astype(np.uint64 if target.kind == "unsigned" else np.int64)

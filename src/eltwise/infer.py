@@ -90,8 +90,11 @@ def located(error: EltwiseError, node: Node) -> EltwiseError:
         if error.operand == f"operand {operand}":
             error.operand += f" ({name!r})"
     operands = " and ".join(f"{operand} {name!r}" for operand, name in named)
+    place = f"operand{'s' if len(named) > 1 else ''} {operands}" if named else ""
     return error.located(
-        operator=node.row.versioned_name, node=node.label, operand=f"operands {operands}" if operands else ""
+        operator=node.row.versioned_name,
+        node=node.label,
+        operand=place,
     )
 
 

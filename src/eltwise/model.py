@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from eltwise import execute
-from eltwise.errors import EltwiseError, FileFormatError, raise_all
+from eltwise.errors import EltwiseError, FileFormatError, GraphError, raise_all
 from eltwise.infer_graph import Inference, infer_graph
 from eltwise.ir import Graph, Port, structure_problems
 
@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from eltwise.formats.reading import Reading
 
     Source: TypeAlias = str | os.PathLike[str] | bytes | bytearray | memoryview | ModelProto
+
+
+_BEFORE_XML = b"\xef\xbb\xbf\xff\xfe\x00 \t\r\n"
+"""What may come before the first ``<`` of an XML text: byte order marks of UTF-8 and UTF-16, and white space."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +65,11 @@ class Model:
         """The outputs in the file's order, with their inferred types and shapes."""
         return self._outputs
 
+    def __eq__(self, other: object) -> bool:
+        return self.graph == other.graph if isinstance(other, Model) else NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]
+
     def __repr__(self) -> str:
         inputs = ", ".join(f"{port.name}: {port.type}" for port in self.inputs)
         outputs = ", ".join(f"{port.name}: {port.type}" for port in self.outputs)
@@ -78,6 +87,12 @@ class Model:
         Raises:
             EltwiseError: for inputs that are missing, unknown or do not fit what the model declares.
         """
+        if not isinstance(inputs, Mapping):
+            raise GraphError(
+                "the inputs are given by name",
+                got=type(inputs).__name__,
+                allowed=f"a dict of {', '.join(port.name for port in self.inputs) or 'no inputs'}",
+            )
         return execute.run_graph(self.graph, self._outputs, inputs)
 
 
@@ -125,7 +140,7 @@ def _read(source: Source, weights: bytes | None, where: str) -> Reading:
         return _read_file(Path(source))
     if isinstance(source, bytes | bytearray | memoryview):
         data = bytes(source)
-        if data.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"<"):
+        if data.lstrip(_BEFORE_XML).startswith(b"<"):
             from eltwise.formats.openvino_reader import read_openvino
 
             return read_openvino(data, weights, where)
@@ -169,6 +184,7 @@ def save(model: Model, path: str | os.PathLike[str], external_data: bool = False
         EltwiseError: where the format cannot say what the model holds, or the file cannot be written. Then the
             file that was there, if any, is as it was.
     """
+    _check_savable(model, path)
     target = Path(path)
     match target.suffix.lower():
         case ".onnx":
@@ -181,6 +197,12 @@ def save(model: Model, path: str | os.PathLike[str], external_data: bool = False
             write_openvino_file(model.graph, target)
         case _:
             raise _unknown_ending(target)
+
+
+def _check_savable(model: object, path: object) -> None:
+    if not isinstance(model, Model) or not isinstance(path, str | os.PathLike):
+        given = f"{type(model).__name__} and {type(path).__name__}"
+        raise FileFormatError("only a loaded model can be saved, and to a path", got=given)
 
 
 def _unknown_ending(path: Path) -> FileFormatError:

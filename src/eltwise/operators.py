@@ -9,7 +9,7 @@ from operator import index
 import numpy as np
 
 from eltwise import catalog, execute
-from eltwise.errors import ShapeError
+from eltwise.errors import NameUnknownError, ShapeError
 from eltwise.infer import elementwise
 from eltwise.ir import TensorType
 from eltwise.shapes import Shape, of_sizes, parse
@@ -96,6 +96,8 @@ def operator(name: str, **attributes: object) -> Operator:
         NameUnknownError: for a name or an attribute that does not exist, with the nearest that does.
         AttributeValueError: for a value that the operator version does not allow.
     """
+    if not isinstance(name, str):
+        raise NameUnknownError("an operator is named by a text", got=type(name).__name__, allowed="for example 'Sub-6'")
     return Operator(catalog.row(name).bind(attributes))
 
 

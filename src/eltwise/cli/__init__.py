@@ -5,8 +5,10 @@ Exit codes: 0 good, 1 the check found something, 2 bad input. Results go to stdo
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
+from typing import NoReturn
 
 import typer
 
@@ -47,16 +49,28 @@ def _options(
 def main() -> None:
     """Run the command line; the one place where an ``EltwiseError`` becomes a sentence and an exit code."""
     try:
-        app()
+        try:
+            app()
+        finally:
+            sys.stdout.flush()
     except EltwiseError as error:
-        print(f"eltwise: {error}", file=sys.stderr)  # noqa: T201
-        sys.exit(2)
+        _leave(f"eltwise: {error}", 2)
     except MemoryError:
-        print("eltwise: the result does not fit into this machine's memory", file=sys.stderr)  # noqa: T201
-        sys.exit(2)
+        _leave("eltwise: this needs more memory than the machine gives", 2)
     except KeyboardInterrupt:
-        sys.exit(130)
+        _leave("", 130)
     except BrokenPipeError:
-        # The reader of our output is gone: nothing more can be said there, and Python must not try at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
+        _leave("", 0)
+    except OSError as error:
+        _leave(f"eltwise: the output cannot be written ({error.strerror or error})", 2)
+
+
+def _leave(message: str, code: int) -> NoReturn:
+    """Say a last sentence and exit; what is left for stdout is dropped, so that Python does not try it again."""
+    if message:
+        print(message, file=sys.stderr)  # noqa: T201
+    with contextlib.suppress(OSError, ValueError):
+        sys.stdout.flush()
+        sys.exit(code)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(code)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -9,6 +10,7 @@ import typer
 
 from eltwise.cli import printing
 from eltwise.cli.attributes import bound_operator
+from eltwise.errors import EltwiseError, GraphError, ManyProblemsError
 from eltwise.model import examine
 
 Json = Annotated[bool, typer.Option("--json", help="Print what a program can read.")]
@@ -38,23 +40,29 @@ def check(
     json: Json = False,
 ) -> None:
     """Find every problem of every node; exit 1 when there is one."""
-    found = examine(model)
+    problems, assumptions, nodes = _examined(model)
     if json:
-        printing.json_text(
-            {
-                "problems": [problem.fields() for problem in found.problems],
-                "assumptions": found.inference.assumptions,
-            }
-        )
+        fields = [problem.fields() for problem in problems]
+        printing.json_text({"problems": fields, "assumptions": list(assumptions)})
     else:
-        for problem in found.problems:
+        for problem in problems:
             printing.line(str(problem))
-        for assumption in found.inference.assumptions:
+        for assumption in assumptions:
             printing.line(f"assumed: {assumption}")
-        problems = _counted(len(found.problems), "problem")
-        printing.line(f"{model.name}: {problems}, {_counted(len(found.graph.nodes), 'node')} read")
-    if found.problems:
+        printing.line(f"{model.name}: {_counted(len(problems), 'problem')}, {_counted(nodes, 'node')} read")
+    if problems:
         raise typer.Exit(1)
+
+
+def _examined(path: Path) -> tuple[Sequence[EltwiseError], Sequence[str], int]:
+    """The problems of a model, what was assumed, and the number of nodes that were read."""
+    try:
+        found = examine(path)
+    except GraphError as error:
+        return (error,), (), 0  # A graph whose parts cannot even be put in order is a finding, not a broken file.
+    except ManyProblemsError as error:
+        return error.problems, (), 0
+    return found.problems, found.inference.assumptions, len(found.graph.nodes)
 
 
 def _counted(count: int, thing: str) -> str:

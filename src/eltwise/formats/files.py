@@ -23,14 +23,23 @@ def read_bytes(path: Path, limit: int | None = None) -> bytes:
         FileFormatError: where it does not exist, cannot be read, or is longer than ``limit`` bytes.
     """
     try:
-        if path.is_dir():
-            raise FileFormatError("this is a folder, not a file", where=str(path))
+        check_regular(path)
         size = path.stat().st_size
         if limit is not None and size > limit:
             raise FileFormatError("the file is too large", where=str(path), got=f"{size} bytes", allowed=f"{limit}")
         return path.read_bytes()
     except (OSError, ValueError) as error:
         raise unreadable(path, error) from None
+
+
+def check_regular(path: Path) -> None:
+    """Refuse what is there but no file: a folder, and a pipe or device, which might never end.
+
+    Raises:
+        FileFormatError: naming it.
+    """
+    if path.exists() and not path.is_file():
+        raise FileFormatError("this is a folder, a pipe or a device, not a file", where=str(path))
 
 
 def unreadable(path: Path, error: OSError | ValueError) -> FileFormatError:

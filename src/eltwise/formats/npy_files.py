@@ -15,7 +15,7 @@ import numpy as np
 
 from eltwise.dtypes import BFLOAT16, BOOL, TYPES, ElementType, of_numpy
 from eltwise.errors import ElementTypeError, FileFormatError, unknown_name
-from eltwise.formats.files import read_bytes, unreadable
+from eltwise.formats.files import check_regular, read_bytes, unreadable
 from eltwise.formats.npy_header import NpyHeader, read_header
 from eltwise.shapes import LARGEST_RANK, element_count, is_addressable
 
@@ -31,6 +31,7 @@ def read_npy(path: Path, wanted: ElementType | None) -> np.ndarray:
         ElementTypeError: where it holds no numbers, or raw bytes that are not of the wanted element type.
     """
     try:
+        check_regular(path)
         size = path.stat().st_size
         with path.open("rb") as file:
             return _read_stream(file, size, str(path), wanted)
@@ -105,7 +106,9 @@ def _type_of_raw_bytes(header: NpyHeader, wanted: ElementType | None, where: str
     chosen = BFLOAT16 if wanted is None and header.item_bytes == 2 else wanted
     if chosen is None:
         raise ElementTypeError(
-            "the file holds raw bytes, as NumPy writes int4, uint4 and float8", where=where, hint="say which type it is"
+            "the file holds raw bytes, as NumPy writes int4, uint4 and float8",
+            where=where,
+            hint="say which type it is (--type at the shell)",
         )
     if not _fits_raw(chosen, header.item_bytes):
         raise ElementTypeError(

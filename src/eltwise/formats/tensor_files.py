@@ -41,9 +41,9 @@ def parse_place(text: str) -> TensorFile:
     Raises:
         FileFormatError: where the ending is none of the known ones.
     """
-    name, colon, key = text.rpartition(":")
-    if colon and name.lower().endswith(".npz"):
-        return TensorFile(Path(name), key)
+    ending = text.lower().find(".npz:")
+    if ending >= 0:
+        return TensorFile(Path(text[: ending + 4]), text[ending + 5 :])
     path = Path(text)
     if path.suffix.lower() not in _ENDINGS:
         raise FileFormatError(
