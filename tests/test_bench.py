@@ -201,8 +201,13 @@ def test_the_limit_writes_the_whole_result(threads: int, seed: int) -> None:
     tensors.spoil_out()
     limit_contestant(workload, tensors, threads).run()
     a, b, out = (array.reshape(-1).view(np.uint32) for array in (*tensors.operands, tensors.out))
-    assert np.array_equal(out[:256], a[:256] ^ b)
-    assert np.array_equal(out[256:], a[256:])
+    lanes = limit.jit.target().vector_bytes // 4
+    index = np.arange(out.size, dtype=np.uint64)
+    spread = np.uint64(limit._SPREAD) * (index % np.uint64(lanes) + np.uint64(1)) % np.uint64(2**31)
+    varied = (index // np.uint64(lanes) * np.uint64(4 * lanes)).astype(np.uint32) ^ spread.astype(np.uint32)
+    assert np.array_equal(out[:256], a[:256] ^ b ^ varied[:256])
+    assert np.array_equal(out[256:], a[256:] ^ varied[256:])
+    assert np.unique(varied).size > out.size // 2
 
 
 def test_without_llvmlite_there_is_no_limit(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,8 @@
 """The memory limit: a plain loop with streaming stores that moves the bytes of a workload and computes nothing of use.
 
 It reads as many bytes as the operands hold and writes as many as the result, on the same threads. Operands that are
-smaller than the result are read beside its first part; what is left of the result is written without reading.
+smaller than the result are read beside its first part; what is left of the result is written without
+reading, with bits that differ from place to place.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from eltwise.kernels.threads import run_together
 
 LIMIT = "memory limit"
 _UNROLLED = 4
+_SPREAD = 2654435761
 _WIDEST_STEP = 64 * _UNROLLED
 
 
@@ -113,7 +115,17 @@ def limit_text(reads: int, vector_bytes: int) -> str:
 
 
 def _one_vector(reads: int, vector: str, vector_bytes: int, step: int) -> list[str]:
-    lines, value = [f"  %at.{step} = add i64 %i, {step * vector_bytes}"], "zeroinitializer"
+    """Write the position, mixed with what is read: memory of zeros is faster than any result would be."""
+    lanes = vector_bytes // 4
+    different = ", ".join(f"i32 {_SPREAD * (lane + 1) % 2**31}" for lane in range(lanes))
+    lines = [
+        f"  %at.{step} = add i64 %i, {step * vector_bytes}",
+        f"  %position.{step} = trunc i64 %at.{step} to i32",
+        f"  %lane.{step} = insertelement {vector} poison, i32 %position.{step}, i64 0",
+        f"  %all.{step} = shufflevector {vector} %lane.{step}, {vector} poison, <{lanes} x i32> zeroinitializer",
+        f"  %varied.{step} = xor {vector} %all.{step}, <{different}>",
+    ]
+    value = f"%varied.{step}"
     for read in range(reads):
         name = f"{step}.{read}"
         lines += [

@@ -26,6 +26,9 @@ _COMMON_CACHE = 32 << 20
 LEAST_BYTES_PER_THREAD = 1 << 21
 """Below this size of the result a second thread costs more than it saves."""
 
+PIECES_PER_THREAD = 4
+"""Into how many pieces the work of a thread is cut, so that one that starts late does less."""
+
 
 def takes(element_type: ElementType, a: np.ndarray, b: np.ndarray, out: np.ndarray) -> bool:
     """Whether a kernel can compute this call: aligned, in native byte order, and ``out`` clear of the operands."""
@@ -60,7 +63,7 @@ def compute(
     if threads < 2:
         recipe.kernel(*starts, recipe.geometry, 0, nest.rows)
     else:
-        run_together(_pieces(recipe, starts, threads))
+        run_together(_pieces(recipe, starts, threads * PIECES_PER_THREAD), threads)
 
 
 @dataclass(frozen=True)
@@ -119,14 +122,14 @@ def cache_bytes() -> int:
     return max(found, default=_COMMON_CACHE)
 
 
-def _pieces(recipe: _Recipe, starts: tuple[int, int, int], threads: int) -> list[Callable[[], None]]:
+def _pieces(recipe: _Recipe, starts: tuple[int, int, int], count: int) -> list[Callable[[], None]]:
     """Cut the work: by rows where there are enough of them, else each row by whole cache lines of the result."""
     nest, inner = recipe.nest, recipe.nest.inner
-    if nest.rows >= 8 * threads:
-        ends = [nest.rows * part // threads for part in range(threads + 1)]
+    if nest.rows >= 4 * count:
+        ends = [nest.rows * part // count for part in range(count + 1)]
         return [partial(recipe.kernel, *starts, recipe.geometry, first, last) for first, last in pairwise(ends)]
     pieces: list[Callable[[], None]] = []
-    for first, last in _parts(starts[0], inner.out, inner.size, threads):
+    for first, last in _parts(starts[0], inner.out, inner.size, count):
         moved = [start + first * step for start, step in zip(starts, (inner.out, inner.a, inner.b), strict=True)]
         pieces.append(partial(recipe.kernel, *moved, _geometry(nest, last - first), 0, nest.rows))
     return pieces

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
@@ -57,22 +58,41 @@ def set_num_threads(count: int) -> None:
             _state.helpers = None
 
 
-def run_together(work: Sequence[Callable[[], None]]) -> None:
-    """Run pieces of work at once, the first in the caller's own thread, and wait for all of them.
+def run_together(work: Sequence[Callable[[], None]], threads: int | None = None) -> None:
+    """Run pieces of work on several threads, the caller's among them, and wait for all of them.
 
-    A ``KeyboardInterrupt`` leaves only after every piece is done, so that none writes into memory that is given back.
+    Each thread takes the next piece when it is done with one, so that a thread that starts late or is slowed down by
+    others does less. A ``KeyboardInterrupt`` leaves only after the pieces under way are done, so that none writes into
+    memory that is given back.
+
+    Args:
+        work: the pieces.
+        threads: how many threads share them; by default one a piece.
     """
-    if len(work) == 1:
-        work[0]()
+    count = min(len(work), threads or len(work))
+    if count < 2:
+        for piece in work:
+            piece()
         return
+    left = deque(work)
     helpers = _helpers()
-    waiting = [helpers.submit(piece) for piece in work[1:]]
+    waiting = [helpers.submit(_take_turns, left) for _helper in range(count - 1)]
     try:
-        work[0]()
+        _take_turns(left)
     finally:
+        left.clear()
         wait(waiting)
     for done in waiting:
         done.result()
+
+
+def _take_turns(left: deque[Callable[[], None]]) -> None:
+    while True:
+        try:
+            piece = left.popleft()
+        except IndexError:
+            return
+        piece()
 
 
 def _helpers() -> ThreadPoolExecutor:
