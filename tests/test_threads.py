@@ -102,3 +102,17 @@ print(int((eltwise.subtract(a, 1) == a - 1).all()))
         )
         assert done.stdout.strip() == "1"
         assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_the_number_of_threads_may_change_while_others_compute() -> None:
+    operand = np.full(LARGE, 3, np.float32)
+
+    def compute(_turn: int) -> bool:
+        return bool((eltwise.subtract(operand, 1) == 2).all())
+
+    with ThreadPoolExecutor(2) as callers:
+        results = callers.map(compute, range(24))
+        for turn in range(200):
+            eltwise.set_num_threads(2 + turn % 2)
+        assert all(results)
+    eltwise.set_num_threads(2)

@@ -112,13 +112,13 @@ def run_graph(graph: Graph, outputs: tuple[Port, ...], feeds: Mapping[str, objec
 
 def _run_node(node: Node, inputs: list[np.ndarray | None]) -> np.ndarray:
     row = node.row
-    types = [None if array is None else TensorType(of_numpy(array.dtype), of_sizes(array.shape)) for array in inputs]
     if isinstance(row, ElementwiseRow):
         try:
             return apply(node.operation, inputs[0], inputs[1])
         except EltwiseError as error:
             raise located(error, node) from None
     assert isinstance(row, NeighbourRow)
+    types = [None if array is None else TensorType(of_numpy(array.dtype), of_sizes(array.shape)) for array in inputs]
     indices = inputs[1] if row.index_types and len(inputs) > 1 else None
     result = node_result(node, types, indices).type
     if row.behaviour == "constant":

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import islice
 
 import numpy as np
 
@@ -109,10 +108,3 @@ def value_cases(row: ElementwiseRow, element_type: ElementType, seed: int) -> It
     yield Case(row, (), first, second)
     if element_type.bits <= 8:
         yield Case(row, (), *values.all_pairs_8bit(element_type))
-
-
-def quick_cases(seed: int, layouts_per_row: int = 40) -> Iterator[Case]:
-    """A small part of the matrix that still has every row and type: for a look, not for a verdict."""
-    for row, element_type in rows_and_types():
-        yield from value_cases(row, element_type, seed)
-        yield from islice(shape_cases(row, element_type, seed), layouts_per_row)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from threading import Lock
 
@@ -75,8 +75,7 @@ def run_together(work: Sequence[Callable[[], None]], threads: int | None = None)
             piece()
         return
     left = deque(work)
-    helpers = _helpers()
-    waiting = [helpers.submit(_take_turns, left) for _helper in range(count - 1)]
+    waiting = _ask_helpers(left, count - 1)
     try:
         _take_turns(left)
     finally:
@@ -95,11 +94,12 @@ def _take_turns(left: deque[Callable[[], None]]) -> None:
         piece()
 
 
-def _helpers() -> ThreadPoolExecutor:
+def _ask_helpers(left: deque[Callable[[], None]], count: int) -> list[Future[None]]:
+    """Let so many threads take turns; the lock keeps ``set_num_threads`` from dismissing them in between."""
     with _state.lock:
         if _state.helpers is None:
             _state.helpers = ThreadPoolExecutor(max(num_threads() - 1, 1), thread_name_prefix="eltwise")
-        return _state.helpers
+        return [_state.helpers.submit(_take_turns, left) for _helper in range(count)]
 
 
 def _forget_helpers() -> None:
