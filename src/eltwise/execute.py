@@ -14,6 +14,7 @@ from eltwise.errors import ElementTypeError, EltwiseError, GraphError, ShapeErro
 from eltwise.infer import cast_target, constant_tensor, elementwise, located, node_result
 from eltwise.ir import Graph, Node, Port, TensorType
 from eltwise.kernels import dispatch
+from eltwise.kernels.expression import of_formula
 from eltwise.kernels.plan import Plan, make_plan
 from eltwise.kernels.pool import POOL
 from eltwise.shapes import Shape, of_sizes
@@ -43,7 +44,7 @@ def apply(operation: Operation, a: object, b: object, out: np.ndarray | None = N
     except EltwiseError as error:
         raise error.located(operator=row.versioned_name) from None
     assert isinstance(row, ElementwiseRow)
-    dispatch.compute(row.formula, a_type, plan, first, second, target)
+    dispatch.compute(of_formula(row.formula), a_type, plan, (first, second), target)
     return target
 
 

@@ -38,9 +38,10 @@ def limit_contestant(workload: Workload, tensors: Tensors, threads: int) -> Read
     work: list[list[Callable[[], None]]] = [[] for _thread in range(threads)]
     for first, last, count in phases([size for size, _address in reads], workload.result_bytes):
         kernel = jit.compiled(limit_text(count, vector_bytes))
-        addresses = (ctypes.c_int64 * max(count, 1))(*(address for _size, address in reads[:count]))
+        addresses = [tensors.out.ctypes.data, *(address for _size, address in reads[:count])]
+        arguments = (ctypes.c_int64 * len(addresses))(*addresses)
         for part, (begin, end) in enumerate(_parts(first, last, threads)):
-            work[part].append(partial(kernel, tensors.out.ctypes.data, None, None, addresses, begin, end))
+            work[part].append(partial(kernel, arguments, begin, end))
     pieces = [partial(_one_after_the_other, pieces) for pieces in work]
     return Ready(LIMIT, partial(run_together, pieces), lambda _nothing: np.asarray(tensors.out))
 
@@ -81,18 +82,19 @@ def _parts(first: int, last: int, threads: int) -> list[tuple[int, int]]:
 
 @cache
 def limit_text(reads: int, vector_bytes: int) -> str:
-    """Write the LLVM module of the loop; its function ``kernel`` takes what every kernel takes.
+    """Write the LLVM module of the loop; its function ``kernel`` is called as every kernel is.
 
-    The geometry holds the addresses of what is read; the first and the last row are the first byte and the one after
-    the last.
+    The arguments are the addresses of what is written and of what is read; the first and the last run are the first
+    byte and the one after the last.
     """
     vector = f"<{vector_bytes // 4} x i32>"
     lines = [
-        "define void @kernel(ptr %out, ptr %a, ptr %b, ptr readonly %geometry, i64 %first, i64 %last) nounwind {",
+        "define void @kernel(ptr readonly %arguments, i64 %first, i64 %last) nounwind {",
         "entry:",
+        "  %out = load ptr, ptr %arguments, align 8",
     ]
     for read in range(reads):
-        lines.append(f"  %place.{read} = getelementptr i64, ptr %geometry, i64 {read}")
+        lines.append(f"  %place.{read} = getelementptr i64, ptr %arguments, i64 {read + 1}")
         lines.append(f"  %from.{read} = load ptr, ptr %place.{read}, align 8")
     lines += [
         "  %any = icmp ult i64 %first, %last",

@@ -17,7 +17,7 @@ from eltwise.bench.limit import LIMIT, limit_contestant
 from eltwise.bench.results import Row
 from eltwise.bench.tensors import Tensors, make_tensors, numpy_result, objection, oracle_objection
 from eltwise.bench.workloads import Workload
-from eltwise.kernels.compiled import cache_bytes
+from eltwise.kernels.caches import cache_bytes
 from eltwise.kernels.threads import num_threads
 
 SEED = 20261121

@@ -14,7 +14,7 @@ from eltwise.bench.first_call import measure_first_call
 from eltwise.bench.measuring import FULL, QUICK, measure_row
 from eltwise.bench.results import OWN, FirstCall, Report, Row
 from eltwise.bench.workloads import Workload, workloads
-from eltwise.kernels.compiled import cache_bytes
+from eltwise.kernels.caches import cache_bytes
 from eltwise.kernels.threads import num_threads
 from eltwise.version import VERSION
 

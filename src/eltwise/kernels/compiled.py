@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 
-from eltwise.dtypes import FLOAT16, ElementType
+from eltwise.dtypes import ElementType
 from eltwise.kernels import jit
-from eltwise.kernels.emit import CACHE_LINE, Structure, kernel_text
+from eltwise.kernels.caches import cache_bytes
+from eltwise.kernels.emit import kernel_text
+from eltwise.kernels.expression import Expression
 from eltwise.kernels.nest import Nest, make_nest
 from eltwise.kernels.plan import Plan
 from eltwise.kernels.scalar import compiles
+from eltwise.kernels.structure import CACHE_LINE, Structure
 from eltwise.kernels.threads import num_threads, run_together
-from eltwise.spec import Formula
-
-_CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
-_COMMON_CACHE = 32 << 20
+from eltwise.kernels.walks import Walks, choose
 
 LEAST_BYTES_PER_THREAD = 1 << 21
 """Below this size of the result a second thread costs more than it saves."""
@@ -30,75 +29,115 @@ PIECES_PER_THREAD = 4
 """Into how many pieces the work of a thread is cut, so that one that starts late does less."""
 
 
-def takes(element_type: ElementType, a: np.ndarray, b: np.ndarray, out: np.ndarray) -> bool:
-    """Whether a kernel can compute this call: aligned, in native byte order, and ``out`` clear of the operands."""
-    return (
-        out.size > 0
-        and compiles(element_type)
-        and all(array.dtype.isnative and array.flags.aligned for array in (a, b, out))
-        and not any(_overlaps(operand, out) for operand in (a, b))
-        and (element_type is not FLOAT16 or jit.target().has_half)
-    )
+def takes(element_type: ElementType, operands: Sequence[np.ndarray], out: np.ndarray) -> bool:
+    """Whether a kernel can compute this call: there is something to do, and ``out`` is clear of the operands."""
+    return out.size > 0 and compiles(element_type) and not any(_overlaps(operand, out) for operand in operands)
 
 
 def _overlaps(operand: np.ndarray, out: np.ndarray) -> bool:
     """Whether out shares memory with an operand otherwise than element by element."""
-    same = operand.ctypes.data == out.ctypes.data and operand.shape == out.shape and operand.strides == out.strides
+    same = operand.shape == out.shape and operand.strides == out.strides and _address(operand) == _address(out)
     return not same and np.may_share_memory(operand, out)
 
 
-def compute(
-    formula: Formula, element_type: ElementType, plan: Plan, a: np.ndarray, b: np.ndarray, out: np.ndarray
-) -> None:
-    """Compute a formula into ``out`` with a compiled kernel; the arguments are those of the NumPy path."""
-    first = a if a.shape == plan.a_shape else a.reshape(plan.a_shape)
-    second = b if b.shape == plan.b_shape else b.reshape(plan.b_shape)
-    addresses = out.ctypes.data, first.ctypes.data, second.ctypes.data
-    recipe = _recipe(
-        formula, element_type, plan, out.strides, first.strides, second.strides, addresses[0] % CACHE_LINE == 0
-    )
-    nest = recipe.nest
-    starts = (addresses[0] + nest.out_start, addresses[1] + nest.a_start, addresses[2] + nest.b_start)
-    threads = min(num_threads(), out.nbytes // LEAST_BYTES_PER_THREAD)
-    if threads < 2:
-        recipe.kernel(*starts, recipe.geometry, 0, nest.rows)
-    else:
-        run_together(_pieces(recipe, starts, threads * PIECES_PER_THREAD), threads)
+def _address(array: np.ndarray) -> int:
+    address: int = array.__array_interface__["data"][0]
+    return address
 
 
 @dataclass(frozen=True)
-class _Recipe:
-    """What is the same for all calls with the same types, shapes and strides."""
+class Recipe:
+    """What is the same for all calls with the same types, shapes and strides.
 
-    kernel: jit.Kernel
+    Attributes:
+        structure: what the kernel is made for.
+        nest: the loops.
+        walks: the loops as the kernel walks them.
+        geometry: the integers that tell it their sizes and steps.
+    """
+
+    structure: Structure
     nest: Nest
-    geometry: ctypes.Array[ctypes.c_int64]
+    walks: Walks
+    geometry: tuple[int, ...]
+
+    @property
+    def kernel(self) -> jit.Kernel:
+        """The compiled kernel."""
+        return _kernel(self.structure)
+
+
+def compute(
+    expression: Expression, element_type: ElementType, plan: Plan, operands: Sequence[np.ndarray], out: np.ndarray
+) -> None:
+    """Compute an expression into ``out`` with a compiled kernel; the arguments are those of the NumPy path."""
+    recipe = recipe_of(expression, element_type, plan, operands, out)
+    kernel = recipe.kernel
+    arrays = (out, *operands)
+    starts = [_address(array) + start for array, start in zip(arrays, recipe.walks.starts, strict=True)]
+    threads = threads_for(out.nbytes)
+    if threads < 2:
+        arguments = _integers(*starts, *recipe.geometry)
+        kernel(arguments, 0, recipe.walks.runs)
+    else:
+        run_together(_pieces(kernel, recipe, starts, threads * PIECES_PER_THREAD), threads)
+
+
+def threads_for(result_bytes: int) -> int:
+    """How many threads share a call with a result of so many bytes."""
+    return max(1, min(num_threads(), result_bytes // LEAST_BYTES_PER_THREAD))
+
+
+def recipe_of(
+    expression: Expression, element_type: ElementType, plan: Plan, operands: Sequence[np.ndarray], out: np.ndarray
+) -> Recipe:
+    """Find how a call is computed, from what is kept or anew."""
+    views = [
+        operand if operand.shape == padded else operand.reshape(padded)
+        for operand, padded in zip(operands, plan.operands, strict=True)
+    ]
+    arrays = (out, *views)
+    return _recipe(
+        expression,
+        element_type,
+        plan,
+        tuple(array.strides for array in arrays),
+        tuple(not array.dtype.isnative for array in arrays),
+        _address(out) % CACHE_LINE,
+    )
 
 
 @lru_cache(maxsize=1024)
 def _recipe(
-    formula: Formula,
+    expression: Expression,
     element_type: ElementType,
     plan: Plan,
-    out: tuple[int, ...],
-    a: tuple[int, ...],
-    b: tuple[int, ...],
-    is_aligned: bool,
-) -> _Recipe:
-    spread_a = tuple(0 if size == 1 else stride for size, stride in zip(plan.a_shape, a, strict=True))
-    spread_b = tuple(0 if size == 1 else stride for size, stride in zip(plan.b_shape, b, strict=True))
-    nest = make_nest(plan.shape, out, spread_a, spread_b, element_type.storage.itemsize)
-    target = jit.target()
+    strides: tuple[tuple[int, ...], ...],
+    swapped: tuple[bool, ...],
+    beyond_line: int,
+) -> Recipe:
+    shapes = (plan.shape, *plan.operands)
+    spread = [
+        tuple(0 if size == 1 else step for size, step in zip(shape, steps, strict=True))
+        for shape, steps in zip(shapes, strides, strict=True)
+    ]
+    width = element_type.storage.itemsize
+    nest, target = make_nest(plan.shape, spread, width), jit.target()
+    walks = choose(nest, target.vector_bytes)
+    aligned, whole = (beyond_line + nest.starts[0]) % CACHE_LINE == 0, beyond_line % width == 0
     structure = Structure(
-        formula=formula,
+        expression=expression,
         element_type=element_type,
-        walks=nest.walks,
-        outer_loops=len(nest.loops) - 1,
-        streams=streams(nest, is_aligned),
+        walks=walks.walks,
+        outer_loops=len(walks.outer),
+        swapped=swapped if width > 1 else (False,) * len(swapped),
+        streams=whole and streams(nest, walks, aligned),
         vector_bytes=target.vector_bytes,
         has_masks=target.has_masks,
+        has_half=target.has_half,
+        has_mode=target.has_mode and element_type.kind == "float",
     )
-    return _Recipe(_kernel(structure), nest, _geometry(nest, nest.inner.size))
+    return Recipe(structure, nest, walks, walks.geometry())
 
 
 @lru_cache(maxsize=1024)
@@ -106,49 +145,34 @@ def _kernel(structure: Structure) -> jit.Kernel:
     return jit.compiled(kernel_text(structure))
 
 
-def streams(nest: Nest, is_aligned: bool) -> bool:
-    """Whether results bypass the cache: only when not all arrays fit into it, in rows long enough to fill lines."""
-    row_bytes = nest.inner.size * nest.element_bytes
-    whole_lines = len(nest.loops) == 1 or (row_bytes % CACHE_LINE == 0 and is_aligned)
-    return nest.touched_bytes > cache_bytes() and (whole_lines or row_bytes >= 16 * CACHE_LINE)
+def streams(nest: Nest, walks: Walks, is_aligned: bool) -> bool:
+    """Whether results bypass the cache: only when not all arrays fit into it, and whole lines are filled."""
+    return nest.touched_bytes > cache_bytes() and walks.fills_lines(is_aligned)
 
 
-@lru_cache(maxsize=1)
-def cache_bytes() -> int:
-    """The size of the largest cache of this machine; a common one where the machine does not say."""
-    sizes = [file.read_text().strip() for file in _CACHES.glob("index*/size") if file.is_file()]
-    units = {"K": 1 << 10, "M": 1 << 20}
-    found = [int(size[:-1]) * units[size[-1]] for size in sizes if size[:-1].isdigit() and size[-1] in units]
-    return max(found, default=_COMMON_CACHE)
+def _integers(*numbers: int) -> ctypes.Array[ctypes.c_int64]:
+    return (ctypes.c_int64 * len(numbers))(*numbers)
 
 
-def _pieces(recipe: _Recipe, starts: tuple[int, int, int], count: int) -> list[Callable[[], None]]:
-    """Cut the work: by rows where there are enough of them, else each row by whole cache lines of the result."""
-    nest, inner = recipe.nest, recipe.nest.inner
-    if nest.rows >= 4 * count:
-        ends = [nest.rows * part // count for part in range(count + 1)]
-        return [partial(recipe.kernel, *starts, recipe.geometry, first, last) for first, last in pairwise(ends)]
+def _pieces(kernel: jit.Kernel, recipe: Recipe, starts: list[int], count: int) -> list[Callable[[], None]]:
+    """Cut the work: by runs where there are enough of them, else each run by whole cache lines of the result."""
+    runs, inner = recipe.walks.runs, recipe.walks.inner
+    if runs >= 4 * count or inner.steps[0] == 0:
+        ends = [runs * part // count for part in range(count + 1)]
+        arguments = _integers(*starts, *recipe.geometry)
+        return [partial(kernel, arguments, first, last) for first, last in pairwise(ends)]
     pieces: list[Callable[[], None]] = []
-    for first, last in _parts(starts[0], inner.out, inner.size, count):
-        moved = [start + first * step for start, step in zip(starts, (inner.out, inner.a, inner.b), strict=True)]
-        pieces.append(partial(recipe.kernel, *moved, _geometry(nest, last - first), 0, nest.rows))
+    for first, last in _parts(starts[0], inner.steps[0], inner.size, count):
+        moved = (start + first * step for start, step in zip(starts, inner.steps, strict=True))
+        pieces.append(partial(kernel, _integers(*moved, last - first, *recipe.geometry[1:]), 0, runs))
     return pieces
 
 
-def _parts(start: int, step: int, size: int, threads: int) -> list[tuple[int, int]]:
-    """Cut a row into ranges of elements that begin at cache lines of the result."""
+def _parts(start: int, step: int, size: int, count: int) -> list[tuple[int, int]]:
+    """Cut a run into ranges of elements that begin at cache lines of the result."""
     ends = [0]
-    for part in range(1, threads):
-        end = size * part // threads
-        beyond = (start + end * step) % CACHE_LINE
-        ends.append(max(ends[-1], end - beyond // step if step else end))
+    for part in range(1, count):
+        end = size * part // count
+        ends.append(max(ends[-1], end - (start + end * step) % CACHE_LINE // step))
     ends.append(size)
     return [(first, last) for first, last in pairwise(ends) if last > first]
-
-
-def _geometry(nest: Nest, row: int) -> ctypes.Array[ctypes.c_int64]:
-    """The integers that a kernel is told the sizes and strides by, for rows of this length."""
-    numbers = [row, nest.inner.out, nest.inner.a, nest.inner.b]
-    for loop in reversed(nest.loops[:-1]):
-        numbers += [loop.size, loop.out, loop.a, loop.b]
-    return (ctypes.c_int64 * len(numbers))(*numbers)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import platform
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from eltwise.errors import AttributeValueError
 from eltwise.kernels import disk_cache
 
 Kernel = Callable[..., None]
-"""``kernel(out, a, b, geometry, first, last)``: three addresses, an array of integers, and a range of rows."""
+"""``kernel(arguments, first, last)``: an array of 64-bit integers, and a range of runs; see ``Structure``."""
 
 LEVELS: dict[str, tuple[str, ...]] = {
     "x86-64": (),
@@ -28,9 +29,7 @@ LEVELS: dict[str, tuple[str, ...]] = {
 }
 """The processor levels that can be forced, with the features that decide how kernels are written."""
 
-_SIGNATURE = ctypes.CFUNCTYPE(
-    None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64
-)
+_SIGNATURE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 _lock = threading.Lock()
 _kernels: dict[str, tuple[Kernel, Any]] = {}
 
@@ -45,6 +44,7 @@ class Target:
         vector_bytes: the width of its vectors.
         has_masks: whether it loads and stores parts of a vector at full speed.
         has_half: whether it converts float16 in hardware.
+        has_mode: whether it has a floating-point mode that a thread may have changed: the x86 processors.
     """
 
     name: str
@@ -52,6 +52,7 @@ class Target:
     vector_bytes: int
     has_masks: bool
     has_half: bool
+    has_mode: bool
 
 
 @cache
@@ -86,7 +87,12 @@ def _described(name: str, features: str, present: set[str]) -> Target:
     has_masks = {"avx512bw", "avx512vl"} <= present
     wide = 64 if has_masks else 32
     vector_bytes = wide if "avx2" in present else 16
-    return Target(name, features, vector_bytes, has_masks, has_half="f16c" in present or "neon" in present)
+    has_half = "f16c" in present or "neon" in present
+    return Target(name, features, vector_bytes, has_masks, has_half, has_mode=_is_x86())
+
+
+def _is_x86() -> bool:
+    return platform.machine().lower() in ("x86_64", "amd64")
 
 
 def compiled(text: str) -> Kernel:
@@ -97,14 +103,32 @@ def compiled(text: str) -> Kernel:
         return _kernels[text][0]
 
 
-def _compile(text: str) -> tuple[Kernel, Any]:
+def assembly(text: str) -> str:
+    """The target's instructions for a module, as text."""
+    code: str = _machine().emit_assembly(_module(text))
+    return code
+
+
+def _module(text: str) -> Any:
+    import llvmlite.binding as llvm
+
+    module = llvm.parse_assembly(text)
+    module.verify()
+    return module
+
+
+def _machine() -> Any:
+    """A new target machine: it belongs to the engine that it is given to, so that each engine needs its own."""
     import llvmlite.binding as llvm
 
     chosen = target()
-    module = llvm.parse_assembly(text)
-    module.verify()
-    # A target machine belongs to the engine that it is given to, so that each engine needs its own.
-    machine = llvm.Target.from_default_triple().create_target_machine(cpu=chosen.name, features=chosen.features, opt=3)
+    return llvm.Target.from_default_triple().create_target_machine(cpu=chosen.name, features=chosen.features, opt=3)
+
+
+def _compile(text: str) -> tuple[Kernel, Any]:
+    import llvmlite.binding as llvm
+
+    chosen, module, machine = target(), _module(text), _machine()
     engine = llvm.create_mcjit_compiler(module, machine)
     version = ".".join(map(str, llvm.llvm_version_info))
     key = disk_cache.key_of(text, machine.triple, chosen.name, chosen.features, version)

@@ -1,4 +1,4 @@
-"""The kernel that is always there: NumPy's and ml_dtypes' own loops, a step of the formula at a time.
+"""The kernel that is always there: NumPy's and ml_dtypes' own loops, a step of the expression at a time.
 
 They are exact for every type of the catalog: integers wrap, floats are rounded once a step (float16, bfloat16 and
 float8 are computed in float32, which has more than twice their digits).
@@ -6,45 +6,72 @@ float8 are computed in float32, which has more than twice their digits).
 
 from __future__ import annotations
 
-from functools import lru_cache
+from collections.abc import Iterator, Sequence
+from itertools import product
+from math import prod
 
 import numpy as np
 
-from eltwise.kernels.plan import Plan
-from eltwise.spec import Formula
+from eltwise.kernels.expression import Expression
+from eltwise.kernels.plan import Plan, Sizes
 
-_UFUNCS = {"subtract": np.subtract, "multiply": np.multiply}
+UFUNCS = {"subtract": np.subtract, "multiply": np.multiply, "add": np.add}
+"""The loops of each operation."""
+
+_BLOCK_BYTES = 1 << 18
+"""Results between two steps are held for blocks of this size, so that no call needs memory for a whole one."""
 
 
-def compute(formula: Formula, plan: Plan, a: np.ndarray, b: np.ndarray, out: np.ndarray) -> None:
-    """Compute a formula into ``out``, which may overlap the operands.
+def compute(expression: Expression, plan: Plan, operands: Sequence[np.ndarray], out: np.ndarray) -> None:
+    """Compute an expression into ``out``, which may overlap the operands.
 
     Args:
-        formula: the steps.
+        expression: the steps.
         plan: where the operands lie in the result.
-        a: operand A; any strides, alignment and byte order.
-        b: operand B, of the same element type.
+        operands: all of one element type; any strides, alignment and byte order.
         out: a writable array of the plan's shape and that type.
     """
-    first = a if a.shape == plan.a_shape else a.reshape(plan.a_shape)
-    second = b if b.shape == plan.b_shape else b.reshape(plan.b_shape)
-    results: list[np.ndarray] = []
+    views = [
+        operand if operand.shape == padded else operand.reshape(padded)
+        for operand, padded in zip(operands, plan.operands, strict=True)
+    ]
     with np.errstate(all="ignore"):
-        for step, is_free in zip(formula.steps, _out_is_free(formula), strict=True):
-            left, right = (
-                results[reference] if isinstance(reference, int) else (first if reference == "a" else second)
-                for reference in (step.left, step.right)
-            )
-            target = out if is_free else np.empty(plan.shape, out.dtype)
-            _UFUNCS[step.operation](left, right, out=target, casting="equiv")
-            results.append(target)
+        if len(expression.steps) == 1:
+            _last_step(expression, views, out)
+            return
+        if out.nbytes <= _BLOCK_BYTES:
+            _steps(expression, views, out)
+            return
+        apart = [view.copy() if _overlaps(view, out) else view for view in views]
+        for block in _blocks(plan.shape, _BLOCK_BYTES // out.itemsize):
+            _steps(expression, [_cut(view, block) for view in apart], out[block])
 
 
-@lru_cache(maxsize=64)
-def _out_is_free(formula: Formula) -> tuple[bool, ...]:
-    """For each step, whether ``out`` may hold its result: no later step reads an operand or an earlier result."""
-    free = []
-    for index in range(len(formula.steps)):
-        later = [reference for step in formula.steps[index + 1 :] for reference in (step.left, step.right)]
-        free.append(all(isinstance(reference, int) and reference >= index for reference in later))
-    return tuple(free)
+def _steps(expression: Expression, operands: list[np.ndarray], out: np.ndarray) -> None:
+    values = list(operands)
+    for step in expression.steps[:-1]:
+        values.append(np.asarray(UFUNCS[step.operation](values[step.left], values[step.right])))
+    _last_step(expression, values, out)
+
+
+def _last_step(expression: Expression, values: list[np.ndarray], out: np.ndarray) -> None:
+    last = expression.steps[-1]
+    UFUNCS[last.operation](values[last.left], values[last.right], out=out, casting="equiv")
+
+
+def _overlaps(operand: np.ndarray, out: np.ndarray) -> bool:
+    same = operand.shape == out.shape and operand.strides == out.strides and operand.ctypes.data == out.ctypes.data
+    return not same and np.may_share_memory(operand, out)
+
+
+def _blocks(shape: Sizes, elements: int) -> Iterator[tuple[slice, ...]]:
+    """Cut a shape into blocks of at most so many elements, as slices of its first dimensions."""
+    cut = next(axis for axis in range(len(shape)) if prod(shape[axis + 1 :]) <= elements)
+    step = max(1, elements // max(prod(shape[cut + 1 :]), 1))
+    ranges = [[slice(index, index + 1) for index in range(size)] for size in shape[:cut]]
+    yield from product(*ranges, [slice(begin, begin + step) for begin in range(0, shape[cut], step)])
+
+
+def _cut(view: np.ndarray, block: tuple[slice, ...]) -> np.ndarray:
+    """The part of an operand that a block of the result reads; what is broadcast stays."""
+    return view[tuple(part if size != 1 else slice(None) for part, size in zip(block, view.shape, strict=False))]

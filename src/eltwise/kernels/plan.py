@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from eltwise.broadcasting import Broadcast
 from eltwise.errors import ShapeError
@@ -17,17 +18,24 @@ class Plan:
 
     Attributes:
         shape: the sizes of the result.
-        a_shape: the sizes of A with 1s around them, so that it has the result's rank and broadcasts by NumPy's rule.
-        b_shape: the same for B.
+        operands: for each operand its sizes with 1s around them, so that it has the result's rank and broadcasts by
+            NumPy's rule.
     """
 
     shape: Sizes
-    a_shape: Sizes
-    b_shape: Sizes
+    operands: tuple[Sizes, ...]
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        """Computed once: a plan is part of the key of every large call."""
+        return hash((self.shape, self.operands))
 
 
 def make_plan(found: Broadcast, a: Sizes, b: Sizes, element_bytes: int) -> Plan:
-    """Make the plan from what the broadcast rule found for known shapes.
+    """Make the plan of two operands from what the broadcast rule found for known shapes.
 
     Raises:
         ShapeError: where the result has more bytes than an address space.
@@ -35,7 +43,8 @@ def make_plan(found: Broadcast, a: Sizes, b: Sizes, element_bytes: int) -> Plan:
     sizes = found.shape.sizes()
     if not is_addressable(sizes, element_bytes):
         raise ShapeError("the result is too large", got=f"shape ({found.shape})")
-    return Plan(sizes, _padded(a, found.a_start or 0, len(sizes)), _padded(b, found.b_start or 0, len(sizes)))
+    padded = (_padded(a, found.a_start or 0, len(sizes)), _padded(b, found.b_start or 0, len(sizes)))
+    return Plan(sizes, padded)
 
 
 def _padded(sizes: Sizes, start: int, rank: int) -> Sizes:

@@ -1,8 +1,8 @@
-"""The arithmetic of a formula in an element type, as LLVM instructions on vectors (or on one element). Pure.
+"""The arithmetic of an expression in an element type, as LLVM instructions on vectors (or on one element). Pure.
 
 Integers wrap. float32 and float64 are computed as they are. float16 and bfloat16 are widened to float32, computed, and
-rounded after each step: float16 by the conversions of the target, bfloat16 by integer arithmetic, which is exact on
-every target. No flag ever allows a reassociation, a contraction or a flush to zero.
+rounded after each step: bfloat16 by integer arithmetic, float16 by the conversions of the target or, where it has none,
+by integer arithmetic too. No flag ever allows a reassociation, a contraction or a flush to zero.
 """
 
 from __future__ import annotations
@@ -11,23 +11,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from eltwise.dtypes import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, ElementType
-from eltwise.spec import Formula
+from eltwise.kernels import halves
+from eltwise.kernels.code import Code, of
+from eltwise.kernels.expression import Expression
 
 _NATIVE_FLOATS = {FLOAT32: "float", FLOAT64: "double"}
-_INTEGER = {"subtract": "sub", "multiply": "mul"}
-_FLOAT = {"subtract": "fsub", "multiply": "fmul"}
-
-
-def element_name(element_type: ElementType) -> str:
-    """The LLVM type of an element in memory.
-
-    >>> from eltwise.dtypes import BFLOAT16, UINT8
-    >>> element_name(UINT8), element_name(BFLOAT16)
-    ('i8', 'i16')
-    """
-    if element_type is FLOAT16:
-        return "half"
-    return _NATIVE_FLOATS.get(element_type, f"i{element_type.bits}")
+_INTEGER = {"subtract": "sub", "multiply": "mul", "add": "add"}
+_FLOAT = {"subtract": "fsub", "multiply": "fmul", "add": "fadd"}
 
 
 def compiles(element_type: ElementType) -> bool:
@@ -35,92 +25,70 @@ def compiles(element_type: ElementType) -> bool:
     return element_type.bits >= 8 and (element_type.is_integer or element_type in (FLOAT16, BFLOAT16, *_NATIVE_FLOATS))
 
 
-@dataclass
-class Lines:
-    """Instructions under way, with fresh names."""
+@dataclass(frozen=True)
+class Arithmetic:
+    """How an element type is computed on a target.
 
-    lanes: int
-    text: list[str]
-    prefix: str
-    count: int = 0
-
-    def of(self, scalar: str) -> str:
-        """The type of ``lanes`` values."""
-        return f"<{self.lanes} x {scalar}>" if self.lanes > 1 else scalar
-
-    def constant(self, scalar: str, value: int) -> str:
-        """A constant in every lane."""
-        return f"splat ({scalar} {value})" if self.lanes > 1 else str(value)
-
-    def add(self, instruction: str) -> str:
-        """Append an instruction and give the name of its result."""
-        self.count += 1
-        name = f"%{self.prefix}.{self.count}"
-        self.text.append(f"  {name} = {instruction}")
-        return name
-
-
-def formula_lines(
-    formula: Formula, element_type: ElementType, lanes: int, operands: Sequence[str], prefix: str
-) -> tuple[list[str], str]:
-    """Write a formula for ``lanes`` elements at once.
-
-    Args:
-        formula: its steps.
+    Attributes:
         element_type: T.
-        lanes: how many elements; 1 for scalar code.
-        operands: the names of the values that hold A's and B's elements.
-        prefix: what the names of new values begin with.
-
-    Returns:
-        The instructions, and the name of the value that holds the results.
+        has_half: whether the target converts float16 by itself.
     """
-    lines = Lines(lanes, [], prefix)
-    results: list[str] = []
-    for step in formula.steps:
-        left, right = (
-            results[reference] if isinstance(reference, int) else operands["ab".index(reference)]
-            for reference in (step.left, step.right)
-        )
-        results.append(_step(lines, step.operation, element_type, left, right))
-    return lines.text, results[-1]
 
+    element_type: ElementType
+    has_half: bool
 
-def _step(lines: Lines, operation: str, element_type: ElementType, left: str, right: str) -> str:
-    if element_type.is_integer:
-        return lines.add(f"{_INTEGER[operation]} {lines.of(element_name(element_type))} {left}, {right}")
-    if element_type in _NATIVE_FLOATS:
-        return lines.add(f"{_FLOAT[operation]} {lines.of(element_name(element_type))} {left}, {right}")
-    widen, narrow = (_from_half, _to_half) if element_type is FLOAT16 else (_from_bfloat16, _to_bfloat16)
-    first = widen(lines, left)
-    second = first if left == right else widen(lines, right)
-    return narrow(lines, lines.add(f"{_FLOAT[operation]} {lines.of('float')} {first}, {second}"))
+    def results(self, code: Code, expression: Expression, lanes: int, operands: Sequence[str]) -> str:
+        """Write an expression for ``lanes`` elements at once.
 
+        Args:
+            code: where it is written to.
+            expression: its steps.
+            lanes: how many elements; 1 for scalar code.
+            operands: the names of the values that hold the operands' bits, as integers.
 
-def _from_half(lines: Lines, value: str) -> str:
-    return lines.add(f"fpext {lines.of('half')} {value} to {lines.of('float')}")
+        Returns:
+            The name of the value that holds the results' bits.
+        """
+        bits, wide = list(operands), dict[int, str]()
 
+        def opened(value: int) -> str:
+            if value not in wide:
+                wide[value] = self._opened(code, lanes, bits[value])
+            return wide[value]
 
-def _to_half(lines: Lines, value: str) -> str:
-    return lines.add(f"fptrunc {lines.of('float')} {value} to {lines.of('half')}")
+        for step in expression.steps:
+            exact = self._step(code, lanes, step.operation, opened(step.left), opened(step.right))
+            bits.append(self._closed(code, lanes, exact))
+        return bits[-1]
 
+    def _opened(self, code: Code, lanes: int, bits: str) -> str:
+        """Make of bits what is computed with."""
+        if self.element_type.is_integer:
+            return bits
+        if self.element_type in _NATIVE_FLOATS:
+            native, integer = self._native(lanes)
+            return code.let(f"bitcast {integer} {bits} to {native}")
+        if self.element_type is BFLOAT16:
+            return halves.from_bfloat16(code, lanes, bits)
+        return halves.from_float16(code, lanes, bits, self.has_half)
 
-def _from_bfloat16(lines: Lines, value: str) -> str:
-    wide = lines.add(f"zext {lines.of('i16')} {value} to {lines.of('i32')}")
-    shifted = lines.add(f"shl {lines.of('i32')} {wide}, {lines.constant('i32', 16)}")
-    return lines.add(f"bitcast {lines.of('i32')} {shifted} to {lines.of('float')}")
+    def _step(self, code: Code, lanes: int, operation: str, left: str, right: str) -> str:
+        if self.element_type.is_integer:
+            return code.let(f"{_INTEGER[operation]} {of(lanes, f'i{self.element_type.bits}')} {left}, {right}")
+        if self.element_type in _NATIVE_FLOATS:
+            return code.let(f"{_FLOAT[operation]} {self._native(lanes)[0]} {left}, {right}")
+        return code.let(f"{_FLOAT[operation]} {of(lanes, 'float')} {left}, {right}")
 
+    def _closed(self, code: Code, lanes: int, value: str) -> str:
+        """Make bits of it again, rounded to the type."""
+        if self.element_type.is_integer:
+            return value
+        if self.element_type in _NATIVE_FLOATS:
+            native, integer = self._native(lanes)
+            return code.let(f"bitcast {native} {value} to {integer}")
+        if self.element_type is BFLOAT16:
+            return halves.to_bfloat16(code, lanes, value)
+        return halves.to_float16(code, lanes, value, self.has_half)
 
-def _to_bfloat16(lines: Lines, value: str) -> str:
-    """Round to nearest even by adding just under half of the last place kept, and one more where that is odd."""
-    integers = lines.of("i32")
-    bits = lines.add(f"bitcast {lines.of('float')} {value} to {integers}")
-    high = lines.add(f"lshr {integers} {bits}, {lines.constant('i32', 16)}")
-    odd = lines.add(f"and {integers} {high}, {lines.constant('i32', 1)}")
-    bias = lines.add(f"add {integers} {odd}, {lines.constant('i32', 0x7FFF)}")
-    rounded = lines.add(f"add {integers} {bits}, {bias}")
-    is_nan = lines.add(f"fcmp uno {lines.of('float')} {value}, {value}")
-    nan = lines.constant("i32", 0x7FC00000)
-    chosen = lines.add(f"select {lines.of('i1')} {is_nan}, {integers} {nan}, {integers} {rounded}")
-    top = lines.add(f"lshr {integers} {chosen}, {lines.constant('i32', 16)}")
-    return lines.add(f"trunc {integers} {top} to {lines.of('i16')}")
+    def _native(self, lanes: int) -> tuple[str, str]:
+        return of(lanes, _NATIVE_FLOATS[self.element_type]), of(lanes, f"i{self.element_type.bits}")
