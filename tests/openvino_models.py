@@ -7,11 +7,11 @@ from xml.sax.saxutils import quoteattr
 
 import numpy as np
 
-from eltwise.execute import run_graph
 from eltwise.formats.openvino_reader import read_openvino
 from eltwise.formats.openvino_writer import write_openvino
 from eltwise.infer_graph import infer_graph
 from eltwise.ir import Graph, structure_problems
+from eltwise.runner import Runner
 
 PRECISIONS = {"f16": "FP16", "f32": "FP32", "f64": "FP64", "boolean": "BOOL", "u1": "BIN"}
 BITS = {"f16": 16, "bf16": 16, "f32": 32, "f64": 64, "boolean": 8, "f8e4m3": 8, "f8e5m2": 8} | {
@@ -150,4 +150,4 @@ def assert_round_trip(graph: Graph) -> None:
 def run(graph: Graph, **feeds: np.ndarray) -> dict[str, np.ndarray]:
     inference = infer_graph(graph)
     assert inference.problems == []
-    return run_graph(graph, inference.outputs, feeds)
+    return Runner(graph, inference.outputs).run(feeds)

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from eltwise.dtypes import FLOAT16, FLOAT32, INT64, of_numpy
-from eltwise.execute import run_graph
 from eltwise.infer_graph import Inference, infer_graph
 from eltwise.ir import Graph, Node, Origin, Port, Tensor, TensorType
+from eltwise.runner import Runner
 from eltwise.spec import Operation
 from infer_nodes import operation, typed
 
@@ -177,8 +177,8 @@ def test_a_constant_that_a_caller_may_replace_has_the_declared_shape(file_versio
     inference = infer_graph(ready)
     assert output_types(inference) == {"z": typed("float32 2,N")}
     a = np.zeros((2, 1), np.float32)
-    assert run_graph(ready, inference.outputs, {"a": a})["z"].shape == (2, 3)
-    assert run_graph(ready, inference.outputs, {"a": a, "c": np.ones(5, np.float32)})["z"].shape == (2, 5)
+    assert Runner(ready, inference.outputs).run({"a": a})["z"].shape == (2, 3)
+    assert Runner(ready, inference.outputs).run({"a": a, "c": np.ones(5, np.float32)})["z"].shape == (2, 5)
 
 
 @pytest.mark.parametrize(("file_version", "result"), [(3, "float32 6"), (8, "float32 ?")])

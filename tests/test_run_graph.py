@@ -10,11 +10,11 @@ import pytest
 
 from eltwise.dtypes import BFLOAT16, FLOAT16, FLOAT32, INT64, of_numpy
 from eltwise.errors import ElementTypeError, EltwiseError, GraphError, NameUnknownError, ShapeError, ValueRangeError
-from eltwise.execute import run_graph
 from eltwise.infer_graph import infer_graph
 from eltwise.ir import Graph, Node, Origin, Port, Tensor
 from eltwise.kernels.pool import POOL
 from eltwise.oracle import same_bits
+from eltwise.runner import Runner
 from eltwise.spec import Operation
 from infer_nodes import operation, typed
 
@@ -41,7 +41,7 @@ def run(
     )
     inference = infer_graph(graph)
     assert inference.problems == []
-    return run_graph(graph, inference.outputs, feeds)
+    return Runner(graph, inference.outputs).run(feeds)
 
 
 def port(name: str, text: str, aliases: tuple[str, ...] = ()) -> Port:
@@ -192,9 +192,9 @@ def test_a_declared_output_that_a_run_contradicts() -> None:
         (Node("", IDENTITY, ("x",), ("z",)),),
     )
     outputs = infer_graph(graph).outputs
-    assert run_graph(graph, outputs, {"x": np.ones(3, F32)})["z"].shape == (3,)
+    assert Runner(graph, outputs).run({"x": np.ones(3, F32)})["z"].shape == (3,)
     with pytest.raises(ShapeError, match=r"output 'z': dimension 0 is 2, declared is 3, got \(2\); allowed: \(3\)"):
-        run_graph(graph, outputs, {"x": np.ones(2, F32)})
+        Runner(graph, outputs).run({"x": np.ones(2, F32)})
 
 
 def test_ports_that_convert_at_the_border() -> None:
@@ -202,7 +202,7 @@ def test_ports_that_convert_at_the_border() -> None:
     outside = Port("z", typed("float32 2"), "z", inner_type=FLOAT16)
     bound = operation("Subtract", 1, "openvino")
     graph = Graph("graph", Origin("openvino", 10), (inside,), (outside,), (Node("", bound, ("x", "x"), ("z",)),))
-    result = run_graph(graph, infer_graph(graph).outputs, {"x": np.array([1e6, 1.5], F32)})["z"]
+    result = Runner(graph, infer_graph(graph).outputs).run({"x": np.array([1e6, 1.5], F32)})["z"]
     assert result.dtype == F32
     assert np.isnan(result[0])  # 1e6 is an infinity inside.
     assert result[1] == 0
@@ -216,7 +216,6 @@ def test_a_value_is_let_go_after_its_last_reader() -> None:
     inputs, outputs = (Port(name, typed("float32 1000,1000"), name) for name in ("x", "z"))
     graph = Graph("chain", Origin("ai.onnx", 8, 14), (inputs,), (outputs,), nodes)
     POOL.clear()
-    result = run_graph(graph, (outputs,), {"x": np.ones((1000, 1000), np.float32)})["z"]
+    result = Runner(graph, (outputs,)).run({"x": np.ones((1000, 1000), np.float32)})["z"]
     assert (result == -30).all()
     assert POOL.idle_bytes <= 3 * (4 << 20)
-    assert [len(values) for values in graph.last_reads] == [0, *[1] * 29, 2]

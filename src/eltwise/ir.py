@@ -148,17 +148,6 @@ class Graph:
         """The constants by name."""
         return dict(self.constants)
 
-    @cached_property
-    def last_reads(self) -> tuple[tuple[str, ...], ...]:
-        """For each node, the values that no later node and no output reads."""
-        kept = {port.value for port in self.outputs}
-        found: list[tuple[str, ...]] = []
-        for node in reversed(self.nodes):
-            values = dict.fromkeys(value for value in (*node.inputs, *node.outputs) if value and value not in kept)
-            kept.update(values)
-            found.append(tuple(values))
-        return tuple(reversed(found))
-
     def find_input(self, name: str) -> Port:
         """Find an input by its name, another of its names, or its position among the required ones.
 

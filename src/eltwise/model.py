@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from eltwise import execute
 from eltwise.errors import EltwiseError, FileFormatError, GraphError, raise_all
 from eltwise.infer_graph import Inference, infer_graph
 from eltwise.ir import Graph, Port, structure_problems
+from eltwise.runner import Runner
 
 if TYPE_CHECKING:
     from onnx import ModelProto  # noqa: TID251 - only its name, for the type checker
@@ -49,6 +49,7 @@ class Model:
         self.graph = examination.graph
         self.assumptions = tuple(examination.inference.assumptions)
         self._outputs = examination.inference.outputs
+        self._runner = Runner(self.graph, self._outputs)
 
     @property
     def inputs(self) -> tuple[Port, ...]:
@@ -93,7 +94,7 @@ class Model:
                 got=type(inputs).__name__,
                 allowed=f"a dict of {', '.join(port.name for port in self.inputs) or 'no inputs'}",
             )
-        return execute.run_graph(self.graph, self._outputs, inputs)
+        return self._runner.run(inputs)
 
 
 def load(source: Source, weights: bytes | None = None) -> Model:

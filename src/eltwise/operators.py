@@ -7,13 +7,21 @@ from functools import lru_cache
 from operator import index
 
 import numpy as np
+from numpy import ndarray
 
 from eltwise import catalog, execute
 from eltwise.errors import NameUnknownError, ShapeError
 from eltwise.infer import elementwise
 from eltwise.ir import TensorType
+from eltwise.kernels.float_mode import LEAST, ONE, run_quietly
+from eltwise.quick import CALLS, LEAST_ALWAYS
 from eltwise.shapes import Shape, of_sizes, parse
 from eltwise.spec import Operation
+
+_NUMPY, _UNSET = "numpy", -1
+"""The defaults, which are these very objects where nothing else is given."""
+
+_checked, _loop = CALLS.types, np.subtract
 
 
 @dataclass(frozen=True)
@@ -115,7 +123,7 @@ def _auto_broadcast(name: str, auto_broadcast: str, axis: int) -> Operation:
 
 
 def subtract(
-    a: object, b: object, auto_broadcast: str = "numpy", axis: int = -1, out: np.ndarray | None = None
+    a: object, b: object, auto_broadcast: str = _NUMPY, axis: int = _UNSET, out: np.ndarray | None = None
 ) -> np.ndarray:
     """Compute a - b by OpenVINO's Subtract-1, which with ``numpy`` is also ONNX's Sub-14 for its types.
 
@@ -133,6 +141,17 @@ def subtract(
     >>> subtract(np.uint8([3, 5]), np.uint8([4, 5]))
     array([255,   0], dtype=uint8)
     """
+    # The shortest way, for few elements: types of which a call was checked, on which NumPy gives what is asked for.
+    if out is None and auto_broadcast is _NUMPY and axis is _UNSET and type(a) is ndarray and type(b) is ndarray:
+        kind = a.dtype
+        is_checked = kind is b.dtype and kind in _checked and a.size * b.size <= LEAST_ALWAYS
+        if is_checked and LEAST * ONE != 0.0 and ONE + LEAST == ONE - LEAST:  # is_default(), without a call.
+            try:
+                result = run_quietly(_loop, a, b)
+            except (ValueError, RuntimeError):  # What is wrong is said below; or another call is under way.
+                result = None
+            if type(result) is ndarray and (result.ndim == 1 or result.flags.c_contiguous):
+                return result
     return execute.apply(_auto_broadcast("Subtract-1", auto_broadcast, axis), a, b, out)
 
 

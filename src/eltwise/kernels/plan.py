@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from math import prod
 
 from eltwise.broadcasting import Broadcast
+from eltwise.dtypes import ElementType
 from eltwise.errors import ShapeError
 from eltwise.shapes import is_addressable
 
@@ -32,6 +34,10 @@ class Plan:
     def _hash(self) -> int:
         """Computed once: a plan is part of the key of every large call."""
         return hash((self.shape, self.operands))
+
+    def result_bytes(self, element_type: ElementType) -> int:
+        """How many bytes the result has."""
+        return prod(self.shape) * element_type.storage.itemsize
 
 
 def make_plan(found: Broadcast, a: Sizes, b: Sizes, element_bytes: int) -> Plan:

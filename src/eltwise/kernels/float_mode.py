@@ -1,0 +1,91 @@
+"""The floating-point mode of the calling thread: some libraries change it and leave it so, and every result with it.
+
+A thread starts with rounding to nearest and with subnormals kept. Compiled kernels set that themselves; NumPy's loops
+take what they find.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import platform
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import Context
+from functools import cache
+from typing import Any, ParamSpec, TypeVar
+
+import numpy as np
+
+from eltwise.errors import UnsupportedError
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+LEAST = 5e-324
+ONE = 1.0
+"""Variables, so that the products and sums with them are computed when they are met and not before."""
+
+_ENVIRONMENT_BYTES = 256
+_DEFAULT_ENVIRONMENT = ctypes.c_void_p(-1)
+"""FE_DFL_ENV of glibc and musl."""
+
+_QUIET = Context()
+_QUIET.run(np.seterr, all="ignore")
+
+run_quietly = _QUIET.run
+"""Calls a function in a context in which NumPy neither warns nor raises for what floats do; one call at a time.
+
+A RuntimeError says that another call is under way: of another thread, or of the one that a finalizer interrupts.
+"""
+
+
+def is_default() -> bool:
+    """Whether this thread rounds to nearest and keeps subnormals."""
+    return LEAST * ONE != 0.0 and ONE + LEAST == ONE - LEAST
+
+
+@contextmanager
+def default_mode() -> Iterator[None]:
+    """Set the default mode for a while.
+
+    Raises:
+        UnsupportedError: where this system has no known way to do that.
+    """
+    library = _library()
+    if library is None:
+        raise UnsupportedError(
+            "this thread's floating-point mode was changed, and cannot be set back here",
+            got="another rounding, or subnormals flushed to zero",
+            hint="call from a thread in which no library has changed it",
+        )
+    before = ctypes.create_string_buffer(_ENVIRONMENT_BYTES)
+    library.fegetenv(before)
+    library.fesetenv(_DEFAULT_ENVIRONMENT)
+    try:
+        yield
+    finally:
+        library.fesetenv(before)
+
+
+@cache
+def _library() -> Any:
+    if sys.platform != "linux" or platform.machine() not in ("x86_64", "aarch64"):
+        return None
+    try:
+        library = ctypes.CDLL("libm.so.6")
+        return library if library.fegetenv and library.fesetenv else None
+    except (OSError, AttributeError):
+        return None
+
+
+def quietly(function: Callable[P, R], *arguments: P.args, **keywords: P.kwargs) -> R:
+    """Call a function while NumPy neither warns nor raises for what floats do; cheaper than ``numpy.errstate``.
+
+    The function may be called a second time where another call is under way in the same context.
+    """
+    try:
+        return run_quietly(function, *arguments, **keywords)
+    except RuntimeError:
+        with np.errstate(all="ignore"):
+            return function(*arguments, **keywords)
