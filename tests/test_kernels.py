@@ -170,6 +170,7 @@ def test_text_is_the_same_for_the_same_structure() -> None:
         outer_loops=2,
         swapped=(False,) * 3,
         streams=False,
+        has_heads=True,
         vector_bytes=64,
         has_masks=True,
         has_half=True,

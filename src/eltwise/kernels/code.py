@@ -55,14 +55,17 @@ class Code:
         self.do(f"br label %{after}")
         self._enter(after)
 
-    def carried(self, first: str, last: str, begin: list[str], body: Callable[[list[str]], list[str]]) -> None:
+    def carried(
+        self, first: str, last: str, begin: list[str], body: Callable[[str, list[str]], tuple[list[str], str]]
+    ) -> None:
         """Write a loop from ``first`` to before ``last`` that carries values along.
 
         Args:
             first: the first index, an i64.
-            last: the one after the last.
+            last: where it ends; the body's steps must meet it.
             begin: what is carried into the first turn, each a type and a name.
-            body: is written with the names of what is carried, and gives the names for the next turn.
+            body: is written with the names of the index and of what is carried, and gives the names for the next turn
+                and the step to its index.
         """
         before, head, after = self._block, self._fresh("loop"), self._fresh("after")
         some = self.let(f"icmp ult i64 {first}, {last}")
@@ -70,8 +73,8 @@ class Code:
         self._enter(head)
         place = len(self.lines)
         index, names = self._fresh("%i"), [self._fresh("%c") for _value in begin]
-        following = body(names)
-        up = self.let(f"add i64 {index}, 1")
+        following, step = body(index, names)
+        up = self.let(f"add i64 {index}, {step}")
         phis = [f"  {index} = phi i64 [{first}, %{before}], [{up}, %{self._block}]"]
         for name, came, goes in zip(names, begin, following, strict=True):
             kind, value = came.split()

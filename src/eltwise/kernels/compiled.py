@@ -132,6 +132,7 @@ def _recipe(
         outer_loops=len(walks.outer),
         swapped=swapped if width > 1 else (False,) * len(swapped),
         streams=whole and streams(nest, walks, aligned),
+        has_heads=not walks.begins_at_lines(aligned),
         vector_bytes=target.vector_bytes,
         has_masks=target.has_masks,
         has_half=target.has_half,

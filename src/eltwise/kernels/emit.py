@@ -5,10 +5,15 @@ The loops that lie around a run are walked as an odometer counts, so that a piec
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from eltwise.kernels.code import Code
 from eltwise.kernels.rows import Run, write_row
 from eltwise.kernels.structure import Structure
 from eltwise.kernels.tiles import Block, write_block
+
+Outer = tuple[str, list[str]]
+"""A loop around the runs: its size, and by how many bytes each array moves in it."""
 
 _DEFAULT_MODE = 0x1F80
 """MXCSR as a thread has it at its start: round to nearest, keep subnormals, raise nothing."""
@@ -49,20 +54,19 @@ class _Kernel:
         length, steps = self._argument(), self._arguments()
         second = (self._argument(), self._arguments()) if structure.is_tiled else ("0", [])
         outer = [(self._argument(), self._arguments()) for _loop in range(structure.outer_loops)]
-        indices, places = self._begin(outer, starts)
         self._set_mode()
 
-        def one(carried: list[str]) -> list[str]:
-            here, index = carried[: structure.arrays], carried[structure.arrays :]
-            run = Run(here, length, steps)
+        def one(places: list[str], number: str) -> None:
+            run = Run(places, length, steps)
             if structure.is_tiled:
-                write_block(code, structure, Block(run, *second, number=index[0]))
+                write_block(code, structure, Block(run, *second, number=number))
             else:
                 write_row(code, structure, run)
-            return self._next(outer, here, index)
 
-        begin = [*(f"ptr {place}" for place in places), *(f"i64 {index}" for index in indices)]
-        code.carried("%first", "%last", begin, one)
+        if outer:
+            self._walk(outer, starts, one)
+        else:
+            one(starts, "0")
         if structure.streams:
             # Streaming stores are ordered by nothing else: another thread must see them when it is told of the end.
             code.do("fence seq_cst")
@@ -77,35 +81,64 @@ class _Kernel:
     def _arguments(self) -> list[str]:
         return [self._argument() for _array in range(self._structure.arrays)]
 
-    def _begin(self, outer: list[tuple[str, list[str]]], places: list[str]) -> tuple[list[str], list[str]]:
+    def _begin(self, outer: list[Outer], places: list[str]) -> tuple[list[str], list[str]]:
         """The indices and the places of the run with number ``first``."""
         code, indices, rest = self.code, [], "%first"
         for size, steps in outer:
             index = code.let(f"urem i64 {rest}, {size}")
             rest = code.let(f"udiv i64 {rest}, {size}")
-            places = [
-                code.moved(place, code.let(f"mul i64 {index}, {step}"))
-                for place, step in zip(places, steps, strict=True)
-            ]
+            places = self._all_moved(places, index, steps)
             indices.append(index)
         return indices, places
 
-    def _next(self, outer: list[tuple[str, list[str]]], places: list[str], indices: list[str]) -> list[str]:
+    def _walk(self, outer: list[Outer], starts: list[str], one: Callable[[list[str], str], None]) -> None:
+        """Write the loops around the runs: the first one plainly, and the others around it as an odometer counts."""
+        code, arrays = self.code, self._structure.arrays
+        (size, steps), *further = outer
+        indices, places = self._begin(outer, starts)
+
+        def turn(number: str, carried: list[str]) -> tuple[list[str], str]:
+            here, (index, *others) = carried[:arrays], carried[arrays:]
+            left = code.let(f"sub i64 {size}, {index}")
+            wanted = code.let(f"sub i64 %last, {number}")
+            count = code.let(f"call i64 @llvm.umin.i64(i64 {left}, i64 {wanted})")
+
+            def next_run(turned: str, places: list[str]) -> tuple[list[str], str]:
+                one(places, code.let(f"add i64 {index}, {turned}"))
+                return [code.moved(place, step) for place, step in zip(places, steps, strict=True)], "1"
+
+            code.carried("0", count, [f"ptr {place}" for place in here], next_run)
+            ended = code.let(f"add i64 {index}, {count}")
+            through = code.let(f"icmp eq i64 {ended}, {size}")
+            back = code.let(f"select i1 {through}, i64 {size}, i64 0")
+            here = self._all_moved(here, code.let(f"sub i64 {count}, {back}"), steps)
+            first = code.let(f"select i1 {through}, i64 0, i64 {ended}")
+            return self._next(further, here, [first], others, through), count
+
+        begin = [*(f"ptr {place}" for place in places), *(f"i64 {index}" for index in indices)]
+        code.carried("%first", "%last", begin, turn)
+
+    def _next(
+        self, outer: list[Outer], places: list[str], following: list[str], indices: list[str], moves: str
+    ) -> list[str]:
         """Step as an odometer does: a loop that is through starts again and moves the next one outside."""
-        code, following, moves = self.code, [], "true"
+        code = self.code
         for (size, steps), index in zip(outer, indices, strict=True):
             moved = code.let(f"zext i1 {moves} to i64")
             up = code.let(f"add i64 {index}, {moved}")
             through = code.let(f"icmp eq i64 {up}, {size}")
             following.append(code.let(f"select i1 {through}, i64 0, i64 {up}"))
             back = code.let(f"select i1 {through}, i64 {size}, i64 0")
-            distance = code.let(f"sub i64 {moved}, {back}")
-            places = [
-                code.moved(place, code.let(f"mul i64 {distance}, {step}"))
-                for place, step in zip(places, steps, strict=True)
-            ]
+            places = self._all_moved(places, code.let(f"sub i64 {moved}, {back}"), steps)
             moves = through
         return [*places, *following]
+
+    def _all_moved(self, places: list[str], turns: str, steps: list[str]) -> list[str]:
+        """Every place moved by so many turns of a loop."""
+        code = self.code
+        return [
+            code.moved(place, code.let(f"mul i64 {turns}, {step}")) for place, step in zip(places, steps, strict=True)
+        ]
 
     def _set_mode(self) -> None:
         if not self._structure.has_mode:

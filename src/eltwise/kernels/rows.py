@@ -31,7 +31,7 @@ def write_row(code: Code, structure: Structure, run: Run) -> None:
         return
     row = _Row(code, structure, run)
     head = "0"
-    if structure.streams:
+    if structure.streams and structure.has_heads:
         head = row.head()
         write_elements(code, structure, run, "0", head)
     lanes = structure.lanes

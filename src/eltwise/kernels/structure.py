@@ -37,6 +37,7 @@ class Structure:
         outer_loops: how many loops lie around what a run computes.
         swapped: for each array whether its bytes are in the other order.
         streams: whether results bypass the cache, for results that are larger than it.
+        has_heads: whether runs may begin within a cache line of the result.
         vector_bytes: the width of the target's vectors.
         has_masks: whether the target loads and stores parts of a vector at full speed.
         has_half: whether the target converts float16 by itself.
@@ -49,6 +50,7 @@ class Structure:
     outer_loops: int
     swapped: tuple[bool, ...]
     streams: bool
+    has_heads: bool
     vector_bytes: int
     has_masks: bool
     has_half: bool

@@ -37,6 +37,11 @@ class Walks:
         """How many runs of the innermost loop, or blocks of tiles, there are."""
         return prod(loop.size for loop in self.outer)
 
+    def begins_at_lines(self, is_aligned: bool) -> bool:
+        """Whether every run begins at a cache line of the result, if its memory does."""
+        rows = self.outer if self.second is None else (*self.outer, self.second)
+        return is_aligned and all(loop.steps[0] % CACHE_LINE == 0 for loop in rows)
+
     def fills_lines(self, is_aligned: bool) -> bool:
         """Whether streaming stores would fill whole cache lines of the result, but for a few.
 
@@ -45,11 +50,9 @@ class Walks:
         """
         if self.walks[0] != "vector":
             return False
-        rows = self.outer if self.second is None else (*self.outer, self.second)
-        whole = is_aligned and all(loop.steps[0] % CACHE_LINE == 0 for loop in rows)
-        if self.second is not None:
-            return whole
-        return whole or not rows or self.inner.size * self.element_bytes >= _LEAST_ROW_LINES * CACHE_LINE
+        if self.begins_at_lines(is_aligned) or self.second is not None:
+            return self.begins_at_lines(is_aligned)
+        return not self.outer or self.inner.size * self.element_bytes >= _LEAST_ROW_LINES * CACHE_LINE
 
     def geometry(self) -> tuple[int, ...]:
         """The integers that tell a kernel the sizes and steps, without the addresses."""
