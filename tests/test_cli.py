@@ -248,3 +248,17 @@ def test_a_pipe_in_place_of_a_file_is_refused_at_once(cli: Cli, tmp_path: Path, 
     code, _out, err = cli("check", pipe) if is_model else cli("apply", "Sub-7", pipe, pipe)
     assert code == 2
     assert "not a file" in err
+
+
+def test_run_dumps_what_was_built(cli: Cli) -> None:
+    inputs = ["--input", given("sub6_axis1", "x"), "--input", given("sub6_axis1", "y")]
+    code, plan, _err = cli("run", MODELS / "sub6_axis1.onnx", *inputs, "--dump", "plan")
+    assert code == 0
+    assert "= a - b, in float32\n" in plan
+    assert "innermost loop of 5: result +4, a +4, b +0\n" in plan
+    assert "define void @kernel" in cli("run", MODELS / "sub6_axis1.onnx", *inputs, "--dump", "llvm")[1]
+    assert "kernel:" in cli("run", MODELS / "sub6_axis1.onnx", *inputs, "--dump", "asm")[1]
+    code, out, err = cli("run", MODELS / "sub6_axis1.onnx", *inputs, "--dump", "plans")
+    assert (code, out) == (2, "")
+    assert "got 'plans'; allowed: plan, llvm, asm" in err
+    assert cli("run", MODELS / "sub6_axis1.onnx", *inputs, "--dump", "asm", "--json")[0] == 2

@@ -116,3 +116,56 @@ def test_the_number_of_threads_may_change_while_others_compute() -> None:
             eltwise.set_num_threads(2 + turn % 2)
         assert all(results)
     eltwise.set_num_threads(2)
+
+
+INTERRUPTED = """
+import os, signal, threading, time
+import numpy as np
+import eltwise
+eltwise.set_num_threads(3)
+a, b = np.full(5_000_000, 7, np.int16), np.full(5_000_000, 9, np.int16)
+caught = 0
+for turn in range(40):
+    timer = threading.Timer(0.0005 * (turn % 9), os.kill, (os.getpid(), signal.SIGINT))
+    try:
+        timer.start()
+        while True:
+            eltwise.subtract(a, b)
+    except KeyboardInterrupt:
+        caught += 1
+    timer.join()
+    result = eltwise.subtract(b, a)
+    assert (result == 2).all()
+print(caught)
+"""
+
+
+def test_an_interrupt_leaves_nothing_broken() -> None:
+    done = subprocess.run([sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, check=False)  # noqa: S603
+    assert done.stdout == "40\n", done.stderr
+
+
+FORKED = """
+import os
+import numpy as np
+import eltwise
+eltwise.set_num_threads(3)
+a = np.arange(3_000_000, dtype=np.float32)
+kept = eltwise.subtract(a, a[::-1])
+children = []
+for _child in range(4):
+    child = os.fork()
+    if child == 0:
+        right = all((eltwise.subtract(a, a[::-1]) == kept).all() for _again in range(5))
+        os._exit(0 if right else 1)
+    children.append(child)
+    assert (eltwise.subtract(a, a[::-1]) == kept).all()
+print([os.waitpid(child, 0)[1] for child in children])
+"""
+
+
+def test_a_fork_leaves_nothing_broken() -> None:
+    done = subprocess.run(  # noqa: S603
+        [sys.executable, "-W", "ignore::DeprecationWarning", "-c", FORKED], capture_output=True, text=True, check=False
+    )
+    assert done.stdout == "[0, 0, 0, 0]\n", done.stderr

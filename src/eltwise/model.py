@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from onnx import ModelProto  # noqa: TID251 - only its name, for the type checker
 
     from eltwise.formats.reading import Reading
+    from eltwise.kernels.dump import Kind
 
     Source: TypeAlias = str | os.PathLike[str] | bytes | bytearray | memoryview | ModelProto
 
@@ -88,13 +89,31 @@ class Model:
         Raises:
             EltwiseError: for inputs that are missing, unknown or do not fit what the model declares.
         """
+        self._check_feeds(inputs)
+        return self._runner.run(inputs)
+
+    def explain(self, inputs: Mapping[str, object], kind: Kind = "plan") -> str:
+        """Run the model and tell how: which nodes one kernel computed, and how it was built.
+
+        Args:
+            inputs: as for ``run``.
+            kind: ``"plan"`` for the loops, ``"llvm"`` for LLVM's text, ``"asm"`` for the processor's instructions.
+
+        Raises:
+            EltwiseError: as ``run`` does, and for another kind.
+        """
+        from eltwise import explaining
+
+        self._check_feeds(inputs)
+        return explaining.explain(self._runner, inputs, kind)
+
+    def _check_feeds(self, inputs: object) -> None:
         if not isinstance(inputs, Mapping):
             raise GraphError(
                 "the inputs are given by name",
                 got=type(inputs).__name__,
                 allowed=f"a dict of {', '.join(port.name for port in self.inputs) or 'no inputs'}",
             )
-        return self._runner.run(inputs)
 
 
 def load(source: Source, weights: bytes | None = None) -> Model:

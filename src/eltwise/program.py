@@ -22,8 +22,8 @@ from eltwise.shapes import of_sizes
 from eltwise.spec import ElementwiseRow, NeighbourRow
 
 Values = dict[str, np.ndarray]
-Observe = Callable[[Group, list[np.ndarray], np.ndarray], None]
-"""Is told of each group when it was computed: its operands and its result."""
+Observe = Callable[[Group | Node, list[np.ndarray], np.ndarray], None]
+"""Is told of each step when it is done: its operands, those that are there, and its result."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Program:
 
         Args:
             values: the inputs and constants by value name; this adds the results, and takes away what is done with.
-            observe: is told of each group.
+            observe: is told of each step.
 
         Returns:
             The names of the results whose memory is theirs alone.
@@ -56,26 +56,30 @@ class Program:
         fresh: set[str] = set()
         for step, last_read in zip(self.steps, self.last_reads, strict=True):
             if isinstance(step, Group):
-                self._compute(step, values, observe)
-                fresh.add(step.result)
+                operands = [values[operand.value] for operand in step.operands]
+                result, name, is_fresh = _compute(step, operands), step.result, True
             else:
-                values[step.outputs[0]] = run_node(step, [values[name] if name else None for name in step.inputs])
-                if isinstance(step.row, ElementwiseRow) or getattr(step.row, "behaviour", "") == "cast":
-                    fresh.add(step.outputs[0])
+                inputs = [values[value] if value else None for value in step.inputs]
+                operands = [array for array in inputs if array is not None]
+                result, name = run_node(step, inputs), step.outputs[0]
+                is_fresh = isinstance(step.row, ElementwiseRow) or getattr(step.row, "behaviour", "") == "cast"
+            values[name] = result
+            if is_fresh:
+                fresh.add(name)
+            if observe is not None:
+                observe(step, operands, result)
             for name in last_read:
                 del values[name]  # Its memory serves the steps to come.
         return fresh
 
-    def _compute(self, group: Group, values: Values, observe: Observe | None) -> None:
-        operands = [values[operand.value] for operand in group.operands]
-        try:
-            out = execute.allocated(group.shape, group.element_type)
-        except EltwiseError as error:
-            raise located(error, group.nodes[-1]) from None
-        execute.compute(group.expression, group.element_type, group.plan, operands, out)
-        values[group.result] = out
-        if observe is not None:
-            observe(group, operands, out)
+
+def _compute(group: Group, operands: list[np.ndarray]) -> np.ndarray:
+    try:
+        out = execute.allocated(group.shape, group.element_type)
+    except EltwiseError as error:
+        raise located(error, group.nodes[-1]) from None
+    execute.compute(group.expression, group.element_type, group.plan, operands, out)
+    return out
 
 
 def make_program(graph: Graph, types: Mapping[str, TensorType]) -> Program:

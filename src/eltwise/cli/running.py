@@ -36,9 +36,15 @@ def run(
         list[str] | None,
         typer.Option("--output", "-o", metavar="NAME=FILE", help="Where an output goes; without it, it is printed."),
     ] = None,
+    dump: Annotated[
+        str | None,
+        typer.Option("--dump", metavar="KIND", help="Print how it was computed instead: plan, llvm or asm."),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Run a model on tensor files (.npy, .npz:KEY or .pb)."""
+    if dump is not None and (outputs or json):
+        raise AttributeValueError("--dump prints how a model is run in place of its results", operand="--dump")
     loaded = load(model)
     everything = (*loaded.inputs, *loaded.optional_inputs)
     feeds = {}
@@ -48,6 +54,9 @@ def run(
         if name in feeds:
             raise NameUnknownError("this input is given twice", operand=f"input {name!r}")
         feeds[name] = read_tensor_file(parse_place(place), port.type.element_type)
+    if dump is not None:
+        typer.echo(loaded.explain(feeds, dump), nl=False)  # type: ignore[arg-type]
+        return
     places = _places(loaded, outputs or [])
     check_places(places)
     results = loaded.run(feeds)
