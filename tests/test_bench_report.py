@@ -14,7 +14,7 @@ import pytest
 
 from eltwise.bench import session
 from eltwise.bench.page import page
-from eltwise.bench.results import OWN, FirstCall, Report, Row
+from eltwise.bench.results import LIMIT, OWN, FirstCall, Report, Row
 from eltwise.bench.workloads import ANY_PEER, OWN_OUT, Target, Workload
 from eltwise.cli import benching, main
 from eltwise.dtypes import FLOAT32, INT32
@@ -27,7 +27,10 @@ def given_row(**changes: object) -> Row:
     workload = Workload("a-b", FLOAT32, ((1 << 24,), (1 << 24,)), targets=SMALL.targets, least_share=0.8)
     row = Row(workload, seconds, {}, 0.007, remarks={"openvino": "differs: <b>&\"'"})
     row = replace(row, **changes)  # type: ignore[arg-type]
-    return replace(row, ratios={name: time / row.seconds[OWN] for name, time in row.seconds.items() if name != OWN})
+    times = row.seconds | ({LIMIT: row.limit_seconds} if row.limit_seconds else {})
+    return replace(
+        row, ratios={name: time / row.seconds[OWN] for name, time in times.items() if name != OWN and row.seconds}
+    )
 
 
 def given_report(*rows: Row, **changes: object) -> Report:

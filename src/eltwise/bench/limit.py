@@ -14,12 +14,12 @@ from functools import cache, partial
 import numpy as np
 
 from eltwise.bench.contestants import Ready
+from eltwise.bench.results import LIMIT
 from eltwise.bench.tensors import Tensors
 from eltwise.bench.workloads import Workload
 from eltwise.kernels import jit
 from eltwise.kernels.threads import run_together
 
-LIMIT = "memory limit"
 _UNROLLED = 4
 _SPREAD = 2654435761
 _WIDEST_STEP = 64 * _UNROLLED

@@ -13,8 +13,8 @@ from statistics import median
 import numpy as np
 
 from eltwise.bench.contestants import Peer, Ready, Refusal, own_contestants
-from eltwise.bench.limit import LIMIT, limit_contestant
-from eltwise.bench.results import Row
+from eltwise.bench.limit import limit_contestant
+from eltwise.bench.results import LIMIT, Row
 from eltwise.bench.tensors import Tensors, make_tensors, numpy_result, objection, oracle_objection
 from eltwise.bench.workloads import Workload
 from eltwise.kernels.caches import cache_bytes
@@ -86,7 +86,7 @@ def measure_row(
     ratios = _ratios(samples, own[0].name)
     limits = samples.pop(LIMIT, None)
     medians = {name: median(times) for name, times in samples.items()}
-    return Row(workload, medians, ratios, min(limits) if limits else None, in_cache, remarks)
+    return Row(workload, medians, ratios, median(limits) if limits else None, in_cache, remarks)
 
 
 def _ratios(samples: dict[str, list[float]], own: str) -> dict[str, float]:

@@ -158,7 +158,7 @@ def _versions(report: Report) -> str:
         lines.append(f'<p class="soft">Not installed: {escape(", ".join(report.missing))}.</p>')
     lines.append(
         '<p class="soft">Medians of runs that took turns in one process, in a new order each round; a ratio is the '
-        "median of the ratios within each round, the share is that of the best run of the memory limit. "
+        "median of the ratios within each round, and so is the share of the memory limit. "
         f"{escape(OWN)} is quoted only where every bit of the result is right, and so is every peer.</p>"
     )
     return "\n".join(lines)

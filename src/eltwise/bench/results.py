@@ -9,6 +9,9 @@ from eltwise.bench.workloads import ANY_PEER, OWN_OUT, Workload
 OWN = "eltwise"
 """The name of this project among the contestants."""
 
+LIMIT = "memory limit"
+"""The name of the plain loop among them."""
+
 
 @dataclass(frozen=True)
 class Row:
@@ -19,7 +22,7 @@ class Row:
         seconds: the median of each contestant that was right, by name; this project's is called ``OWN``.
         ratios: for each other contestant the median, over the rounds, of its time over this project's in that round.
             The speed of a shared machine's memory changes from second to second; within a round it hardly does.
-        limit_seconds: the best run of the loop that moves the same bytes; None where it was not measured.
+        limit_seconds: the median of the loop that moves the same bytes; None where it was not measured.
         in_cache: whether the caches hold the arrays, so that the memory limit says nothing.
         remarks: for each peer that is not quoted, the reason.
         refusal: why the row is not quoted at all: this project's result was not exact. Then there are no times.
@@ -50,10 +53,8 @@ class Row:
 
     @property
     def share(self) -> float | None:
-        """The share of the memory limit that this project reaches."""
-        if self.limit_seconds is None or self.in_cache or not self.own_seconds:
-            return None
-        return self.limit_seconds / self.own_seconds
+        """The share of the memory limit that this project reaches, found as the ratios to others are."""
+        return None if self.in_cache else self.ratios.get(LIMIT)
 
     def gigabytes_per_second(self, name: str) -> float | None:
         """At what rate a contestant moved the bytes of the workload."""

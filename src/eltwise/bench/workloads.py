@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from eltwise.dtypes import BFLOAT16, FLOAT16, FLOAT32, TYPES, ElementType
+from eltwise.dtypes import BFLOAT16, FLOAT16, FLOAT32, INT8, TYPES, ElementType
 
 Sizes = tuple[int, ...]
 Formula = Literal["subtract", "squared_difference", "nested"]
@@ -82,6 +82,7 @@ TWELVE_TYPES = tuple(row for row in TYPES if row.is_numeric and row.bits >= 8 an
 _MILLION = 1 << 20
 _SMALL = 16
 _GROWTH = (1_000, 10_000, 100_000, 1_000_000)
+_LARGE_GROWTH = (10_000_000, 100_000_000, 1_000_000_000)
 _PEER_FACTORS = {
     FLOAT16: (Target("onnxruntime", 4), Target("numpy", 25)),
     BFLOAT16: (Target("numpy", 8),),
@@ -104,7 +105,7 @@ _QUICK_SQUARES = ("column", "outer")
 def workloads(quick: bool) -> tuple[Workload, ...]:
     """Give the rows of the benchmark; ``quick`` takes fewer and smaller ones."""
     same = tuple(_same_shape(element_type, quick) for element_type in TWELVE_TYPES)
-    return (*same, *_broadcasts(), *_squares(quick), *_calls(quick), *_growth())
+    return (*same, *_broadcasts(), *_squares(quick), *_calls(quick), *_growth(quick))
 
 
 def _elements(element_type: ElementType, quick: bool) -> int:
@@ -171,5 +172,10 @@ def _calls(quick: bool) -> tuple[Workload, ...]:
     )
 
 
-def _growth() -> tuple[Workload, ...]:
-    return tuple(Workload(f"a-b of {count:,} elements", FLOAT32, ((count,), (count,))) for count in _GROWTH)
+def _growth(quick: bool) -> tuple[Workload, ...]:
+    small = [(FLOAT32, count) for count in _GROWTH]
+    large = [] if quick else [(INT8, count) for count in _LARGE_GROWTH]
+    return tuple(
+        Workload(f"a-b of {count:,} elements", element_type, ((count,), (count,)))
+        for element_type, count in (*small, *large)
+    )
