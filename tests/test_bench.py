@@ -35,7 +35,7 @@ def test_the_workloads_are_those_of_the_table(quick: bool) -> None:
     assert {row.formula for row in rows} == {"subtract", "squared_difference", "nested"}
     assert {row.call for row in rows} == {"out", "allocate", "model"}
     assert {row.layout for row in rows} == {"plain", "transposed", "sliced"}
-    assert all(row.moved_bytes < 1.5 * 2**30 for row in rows)
+    assert all(row.moved_bytes < 3 * 2**30 for row in rows)
     assert len({(row.name, row.element_type) for row in rows}) == len(rows)
 
 
