@@ -23,6 +23,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     (
         "infer_graph",
         "kernels",
+        "kernels.addresses",
         "kernels.caches",
         "kernels.code",
         "kernels.disk_cache",

@@ -36,10 +36,9 @@ def apply(operation: Operation, a: object, b: object, out: np.ndarray | None = N
     Raises:
         EltwiseError: for operands, shapes or types that the operator version does not allow.
     """
-    if out is None:
-        known = quick.CALLS.result(operation, a, b)
-        if known is not None:
-            return known
+    known = quick.CALLS.result(operation, a, b, out)
+    if known is not None:
+        return known
     row = operation.row
     try:
         (first, a_type), (second, b_type) = _operands(a, b)
@@ -50,8 +49,7 @@ def apply(operation: Operation, a: object, b: object, out: np.ndarray | None = N
     assert isinstance(row, ElementwiseRow)
     expression = of_formula(row.formula)
     compute(expression, a_type, plan, (first, second), target)
-    if out is None:
-        quick.CALLS.remember(operation, expression, a_type, plan, first, second)
+    quick.CALLS.remember(operation, expression, a_type, plan, (first, second), target, out is not None)
     return target
 
 

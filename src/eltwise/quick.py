@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,6 +17,10 @@ from eltwise.kernels import dispatch, float_mode
 from eltwise.kernels.expression import Expression
 from eltwise.kernels.numpy_path import UFUNCS
 from eltwise.kernels.plan import Plan, Sizes
+from eltwise.kernels.pool import POOL
+
+if TYPE_CHECKING:
+    from eltwise.kernels.compiled import Recipe
 
 _MOST_CALLS = 4096
 
@@ -28,6 +33,38 @@ Step = tuple[np.ufunc, int, int]
 Steps = tuple[Step, ...]
 
 
+@dataclass(frozen=True)
+class _Loops:
+    """A call that NumPy's loops compute from the arrays as they are."""
+
+    steps: Steps
+
+    def run(self, a: np.ndarray, b: np.ndarray, out: np.ndarray | None) -> np.ndarray | None:
+        """Compute it."""
+        return float_mode.quietly(run_steps, self.steps, [a, b], out)
+
+
+@dataclass(frozen=True)
+class _Kernel:
+    """A call that a kernel computes from arrays with these strides, into a result of this shape and type."""
+
+    recipe: Recipe
+    strides: tuple[tuple[int, ...], tuple[int, ...]]
+    shape: Sizes
+    storage: np.dtype[np.generic]
+
+    def run(self, a: np.ndarray, b: np.ndarray, out: np.ndarray | None) -> np.ndarray | None:
+        """Compute it; None where these arrays lie otherwise, or no memory is left."""
+        if (a.strides, b.strides) != self.strides:
+            return None
+        if out is None:
+            try:
+                out = POOL.empty(self.shape, self.storage)
+            except MemoryError:
+                return None
+        return out if self.recipe.run(out, (a, b)) else None
+
+
 @dataclass
 class Calls:
     """The calls that are known.
@@ -37,19 +74,24 @@ class Calls:
     """
 
     types: set[np.dtype[np.generic]] = field(default_factory=set)
-    _known: dict[Hashable, tuple[Steps, bool]] = field(default_factory=dict)
+    _known: dict[Hashable, tuple[_Loops | _Kernel, bool]] = field(default_factory=dict)
 
-    def result(self, operation: Hashable, a: object, b: object) -> np.ndarray | None:
-        """Compute a call that is known; None where it is not."""
+    def result(self, operation: Hashable, a: object, b: object, out: object) -> np.ndarray | None:
+        """Compute a call that is known; None where it is not, or cannot be computed as it was before."""
         if type(a) is not np.ndarray or type(b) is not np.ndarray:
             return None
-        known = self._known.get((operation, a.dtype, b.dtype, a.shape, b.shape))
+        if out is None:
+            known = self._known.get((operation, a.dtype, b.dtype, a.shape, b.shape))
+        elif type(out) is np.ndarray and out.flags.writeable:
+            known = self._known.get((operation, a.dtype, b.dtype, a.shape, b.shape, out.dtype, out.shape, out.strides))
+        else:
+            return None
         if known is None:
             return None
-        steps, is_float = known
+        way, is_float = known
         if is_float and not float_mode.is_default():
             return None
-        return float_mode.quietly(run_steps, steps, [a, b])
+        return way.run(a, b, out)
 
     def remember(
         self,
@@ -57,18 +99,44 @@ class Calls:
         expression: Expression,
         element_type: ElementType,
         plan: Plan,
-        a: np.ndarray,
-        b: np.ndarray,
+        operands: tuple[np.ndarray, np.ndarray],
+        target: np.ndarray,
+        is_given: bool,
     ) -> None:
-        """Keep a call that was checked and computed, where NumPy's loops compute it from the arrays as they are."""
-        steps = direct_steps(expression, element_type, plan, (a.shape, b.shape))
-        if steps is None or not (a.dtype.isnative and b.dtype.isnative):
+        """Keep a call that was checked and computed; ``is_given`` says whether the target was the caller's ``out``."""
+        a, b = operands
+        if not (a.dtype.isnative and b.dtype.isnative and target.dtype.isnative):
+            return
+        way = _way(expression, element_type, plan, operands, target)
+        if way is None:
             return
         if len(self._known) >= _MOST_CALLS:
             self._known.clear()
-        self._known[operation, a.dtype, b.dtype, a.shape, b.shape] = steps, not element_type.is_integer
-        if dispatch.least_bytes(element_type) > LEAST_ALWAYS:
+        key: tuple[Hashable, ...] = (operation, a.dtype, b.dtype, a.shape, b.shape)
+        if is_given:
+            key = (*key, target.dtype, target.shape, target.strides)
+        self._known[key] = way, not element_type.is_integer
+        if isinstance(way, _Loops) and dispatch.least_bytes(element_type) > LEAST_ALWAYS * target.itemsize:
             self.types.add(a.dtype)
+
+
+def _way(
+    expression: Expression,
+    element_type: ElementType,
+    plan: Plan,
+    operands: tuple[np.ndarray, np.ndarray],
+    target: np.ndarray,
+) -> _Loops | _Kernel | None:
+    a, b = operands
+    if target.nbytes < dispatch.least_bytes(element_type):
+        steps = direct_steps(expression, element_type, plan, (a.shape, b.shape))
+        return None if steps is None else _Loops(steps)
+    if target.size == 0 or not dispatch.has_kernel(element_type):
+        return None
+    from eltwise.kernels.compiled import recipe_of  # Small calls must not pay for it.
+
+    recipe = recipe_of(expression, element_type, plan, operands, target)
+    return _Kernel(recipe, (a.strides, b.strides), target.shape, target.dtype)
 
 
 def direct_steps(
@@ -93,11 +161,15 @@ def _lies_at_the_end(sizes: Sizes, padded: Sizes) -> bool:
     return padded == (1,) * before + sizes
 
 
-def run_steps(steps: Steps, values: list[np.ndarray]) -> np.ndarray:
-    """Run steps on the operands; the result is an array without gaps in the order of its dimensions."""
-    for loop, left, right in steps:
+def run_steps(steps: Steps, values: list[np.ndarray], out: np.ndarray | None = None) -> np.ndarray:
+    """Run steps on the operands, the last one into ``out``; else the result is an array in C order."""
+    for loop, left, right in steps if out is None else steps[:-1]:
         values.append(loop(values[left], values[right]))
-    return whole(values[-1])
+    if out is None:
+        return whole(values[-1])
+    loop, left, right = steps[-1]
+    loop(values[left], values[right], out=out)
+    return out
 
 
 def whole(result: np.ndarray) -> np.ndarray:

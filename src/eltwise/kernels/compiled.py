@@ -5,44 +5,32 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from itertools import pairwise
+from math import prod
 
 import numpy as np
 
-from eltwise.dtypes import ElementType
+from eltwise.dtypes import ElementType, by_name
 from eltwise.kernels import jit
+from eltwise.kernels.addresses import address, extent
 from eltwise.kernels.caches import cache_bytes
 from eltwise.kernels.emit import kernel_text
 from eltwise.kernels.expression import Expression
 from eltwise.kernels.nest import Nest, make_nest
-from eltwise.kernels.plan import Plan
-from eltwise.kernels.scalar import compiles
+from eltwise.kernels.plan import Plan, Sizes
 from eltwise.kernels.structure import CACHE_LINE, Structure
 from eltwise.kernels.threads import num_threads, run_together
 from eltwise.kernels.walks import Walks, choose
 
-LEAST_BYTES_PER_THREAD = 1 << 21
+LEAST_BYTES_PER_THREAD = 1 << 20
 """Below this size of the result a second thread costs more than it saves."""
 
 PIECES_PER_THREAD = 4
 """Into how many pieces the work of a thread is cut, so that one that starts late does less."""
 
-
-def takes(element_type: ElementType, operands: Sequence[np.ndarray], out: np.ndarray) -> bool:
-    """Whether a kernel can compute this call: there is something to do, and ``out`` is clear of the operands."""
-    return out.size > 0 and compiles(element_type) and not any(_overlaps(operand, out) for operand in operands)
-
-
-def _overlaps(operand: np.ndarray, out: np.ndarray) -> bool:
-    """Whether out shares memory with an operand otherwise than element by element."""
-    same = operand.shape == out.shape and operand.strides == out.strides and _address(operand) == _address(out)
-    return not same and np.may_share_memory(operand, out)
-
-
-def _address(array: np.ndarray) -> int:
-    address: int = array.__array_interface__["data"][0]
-    return address
+LEAST_BYTES_PER_PIECE = 1 << 21
+"""Smaller pieces are not worth taking turns for: each thread gets one."""
 
 
 @dataclass(frozen=True)
@@ -54,33 +42,66 @@ class Recipe:
         nest: the loops.
         walks: the loops as the kernel walks them.
         geometry: the integers that tell it their sizes and steps.
+        extents: for each array, the result first, its first byte and the one after its last, from its address.
+        same: for each operand whether it lies as the result does, so that it may be the result's own memory.
+        beyond_line: the result's address modulo a cache line.
+        result_bytes: the size of the result.
     """
 
     structure: Structure
     nest: Nest
     walks: Walks
     geometry: tuple[int, ...]
+    extents: tuple[tuple[int, int], ...]
+    same: tuple[bool, ...]
+    beyond_line: int
+    result_bytes: int
 
-    @property
+    @cached_property
     def kernel(self) -> jit.Kernel:
         """The compiled kernel."""
         return _kernel(self.structure)
 
+    def run(self, out: np.ndarray, operands: Sequence[np.ndarray]) -> bool:
+        """Compute into ``out``, whose layout and operands must be those that this was made for.
+
+        Returns:
+            Whether that was possible: ``out`` may lie at another place in a cache line, or share memory with an
+            operand otherwise than element by element. Then nothing was written.
+        """
+        first = address(out)
+        if self.structure.streams and first % CACHE_LINE != self.beyond_line:
+            return False
+        places = [first, *map(address, operands)]
+        if self._overlaps(places):
+            return False
+        starts = [place + start for place, start in zip(places, self.walks.starts, strict=True)]
+        threads = threads_for(self.result_bytes)
+        if threads < 2:
+            self.kernel(_integers(*starts, *self.geometry), 0, self.walks.runs)
+        else:
+            pieces = max(threads, min(threads * PIECES_PER_THREAD, self.result_bytes // LEAST_BYTES_PER_PIECE))
+            run_together(_pieces(self.kernel, self, starts, pieces), threads)
+        return True
+
+    def _overlaps(self, places: Sequence[int]) -> bool:
+        (out, *others), (ends, *extents) = places, self.extents
+        low, high = out + ends[0], out + ends[1]
+        for place, (begin, end), same in zip(others, extents, self.same, strict=True):
+            if place + begin < high and low < place + end and not (same and place == out):
+                return True
+        return False
+
 
 def compute(
     expression: Expression, element_type: ElementType, plan: Plan, operands: Sequence[np.ndarray], out: np.ndarray
-) -> None:
-    """Compute an expression into ``out`` with a compiled kernel; the arguments are those of the NumPy path."""
-    recipe = recipe_of(expression, element_type, plan, operands, out)
-    kernel = recipe.kernel
-    arrays = (out, *operands)
-    starts = [_address(array) + start for array, start in zip(arrays, recipe.walks.starts, strict=True)]
-    threads = threads_for(out.nbytes)
-    if threads < 2:
-        arguments = _integers(*starts, *recipe.geometry)
-        kernel(arguments, 0, recipe.walks.runs)
-    else:
-        run_together(_pieces(kernel, recipe, starts, threads * PIECES_PER_THREAD), threads)
+) -> bool:
+    """Compute an expression into ``out`` with a compiled kernel; the arguments are those of the NumPy path.
+
+    Returns:
+        Whether that was possible: ``out`` is clear of the operands, or lies element by element where one does.
+    """
+    return out.size == 0 or recipe_of(expression, element_type, plan, operands, out).run(out, operands)
 
 
 def threads_for(result_bytes: int) -> int:
@@ -91,37 +112,35 @@ def threads_for(result_bytes: int) -> int:
 def recipe_of(
     expression: Expression, element_type: ElementType, plan: Plan, operands: Sequence[np.ndarray], out: np.ndarray
 ) -> Recipe:
-    """Find how a call is computed, from what is kept or anew."""
-    views = [
-        operand if operand.shape == padded else operand.reshape(padded)
-        for operand, padded in zip(operands, plan.operands, strict=True)
-    ]
-    arrays = (out, *views)
+    """Find how a call is computed, from what is kept or anew; the result has at least one element."""
+    arrays = (out, *operands)
     return _recipe(
         expression,
-        element_type,
+        element_type.name,
         plan,
-        tuple(array.strides for array in arrays),
-        tuple(not array.dtype.isnative for array in arrays),
-        _address(out) % CACHE_LINE,
+        tuple([array.shape for array in operands]),
+        tuple([array.strides for array in arrays]),
+        tuple([not array.dtype.isnative for array in arrays]),
+        address(out) % CACHE_LINE,
     )
 
 
 @lru_cache(maxsize=1024)
 def _recipe(
     expression: Expression,
-    element_type: ElementType,
+    type_name: str,
     plan: Plan,
+    sizes: tuple[Sizes, ...],
     strides: tuple[tuple[int, ...], ...],
     swapped: tuple[bool, ...],
     beyond_line: int,
 ) -> Recipe:
-    shapes = (plan.shape, *plan.operands)
-    spread = [
-        tuple(0 if size == 1 else step for size, step in zip(shape, steps, strict=True))
-        for shape, steps in zip(shapes, strides, strict=True)
-    ]
+    element_type = by_name(type_name)
     width = element_type.storage.itemsize
+    spread = [
+        strides[0],
+        *(_spread(padded, own, steps) for padded, own, steps in zip(plan.operands, sizes, strides[1:], strict=True)),
+    ]
     nest, target = make_nest(plan.shape, spread, width), jit.target()
     walks = choose(nest, target.vector_bytes)
     aligned, whole = (beyond_line + nest.starts[0]) % CACHE_LINE == 0, beyond_line % width == 0
@@ -138,7 +157,23 @@ def _recipe(
         has_half=target.has_half,
         has_mode=target.has_mode and element_type.kind == "float",
     )
-    return Recipe(structure, nest, walks, walks.geometry())
+    return Recipe(
+        structure=structure,
+        nest=nest,
+        walks=walks,
+        geometry=walks.geometry(),
+        extents=tuple(extent(*layout, width) for layout in zip((plan.shape, *sizes), strides, strict=True)),
+        same=tuple(own == plan.shape and steps == strides[0] for own, steps in zip(sizes, strides[1:], strict=True)),
+        beyond_line=beyond_line,
+        result_bytes=prod(plan.shape) * width,
+    )
+
+
+def _spread(padded: Sizes, own: Sizes, strides: tuple[int, ...]) -> tuple[int, ...]:
+    """An operand's strides in the result's dimensions: 0 where it is broadcast."""
+    start = next(start for start in range(len(padded) + 1) if padded[start : start + len(own)] == own)
+    steps = (0,) * start + strides + (0,) * (len(padded) - start - len(own))
+    return tuple(0 if size == 1 else step for size, step in zip(padded, steps, strict=True))
 
 
 @lru_cache(maxsize=1024)

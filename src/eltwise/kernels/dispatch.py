@@ -15,6 +15,7 @@ from eltwise.errors import AttributeValueError
 from eltwise.kernels import numpy_path
 from eltwise.kernels.expression import Expression
 from eltwise.kernels.plan import Plan
+from eltwise.kernels.scalar import compiles
 
 LEAST_BYTES = 1 << 20
 """Below this size of the result NumPy's own loops are as fast as a kernel, and nearer."""
@@ -39,11 +40,10 @@ def compute(
         operands: any strides, alignment and byte order.
         out: a writable array of the plan's shape.
     """
-    if out.nbytes >= least_bytes(element_type) and has_compiler():
+    if out.nbytes >= least_bytes(element_type) and has_kernel(element_type):
         from eltwise.kernels import compiled  # Small calls must not pay for it.
 
-        if compiled.takes(element_type, operands, out):
-            compiled.compute(expression, element_type, plan, operands, out)
+        if compiled.compute(expression, element_type, plan, operands, out):
             return
     numpy_path.compute(expression, plan, operands, out)
 
@@ -85,6 +85,11 @@ def has_compiler() -> bool:
         )
         return False
     return True
+
+
+def has_kernel(element_type: ElementType) -> bool:
+    """Whether calls on this type can be computed by a kernel here."""
+    return compiles(element_type) and has_compiler()
 
 
 def import_compiler() -> None:

@@ -6,23 +6,88 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
+from queue import Empty, SimpleQueue
 from threading import Lock
 
 from eltwise.errors import AttributeValueError
 
 _VARIABLE = "ELTWISE_NUM_THREADS"
+_SECONDS = 0.1
+
+Piece = Callable[[], None]
+
+
+@dataclass
+class _Job:
+    """Work that is shared.
+
+    Attributes:
+        left: the pieces that nobody has taken yet.
+        is_open: whether helpers may still join.
+        joined: how many did.
+        ended: gets one entry from each of them: None, or what went wrong.
+        bell: rung by each of them at its end.
+        lock: guards who joins.
+    """
+
+    left: deque[Piece]
+    is_open: bool = True
+    joined: int = 0
+    ended: list[BaseException | None] = field(default_factory=list)
+    bell: SimpleQueue[None] = field(default_factory=SimpleQueue)
+    lock: Lock = field(default_factory=Lock)
+
+    def take_turns(self) -> None:
+        """Take piece after piece until none is left."""
+        while True:
+            try:
+                piece = self.left.popleft()
+            except IndexError:
+                return
+            piece()
+
+    def join(self) -> None:
+        """Help, where that is still wanted; called by a helper."""
+        with self.lock:
+            if not self.is_open:
+                return
+            self.joined += 1
+        try:
+            self.take_turns()
+        except BaseException as error:  # noqa: BLE001 - it is raised by the caller, whose work this is
+            self.ended.append(error)
+        else:
+            self.ended.append(None)
+        self.bell.put(None)
+
+    def close(self) -> BaseException | None:
+        """Let no other helper join and wait for those that have; interrupts wait until then, and are given back."""
+        self.left.clear()
+        interrupted: BaseException | None = None
+        while self.is_open or len(self.ended) < self.joined:
+            try:
+                with self.lock:
+                    self.is_open = False
+                if len(self.ended) < self.joined:
+                    self.bell.get(timeout=_SECONDS)
+            except Empty:
+                continue  # An interrupt can take a ring of the bell with it.
+            except KeyboardInterrupt as interrupt:
+                interrupted = interrupt
+        return interrupted or next((error for error in self.ended if error is not None), None)
 
 
 @dataclass
 class _State:
-    """The one thing that is shared: how many threads are wanted, and those that wait for work."""
+    """The one thing that is shared: how many threads are wanted, and the helpers that wait for jobs."""
 
     wanted: int | None = None
-    helpers: ThreadPoolExecutor | None = None
+    helpers: int = 0
+    jobs: SimpleQueue[_Job | None] = field(default_factory=SimpleQueue)
     lock: Lock = field(default_factory=Lock)
 
 
@@ -53,12 +118,12 @@ def set_num_threads(count: int) -> None:
         raise AttributeValueError("this is no number of threads", got=repr(count), allowed="1 or more")
     with _state.lock:
         _state.wanted = count
-        if _state.helpers is not None:
-            _state.helpers.shutdown(wait=False)
-            _state.helpers = None
+        while _state.helpers > count - 1:
+            _state.jobs.put(None)  # Whoever takes it goes home.
+            _state.helpers -= 1
 
 
-def run_together(work: Sequence[Callable[[], None]], threads: int | None = None) -> None:
+def run_together(work: Sequence[Piece], threads: int | None = None) -> None:
     """Run pieces of work on several threads, the caller's among them, and wait for all of them.
 
     Each thread takes the next piece when it is done with one, so that a thread that starts late or is slowed down by
@@ -74,37 +139,40 @@ def run_together(work: Sequence[Callable[[], None]], threads: int | None = None)
         for piece in work:
             piece()
         return
-    left = deque(work)
-    waiting = _ask_helpers(left, count - 1)
+    job = _Job(deque(work))
+    _ask_helpers(job, count - 1)
     try:
-        _take_turns(left)
+        job.take_turns()
     finally:
-        left.clear()
-        wait(waiting)
-    for done in waiting:
-        done.result()
+        failure = job.close()
+    if failure is not None:
+        raise failure
 
 
-def _take_turns(left: deque[Callable[[], None]]) -> None:
+def _ask_helpers(job: _Job, count: int) -> None:
+    """Offer a job to so many helpers; there are never more of them than threads are wanted."""
+    if _state.helpers < count:
+        with _state.lock:
+            while _state.helpers < min(count, num_threads() - 1):
+                threading.Thread(target=_help, args=(_state.jobs,), name="eltwise", daemon=True).start()
+                _state.helpers += 1
+    for _helper in range(count):
+        _state.jobs.put(job)
+
+
+def _help(jobs: SimpleQueue[_Job | None]) -> None:
+    """What a helper does all its life."""
     while True:
-        try:
-            piece = left.popleft()
-        except IndexError:
+        job = jobs.get()
+        if job is None:
             return
-        piece()
-
-
-def _ask_helpers(left: deque[Callable[[], None]], count: int) -> list[Future[None]]:
-    """Let so many threads take turns; the lock keeps ``set_num_threads`` from dismissing them in between."""
-    with _state.lock:
-        if _state.helpers is None:
-            _state.helpers = ThreadPoolExecutor(max(num_threads() - 1, 1), thread_name_prefix="eltwise")
-        return [_state.helpers.submit(_take_turns, left) for _helper in range(count)]
+        job.join()
+        del job  # Else it would hold the arrays of the last call until the next one.
 
 
 def _forget_helpers() -> None:
     """After a fork the child has no threads but the caller's."""
-    _state.helpers, _state.lock = None, Lock()
+    _state.helpers, _state.jobs, _state.lock = 0, SimpleQueue(), Lock()
 
 
 if hasattr(os, "register_at_fork"):
