@@ -14,8 +14,8 @@ from eltwise.dtypes import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, ElementType
 from eltwise.spec import Formula
 
 _NATIVE_FLOATS = {FLOAT32: "float", FLOAT64: "double"}
-_INTEGER = {"subtract": "sub", "multiply": "mul"}
-_FLOAT = {"subtract": "fsub", "multiply": "fmul"}
+_INTEGER = {"subtract": "sub", "multiply": "mul", "add": "add"}
+_FLOAT = {"subtract": "fsub", "multiply": "fmul", "add": "fadd"}
 
 
 def element_name(element_type: ElementType) -> str:
