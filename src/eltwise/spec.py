@@ -18,6 +18,7 @@ from eltwise.errors import AttributeValueError, ElementTypeError, UnsupportedErr
 Domain = Literal["ai.onnx", "openvino"]
 Behaviour = Literal["constant", "identity", "cast", "reshape", "squeeze", "unsqueeze"]
 AttributeKind = Literal["int", "ints", "float", "floats", "string", "element type", "boolean", "tensor", "not run"]
+Broadcasting = Literal["legacy", "numpy", "auto_broadcast"]
 FormulaName = Literal["subtract", "squared_difference", "add", "multiply"]
 AttributeValue = object
 """An int, a tuple of ints, a string, an element type or a tensor, as the attribute's kind says; hashable."""
@@ -270,7 +271,7 @@ class ElementwiseRow(Row):
         arithmetic: how.
     """
 
-    broadcasting: Literal["legacy", "numpy", "auto_broadcast"] = "numpy"
+    broadcasting: Broadcasting = "numpy"
     formula: Formula = field(default=SUBTRACT)
     arithmetic: Arithmetic = field(default=EXACT)
 
