@@ -40,6 +40,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
         "formats.onnx_versions",
         "formats.onnx_versions.schemas",
         "formats.onnx_versions.names",
+        "formats.onnx_versions.written_otherwise",
     ),
     ("formats.onnx_types", "formats.onnx_nodes", "formats.openvino_values", "formats.openvino_ports"),
     ("formats.tensor_files", "formats.openvino_wiring", "conversion.boundary"),

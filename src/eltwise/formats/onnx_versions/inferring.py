@@ -7,11 +7,14 @@ those operators are the same in both. The few operators that are written otherwi
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto
 from onnx.shape_inference import InferenceError, infer_shapes
 
+from eltwise.errors import AttributeValueError
 from eltwise.formats.onnx_versions.schemas import is_own
+from eltwise.formats.onnx_versions.written_otherwise import in_new_words
 
 LARGEST_CARRIED = 1024
 """The most bytes of a tensor whose values inference may need: lists of axes and sizes, not weights."""
@@ -97,15 +100,11 @@ def _written_as_in_opset_6(node: NodeProto) -> Iterator[TensorProto]:
     """Rewrite a node of opsets 1 to 5 in place; gives the tensors that it then needs."""
     attributes = {attribute.name: attribute for attribute in node.attribute}
     match node.op_type:
-        case "Cast" if "to" in attributes:
-            name = attributes["to"].s.decode(errors="replace").upper()
-            if name in set(TensorProto.DataType.keys()):
-                attributes["to"].type = AttributeProto.INT
-                attributes["to"].i = TensorProto.DataType.Value(name)
+        case "Cast" | "Pad":
+            with suppress(AttributeValueError):
+                node.CopyFrom(in_new_words(node))
         case "Concat" if "axis" not in attributes:
             node.attribute.add(name="axis", type=AttributeProto.INT, i=1)
-        case "Pad" if "paddings" in attributes:
-            attributes["paddings"].name = "pads"
         case "Reshape" if "shape" in attributes and len(node.input) == 1 and node.output:
             sizes = list(attributes["shape"].ints)
             name = f"{node.output[0]}:shape"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from onnx import FunctionProto, NodeProto
 
@@ -26,6 +26,7 @@ from eltwise.formats.onnx_versions.scopes import Scope
 from eltwise.formats.onnx_versions.through_onnx import convert_node
 from eltwise.formats.onnx_versions.types_allowed import check_types
 from eltwise.formats.onnx_versions.upward import convert_upward, refuse_attributes
+from eltwise.formats.onnx_versions.written_otherwise import CHANGED, in_new_words, in_old_words
 
 
 @dataclass
@@ -113,6 +114,8 @@ def _convert_other(node: NodeProto, target: Target, scope: Scope, names: Names) 
     reached = nearest_same(node, target.source, target.opset)
     if reached == target.opset:
         return Rewrite([node])
+    if node.op_type in CHANGED and min(reached, target.opset) < CHANGED[node.op_type] <= max(reached, target.opset):
+        return _in_other_words(node, Target(reached, target.opset), scope, names)
     beyond = next_change(node.op_type, reached, target.opset)
     rewrite = convert_node(node, Target(reached, beyond), scope, names)
     if beyond == target.opset:
@@ -122,6 +125,17 @@ def _convert_other(node: NodeProto, target: Target, scope: Scope, names: Names) 
         return convert_node(node, Target(reached, target.opset), scope, names)
     further = _convert_other(rewrite.nodes[0], Target(beyond, target.opset), scope, names)
     return Rewrite(further.nodes, rewrite.reason, absorbed=(*rewrite.absorbed, *further.absorbed))
+
+
+def _in_other_words(node: NodeProto, target: Target, scope: Scope, names: Names) -> Rewrite:
+    """Convert an operator that was written otherwise before an opset: up from there, or down to there first."""
+    first = CHANGED[node.op_type]
+    if target.source < first:
+        rewrite = _convert_other(in_new_words(node), Target(first, target.opset), scope, names)
+    else:
+        rewrite = _convert_other(node, Target(target.source, first), scope, names)
+        rewrite.nodes = [in_old_words(found) if found.op_type == node.op_type else found for found in rewrite.nodes]
+    return replace(rewrite, reason=f"its attribute is written otherwise since opset {first}")
 
 
 def _check_well_formed(node: NodeProto, opset: int) -> None:
