@@ -37,13 +37,18 @@ class Plan:
         scope: the graph or function.
         target: the two opsets.
         rewrites: the new nodes by the number of the node in whose place they stand.
-        problems: why some cannot be converted.
+        failures: why some cannot be converted, by the number of the node.
     """
 
     scope: Scope
     target: Target
     rewrites: dict[int, Rewrite] = field(default_factory=dict)
-    problems: list[EltwiseError] = field(default_factory=list)
+    failures: dict[int, EltwiseError] = field(default_factory=dict)
+
+    @property
+    def problems(self) -> list[EltwiseError]:
+        """Why some cannot be converted, in the order of the nodes."""
+        return [self.failures[index] for index in sorted(self.failures)]
 
 
 def plan_body(scope: Scope, target: Target, names: Names, called: frozenset[tuple[str, str]]) -> Plan:
@@ -91,7 +96,7 @@ def _plan_node(plan: Plan, index: int, node: NodeProto, names: Names) -> None:
     try:
         rewrite = _convert(node, plan, names)
     except EltwiseError as error:
-        plan.problems.append(error.located(operator=operator, node=label_of(node) or f"number {index}"))
+        plan.failures[index] = error.located(operator=operator, node=label_of(node) or f"number {index}")
         return
     if len(rewrite.nodes) != 1 or rewrite.nodes[0] != node or rewrite.reshaped or rewrite.assumptions:
         plan.rewrites[index] = rewrite
