@@ -110,9 +110,9 @@ def _dimensions(rank: int) -> str:
 
 def _to_legacy(rule: Rule, a: Shape, b: Shape) -> Alignment:
     """Broadcasting of B onto A only, where the rule does just that for all sizes that may come."""
+    wanted = broadcast(rule, a, b)
     if a == b and a.is_known:
         return Alignment()
-    wanted = broadcast(rule, a, b)
     start = -1 if rule.name == "numpy" or rule.axis == -1 or wanted.b_start is None else wanted.b_start
     try:
         found = broadcast(Rule("legacy", start, enabled=True), a, b)

@@ -82,7 +82,7 @@ def _reshape(building: Building, node: Node) -> Reason:
         return "the shape is an attribute"
     attributes: dict[str, object] = {}
     if building.target.domain == "openvino":
-        attributes = {"special_zero": copies}
+        attributes = {"special_zero": copies or (values is not None and 0 not in values)}
     elif not copies and (values is None or 0 in values):
         if "allowzero" not in row.attribute_names:
             raise UnsupportedError(
