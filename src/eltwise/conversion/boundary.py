@@ -12,12 +12,15 @@ from dataclasses import replace
 from eltwise.conversion.building import Building, described
 from eltwise.conversion.dropping import result_name
 from eltwise.conversion.report import Change
-from eltwise.dtypes import FLOAT16, FLOAT32, INT32, ElementType
+from eltwise.dtypes import FLOAT8E4M3FN, FLOAT8E5M2, FLOAT16, FLOAT32, INT4, INT32, UINT4, ElementType
 from eltwise.errors import ElementTypeError, EltwiseError, GraphError
 from eltwise.formats.openvino_ports import ResultNames, output_ports, with_version_10_types
 from eltwise.ir import Graph, Port, TensorType
 from eltwise.shapes import UNKNOWN, UNKNOWN_RANK, Dimension, Shape
 from eltwise.spec import Domain
+
+_LEAST_IR_VERSION = {FLOAT8E4M3FN: 9, FLOAT8E5M2: 9, INT4: 10, UINT4: 10}
+"""The first ``ir_version`` of ONNX files that has a type, of those that not all have; see ONNX's Versioning page."""
 
 _CAST = {"ai.onnx": ("Cast", "to"), "openvino": ("Convert", "destination_type")}
 
@@ -156,9 +159,13 @@ def _openvino_value(building: Building, port: Port) -> str:
 
 
 def finished(graph: Graph) -> Graph:
-    """Give a graph of IR 10 the types that its callers see."""
-    is_version_10 = graph.origin.domain == "openvino" and graph.origin.file_version == 10
-    return with_version_10_types(graph) if is_version_10 else graph
+    """Give a graph of IR 10 the types that its callers see, and one of ONNX a stamp under which its types exist."""
+    if graph.origin.domain == "openvino":
+        return with_version_10_types(graph) if graph.origin.file_version == 10 else graph
+    types = [tensor.element_type for _name, tensor in graph.constants]
+    types += [port.type.element_type for port in (*graph.inputs, *graph.outputs) if port.type.element_type]
+    least = max((_LEAST_IR_VERSION.get(element_type, 0) for element_type in types), default=0)
+    return replace(graph, origin=replace(graph.origin, file_version=max(graph.origin.file_version, least)))
 
 
 def _onnx_shape(shape: Shape) -> Shape:

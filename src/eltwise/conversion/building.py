@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -47,6 +48,7 @@ class Building:
     assumptions: list[str] = field(default_factory=list)
     problems: list[EltwiseError] = field(default_factory=list)
     moved: dict[str, str] = field(default_factory=dict)
+    _numbers: Counter[str] = field(default_factory=Counter)
     _integers: dict[tuple[int, ...], str] = field(default_factory=dict)
     _unsqueezed: dict[tuple[str, int], str] = field(default_factory=dict)
 
@@ -61,9 +63,10 @@ class Building:
 
     def fresh(self, wanted: str) -> str:
         """Take a name that no value of the new graph has: the wanted one, or one with a number behind it."""
-        name, number = wanted, 2
+        name = wanted
         while not name or name in self.taken:
-            name, number = f"{wanted}_{number}", number + 1
+            self._numbers[wanted] += 1
+            name = f"{wanted}_{self._numbers[wanted]}"
         self.taken.add(name)
         return name
 
