@@ -73,23 +73,26 @@ def feeds(operands: Sequence[tuple[np.ndarray, np.ndarray]]) -> dict[str, np.nda
     }
 
 
-def legacy_model(cases: Sequence[Run], operator: str, opset: int, element_type: ElementType) -> onnx.ModelProto:
+def legacy_model(
+    cases: Sequence[Run], operator: str, opset: int, element_type: ElementType, sizes_are_said: bool = True
+) -> onnx.ModelProto:
     """A model of opset 1 to 6 with a node for each case."""
     number = element_type.onnx_number
     nodes, inputs, outputs = [], [], []
     for index, case in enumerate(cases):
         axis = {} if case.axis is None else {"axis": case.axis}
         nodes.append(node(operator, [f"a{index}", f"b{index}"], [f"z{index}"], f"n{index}", broadcast=1, **axis))
-        inputs += [value(f"a{index}", case.a, number), value(f"b{index}", case.b, number)]
+        a, b = (shape if sizes_are_said else [None] * len(shape) for shape in (case.a, case.b))
+        inputs += [value(f"a{index}", a, number), value(f"b{index}", b, number)]
         outputs.append(value(f"z{index}", None, number))
     return model(nodes, inputs, outputs, opset)
 
 
-def pdpd_model(cases: Sequence[Run], kind: str, element_type: ElementType) -> Ir:
+def pdpd_model(cases: Sequence[Run], kind: str, element_type: ElementType, sizes_are_said: bool = True) -> Ir:
     """An IR with a layer for each case; an axis that is not given is -1, since IR reads its absence as 0."""
     ir = Ir()
     for index, case in enumerate(cases):
-        shapes = [",".join(map(str, shape)) for shape in (case.a, case.b)]
+        shapes = [",".join(str(size) if sizes_are_said else "?" for size in shape) for shape in (case.a, case.b)]
         ir.parameter(f"a{index}", shapes[0], element_type.ir).parameter(f"b{index}", shapes[1], element_type.ir)
         data = {"auto_broadcast": "pdpd", "auto_broadcast.auto_broadcast_axis": -1 if case.axis is None else case.axis}
         precision = PRECISIONS.get(element_type.ir, element_type.ir.upper())

@@ -83,6 +83,25 @@ def test_pdpd_as_onnx(
         assert wrong_outputs(theirs, right) == []
 
 
+def test_only_ranks_are_needed(process: ProcessPoolExecutor, seed: int) -> None:
+    cases = [run for run in ALL_RUNS if run.axis is not None]
+    operands = arrays(cases, INT32, seed)
+    old = eltwise.load(legacy_model(cases, "Sub", 6, INT32, sizes_are_said=False))
+    onto = eltwise.load(pdpd_model(cases, "Subtract", INT32, sizes_are_said=False).xml())
+    for before, rule, target, ask in (
+        (old, "legacy", IR11, ask_openvino),
+        (onto, "pdpd", onnx_of(17), ask_onnxruntime),
+    ):
+        right = expected("subtract", rule, cases, operands)
+        after, report = converted(before, target)
+        assert report.assumptions
+        assert {size for port in after.inputs for size in str(port.type.shape)} <= {"?", ","}
+        assert wrong_outputs(after.run(feeds(operands)), right) == []
+        if find_spec("openvino") is not None and find_spec("onnxruntime") is not None:
+            theirs = process.submit(ask, *written(after.graph), feeds(operands)).result()
+            assert wrong_outputs(theirs, right) == []
+
+
 @pytest.mark.parametrize("row", OPENVINO, ids=str)
 @pytest.mark.parametrize("type_name", ["int8", "uint64", "float16", "bfloat16"])
 def test_every_kind_of_type_there_and_back(row: catalog.ElementwiseRow, type_name: str, seed: int) -> None:

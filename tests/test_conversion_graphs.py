@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from pathlib import Path
+
 import numpy as np
 from hypothesis import HealthCheck, assume, event, given, settings
 from hypothesis import strategies as st
@@ -12,6 +15,7 @@ from eltwise.errors import EltwiseError
 from eltwise.ir import Graph, Origin
 from random_graphs import OPSETS, graphs
 
+MODELS = Path(__file__).parent.parent / "examples" / "models"
 Drawn = tuple[Graph, dict[str, np.ndarray]]
 RELAXED = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
@@ -57,3 +61,24 @@ def test_random_ir_graphs_as_onnx_and_back(drawn: Drawn, opset: int) -> None:
     graph, feeds = drawn
     before = loaded(graph)
     event(carried(before, onnx_of(opset), feeds, before.run(feeds)))
+
+
+EXAMPLES = sorted(path for path in MODELS.iterdir() if path.suffix in (".onnx", ".xml"))
+
+
+def test_broken_models_give_a_sentence_or_a_model(seed: int) -> None:
+    chance = np.random.default_rng(seed)
+    outcomes = Counter[str]()
+    for number in range(2000):
+        content = bytearray(EXAMPLES[number % len(EXAMPLES)].read_bytes())
+        for _change in range(chance.integers(1, 3)):
+            content[chance.integers(len(content))] = chance.integers(256)
+        target = "openvino" if number % 2 else "onnx"
+        opset = int(chance.choice(OPSETS)) if target == "onnx" else None
+        try:
+            eltwise.convert(bytes(content), target, opset=opset, verify=number % 10 == 0)
+        except EltwiseError:
+            outcomes["sentence"] += 1
+        else:
+            outcomes["model"] += 1
+    assert min(outcomes["sentence"], outcomes["model"]) > 50
