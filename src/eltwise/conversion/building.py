@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
@@ -122,6 +123,11 @@ class Building:
             if (value in callers or value != name) and name not in found:
                 found[name] = (value,)
         return found
+
+    @cached_property
+    def given_back(self) -> frozenset[str]:
+        """The source's values that are its outputs."""
+        return frozenset(port.value for port in self.source.outputs)
 
     @property
     def dialect(self) -> str:

@@ -38,13 +38,21 @@ def convert_neighbour(building: Building, node: Node) -> None:
 
 
 def pass_on(building: Building, node: Node) -> Reason:
-    """Hand a value on unchanged: by a node in ONNX, where names tell outputs apart, by nothing in OpenVINO."""
-    if building.target.domain == "openvino":
-        building.names[node.outputs[0]] = building.names[node.inputs[0]]
-        return "it changes nothing; its readers read what it read"
-    types = [building.type_of(node.inputs[0]).element_type]
-    building.add("Identity", [building.names[node.inputs[0]]], building.names[node.outputs[0]], types, node.name)
-    return "" if getattr(node.row, "behaviour", "") == "identity" else "it changes nothing"
+    """Hand a value on unchanged: by Identity in ONNX, by nothing in OpenVINO, which has it only since opset 16.
+
+    An output of an IR needs a layer of its own all the same: OpenVINO does not find an input again whose tensor is also
+    an output of another name. There it is a Convert to the type that the value has.
+    """
+    data, output = building.names[node.inputs[0]], building.names[node.outputs[0]]
+    element_type = building.type_of(node.inputs[0]).element_type
+    if building.target.domain == "ai.onnx":
+        building.add("Identity", [data], output, [element_type], node.name)
+        return "" if getattr(node.row, "behaviour", "") == "identity" else "it changes nothing"
+    if element_type is not None and node.outputs[0] in building.given_back:
+        building.add("Convert", [data], output, [element_type], destination_type=element_type)
+        return "it changes nothing but the name of an output"
+    building.names[node.outputs[0]] = data
+    return "it changes nothing; its readers read what it read"
 
 
 def _cast(building: Building, node: Node) -> Reason:
