@@ -10,7 +10,7 @@ from eltwise.dtypes import TYPES
 from eltwise.spec import Row
 from onnx_models import NEIGHBOURS, NEWEST
 
-OPERATORS = ("Sub", *NEIGHBOURS)
+OPERATORS = (*dict.fromkeys(row.name for row in catalog.ROWS if row.domain == "ai.onnx"), *NEIGHBOURS)
 VERSIONS = [row for row in (*catalog.ROWS, *catalog.NEIGHBOURS) if row.domain == "ai.onnx" and row.version <= NEWEST]
 TYPE_NAMES = {f"tensor({row.onnx.lower()})": row for row in TYPES if row.runs}
 KINDS = {
@@ -77,3 +77,12 @@ def test_the_types_are_those_of_the_schema_that_run_here(row: Row) -> None:
     for variable in variables:
         theirs = {TYPE_NAMES[name] for name in constraints[variable] if name in TYPE_NAMES}
         assert set(row.types) == theirs
+
+
+def test_every_row_has_a_name_of_its_own() -> None:
+    assert [catalog.row(str(row)) for row in catalog.ROWS] == list(catalog.ROWS)
+
+
+def test_the_version_before_is_of_the_same_dialect() -> None:
+    assert [str(catalog.previous(row)) for row in catalog.ROWS if row.version == 6] == ["Sub-1", "Add-1", "Mul-1"]
+    assert all(catalog.previous(row) is None for row in catalog.ROWS if row.version == 1)

@@ -16,7 +16,7 @@ def test_import_loads_no_file_library() -> None:
 
 
 def test_public_names() -> None:
-    promised = {"subtract", "squared_difference", "operator", "load", "save", "EltwiseError", "backend"}
+    promised = {"subtract", "squared_difference", "operator", "load", "save", "convert", "EltwiseError", "backend"}
     assert promised <= set(eltwise.__all__)
     for name in eltwise.__all__:
         assert getattr(eltwise, name)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import eltwise
-from eltwise import oracle
+from eltwise import catalog, oracle
 from eltwise.conformance.cases import Case, layouts, rows_and_types, shape_cases, value_cases
 from eltwise.conformance.judging import failures
 from eltwise.dtypes import ElementType
@@ -35,16 +35,16 @@ def test_every_hard_value_is_exact(row: ElementwiseRow, element_type: ElementTyp
 
 
 def test_the_matrix_holds_what_must_work_and_what_must_be_refused() -> None:
-    for row, element_type in rows_and_types():
+    for row in catalog.ROWS:
         outcomes = []
-        for case in shape_cases(row, element_type, 0):
+        for case in shape_cases(row, row.types[0], 0):
             try:
                 outcomes.append(case.expected().ndim)
             except oracle.OracleRefusal:
                 outcomes.append(-1)
-        assert outcomes.count(-1) >= 4, f"{row} {element_type}: nothing to refuse"
-        assert outcomes.count(0) >= 1, f"{row} {element_type}: no scalar"
-        assert max(outcomes) >= 64, f"{row} {element_type}: no high rank"
+        assert outcomes.count(-1) >= 4, f"{row}: nothing to refuse"
+        assert outcomes.count(0) >= 1, f"{row}: no scalar"
+        assert max(outcomes) >= 64, f"{row}: no high rank"
 
 
 def test_every_attribute_of_the_catalog_is_in_the_matrix() -> None:
@@ -99,6 +99,10 @@ def rounding_once(op: str, a: np.ndarray, b: np.ndarray, **attributes: object) -
         return exact(op, a.astype(np.float32), b.astype(np.float32), **attributes).astype(np.float16)
 
 
+def subtracting(op: str, a: np.ndarray, b: np.ndarray, **attributes: object) -> np.ndarray:
+    return exact("Subtract-1" if op == "openvino.Add-1" else op.replace("Add", "Sub"), a, b, **attributes)
+
+
 def losing_the_sign_of_zero(op: str, a: np.ndarray, b: np.ndarray, **attributes: object) -> np.ndarray:
     right = exact(op, a, b, **attributes)
     return np.where(right == 0, np.zeros_like(right), right)
@@ -138,6 +142,10 @@ WRONG: list[tuple[Callable[..., np.ndarray], str, list[str], list[str]]] = [
     (losing_the_sign_of_zero, "differs", ["Sub-14"], [F16, BF16, F32, F64]),
     (losing_the_sign_of_zero, "differs", ["Subtract-1"], ["float8_e4m3fn", "float8_e5m2"]),
     (off_by_one_at_one_pair, "differs", ["Sub-14"], ["uint8"]),
+    (subtracting, "differs", ["Add-7", "openvino.Add-1"], [F16, F32, "int32"]),
+    (ignoring_axis, EVERYTHING, ["Add-6", "Mul-6"], [F32, "uint64"]),
+    (flushing_subnormals, "differs", ["Mul-13", "Multiply-1"], [F16, BF16, F32]),
+    (losing_the_sign_of_zero, "differs", ["Add-14", "Mul-14"], [F16, BF16, F32, F64]),
     (widening, "wrong type or shape", ["Sub-7"], [F16]),
     (refusing_scalars, "refused", ["Sub-13"], [BF16]),
 ]

@@ -235,7 +235,7 @@ def test_a_graph_that_is_wrong(change: Change, expected: list[str]) -> None:
 
 def test_all_operators_that_are_not_run_stand_in_one_error() -> None:
     nodes = [
-        node("Add", ["x", "y"], ["a"], "plus"),
+        node("Div", ["x", "y"], ["a"], "by"),
         node("Fused", ["a"], ["b"], domain="com.example"),
         node("Subb", ["a", "b"], ["c"], "typo"),
         node("Helper", ["c"], ["d"], "call", domain="local"),
@@ -245,10 +245,10 @@ def test_all_operators_that_are_not_run_stand_in_one_error() -> None:
     proto.functions.add(name="Helper", domain="local")
     (problem,) = sentences(proto)
     assert problem == (
-        "m.onnx: these 4 operators are not run here: Add-7 node 'plus', com.example.Fused node 'b', "
+        "m.onnx: these 4 operators are not run here: Div-7 node 'by', com.example.Fused node 'b', "
         "Subb (unknown to opset 13) node 'typo', local.Helper (a function of the model) node 'call'; "
-        "allowed: Cast, Constant, Identity, Reshape, Squeeze, Sub, Unsqueeze; did you mean 'Sub'?"
-    ).replace("Add-7", f"Add-{onnx.defs.get_schema('Add', 13, '').since_version}")
+        "allowed: Add, Cast, Constant, Identity, Mul, Reshape, Squeeze, Sub, Unsqueeze; did you mean 'Sub'?"
+    ).replace("Div-7", f"Div-{onnx.defs.get_schema('Div', 13, '').since_version}")
 
 
 def test_a_function_of_the_model_hides_the_operator_of_its_name() -> None:

@@ -24,10 +24,12 @@ from eltwise.dtypes import (
     ElementType,
 )
 from eltwise.oracle import (
+    add,
     array_of,
     bits_of,
     differences,
     evaluate,
+    multiply,
     same_bits,
     squared_difference,
     subtract,
@@ -38,14 +40,16 @@ NUMERIC = [row for row in TYPES if row.is_numeric]
 FLOATS = list(FLOAT_LAYOUTS)
 INTEGERS = [row for row in NUMERIC if row.is_integer]
 SMALL_FLOATS = [FLOAT8E4M3FN, FLOAT8E5M2, FLOAT16, BFLOAT16]
-FORMULAS: list[oracle.Formula] = ["subtract", "squared_difference"]
+FORMULAS: list[oracle.Formula] = ["subtract", "squared_difference", "add", "multiply"]
 
 
 def witness(formula: oracle.Formula, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """NumPy's and ml_dtypes' own arithmetic, each step in the element type."""
     with np.errstate(all="ignore"):
-        difference = np.subtract(a, b)
-        return difference if formula == "subtract" else np.multiply(difference, difference)
+        if formula == "squared_difference":
+            difference = np.subtract(a, b)
+            return np.multiply(difference, difference)
+        return {"subtract": np.subtract, "add": np.add, "multiply": np.multiply}[formula](a, b)
 
 
 def assert_agrees(formula: oracle.Formula, a: np.ndarray, b: np.ndarray) -> None:
@@ -192,6 +196,8 @@ def test_integers_wrap(element_type: ElementType) -> None:
         difference = subtract(element_type, a_bits, b_bits)
         assert difference == (a - b) % modulus
         assert squared_difference(element_type, a_bits, b_bits) == (a - b) ** 2 % modulus
+        assert add(element_type, a_bits, b_bits) == (a + b) % modulus
+        assert multiply(element_type, a_bits, b_bits) == a * b % modulus
     assert decode(element_type, subtract(element_type, low % modulus, 1)) == high
 
 
@@ -227,6 +233,8 @@ def test_zeros_infinities_and_nan_follow_the_standard(element_type: ElementType)
         }
     table |= {(layout.nan, one): layout.nan, (one, layout.sign | layout.nan): layout.nan}
     assert {pair: subtract(element_type, *pair) for pair in table} == table
+    # The sum of a and b is the difference of a and -b.
+    assert {(a, b): add(element_type, a, b ^ layout.sign) for a, b in table} == table
     assert squared_difference(element_type, negative_zero, zero) == zero
     assert is_nan(element_type, squared_difference(element_type, layout.nan, one))
     overflow = squared_difference(element_type, layout.largest_finite, layout.sign | layout.largest_finite)
@@ -239,6 +247,22 @@ def test_squared_difference_rounds_after_each_step(element_type: ElementType) ->
     one, minus_half_step = encode(element_type, Fraction(1)), encode(element_type, -step / 2)
     assert squared_difference(element_type, one, minus_half_step) == one
     assert encode(element_type, (1 + step / 2) ** 2) == one + 1
+
+
+@pytest.mark.parametrize("element_type", FLOATS, ids=str)
+def test_products_have_the_sign_that_the_standard_gives_them(element_type: ElementType) -> None:
+    layout = FLOAT_LAYOUTS[element_type]
+    one, sign = encode(element_type, Fraction(1)), layout.sign
+    magnitudes = {(0, 0): 0, (0, one): 0, (one, one): one, (1, 1): 0, (one, 1): 1, (one, layout.nan): layout.nan}
+    if layout.has_infinity:
+        infinity = layout.largest_finite + 1
+        magnitudes |= {(infinity, one): infinity, (infinity, 0): layout.nan, (infinity, layout.nan): layout.nan}
+        magnitudes |= {(infinity, infinity): infinity, (layout.largest_finite, layout.largest_finite): infinity}
+    for (a, b), magnitude in magnitudes.items():
+        for a_sign, b_sign in ((0, 0), (0, sign), (sign, 0), (sign, sign)):
+            wanted = magnitude if magnitude == layout.nan else magnitude | (a_sign ^ b_sign)
+            assert multiply(element_type, a | a_sign, b | b_sign) == wanted
+            assert multiply(element_type, b | b_sign, a | a_sign) == wanted
 
 
 @given(st.sampled_from(FLOATS), st.integers(0, 2**64 - 1), st.integers(0, 2**64 - 1))

@@ -4,14 +4,15 @@
     >>> eltwise.subtract(numpy.float32([1, 2, 3]), numpy.float32([3, 2, 1]))
     array([-2.,  0.,  2.], dtype=float32)
 
-``operator`` gives any row of the catalog, ``load`` a model from an ONNX or OpenVINO file, ``backend`` ONNX's backend
-interface. Everything that a caller can cause to go wrong is an ``EltwiseError``.
+``operator`` gives any row of the catalog, ``load`` a model from an ONNX or OpenVINO file, ``convert`` carries one to
+another opset or format, ``backend`` is ONNX's backend interface. Everything that a caller can cause to go wrong is an
+``EltwiseError``.
 """
 
 from __future__ import annotations
 
 import importlib
-from types import ModuleType
+from typing import TYPE_CHECKING
 
 from eltwise.errors import EltwiseError
 from eltwise.kernels.pool import memory_pool
@@ -19,6 +20,9 @@ from eltwise.kernels.threads import set_num_threads
 from eltwise.model import Model, load, save
 from eltwise.operators import Operator, operator, squared_difference, subtract
 from eltwise.version import VERSION
+
+if TYPE_CHECKING:
+    from eltwise.conversion.entry import convert
 
 __version__ = VERSION
 
@@ -28,6 +32,7 @@ __all__ = [
     "Operator",
     "__version__",
     "backend",
+    "convert",
     "load",
     "memory_pool",
     "operator",
@@ -38,8 +43,10 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> ModuleType:
-    """Import ``eltwise.backend`` at its first use, because it needs onnx."""
+def __getattr__(name: str) -> object:
+    """Import at its first use what needs onnx or is not for every call."""
     if name == "backend":
         return importlib.import_module("eltwise.backend")
+    if name == "convert":
+        return importlib.import_module("eltwise.conversion.entry").convert
     raise AttributeError(f"module 'eltwise' has no attribute {name!r}")

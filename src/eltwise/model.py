@@ -160,7 +160,7 @@ def _read(source: Source, weights: bytes | None, where: str) -> Reading:
         return _read_file(Path(source))
     if isinstance(source, bytes | bytearray | memoryview):
         data = bytes(source)
-        if data.lstrip(_BEFORE_XML).startswith(b"<"):
+        if is_xml(data):
             from eltwise.formats.openvino_reader import read_openvino
 
             return read_openvino(data, weights, where)
@@ -174,6 +174,11 @@ def _read(source: Source, weights: bytes | None, where: str) -> Reading:
             "this is no model", got=type(source).__name__, allowed="a path, the bytes of a file, or an onnx.ModelProto"
         )
     return read_model_proto(source, None, where)
+
+
+def is_xml(data: bytes | bytearray | memoryview) -> bool:
+    """Whether bytes are the text of an XML file, as an IR is, and no ONNX model."""
+    return bytes(data).lstrip(_BEFORE_XML).startswith(b"<")
 
 
 def _read_file(path: Path) -> Reading:

@@ -1,9 +1,9 @@
-"""The oracle: slow and exact results of both formulas under every broadcast rule, to judge engines and runtimes by.
+"""The oracle: slow and exact results of every formula under every broadcast rule, to judge engines and runtimes by.
 
 It shares nothing with the engine but the table of element types: the numbers are those of ``oracle_numbers``, the
 index arithmetic is written here, element by element, and NumPy only holds the bits.
-Sources: ONNX's Broadcasting page and the texts of Sub-1 to Sub-14; OpenVINO's broadcast rules and the texts of
-Subtract-1 and SquaredDifference-1.
+Sources: ONNX's Broadcasting page and the texts of Sub, Add and Mul in versions 1 to 14; OpenVINO's broadcast
+rules and the texts of Subtract-1, SquaredDifference-1, Add-1 and Multiply-1.
 """
 
 from __future__ import annotations
@@ -17,28 +17,32 @@ import numpy as np
 import numpy.typing as npt
 
 from eltwise.dtypes import TYPES, ElementType
-from eltwise.oracle_numbers import is_nan, squared_difference, subtract
+from eltwise.oracle_numbers import add, is_nan, multiply, squared_difference, subtract
 
 __all__ = [
     "Formula",
     "OracleRefusal",
     "RuleName",
+    "add",
     "array_of",
     "bits_of",
     "differences",
     "evaluate",
+    "multiply",
     "same_bits",
     "squared_difference",
     "subtract",
 ]
 
-Formula = Literal["subtract", "squared_difference"]
+Formula = Literal["subtract", "squared_difference", "add", "multiply"]
 RuleName = Literal["none", "numpy", "pdpd", "legacy"]
 Sizes = tuple[int, ...]
 
 _FORMULAS: dict[str, Callable[[ElementType, int, int], int]] = {
     "subtract": subtract,
     "squared_difference": squared_difference,
+    "add": add,
+    "multiply": multiply,
 }
 _BY_STORAGE = {row.numpy: row for row in TYPES if row.numpy is not None}
 
@@ -70,10 +74,10 @@ def evaluate(
     axis: int = -1,
     enabled: bool = True,
 ) -> npt.NDArray[Any]:
-    """Compute a - b or (a - b) * (a - b) exactly, element by element.
+    """Compute a - b, (a - b) * (a - b), a + b or a * b exactly, element by element.
 
     Args:
-        formula: what to compute; both steps of the second are rounded to the element type.
+        formula: what to compute; both steps of the squared difference are rounded to the element type.
         a: the first operand, of any numeric element type that runs, with any strides and byte order.
         b: the second operand, of the same element type.
         rule: the broadcast rule.

@@ -1,4 +1,4 @@
-"""The oracle's numbers: bit patterns to exact numbers and back, and the two formulas on single elements.
+"""The oracle's numbers: bit patterns to exact numbers and back, and the formulas on single elements.
 
 Everything is computed with Python integers and fractions and rounded at one place, ``encode``. A bit pattern is the
 element read as an unsigned integer. Sources: IEEE 754 for float16, float32 and float64; the OCP 8-bit floating point
@@ -146,7 +146,27 @@ def squared_difference(element_type: ElementType, a: int, b: int) -> int:
     4
     """
     difference = decode(element_type, subtract(element_type, a, b))
-    return encode(element_type, _square(difference))
+    return encode(element_type, _product(difference, difference))
+
+
+def add(element_type: ElementType, a: int, b: int) -> int:
+    """Give the bit pattern of a + b for two bit patterns of one type: exact, then wrapped or rounded once.
+
+    >>> from eltwise.dtypes import UINT8
+    >>> add(UINT8, 250, 8)
+    2
+    """
+    return encode(element_type, _sum(decode(element_type, a), decode(element_type, b)))
+
+
+def multiply(element_type: ElementType, a: int, b: int) -> int:
+    """Give the bit pattern of a * b for two bit patterns of one type: exact, then wrapped or rounded once.
+
+    >>> from eltwise.dtypes import UINT8
+    >>> multiply(UINT8, 20, 13)
+    4
+    """
+    return encode(element_type, _product(decode(element_type, a), decode(element_type, b)))
 
 
 def _layout_of(element_type: ElementType) -> FloatLayout:
@@ -227,9 +247,43 @@ def _difference_with_special(a: Number, b: Number) -> Number:
     return -b if b != 0 else Special.NEGATIVE_ZERO
 
 
-def _square(number: Number) -> Number:
-    if not isinstance(number, Special):
-        return number * number
-    if number is Special.NEGATIVE_ZERO:
-        return Fraction(0)
-    return Special.NAN if number is Special.NAN else Special.POSITIVE_INFINITY
+def _sum(a: Number, b: Number) -> Number:
+    """The exact a + b; opposite numbers give +0, and so do two zeros unless both are negative."""
+    if not isinstance(a, Special) and not isinstance(b, Special):
+        return a + b
+    if Special.NAN in (a, b) or {a, b} == {Special.POSITIVE_INFINITY, Special.NEGATIVE_INFINITY}:
+        return Special.NAN
+    for number, other in ((a, b), (b, a)):
+        if number in (Special.POSITIVE_INFINITY, Special.NEGATIVE_INFINITY):
+            return number
+        if number is Special.NEGATIVE_ZERO and other is not Special.NEGATIVE_ZERO:
+            return other
+    return Special.NEGATIVE_ZERO
+
+
+def _product(a: Number, b: Number) -> Number:
+    """The exact a * b; a product of floats is negative, and so is its zero, where just one factor is."""
+    if isinstance(a, int) and isinstance(b, int):
+        return a * b
+    if Special.NAN in (a, b):
+        return Special.NAN
+    negative = _is_negative(a) != _is_negative(b)
+    if any(isinstance(number, Special) and number is not Special.NEGATIVE_ZERO for number in (a, b)):
+        if _is_zero(a) or _is_zero(b):
+            return Special.NAN
+        return Special.NEGATIVE_INFINITY if negative else Special.POSITIVE_INFINITY
+    if _is_zero(a) or _is_zero(b):
+        return Special.NEGATIVE_ZERO if negative else Fraction(0)
+    assert not isinstance(a, Special)
+    assert not isinstance(b, Special)
+    return a * b
+
+
+def _is_zero(number: Number) -> bool:
+    return number is Special.NEGATIVE_ZERO or number == 0
+
+
+def _is_negative(number: Number) -> bool:
+    if isinstance(number, Special):
+        return number in (Special.NEGATIVE_ZERO, Special.NEGATIVE_INFINITY)
+    return number < 0

@@ -18,6 +18,8 @@ from eltwise.errors import AttributeValueError, ElementTypeError, UnsupportedErr
 Domain = Literal["ai.onnx", "openvino"]
 Behaviour = Literal["constant", "identity", "cast", "reshape", "squeeze", "unsqueeze"]
 AttributeKind = Literal["int", "ints", "float", "floats", "string", "element type", "boolean", "tensor", "not run"]
+Broadcasting = Literal["legacy", "numpy", "auto_broadcast"]
+FormulaName = Literal["subtract", "squared_difference", "add", "multiply"]
 AttributeValue = object
 """An int, a tuple of ints, a string, an element type or a tensor, as the attribute's kind says; hashable."""
 
@@ -143,7 +145,7 @@ EXACT = Arithmetic()
 class Step:
     """One arithmetic step: an operation on operands ("a", "b") or on the results of earlier steps (their index)."""
 
-    operation: Literal["subtract", "multiply"]
+    operation: Literal["subtract", "multiply", "add"]
     left: Literal["a", "b"] | int
     right: Literal["a", "b"] | int
 
@@ -152,7 +154,7 @@ class Step:
 class Formula:
     """What an operator computes for each element: steps, of which the last is the result."""
 
-    name: str
+    name: FormulaName
     text: str
     steps: tuple[Step, ...]
 
@@ -167,6 +169,8 @@ SUBTRACT = Formula("subtract", "a - b", (Step("subtract", "a", "b"),))
 SQUARED_DIFFERENCE = Formula(
     "squared_difference", "(a - b) * (a - b)", (Step("subtract", "a", "b"), Step("multiply", 0, 0))
 )
+ADD = Formula("add", "a + b", (Step("add", "a", "b"),))
+MULTIPLY = Formula("multiply", "a * b", (Step("multiply", "a", "b"),))
 
 
 @dataclass(frozen=True)
@@ -182,6 +186,8 @@ class Row:
         operands: the names of the inputs, in order; those after ``required_operands`` may be left out.
         attributes: all attributes that it knows.
         changes: what is different from the version before, one sentence.
+        qualified: whether its versioned name begins with the domain, because the other dialect has an operator of the
+            same name and version.
     """
 
     name: str
@@ -193,6 +199,7 @@ class Row:
     required_operands: int
     attributes: tuple[Attribute, ...] = ()
     changes: str = ""
+    qualified: bool = False
 
     def __post_init__(self) -> None:
         if not self.types or len(set(self.types)) != len(self.types):
@@ -205,8 +212,8 @@ class Row:
 
     @property
     def versioned_name(self) -> str:
-        """The name with the since-version: ``Sub-6``."""
-        return f"{self.name}-{self.version}"
+        """The name with the since-version: ``Sub-6``; every row of the catalog has its own."""
+        return f"{self.domain}.{self.name}-{self.version}" if self.qualified else f"{self.name}-{self.version}"
 
     @cached_property
     def attribute_names(self) -> tuple[str, ...]:
@@ -264,7 +271,7 @@ class ElementwiseRow(Row):
         arithmetic: how.
     """
 
-    broadcasting: Literal["legacy", "numpy", "auto_broadcast"] = "numpy"
+    broadcasting: Broadcasting = "numpy"
     formula: Formula = field(default=SUBTRACT)
     arithmetic: Arithmetic = field(default=EXACT)
 

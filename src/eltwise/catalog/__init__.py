@@ -44,5 +44,7 @@ def resolve(domain: Domain, name: str, opset: int) -> Row | None:
 
 def previous(of: ElementwiseRow) -> ElementwiseRow | None:
     """The version before this one, None for the first."""
-    older = [other for other in ROWS if other.name == of.name and other.version < of.version]
+    older = [
+        other for other in ROWS if (other.name, other.domain) == (of.name, of.domain) and other.version < of.version
+    ]
     return max(older, key=lambda other: other.version, default=None)

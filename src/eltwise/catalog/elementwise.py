@@ -1,7 +1,7 @@
 """The rows: every version of the element-wise operators that are run here. Adding an operator is adding rows.
 
-Sources: the texts of ONNX Sub-1, Sub-6, Sub-7, Sub-13 and Sub-14 and of OpenVINO Subtract-1 and SquaredDifference-1;
-what they leave open is decided in docs/semantics.md.
+Sources: the texts of ONNX Sub, Add and Mul in versions 1, 6, 7, 13 and 14 and of OpenVINO Subtract-1,
+SquaredDifference-1, Add-1 and Multiply-1; what they leave open is decided in docs/semantics.md.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from eltwise.dtypes import (
     UINT64,
     ElementType,
 )
-from eltwise.spec import SQUARED_DIFFERENCE, SUBTRACT, Attribute, ElementwiseRow, Formula
+from eltwise.spec import ADD, MULTIPLY, SQUARED_DIFFERENCE, SUBTRACT, Attribute, ElementwiseRow, Formula
 
 _FLOATS = (FLOAT16, FLOAT32, FLOAT64)
 _HIGH_PRECISION = (*_FLOATS, INT32, INT64, UINT32, UINT64)
@@ -55,29 +55,51 @@ _PDPD_AXIS = Attribute(
 )
 
 
-def _sub(
-    version: int,
-    last: int | None,
-    types: tuple[ElementType, ...],
-    attributes: tuple[Attribute, ...],
-    changes: str,
-) -> ElementwiseRow:
-    return ElementwiseRow(
-        name="Sub",
-        domain="ai.onnx",
-        version=version,
-        last=last,
-        types=types,
-        operands=("A", "B"),
-        required_operands=2,
-        attributes=attributes,
-        changes=changes,
-        broadcasting="legacy" if attributes else "numpy",
-        formula=SUBTRACT,
+_Version = tuple[int, int | None, tuple[ElementType, ...], tuple[Attribute, ...], str]
+"""Since-version, the last opset, types of T, attributes, what changed."""
+
+_ONNX_VERSIONS: tuple[_Version, ...] = (
+    (1, 5, _FLOATS, (_AXIS, _BROADCAST, _CONSUMED_INPUTS), "The first version."),
+    (
+        6,
+        6,
+        _HIGH_PRECISION,
+        (_AXIS, _BROADCAST),
+        "Integers of 32 and 64 bits are allowed; consumed_inputs is gone; the result's shape is inferred.",
+    ),
+    (
+        7,
+        12,
+        _HIGH_PRECISION,
+        (),
+        "Both operands broadcast as in NumPy; the attributes broadcast and axis are gone.",
+    ),
+    (13, 13, _WITH_BFLOAT16, (), "bfloat16 is allowed."),
+    (14, None, _ALL_ONNX, (), "int8, int16, uint8 and uint16 are allowed."),
+)
+"""The versions of ONNX's arithmetic operators, which all changed together."""
+
+
+def _onnx(name: str, formula: Formula) -> tuple[ElementwiseRow, ...]:
+    return tuple(
+        ElementwiseRow(
+            name=name,
+            domain="ai.onnx",
+            version=version,
+            last=last,
+            types=types,
+            operands=("A", "B"),
+            required_operands=2,
+            attributes=attributes,
+            changes=changes,
+            broadcasting="legacy" if attributes else "numpy",
+            formula=formula,
+        )
+        for version, last, types, attributes, changes in _ONNX_VERSIONS
     )
 
 
-def _openvino(name: str, formula: Formula) -> ElementwiseRow:
+def _openvino(name: str, formula: Formula, qualified: bool = False) -> ElementwiseRow:
     return ElementwiseRow(
         name=name,
         domain="openvino",
@@ -88,29 +110,18 @@ def _openvino(name: str, formula: Formula) -> ElementwiseRow:
         required_operands=2,
         attributes=(_AUTO_BROADCAST, _PDPD_AXIS),
         changes="The first version.",
+        qualified=qualified,
         broadcasting="auto_broadcast",
         formula=formula,
     )
 
 
 ROWS: tuple[ElementwiseRow, ...] = (
-    _sub(1, 5, _FLOATS, (_AXIS, _BROADCAST, _CONSUMED_INPUTS), "The first version."),
-    _sub(
-        6,
-        6,
-        _HIGH_PRECISION,
-        (_AXIS, _BROADCAST),
-        "Integers of 32 and 64 bits are allowed; consumed_inputs is gone; the result's shape is inferred.",
-    ),
-    _sub(
-        7,
-        12,
-        _HIGH_PRECISION,
-        (),
-        "Both operands broadcast as in NumPy; the attributes broadcast and axis are gone.",
-    ),
-    _sub(13, 13, _WITH_BFLOAT16, (), "bfloat16 is allowed."),
-    _sub(14, None, _ALL_ONNX, (), "int8, int16, uint8 and uint16 are allowed."),
+    *_onnx("Sub", SUBTRACT),
+    *_onnx("Add", ADD),
+    *_onnx("Mul", MULTIPLY),
     _openvino("Subtract", SUBTRACT),
     _openvino("SquaredDifference", SQUARED_DIFFERENCE),
+    _openvino("Add", ADD, qualified=True),
+    _openvino("Multiply", MULTIPLY),
 )

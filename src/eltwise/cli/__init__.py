@@ -12,7 +12,7 @@ from typing import NoReturn
 
 import typer
 
-from eltwise.cli import benching, examining, listing, running
+from eltwise.cli import benching, converting, examining, listing, running
 from eltwise.errors import EltwiseError
 from eltwise.version import VERSION
 
@@ -30,6 +30,7 @@ app.command()(listing.ops)
 app.command()(listing.show)
 app.command()(examining.infer)
 app.command()(examining.check)
+app.command()(converting.convert)
 app.command()(benching.bench)
 
 

@@ -43,7 +43,7 @@ class Case:
 
     def __str__(self) -> str:
         attributes = "".join(f" {name}={value}" for name, value in self.attributes)
-        return f"{self.row}{attributes} {self.a.dtype}{list(self.a.shape)} - {self.b.dtype}{list(self.b.shape)}"
+        return f"{self.row}{attributes} {self.a.dtype}{list(self.a.shape)}, {self.b.dtype}{list(self.b.shape)}"
 
     def expected(self) -> np.ndarray:
         """Compute the exact result.
@@ -54,7 +54,7 @@ class Case:
         given = dict(self.attributes)
         axis = given.get("axis", -1)
         assert isinstance(axis, int)
-        formula: oracle.Formula = "subtract" if self.row.name in ("Sub", "Subtract") else "squared_difference"
+        formula = self.row.formula.name
         match self.row.broadcasting:
             case "legacy":
                 return oracle.evaluate(formula, self.a, self.b, "legacy", axis, given.get("broadcast", 0) == 1)

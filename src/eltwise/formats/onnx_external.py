@@ -56,7 +56,7 @@ class ExternalData:
                 got=f"{length} bytes",
                 allowed=f"{needed} bytes",
             )
-        path = self._inside(location)
+        path = self.path_of(location)
         size = self._size(path)
         if offset + length > size:
             raise FileFormatError(
@@ -66,8 +66,12 @@ class ExternalData:
             )
         return self._range(path, offset, length, size)
 
-    def _inside(self, location: str) -> Path:
-        """The file that a location names, with all symbolic links followed."""
+    def path_of(self, location: str) -> Path:
+        """The file that a location names, with all symbolic links followed.
+
+        Raises:
+            FileFormatError: where there is none, or it is not inside the folder.
+        """
         if self._folder is None:
             raise FileFormatError(
                 f"the data lies outside the model, in {location!r}, and the model's folder is not known",

@@ -59,6 +59,15 @@ def newest_opset() -> int:
     return max(catalog.NEWEST_OPSET["ai.onnx"], onnx.defs.onnx_opset_version())
 
 
+def least_ir_version(opset: int) -> int:
+    """The oldest ``ir_version`` of a file that may import an opset, and in which initializers need not be inputs.
+
+    Source: the table of ONNX's releases, as the installed onnx package has it.
+    """
+    versions = [ir_version for _release, ir_version, theirs, *_rest in onnx.helper.VERSION_TABLE if theirs <= opset]
+    return max(4, *versions)
+
+
 def _opset(version: int, imports: dict[str, int]) -> int:
     """Take ONNX's own opset out of the imports; files of ir_version 1 and 2 cannot say it and have opset 1."""
     if version < 3:

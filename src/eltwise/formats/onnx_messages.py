@@ -38,6 +38,11 @@ def parse_message(data: bytes, kind: type[_Kind], what: str) -> _Kind:
     return message
 
 
+def parse_model(data: bytes) -> ModelProto:
+    """Parse the bytes of an .onnx file; the errors are those of ``parse_message``."""
+    return parse_message(data, ModelProto, "an ONNX model")
+
+
 def check_text(message: Message) -> None:
     """Refuse a message with a name or other text that is not UTF-8, which protobuf lets pass as bytes.
 

@@ -1,0 +1,151 @@
+"""Models for the tests of conversion: many element-wise nodes in one model, so that a runtime is started once."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import onnx
+
+import eltwise
+from eltwise import oracle
+from eltwise.conformance import values
+from eltwise.conversion.graphs import convert_graph
+from eltwise.conversion.report import Report
+from eltwise.dtypes import ElementType
+from eltwise.formats.onnx_writer import write_onnx
+from eltwise.formats.openvino_writer import write_openvino
+from eltwise.ir import Origin
+from onnx_models import model, node, value
+from openvino_models import PRECISIONS, Ir
+
+Sizes = tuple[int, ...]
+IR11, IR10 = Origin("openvino", 11), Origin("openvino", 10)
+
+
+def onnx_of(opset: int) -> Origin:
+    return Origin("ai.onnx", 8, opset)
+
+
+@dataclass(frozen=True)
+class Run:
+    """B as a run of A: its shape, and the axis that says where it lies; None for an axis that is not given."""
+
+    a: Sizes
+    b: Sizes
+    axis: int | None
+
+
+def runs(rank: int, square: bool) -> Iterator[Run]:
+    """Every run of an A of this rank at every axis that is legal for it, and with 1s at the run's ends."""
+    a = (3,) * rank if square else (2, 3, 4, 5, 2)[:rank]
+    for start, end in itertools.combinations_with_replacement(range(rank + 1), 2):
+        run = a[start:end]
+        variants = {run, (1, *run[1:])[: len(run)], (*run[:-1], 1)[-len(run) :] if run else ()}
+        for b in sorted(variants):
+            yield Run(a, b, start)
+            if end == rank:
+                yield Run(a, b, None)
+                yield Run(a, b, -1)
+
+
+ALL_RUNS = [run for rank in range(6) for square in (True, False) for run in runs(rank, square)]
+
+
+def arrays(cases: Sequence[Run], element_type: ElementType, seed: int) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Operands of hard and random values."""
+    generator = np.random.default_rng(seed)
+    pool = np.concatenate([values.hard_values(element_type), values.random_bits(element_type, 300, seed)])
+    return [
+        (
+            np.asarray(pool[generator.integers(0, pool.size, case.a)]),
+            np.asarray(pool[generator.integers(0, pool.size, case.b)]),
+        )
+        for case in cases
+    ]
+
+
+def feeds(operands: Sequence[tuple[np.ndarray, np.ndarray]]) -> dict[str, np.ndarray]:
+    return {
+        f"{name}{index}": array for index, pair in enumerate(operands) for name, array in zip("ab", pair, strict=True)
+    }
+
+
+def legacy_model(
+    cases: Sequence[Run], operator: str, opset: int, element_type: ElementType, sizes_are_said: bool = True
+) -> onnx.ModelProto:
+    """A model of opset 1 to 6 with a node for each case."""
+    number = element_type.onnx_number
+    nodes, inputs, outputs = [], [], []
+    for index, case in enumerate(cases):
+        axis = {} if case.axis is None else {"axis": case.axis}
+        nodes.append(node(operator, [f"a{index}", f"b{index}"], [f"z{index}"], f"n{index}", broadcast=1, **axis))
+        a, b = (shape if sizes_are_said else [None] * len(shape) for shape in (case.a, case.b))
+        inputs += [value(f"a{index}", a, number), value(f"b{index}", b, number)]
+        outputs.append(value(f"z{index}", None, number))
+    return model(nodes, inputs, outputs, opset)
+
+
+def pdpd_model(cases: Sequence[Run], kind: str, element_type: ElementType, sizes_are_said: bool = True) -> Ir:
+    """An IR with a layer for each case; an axis that is not given is -1, since IR reads its absence as 0."""
+    ir = Ir()
+    for index, case in enumerate(cases):
+        shapes = [",".join(str(size) if sizes_are_said else "?" for size in shape) for shape in (case.a, case.b)]
+        ir.parameter(f"a{index}", shapes[0], element_type.ir).parameter(f"b{index}", shapes[1], element_type.ir)
+        data = {"auto_broadcast": "pdpd", "auto_broadcast.auto_broadcast_axis": -1 if case.axis is None else case.axis}
+        precision = PRECISIONS.get(element_type.ir, element_type.ir.upper())
+        ir.layer(kind, f"n{index}", [f"a{index}", f"b{index}"], names=f"z{index}", precision=precision, **data)
+        ir.result(f"n{index}", f"r{index}")
+    return ir
+
+
+def expected(
+    formula: oracle.Formula, rule: oracle.RuleName, cases: Sequence[Run], operands: list[tuple[np.ndarray, np.ndarray]]
+) -> dict[str, np.ndarray]:
+    return {
+        f"z{index}": oracle.evaluate(formula, a, b, rule, -1 if case.axis is None else case.axis)
+        for index, (case, (a, b)) in enumerate(zip(cases, operands, strict=True))
+    }
+
+
+def wrong_outputs(got: dict[str, np.ndarray], right: dict[str, np.ndarray]) -> list[str]:
+    assert got.keys() == right.keys()
+    return [name for name in right if not oracle.same_bits(np.asarray(got[name]), right[name])]
+
+
+def converted(loaded: eltwise.Model, target: Origin) -> tuple[eltwise.Model, Report]:
+    """Convert, write, and read again: what a runtime would get."""
+    graph, report = convert_graph(loaded.graph, target)
+    again = eltwise.load(*written(graph))
+    assert again.graph == graph
+    return again, report
+
+
+def written(graph: eltwise.ir.Graph) -> tuple[bytes, ...]:
+    return write_openvino(graph) if graph.origin.domain == "openvino" else (write_onnx(graph),)
+
+
+def ask_onnxruntime(proto: bytes, given: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 3
+    session = onnxruntime.InferenceSession(proto, options, providers=["CPUExecutionProvider"])
+    names = [output.name for output in session.get_outputs()]
+    return dict(zip(names, session.run(None, given), strict=True))
+
+
+def ask_openvino(xml: bytes, weights: bytes, given: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Ask for outputs by their tensor names, as a caller of OpenVINO does."""
+    import openvino
+
+    core = openvino.Core()
+    compiled = core.compile_model(core.read_model(xml, weights), "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
+    results = compiled(given)
+    return {output.get_any_name(): results[output].copy() for output in compiled.outputs}
+
+
+def opset_of(proto: onnx.ModelProto) -> int:
+    return next(entry.version for entry in proto.opset_import if entry.domain == "")

@@ -1,0 +1,239 @@
+"""Random graphs of both dialects: every element-wise row, every neighbour, constants, shared values, unknown sizes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from hypothesis import strategies as st
+
+from eltwise import catalog
+from eltwise.conformance import values
+from eltwise.dtypes import BOOL, FLOAT16, FLOAT32, FLOAT64, INT32, INT64, ElementType
+from eltwise.formats.openvino_ports import ResultNames, output_ports
+from eltwise.ir import Graph, Node, Origin, Port, Tensor, TensorType
+from eltwise.shapes import Dimension, Shape, of_sizes
+from eltwise.spec import ElementwiseRow, Row
+
+Sizes = tuple[int, ...]
+OPSETS = (1, 4, 5, 6, 7, 10, 11, 13, 14, 17, 21, 25)
+
+
+@dataclass
+class Growth:
+    """A graph that is growing; every value has known sizes here, whatever its declaration says."""
+
+    draw: st.DrawFn
+    origin: Origin
+    inputs: dict[str, tuple[ElementType, Sizes]] = field(default_factory=dict)
+    constants: dict[str, Tensor] = field(default_factory=dict)
+    nodes: list[Node] = field(default_factory=list)
+    known: dict[str, tuple[ElementType, Sizes]] = field(default_factory=dict)
+
+    @property
+    def is_onnx(self) -> bool:
+        return self.origin.domain == "ai.onnx"
+
+    def row(self, name: str) -> Row:
+        row = catalog.resolve(self.origin.domain, name, self.origin.opset if self.is_onnx else 15)
+        assert row is not None
+        return row
+
+    def new(self, prefix: str) -> str:
+        return f"{prefix}{len(self.known)}"
+
+    def source(self, element_type: ElementType, sizes: Sizes) -> str:
+        """A value of this type and shape: one that is there, an input, or a constant."""
+        there = [name for name, kind in self.known.items() if kind == (element_type, sizes)]
+        choice = self.draw(st.sampled_from(["there", "input", "constant"]))
+        if choice == "there" and there:
+            return self.draw(st.sampled_from(there))
+        if choice == "input":
+            name = self.new("x")
+            self.inputs[name] = (element_type, sizes)
+        else:
+            name = self.new("c")
+            self.constants[name] = Tensor(drawn(element_type, sizes, len(self.known)), element_type)
+        self.known[name] = (element_type, sizes)
+        return name
+
+    def indices(self, numbers: Sizes) -> str:
+        kind = INT64 if self.is_onnx else self.draw(st.sampled_from([INT32, INT64]))
+        name = self.new("i")
+        scalar = not self.is_onnx and len(numbers) == 1 and self.draw(st.booleans())
+        array = np.array(numbers[0] if scalar else numbers, kind.storage)
+        self.constants[name] = Tensor(array, kind)
+        self.known[name] = (kind, array.shape)
+        return name
+
+    def add(self, row: Row, inputs: list[str], kind: ElementType, sizes: Sizes, **attributes: object) -> None:
+        output = self.new("v")
+        name = output if not self.is_onnx or self.draw(st.booleans()) else f"node_{output}"
+        self.nodes.append(Node(name, row.bind(attributes), tuple(inputs), (output,)))
+        self.known[output] = (kind, sizes)
+
+
+def drawn(element_type: ElementType, sizes: Sizes, seed: int) -> np.ndarray:
+    if element_type is BOOL:
+        return np.random.default_rng(seed).integers(0, 2, sizes).astype(np.bool_)
+    pool = np.concatenate([values.hard_values(element_type), values.random_bits(element_type, 40, seed)])
+    return np.asarray(pool[np.random.default_rng(seed).integers(0, pool.size, sizes)])
+
+
+def grow_elementwise(growth: Growth) -> None:
+    draw = growth.draw
+    domain, opset = growth.origin.domain, growth.origin.opset
+    rows = [
+        row for row in catalog.ROWS if row.domain == domain and catalog.resolve(domain, row.name, opset or 1) is row
+    ]
+    row: ElementwiseRow = draw(st.sampled_from(rows))
+    there = [(name, kind) for name, kind in growth.known.items() if kind[0] in row.types]
+    if there and draw(st.booleans()):
+        a, (kind, sizes) = draw(st.sampled_from(there))
+    else:
+        usual = (
+            [FLOAT32, *row.types] if growth.is_onnx else [FLOAT16, FLOAT32, FLOAT64, INT32, INT64] * 4 + [*row.types]
+        )
+        kind, sizes = draw(st.sampled_from(usual)), tuple(draw(st.lists(st.integers(1, 3), max_size=3)))
+        a = growth.source(kind, sizes)
+    start = draw(st.integers(0, len(sizes)))
+    end = draw(st.integers(start, len(sizes)))
+    rule = draw(st.sampled_from(["equal", "run", "numpy"]))
+    if row.broadcasting == "numpy" or (rule == "numpy" and row.broadcasting == "auto_broadcast"):
+        b_sizes = tuple(draw(st.sampled_from([1, size])) for size in sizes[start:])
+        growth.add(row, [a, growth.source(kind, b_sizes)], kind, sizes)
+    elif rule == "equal":
+        attributes = {} if row.broadcasting == "legacy" else {"auto_broadcast": "none"}
+        growth.add(row, [a, growth.source(kind, sizes)], kind, sizes, **attributes)
+    else:
+        on = {"broadcast": 1} if row.broadcasting == "legacy" else {"auto_broadcast": "pdpd"}
+        growth.add(row, [a, growth.source(kind, sizes[start:end])], kind, sizes, axis=start, **on)
+
+
+def grow_neighbour(growth: Growth) -> None:
+    draw = growth.draw
+    if not growth.known:
+        return
+    value, (kind, sizes) = draw(st.sampled_from(list(growth.known.items())))
+    behaviour = draw(st.sampled_from(["identity", "cast", "reshape", "squeeze", "unsqueeze"]))
+    names = {"cast": "Cast" if growth.is_onnx else "Convert"}
+    name = names.get(behaviour, behaviour.capitalize())
+    if behaviour == "identity" and not growth.is_onnx:
+        return
+    row = growth.row(name)
+    if kind not in row.types:
+        return
+    if behaviour == "identity":
+        growth.add(row, [value], kind, sizes)
+    elif behaviour == "cast":
+        grow_cast(growth, row, value, kind, sizes)
+    elif behaviour == "reshape":
+        grow_reshape(growth, row, value, kind, sizes)
+    else:
+        grow_axes(growth, row, value, kind, sizes)
+
+
+def grow_cast(growth: Growth, row: Row, value: str, kind: ElementType, sizes: Sizes) -> None:
+    targets = [other for other in row.types if not (kind.kind == "float" and other.is_integer)]
+    target = growth.draw(st.sampled_from(targets))
+    name = "to" if growth.is_onnx else "destination_type"
+    extra = {}
+    if "saturate" in row.attribute_names and growth.draw(st.booleans()):
+        extra = {"saturate": growth.draw(st.integers(0, 1))}
+    growth.add(row, [value], target, sizes, **{name: target}, **extra)
+
+
+def grow_reshape(growth: Growth, row: Row, value: str, kind: ElementType, sizes: Sizes) -> None:
+    draw, count = growth.draw, int(np.prod(sizes, dtype=int))
+    copied = (0, -1) if sizes else (-1,)
+    target: Sizes = draw(st.sampled_from([(-1,), (count,), (1, count), sizes, (*sizes[:1], -1), copied]))
+    copies = 0 in target
+    made = tuple(sizes[index] if size == 0 else size for index, size in enumerate(target))
+    if -1 in made:
+        rest = int(np.prod([size for size in made if size != -1], dtype=int))
+        made = tuple(count // rest if size == -1 else size for size in made)
+    if "shape" in row.attribute_names:
+        growth.add(row, [value], kind, made, shape=target)
+        return
+    attributes: dict[str, object] = {}
+    if not growth.is_onnx:
+        attributes = {"special_zero": copies or draw(st.booleans())}
+    elif "allowzero" in row.attribute_names and not copies and draw(st.booleans()):
+        attributes = {"allowzero": 1}
+    if growth.is_onnx:
+        growth.add(row, [value, growth.indices(target)], kind, made, **attributes)
+    else:
+        name = growth.new("i")
+        growth.constants[name] = Tensor(np.array(target, np.int32), INT32)
+        growth.known[name] = (INT32, (len(target),))
+        growth.add(row, [value, name], kind, made, **attributes)
+
+
+def grow_axes(growth: Growth, row: Row, value: str, kind: ElementType, sizes: Sizes) -> None:
+    draw, inserts = growth.draw, row.name == "Unsqueeze"
+    rank = len(sizes) + 1 if inserts else len(sizes)
+    candidates = list(range(rank)) if inserts else [axis for axis, size in enumerate(sizes) if size == 1]
+    if not candidates:
+        return
+    axis = draw(st.sampled_from(candidates))
+    made = (*sizes[:axis], 1, *sizes[axis:]) if inserts else (*sizes[:axis], *sizes[axis + 1 :])
+    if draw(st.booleans()) and not (growth.is_onnx and row.version == 1):
+        axis -= rank
+    if "axes" in row.attribute_names:
+        growth.add(row, [value], kind, made, axes=(axis,))
+    else:
+        growth.add(row, [value, growth.indices((axis,))], kind, made)
+
+
+@st.composite
+def graphs(draw: st.DrawFn, domain: str) -> tuple[Graph, dict[str, np.ndarray]]:
+    """A graph with arrays for its inputs."""
+    opset = draw(st.sampled_from(OPSETS)) if domain == "ai.onnx" else 0
+    origin = Origin("ai.onnx", 8 if opset < 19 else 10, opset) if domain == "ai.onnx" else Origin("openvino", 11)
+    growth = Growth(draw, origin)
+    for _number in range(draw(st.integers(1, 6))):
+        draw(st.sampled_from([grow_elementwise, grow_elementwise, grow_neighbour]))(growth)
+    if not growth.nodes:
+        grow_elementwise(growth)
+    made = [node.outputs[0] for node in growth.nodes]
+    given = draw(st.lists(st.sampled_from([*made, *growth.inputs]), min_size=1, max_size=3, unique=True))
+    feeds = {name: drawn(kind, sizes, index) for index, (name, (kind, sizes)) in enumerate(growth.inputs.items())}
+    inputs = tuple(
+        Port(name, TensorType(kind, _declared(growth, sizes)), name) for name, (kind, sizes) in growth.inputs.items()
+    )
+    graph = Graph(
+        "random",
+        origin,
+        inputs,
+        _outputs(growth, given),
+        tuple(growth.nodes),
+        tuple(growth.constants.items()),
+        input_order=tuple(growth.inputs),
+    )
+    return graph, feeds
+
+
+def _outputs(growth: Growth, given: list[str]) -> tuple[Port, ...]:
+    if growth.is_onnx:
+        return tuple(Port(name, TensorType(growth.known[name][0], Shape(None)), name) for name in given)
+    ports = output_ports([ResultNames(f"{name}/result", name, (), ()) for name in given])
+    return tuple(replace(port, type=TensorType(None, Shape(None))) for port in ports)
+
+
+def _declared(growth: Growth, sizes: Sizes) -> Shape:
+    """The shape of an input as the file says it: now and then a size, or even the rank, is not said."""
+    draw, exact = growth.draw, of_sizes(sizes)
+    unsaid = draw(st.sampled_from(["nothing", "nothing", "a size", "all sizes", "the rank"]))
+    if unsaid == "the rank":
+        return Shape(None)
+    if unsaid == "nothing" or not sizes:
+        return exact
+    chosen = range(len(sizes)) if unsaid == "all sizes" else [draw(st.integers(0, len(sizes) - 1))]
+    kinds = [Dimension(), Dimension(symbol="N")] if growth.is_onnx and len(growth.inputs) == 1 else [Dimension()]
+    assert exact.dimensions is not None
+    return Shape(
+        tuple(
+            draw(st.sampled_from(kinds if unsaid == "a size" else kinds[:1])) if index in chosen else dimension
+            for index, dimension in enumerate(exact.dimensions)
+        )
+    )
