@@ -9,10 +9,12 @@ from collections.abc import Callable
 import ml_dtypes
 import numpy as np
 import pytest
+from onnx import TensorProto
 
 import eltwise
 from eltwise.errors import UnsupportedError
 from eltwise.kernels import float_mode, jit
+from onnx_models import model, node, value
 
 DEFAULT, FLUSHES, ROUNDS_DOWN, ROUNDS_TO_ZERO = 0x1F80, 0x9FC0, 0x3F80, 0x7F80
 SET = """
@@ -71,6 +73,22 @@ def test_results_do_not_depend_on_it(dtype: type, mode: int, elements: int) -> N
         assert isinstance(results, list)
         for result, right in zip(results, expected, strict=True):
             assert result.tobytes() == right.tobytes()
+
+
+def test_a_model_with_conversions_does_not_depend_on_it() -> None:
+    cast = node("Cast", ["x"], ["wide"], to=TensorProto.DOUBLE)
+    made = eltwise.load(
+        model(
+            [cast, node("Sub", ["wide", "y"], ["z"])],
+            [value("x", (3,)), value("y", (3,), TensorProto.DOUBLE)],
+            [value("z", (3,), TensorProto.DOUBLE)],
+        )
+    )
+    feeds = {"x": np.float32([1e-40, 1e-45, 1]), "y": np.array([1e-310, 0, 5e-324])}
+    expected = (feeds["x"].astype(np.float64) - feeds["y"]).tobytes()
+    for mode in (FLUSHES, ROUNDS_DOWN, DEFAULT):
+        result = in_mode(mode, lambda: made.run(feeds)["z"].tobytes())
+        assert result == expected
 
 
 def test_the_mode_is_given_back() -> None:

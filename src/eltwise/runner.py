@@ -70,10 +70,18 @@ class Runner:
         """
         plain = self._plain(feeds) if observe is None else None
         if plain is not None:
-            arrays, key = plain
-            shortcut = self._shortcuts.get(key)
+            arrays, found = plain
+            shortcut = self._shortcuts.get(found)
             if shortcut is not None and (not shortcut.is_float or float_mode.is_default()):
                 return float_mode.quietly(shortcut.run, arrays)
+        key = None if plain is None else plain[1]
+        if float_mode.is_default():
+            return self._run(feeds, observe, key)
+        with float_mode.default_mode():  # Conversions need it too, not only kernels.
+            return self._run(feeds, observe, key)
+
+    def _run(self, feeds: Mapping[str, object], observe: Observe | None, key: Hashable | None) -> dict[str, np.ndarray]:
+        """Check, run every step, and keep a shortcut under a key where there is one."""
         symbols: border.Symbols = {}
         bound = border.bound_inputs(self._graph, feeds, symbols)
         program = self._program(bound)
@@ -83,8 +91,8 @@ class Runner:
         for port in self._outputs:
             results[port.name] = border.given_back(port, values[port.value], port.value in fresh, symbols)
             fresh.discard(port.value)
-        if plain is not None:
-            self._keep_shortcut(plain[1], program, bound)
+        if key is not None:
+            self._keep_shortcut(key, program, bound)
         return results
 
     def _plain(self, feeds: Mapping[str, object]) -> tuple[list[np.ndarray], Hashable] | None:
