@@ -81,13 +81,12 @@ class Page:
         return decoded
 
     def go(self, url: str) -> None:
-        """Open an address and wait until it is loaded."""
-        self.events.clear()
-        self.tell("Page.navigate", url="about:blank")
-        self.events.clear()
-        self.tell("Page.navigate", url=url)
-        while not any(event.get("method") == "Page.loadEventFired" for event in self.events):
-            self.events.append(self._receive())
+        """Open an address anew and wait until it is loaded."""
+        for address in ("about:blank", url):
+            self.events.clear()
+            self.tell("Page.navigate", url=address)
+            while not any(event.get("method") == "Page.loadEventFired" for event in self.events):
+                self.events.append(self._receive())
 
     def ask(self, expression: str) -> Any:
         """Evaluate JavaScript and give its value."""

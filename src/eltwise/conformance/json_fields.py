@@ -73,6 +73,10 @@ class Fields:
         texts = self.inner(name)
         return {key: texts.text(key) for key in texts}
 
+    def words(self, name: str) -> tuple[str, ...]:
+        """A list of texts."""
+        return tuple(Fields({name: value}, self._place).text(name) for value in self._list(name))
+
     def patterns(self, name: str, bits: int) -> tuple[int, ...]:
         """A list of bit patterns written as ``"0xff"``, each of at most so many bits."""
         return tuple(self._pattern(name, value, bits) for value in self._list(name))
@@ -133,4 +137,4 @@ def _kind(value: object) -> str:
         return str(value)[:40]
     if isinstance(value, str):
         return repr(value if len(value) <= 60 else f"{value[:57]}...")
-    return {dict: "an object", list: "a list", type(None): "nothing"}[type(value)]
+    return {dict: "an object", list: "a list", type(None): "nothing"}.get(type(value), type(value).__name__)
