@@ -33,7 +33,18 @@ _OPTIONS = (
     "--remote-debugging-pipe",
 )
 _PATIENCE_SECONDS = 30.0
-_KEYS = {"Enter": 13, "Escape": 27, "ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40, "Tab": 9}
+_KEYS = {"Tab": 9, "Enter": 13, "Escape": 27, "End": 35, "Home": 36}
+_KEYS |= {"ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40}
+    "Enter": 13,
+    "Escape": 27,
+    "End": 35,
+    "Home": 36,
+    "ArrowLeft": 37,
+    "ArrowUp": 38,
+    "ArrowRight": 39,
+    "ArrowDown": 40,
+    "Tab": 9,
+}
 
 
 def find_browser() -> str | None:
@@ -101,6 +112,7 @@ class Page:
             code = {"key": key, "code": key, "windowsVirtualKeyCode": _KEYS[key]}
             self.tell("Input.dispatchKeyEvent", type="keyDown", **code, **text)
             self.tell("Input.dispatchKeyEvent", type="keyUp", **code)
+            self._settle()
 
     def click(self, selector: str) -> None:
         """Click in the middle of the first element that a CSS selector finds."""
@@ -112,6 +124,7 @@ class Page:
         place = {"x": box[0], "y": box[1], "button": "left", "clickCount": 1}
         self.tell("Input.dispatchMouseEvent", type="mousePressed", **place)
         self.tell("Input.dispatchMouseEvent", type="mouseReleased", **place)
+        self._settle()
 
     def resize(self, width: int, height: int, dark: bool = False) -> None:
         """Set the size of the window in CSS pixels, and the colour scheme."""
@@ -126,9 +139,13 @@ class Page:
 
     def complaints(self) -> list[str]:
         """Everything that was logged or thrown since the page was opened."""
-        self.ask("new Promise((resolve) => setTimeout(resolve, 20))")
+        self._settle()
         kinds = ("Runtime.consoleAPICalled", "Runtime.exceptionThrown", "Log.entryAdded")
         return [json.dumps(event["params"]) for event in self.events if event.get("method") in kinds]
+
+    def _settle(self) -> None:
+        """Let the page's own tasks run: events that it is still to be told of."""
+        self.ask("new Promise((resolve) => setTimeout(resolve, 20))")
 
     def requests(self) -> list[str]:
         """Every address that was asked for since the page was opened, data in the page itself aside."""
