@@ -35,16 +35,6 @@ _OPTIONS = (
 _PATIENCE_SECONDS = 30.0
 _KEYS = {"Tab": 9, "Enter": 13, "Escape": 27, "End": 35, "Home": 36}
 _KEYS |= {"ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40}
-    "Enter": 13,
-    "Escape": 27,
-    "End": 35,
-    "Home": 36,
-    "ArrowLeft": 37,
-    "ArrowUp": 38,
-    "ArrowRight": 39,
-    "ArrowDown": 40,
-    "Tab": 9,
-}
 
 
 def find_browser() -> str | None:
