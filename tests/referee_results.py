@@ -13,6 +13,7 @@ from eltwise.spec import ElementwiseRow
 HOSTILE = (
     "</script><script>window.taken = 1</script><img src=x onerror='window.taken = 2'>\n<!-- & \u2028 \x00 ${taken}"
 )
+VERSIONS = {"saturating": "2.1", "fragile": "0.3"}
 PATHS = ("static", "dynamic", "a-constant", "b-constant", "both-constant", "neighbours")
 RULES = {"legacy": ("none", "legacy"), "numpy": ("numpy",), "auto_broadcast": ("none", "numpy", "pdpd")}
 SATURATES = "every result beyond the limits of the type becomes the limit"
@@ -28,8 +29,7 @@ def results() -> Results:
         for path in PATHS
         for cell in _cells(runtime, row, element_type, rule, path)
     ]
-    versions = {"saturating": "2.1", "fragile": "0.3"}
-    return Results(tuple(cells), "an invented processor", "2026-11-21", 7, "quick", versions=versions)
+    return Results(tuple(cells), "an invented processor", "2026-11-21", 7, "quick", versions=VERSIONS)
 
 
 def _cells(runtime: str, row: ElementwiseRow, element_type: ElementType, rule: str, path: str) -> list[Cell]:
@@ -52,7 +52,7 @@ def _plain(
 ) -> Cell:
     wrong = 0 if verdict == "ok" else 3
     place = (row.versioned_name, element_type.name, rule, path)
-    return Cell(runtime, "", *place, verdict, wrong=wrong, total=12, message=message)
+    return Cell(runtime, VERSIONS.get(runtime, ""), *place, verdict, wrong=wrong, total=12, message=message)
 
 
 def saturated(runtime: str, row: ElementwiseRow, element_type: ElementType, rule: str, path: str) -> Cell:
@@ -62,4 +62,4 @@ def saturated(runtime: str, row: ElementwiseRow, element_type: ElementType, rule
     expected, got = case.expected(), np.array([low], element_type.storage)
     example = Example(shown(case.a, 0), shown(case.b, 0), shown(expected, 0), shown(got, 0))
     place = (row.versioned_name, element_type.name, rule, path)
-    return Cell(runtime, "2.1", *place, "differs", SATURATES, 32640, 65536, example, "", stored(case))
+    return Cell(runtime, VERSIONS[runtime], *place, "differs", SATURATES, 32640, 65536, example, "", stored(case))

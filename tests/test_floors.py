@@ -47,7 +47,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("conformance.results",),
     ("conformance.results_reader", "conformance.strict", "report", "report.legend"),
     ("report.findings",),
-    ("report.page",),
+    ("report.page", "report.document"),
     ("bench", "bench.workloads"),
     ("bench.results", "bench.tensors", "bench.onnx_models"),
     ("bench.contestants", "bench.first_call", "bench.texts", "bench.roofline"),

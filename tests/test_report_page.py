@@ -122,9 +122,9 @@ def test_findings_hold_every_cell_that_is_not_right_once(results: Results) -> No
     assert [finding.title for finding in found] == [
         f"saturating 2.1: {referee_results.SATURATES}",
         "./mine.py:run: refuses what is allowed",
-        "fragile: crashes",
-        "fragile: gives no answer in time",
-        "fragile: takes what must be refused",
+        "fragile 0.3: crashes",
+        "fragile 0.3: gives no answer in time",
+        "fragile 0.3: takes what must be refused",
     ]
 
 
