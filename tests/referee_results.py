@@ -62,4 +62,4 @@ def saturated(runtime: str, row: ElementwiseRow, element_type: ElementType, rule
     expected, got = case.expected(), np.array([low], element_type.storage)
     example = Example(shown(case.a, 0), shown(case.b, 0), shown(expected, 0), shown(got, 0))
     place = (row.versioned_name, element_type.name, rule, path)
-    return Cell(runtime, VERSIONS[runtime], *place, "differs", SATURATES, 32640, 65536, example, "", stored(case))
+    return Cell(runtime, VERSIONS[runtime], *place, "differs", SATURATES, 32640, 65536, example, "", stored(case, got))

@@ -58,11 +58,15 @@ class StoredOperand:
 
 @dataclass(frozen=True)
 class StoredCase:
-    """A case as plain values: what is needed to ask any runtime the same again."""
+    """A case as plain values: what is needed to ask any runtime the same again, and what came.
+
+    ``got`` is None where no array came.
+    """
 
     attributes: Attributes
     a: StoredOperand
     b: StoredOperand
+    got: StoredOperand | None = None
 
     def case(self, row: ElementwiseRow) -> Case:
         """Make the case again, of the operator version that it was asked of."""
@@ -120,9 +124,10 @@ def shown(array: np.ndarray, place: int) -> Shown:
     return Shown(str(element[0]), f"0x{bits_of(element)[0]:0{digits}x}")
 
 
-def stored(case: Case) -> StoredCase:
-    """Turn a case into plain values."""
-    return StoredCase(case.attributes, _stored_operand(case.a), _stored_operand(case.b))
+def stored(case: Case, got: np.ndarray | None = None) -> StoredCase:
+    """Turn a case, and what a runtime gave for it, into plain values."""
+    result = None if got is None else _stored_operand(got)
+    return StoredCase(case.attributes, _stored_operand(case.a), _stored_operand(case.b), result)
 
 
 def _stored_operand(array: np.ndarray) -> StoredOperand:

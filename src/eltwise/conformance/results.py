@@ -108,6 +108,7 @@ def cell_fields(cell: Cell) -> dict[str, object]:
             },
             "a": _operand_fields(cell.case.a),
             "b": _operand_fields(cell.case.b),
+            "got": None if cell.case.got is None else _operand_fields(cell.case.got),
         }
     return made
 

@@ -96,7 +96,8 @@ def _shown(fields: Fields) -> Shown:
 def _case(fields: Fields) -> StoredCase:
     attributes = fields.inner("attributes")
     given = tuple((name, _attribute(attributes, name)) for name in attributes)
-    return StoredCase(given, _operand(fields.inner("a")), _operand(fields.inner("b")))
+    got = _operand(fields.inner("got")) if fields.has("got") else None
+    return StoredCase(given, _operand(fields.inner("a")), _operand(fields.inner("b")), got)
 
 
 def _attribute(fields: Fields, name: str) -> object:
