@@ -43,6 +43,19 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("operators", "model"),
     ("backend", "conformance", "conformance.values", "conformance.shapes_of_rules"),
     ("conformance.cases",),
+    ("conformance.answers", "conformance.floating_point", "conformance.paths", "conformance.wire"),
+    ("conformance.onnx_models", "conformance.ir_models", "conformance.runtimes"),
+    ("conformance.models", "conformance.process"),
+    ("conformance.runtimes.asking",),
+    (
+        "conformance.runtimes.own",
+        "conformance.runtimes.onnx_runtime",
+        "conformance.runtimes.onnx_reference",
+        "conformance.runtimes.open_vino",
+        "conformance.runtimes.callables",
+        "conformance.runtimes.libraries",
+        "conformance.worker",
+    ),
     ("conformance.judging", "conformance.cells", "conformance.json_fields"),
     ("conformance.results",),
     ("conformance.results_reader", "conformance.strict", "report", "report.legend"),
@@ -62,7 +75,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
 FLOOR_OF = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 HEAVY = {"onnx", "lxml", "llvmlite", "openvino", "onnxruntime"}
 MAY_IMPORT = {
-    "onnx": ("formats.onnx", "backend", "bench.onnx_models"),
+    "onnx": ("formats.onnx", "backend", "bench.onnx_models", "conformance.onnx_models"),
     "lxml": ("formats.openvino",),
     "llvmlite": ("kernels.jit",),
 }
