@@ -87,7 +87,7 @@ def test_any_words_of_a_runtime_survive(text: str, wrong: int) -> None:
     row = catalog.row("Sub-14")
     case = StoredCase((), *(stored(Case(row, (), np.uint8([1]), np.uint8([2]))).a,) * 2)
     example = Example(Shown(text, "0x1"), Shown("1", "0x1"), None, Shown("2", text))
-    cell = Cell(text, text, "Sub-14", "uint8", "numpy", text, "accepted", text, wrong, wrong, example, text, case)
+    cell = Cell(text, text, "Sub-14", "uint8", "numpy", "call", "accepted", text, wrong, wrong, example, text, case)
     written = results_text(Results((cell,), text, text))
     assert results_of(Fields(json.loads(written), "the file")).cells == (cell,)
 
@@ -101,6 +101,7 @@ def _broken() -> dict[str, Callable[[dict[str, Any]], object]]:
         "there is no operator 'Sub-15'": lambda file: file["cells"][0].update(op="Sub-15"),
         "cell 1: field 'verdict' cannot be read, got 'good'": lambda file: file["cells"][1].update(verdict="good"),
         "field 'dtype' cannot be read, got 'FLOAT'": lambda file: file["cells"][0].update(dtype="FLOAT"),
+        "field 'path' cannot be read, got 'way'": lambda file: file["cells"][0].update(path="way"),
         "field 'broadcast' cannot be read": lambda file: file["cells"][0].update(broadcast=None),
         "field 'wrong' cannot be read, got -1": lambda file: file["cells"][0].update(wrong=-1),
         "field 'total' cannot be read, got True": lambda file: file["cells"][0].update(total=True),

@@ -9,6 +9,7 @@ from pathlib import Path
 from eltwise import catalog
 from eltwise.conformance.cells import VERDICTS, Cell, Example, Shown, StoredCase, StoredOperand
 from eltwise.conformance.json_fields import Fields, read_object
+from eltwise.conformance.paths import PATHS
 from eltwise.conformance.results import EXTENTS, Results
 from eltwise.dtypes import TYPES, ElementType
 from eltwise.errors import EltwiseError, FileFormatError
@@ -58,7 +59,7 @@ def cell_of(fields: Fields) -> Cell:
         op=op,
         dtype=_element_type(fields).name,
         broadcast=fields.choice("broadcast", _RULES),
-        path=fields.text("path"),
+        path=fields.choice("path", PATHS),
         verdict=fields.choice("verdict", VERDICTS),
         explanation=fields.text("explanation", ""),
         wrong=fields.count("wrong", 0),
