@@ -25,6 +25,10 @@ START_LIMIT = 120.0
 _PACKAGE_FOLDER = str(Path(__file__).resolve().parents[2])
 
 
+class StoppedError(Exception):
+    """The process was ended by another thread, because nothing more is wanted of it."""
+
+
 class _EndedError(Exception):
     """The process ended."""
 
@@ -47,6 +51,7 @@ class Process:
         self._running: subprocess.Popen[bytes] | None = None
         self._errors: IO[bytes] | None = None
         self._version = ""
+        self._stopped = False
 
     def __enter__(self) -> Process:
         return self
@@ -70,6 +75,7 @@ class Process:
 
         Raises:
             UnsupportedError: where the runtime cannot be started.
+            StoppedError: after ``stop``.
         """
         self._start()
         count = sum(map(len, groups))
@@ -81,6 +87,8 @@ class Process:
             self.end()
             yield Answer("hung", words=f"no answer within {self.limit:g} seconds")
         except _EndedError:
+            if self._stopped:
+                raise StoppedError from None
             yield Answer("crashed", words=self._last_words())
             self.end()
         except FileFormatError as error:
@@ -98,7 +106,16 @@ class Process:
             if stream is not None:
                 _close(stream)
 
+    def stop(self) -> None:
+        """End the process from another thread than the one that asks; nothing is asked of it any more."""
+        self._stopped = True
+        running = self._running
+        if running is not None:
+            running.kill()
+
     def _start(self) -> None:
+        if self._stopped:
+            raise StoppedError
         if self._running is not None:
             return
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as the process
@@ -125,6 +142,8 @@ class Process:
                 return message
             reason = str(message.fields.get("failed", ""))
         except _EndedError:
+            if self._stopped:
+                raise StoppedError from None
             reason = self._last_words()
         except (_SilentError, FileFormatError):
             pass

@@ -40,7 +40,6 @@ def answers(runtime: Runtime, path: str, groups: Groups) -> Iterator[Answer]:
     if path == "call":
         for case in (case for group in groups for case in group):
             yield _attempt(partial(runtime.call, case.row.versioned_name, case.a, case.b, **dict(case.attributes)))
-            )
         return
     model_path = next(known for known in MODEL_PATHS if known == path)
     kept: dict[object, Loaded] = {}
