@@ -77,7 +77,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("conformance.questions", "conformance.verdicts"),
     ("conformance.smallest", "conformance.asking_cells"),
     ("conformance.summing",),
-    ("conformance.referee",),
+    ("conformance.referee", "conformance.kit"),
     ("cli.printing", "cli.attributes"),
     ("cli.running", "cli.listing", "cli.examining", "cli.benching", "cli.reproducing"),
     ("cli",),
