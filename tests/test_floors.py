@@ -75,7 +75,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("bench.measuring", "bench.peers"),
     ("bench.session",),
     ("conformance.questions", "conformance.verdicts"),
-    ("conformance.smallest", "conformance.asking_cells"),
+    ("conformance.smallest", "conformance.asking_cells", "conformance.mixtures"),
     ("conformance.summing",),
     ("conformance.referee", "conformance.kit"),
     ("cli.printing", "cli.attributes"),

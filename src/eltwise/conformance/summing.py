@@ -10,7 +10,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from eltwise.conformance.cells import VERDICTS, Cell, Example, Shown, Verdict, shown, stored
-from eltwise.conformance.explaining import Difference, Explanation, explain
+from eltwise.conformance.explaining import Difference, Explanation
+from eltwise.conformance.mixtures import explain_cell
 from eltwise.conformance.questions import Subject
 from eltwise.conformance.smallest import operands_at
 from eltwise.conformance.verdicts import Judged
@@ -41,7 +42,7 @@ class Explainer:
         with self._lock:
             known = self._known.get(key)
         if known is None:
-            known = explain(differences)
+            known = explain_cell(differences)
             with self._lock:
                 self._known[key] = known
         return known

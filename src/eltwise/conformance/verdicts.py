@@ -72,13 +72,11 @@ class Truth:
     def _found(self, case: Case) -> np.ndarray | None:
         if case.a.size + case.b.size < _LARGE:
             return _computed(case)
-        key = (
-            case.formula,
-            case.row.attributes,
-            case.row.broadcasting,
-            case.attributes,
-            *map(_content, (case.a, case.b)),
-        )
+        try:
+            placement = case.placement()
+        except OracleRefusal:
+            return None
+        key = (case.formula, placement, *map(_content, (case.a, case.b)))
         if key not in self._known:
             self._known[key] = _computed(case)
         return self._known[key]
