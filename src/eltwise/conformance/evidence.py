@@ -24,6 +24,13 @@ class Difference:
     got: np.ndarray
 
 
+WHERE = np.dtype(
+    [(name, np.int64) for name in ("place", "row_place", "row_length", "size", "rank", "a_size", "b_size")]
+)
+"""Where an element lies in its case: its flat place in the result, and its place in its row, the last dimension; the
+length of the row; the size and the rank of the result; the sizes of the operands."""
+
+
 @dataclass(frozen=True, eq=False)
 class Evidence:
     """Elements of one formula and one element type, each with its operands, in one dimension.
@@ -35,6 +42,7 @@ class Evidence:
         b: the values of the operands B.
         expected: the patterns of the exact results.
         got: the patterns of what came.
+        where: where the elements lie, a record of ``WHERE`` each.
     """
 
     formula: Formula
@@ -43,6 +51,7 @@ class Evidence:
     b: Values
     expected: Values
     got: Values
+    where: Values
 
     @cached_property
     def wrong(self) -> Values:
@@ -59,6 +68,7 @@ class Evidence:
             self.b[places],
             self.expected[places],
             self.got[places],
+            self.where[places],
         )
 
 
@@ -83,4 +93,16 @@ def gather(differences: Sequence[Difference], alignment: Alignment = SPECIFIED) 
         np.concatenate([patterns_of(array, element_type) for array in arrays])
         for arrays in ([each.expected for each in differences], [each.got for each in differences])
     )
-    return Evidence(formula, element_type, a, b, expected, got)
+    where = np.concatenate([_where(difference) for difference in differences])
+    return Evidence(formula, element_type, a, b, expected, got, where)
+
+
+def _where(difference: Difference) -> Values:
+    shape, size = difference.expected.shape, difference.expected.size
+    found = np.zeros(size, WHERE)
+    found["place"] = np.arange(size)
+    found["row_length"] = shape[-1] if shape else 1
+    found["row_place"] = found["place"] % np.maximum(found["row_length"], 1)
+    found["size"], found["rank"] = size, len(shape)
+    found["a_size"], found["b_size"] = difference.case.a.size, difference.case.b.size
+    return found

@@ -36,6 +36,7 @@ _FLOATS = (FLOAT32, FLOAT64, FLOAT16, BFLOAT16)
 def integer_deviations(formula: Formula, element_type: ElementType) -> Iterator[Deviation]:
     """The deviations of an integer type, simplest first."""
     yield from _saturating(formula, element_type)
+    yield from _through_16_bits(element_type)
     others = [other for other in _INTEGERS if other is not element_type and other.bits <= max(32, element_type.bits)]
     for other in others:
         yield from _in_integers(element_type, other)
@@ -86,6 +87,16 @@ def _saturating(formula: Formula, element_type: ElementType) -> Iterator[Deviati
             f"|A - B| saturates at the limits of {element_type}, its square wraps",
             compute=formulas.squared(absolute),
             of_integers=True,
+        )
+
+
+def _through_16_bits(element_type: ElementType) -> Iterator[Deviation]:
+    """What packing instructions do that take the saturated words for signed ones."""
+    if element_type.bits <= 8:
+        yield Deviation(
+            "saturation through uint16 and int16",
+            f"results saturate at the limits of uint16, are taken for int16, and saturate at those of {element_type}",
+            result=(_to_limits(UINT16), _to_width(INT16), _to_limits(element_type)),
         )
 
 
