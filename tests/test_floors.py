@@ -81,7 +81,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("conformance.summing",),
     ("conformance.referee", "conformance.kit"),
     ("cli.printing", "cli.attributes"),
-    ("cli.running", "cli.listing", "cli.examining", "cli.benching", "cli.reproducing"),
+    ("cli.running", "cli.listing", "cli.examining", "cli.benching", "cli.conforming", "cli.reproducing"),
     ("cli",),
     ("__main__", "__init__"),
 )

@@ -12,7 +12,7 @@ from typing import NoReturn
 
 import typer
 
-from eltwise.cli import benching, examining, listing, reproducing, running
+from eltwise.cli import benching, conforming, examining, listing, reproducing, running
 from eltwise.errors import EltwiseError
 from eltwise.version import VERSION
 
@@ -31,6 +31,7 @@ app.command()(listing.show)
 app.command()(examining.infer)
 app.command()(examining.check)
 app.command()(benching.bench)
+app.command()(conforming.conform)
 app.command()(reproducing.reproduce)
 
 
