@@ -120,11 +120,11 @@ def test_findings_hold_every_cell_that_is_not_right_once(results: Results) -> No
     keys = [cell.key for finding in found for cell in finding.cells]
     assert sorted(keys) == sorted(cell.key for cell in results.cells if cell.verdict != "ok")
     assert [finding.title for finding in found] == [
-        f"saturating 2.1: {referee_results.SATURATES}",
+        f"saturating: {referee_results.SATURATES}",
         "./mine.py:run: refuses what is allowed",
-        "fragile 0.3: crashes",
-        "fragile 0.3: gives no answer in time",
-        "fragile 0.3: takes what must be refused",
+        "fragile: crashes",
+        "fragile: gives no answer in time",
+        "fragile: takes what must be refused",
     ]
 
 

@@ -62,10 +62,10 @@ def _matrix(op: str, cells: list[Cell]) -> str:
     """Runtimes down, element types across."""
     types = legend.types_of(cells)
     lines = [f"### {op}", "", f"| runtime | {' | '.join(types)} |", f"|---|{'---|' * len(types)}"]
-    for runtime, version in legend.runtimes_of(cells).items():
+    for runtime in legend.runtimes_of(cells):
         own = [cell for cell in cells if cell.runtime == runtime]
         marks = [_mark([cell for cell in own if cell.dtype == name]) for name in types]
-        lines.append(f"| {_text(f'{runtime} {version}'.rstrip())} | {' | '.join(marks)} |")
+        lines.append(f"| {_text(runtime)} | {' | '.join(marks)} |")
     return "\n".join(lines)
 
 

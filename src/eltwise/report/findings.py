@@ -74,7 +74,7 @@ def _title(cell: Cell) -> str:
         "hung": "gives no answer in time",
         "crashed": "crashes",
     }
-    return f"{cell.runtime} {cell.version}".rstrip() + f": {what[cell.verdict]}"
+    return f"{cell.runtime}: {what[cell.verdict]}"
 
 
 def _asked(cells: Sequence[Cell], results: Results) -> int:
