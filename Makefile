@@ -1,5 +1,5 @@
 # Two commands do everything: `make demo` and `make test`. Nothing but Python 3.11 or newer, git and make is needed.
-.PHONY: demo test check format bench clean
+.PHONY: demo test check format bench conform clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -22,6 +22,10 @@ $(VENV)/.installed-check: $(VENV)/.installed
 	$(PIP) install --constraint constraints.txt --editable '.[check]'
 	touch $@
 
+$(VENV)/.installed-witnesses: $(VENV)/.installed
+	$(PIP) install --constraint constraints.txt --editable '.[witnesses]'
+	touch $@
+
 $(VENV)/.installed-bench: $(VENV)/.installed
 	$(PIP) install --constraint constraints.txt --editable '.[bench]'
 	touch $@
@@ -33,6 +37,7 @@ demo: $(VENV)/.installed
 
 # Installs what the tests need and runs them all.
 test: $(VENV)/.installed-test
+	.ci/browser
 	$(BIN)/python -m pytest -n auto
 
 # Lint, format and types.
@@ -48,6 +53,12 @@ format: $(VENV)/.installed-check
 # Measures beside the peers and prints the table: some minutes; BENCH_OPTIONS=--quick for one.
 bench: $(VENV)/.installed-bench
 	$(BIN)/eltwise bench $(BENCH_OPTIONS)
+
+# Judges every runtime and writes the results, the page and the document; CONFORM_OPTIONS=--quick for the short one.
+conform: $(VENV)/.installed-witnesses
+	mkdir -p build/conformance
+	$(BIN)/eltwise conform $(CONFORM_OPTIONS) --json build/conformance/results.json \
+		--html build/conformance/report.html --document docs/conformance.md
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis examples/models

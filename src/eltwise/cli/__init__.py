@@ -12,7 +12,7 @@ from typing import NoReturn
 
 import typer
 
-from eltwise.cli import benching, converting, examining, listing, running
+from eltwise.cli import benching, conforming, converting, examining, listing, reproducing, running
 from eltwise.errors import EltwiseError
 from eltwise.version import VERSION
 
@@ -32,6 +32,8 @@ app.command()(examining.infer)
 app.command()(examining.check)
 app.command()(converting.convert)
 app.command()(benching.bench)
+app.command()(conforming.conform)
+app.command()(reproducing.reproduce)
 
 
 def _version(wanted: bool) -> None:

@@ -45,25 +45,51 @@ class Case:
         attributes = "".join(f" {name}={value}" for name, value in self.attributes)
         return f"{self.row}{attributes} {self.a.dtype}{list(self.a.shape)}, {self.b.dtype}{list(self.b.shape)}"
 
+    @property
+    def formula(self) -> oracle.Formula:
+        """What the operator computes."""
+        return self.row.formula.name
+
+    @property
+    def rule(self) -> oracle.RuleName:
+        """The broadcast rule that the row and its attributes choose.
+
+        Raises:
+            oracle.OracleRefusal: for a rule that does not exist.
+        """
+        if self.row.broadcasting != "auto_broadcast":
+            return self.row.broadcasting
+        rule = dict(self.attributes).get("auto_broadcast", "numpy")
+        for known in ("none", "numpy", "pdpd"):
+            if rule == known:
+                return known
+        raise oracle.OracleRefusal(f"there is no auto_broadcast {rule!r}")
+
+    def placement(self) -> oracle.Placement:
+        """Find where the operands lie in the result.
+
+        Raises:
+            oracle.OracleRefusal: where the attributes or the shapes must be refused.
+        """
+        return oracle.place(self.rule, self.a.shape, self.b.shape, *self._alignment())
+
     def expected(self) -> np.ndarray:
         """Compute the exact result.
 
         Raises:
             oracle.OracleRefusal: where the case must be refused.
         """
+        return oracle.evaluate(self.formula, self.a, self.b, self.rule, *self._alignment())
+
+    def _alignment(self) -> tuple[int, bool]:
+        """The axis, and whether legacy broadcasting is switched on."""
         given = dict(self.attributes)
+        foreign = [name for name in given if name not in self.row.attribute_names]
+        if foreign:
+            raise oracle.OracleRefusal(f"{self.row} has no attribute {foreign[0]}")
         axis = given.get("axis", -1)
         assert isinstance(axis, int)
-        formula = self.row.formula.name
-        match self.row.broadcasting:
-            case "legacy":
-                return oracle.evaluate(formula, self.a, self.b, "legacy", axis, given.get("broadcast", 0) == 1)
-            case "auto_broadcast":
-                rule = given.get("auto_broadcast", "numpy")
-                assert rule in ("none", "numpy", "pdpd")
-                return oracle.evaluate(formula, self.a, self.b, rule, axis)
-            case "numpy":
-                return oracle.evaluate(formula, self.a, self.b, "numpy")
+        return axis, given.get("broadcast", 0) == 1
 
 
 def rows_and_types() -> Iterator[tuple[ElementwiseRow, ElementType]]:

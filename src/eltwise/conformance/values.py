@@ -66,6 +66,21 @@ def random_bits(element_type: ElementType, count: int, seed: int) -> npt.NDArray
     return array_of(element_type, patterns.tolist())
 
 
+def ordinary(element_type: ElementType, count: int, seed: int) -> npt.NDArray[Any]:
+    """Draw values as models hold them: small whole numbers, for floats with quarters; the same for the same seed.
+
+    >>> from eltwise.dtypes import INT8
+    >>> bool((abs(ordinary(INT8, 100, seed=1).astype(int)) <= 50).all())
+    True
+    """
+    low, high = (-50, 50) if element_type.kind != "unsigned" else (0, 100)
+    if element_type.is_integer:
+        low, high = max(low, element_type.limits[0]), min(high, element_type.limits[1])
+    drawn = np.random.default_rng(seed).integers(low, high, size=count, endpoint=True)
+    scale = Fraction(1, 4) if not element_type.is_integer else 1
+    return array_of(element_type, [encode(element_type, number * scale) for number in drawn.tolist()])
+
+
 def all_pairs_8bit(element_type: ElementType) -> Pair:
     """Pair every bit pattern of a type of at most 8 bits with every other: two arrays of up to 65,536 elements.
 

@@ -1,0 +1,45 @@
+"""What a runtime answers to one case."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+Kind = Literal["result", "refused", "odd", "crashed", "hung", "not asked"]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came.
+
+    Attributes:
+        kind: ``result``: an array of a known element type; ``refused``: an error; ``odd``: something else than such an
+            array; ``crashed`` and ``hung``: the process ended or did not answer in time; ``not asked``: the process
+            had ended too often.
+        array: the result.
+        words: the runtime's own words, or what is to be said.
+        mode: how the thread's floating-point mode was changed; empty where it was not.
+    """
+
+    kind: Kind
+    array: np.ndarray | None = None
+    words: str = ""
+    mode: str = ""
+
+
+def words_of(error: BaseException, limit: int = 300) -> str:
+    """An error in its own words, on one line: the last lines of long ones, which say most.
+
+    >>> words_of(ValueError("no such kernel"))
+    'ValueError: no such kernel'
+    """
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    text = ""
+    for line in reversed(lines):
+        if text and len(text) + len(line) > limit // 2:
+            break
+        text = f"{line} {text}" if text else line
+    text = " ".join(f"{type(error).__name__}: {text}".split()) if text else type(error).__name__
+    return text if len(text) <= limit else f"{text[: limit - 3]}..."

@@ -1,0 +1,113 @@
+"""What a deviation from the specified arithmetic is, and how it computes. Which ones there are: ``deviations``.
+
+A computation has four stages, and a deviation says what it does differently at some of them: what the operands are
+brought to, the formula, what is kept after each of its steps, and what becomes of the result before it is stored. Two
+deviations can be composed where they don't replace the same stage.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from eltwise.conformance import formulas
+from eltwise.conformance.formulas import Compute
+from eltwise.conformance.number_arrays import Change, Values, stored
+from eltwise.conformance.steps import Keep
+from eltwise.dtypes import ElementType
+from eltwise.spec import Formula
+
+FORMULAS: dict[str, Compute] = {
+    "subtract": formulas.difference,
+    "squared_difference": formulas.squared(formulas.difference),
+}
+"""The formulas as they are specified, by their names in the catalog."""
+
+
+@dataclass(frozen=True)
+class Deviation:
+    """A named way to compute something else than what is specified, for one formula and one element type.
+
+    Attributes:
+        name: what it is called, for example ``saturation``.
+        text: what happens, as a clause for users, for example ``results saturate at the limits of uint8``.
+        a: what operand A goes through, in order.
+        b: what operand B goes through.
+        compute: the formula that is computed; None: the specified one.
+        keep: what is kept after each step; None: floats are rounded to their type, integers lose nothing.
+        result: what the result goes through before it is stored, where integers wrap and floats are rounded.
+        in_floats: whether integers become floats on the way in and integers again on the way out.
+        of_integers: whether the formula can be computed of integers only.
+    """
+
+    name: str
+    text: str
+    a: tuple[Change, ...] = ()
+    b: tuple[Change, ...] = ()
+    compute: Compute | None = None
+    keep: Keep | None = None
+    result: tuple[Change, ...] = ()
+    in_floats: bool = False
+    of_integers: bool = False
+
+
+SPECIFIED = Deviation("as specified", "the result is right")
+
+
+def predict(deviation: Deviation, formula: Formula, element_type: ElementType, a: Values, b: Values) -> Values:
+    """Compute with a deviation.
+
+    Args:
+        deviation: what is done differently.
+        formula: the specified formula.
+        element_type: the type of the operands and the result.
+        a: the values of operand A, an element a place, of one dimension.
+        b: those of operand B.
+
+    Returns:
+        The bit patterns of the results, with one pattern for every NaN.
+    """
+    compute = deviation.compute or FORMULAS[formula.name]
+    keep = deviation.keep or Keep(None if element_type.is_integer else element_type)
+    with np.errstate(all="ignore"):
+        values = compute(_through(deviation.a, a), _through(deviation.b, b), keep)
+        return stored(_through(deviation.result, values), element_type)
+
+
+def composed(first: Deviation, second: Deviation) -> Deviation | None:
+    """Let both deviations act, the first one before the second where they change the same.
+
+    Returns:
+        None where both replace the same stage, or where a change meant for integers would meet floats.
+    """
+    if (first.compute and second.compute) or (first.keep and second.keep):
+        return None
+    if (first.in_floats and (second.a or second.b)) or (second.in_floats and first.result):
+        return None
+    if (first.in_floats and second.of_integers) or (first.of_integers and second.in_floats):
+        return None
+    return Deviation(
+        f"{first.name} + {second.name}",
+        f"{first.text}; {second.text}",
+        first.a + second.a,
+        first.b + second.b,
+        first.compute or second.compute,
+        first.keep or second.keep,
+        first.result + second.result,
+        first.in_floats or second.in_floats,
+        first.of_integers or second.of_integers,
+    )
+
+
+def order_matters(first: Deviation, second: Deviation) -> bool:
+    """Whether two deviations change the same stage."""
+    return any(
+        one and other for one, other in ((first.a, second.a), (first.b, second.b), (first.result, second.result))
+    )
+
+
+def _through(changes: tuple[Change, ...], values: Values) -> Values:
+    for change in changes:
+        values = change(values)
+    return values

@@ -1,0 +1,122 @@
+"""Why a runtime's results differ: the simplest known deviation, or composition of few, that predicts every value.
+
+Tried in this order, and the first that leaves no value unexplained is named: one deviation in the order of
+``deviations``; a constant result; a wrong alignment; a wrong alignment with one deviation; two deviations; three or
+four, built up from the compositions that leave the fewest values unexplained; two of all these, each in a region of its
+own, such as the rest that a loop over vectors leaves. Every wrong value must be predicted bit for bit and every right
+one must stay right, where any NaN equals any NaN. What nothing explains is narrowed down to a pattern of operands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from eltwise.conformance.alignments import SPECIFIED as AS_SPECIFIED
+from eltwise.conformance.alignments import WRONG_ALIGNMENTS, Alignment
+from eltwise.conformance.arithmetic import SPECIFIED, Deviation
+from eltwise.conformance.evidence import Difference, Evidence, gather
+from eltwise.conformance.narrowing import narrow
+from eltwise.conformance.number_arrays import values_of
+from eltwise.conformance.parting import Way, agrees, part
+from eltwise.conformance.searching import predicted, search_composition, search_one
+
+__all__ = ["Difference", "Explanation", "explain", "holds"]
+
+_REGIONS_DEEP = 1
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What explains differences.
+
+    Attributes:
+        name: the deviation's name, names joined with `` + `` for a composition, ``unexplained``, or empty where nothing
+            differs.
+        text: what happens, in words for users.
+        leaves: how many wrong values are left unexplained.
+        deviation: what predicts the values; None where the name says no more than it does.
+        alignment: how it pairs the operands.
+    """
+
+    name: str
+    text: str
+    leaves: int
+    deviation: Way | None = field(default=None, compare=False, repr=False)
+    alignment: Alignment = field(default=AS_SPECIFIED, compare=False, repr=False)
+
+
+def explain(differences: Sequence[Difference]) -> Explanation:
+    """Explain what a runtime gave for cases of one formula and one element type.
+
+    Args:
+        differences: the cases that were judged, each with the exact result and what came; cases without a wrong value
+            help to tell explanations apart.
+
+    Returns:
+        The simplest explanation; one that is named ``unexplained`` says for which operands the values are wrong.
+
+    Raises:
+        ValueError: where there are none, or they have several formulas or types.
+    """
+    for difference in differences:
+        if difference.got.dtype != difference.expected.dtype:
+            text = f"the result is {difference.got.dtype} instead of {difference.expected.dtype}"
+            return Explanation("wrong type", text, 0)
+        if difference.got.shape != difference.expected.shape:
+            text = f"the result has shape {difference.got.shape} instead of {difference.expected.shape}"
+            return Explanation("wrong shape", text, 0)
+    evidence = gather(differences)
+    if evidence is None:
+        raise ValueError("a case that must be refused has no expected result")
+    if not evidence.wrong.any():
+        return Explanation("", "", 0)
+    return _explained(evidence, differences) or Explanation(
+        "unexplained", f"unexplained: {narrow(evidence)}", int(evidence.wrong.sum())
+    )
+
+
+def holds(explanation: Explanation, difference: Difference) -> bool:
+    """Whether an explanation predicts all that came for a case, wrong and right."""
+    if explanation.deviation is None:
+        return False
+    evidence = gather([difference], explanation.alignment)
+    return evidence is not None and bool(agrees(explanation.deviation, evidence).all())
+
+
+def _explained(evidence: Evidence, differences: Sequence[Difference]) -> Explanation | None:
+    found: Way | None = search_one(evidence) or _constant(evidence)
+    if found is None:
+        misaligned = _misaligned(differences)
+        if misaligned is not None:
+            return misaligned
+        found = search_composition(evidence) or part(evidence, _REGIONS_DEEP)
+    return None if found is None else Explanation(found.name, found.text, 0, found)
+
+
+def _constant(evidence: Evidence) -> Deviation | None:
+    """One value for everything; it takes several that should differ to tell."""
+    if len(evidence.got) < 4 or len(np.unique(evidence.expected)) < 2 or len(np.unique(evidence.got)) > 1:
+        return None
+    one = evidence.got[:1].view(evidence.element_type.storage)
+    value = values_of(one, evidence.element_type)
+    return Deviation(
+        "constant result", f"every result is {one[0]}", result=(lambda values: np.repeat(value, len(values)),)
+    )
+
+
+def _misaligned(differences: Sequence[Difference]) -> Explanation | None:
+    """A wrong alignment, alone or with one deviation."""
+    found = [(alignment, gather(differences, alignment)) for alignment in WRONG_ALIGNMENTS]
+    possible = [(alignment, evidence) for alignment, evidence in found if evidence is not None]
+    for alignment, evidence in possible:
+        if predicted(SPECIFIED, evidence).all():
+            return Explanation(alignment.name, alignment.text, 0, SPECIFIED, alignment)
+    for alignment, evidence in possible:
+        deviation = search_one(evidence)
+        if deviation is not None:
+            name, text = f"{alignment.name} + {deviation.name}", f"{alignment.text}; {deviation.text}"
+            return Explanation(name, text, 0, deviation, alignment)
+    return None

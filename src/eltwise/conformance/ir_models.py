@@ -1,0 +1,141 @@
+"""Cases as OpenVINO IR: the .xml as text and the bytes of the .bin, written by the format's specification."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from xml.sax.saxutils import quoteattr
+
+import numpy as np
+
+from eltwise.conformance.cases import Case
+from eltwise.conformance.paths import ZERO, ModelPath, a_is_constant, b_is_constant, output_names
+from eltwise.dtypes import ElementType, of_numpy
+from eltwise.oracle import OracleRefusal
+
+_IN_IR = {"axis": "auto_broadcast.auto_broadcast_axis"}
+"""How IR spells an attribute where it differs from the specification's name."""
+
+
+@dataclass
+class _Net:
+    """A net that grows; values are named by the layer that makes them."""
+
+    layers: list[str] = field(default_factory=list)
+    edges: list[str] = field(default_factory=list)
+    weights: bytearray = field(default_factory=bytearray)
+    makers: dict[str, tuple[int, int]] = field(default_factory=dict)
+    ports: dict[str, tuple[ElementType, Sequence[int]]] = field(default_factory=dict)
+
+    def add(
+        self,
+        kind: str,
+        name: str,
+        data: dict[str, object],
+        inputs: Sequence[str] = (),
+        output: tuple[ElementType, Sequence[int]] | None = None,
+    ) -> None:
+        """Add a layer that reads the values of others; ``output`` is the type and the sizes of its own."""
+        number = len(self.layers)
+        for index, value in enumerate(inputs):
+            layer, port = self.makers[value]
+            self.edges.append(f'<edge from-layer="{layer}" from-port="{port}" to-layer="{number}" to-port="{index}"/>')
+        read = "".join(_port(index, *self.ports[value]) for index, value in enumerate(inputs))
+        made = "" if output is None else f"<output>{_port(len(inputs), *output)}</output>"
+        attributes = "".join(f" {key}={quoteattr(str(value))}" for key, value in data.items())
+        self.layers.append(
+            f'<layer id="{number}" name={quoteattr(name)} type="{kind}" version="opset1">'
+            + (f"<data{attributes}/>" if data else "")
+            + (f"<input>{read}</input>" if read else "")
+            + f"{made}</layer>"
+        )
+        if output is not None:
+            self.makers[name], self.ports[name] = (number, len(inputs)), output
+
+    def text(self) -> str:
+        """The .xml."""
+        layers, edges = "\n".join(self.layers), "\n".join(self.edges)
+        return (
+            f'<?xml version="1.0"?>\n<net name="case" version="11">\n<layers>\n{layers}\n</layers>\n'
+            f"<edges>\n{edges}\n</edges>\n</net>\n"
+        )
+
+
+def build(cases: Sequence[Case], path: ModelPath) -> tuple[bytes, bytes]:
+    """Build the .xml and the .bin; ``models.build`` says what they hold."""
+    net = _Net()
+    for number, case in enumerate(cases):
+        for letter, array, constant in (("a", case.a, a_is_constant(path)), ("b", case.b, b_is_constant(path))):
+            _operand(net, f"{letter}{number}", array, constant=constant, dynamic=path == "dynamic")
+    if path == "neighbours":
+        _operand(net, ZERO, np.zeros((), cases[0].a.dtype), constant=False, dynamic=False)
+    for number, case in enumerate(cases):
+        _operator(net, case, number, path)
+    for name in output_names(len(cases)):
+        net.add("Result", f"{name}_result", {}, [name])
+    return net.text().encode(), bytes(net.weights)
+
+
+def _operand(net: _Net, name: str, array: np.ndarray, *, constant: bool, dynamic: bool) -> None:
+    element_type = of_numpy(array.dtype)
+    data: dict[str, object] = {"element_type": element_type.ir}
+    if not constant:
+        sizes = [-1] * array.ndim if dynamic else list(array.shape)
+        data = {"shape": ",".join("?" if size < 0 else str(size) for size in sizes), **data}
+        net.add("Parameter", name, data, output=(element_type, sizes))
+        return
+    raw = packed(array)
+    data |= {"shape": ",".join(map(str, array.shape)), "offset": len(net.weights), "size": len(raw)}
+    net.weights += raw
+    net.add("Const", name, data, output=(element_type, array.shape))
+
+
+def _operator(net: _Net, case: Case, number: int, path: ModelPath) -> None:
+    element_type = of_numpy(case.a.dtype)
+    given: dict[str, object] = {"auto_broadcast": "numpy"}
+    given |= {_IN_IR.get(name, name): value for name, value in case.attributes}
+    if given["auto_broadcast"] == "pdpd":
+        given = {_IN_IR["axis"]: -1} | given
+    sizes = [-1] * max(case.a.ndim, case.b.ndim) if path == "dynamic" else list(_result_shape(case))
+    a, b, result = f"a{number}", f"b{number}", f"result{number}"
+    if path != "neighbours":
+        net.add(case.row.name, result, given, [a, b], (element_type, sizes))
+        return
+    around = {"auto_broadcast": "numpy"}
+    before, between = f"before{number}", f"between{number}"
+    net.add("Subtract", before, {**around}, [a, ZERO], (element_type, case.a.shape))
+    net.add(case.row.name, between, given, [before, b], (element_type, sizes))
+    net.add("Subtract", result, {**around}, [between, ZERO], (element_type, sizes))
+
+
+def _result_shape(case: Case) -> tuple[int, ...]:
+    """The result's shape; for what must be refused A's, since a port must say something."""
+    try:
+        return case.placement().shape
+    except OracleRefusal:
+        return case.a.shape
+
+
+def _port(number: int, element_type: ElementType, sizes: Sequence[int]) -> str:
+    dimensions = "".join(f"<dim>{size}</dim>" for size in sizes)
+    return f'<port id="{number}" precision="{element_type.ir_precision}">{dimensions}</port>'
+
+
+def packed(array: np.ndarray) -> bytes:
+    """The bytes of an array as a .bin and OpenVINO's tensors hold it: two 4-bit elements a byte, the first one low."""
+    if of_numpy(array.dtype).bits != 4:
+        return array.tobytes()
+    nibbles = np.frombuffer(array.tobytes(), np.uint8) & 15
+    even = np.append(nibbles, np.zeros(nibbles.size % 2, np.uint8)).reshape(-1, 2)
+    return bytes((even[:, 0] | even[:, 1] << 4).astype(np.uint8))
+
+
+def unpacked(raw: bytes, element_type: ElementType, shape: tuple[int, ...]) -> np.ndarray:
+    """The array of such bytes; the inverse of ``packed``."""
+    if element_type.bits != 4:
+        return np.frombuffer(raw, element_type.storage).reshape(shape).copy()
+    data = np.frombuffer(raw, np.uint8)
+    nibbles = np.stack([data & 15, data >> 4], axis=-1).reshape(-1)[: int(np.prod(shape, dtype=np.int64))]
+    if element_type.kind == "signed":
+        nibbles = (nibbles ^ 8) - 8  # The sign is extended, as ml_dtypes holds the type.
+    return nibbles.astype(np.uint8).view(element_type.storage).reshape(shape)

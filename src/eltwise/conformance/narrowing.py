@@ -1,0 +1,74 @@
+"""Which operands fail: the shortest description that holds for all failing pairs and for as few others as can be.
+
+A description is a conjunction of up to three facts, searched among those that hold for every failing pair.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+
+import numpy as np
+
+from eltwise.conformance.evidence import Evidence
+from eltwise.conformance.facts import Fact, facts_of
+from eltwise.conformance.number_arrays import Values
+
+_LISTED_PAIRS = 2
+_MOST_FACTS = 3
+_SEARCHED_FACTS = 40
+
+
+def narrow(evidence: Evidence) -> str:
+    """Describe the failing pairs of evidence in which something fails, with counts of distinct pairs.
+
+    Returns:
+        For example ``only a=200, b=13`` or ``where a < b and b >= 128 (37 of 41 such pairs)``.
+    """
+    distinct = _distinct(evidence)
+    failing = int(distinct.wrong.sum())
+    if failing <= _LISTED_PAIRS:
+        return "only " + " and ".join(_pairs(distinct))
+    if failing == len(distinct.wrong):
+        return f"everywhere (all {failing} pairs)"
+    best = _best(facts_of(distinct), distinct.wrong)
+    if best is None:
+        return f"{failing} of {len(distinct.wrong)} pairs, without a pattern that is known"
+    matching = int(_all_hold(best).sum())
+    return f"where {' and '.join(fact.text for fact in best)} ({failing} of {matching} such pairs)"
+
+
+def _best(facts: Sequence[Fact], wrong: Values) -> Sequence[Fact] | None:
+    """The conjunction with the fewest passing pairs, the shortest of those, the first of those."""
+    useful = [fact for fact in facts if fact.holds[wrong].all() and not fact.holds.all()]
+    useful.sort(key=lambda fact: int(fact.holds.sum()))  # Stable: the simpler of equals stays first.
+    choices = list(_conjunctions(useful[:_SEARCHED_FACTS]))
+    return min(choices, key=lambda choice: (int(_all_hold(choice).sum()), len(choice)), default=None)
+
+
+def _conjunctions(facts: Sequence[Fact]) -> Iterator[tuple[Fact, ...]]:
+    for length in range(1, _MOST_FACTS + 1):
+        yield from combinations(facts, length)
+
+
+def _all_hold(facts: Sequence[Fact]) -> Values:
+    together: Values = np.logical_and.reduce([fact.holds for fact in facts])
+    return together
+
+
+def _distinct(evidence: Evidence) -> Evidence:
+    """One element a pair of operands: a failing one where the same pair fails and passes."""
+    order = np.argsort(~evidence.wrong, kind="stable")
+    seen: dict[tuple[object, ...], int] = {}
+    for place in order.tolist():
+        seen.setdefault(_key(evidence.a[place], evidence.b[place]), place)
+    return evidence.at(np.fromiter(seen.values(), np.intp))
+
+
+def _key(a: object, b: object) -> tuple[object, ...]:
+    """What tells pairs apart: the text, which has the sign of zero and one NaN."""
+    return str(a), str(b)
+
+
+def _pairs(evidence: Evidence) -> list[str]:
+    return [f"a={evidence.a[place]}, b={evidence.b[place]}" for place in np.flatnonzero(evidence.wrong)]

@@ -1,0 +1,60 @@
+"""The paths by which operands reach an operator: as run-time inputs, as constants, between neighbours, as arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, get_args
+
+import numpy as np
+
+from eltwise.conformance.cases import Case
+
+ModelPath = Literal["static", "dynamic", "a-constant", "b-constant", "both-constant", "neighbours"]
+Path = Literal["static", "dynamic", "a-constant", "b-constant", "both-constant", "neighbours", "call"]
+
+MODEL_PATHS: tuple[ModelPath, ...] = get_args(ModelPath)
+"""Where a model holds the operator.
+
+``static``: both operands are inputs with fixed shapes. ``dynamic``: inputs whose sizes are known at run time only.
+``a-constant``, ``b-constant``, ``both-constant``: operands are in the model. ``neighbours``: an input of zero is
+subtracted from A before the operator and from its result after it, which changes no bit of an exact result.
+"""
+
+PATHS: tuple[Path, ...] = get_args(Path)
+"""All of them; ``call`` hands arrays to a function."""
+
+ZERO = "zero"
+"""The name of the input that ``neighbours`` adds."""
+
+
+def a_is_constant(path: ModelPath) -> bool:
+    """Whether operand A is in the model."""
+    return path in ("a-constant", "both-constant")
+
+
+def b_is_constant(path: ModelPath) -> bool:
+    """Whether operand B is in the model."""
+    return path in ("b-constant", "both-constant")
+
+
+def input_names(count: int, path: ModelPath) -> tuple[str, ...]:
+    """The inputs of a model of so many cases, in their order: ``a0``, ``b0``, ``a1``, and so on."""
+    names: list[str] = []
+    for number in range(count):
+        names += [] if a_is_constant(path) else [f"a{number}"]
+        names += [] if b_is_constant(path) else [f"b{number}"]
+    return (*names, ZERO) if path == "neighbours" else tuple(names)
+
+
+def output_names(count: int) -> tuple[str, ...]:
+    """The outputs of a model of so many cases, in their order."""
+    return tuple(f"result{number}" for number in range(count))
+
+
+def feeds(cases: Sequence[Case], path: ModelPath) -> dict[str, np.ndarray]:
+    """The arrays for the inputs of the model of these cases, by name and in their order."""
+    given: dict[str, np.ndarray] = {}
+    for number, case in enumerate(cases):
+        given |= {} if a_is_constant(path) else {f"a{number}": case.a}
+        given |= {} if b_is_constant(path) else {f"b{number}": case.b}
+    return given | ({ZERO: np.zeros((), cases[0].a.dtype)} if path == "neighbours" else {})

@@ -1,0 +1,205 @@
+"""What is asked in each cell: the cases of an operator version, element type, broadcast rule and path.
+
+The same for the same extent and seed. A group of cases is asked in one model where the path has models; what must be
+refused is asked case by case.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+
+from eltwise import catalog
+from eltwise.conformance import values
+from eltwise.conformance.cases import Attributes, Case, Layout, layouts
+from eltwise.conformance.paths import Path
+from eltwise.conformance.results import Extent
+from eltwise.conformance.shapes_of_rules import FEW_ONTO, NUMPY_PAIRS, Sizes
+from eltwise.dtypes import TYPES, ElementType
+from eltwise.oracle import OracleRefusal, RuleName
+from eltwise.spec import ElementwiseRow
+
+Groups = tuple[tuple[Case, ...], ...]
+
+SHARES: dict[Extent, int] = {"quick": 0, "usual": 8, "thorough": 1}
+"""Of the layouts that the rules have, one in so many is asked beside the chosen few; 0: none."""
+
+_MOST_TOGETHER = 64
+_RANDOM = {"quick": 2000, "usual": 4000, "thorough": 20000}
+_ORDINARY = 256
+_SCALARS = {"quick": 8, "usual": 32, "thorough": 1 << 16}
+_FEW_PAIRS: tuple[tuple[Sizes, Sizes], ...] = (
+    ((), ()),
+    ((3,), ()),
+    ((), (3,)),
+    ((0,), (1,)),
+    ((3, 3), (3,)),
+    ((2, 3), (2, 1)),
+    ((2, 1), (1, 3)),
+    ((8, 1, 6, 1), (7, 1, 5)),
+    ((1, 2) * 6, (2, 1) * 6),
+)
+_FEW_REFUSED: tuple[tuple[Sizes, Sizes], ...] = (((3,), (4,)), ((2, 3), (2,)))
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What a runtime is asked about: an operator version with an element type and a broadcast rule."""
+
+    row: ElementwiseRow
+    element_type: ElementType
+    rule: RuleName
+
+    def __str__(self) -> str:
+        return f"{self.row}/{self.element_type}/{self.rule}"
+
+    @property
+    def attributes(self) -> Attributes:
+        """The attributes that choose the rule; without them the row's default holds."""
+        return (("auto_broadcast", self.rule),) if self.rule in ("none", "pdpd") else ()
+
+
+def subjects() -> Iterator[Subject]:
+    """Everything that the catalog has to ask about, in its order."""
+    for row in catalog.ROWS:
+        for element_type in row.types:
+            for rule in rules_of(row):
+                yield Subject(row, element_type, rule)
+
+
+def rules_of(row: ElementwiseRow) -> tuple[RuleName, ...]:
+    """The broadcast rules that a row can have."""
+    return ("none", "numpy", "pdpd") if row.broadcasting == "auto_broadcast" else (row.broadcasting,)
+
+
+@cache
+def groups(subject: Subject, path: Path, extent: Extent, seed: int, checks: bool) -> Groups:
+    """The cases of a cell; with ``checks`` also mixed types and attributes that the row does not have."""
+    working, refused = _divided(_layout_cases(subject, path, extent, seed))
+    together = 1 if extent == "thorough" else _MOST_TOGETHER
+    made = [
+        *((case,) for case in value_cases(subject, path, extent, seed)),
+        *(tuple(working[start : start + together]) for start in range(0, len(working), together)),
+        *((case,) for case in refused),
+    ]
+    if checks and path in ("static", "call"):
+        made += [(case,) for case in foreign_cases(subject)]
+    return tuple(made)
+
+
+def value_cases(subject: Subject, path: Path, extent: Extent, seed: int) -> list[Case]:
+    """Hard pairs, random bit patterns and ordinary values on equal shapes, then spread out by the rule's broadcasting.
+
+    Types of up to 8 bits are asked every pair that there is, where that costs no model of its own size.
+    """
+    element_type, attributes = subject.element_type, subject.attributes
+    made = [Case(subject.row, attributes, *_pairs(element_type, extent, seed))]
+    if element_type.bits <= 8 and (path in ("static", "call") or extent != "quick"):
+        made.append(Case(subject.row, attributes, *values.all_pairs_8bit(element_type)))
+    if subject.rule == "none":
+        return made
+    hard = values.hard_values(element_type)
+    made.append(_spread(subject, hard))
+    if path in ("static", "dynamic", "call"):
+        switch = _switched_on(subject)
+        for scalar in hard[:: max(1, hard.size // _SCALARS[extent])]:
+            made.append(Case(subject.row, switch, hard, np.array(scalar)))
+    return made
+
+
+def foreign_cases(subject: Subject) -> Iterator[Case]:
+    """What must be refused whatever the shapes: operands of two types, and attributes of other versions."""
+    row, element_type = subject.row, subject.element_type
+    ones = np.ones(2, element_type.storage)
+    other = next(other for other in TYPES if other.bits == element_type.bits and other is not element_type)
+    wider = next(other for other in row.types if other is not element_type)
+    for second in dict.fromkeys(other for other in (other, wider) if other in row.types):
+        yield Case(row, subject.attributes, ones, np.ones(2, second.storage))
+    known = {attribute.name for attribute in row.attributes}
+    for candidate in catalog.ROWS:
+        if candidate.name != row.name:
+            continue
+        for attribute in candidate.attributes:
+            if attribute.name not in known:
+                known.add(attribute.name)
+                value = (0,) if attribute.kind == "ints" else 0
+                yield Case(row, (*subject.attributes, (attribute.name, value)), ones, ones)
+
+
+def _pairs(element_type: ElementType, extent: Extent, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    hard_a, hard_b = values.hard_pairs(element_type)
+    count = _RANDOM[extent]
+    random_a, random_b = (values.random_bits(element_type, count, seed + offset) for offset in (0, 1))
+    plain_a, plain_b = (values.ordinary(element_type, _ORDINARY, seed + offset) for offset in (0, 1))
+    return np.concatenate([hard_a, random_a, plain_a]), np.concatenate([hard_b, random_b, plain_b])
+
+
+def _spread(subject: Subject, hard: np.ndarray) -> Case:
+    """Every hard value against every other by broadcasting: a column against a row, or a matrix against a row."""
+    if subject.rule == "numpy":
+        return Case(subject.row, subject.attributes, hard.reshape(-1, 1), hard.reshape(1, -1))
+    matrix = np.repeat(hard.reshape(-1, 1), hard.size, axis=1)
+    return Case(subject.row, _switched_on(subject), matrix, hard)
+
+
+def _switched_on(subject: Subject) -> Attributes:
+    return (("broadcast", 1),) if subject.rule == "legacy" else subject.attributes
+
+
+def _layout_cases(subject: Subject, path: Path, extent: Extent, seed: int) -> list[Case]:
+    """A case a layout, filled with hard and random values."""
+    generator = np.random.default_rng([seed, subject.element_type.bits])
+    drawn = values.random_bits(subject.element_type, 256, seed)
+    pool = np.concatenate([values.hard_values(subject.element_type), drawn])
+    made = []
+    for layout in _layouts(subject, path, extent):
+        if path == "dynamic" and not (layout.a or layout.b):
+            continue  # Nothing of two scalars is dynamic.
+        a, b = (np.asarray(pool[generator.integers(0, pool.size, size=sizes)]) for sizes in (layout.a, layout.b))
+        made.append(Case(subject.row, layout.attributes, a, b))
+    return made
+
+
+def _layouts(subject: Subject, path: Path, extent: Extent) -> list[Layout]:
+    """The chosen few, and the share of all others that the extent asks; only ``static`` and ``call`` are asked all."""
+    few = list(_few(subject, whole=path in ("static", "call")))
+    share = SHARES[extent] if path in ("static", "call") or extent == "thorough" else 0
+    others = [layout for layout in layouts(subject.row) if _rule_of(subject, layout) == subject.rule]
+    return list(dict.fromkeys([*few, *(others[::share] if share else [])]))
+
+
+def _few(subject: Subject, *, whole: bool) -> Iterator[Layout]:
+    attributes = subject.attributes
+    if subject.rule in ("numpy", "none"):
+        pairs = NUMPY_PAIRS if whole else (*_FEW_PAIRS, *_FEW_REFUSED)
+        yield from (Layout(attributes, a, b) for a, b in pairs)
+        return
+    if subject.rule == "legacy":
+        yield from (Layout((), a, b) for a, b in (((2, 3), (2, 3)), ((), ()), ((3, 3), (3,)), ((2, 3), ())))
+        yield Layout((("broadcast", 0), ("axis", 0)), (3, 3), (3,))
+    for a, b, axis in FEW_ONTO if whole else FEW_ONTO[::3]:
+        switch = _switched_on(subject)
+        yield Layout(switch if axis is None else (*switch, ("axis", axis)), a, b)
+
+
+def _rule_of(subject: Subject, layout: Layout) -> str:
+    return (
+        str(dict(layout.attributes).get("auto_broadcast", "numpy")) if len(rules_of(subject.row)) > 1 else subject.rule
+    )
+
+
+def _divided(cases: Sequence[Case]) -> tuple[list[Case], list[Case]]:
+    """What must work and what must be refused, by the oracle."""
+    working: list[Case] = []
+    refused: list[Case] = []
+    for case in cases:
+        try:
+            case.placement()
+        except OracleRefusal:
+            refused.append(case)
+        else:
+            working.append(case)
+    return working, refused

@@ -1,0 +1,125 @@
+"""The judgement of one answer: against the oracle's result, bit for bit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from eltwise.conformance.answers import Answer
+from eltwise.conformance.cases import Case
+from eltwise.conformance.cells import Verdict
+from eltwise.dtypes import of_numpy
+from eltwise.oracle import OracleRefusal
+from eltwise.oracle_numbers import is_nan
+
+_LARGE = 64
+"""From this number of elements on the oracle's results are kept for other rows and runtimes."""
+
+
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """A case with what must come, what came and what that means.
+
+    Attributes:
+        case: the case.
+        expected: the exact result; None where the case must be refused.
+        answer: what came.
+        verdict: what that is.
+        problem: ``wrong type`` or ``wrong shape``; empty where values can be compared.
+        places: the flat places at which a value differs.
+    """
+
+    case: Case
+    expected: np.ndarray | None
+    answer: Answer
+    verdict: Verdict
+    problem: str = ""
+    places: tuple[int, ...] = ()
+
+    @property
+    def elements(self) -> int:
+        """How many elements of the result are judged."""
+        return 0 if self.expected is None else self.expected.size
+
+    @property
+    def wrong(self) -> int:
+        """How many of them are wrong; all where the type or the shape is."""
+        return self.elements if self.problem else len(self.places)
+
+    @property
+    def compared(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """The exact result and the given one, where their values can be compared."""
+        if self.expected is None or self.answer.array is None or self.problem:
+            return None
+        return self.expected, self.answer.array
+
+
+class Truth:
+    """The oracle's results, computed once for all runtimes; None stands for what must be refused."""
+
+    def __init__(self) -> None:
+        self._known: dict[object, np.ndarray | None] = {}
+        self._of_case: dict[int, tuple[Case, np.ndarray | None]] = {}
+
+    def of(self, case: Case) -> np.ndarray | None:
+        """The exact result of a case."""
+        known = self._of_case.get(id(case))
+        if known is None:
+            known = self._of_case[id(case)] = (case, self._found(case))  # Holding the case keeps its id its own.
+        return known[1]
+
+    def _found(self, case: Case) -> np.ndarray | None:
+        if case.a.size + case.b.size < _LARGE:
+            return _computed(case)
+        try:
+            placement = case.placement()
+        except OracleRefusal:
+            return None
+        key = (case.formula, placement, *map(_content, (case.a, case.b)))
+        if key not in self._known:
+            self._known[key] = _computed(case)
+        return self._known[key]
+
+
+def judge(case: Case, expected: np.ndarray | None, answer: Answer) -> Judged:
+    """Judge what a runtime answered to a case whose exact result is given."""
+    match answer.kind:
+        case "crashed" | "hung":
+            return Judged(case, expected, answer, answer.kind)
+        case "refused" | "not asked":
+            return Judged(case, expected, answer, "ok" if expected is None else "refused")
+    if expected is None:
+        return Judged(case, expected, answer, "accepted")
+    got = answer.array
+    if got is None or got.dtype != expected.dtype:
+        return Judged(case, expected, answer, "differs", "wrong type")
+    if got.shape != expected.shape:
+        return Judged(case, expected, answer, "differs", "wrong shape")
+    places = wrong_places(got, expected)
+    return Judged(case, expected, answer, "differs" if places else "ok", places=places)
+
+
+def wrong_places(got: np.ndarray, expected: np.ndarray) -> tuple[int, ...]:
+    """Find the flat places at which two arrays of one type and shape differ; any NaN equals any NaN."""
+    element_type = of_numpy(expected.dtype)
+    mask = (1 << element_type.bits) - 1
+    bits = [np.frombuffer(array.tobytes(), f"u{array.dtype.itemsize}") & mask for array in (got, expected)]
+    differing = np.flatnonzero(bits[0] != bits[1])
+    if element_type.is_integer:
+        return tuple(differing.tolist())
+    pairs = zip(bits[0][differing].tolist(), bits[1][differing].tolist(), differing.tolist(), strict=True)
+    return tuple(
+        place for one, other, place in pairs if not (is_nan(element_type, one) and is_nan(element_type, other))
+    )
+
+
+def _computed(case: Case) -> np.ndarray | None:
+    try:
+        return case.expected()
+    except OracleRefusal:
+        return None
+
+
+def _content(array: np.ndarray) -> tuple[object, ...]:
+    return (array.dtype.name, array.shape, array.tobytes())

@@ -1,0 +1,108 @@
+"""The messages between the referee and the process of a runtime: frames of JSON and raw bytes, checked when read.
+
+A frame is two lengths of 4 bytes each (little-endian), a JSON object, and the bytes of the arrays that it describes.
+Nothing is executed that is read from a frame, and no more is allocated than ``LARGEST`` bytes.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+
+from eltwise import catalog
+from eltwise.conformance.cases import Case
+from eltwise.dtypes import BY_NAME, of_numpy
+from eltwise.errors import FileFormatError
+
+LENGTHS = struct.Struct("<II")
+LARGEST = 1 << 28
+"""How many bytes the JSON or the arrays of one frame may have."""
+
+
+@dataclass(frozen=True)
+class Message:
+    """One frame: plain fields and arrays."""
+
+    fields: dict[str, object]
+    arrays: tuple[np.ndarray, ...] = ()
+
+
+def encode(message: Message) -> bytes:
+    """Make the bytes of a frame; every array must be of an element type that runs."""
+    described = [
+        {"dtype": of_numpy(array.dtype).name, "shape": list(array.shape)} for array in message.arrays
+    ]  # Order and strides are not sent: the bytes are those of a C-contiguous native array.
+    head = json.dumps({**message.fields, "arrays": described}).encode()
+    body = b"".join(array.astype(array.dtype.newbyteorder("=")).tobytes() for array in message.arrays)
+    return LENGTHS.pack(len(head), len(body)) + head + body
+
+
+def lengths(start: bytes) -> tuple[int, int]:
+    """Read the two lengths that a frame starts with.
+
+    Raises:
+        FileFormatError: where one is larger than a frame may be.
+    """
+    head, body = LENGTHS.unpack(start)
+    if max(head, body) > LARGEST:
+        raise FileFormatError("a frame is too large", got=f"{head} and {body} bytes", allowed=f"{LARGEST} bytes")
+    return head, body
+
+
+def decode(head: bytes, body: bytes) -> Message:
+    """Read a frame.
+
+    Raises:
+        FileFormatError: where the JSON does not describe the bytes.
+    """
+    try:
+        fields = json.loads(head)
+        described = [(BY_NAME[item["dtype"]], tuple(map(int, item["shape"]))) for item in fields.pop("arrays")]
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        raise FileFormatError("a frame is no description of arrays", got=repr(head[:60])) from None
+    arrays, position = [], 0
+    for element_type, shape in described:
+        if min(shape, default=0) < 0 or not element_type.runs:
+            raise FileFormatError("a frame describes no array", got=f"{element_type} {shape}")
+        end = position + prod(shape) * element_type.storage.itemsize
+        if end > len(body):
+            raise FileFormatError("a frame has fewer bytes than it says", got=str(len(body)), allowed=str(end))
+        arrays.append(np.frombuffer(body[position:end], element_type.storage).reshape(shape).copy())
+        position = end
+    return Message(fields, tuple(arrays))
+
+
+def question(path: str, groups: Sequence[Sequence[Case]]) -> Message:
+    """Ask for cases: each group is to be asked in one model where the path has models."""
+    cases = [case for group in groups for case in group]
+    fields: dict[str, object] = {
+        "path": path,
+        "groups": [len(group) for group in groups],
+        "cases": [{"op": case.row.versioned_name, "attributes": list(case.attributes)} for case in cases],
+    }
+    return Message(fields, tuple(array for case in cases for array in (case.a, case.b)))
+
+
+def asked(message: Message) -> tuple[str, list[list[Case]]]:
+    """Read a question: the path and the groups of cases."""
+    path, sizes, described = (message.fields[name] for name in ("path", "groups", "cases"))
+    assert isinstance(path, str)
+    assert isinstance(sizes, list)
+    assert isinstance(described, list)
+    operands = zip(message.arrays[::2], message.arrays[1::2], strict=True)
+    cases = iter(
+        [
+            Case(catalog.row(item["op"]), tuple((name, _hashable(value)) for name, value in item["attributes"]), a, b)
+            for item, (a, b) in zip(described, operands, strict=True)
+        ]
+    )
+    return path, [[next(cases) for _place in range(size)] for size in sizes]
+
+
+def _hashable(value: object) -> object:
+    return tuple(value) if isinstance(value, list) else value

@@ -1,0 +1,81 @@
+"""The process of one runtime: it reads questions from its input and writes an answer for each case to its output.
+
+Run as ``python -m eltwise.conformance.worker ADAPTER NAME``. What the runtime itself prints goes to the standard error;
+the frames use descriptors that it does not know.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+import warnings
+from typing import BinaryIO
+
+from eltwise.conformance import floating_point, wire
+from eltwise.conformance.answers import Answer, words_of
+from eltwise.conformance.runtimes.asking import Runtime, answers
+from eltwise.conformance.wire import Message
+
+
+def main() -> None:
+    """Make the runtime, say that it is ready, and answer until the input ends."""
+    adapter, name = sys.argv[1:]
+    incoming, outgoing = _own_streams()
+    warnings.simplefilter("ignore")
+    try:
+        runtime = _made(adapter, name)
+        _send(outgoing, Message({"ready": runtime.version()}))
+    except Exception as error:  # noqa: BLE001 - told to the referee, which makes its sentence of it
+        _send(outgoing, Message({"failed": words_of(error)}))
+        return
+    while (message := _next(incoming)) is not None:
+        _answer(runtime, message, outgoing)
+
+
+def _own_streams() -> tuple[BinaryIO, BinaryIO]:
+    """Take the standard input and output for the frames; what prints from now on prints to the standard error."""
+    incoming, outgoing = os.dup(0), os.dup(1)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    os.dup2(2, 1)
+    return os.fdopen(incoming, "rb"), os.fdopen(outgoing, "wb")
+
+
+def _made(adapter: str, name: str) -> Runtime:
+    module, _colon, kind = adapter.partition(":")
+    make = getattr(importlib.import_module(module), kind)
+    runtime: Runtime = make(name) if module.endswith(".callables") else make()
+    return runtime
+
+
+def _answer(runtime: Runtime, message: Message, outgoing: BinaryIO) -> None:
+    path, groups = wire.asked(message)
+    for answer in answers(runtime, path, groups):
+        changed = floating_point.changes()
+        if changed and not floating_point.restore():
+            changed += ", and it could not be restored"
+        _send(outgoing, _frame(answer, changed))
+
+
+def _frame(answer: Answer, changed: str) -> Message:
+    arrays = () if answer.array is None else (answer.array,)
+    return Message({"kind": answer.kind, "words": answer.words, "mode": changed}, arrays)
+
+
+def _next(incoming: BinaryIO) -> Message | None:
+    start = incoming.read(wire.LENGTHS.size)
+    if len(start) < wire.LENGTHS.size:
+        return None
+    head, body = wire.lengths(start)
+    return wire.decode(incoming.read(head), incoming.read(body))
+
+
+def _send(outgoing: BinaryIO, message: Message) -> None:
+    outgoing.write(wire.encode(message))
+    outgoing.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,132 @@
+/* The page itself: filters, the matrix, the findings, the opened cell and the address. */
+
+const byId = (id) => document.getElementById(id);
+const FILTERS = [
+  { field: "runtime", label: "Runtime", values: results.runtimes },
+  { field: "op", label: "Operator", values: results.ops },
+  { field: "dtype", label: "Type", values: results.dtypes },
+  { field: "broadcast", label: "Broadcast", values: valuesOf(cells, "broadcast") },
+  { field: "path", label: "Path", values: valuesOf(cells, "path") },
+];
+const selection = { runtime: "", op: "", dtype: "", broadcast: "", path: "", verdicts: new Set() };
+let lines = [];
+
+function start() {
+  byId("summary").textContent = results.summary;
+  for (const [name, text] of results.facts) {
+    byId("facts").append(element("div", {}, element("dt", {}, name), element("dd", {}, text)));
+  }
+  for (const filter of FILTERS) byId("filters").append(drawFilter(filter));
+  const reset = element("button", { type: "button", className: "plain" }, "Show all");
+  reset.addEventListener("click", showAll);
+  byId("filters").append(reset);
+  for (const verdict of VERDICTS) byId("verdicts").append(drawVerdict(verdict));
+  byId("matrix").addEventListener("keydown", (event) => moveFocus(lines, event));
+  byId("opened").addEventListener("close", () => setAddress(""));
+  byId("opened").addEventListener("click", (event) => event.target === byId("opened") && byId("opened").close());
+  window.addEventListener("hashchange", openAddress);
+  draw();
+  openAddress();
+}
+
+function drawFilter({ field, label, values }) {
+  const select = element("select", { id: `filter-${field}` }, element("option", { value: "" }, "all"));
+  for (const value of values) select.append(element("option", { value }, value));
+  select.addEventListener("change", () => {
+    selection[field] = select.value;
+    draw();
+  });
+  return element("label", {}, element("span", {}, label), select);
+}
+
+function drawVerdict({ name, meaning }) {
+  const count = element("span", { className: "count" });
+  const button = element(
+    "button",
+    { type: "button", id: `verdict-${name}`, className: "toggle", ariaPressed: "false", title: meaning },
+    badge(name),
+    element("span", {}, name),
+    count,
+  );
+  button.addEventListener("click", () => {
+    if (!selection.verdicts.delete(name)) selection.verdicts.add(name);
+    draw();
+  });
+  return button;
+}
+
+function showAll() {
+  for (const { field } of FILTERS) {
+    selection[field] = "";
+    byId(`filter-${field}`).value = "";
+  }
+  selection.verdicts.clear();
+  draw();
+}
+
+function draw() {
+  const chosen = cells.filter((cell) => isSelected(cell, selection));
+  lines = drawMatrix(byId("matrix"), chosen, open);
+  drawCounts();
+  drawFindings(new Set(chosen));
+  byId("shown").textContent =
+    chosen.length === cells.length ? counted(cells.length, "cell") : `${chosen.length} of ${counted(cells.length, "cell")}`;
+}
+
+/** Each verdict's number among what the other filters leave. */
+function drawCounts() {
+  const counts = countVerdicts(cells.filter((cell) => isSelected(cell, { ...selection, verdicts: new Set() })));
+  for (const { name } of VERDICTS) {
+    const button = byId(`verdict-${name}`);
+    button.ariaPressed = String(selection.verdicts.has(name));
+    button.querySelector(".count").textContent = counts.get(name);
+    button.classList.toggle("absent", counts.get(name) === 0);
+  }
+}
+
+function drawFindings(chosen) {
+  const found = results.findings.filter((finding) => finding.cells.some((index) => chosen.has(cells[index])));
+  const items = found.map((finding) => {
+    const button = element("button", { type: "button", className: "plain" }, "Open");
+    button.ariaLabel = `Open ${finding.title}`;
+    button.addEventListener("click", () => open(cells[finding.example]));
+    const texts = finding.sentences.map((sentence) => element("p", {}, sentence));
+    const head = element("h3", {}, badge(finding.verdict), element("span", {}, finding.title));
+    return element("li", {}, element("div", {}, head, ...texts), button);
+  });
+  byId("findings").replaceChildren(...(items.length > 0 ? items : [element("li", {}, "Nothing.")]));
+}
+
+/** Show a cell in the dialog, among all cells of its place, whatever the filters leave. */
+function open(cell) {
+  const place = cells.filter((other) => PLACE.every((field) => other[field] === cell[field]));
+  fillOpened(byId("opened"), cell, place, (other) => {
+    open(other);
+    byId("opened").querySelector('[aria-pressed="true"]').focus();
+  });
+  if (!byId("opened").open) byId("opened").showModal();
+  setAddress(keyOf(cell));
+}
+
+function setAddress(key) {
+  history.replaceState(null, "", key ? `#${encodeURIComponent(key)}` : location.pathname + location.search);
+}
+
+/** Open the cell whose key is in the address. */
+function openAddress() {
+  const wanted = addressed();
+  if (!wanted || wanted === "matrix") return;
+  const cell = cells.find((other) => keyOf(other) === wanted);
+  if (cell) open(cell);
+  else byId("shown").textContent = `There is no cell ${wanted} in these results.`;
+}
+
+function addressed() {
+  try {
+    return decodeURIComponent(location.hash.slice(1));
+  } catch {
+    return location.hash.slice(1);
+  }
+}
+
+start();

@@ -1,0 +1,108 @@
+"""The results as one HTML page that needs nothing else and asks the network for nothing.
+
+The page's own parts are files beside this room. The results go into it as JSON in which no tag can start or end;
+its script sets every text as text, and a content security policy allows no other script.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from importlib.resources import files as package_files
+from pathlib import Path
+from string import Template
+
+from eltwise.conformance.cells import VERDICTS, Cell
+from eltwise.conformance.results import Results, cell_fields
+from eltwise.formats import files
+from eltwise.report import legend
+from eltwise.report.findings import findings
+
+_SCRIPTS = ("records.js", "matrix.js", "opened.js", "page.js")
+
+
+def write_page(results: Results, path: Path, source: str = "results.json") -> None:
+    """Write the page of some results to a file; the arguments are those of ``page``.
+
+    Raises:
+        FileFormatError: where it cannot be written. What was there is then as it was.
+    """
+    files.write_atomically(path, [page(results, source).encode()])
+
+
+def page(results: Results, source: str = "results.json") -> str:
+    """Make the page of some results.
+
+    Args:
+        results: what was found.
+        source: the name of the results file, for the commands that the page shows.
+    """
+    style = _asset("page.css")
+    script = '"use strict";\n' + "\n".join(map(_asset, _SCRIPTS))
+    return Template(_asset("page.html")).substitute(
+        policy=_policy(style, script),
+        style=style,
+        script=script,
+        results=_embedded(_content(results, source)),
+    )
+
+
+def _asset(name: str) -> str:
+    return (package_files("eltwise.report") / "assets" / name).read_text(encoding="utf-8")
+
+
+def _policy(style: str, script: str) -> str:
+    """Allow this style and this script, by their hashes, and nothing else at all."""
+    return (
+        f"default-src 'none'; style-src 'sha256-{_hash(style)}'; script-src 'sha256-{_hash(script)}'; img-src data:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def _hash(text: str) -> str:
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def _embedded(value: object) -> str:
+    """JSON for a script element: without ``<`` no tag and no comment can start or end in it.
+
+    >>> "<" in _embedded("</script>")
+    False
+    """
+    return json.dumps(value, ensure_ascii=True, separators=(",", ":")).replace("<", "\\u003c")
+
+
+def _content(results: Results, source: str) -> dict[str, object]:
+    """Everything that the page's script reads."""
+    places = {cell.key: place for place, cell in enumerate(results.cells)}
+    return {
+        "summary": legend.summary(results),
+        "facts": legend.facts(results),
+        "source": source,
+        "verdicts": [
+            {"name": name, "mark": legend.SIGNS[name].mark, "meaning": legend.SIGNS[name].meaning} for name in VERDICTS
+        ],
+        "runtimes": list(legend.runtimes_of(results.cells)),
+        "ops": legend.operators_of(results.cells),
+        "dtypes": legend.types_of(results.cells),
+        "cells": [_shown(cell) for cell in results.cells],
+        "findings": [
+            {
+                "verdict": finding.verdict,
+                "title": finding.title,
+                "sentences": finding.sentences,
+                "cells": [places[cell.key] for cell in finding.cells],
+                "example": places[finding.example.key],
+            }
+            for finding in findings(results)
+        ],
+    }
+
+
+def _shown(cell: Cell) -> dict[str, object]:
+    """A cell without the bits of its case, of which the page shows only the call."""
+    fields = cell_fields(cell)
+    fields.pop("case", None)
+    call = legend.call_of(cell)
+    return {**fields, "call": call} if call else fields

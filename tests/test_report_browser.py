@@ -1,0 +1,189 @@
+"""The page in a real browser: what filters leave, what a click and a key open, at both widths, in both schemes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from urllib.parse import quote
+
+import pytest
+
+import referee_results
+from browser import Page, find_browser, open_browser
+from eltwise.report.page import write_page
+
+PROGRAM = find_browser()
+pytestmark = pytest.mark.skipif(PROGRAM is None, reason="no Chromium is installed (Debian's package is chromium)")
+DIFFERS = "saturating/Sub-14/uint8/numpy/static"
+HOSTILE = "./mine.py:run/Sub-14/bfloat16/numpy/dynamic"
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("page") / "report.html"
+    write_page(referee_results.results(), path)
+    return path.as_uri()
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+    assert PROGRAM is not None
+    with open_browser(PROGRAM, tmp_path_factory.mktemp("profile")) as page:
+        yield page
+
+
+@pytest.fixture
+def page(browser: Page, address: str) -> Iterator[Page]:
+    """The page anew; whatever a test does with it, nothing may be logged, thrown or asked for."""
+    browser.resize(1600, 1000)
+    browser.go(address)
+    yield browser
+    assert browser.complaints() == []
+    assert {url.partition("#")[0] for url in browser.requests()} == {address}
+    assert browser.ask("window.taken") is None
+
+
+def places(page: Page) -> int:
+    return int(page.ask("document.querySelectorAll('#matrix .place').length"))
+
+
+def choose(page: Page, field: str, value: str) -> None:
+    page.ask(
+        f"(() => {{ const select = document.getElementById('filter-{field}'); select.value = {value!r};"
+        "select.dispatchEvent(new Event('change')); })()"
+    )
+
+
+def is_open(page: Page) -> bool:
+    return bool(page.ask("document.getElementById('opened').open"))
+
+
+def text_of(page: Page, selector: str) -> str:
+    return str(page.ask(f"document.querySelector({selector!r}).innerText"))
+
+
+def focused(page: Page) -> str:
+    return str(page.ask("document.activeElement.ariaLabel ?? document.activeElement.tagName"))
+
+
+def address_of(page: Page) -> str:
+    return str(page.ask("decodeURIComponent(location.hash)"))
+
+
+def test_the_matrix_has_a_place_for_each_runtime_operator_and_type(page: Page) -> None:
+    cells = referee_results.results().cells
+    assert places(page) == len({(cell.runtime, cell.op, cell.dtype) for cell in cells})
+    assert text_of(page, "#shown") == f"{len(cells):,} cells"
+
+
+@pytest.mark.parametrize(
+    ("field", "value"), [("runtime", "./mine.py:run"), ("op", "Sub-6"), ("dtype", "bfloat16"), ("broadcast", "pdpd")]
+)
+def test_a_filter_leaves_what_has_the_value(page: Page, field: str, value: str) -> None:
+    choose(page, field, value)
+    chosen = [cell for cell in referee_results.results().cells if getattr(cell, field) == value]
+    assert places(page) == len({(cell.runtime, cell.op, cell.dtype) for cell in chosen})
+    page.click("#filters button")
+    assert places(page) > len(chosen) // 18
+
+
+def test_verdicts_filter_together(page: Page) -> None:
+    page.click("#verdict-differs")
+    assert places(page) == 6
+    page.click("#verdict-refused")
+    assert places(page) == 6 + 2
+    page.click("#verdict-differs")
+    assert places(page) == 2
+    assert text_of(page, "#findings h3").endswith("./mine.py:run: refuses what is allowed")
+    choose(page, "runtime", "exact")
+    assert places(page) == 0
+    assert text_of(page, "#matrix") == "No cell has all that is asked for."
+
+
+def test_a_click_opens_a_place_with_its_example_and_its_command(page: Page) -> None:
+    page.click("#matrix .place.differs")
+    assert is_open(page)
+    said = text_of(page, "#opened")
+    assert "Sub-14, int8" in said
+    assert referee_results.SATURATES in said
+    assert "0x80" in said
+    assert "eltwise reproduce results.json saturating/Sub-14/int8/numpy/static --output case/" in said
+    assert page.ask("[...document.querySelectorAll('.got mark')].map((mark) => mark.innerText).join('')") == "10"
+    assert address_of(page) == "#saturating/Sub-14/int8/numpy/static"
+    page.click("#opened .place.ok")
+    assert address_of(page) == "#saturating/Sub-14/int8/numpy/both-constant"
+    assert "eltwise reproduce" not in text_of(page, "#opened")
+    page.click("#opened .close")
+    assert not is_open(page)
+    assert address_of(page) == ""
+
+
+def test_the_keys_move_open_and_close(page: Page) -> None:
+    page.ask("document.querySelector('#matrix .place').focus()")
+    assert focused(page) == "exact, Sub-1, float16: ok"
+    page.press("ArrowRight", "ArrowDown", "ArrowDown")
+    assert focused(page) == "./mine.py:run, Sub-1, float32: ok"
+    page.press("ArrowDown", "ArrowDown", "End")
+    assert focused(page) == "exact, Sub-6, uint64: ok"
+    page.press("ArrowRight", "ArrowUp")
+    assert focused(page) == "fragile, Sub-1, float64: crashed 5, hung 1, accepted 6"
+    page.press("Enter")
+    assert is_open(page)
+    page.press("Escape")
+    assert not is_open(page)
+    assert focused(page) == "fragile, Sub-1, float64: crashed 5, hung 1, accepted 6"
+    assert page.ask("getComputedStyle(document.activeElement).outlineStyle") == "solid"
+    assert page.ask("document.querySelectorAll('#matrix [tabindex=\"0\"]').length") == 1
+
+
+def test_a_key_in_the_address_opens_its_cell(browser: Page, address: str) -> None:
+    browser.go(f"{address}#{quote(DIFFERS, safe='')}")
+    assert is_open(browser)
+    assert "Sub-14, uint8" in text_of(browser, "#opened")
+    browser.go(f"{address}#no/such/cell")
+    assert not is_open(browser)
+    assert "no/such/cell" in text_of(browser, "#shown")
+    browser.go(f"{address}#%E0%A4%A")
+    assert not is_open(browser)
+    assert browser.complaints() == []
+
+
+def test_hostile_words_are_shown_as_they_are(browser: Page, address: str) -> None:
+    browser.go(f"{address}#{quote(HOSTILE, safe='')}")
+    assert browser.ask("document.querySelector('.message').textContent") == referee_results.HOSTILE
+    assert browser.ask("document.querySelectorAll('img').length") == 0
+    assert browser.ask("window.taken") is None
+    assert browser.complaints() == []
+
+
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("width", [360, 1600])
+def test_nothing_is_wider_than_the_window(page: Page, width: int, dark: bool) -> None:
+    page.resize(width, 740, dark)
+    wide = "document.documentElement.scrollWidth > innerWidth"
+    assert not page.ask(wide)
+    page.click("#matrix .place.differs")
+    assert not page.ask(wide)
+    assert not page.ask("document.getElementById('opened').scrollWidth > document.getElementById('opened').clientWidth")
+    background = page.ask("getComputedStyle(document.body).backgroundColor")
+    assert (sum(map(int, background[4:-1].split(","))) < 384) == dark
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_every_text_stands_out_from_its_background(page: Page, dark: bool) -> None:
+    page.resize(1600, 1000, dark)
+    page.click("#matrix .place.differs")
+    faint = page.ask("""(() => {
+      const numbers = (colour) => colour.match(/[\\d.]+/g).map(Number);
+      const light = (colour) => numbers(colour).slice(0, 3).map((part) => part / 255)
+        .map((part) => (part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4))
+        .reduce((sum, part, place) => sum + part * [0.2126, 0.7152, 0.0722][place], 0);
+      const behind = (node) => { const colour = getComputedStyle(node).backgroundColor;
+        return numbers(colour)[3] === 0 ? behind(node.parentElement) : colour; };
+      const texts = [...document.querySelectorAll('body *')].filter((node) =>
+        [...node.childNodes].some((child) => child.nodeType === 3 && child.textContent.trim())
+        && !['SCRIPT', 'NOSCRIPT', 'OPTION'].includes(node.tagName) && !node.matches('.none *, .absent, .absent *'));
+      const poor = texts.map((node) => {
+        const [one, other] = [light(getComputedStyle(node).color), light(behind(node))].sort((a, b) => b - a);
+        return [(one + 0.05) / (other + 0.05), node.className || node.tagName, node.textContent.slice(0, 20)]; });
+      return poor.filter(([contrast]) => contrast < 4.5); })()""")
+    assert faint == []

@@ -1,0 +1,66 @@
+"""The document of the results: what stands in it, and that a runtime's words stay words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import referee_results
+from eltwise.conformance.results import Results
+from eltwise.report.document import document, write_document
+from eltwise.report.findings import findings
+
+
+@pytest.fixture(scope="module")
+def results() -> Results:
+    return referee_results.results()
+
+
+@pytest.fixture(scope="module")
+def text(results: Results) -> str:
+    return document(results, "out/results.json")
+
+
+def lines_of(text: str, heading: str) -> list[str]:
+    return text.partition(f"### {heading}\n\n")[2].partition("\n\n")[0].splitlines()
+
+
+def test_the_matrix_has_a_line_for_each_runtime_and_a_column_for_each_type(text: str) -> None:
+    assert lines_of(text, "Sub-14") == [
+        "| runtime | float16 | bfloat16 | float32 | float64 | int8 | int16 | int32 | int64 | uint8 | uint16 | uint32 "
+        "| uint64 |",
+        "|---|---|---|---|---|---|---|---|---|---|---|---|---|",
+        "| exact | ✓ | ✓ | ✓ | ✓ | ✓ | ✓ | ✓ | ✓ | ✓ | ✓ | ✓ | ✓ |",
+        r"| saturating | ✓ | ✓ | ✓ | ✓ | ≠\* | ✓ | ✓ | ✓ | ≠\* | ✓ | ✓ | ✓ |",
+        "| ./mine.py:run | ✓ | R | ✓ | ✓ | ✓ | ✓ | ✓ | ✓ | ✓ | ✓ | ✓ | ✓ |",
+        "| fragile | ✓ | ✓ | ✓ | ✓ | ✓ | ✓ | ✓ | ✓ | ✓ | ✓ | ✓ | ✓ |",
+    ]
+    assert len(lines_of(text, "SquaredDifference-1")) == 2 + 3
+
+
+def test_each_deviation_has_two_sentences_and_its_command(text: str, results: Results) -> None:
+    for number, finding in enumerate(findings(results), 1):
+        assert f"### {number}. {finding.example.runtime}" in text
+        assert f"{finding.example.key} --output case/\n```" in text
+    assert "32,640 of 65,536 elements of that cell are wrong." in text
+
+
+def test_a_runtime_s_words_are_no_markup(text: str) -> None:
+    assert "<script>" not in text.replace("\\<", "").replace("\\>", "")
+    assert r"\</script\>\<script\>window.taken = 1" in text
+
+
+def test_the_document_says_when_where_and_with_what(text: str) -> None:
+    for line in ("- measured: 2026-11-21", "- on: an invented processor", "- versions: saturating 2.1, fragile 0.3"):
+        assert line in text.splitlines()
+
+
+def test_where_all_is_right_there_are_no_deviations(results: Results, tmp_path: Path) -> None:
+    right = Results(tuple(cell for cell in results.cells if cell.runtime == "exact"))
+    write_document(right, tmp_path / "conformance.md")
+    assert (tmp_path / "conformance.md").read_text(encoding="utf-8").endswith("## Deviations\n\nNone.\n")
+
+
+def test_an_interrupted_run_says_so(results: Results) -> None:
+    assert "It was interrupted: the rest is missing." in document(Results(results.cells, interrupted=True))
