@@ -19,7 +19,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("arrays", "oracle", "spec"),
     ("catalog.elementwise", "catalog.neighbours"),
     ("catalog", "ir"),
-    ("infer", "conversion.alignment", "conversion.building", "conversion.dropping"),
+    ("infer", "conversion.alignment", "conversion.building", "conversion.dropping", "conversion.exactness"),
     (
         "infer_graph",
         "kernels",
@@ -34,7 +34,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
         "kernels.pool",
         "kernels.threads",
     ),
-    ("conversion.elementwise", "conversion.neighbours"),
+    ("conversion.elementwise", "conversion.neighbours", "conversion.wider"),
     (
         "kernels.halves",
         "kernels.jit",
@@ -66,8 +66,8 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("formats.onnx_versions.inferring", "formats.onnx_versions.same_meaning", "formats.onnx_versions.carrying"),
     ("formats.onnx_versions.scopes",),
     ("formats.onnx_versions.rewriting", "formats.onnx_versions.types_allowed"),
-    ("formats.onnx_versions.upward", "formats.onnx_versions.through_onnx"),
-    ("formats.onnx_versions.downward",),
+    ("formats.onnx_versions.upward", "formats.onnx_versions.converter_faults", "formats.onnx_versions.wider_nodes"),
+    ("formats.onnx_versions.downward", "formats.onnx_versions.through_onnx"),
     ("formats.onnx_versions.planning",),
     ("formats.onnx_versions.converting",),
     ("formats.onnx_versions.converted_files",),

@@ -208,7 +208,7 @@ def test_functions_are_converted_where_a_version_changed() -> None:
 def test_what_cannot_be_converted_is_listed_with_the_converters_words() -> None:
     nodes = [
         node("HardSwish", ["x"], ["a"], "swish"),
-        node("Upsample", ["x"], ["b"], "up"),
+        node("Upsample", ["x", "x"], ["b"], "up"),
         node("Nothing", ["x"], ["c"], "no"),
         node("Sub", ["a", "c"], ["z"], "minus"),
     ]
@@ -218,7 +218,8 @@ def test_what_cannot_be_converted_is_listed_with_the_converters_words() -> None:
         convert_onnx_bytes(made.SerializeToString(), 6)
     assert [str(problem) for problem in caught.value.problems] == [
         "HardSwish-14 node 'swish': onnx's converter cannot convert it, got 'No Previous Version of HardSwish exists'",
-        "Upsample node 'up': ONNX's opset 14 has no such operator",
+        "Upsample-10 node 'up': onnx's converter cannot convert it, got 'Op registered for Upsample is deprecated in "
+        "domain_version of 14'",
         "Nothing node 'no': ONNX's opset 14 has no such operator",
         "Sub-14 node 'minus', operand B ('c'): the legacy broadcast can only be written where both ranks are known, "
         "got a value of unknown rank; declare its shape in the model; symbols will do",
@@ -268,3 +269,98 @@ def test_the_steps_that_are_said_to_be_types_only_have_the_same_operands() -> No
                 assert name == "consumed_inputs", operator
             for name in set(new.attributes) - set(old.attributes):
                 assert not new.attributes[name].required, operator
+
+
+def alone(
+    op_type: str, opset: int, shapes: dict[str, tuple[int, ...]], number: int, **attributes: object
+) -> onnx.ModelProto:
+    inputs = [value(name, shape, number) for name, shape in shapes.items()]
+    made = model([node(op_type, list(shapes), ["z"], "n", **attributes)], inputs, [value("z", None, number)], opset)
+    return onnx.shape_inference.infer_shapes(made)
+
+
+FLOAT, FLOAT16, DOUBLE = TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.DOUBLE
+MEND = [
+    ("Resize", 10, 11, {"x": (1, 1, 3, 4)}, FLOAT, {"mode": "linear"}),
+    ("Resize", 10, 13, {"x": (1, 1, 3, 4)}, FLOAT, {"mode": "nearest"}),
+    ("Upsample", 9, 11, {"x": (1, 1, 3, 4)}, FLOAT, {"mode": "linear"}),
+    ("Upsample", 9, 17, {"x": (1, 1, 3, 4)}, FLOAT, {"mode": "nearest"}),
+    ("Hardmax", 11, 13, {"x": (3, 4)}, FLOAT, {}),
+    ("Softmax", 11, 13, {"x": (2, 3, 4)}, FLOAT, {}),
+    ("Softmax", 13, 11, {"x": (2, 3, 4)}, FLOAT, {}),
+    ("LogSoftmax", 17, 12, {"x": (2, 3, 4)}, FLOAT, {"axis": 2}),
+    ("Clip", 10, 17, {"x": (2, 3)}, FLOAT16, {"min": 0.25}),
+    ("Pad", 10, 17, {"x": (2, 3)}, DOUBLE, {"pads": [0, 1, 1, 0], "value": 0.75}),
+]
+
+
+@pytest.mark.parametrize(("op_type", "before", "after", "shapes", "number", "attributes"), MEND)
+def test_what_the_converter_gets_wrong_is_mended(
+    op_type: str,
+    before: int,
+    after: int,
+    shapes: dict[str, tuple[int, ...]],
+    number: int,
+    attributes: dict[str, object],
+    process: ProcessPoolExecutor,
+) -> None:
+    if op_type in ("Resize", "Upsample"):
+        shapes = {**shapes, "scales": (4,)}
+    made = alone(op_type, before, shapes, number, **attributes)
+    if "scales" in shapes:
+        made.graph.input.pop()
+        made.graph.initializer.append(numpy_helper.from_array(np.float32([1, 1, 1.5, 2]), "scales"))
+        made.graph.output[0].CopyFrom(value("z", (1, 1, 4, 8)))
+    converted, _report = in_opset(made, after)
+    if find_spec("onnxruntime") is None:
+        pytest.skip("onnxruntime is not installed; the extra 'witnesses' has it")
+    x = np.random.default_rng(9).normal(size=shapes["x"]).astype(helper.tensor_dtype_to_np_dtype(number))
+    old, new = (
+        process.submit(ask_onnxruntime, found.SerializeToString(), {"x": x}).result()["z"]
+        for found in (made, converted)
+    )
+    assert np.array_equal(old, new) if op_type != "LogSoftmax" else np.allclose(old, new)
+    assert old.dtype == new.dtype
+
+
+def test_limits_get_the_type_of_what_they_limit() -> None:
+    made = alone("Clip", 7, {"x": (2, 3)}, DOUBLE, min=0.25, max=0.5)
+    converted, _report = in_opset(made, 13)
+    x = np.random.default_rng(9).normal(size=(2, 3))
+    assert np.array_equal(run(converted, x=x)[0], np.clip(x, 0.25, 0.5))
+    assert [found.attribute[0].t.data_type for found in converted.graph.node[:2]] == [DOUBLE, DOUBLE]
+
+
+@pytest.mark.parametrize(
+    ("made", "opset", "reason"),
+    [
+        (alone("Hardmax", 11, {"x": (2, 3, 4)}, FLOAT), 13, "opset 13 gave axis another meaning"),
+        (alone("Softmax", 13, {"x": (2, 3, 4)}, FLOAT, axis=1), 11, "opset 13 gave axis another meaning"),
+        (alone("Resize", 10, {"x": (1, 1, 4, 4), "s": (4,)}, FLOAT), 11, "which pixel is the nearest"),
+        (alone("ReduceSum", 11, {"x": (2, 3)}, FLOAT, axes=[-1]), 10, "axes below zero are allowed since opset 11"),
+        (
+            alone("GroupNormalization", 18, {"x": (1, 4, 2), "s": (2,), "b": (2,)}, FLOAT, num_groups=2),
+            21,
+            "a scale for",
+        ),
+        (alone("Pad", 19, {"x": (2,), "p": (2,)}, FLOAT, mode="wrap"), 18, "has not this value of mode, got wrap"),
+        (alone("AveragePool", 19, {"x": (1, 1, 9)}, FLOAT, kernel_shape=[2], dilations=[2]), 11, "dilations"),
+    ],
+)
+def test_what_the_converter_gets_wrong_is_refused(made: onnx.ModelProto, opset: int, reason: str) -> None:
+    with pytest.raises(EltwiseError, match=reason):
+        convert_onnx_bytes(made.SerializeToString(), opset)
+
+
+def test_a_value_of_unknown_type_is_no_obstacle_where_its_type_does_not_matter() -> None:
+    first = node("Custom", ["x"], ["f"])
+    first.domain = "my.domain"
+    for last, fits in ((node("Squeeze", ["f"], ["z"], axes=[0]), True), (node("Clip", ["f"], ["z"], min=0.0), False)):
+        made = model([first, last], [value("x")], [value("z", ())], 6)
+        made.graph.output[0].ClearField("type")
+        made.opset_import.add(domain="my.domain", version=1)
+        if fits:
+            assert "Squeeze-13" in str(convert_onnx_bytes(made.SerializeToString(), 17)[1])
+            continue
+        with pytest.raises(UnsupportedError, match="the type of its operand is not known"):
+            convert_onnx_bytes(made.SerializeToString(), 17)

@@ -29,12 +29,12 @@ FIRST_NUMPY = 7
 
 @cache
 def find_schema(op_type: str, opset: int) -> OpSchema | None:
-    """Find the version of ONNX's own operator that an opset has; None where it has none, or only a deprecated one."""
+    """Find the version of ONNX's own operator that an opset has, deprecated or not; None where it has none."""
     try:
         schema: OpSchema = onnx.defs.get_schema(op_type, opset, "")
     except onnx.defs.SchemaError:
         return None
-    return None if schema.deprecated else schema
+    return schema
 
 
 @cache

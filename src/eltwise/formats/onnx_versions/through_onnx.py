@@ -6,14 +6,17 @@ handed to it, and what it cannot do is said of the one node.
 
 from __future__ import annotations
 
-from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, ValueInfoProto, version_converter
-from onnx.checker import ValidationError, check_model
+from functools import lru_cache
+
+from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TypeProto, ValueInfoProto, version_converter
+from onnx.checker import ValidationError, check_node
+from onnx.onnx_cpp2py_export.checker import CheckerContext
 
 from eltwise.errors import UnsupportedError
+from eltwise.formats.onnx_versions.converter_faults import mend_faults, refuse_faults
 from eltwise.formats.onnx_versions.inferring import is_small
 from eltwise.formats.onnx_versions.names import Names
 from eltwise.formats.onnx_versions.rewriting import Rewrite, Target
-from eltwise.formats.onnx_versions.schemas import find_schema, is_own
 from eltwise.formats.onnx_versions.scopes import Scope
 
 _HELD = "eltwise.held"
@@ -24,37 +27,40 @@ def convert_node(node: NodeProto, target: Target, scope: Scope, names: Names) ->
     """Convert a node by onnx's converter.
 
     Raises:
-        UnsupportedError: with the converter's own words where it cannot.
+        UnsupportedError: with the converter's own words where it cannot, or with what it would get wrong.
     """
-    _refuse_what_it_gets_wrong(node, target, scope)
+    refuse_faults(node, target, scope)
     if any(attribute.ref_attr_name for attribute in node.attribute):
         raise UnsupportedError("onnx's converter does not take a node that reads a function's attributes")
-    model = _model_of(node, target.source, scope)
+    model, own_names = _model_of(node, target.source, scope)
     try:
-        check_model(model)
-        converted = version_converter.convert_version(model, target.opset)
+        converted = ModelProto.FromString(_converted(model.SerializeToString(), target.opset))
     except (ValidationError, version_converter.ConvertError, RuntimeError, ValueError, TypeError) as error:
         raise UnsupportedError("onnx's converter cannot convert it", got=_own_words(error)) from None
-    nodes = _renamed(node, converted.graph, names)
-    for found in nodes:
-        if is_own(found) and find_schema(found.op_type, target.opset) is None:
-            raise UnsupportedError(f"onnx's converter made of it what opset {target.opset} has not", got=found.op_type)
+    nodes = _renamed(node, converted.graph, own_names, names)
+    mend_faults(nodes, node, target, scope)
     gone = tuple(name for name in node.input if name and not any(name in found.input for found in nodes))
     return Rewrite(nodes, "by onnx's converter", absorbed=gone)
 
 
-def _refuse_what_it_gets_wrong(node: NodeProto, target: Target, scope: Scope) -> None:
-    """Refuse PRelu over opset 7: the slope's place was unsaid before, and the converter would align it at the end."""
-    if node.op_type != "PRelu" or (target.source < 7) == (target.opset < 7):
-        return
-    x, slope = (scope.shape(name) for name in node.input[:2])
-    one_element = slope.dimensions is not None and all(dimension.is_one for dimension in slope.dimensions)
-    if not one_element and (x.rank is None or x.rank != slope.rank):
-        raise UnsupportedError(
-            "before opset 7 the text does not say which dimension the slope belongs to",
-            got=f"shapes ({x}) and ({slope})",
-            allowed="a slope of one element, or of the input's rank",
-        )
+@lru_cache(maxsize=1024)
+def _converted(data: bytes, opset: int) -> bytes:
+    """Convert a model, checked before and after; the same node often comes again, and each time takes milliseconds."""
+    model = ModelProto.FromString(data)
+    _check_nodes(model)
+    converted = version_converter.convert_version(model, opset)
+    _check_nodes(converted)
+    result: bytes = converted.SerializeToString()
+    return result
+
+
+def _check_nodes(model: ModelProto) -> None:
+    """Let onnx's checker see the nodes; not the values, whose types need not be known."""
+    context = CheckerContext()
+    context.ir_version = model.ir_version
+    context.opset_imports = {entry.domain: entry.version for entry in model.opset_import}
+    for node in model.graph.node:
+        check_node(node, context)
 
 
 def _own_words(error: Exception) -> str:
@@ -62,30 +68,34 @@ def _own_words(error: Exception) -> str:
     return repr(words.rpartition("failed: ")[2][:300])
 
 
-def _model_of(node: NodeProto, opset: int, scope: Scope) -> ModelProto:
+def _model_of(node: NodeProto, opset: int, scope: Scope) -> tuple[ModelProto, dict[str, str]]:
+    """Make a model of one node, whose values are only numbered; gives the numbers' own names too."""
+    numbered = {"": ""}
+    for name in (*node.input, *node.output):
+        numbered.setdefault(name, f"value_{len(numbered)}")
     model = ModelProto(ir_version=8)
     model.opset_import.add(domain="", version=opset)
     model.opset_import.add(domain=_HELD, version=1)
     graph = model.graph
     graph.name = "one_node"
-    twin = graph.node.add()
-    twin.CopyFrom(NodeProto(op_type=node.op_type, input=node.input, output=node.output))
+    twin = graph.node.add(op_type=node.op_type)
+    twin.input.extend(numbered[name] for name in node.input)
+    twin.output.extend(numbered[name] for name in node.output)
     for attribute in node.attribute:
         _copy_attribute(attribute, twin.attribute.add())
     for name in dict.fromkeys(filter(None, node.input)):
         tensor = scope.constant(name)
         if tensor is not None and is_small(tensor):
             graph.initializer.add().CopyFrom(tensor)
-            graph.initializer[-1].name = name
+            graph.initializer[-1].name = numbered[name]
         else:
-            _declare(graph.input.add(name=name), scope)
+            _declare(graph.input.add(name=numbered[name]), scope.type_of(name))
     for name in filter(None, node.output):
-        _declare(graph.output.add(name=name), scope)
-    return model
+        _declare(graph.output.add(name=numbered[name]), scope.type_of(name))
+    return model, {number: name for name, number in numbered.items()}
 
 
-def _declare(value: ValueInfoProto, scope: Scope) -> None:
-    found = scope.type_of(value.name)
+def _declare(value: ValueInfoProto, found: TypeProto | None) -> None:
     if found is not None:
         value.type.CopyFrom(found)
 
@@ -114,25 +124,24 @@ def _held_graph(graph: GraphProto, copy: GraphProto) -> None:
     copy.node.add(op_type="Body", domain=_HELD, output=[value.name for value in graph.output])
 
 
-def _renamed(node: NodeProto, graph: GraphProto, names: Names) -> list[NodeProto]:
+def _renamed(node: NodeProto, graph: GraphProto, own_names: dict[str, str], names: Names) -> list[NodeProto]:
     """Take the nodes of the converted graph, with new names for new values, and with all that was not to change."""
-    known = {*node.input, *node.output, ""}
-    new: dict[str, str] = {}
+    named = dict(own_names)
     nodes: list[NodeProto] = []
     for tensor in graph.initializer:
-        if tensor.name not in known:
-            new[tensor.name] = names.fresh(f"{node.output[0]}_{tensor.name}")
-            constant = NodeProto(op_type="Constant", output=[new[tensor.name]])
+        if tensor.name not in named:
+            named[tensor.name] = names.fresh(f"{node.output[0]}_{tensor.name}")
+            constant = NodeProto(op_type="Constant", output=[named[tensor.name]])
             constant.attribute.add(name="value", type=AttributeProto.TENSOR).t.CopyFrom(tensor)
             constant.attribute[0].t.ClearField("name")
             nodes.append(constant)
     for found in graph.node:
         for name in found.output:
-            if name not in known and name not in new:
-                new[name] = names.fresh(f"{node.output[0]}_{found.op_type.lower()}")
+            if name not in named:
+                named[name] = names.fresh(f"{node.output[0]}_{found.op_type.lower()}")
         renamed = NodeProto(op_type=found.op_type)
-        renamed.input.extend(new.get(name, name) for name in found.input)
-        renamed.output.extend(new.get(name, name) for name in found.output)
+        renamed.input.extend(named[name] for name in found.input)
+        renamed.output.extend(named[name] for name in found.output)
         renamed.attribute.extend(found.attribute)
         nodes.append(renamed)
     same = [found for found in nodes if found.op_type == node.op_type] or nodes[-1:]

@@ -1,0 +1,115 @@
+"""Chosen nodes of any ONNX model computed in a wider type: casts before them and one behind, with the same bits.
+
+The other nodes may be of any operator; they and all that is said beside them stay as they were.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from onnx import AttributeProto, ModelProto, NodeProto
+
+from eltwise import catalog
+from eltwise.conversion.exactness import exact_wider
+from eltwise.conversion.report import Change, Report
+from eltwise.conversion.wider import Chosen
+from eltwise.dtypes import BY_ONNX_NAME, ElementType
+from eltwise.errors import ElementTypeError, EltwiseError, raise_all
+from eltwise.formats.onnx_header import default_domain, read_origin
+from eltwise.formats.onnx_messages import check_text
+from eltwise.formats.onnx_nodes import label_of
+from eltwise.formats.onnx_versions.inferring import with_types
+from eltwise.formats.onnx_versions.names import Names
+from eltwise.formats.onnx_versions.rewriting import Rewrite, replace_nodes, versioned_names
+from eltwise.formats.onnx_versions.schemas import is_own
+from eltwise.formats.onnx_versions.scopes import Scope, all_scopes, type_text
+from eltwise.spec import ElementwiseRow
+
+
+def compute_wider_nodes(model: ModelProto, chosen: Chosen) -> Report:
+    """Compute chosen nodes in the type that ``exact_wider`` gives for them, in place; the bodies of functions stay.
+
+    Args:
+        model: the model; it is as it was where this fails.
+        chosen: tells for the row and the element type of a node whether it is meant. Nodes whose type is not known
+            are not meant.
+
+    Raises:
+        ElementTypeError: naming each node that was meant and has no wider type that is exact.
+    """
+    check_text(model)
+    origin = read_origin(model)
+    names = Names(model)
+    called = {function.name for function in model.functions if not default_domain(function.domain)}
+    found = _Found(origin.opset, names)
+    for scope in all_scopes(model, with_types(model, origin.opset)):
+        for index, node in enumerate(scope.body.node):
+            row = None if node.op_type in called else _row(node, origin.opset)
+            element_type = _element_type(node, scope)
+            if row is not None and element_type is not None and chosen(row, element_type):
+                found.widen(scope, index, row, element_type)
+    raise_all(found.problems)
+    for scope, rewrites in reversed(found.plans):
+        replace_nodes(scope.body, rewrites, names)
+    stamp = f"ONNX opset {origin.opset}"
+    return Report(stamp, stamp, tuple(found.changes), unchanged=not found.changes)
+
+
+@dataclass
+class _Found:
+    """The nodes that were meant: what becomes of them, scope by scope, or why nothing can."""
+
+    opset: int
+    names: Names
+    plans: list[tuple[Scope, dict[int, Rewrite]]] = field(default_factory=list)
+    changes: list[Change] = field(default_factory=list)
+    problems: list[EltwiseError] = field(default_factory=list)
+
+    def widen(self, scope: Scope, index: int, row: ElementwiseRow, element_type: ElementType) -> None:
+        node = scope.body.node[index]
+        wider = exact_wider(row.formula, element_type)
+        if wider is None:
+            self.problems.append(
+                ElementTypeError(
+                    "no wider type gives the same bits",
+                    operator=row.versioned_name,
+                    node=label_of(node),
+                    got=element_type.name,
+                )
+            )
+            return
+        if not self.plans or self.plans[-1][0] is not scope:
+            self.plans.append((scope, {}))
+        made = _widened(node, element_type, wider, self.names)
+        self.plans[-1][1][index] = Rewrite(made)
+        reason = f"{element_type} is computed in {wider}, which gives the same bits"
+        self.changes.append(Change(label_of(node), row.versioned_name, versioned_names(made, self.opset), reason))
+
+
+def _row(node: NodeProto, opset: int) -> ElementwiseRow | None:
+    row = catalog.resolve("ai.onnx", node.op_type, opset) if is_own(node) else None
+    well_formed = len(node.input) == 2 and len(node.output) == 1 and all((*node.input, *node.output))
+    return row if isinstance(row, ElementwiseRow) and well_formed else None
+
+
+def _element_type(node: NodeProto, scope: Scope) -> ElementType | None:
+    for name in (*node.input, *node.output):
+        text = type_text(scope.type_of(name)).removeprefix("tensor(").removesuffix(")").upper()
+        if text in BY_ONNX_NAME:
+            return BY_ONNX_NAME[text]
+    return None
+
+
+def _widened(node: NodeProto, narrow: ElementType, wide: ElementType, names: Names) -> list[NodeProto]:
+    wide_of = {name: names.fresh(f"{name}_{wide}") for name in dict.fromkeys(node.input)}
+    result = NodeProto()
+    result.CopyFrom(node)
+    result.input[:] = [wide_of[name] for name in node.input]
+    result.output[:] = [names.fresh(f"{node.output[0]}_{wide}")]
+    casts = [_cast(name, made, wide) for name, made in wide_of.items()]
+    return [*casts, result, _cast(result.output[0], node.output[0], narrow)]
+
+
+def _cast(value: str, result: str, element_type: ElementType) -> NodeProto:
+    to = AttributeProto(name="to", type=AttributeProto.INT, i=element_type.onnx_number)
+    return NodeProto(op_type="Cast", input=[value], output=[result], attribute=[to])
