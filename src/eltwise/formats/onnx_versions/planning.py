@@ -12,7 +12,7 @@ from eltwise.formats.onnx_header import default_domain
 from eltwise.formats.onnx_nodes import label_of
 from eltwise.formats.onnx_versions.downward import convert_downward
 from eltwise.formats.onnx_versions.names import Names
-from eltwise.formats.onnx_versions.rewriting import Rewrite, Target
+from eltwise.formats.onnx_versions.rewriting import Rewrite, Target, is_removable
 from eltwise.formats.onnx_versions.same_meaning import nearest_same, next_change
 from eltwise.formats.onnx_versions.schemas import (
     FIRST_NUMPY,
@@ -69,7 +69,7 @@ def plan_body(scope: Scope, target: Target, names: Names, called: frozenset[tupl
     # A node may make another one needless: the eleven an Unsqueeze before them, many a node the Constant that it reads.
     absorbed: Counter[str] = Counter()
     for index, node in sorted(own, key=lambda entry: _turn(entry[1])):
-        if any(absorbed[name] and names.is_read(name, absorbed[name]) for name in node.output):
+        if is_removable(node) and any(absorbed[name] and names.is_read(name, absorbed[name]) for name in node.output):
             absorbed.update(node.input[1:])
             continue
         _plan_node(plan, index, node, names)
