@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, numpy_helper
+from onnx import TensorProto, helper, numpy_helper
 
 import eltwise
 from conversions import ALL_RUNS, Run, arrays, feeds, wrong_outputs
@@ -204,6 +204,20 @@ def test_symbols_that_are_the_same_are_enough() -> None:
     made = model([node("Sub", ["x", "y"], ["z"])], [value("x", ["N", "M"]), value("y", ["M"])], [value("z")], 14)
     converted, _report = in_opset(made, 6)
     assert [(found.name, found.i) for found in converted.graph.node[0].attribute] == [("broadcast", 1)]
+
+
+@pytest.mark.parametrize(("operator", "turned"), [("Greater", "Less"), ("Less", "Greater"), ("Equal", "Equal")])
+def test_operands_change_places_where_a_lies_in_b(operator: str, turned: str) -> None:
+    kind = TensorProto.INT32 if operator == "Equal" else TensorProto.FLOAT
+    result = value("z", (2, 3), TensorProto.BOOL)
+    made = model([node(operator, ["x", "y"], ["z"])], [value("x", (3,), kind), value("y", (2, 3), kind)], [result], 14)
+    down, report = in_opset(made, 6)
+    assert [(found.op_type, list(found.input)) for found in down.graph.node] == [(turned, ["y", "x"])]
+    assert "A and B change places" in str(report)
+    x, y = np.array([1, 2, 3]), np.array([[0, 2, 4], [3, 2, 1]])
+    given = {name: array.astype(helper.tensor_dtype_to_np_dtype(kind)) for name, array in (("x", x), ("y", y))}
+    right = {"Greater": x > y, "Less": x < y, "Equal": x == y}[operator]
+    assert np.array_equal(onnx_run(in_opset(down, 14)[0], given)[0], right)
 
 
 def test_a_shared_unsqueeze_stays_for_its_other_reader() -> None:

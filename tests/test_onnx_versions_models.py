@@ -195,7 +195,7 @@ def with_function(opset: int, function_opset: int, op_type: str) -> onnx.ModelPr
 
 
 def test_functions_are_converted_where_a_version_changed() -> None:
-    converted, report = in_opset(with_function(13, 13, "HardSwish" if NEWEST < 14 else "Identity"), 21)
+    converted, report = in_opset(with_function(13, 13, "Identity"), 21)
     assert converted.functions[0].opset_import[0].version == 21
     assert report.changes == ()
     made = with_function(13, 13, "Neg")
@@ -226,12 +226,22 @@ def test_what_cannot_be_converted_is_listed_with_the_converters_words() -> None:
     ]
 
 
-def test_a_slope_whose_place_was_unsaid_is_refused() -> None:
-    made = model([node("PRelu", ["x", "s"], ["z"])], [value("x", (2, 3, 4)), value("s", (3,))], [value("z")], 6)
-    with pytest.raises(UnsupportedError, match="which dimension the slope belongs to"):
-        convert_onnx_bytes(made.SerializeToString(), 7)
+def test_a_slope_lies_on_the_channels() -> None:
+    made = model(
+        [node("PRelu", ["x", "s"], ["z"])], [value("x", (2, 3, 4)), value("s", (3,))], [value("z", (2, 3, 4))], 6
+    )
+    converted, _report = in_opset(made, 16)
+    slope = np.float32([2, 3, 4])
+    assert np.array_equal(run(converted, x=X - 9, s=slope)[0], np.where(X < 9, (X - 9) * slope.reshape(3, 1), X - 9))
     made.graph.input[1].CopyFrom(value("s", (1,)))
     assert convert_onnx_bytes(made.SerializeToString(), 7)[1].changes == ()
+    for shape in ((3, 1), None):
+        made.graph.input[1].CopyFrom(value("s", shape))
+        with pytest.raises(UnsupportedError, match="which dimension the slope belongs to"):
+            convert_onnx_bytes(made.SerializeToString(), 7)
+    made.opset_import[0].version = 7
+    with pytest.raises(UnsupportedError, match="which dimension the slope belongs to"):
+        convert_onnx_bytes(made.SerializeToString(), 6)
 
 
 @pytest.mark.parametrize("opset", [0, -1, NEWEST + 1, 2**70, True, "14", 14.0, None])

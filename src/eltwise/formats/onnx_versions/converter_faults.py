@@ -63,7 +63,7 @@ def _refuse_negative_axes(node: NodeProto) -> None:
 
 
 def _check_slope(node: NodeProto, _target: Target, scope: Scope) -> None:
-    """The slope's place is unsaid before opset 7, and the converter would align it at the end."""
+    """The slope's place is the channels before opset 7 and the end since; upwards it is aligned by rules of our own."""
     x, slope = (scope.shape(name) for name in node.input[:2])
     one_element = slope.dimensions is not None and all(dimension.is_one for dimension in slope.dimensions)
     if not one_element and (x.rank is None or x.rank != slope.rank):

@@ -12,7 +12,7 @@ from eltwise.formats.onnx_header import default_domain
 from eltwise.formats.onnx_nodes import label_of
 from eltwise.formats.onnx_versions.downward import convert_downward
 from eltwise.formats.onnx_versions.names import Names
-from eltwise.formats.onnx_versions.rewriting import Rewrite, Target
+from eltwise.formats.onnx_versions.rewriting import Rewrite, Target, is_removable
 from eltwise.formats.onnx_versions.same_meaning import nearest_same, next_change
 from eltwise.formats.onnx_versions.schemas import (
     FIRST_NUMPY,
@@ -25,7 +25,7 @@ from eltwise.formats.onnx_versions.schemas import (
 from eltwise.formats.onnx_versions.scopes import Scope
 from eltwise.formats.onnx_versions.through_onnx import convert_node
 from eltwise.formats.onnx_versions.types_allowed import check_types
-from eltwise.formats.onnx_versions.upward import convert_upward, refuse_attributes
+from eltwise.formats.onnx_versions.upward import align_slope, convert_upward, refuse_attributes
 from eltwise.formats.onnx_versions.written_otherwise import CHANGED, in_new_words, in_old_words
 
 
@@ -69,7 +69,7 @@ def plan_body(scope: Scope, target: Target, names: Names, called: frozenset[tupl
     # A node may make another one needless: the eleven an Unsqueeze before them, many a node the Constant that it reads.
     absorbed: Counter[str] = Counter()
     for index, node in sorted(own, key=lambda entry: _turn(entry[1])):
-        if any(absorbed[name] and names.is_read(name, absorbed[name]) for name in node.output):
+        if is_removable(node) and any(absorbed[name] and names.is_read(name, absorbed[name]) for name in node.output):
             absorbed.update(node.input[1:])
             continue
         _plan_node(plan, index, node, names)
@@ -110,7 +110,8 @@ def _convert(node: NodeProto, plan: Plan, names: Names) -> Rewrite:
     rewrite = _convert_other(node, target, scope, names)
     for found in rewrite.nodes:
         if is_own(found):
-            check_types(found, target.opset, scope, target.source if found.op_type == node.op_type else None)
+            source = target.source if found.op_type == node.op_type else None
+            check_types(found, target.opset, scope, names, source)
     return rewrite
 
 
@@ -121,6 +122,8 @@ def _convert_other(node: NodeProto, target: Target, scope: Scope, names: Names) 
         return Rewrite([node])
     if node.op_type in CHANGED and min(reached, target.opset) < CHANGED[node.op_type] <= max(reached, target.opset):
         return _in_other_words(node, Target(reached, target.opset), scope, names)
+    if node.op_type == "PRelu" and reached < FIRST_NUMPY <= target.opset:
+        return align_slope(node, Target(reached, target.opset), scope, names)
     beyond = next_change(node.op_type, reached, target.opset)
     rewrite = convert_node(node, Target(reached, beyond), scope, names)
     if beyond == target.opset:
@@ -161,8 +164,8 @@ def _check_well_formed(node: NodeProto, opset: int) -> None:
 
 
 def _convert_legacy(node: NodeProto, target: Target, scope: Scope, names: Names) -> Rewrite:
-    check_types(node, target.source, scope)
-    check_types(node, target.opset, scope, target.source)
+    check_types(node, target.source, scope, names)
+    check_types(node, target.opset, scope, names, target.source)
     if target.source < FIRST_NUMPY:
         return convert_upward(node, target, scope, names)
     if target.opset < FIRST_NUMPY:

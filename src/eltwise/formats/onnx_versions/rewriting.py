@@ -119,6 +119,11 @@ def _take_graphs(node: NodeProto, nodes: list[NodeProto]) -> None:
                     wanted.CopyFrom(attribute)
 
 
+def is_removable(node: NodeProto) -> bool:
+    """Whether a node goes away when nothing reads it any longer: a constant, or a change of shape that was absorbed."""
+    return constant_of(node) is not None or (is_own(node) and node.op_type in ("Unsqueeze", "Squeeze"))
+
+
 def remove_unread(scope: Scope, values: tuple[str, ...], names: Names) -> None:
     """Remove the constants, and the nodes that only move values, that nothing reads any longer."""
     waiting = list(values)
@@ -136,7 +141,7 @@ def _removed_inputs(owner: Scope, name: str, names: Names) -> Iterator[str]:
         _remove(owner.body.value_info, name)
         return
     for index, node in enumerate(owner.body.node):
-        if name in node.output and (constant_of(node) is not None or node.op_type in ("Unsqueeze", "Squeeze")):
+        if name in node.output and is_removable(node):
             names.forget_reads(node)
             inputs = list(node.input)
             del owner.body.node[index]

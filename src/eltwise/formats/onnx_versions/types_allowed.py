@@ -5,17 +5,19 @@ from __future__ import annotations
 from onnx import NodeProto
 
 from eltwise.errors import ElementTypeError
+from eltwise.formats.onnx_versions.names import Names
 from eltwise.formats.onnx_versions.schemas import allowed_types, find_schema, type_variables, versioned_name
 from eltwise.formats.onnx_versions.scopes import Scope, type_text
 
 
-def check_types(node: NodeProto, opset: int, scope: Scope, source: int | None = None) -> None:
+def check_types(node: NodeProto, opset: int, scope: Scope, names: Names, source: int | None = None) -> None:
     """Refuse a node whose operands or results have types that its operator does not allow in an opset.
 
     Args:
         node: the node, of an operator that the opset has.
         opset: the opset.
         scope: what is known of its values.
+        names: the names in the model; the type of a result that nothing reads need not be known.
         source: the opset that it comes from. An unknown type of a value that was there before is refused where not
             every type that was allowed there is allowed here; None lets it pass.
 
@@ -37,7 +39,9 @@ def check_types(node: NodeProto, opset: int, scope: Scope, source: int | None = 
                 allowed="one type for both",
             )
     for index, name in enumerate(node.output):
-        _check(node, opset, scope, source, index, name, of_output=True)
+        is_needed = not names.is_unread(name) or type_text(scope.type_of(name))
+        if is_needed:
+            _check(node, opset, scope, source, index, name, of_output=True)
 
 
 def _is_variable(node: NodeProto, opset: int, index: int) -> bool:

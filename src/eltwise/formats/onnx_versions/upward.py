@@ -80,12 +80,48 @@ def convert_upward(node: NodeProto, target: Target, scope: Scope, names: Names) 
     if target.opset < FIRST_NUMPY:
         return _renewed(result, target)
     kept = [attribute for attribute in result.attribute if attribute.name not in _OWN_ATTRIBUTES]
-    had_attributes = len(kept) < len(result.attribute)
+    said = [attribute.name for attribute in result.attribute if attribute.name in _OWN_ATTRIBUTES]
     del result.attribute[:]
     result.attribute.extend(kept)
     if not trailing:
-        return Rewrite([result], "the ends of the shapes align by themselves" if had_attributes else "", assumptions)
-    return _aligned(result, trailing, assumptions, target, scope, names)
+        return Rewrite([result], _unsaid(said, rule), assumptions)
+    sizes = f"{trailing} sizes of 1" if trailing > 1 else "a size of 1"
+    words = f"B's shape gets {sizes} at its end, as axis has it"
+    return _aligned(result, trailing, words, assumptions, target, scope, names)
+
+
+def align_slope(node: NodeProto, target: Target, scope: Scope, names: Names) -> Rewrite:
+    """Convert a PRelu from an opset up to 6, where a slope of rank 1 has a number for each channel, dimension 1 of X.
+
+    Its text says no more than that a slope of one element is shared by the channels; the published models agree.
+
+    Raises:
+        UnsupportedError: for a slope whose place cannot be told.
+    """
+    result = NodeProto()
+    result.CopyFrom(node)
+    x, slope = (scope.shape(name) for name in node.input[:2])
+    one_element = slope.dimensions is not None and all(dimension.is_one for dimension in slope.dimensions)
+    if one_element or (x.rank is not None and x.rank == slope.rank):
+        return Rewrite([result])
+    if x.rank is None or x.rank < 2 or slope.rank != 1:
+        raise UnsupportedError(
+            "before opset 7 the text does not say which dimension the slope belongs to",
+            got=f"shapes ({x}) and ({slope})",
+            allowed="a slope of one element, of rank 1 or of the input's rank, where both ranks are known",
+        )
+    if x.rank == 2:
+        return Rewrite([result])
+    words = "the slope has a number for each channel, and its shape gets sizes of 1 behind it"
+    return _aligned(result, x.rank - 2, words, (), target, scope, names)
+
+
+def _unsaid(said: list[str], rule: Rule) -> str:
+    """Why attributes need not be said any longer."""
+    if not said:
+        return ""
+    by_itself = "the ends of the shapes align by themselves" if rule.enabled else "the shapes are equal"
+    return f"without {' and '.join(said)}: {by_itself}"
 
 
 def _renewed(result: NodeProto, target: Target) -> Rewrite:
@@ -129,11 +165,16 @@ def _sentence(node: NodeProto, assumption: str) -> str:
 
 
 def _aligned(
-    result: NodeProto, trailing: int, assumptions: tuple[str, ...], target: Target, scope: Scope, names: Names
+    result: NodeProto,
+    trailing: int,
+    words: str,
+    assumptions: tuple[str, ...],
+    target: Target,
+    scope: Scope,
+    names: Names,
 ) -> Rewrite:
     """Give B's shape 1s at its end: the initializer itself where nothing else reads it, else through Unsqueeze."""
     name = result.input[1]
-    words = f"B's shape gets {f'{trailing} sizes of 1' if trailing > 1 else 'a size of 1'} at its end, as axis has it"
     tensor = scope.constant(name)
     owner = scope.owner(name)
     if tensor is not None and owner is not None and name in owner.initializers and names.is_read_once(name):
