@@ -88,12 +88,12 @@ def test_attribute_values_that_are_not_allowed(attributes: dict[str, object], se
         (
             "Sub-8",
             {},
-            "there is no operator 'Sub-8'; allowed: Sub-1, Sub-6, Sub-7, Sub-13, Sub-14, Subtract-1, Squared",
+            "there is no operator 'Sub-8'; allowed: Sub-1, Sub-6, Sub-7, Sub-13, Sub-14, Add-1, Add-6",
         ),
         (
             "sub-6",
             {},
-            "there is no operator 'sub-6'; allowed: Sub-1, Sub-6, Sub-7, Sub-13, Sub-14, Subtract-1, Squared",
+            "there is no operator 'sub-6'; allowed: Sub-1, Sub-6, Sub-7, Sub-13, Sub-14, Add-1, Add-6",
         ),
         (
             "Sub-6",
