@@ -21,6 +21,8 @@ from eltwise.spec import Formula
 FORMULAS: dict[str, Compute] = {
     "subtract": formulas.difference,
     "squared_difference": formulas.squared(formulas.difference),
+    "add": formulas.added,
+    "multiply": formulas.multiplied,
 }
 """The formulas as they are specified, by their names in the catalog."""
 

@@ -13,7 +13,7 @@ from eltwise.conformance.number_arrays import Change, Mode, Values, clamped, flu
 from eltwise.conformance.steps import Keep
 from eltwise.dtypes import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, ElementType
 from eltwise.oracle_numbers import FLOAT_LAYOUTS
-from eltwise.spec import SUBTRACT, Formula
+from eltwise.spec import SQUARED_DIFFERENCE, SUBTRACT, Formula
 
 _OTHERS = (FLOAT32, FLOAT16, BFLOAT16, FLOAT64)
 _MODES: dict[Mode, str] = {
@@ -78,8 +78,9 @@ def _special_values(formula: Formula, element_type: ElementType) -> Iterator[Dev
     )
     clamp = (_clamp_to(element_type),)
     yield Deviation("infinite operands clamped", "infinite operands become finite", a=clamp, b=clamp)
-    equal = formulas.zero_for_equal if formula == SUBTRACT else formulas.squared(formulas.zero_for_equal)
-    yield Deviation("zero for equal operands", "equal operands give 0, also infinities", compute=equal)
+    if formula in (SUBTRACT, SQUARED_DIFFERENCE):
+        equal = formulas.zero_for_equal if formula == SUBTRACT else formulas.squared(formulas.zero_for_equal)
+        yield Deviation("zero for equal operands", "equal operands give 0, also infinities", compute=equal)
 
 
 def _without_sign_of_zero(values: Values) -> Values:
@@ -106,7 +107,7 @@ def _subnormals(element_type: ElementType) -> Iterator[Deviation]:
 def _rounding(formula: Formula, element_type: ElementType) -> Iterator[Deviation]:
     if element_type is FLOAT64:
         return
-    if formula != SUBTRACT:
+    if len(formula.steps) > 1:
         yield Deviation("rounded once", f"the steps are not rounded to {element_type}, only the result is", keep=Keep())
     for mode, name in _MODES.items():
         yield Deviation(name, f"every step has {name} instead of to nearest even", keep=Keep(element_type, mode))

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from eltwise.conformance import formulas
 from eltwise.conformance.arithmetic import Deviation
 from eltwise.conformance.formulas import Compute
 from eltwise.dtypes import ElementType
-from eltwise.spec import SUBTRACT, Formula
+from eltwise.spec import ADD, MULTIPLY, SQUARED_DIFFERENCE, SUBTRACT, Formula
 
 
 def formula_deviations(formula: Formula, element_type: ElementType) -> Iterator[Deviation]:
     """The deviations of a formula, simplest first."""
-    for name, text, compute in _OF_SUBTRACT if formula == SUBTRACT else _OF_SQUARED_DIFFERENCE:
+    for name, text, compute in _OF[formula]:
         yield Deviation(name, text, compute=compute)
-    inner = formulas.first_negated
-    compute = inner if formula == SUBTRACT else formulas.squared(inner)
-    yield Deviation("B negated first", "A + (-B) is computed instead of A - B", compute=compute)
-    if formula != SUBTRACT and element_type.is_integer and element_type.bits <= 16:
+    if formula == SQUARED_DIFFERENCE and element_type.is_integer and element_type.bits <= 16:
         yield Deviation(
             "integers taken for float bits",
             "the 32-bit patterns of the integers are computed with as if they were float32: a negative operand, a NaN "
@@ -38,6 +37,7 @@ _OF_SUBTRACT: tuple[tuple[str, str, Compute], ...] = (
     ("squared", "the difference is squared", formulas.squared(formulas.difference)),
     ("negated reverse difference", "-(B - A) is computed: equal floats give -0", formulas.turned),
     *_ANY,
+    ("B negated first", "A + (-B) is computed instead of A - B", formulas.first_negated),
 )
 _OF_SQUARED_DIFFERENCE: tuple[tuple[str, str, Compute], ...] = (
     ("not squared", "the result is A - B, without the square", formulas.difference),
@@ -46,4 +46,19 @@ _OF_SQUARED_DIFFERENCE: tuple[tuple[str, str, Compute], ...] = (
     ("difference of squares", "A * A - B * B is computed", formulas.difference_of_squares),
     ("expanded square", "A * A - 2 * A * B + B * B is computed, step by step", formulas.expanded),
     *_ANY,
+    ("B negated first", "A + (-B) is computed instead of A - B", formulas.squared(formulas.first_negated)),
 )
+_OF: dict[Formula, tuple[tuple[str, str, Compute], ...]] = {
+    SUBTRACT: _OF_SUBTRACT,
+    SQUARED_DIFFERENCE: _OF_SQUARED_DIFFERENCE,
+    ADD: (
+        ("operands subtracted", "A - B is computed instead of A + B", formulas.difference),
+        ("operands multiplied", "A * B is computed instead of A + B", formulas.multiplied),
+        *_ANY,
+    ),
+    MULTIPLY: (
+        ("operands added", "A + B is computed instead of A * B", formulas.added),
+        ("absolute product", "the result is |A * B|", formulas.changed(formulas.multiplied, np.abs)),
+        *_ANY,
+    ),
+}

@@ -1,6 +1,6 @@
-"""Formulas that are computed instead of a - b and (a - b) * (a - b), each on arrays of values and in steps.
+"""The formulas of the catalog and those that are computed instead of them, each on arrays of values and in steps.
 
-Where a name says nothing of the second formula, it is the first one's, squared.
+The ones of (a - b) * (a - b) are mostly those of a - b, squared.
 """
 
 from __future__ import annotations
@@ -44,6 +44,11 @@ def swapped(a: Values, b: Values, keep: Keep) -> Values:
 def added(a: Values, b: Values, keep: Keep) -> Values:
     """A + B."""
     return keep.difference(a, -b)
+
+
+def multiplied(a: Values, b: Values, keep: Keep) -> Values:
+    """A * B."""
+    return keep.product(a, b)
 
 
 def first_negated(a: Values, b: Values, keep: Keep) -> Values:

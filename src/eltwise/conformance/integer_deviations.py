@@ -27,7 +27,7 @@ from eltwise.dtypes import (
     UINT64,
     ElementType,
 )
-from eltwise.spec import SUBTRACT, Formula
+from eltwise.spec import SQUARED_DIFFERENCE, SUBTRACT, Formula
 
 _INTEGERS = (INT32, UINT32, INT8, UINT8, INT16, UINT16, INT64, UINT64)
 _FLOATS = (FLOAT32, FLOAT64, FLOAT16, BFLOAT16)
@@ -66,13 +66,13 @@ def _saturating(formula: Formula, element_type: ElementType) -> Iterator[Deviati
     yield Deviation(
         "saturation at every step", f"every step saturates at the limits of {element_type}", keep=saturating
     )
-    if element_type.kind == "unsigned":
+    if element_type.kind == "unsigned" and formula in (SUBTRACT, SQUARED_DIFFERENCE):
         compute = formulas.changed(formulas.difference, _not_negative)
         text = "negative differences become 0" + ("" if formula == SUBTRACT else " before they are squared")
         yield Deviation(
             "clamping below zero", text, compute=compute if formula == SUBTRACT else formulas.squared(compute)
         )
-    if formula != SUBTRACT:
+    if formula == SQUARED_DIFFERENCE:
         wrapping = formulas.changed(formulas.difference, _to_width(element_type))
         yield Deviation(
             "square saturates",
