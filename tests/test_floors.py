@@ -121,6 +121,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("bench.session",),
     ("conformance.questions", "conformance.verdicts"),
     ("conformance.smallest", "conformance.asking_cells", "conformance.mixtures"),
+    ("conformance.explainer",),
     ("conformance.summing",),
     ("conformance.referee", "conformance.kit"),
     ("cli.printing", "cli.attributes"),

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import referee_results
-from eltwise.conformance.cells import VERDICTS
+from eltwise.conformance.cells import VERDICTS, Cell
 from eltwise.conformance.results import Results
 from eltwise.errors import FileFormatError
 from eltwise.report import legend
@@ -136,3 +136,17 @@ def test_a_finding_says_where_and_shows_an_example(results: Results) -> None:
         "For A = -128 (0x80) and B = 127 (0x7f) in Sub-14 it gives -128 (0x80), where 1 (0x01) is exact; "
         "32,640 of 65,536 elements of that cell are wrong.",
     )
+
+
+def test_refusals_in_the_same_words_are_one_finding_whatever_their_numbers() -> None:
+    def refusing(op: str, message: str) -> Cell:
+        return Cell("picky", "1", op, "bfloat16", "numpy", "static", "refused", wrong=4, total=5, message=message)
+
+    cells = (
+        refusing("Sub-13", "no kernel for Sub(13) of node 'case0'; of 5 cases 1 ok, 4 refused"),
+        refusing("Sub-14", "no kernel for Sub(14) of node 'case7'; of 46 cases 5 ok, 41 refused"),
+        refusing("Subtract-1", "no memory"),
+    )
+    first, second = findings(Results(cells))
+    assert [len(first.cells), len(second.cells)] == [2, 1]
+    assert first.sentences[1] == "In its own words: no kernel for Sub(13) of node 'case0'"

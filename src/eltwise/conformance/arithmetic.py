@@ -70,11 +70,39 @@ def predict(deviation: Deviation, formula: Formula, element_type: ElementType, a
     Returns:
         The bit patterns of the results, with one pattern for every NaN.
     """
-    compute = deviation.compute or FORMULAS[formula.name]
-    keep = deviation.keep or Keep(None if element_type.is_integer else element_type)
-    with np.errstate(all="ignore"):
-        values = compute(_through(deviation.a, a), _through(deviation.b, b), keep)
-        return stored(_through(deviation.result, values), element_type)
+    return Predictor(formula, element_type, a, b).predict(deviation)
+
+
+class Predictor:
+    """Computes the same operands with many deviations, and each stage that they share only once.
+
+    The arguments are those of ``predict``.
+    """
+
+    def __init__(self, formula: Formula, element_type: ElementType, a: Values, b: Values) -> None:
+        self._compute = FORMULAS[formula.name]
+        self._keep = Keep(None if element_type.is_integer else element_type)
+        self._element_type = element_type
+        self._operands = (a, b)
+        self._brought: dict[object, Values] = {}
+        self._computed: dict[object, Values] = {}
+
+    def predict(self, deviation: Deviation) -> Values:
+        """The bit patterns of the results."""
+        with np.errstate(all="ignore"):
+            key = (deviation.a, deviation.b, deviation.compute, deviation.keep)
+            if key not in self._computed:
+                compute, keep = deviation.compute or self._compute, deviation.keep or self._keep
+                self._computed[key] = compute(self._operand(0, deviation.a), self._operand(1, deviation.b), keep)
+            return stored(_through(deviation.result, self._computed[key]), self._element_type)
+
+    def _operand(self, side: int, changes: tuple[Change, ...]) -> Values:
+        """An operand brought to what the computation takes."""
+        if not changes:
+            return self._operands[side]
+        if (side, changes) not in self._brought:
+            self._brought[side, changes] = changes[-1](self._operand(side, changes[:-1]))
+        return self._brought[side, changes]
 
 
 def composed(first: Deviation, second: Deviation) -> Deviation | None:

@@ -48,12 +48,13 @@ class Explanation:
     alignment: Alignment = field(default=AS_SPECIFIED, compare=False, repr=False)
 
 
-def explain(differences: Sequence[Difference]) -> Explanation:
+def explain(differences: Sequence[Difference], *, in_regions: bool = True) -> Explanation:
     """Explain what a runtime gave for cases of one formula and one element type.
 
     Args:
         differences: the cases that were judged, each with the exact result and what came; cases without a wrong value
             help to tell explanations apart.
+        in_regions: whether to look for two ways of computing in two regions of elements too, which takes longest.
 
     Returns:
         The simplest explanation; one that is named ``unexplained`` says for which operands the values are wrong.
@@ -73,7 +74,7 @@ def explain(differences: Sequence[Difference]) -> Explanation:
         raise ValueError("a case that must be refused has no expected result")
     if not evidence.wrong.any():
         return Explanation("", "", 0)
-    return _explained(evidence, differences) or Explanation(
+    return _explained(evidence, differences, in_regions) or Explanation(
         "unexplained", f"unexplained: {narrow(evidence)}", int(evidence.wrong.sum())
     )
 
@@ -86,13 +87,13 @@ def holds(explanation: Explanation, difference: Difference) -> bool:
     return evidence is not None and bool(agrees(explanation.deviation, evidence).all())
 
 
-def _explained(evidence: Evidence, differences: Sequence[Difference]) -> Explanation | None:
+def _explained(evidence: Evidence, differences: Sequence[Difference], in_regions: bool) -> Explanation | None:
     found: Way | None = search_one(evidence) or _constant(evidence)
     if found is None:
-        misaligned = _misaligned(differences)
+        misaligned = _misaligned(evidence, differences)
         if misaligned is not None:
             return misaligned
-        found = search_composition(evidence) or part(evidence, _REGIONS_DEEP)
+        found = search_composition(evidence) or (part(evidence, _REGIONS_DEEP) if in_regions else None)
     return None if found is None else Explanation(found.name, found.text, 0, found)
 
 
@@ -107,16 +108,22 @@ def _constant(evidence: Evidence) -> Deviation | None:
     )
 
 
-def _misaligned(differences: Sequence[Difference]) -> Explanation | None:
-    """A wrong alignment, alone or with one deviation."""
+def _misaligned(evidence: Evidence, differences: Sequence[Difference]) -> Explanation | None:
+    """A wrong alignment that pairs other operands, alone or with one deviation."""
     found = [(alignment, gather(differences, alignment)) for alignment in WRONG_ALIGNMENTS]
-    possible = [(alignment, evidence) for alignment, evidence in found if evidence is not None]
-    for alignment, evidence in possible:
-        if predicted(SPECIFIED, evidence).all():
+    possible = [
+        (alignment, other) for alignment, other in found if other is not None and not _same_pairs(other, evidence)
+    ]
+    for alignment, other in possible:
+        if predicted(SPECIFIED, other).all():
             return Explanation(alignment.name, alignment.text, 0, SPECIFIED, alignment)
-    for alignment, evidence in possible:
-        deviation = search_one(evidence)
+    for alignment, other in possible:
+        deviation = search_one(other)
         if deviation is not None:
             name, text = f"{alignment.name} + {deviation.name}", f"{alignment.text}; {deviation.text}"
             return Explanation(name, text, 0, deviation, alignment)
     return None
+
+
+def _same_pairs(one: Evidence, other: Evidence) -> bool:
+    return bool(((one.a == other.a) | (one.a != one.a)).all() and ((one.b == other.b) | (one.b != one.b)).all())

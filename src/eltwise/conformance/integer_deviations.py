@@ -157,7 +157,11 @@ def _in_floats(element_type: ElementType, floats: ElementType) -> Iterator[Devia
     ways: list[tuple[str, ElementType, Beyond]] = [
         (f"results {_IN_WORDS[beyond]} {element_type}", element_type, beyond) for beyond in get_args(Beyond)
     ]
-    ways += [(f"results pass through {other}, as x86 converts", other, "indefinite") for other in (INT32, INT64)]
+    ways += [
+        (f"results pass through {other}, as x86 converts", other, "indefinite")
+        for other in (INT32, INT64)
+        if other is not element_type
+    ]
     for way, target, beyond in ways:
         yield Deviation(
             f"{floats} arithmetic, {beyond}" + ("" if target is element_type else f" {target}"),

@@ -9,7 +9,7 @@ from xml.sax.saxutils import quoteattr
 import numpy as np
 
 from eltwise.conformance.cases import Case
-from eltwise.conformance.paths import ZERO, ModelPath, a_is_constant, b_is_constant, output_names
+from eltwise.conformance.paths import NEUTRAL, ModelPath, a_is_constant, b_is_constant, neutral, output_names
 from eltwise.dtypes import ElementType, of_numpy
 from eltwise.oracle import OracleRefusal
 
@@ -68,7 +68,7 @@ def build(cases: Sequence[Case], path: ModelPath) -> tuple[bytes, bytes]:
         for letter, array, constant in (("a", case.a, a_is_constant(path)), ("b", case.b, b_is_constant(path))):
             _operand(net, f"{letter}{number}", array, constant=constant, dynamic=path == "dynamic")
     if path == "neighbours":
-        _operand(net, ZERO, np.zeros((), cases[0].a.dtype), constant=False, dynamic=False)
+        _operand(net, NEUTRAL, neutral(cases[0]), constant=False, dynamic=False)
     for number, case in enumerate(cases):
         _operator(net, case, number, path)
     for name in output_names(len(cases)):
@@ -103,9 +103,9 @@ def _operator(net: _Net, case: Case, number: int, path: ModelPath) -> None:
         return
     around = {"auto_broadcast": "numpy"}
     before, between = f"before{number}", f"between{number}"
-    net.add("Subtract", before, {**around}, [a, ZERO], (element_type, case.a.shape))
+    net.add("Subtract", before, {**around}, [a, NEUTRAL], (element_type, case.a.shape))
     net.add(case.row.name, between, given, [before, b], (element_type, sizes))
-    net.add("Subtract", result, {**around}, [between, ZERO], (element_type, sizes))
+    net.add("Subtract", result, {**around}, [between, NEUTRAL], (element_type, sizes))
 
 
 def _result_shape(case: Case) -> tuple[int, ...]:

@@ -39,16 +39,18 @@ def narrow(evidence: Evidence) -> str:
 
 
 def _best(facts: Sequence[Fact], wrong: Values) -> Sequence[Fact] | None:
-    """The conjunction with the fewest passing pairs, the shortest of those, the first of those."""
-    useful = [fact for fact in facts if fact.holds[wrong].all() and not fact.holds.all()]
-    useful.sort(key=lambda fact: int(fact.holds.sum()))  # Stable: the simpler of equals stays first.
-    choices = list(_conjunctions(useful[:_SEARCHED_FACTS]))
+    """The conjunction with the fewest passing pairs, the shortest of those, the one of the simplest facts of those."""
+    useful = [(place, fact) for place, fact in enumerate(facts) if fact.holds[wrong].all() and not fact.holds.all()]
+    rarest = sorted(useful, key=lambda entry: int(entry[1].holds.sum()))[:_SEARCHED_FACTS]
+    choices = [
+        tuple(facts[place] for place in places) for places in _conjunctions(sorted(place for place, _fact in rarest))
+    ]
     return min(choices, key=lambda choice: (int(_all_hold(choice).sum()), len(choice)), default=None)
 
 
-def _conjunctions(facts: Sequence[Fact]) -> Iterator[tuple[Fact, ...]]:
+def _conjunctions(places: Sequence[int]) -> Iterator[tuple[int, ...]]:
     for length in range(1, _MOST_FACTS + 1):
-        yield from combinations(facts, length)
+        yield from combinations(places, length)
 
 
 def _all_hold(facts: Sequence[Fact]) -> Values:

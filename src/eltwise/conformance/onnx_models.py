@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eltwise.conformance.cases import Case
-from eltwise.conformance.paths import ZERO, ModelPath, a_is_constant, b_is_constant, output_names
+from eltwise.conformance.paths import NEUTRAL, ModelPath, a_is_constant, b_is_constant, neutral, output_names
 from eltwise.dtypes import of_numpy
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def build_proto(cases: Sequence[Case], path: ModelPath) -> ModelProto:
             else:
                 inputs.append(_input(name, array, dynamic=path == "dynamic"))
     if path == "neighbours":
-        inputs.append(_input(ZERO, np.zeros((), cases[0].a.dtype), dynamic=False))
+        inputs.append(_input(NEUTRAL, neutral(cases[0]), dynamic=False))
     outputs = [
         helper.make_tensor_value_info(name, of_numpy(case.a.dtype).onnx_number, None)
         for name, case in zip(output_names(len(cases)), cases, strict=True)
@@ -63,9 +63,9 @@ def _nodes(case: Case, number: int, path: ModelPath) -> list[NodeProto]:
     before, between = f"before{number}", f"between{number}"
     scalar: dict[str, Any] = {"broadcast": 1} if case.row.broadcasting == "legacy" else {}
     return [
-        helper.make_node(kind, [f"a{number}", ZERO], [before], f"{before}_node", **scalar),
+        helper.make_node(kind, [f"a{number}", NEUTRAL], [before], f"{before}_node", **scalar),
         helper.make_node(kind, [before, f"b{number}"], [between], f"case{number}", **given),
-        helper.make_node(kind, [between, ZERO], [result], f"after{number}_node", **scalar),
+        helper.make_node(kind, [between, NEUTRAL], [result], f"after{number}_node", **scalar),
     ]
 
 

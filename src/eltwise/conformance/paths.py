@@ -16,15 +16,24 @@ MODEL_PATHS: tuple[ModelPath, ...] = get_args(ModelPath)
 """Where a model holds the operator.
 
 ``static``: both operands are inputs with fixed shapes. ``dynamic``: inputs whose sizes are known at run time only.
-``a-constant``, ``b-constant``, ``both-constant``: operands are in the model. ``neighbours``: an input of zero is
-subtracted from A before the operator and from its result after it, which changes no bit of an exact result.
+``a-constant``, ``b-constant``, ``both-constant``: operands are in the model. ``neighbours``: the operator stands
+between two others that take an input which changes no bit of an exact result: in ONNX the operator itself with its
+neutral number (Sub 0, Add -0, Mul 1), in OpenVINO Subtract with 0.
 """
 
 PATHS: tuple[Path, ...] = get_args(Path)
 """All of them; ``call`` hands arrays to a function."""
 
-ZERO = "zero"
+NEUTRAL = "neutral"
 """The name of the input that ``neighbours`` adds."""
+
+_NEUTRAL_NUMBERS = {"add": -0.0, "multiply": 1.0}
+
+
+def neutral(case: Case) -> np.ndarray:
+    """What that input is for a case: a number that the operators around it leave every other number as it is with."""
+    number = _NEUTRAL_NUMBERS.get(case.row.formula.name, 0.0) if case.row.domain == "ai.onnx" else 0.0
+    return np.array(number).astype(case.a.dtype)
 
 
 def a_is_constant(path: ModelPath) -> bool:
@@ -43,7 +52,7 @@ def input_names(count: int, path: ModelPath) -> tuple[str, ...]:
     for number in range(count):
         names += [] if a_is_constant(path) else [f"a{number}"]
         names += [] if b_is_constant(path) else [f"b{number}"]
-    return (*names, ZERO) if path == "neighbours" else tuple(names)
+    return (*names, NEUTRAL) if path == "neighbours" else tuple(names)
 
 
 def output_names(count: int) -> tuple[str, ...]:
@@ -57,4 +66,4 @@ def feeds(cases: Sequence[Case], path: ModelPath) -> dict[str, np.ndarray]:
     for number, case in enumerate(cases):
         given |= {} if a_is_constant(path) else {f"a{number}": case.a}
         given |= {} if b_is_constant(path) else {f"b{number}": case.b}
-    return given | ({ZERO: np.zeros((), cases[0].a.dtype)} if path == "neighbours" else {})
+    return given | ({NEUTRAL: neutral(cases[0])} if path == "neighbours" else {})

@@ -13,13 +13,14 @@ from functools import partial
 from eltwise.bench.session import machine_name
 from eltwise.conformance.asking_cells import ask_again, ask_cell
 from eltwise.conformance.cells import Cell
+from eltwise.conformance.explainer import Explainer
 from eltwise.conformance.paths import PATHS, Path
 from eltwise.conformance.process import Process, StoppedError
 from eltwise.conformance.questions import Subject, groups, subjects
 from eltwise.conformance.results import Extent, Results
 from eltwise.conformance.runtimes import Runtime
 from eltwise.conformance.smallest import smallest_failure
-from eltwise.conformance.summing import Explainer, cell_of
+from eltwise.conformance.summing import cell_of
 from eltwise.conformance.verdicts import Truth
 from eltwise.errors import FileFormatError, UnsupportedError
 from eltwise.version import VERSION

@@ -34,9 +34,6 @@ def regions_of(where: Values) -> list[Region]:
 
 
 def _regions(where: Values) -> Iterator[Region]:
-    for width in (4, 8, 16, 32, 64):
-        yield Region(f"in the rest of a row beyond multiples of {width}", partial(_in_rest_of_row, width=width))
-        yield Region(f"in the rest of a result beyond multiples of {width}", partial(_in_rest, width=width))
     yield Region("where the result has one element", lambda where: where["size"] == 1)
     yield Region("where B has one element", lambda where: where["b_size"] == 1)
     yield Region("where A has one element", lambda where: where["a_size"] == 1)
@@ -45,6 +42,9 @@ def _regions(where: Values) -> Iterator[Region]:
         yield Region(f"where the rank is at least {rank}", partial(_at_least, name="rank", least=rank))
     for size in (4, 8, 16, 32, 64, 128, 256, 1024):
         yield Region(f"where the result has at least {size} elements", partial(_at_least, name="size", least=size))
+    for width in (16, 32, 64, 8, 4):
+        yield Region(f"in the rest of a row beyond multiples of {width}", partial(_in_rest_of_row, width=width))
+        yield Region(f"in the rest of a result beyond multiples of {width}", partial(_in_rest, width=width))
 
 
 def _in_rest_of_row(where: Values, width: int) -> Values:

@@ -7,7 +7,7 @@ from itertools import combinations
 
 import numpy as np
 
-from eltwise.conformance.arithmetic import Deviation, composed, order_matters, predict
+from eltwise.conformance.arithmetic import Deviation, Predictor, composed, order_matters, predict
 from eltwise.conformance.deviations import deviations
 from eltwise.conformance.evidence import Evidence
 from eltwise.conformance.number_arrays import Values
@@ -20,14 +20,22 @@ _MOST_COMPOSED = 4
 
 def search_one(evidence: Evidence) -> Deviation | None:
     """The first of the known deviations that explains everything."""
-    return Trial(evidence).first(deviations(evidence.formula, evidence.element_type))
+    return Trial(evidence).search(deviations(evidence.formula, evidence.element_type))[0]
 
 
 def search_composition(evidence: Evidence) -> Deviation | None:
-    """The first composition of two that explains everything; else one of three or four."""
+    """The first composition of two that explains everything; else one of three or four.
+
+    Those are built up: each of the best compositions so far, with one more deviation.
+    """
     trial = Trial(evidence)
     known = deviations(evidence.formula, evidence.element_type)
-    return trial.first(_pairs(known)) or _built_up(trial, known)
+    found, best = trial.search(_pairs(known))
+    for _more in range(_MOST_COMPOSED - 2):
+        if found is not None:
+            break
+        found, best = trial.search(both for one in best for other in known for both in _both_ways(one, other))
+    return found
 
 
 def _pairs(known: Sequence[Deviation]) -> Iterator[Deviation]:
@@ -45,47 +53,34 @@ def _both_ways(one: Deviation, other: Deviation) -> Iterator[Deviation]:
             yield both
 
 
-def _built_up(trial: Trial, known: Sequence[Deviation]) -> Deviation | None:
-    """Compositions of more than two: the best of fewer, each with one more."""
-    best = trial.best(_pairs(known))
-    for _more in range(_MOST_COMPOSED - 2):
-        longer = [both for one in best for other in known for both in _both_ways(one, other)]
-        found = trial.first(longer)
-        if found is not None:
-            return found
-        best = trial.best(longer)
-    return None
-
-
 class Trial:
     """Tries deviations on a sample of the evidence first; what contradicts one joins the sample."""
 
     def __init__(self, evidence: Evidence) -> None:
         self._evidence = evidence
-        self._places = np.concatenate([_spread(evidence.wrong), _spread(~evidence.wrong)])
-        self._sample = evidence.at(self._places)
+        self._sample_at(np.concatenate([_spread(evidence.wrong), _spread(~evidence.wrong)]))
 
-    def first(self, tried: Iterable[Deviation]) -> Deviation | None:
-        """The first deviation that explains everything."""
-        return next((deviation for deviation in tried if self.explains(deviation)), None)
+    def _sample_at(self, places: Values) -> None:
+        sample = self._evidence.at(places)
+        self._places, self._got = places, sample.got
+        self._predictor = Predictor(sample.formula, sample.element_type, sample.a, sample.b)
 
-    def explains(self, deviation: Deviation) -> bool:
-        """Whether a deviation predicts all that came, right and wrong."""
-        if self._missed(deviation).any():
-            return False
+    def search(self, tried: Iterable[Deviation]) -> tuple[Deviation | None, list[Deviation]]:
+        """Find the first deviation that explains everything; without one, those that miss the least of the sample."""
+        counted: list[tuple[int, Deviation]] = []
+        for deviation in tried:
+            missed = int(np.count_nonzero(self._predictor.predict(deviation) != self._got))
+            if missed == 0 and self._explains_all(deviation):
+                return deviation, []
+            counted.append((missed, deviation))
+        return None, [deviation for _missed, deviation in sorted(counted, key=lambda entry: entry[0])[:_BEAM]]
+
+    def _explains_all(self, deviation: Deviation) -> bool:
+        """Whether a deviation that explains the sample predicts all that came, right and wrong."""
         missed = np.flatnonzero(~predicted(deviation, self._evidence))
-        if not missed.size:
-            return True
-        self._places = np.concatenate([self._places, missed[:_COUNTEREXAMPLES]])
-        self._sample = self._evidence.at(self._places)
-        return False
-
-    def best(self, tried: Iterable[Deviation]) -> list[Deviation]:
-        """The deviations that miss the least of the sample."""
-        return sorted(tried, key=lambda deviation: int(self._missed(deviation).sum()))[:_BEAM]
-
-    def _missed(self, deviation: Deviation) -> Values:
-        return ~predicted(deviation, self._sample)
+        if missed.size:
+            self._sample_at(np.concatenate([self._places, missed[:_COUNTEREXAMPLES]]))
+        return not missed.size
 
 
 def predicted(deviation: Deviation, evidence: Evidence) -> Values:

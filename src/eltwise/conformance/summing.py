@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
-import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from eltwise.conformance.cells import VERDICTS, Cell, Example, Shown, Verdict, shown, stored
-from eltwise.conformance.explaining import Difference, Explanation
-from eltwise.conformance.mixtures import explain_cell
+from eltwise.conformance.explainer import Explainer
 from eltwise.conformance.questions import Subject
 from eltwise.conformance.smallest import operands_at
 from eltwise.conformance.verdicts import Judged
@@ -26,26 +23,6 @@ _LONGEST_MESSAGE = 1000
 
 Shrink = Callable[[Sequence[Judged]], Judged]
 """Finds the smallest failing case among some of one verdict, asking again where that helps."""
-
-
-class Explainer:
-    """Explains differences, the same ones only once: other paths and rows of a runtime often give the same results."""
-
-    def __init__(self) -> None:
-        self._known: dict[bytes, Explanation] = {}
-        self._lock = threading.Lock()
-
-    def explain(self, judged: Sequence[Judged]) -> Explanation:
-        """Explain the values that came for the cases of one cell, wrong and right ones."""
-        differences = [Difference(item.case, *pair) for item in judged for pair in (item.compared,) if pair is not None]
-        key = _digest(differences)
-        with self._lock:
-            known = self._known.get(key)
-        if known is None:
-            known = explain_cell(differences)
-            with self._lock:
-                self._known[key] = known
-        return known
 
 
 def cell_of(
@@ -190,14 +167,3 @@ def _example(judged: Judged) -> Example | None:
 
 def _shown_at(array: np.ndarray | None, place: int) -> Shown | None:
     return None if array is None or array.size <= place or not _is_known(array) else shown(array, place)
-
-
-def _digest(differences: Sequence[Difference]) -> bytes:
-    made = hashlib.sha256()
-    for difference in differences:
-        case = difference.case
-        about = (case.formula, case.rule, case.attributes, case.a.dtype.name, case.a.shape, case.b.shape)
-        made.update(repr(about).encode())
-        for array in (case.a, case.b, difference.got):
-            made.update(array.tobytes())
-    return made.digest()

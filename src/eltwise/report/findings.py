@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -55,9 +56,14 @@ def findings(results: Results) -> list[Finding]:
 
 
 def _sameness(cell: Cell) -> tuple[str, ...]:
-    """What makes two cells one finding: the explanation, or for what has none the runtime's words."""
-    why = cell.explanation or first_line(cell.message)
+    """What makes two cells one finding: the explanation, or for what has none the runtime's words but for numbers."""
+    why = cell.explanation or re.sub(r"\d+", "0", _words(cell))
     return (cell.runtime, cell.verdict, why)
+
+
+def _words(cell: Cell) -> str:
+    """The runtime's own words, without what the referee adds to them about the other cases of the cell."""
+    return first_line(re.split(r"; of \d+ cases |; \d+ cases more ", cell.message)[0])
 
 
 def _finding(cells: list[Cell], results: Results) -> Finding:
@@ -98,7 +104,7 @@ def places(cells: Sequence[Cell]) -> str:
 def _shows(cell: Cell) -> str:
     example = cell.example
     if example is None or example.got is None:
-        words = first_line(cell.message)
+        words = _words(cell)
         return f"In its own words: {words}" if words else "It says nothing more."
     operands = f"A = {both_ways(example.a)} and B = {both_ways(example.b)}"
     count = f" {cell.wrong:,} of {counted(cell.total, 'element')} of that cell are wrong." if cell.total else ""

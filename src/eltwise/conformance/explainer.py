@@ -1,0 +1,60 @@
+"""The memory of explanations: the same results are explained once, and what explained some is tried first on others."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Sequence
+
+from eltwise.conformance.explaining import Difference, Explanation, explain, holds
+from eltwise.conformance.mixtures import UNEXPLAINED, find_cause
+from eltwise.conformance.verdicts import Judged
+
+
+class Explainer:
+    """Explains the cells of one run; several threads may ask it."""
+
+    def __init__(self) -> None:
+        self._cells: dict[bytes, Explanation] = {}
+        self._cases: dict[tuple[bytes, bool], Explanation] = {}
+        self._learnt: dict[object, list[Explanation]] = {}
+        self._lock = threading.Lock()
+
+    def explain(self, judged: Sequence[Judged]) -> Explanation:
+        """Explain the values that came for the cases of one cell, wrong and right ones."""
+        differences = [Difference(item.case, *pair) for item in judged for pair in (item.compared,) if pair is not None]
+        key = _digest(differences)
+        if key not in self._cells:
+            self._cells[key] = find_cause(differences, self._explain_cases).explanation
+        return self._cells[key]
+
+    def _explain_cases(self, cases: Sequence[Difference], in_regions: bool) -> Explanation:
+        """Explain some cases as one: as they were explained before, as others were, or anew."""
+        key = (_digest(cases), in_regions)
+        if key not in self._cases:
+            self._cases[key] = self._found(cases, in_regions)
+        return self._cases[key]
+
+    def _found(self, cases: Sequence[Difference], in_regions: bool) -> Explanation:
+        subject = (cases[0].case.formula, cases[0].expected.dtype.name)
+        with self._lock:
+            learnt = list(self._learnt.get(subject, ()))
+        for explanation in learnt:
+            if all(holds(explanation, case) for case in cases):
+                return explanation
+        explanation = explain(cases, in_regions=in_regions)
+        if explanation.name not in (UNEXPLAINED, *(one.name for one in learnt)):
+            with self._lock:
+                self._learnt.setdefault(subject, []).append(explanation)
+        return explanation
+
+
+def _digest(differences: Sequence[Difference]) -> bytes:
+    made = hashlib.sha256()
+    for difference in differences:
+        case = difference.case
+        about = (case.formula, case.placement(), case.a.dtype.name, case.a.shape, case.b.shape, case.attributes)
+        made.update(repr(about).encode())
+        for array in (case.a, case.b, difference.got):
+            made.update(array.tobytes())
+    return made.digest()
