@@ -20,7 +20,7 @@ SATURATES = "every result beyond the limits of the type becomes the limit"
 
 
 def results() -> Results:
-    """The matrix of subtraction: one runtime that is right, one that saturates 8 bits, one that refuses, one that breaks down."""
+    """The matrix of subtraction: a runtime that is right, one that saturates, one that refuses, one that breaks."""
     cells = [
         cell
         for runtime in ("exact", "saturating", "./mine.py:run", "fragile")

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import eltwise
-from eltwise.conformance.cases import rows_and_types, shape_cases, value_cases
+from eltwise.conformance.cases import kinds_and_types, shape_cases, value_cases
 from eltwise.conformance.judging import failures
 from eltwise.dtypes import FLOAT32, TYPES, ElementType
 from eltwise.kernels import compiled, dispatch, jit, numpy_path
@@ -27,7 +27,7 @@ from eltwise.kernels.walks import Walks
 from eltwise.spec import SUBTRACT, ElementwiseRow
 
 DIFFERENCE = of_formula(SUBTRACT)
-MATRIX = [pytest.param(row, element_type, id=f"{row}-{element_type}") for row, element_type in rows_and_types()]
+MATRIX = [pytest.param(row, element_type, id=f"{row}-{element_type}") for row, element_type in kinds_and_types()]
 
 
 @pytest.fixture(autouse=True)
@@ -83,13 +83,13 @@ def test_every_case_is_exact_on_any_number_of_threads(
 
 
 EVERY_LEVEL = """
-from eltwise.conformance.cases import rows_and_types, shape_cases, value_cases
+from eltwise.conformance.cases import kinds_and_types, shape_cases, value_cases
 from eltwise.conformance.judging import failures
 from eltwise.kernels import compiled
 import eltwise
 compiled.LEAST_BYTES_PER_THREAD = 8
 run = lambda op, a, b, **attributes: eltwise.operator(op, **attributes)(a, b)
-for row, element_type in rows_and_types():
+for row, element_type in kinds_and_types():
     cases = [*shape_cases(row, element_type, 1), *value_cases(row, element_type, 1)]
     assert not list(failures(run, cases)), (row, element_type)
 print("exact")
@@ -137,7 +137,7 @@ def test_a_wrong_kernel_is_found(taken: list[str], monkeypatch: pytest.MonkeyPat
     compiled._kernel.cache_clear()
     compiled._recipe.cache_clear()
     try:
-        row, element_type = next((row, kind) for row, kind in rows_and_types() if kind is FLOAT32)
+        row, element_type = next((row, kind) for row, kind in kinds_and_types() if kind is FLOAT32)
         assert list(failures(run, value_cases(row, element_type, seed)))
     finally:
         compiled._kernel.cache_clear()
