@@ -14,6 +14,7 @@ HOSTILE = (
     "</script><script>window.taken = 1</script><img src=x onerror='window.taken = 2'>\n<!-- & \u2028 \x00 ${taken}"
 )
 VERSIONS = {"saturating": "2.1", "fragile": "0.3"}
+OPERATORS = ("Sub", "Subtract", "SquaredDifference")
 PATHS = ("static", "dynamic", "a-constant", "b-constant", "both-constant", "neighbours")
 RULES = {"legacy": ("none", "legacy"), "numpy": ("numpy",), "auto_broadcast": ("none", "numpy", "pdpd")}
 SATURATES = "every result beyond the limits of the type becomes the limit"
@@ -25,6 +26,7 @@ def results() -> Results:
         cell
         for runtime in ("exact", "saturating", "./mine.py:run", "fragile")
         for row, element_type in rows_and_types()
+        if row.name in OPERATORS
         for rule in RULES[row.broadcasting]
         for path in PATHS
         for cell in _cells(runtime, row, element_type, rule, path)
