@@ -49,8 +49,8 @@ def findings(results: Results) -> list[Finding]:
 def _finding(reason: str, cells: list[Cell], results: Results) -> Finding:
     best = min(cells, key=lambda cell: (len(reasons(cell)), cell.example is None, cell.case is None))
     clause = meaning(reason, best) if best.verdict == "differs" else ""
-    share = f"in {len(cells):,} of {counted(_asked(cells, results), 'cell')}"
-    where = f"{clause}, {share}: {places(cells)}." if clause else f"{share}: {places(cells)}."
+    share = f"in {len(cells):,} of {counted(len(_beside(cells, results)), 'cell')}: {places(cells, results)}."
+    where = f"{clause}, {share}" if clause else share
     title = f"{best.runtime}: {_does(reason, best.verdict)}"
     return Finding(best.verdict, title, (where[0].upper() + where[1:], _shows(reason, best)), tuple(cells), best)
 
@@ -66,22 +66,33 @@ def _does(reason: str, verdict: Verdict) -> str:
     }.get(verdict, "crashes")
 
 
-def _asked(cells: Sequence[Cell], results: Results) -> int:
-    """How many cells there are of the same runtime, operators and types."""
+def _beside(cells: Sequence[Cell], results: Results) -> list[Cell]:
+    """All cells of the same runtime, operators and types: those, and the ones that do not go wrong so."""
     touched = {(cell.runtime, cell.op, cell.dtype) for cell in cells}
-    return sum((cell.runtime, cell.op, cell.dtype) in touched for cell in results.cells)
+    return [cell for cell in results.cells if (cell.runtime, cell.op, cell.dtype) in touched]
 
 
-def places(cells: Sequence[Cell]) -> str:
-    """Where it happens: operators with their types, then the broadcast rules and paths."""
+def places(cells: Sequence[Cell], results: Results) -> str:
+    """Where it happens: operators with their types, then the broadcast rules and paths; what is all is not listed."""
+    runtime = cells[0].runtime
     by_types: dict[str, list[str]] = {}
     for op in operators_of(cells):
-        types = listed(types_of(cell for cell in cells if cell.op == op))
+        asked = types_of(cell for cell in results.cells if (cell.runtime, cell.op) == (runtime, op))
+        types = _those_of(types_of(cell for cell in cells if cell.op == op), asked, "every type")
         by_types.setdefault(types, []).append(op)
-    operators = "; ".join(f"{types} in {listed(ops)}" for types, ops in by_types.items())
-    rules = listed(list(dict.fromkeys(cell.broadcast for cell in cells)))
-    paths = listed(list(dict.fromkeys(cell.path for cell in cells)))
-    return f"{operators}; {rules} broadcasting; path{'s' if ' and ' in paths else ''} {paths}"
+    beside = _beside(cells, results)
+    rules, all_rules = (list(dict.fromkeys(cell.broadcast for cell in some)) for some in (cells, beside))
+    paths, all_paths = (list(dict.fromkeys(cell.path for cell in some)) for some in (cells, beside))
+    found = [f"{types} in {listed(ops)}" for types, ops in by_types.items()]
+    if len(all_rules) > 1:
+        found.append(f"{listed(rules)} broadcasting" if len(rules) < len(all_rules) else "every broadcast rule")
+    if len(all_paths) > 1:
+        found.append(f"path {', '.join(paths)}" if len(paths) < len(all_paths) else "every path")
+    return "; ".join(found)
+
+
+def _those_of(some: list[str], everything: list[str], every: str) -> str:
+    return every if len(some) == len(everything) > 2 else listed(some)
 
 
 def _shows(reason: str, cell: Cell) -> str:
