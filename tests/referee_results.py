@@ -8,24 +8,25 @@ from eltwise.conformance.cases import Case, rows_and_types
 from eltwise.conformance.cells import Cell, Example, Verdict, shown, stored
 from eltwise.conformance.results import Results
 from eltwise.dtypes import ElementType
-from eltwise.spec import SQUARED_DIFFERENCE, SUBTRACT, ElementwiseRow
+from eltwise.spec import ElementwiseRow
 
 HOSTILE = (
     "</script><script>window.taken = 1</script><img src=x onerror='window.taken = 2'>\n<!-- & \u2028 \x00 ${taken}"
 )
 VERSIONS = {"saturating": "2.1", "fragile": "0.3"}
+OPERATORS = ("Sub", "Subtract", "SquaredDifference")
 PATHS = ("static", "dynamic", "a-constant", "b-constant", "both-constant", "neighbours")
 RULES = {"legacy": ("none", "legacy"), "numpy": ("numpy",), "auto_broadcast": ("none", "numpy", "pdpd")}
 SATURATES = "every result beyond the limits of the type becomes the limit"
 
 
 def results() -> Results:
-    """The matrix of subtraction: a runtime that is right, one that saturates, one that refuses, one that breaks."""
+    """A whole matrix: one runtime that is right, one that saturates 8 bits, one that refuses, one that breaks down."""
     cells = [
         cell
         for runtime in ("exact", "saturating", "./mine.py:run", "fragile")
         for row, element_type in rows_and_types()
-        if row.formula in (SUBTRACT, SQUARED_DIFFERENCE)
+        if row.name in OPERATORS
         for rule in RULES[row.broadcasting]
         for path in PATHS
         for cell in _cells(runtime, row, element_type, rule, path)

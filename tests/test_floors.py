@@ -110,9 +110,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("conformance.explaining",),
     ("conformance.judging", "conformance.cells", "conformance.json_fields"),
     ("conformance.results", "conformance.scripts"),
-    ("conformance.results_reader", "conformance.strict", "conformance.reproducing", "report", "report.legend"),
-    ("report.findings",),
-    ("report.page", "report.document"),
+    ("conformance.results_reader", "conformance.strict", "conformance.reproducing"),
     ("bench", "bench.workloads"),
     ("bench.results", "bench.tensors", "bench.onnx_models"),
     ("bench.contestants", "bench.first_call", "bench.texts", "bench.roofline"),
@@ -123,7 +121,10 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("conformance.smallest", "conformance.asking_cells", "conformance.mixtures"),
     ("conformance.explainer",),
     ("conformance.summing",),
-    ("conformance.referee", "conformance.kit"),
+    ("conformance.referee", "conformance.kit", "report", "report.legend"),
+    ("report.reasons",),
+    ("report.findings",),
+    ("report.page", "report.document"),
     ("cli.printing", "cli.attributes"),
     (
         "cli.running",
@@ -239,3 +240,16 @@ def test_the_oracle_knows_nothing_of_the_engine() -> None:
         reached.add(room)
         waiting |= {name for name in imports_of(rooms[room], set(rooms)) if name in rooms} - reached
     assert reached == {"oracle", "oracle_numbers", "dtypes", "errors"}
+
+
+ENGINE = ("execute", "kernels", "operators", "model", "infer", "infer_graph", "moves", "casting", "fuse")
+
+
+@pytest.mark.parametrize("room", ["verdicts", "questions", "smallest", "models", "values", "judging", "kit"])
+def test_the_judgement_knows_nothing_of_the_engine(room: str) -> None:
+    rooms = sources()
+    reached, waiting = set(), {f"conformance.{room}"}
+    while waiting:
+        reached.add(waiting.pop())
+        waiting |= {name for one in reached for name in imports_of(rooms[one], set(rooms)) if name in rooms} - reached
+    assert {name for name in reached if name.split(".")[0] in ENGINE or name.endswith(("_writer", "_reader"))} == set()

@@ -69,9 +69,15 @@ def test_where_nothing_is_common_to_all_it_says_so() -> None:
     assert found.endswith("without a pattern that is known")
 
 
-def test_a_pair_that_fails_once_counts_as_failing() -> None:
-    a, b = np.uint8([9, 9, 9, 4]), np.uint8([1, 1, 1, 2])
+def test_a_pair_with_several_results_is_said() -> None:
+    a, b = np.uint8([[9, 9], [9, 4]]), np.uint8([[1, 1], [1, 2]])
     case = Case(ROW, (), a, b)
-    evidence = gather([Difference(case, case.expected(), np.uint8([8, 0, 8, 2]))])
+    right = Case(ROW, (), a[0], b[0])
+    differences = [
+        Difference(case, case.expected(), np.uint8([[8, 0], [7, 2]])),
+        Difference(right, right.expected(), right.expected()),
+    ]
+    evidence = gather(differences)
     assert evidence is not None
-    assert narrow(evidence) == "only a=9, b=1"
+    expected = "1 pairs of operands have several results each, where the rank is at least 2 (2 of 4 such elements)"
+    assert narrow(evidence) == expected

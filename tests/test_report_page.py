@@ -131,8 +131,8 @@ def test_findings_hold_every_cell_that_is_not_right_once(results: Results) -> No
 def test_a_finding_says_where_and_shows_an_example(results: Results) -> None:
     finding = findings(results)[0]
     assert finding.sentences == (
-        "In 70 of 84 cells: int8 and uint8 in Sub-14, Subtract-1 and SquaredDifference-1; numpy, none and pdpd "
-        "broadcasting; paths static, dynamic, a-constant, b-constant and neighbours.",
+        "In 70 of 84 cells: int8 and uint8 in Sub-14, Subtract-1 and SquaredDifference-1; every broadcast rule; "
+        "path static, dynamic, a-constant, b-constant, neighbours.",
         "For A = -128 (0x80) and B = 127 (0x7f) in Sub-14 it gives -128 (0x80), where 1 (0x01) is exact; "
         "32,640 of 65,536 elements of that cell are wrong.",
     )

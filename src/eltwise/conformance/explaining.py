@@ -2,14 +2,15 @@
 
 Tried in this order, and the first that leaves no value unexplained is named: one deviation in the order of
 ``deviations``; a constant result; a wrong alignment; a wrong alignment with one deviation; two deviations; three or
-four, built up from the compositions that leave the fewest values unexplained; two of all these, each in a region of its
-own, such as the rest that a loop over vectors leaves. Every wrong value must be predicted bit for bit and every right
-one must stay right, where any NaN equals any NaN. What nothing explains is narrowed down to a pattern of operands.
+four, built up from the compositions that leave the fewest values unexplained; a wrong alignment with several; two ways
+of computing, each in a region of its own, such as the rest that a loop over vectors leaves. Every wrong value must be
+predicted bit for bit and every right one must stay right, where any NaN equals any NaN. What nothing explains is
+narrowed down to a pattern of operands.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -88,13 +89,26 @@ def holds(explanation: Explanation, difference: Difference) -> bool:
 
 
 def _explained(evidence: Evidence, differences: Sequence[Difference], in_regions: bool) -> Explanation | None:
-    found: Way | None = search_one(evidence) or _constant(evidence)
-    if found is None:
-        misaligned = _misaligned(evidence, differences)
-        if misaligned is not None:
-            return misaligned
-        found = search_composition(evidence) or (part(evidence, _REGIONS_DEEP) if in_regions else None)
-    return None if found is None else Explanation(found.name, found.text, 0, found)
+    simple = search_one(evidence) or _constant(evidence)
+    if simple is not None:
+        return _explanation(simple)
+    misaligned = _misalignments(evidence, differences)
+    found = _misaligned(misaligned, _as_specified) or _misaligned(misaligned, search_one)
+    if found is not None:
+        return found
+    composition = search_composition(evidence)
+    if composition is not None:
+        return _explanation(composition)
+    return _misaligned(misaligned, search_composition) or (_parted(evidence) if in_regions else None)
+
+
+def _explanation(way: Way) -> Explanation:
+    return Explanation(way.name, way.text, 0, way)
+
+
+def _parted(evidence: Evidence) -> Explanation | None:
+    parted = part(evidence, _REGIONS_DEEP)
+    return None if parted is None else _explanation(parted)
 
 
 def _constant(evidence: Evidence) -> Deviation | None:
@@ -108,21 +122,28 @@ def _constant(evidence: Evidence) -> Deviation | None:
     )
 
 
-def _misaligned(evidence: Evidence, differences: Sequence[Difference]) -> Explanation | None:
-    """A wrong alignment that pairs other operands, alone or with one deviation."""
+def _misalignments(evidence: Evidence, differences: Sequence[Difference]) -> list[tuple[Alignment, Evidence]]:
+    """The wrong alignments that pair other operands."""
     found = [(alignment, gather(differences, alignment)) for alignment in WRONG_ALIGNMENTS]
-    possible = [
-        (alignment, other) for alignment, other in found if other is not None and not _same_pairs(other, evidence)
-    ]
-    for alignment, other in possible:
-        if predicted(SPECIFIED, other).all():
+    return [(alignment, other) for alignment, other in found if other is not None and not _same_pairs(other, evidence)]
+
+
+def _misaligned(
+    misaligned: Sequence[tuple[Alignment, Evidence]], search: Callable[[Evidence], Deviation | None]
+) -> Explanation | None:
+    """The first wrong alignment with which a search finds a deviation."""
+    for alignment, evidence in misaligned:
+        deviation = search(evidence)
+        if deviation is SPECIFIED:
             return Explanation(alignment.name, alignment.text, 0, SPECIFIED, alignment)
-    for alignment, other in possible:
-        deviation = search_one(other)
         if deviation is not None:
             name, text = f"{alignment.name} + {deviation.name}", f"{alignment.text}; {deviation.text}"
             return Explanation(name, text, 0, deviation, alignment)
     return None
+
+
+def _as_specified(evidence: Evidence) -> Deviation | None:
+    return SPECIFIED if predicted(SPECIFIED, evidence).all() else None
 
 
 def _same_pairs(one: Evidence, other: Evidence) -> bool:

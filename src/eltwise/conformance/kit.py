@@ -45,9 +45,9 @@ class _Place:
 
     @property
     def name(self) -> str:
-        row = self.subject.row
-        parts = (f"{row.name.lower()}{row.version}", self.subject.element_type, self.subject.rule, self.path)
-        return f"test_{'_'.join(map(str, parts))}_{self.number:04d}".replace("-", "_")
+        operator = str(self.subject.row).lower().replace("-", "").replace(".", "_")
+        parts = (operator, self.subject.element_type, self.subject.rule, self.path.replace("-", "_"))
+        return f"test_{'_'.join(map(str, parts))}_{self.number:04d}"
 
 
 def export(

@@ -13,6 +13,7 @@ import numpy as np
 from eltwise.conformance.evidence import Evidence
 from eltwise.conformance.facts import Fact, facts_of
 from eltwise.conformance.number_arrays import Values
+from eltwise.conformance.regions import regions_of
 
 _LISTED_PAIRS = 2
 _MOST_FACTS = 3
@@ -22,10 +23,16 @@ _SEARCHED_FACTS = 40
 def narrow(evidence: Evidence) -> str:
     """Describe the failing pairs of evidence in which something fails, with counts of distinct pairs.
 
+    Where the same pair has several results, the places of the failing elements are described instead.
+
     Returns:
         For example ``only a=200, b=13`` or ``where a < b and b >= 128 (37 of 41 such pairs)``.
     """
-    distinct = _distinct(evidence)
+    groups = _places_by_pair(evidence)
+    several = sum(len(set(evidence.got[places].tolist())) > 1 for places in groups if len(places) > 1)
+    if several:
+        return f"{several} pairs of operands have several results each{_in_region(evidence)}"
+    distinct = evidence.at(np.array([places[0] for places in groups]))
     failing = int(distinct.wrong.sum())
     if failing <= _LISTED_PAIRS:
         return "only " + " and ".join(_pairs(distinct))
@@ -36,6 +43,16 @@ def narrow(evidence: Evidence) -> str:
         return f"{failing} of {len(distinct.wrong)} pairs, without a pattern that is known"
     matching = int(_all_hold(best).sum())
     return f"where {' and '.join(fact.text for fact in best)} ({failing} of {matching} such pairs)"
+
+
+def _in_region(evidence: Evidence) -> str:
+    """The smallest region that all failing elements lie in, where there is one."""
+    regions = [(region, region.of(evidence.where)) for region in regions_of(evidence.where)]
+    holding = [(region, int(inside.sum())) for region, inside in regions if inside[evidence.wrong].all()]
+    if not holding:
+        return ""
+    region, size = min(holding, key=lambda entry: entry[1])
+    return f", {region.text} ({int(evidence.wrong.sum())} of {size} such elements)"
 
 
 def _best(facts: Sequence[Fact], wrong: Values) -> Sequence[Fact] | None:
@@ -58,18 +75,13 @@ def _all_hold(facts: Sequence[Fact]) -> Values:
     return together
 
 
-def _distinct(evidence: Evidence) -> Evidence:
-    """One element a pair of operands: a failing one where the same pair fails and passes."""
-    order = np.argsort(~evidence.wrong, kind="stable")
-    seen: dict[tuple[object, ...], int] = {}
-    for place in order.tolist():
-        seen.setdefault(_key(evidence.a[place], evidence.b[place]), place)
-    return evidence.at(np.fromiter(seen.values(), np.intp))
-
-
-def _key(a: object, b: object) -> tuple[object, ...]:
-    """What tells pairs apart: the text, which has the sign of zero and one NaN."""
-    return str(a), str(b)
+def _places_by_pair(evidence: Evidence) -> list[list[int]]:
+    """The places of each pair of operands."""
+    found: dict[tuple[str, str], list[int]] = {}
+    # The text tells pairs apart: it has the sign of zero, and one NaN.
+    for place, pair in enumerate(zip(map(str, evidence.a.tolist()), map(str, evidence.b.tolist()), strict=True)):
+        found.setdefault(pair, []).append(place)
+    return list(found.values())
 
 
 def _pairs(evidence: Evidence) -> list[str]:

@@ -14,6 +14,7 @@ import numpy as np
 from eltwise.conformance.cases import Case
 from eltwise.dtypes import ElementType, of_numpy
 from eltwise.errors import unknown_name
+from eltwise.oracle import Formula
 
 
 @dataclass(frozen=True)
@@ -174,14 +175,17 @@ def _openvino_evaluate(request: Request) -> _Body:
     return _Body(("import openvino",), lines, holds_bytes=bool(_foreign_types(request)))
 
 
-def _formula(request: Request, difference: str) -> str:
-    if request.case.row.name != "SquaredDifference":
-        return difference
-    return f"({difference}) * ({difference})"
+_FORMULAS: dict[Formula, str] = {
+    "subtract": "a - b",
+    "squared_difference": "(a - b) * (a - b)",
+    "add": "a + b",
+    "multiply": "a * b",
+}
+"""The formulas as expressions of arrays."""
 
 
 def _numpy(request: Request) -> _Body:
-    return _Body((), (*_operands(request), f"got = np.asarray({_formula(request, 'a - b')})"))
+    return _Body((), (*_operands(request), f"got = np.asarray({_FORMULAS[request.case.formula]})"))
 
 
 def _torch(request: Request) -> _Body:
@@ -192,7 +196,7 @@ def _torch(request: Request) -> _Body:
     ]
     storage = request.case.a.dtype
     view = f"ml_dtypes.{storage}" if _foreign_types(request) else f'"{storage}"'
-    lines.append(f"result = {_formula(request, 'a - b')}")
+    lines.append(f"result = {_FORMULAS[request.case.formula]}")
     lines.append(f"got = result.view(torch.uint{8 * storage.itemsize}).numpy().view({view})")
     return _Body(("import torch",), tuple(lines))
 
@@ -202,7 +206,7 @@ def _jax(request: Request) -> _Body:
         'jax.config.update("jax_enable_x64", True)',
         *_operands(request),
         "a, b = jax.numpy.asarray(a), jax.numpy.asarray(b)",
-        f"got = np.asarray({_formula(request, 'a - b')})",
+        f"got = np.asarray({_FORMULAS[request.case.formula]})",
     )
     return _Body(("import jax",), lines)
 

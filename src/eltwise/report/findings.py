@@ -1,21 +1,16 @@
-"""Cells that go wrong in the same way, as one finding: a title, two sentences, and the cell that shows it. Pure."""
+"""Cells that go wrong for the same reason, as one finding: a title, two sentences, and the cell that shows it. Pure."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from eltwise import catalog
 from eltwise.conformance.cells import VERDICTS, Cell, Verdict
 from eltwise.conformance.results import Results
-from eltwise.report.legend import (
-    both_ways,
-    counted,
-    first_line,
-    listed,
-    operators_of,
-    types_of,
-)
+from eltwise.oracle import OracleRefusal
+from eltwise.report.legend import both_ways, call_of, counted, first_line, listed, operators_of, types_of
+from eltwise.report.reasons import is_alignment, meaning, reasons, words
 
 
 @dataclass(frozen=True)
@@ -26,7 +21,7 @@ class Finding:
         verdict: what it is.
         title: the runtime and what it does, in a few words.
         sentences: where it does it, and one example or the runtime's own words.
-        cells: the cells that show it.
+        cells: the cells that show it; a cell with several reasons is in several findings.
         example: the one of them that shows it best.
     """
 
@@ -39,76 +34,92 @@ class Finding:
 
 def findings(results: Results) -> list[Finding]:
     """Gather the cells that are not right: by runtime as in the results, the worst first, the most frequent first."""
-    groups: dict[tuple[str, ...], list[Cell]] = {}
+    groups: dict[tuple[str, Verdict, str], list[Cell]] = {}
     for cell in results.cells:
-        if cell.verdict != "ok":
-            groups.setdefault(_sameness(cell), []).append(cell)
+        for reason in reasons(cell) if cell.verdict != "ok" else ():
+            groups.setdefault((cell.runtime, cell.verdict, reason), []).append(cell)
     runtimes = list(dict.fromkeys(cell.runtime for cell in results.cells))
-    found = [_finding(group, results) for group in groups.values()]
+    found = [_finding(reason, group, results) for (_runtime, _verdict, reason), group in groups.items()]
     return sorted(
         found,
-        key=lambda one: (
-            runtimes.index(one.example.runtime),
-            -VERDICTS.index(one.verdict),
-            -len(one.cells),
-        ),
+        key=lambda one: (runtimes.index(one.example.runtime), -VERDICTS.index(one.verdict), -len(one.cells)),
     )
 
 
-def _sameness(cell: Cell) -> tuple[str, ...]:
-    """What makes two cells one finding: the explanation, or for what has none the runtime's words but for numbers."""
-    why = cell.explanation or re.sub(r"\d+", "0", _words(cell))
-    return (cell.runtime, cell.verdict, why)
+def _finding(reason: str, cells: list[Cell], results: Results) -> Finding:
+    best = min(cells, key=lambda cell: (len(reasons(cell)), cell.example is None, cell.case is None))
+    clause = meaning(reason, best) if best.verdict == "differs" else ""
+    share = f"in {len(cells):,} of {counted(len(_beside(cells, results)), 'cell')}: {places(cells, results)}."
+    where = f"{clause}, {share}" if clause else share
+    title = f"{best.runtime}: {_does(reason, best.verdict)}"
+    return Finding(best.verdict, title, (where[0].upper() + where[1:], _shows(reason, best)), tuple(cells), best)
 
 
-def _words(cell: Cell) -> str:
-    """The runtime's own words, without what the referee adds to them about the other cases of the cell."""
-    return first_line(re.split(r"; of \d+ cases |; \d+ cases more ", cell.message)[0])
-
-
-def _finding(cells: list[Cell], results: Results) -> Finding:
-    best = min(cells, key=lambda cell: (cell.example is None, cell.case is None, len(cell.explanation)))
-    where = f"In {len(cells):,} of {counted(_asked(cells, results), 'cell')}: {places(cells)}."
-    return Finding(best.verdict, _title(best), (where, _shows(best)), tuple(cells), best)
-
-
-def _title(cell: Cell) -> str:
-    what = {
-        "differs": cell.explanation or "gives other bits",
-        "refused": cell.explanation or "refuses what is allowed",
-        "accepted": cell.explanation or "takes what must be refused",
+def _does(reason: str, verdict: Verdict) -> str:
+    """What a runtime does, in a few words."""
+    if verdict == "differs":
+        return reason or "other bits"
+    return {
+        "refused": "refuses what is allowed",
+        "accepted": "takes what must be refused",
         "hung": "gives no answer in time",
-        "crashed": "crashes",
-    }
-    return f"{cell.runtime}: {what[cell.verdict]}"
+    }.get(verdict, "crashes")
 
 
-def _asked(cells: Sequence[Cell], results: Results) -> int:
-    """How many cells there are of the same runtime, operators and types."""
+def _beside(cells: Sequence[Cell], results: Results) -> list[Cell]:
+    """All cells of the same runtime, operators and types: those, and the ones that do not go wrong so."""
     touched = {(cell.runtime, cell.op, cell.dtype) for cell in cells}
-    return sum((cell.runtime, cell.op, cell.dtype) in touched for cell in results.cells)
+    return [cell for cell in results.cells if (cell.runtime, cell.op, cell.dtype) in touched]
 
 
-def places(cells: Sequence[Cell]) -> str:
-    """Where it happens: operators with their types, then the broadcast rules and paths."""
+def places(cells: Sequence[Cell], results: Results) -> str:
+    """Where it happens: operators with their types, then the broadcast rules and paths; what is all is not listed."""
+    runtime = cells[0].runtime
     by_types: dict[str, list[str]] = {}
     for op in operators_of(cells):
-        types = listed(types_of(cell for cell in cells if cell.op == op))
+        asked = types_of(cell for cell in results.cells if (cell.runtime, cell.op) == (runtime, op))
+        types = _those_of(types_of(cell for cell in cells if cell.op == op), asked, "every type")
         by_types.setdefault(types, []).append(op)
-    operators = "; ".join(f"{types} in {listed(ops)}" for types, ops in by_types.items())
-    rules = listed(list(dict.fromkeys(cell.broadcast for cell in cells)))
-    paths = listed(list(dict.fromkeys(cell.path for cell in cells)))
-    return f"{operators}; {rules} broadcasting; path{'s' if ' and ' in paths else ''} {paths}"
+    beside = _beside(cells, results)
+    rules, all_rules = (list(dict.fromkeys(cell.broadcast for cell in some)) for some in (cells, beside))
+    paths, all_paths = (list(dict.fromkeys(cell.path for cell in some)) for some in (cells, beside))
+    found = [f"{types} in {listed(ops)}" for types, ops in by_types.items()]
+    if len(all_rules) > 1:
+        found.append(f"{listed(rules)} broadcasting" if len(rules) < len(all_rules) else "every broadcast rule")
+    if len(all_paths) > 1:
+        found.append(f"path {', '.join(paths)}" if len(paths) < len(all_paths) else "every path")
+    return "; ".join(found)
 
 
-def _shows(cell: Cell) -> str:
+def _those_of(some: list[str], everything: list[str], every: str) -> str:
+    return every if len(some) == len(everything) > 2 else listed(some)
+
+
+def _shows(reason: str, cell: Cell) -> str:
+    """The example of a cell in a sentence, or what its runtime said."""
     example = cell.example
-    if example is None or example.got is None:
-        words = _words(cell)
-        return f"In its own words: {words}" if words else "It says nothing more."
-    operands = f"A = {both_ways(example.a)} and B = {both_ways(example.b)}"
-    count = f" {cell.wrong:,} of {counted(cell.total, 'element')} of that cell are wrong." if cell.total else ""
-    if example.expected is None:
-        return f"For {operands} it gives {both_ways(example.got)}, where it must refuse."
-    right = f"{both_ways(example.expected)} is exact"
-    return f"For {operands} in {cell.op} it gives {both_ways(example.got)}, where {right};{count}".rstrip(";")
+    if cell.verdict == "accepted" and cell.case is not None:
+        return f"For {call_of(cell)} it gives a result, where {_refusal(cell)}."
+    if reason.startswith("wrong "):
+        return f"For {call_of(cell)} it {first_line(cell.message.partition('; ')[0])}." if cell.case else words(cell)
+    if example is None or example.got is None or example.expected is None:
+        said = words(cell)
+        return f"In its own words: {said}" if said else "It says nothing more."
+    others = [other for other in reasons(cell) if other != reason]
+    place = f"{cell.op} with {call_of(cell)}" if is_alignment(reason) and cell.case else cell.op
+    together = f", together with: {listed(others)}" if others else ""
+    return (
+        f"For A = {both_ways(example.a)} and B = {both_ways(example.b)} in {place} it gives "
+        f"{both_ways(example.got)}, where {both_ways(example.expected)} is exact; {cell.wrong:,} of "
+        f"{counted(cell.total, 'element')} of that cell are wrong{together}."
+    )
+
+
+def _refusal(cell: Cell) -> str:
+    """Why the case of a cell must be refused, in the oracle's words."""
+    assert cell.case is not None
+    try:
+        cell.case.case(catalog.row(cell.op)).expected()
+    except OracleRefusal as refusal:
+        return f"the specification refuses it: {refusal}"
+    return "it must be refused"

@@ -82,8 +82,12 @@ def call_of(cell: Cell) -> str:
     if cell.case is None:
         return ""
     attributes = [f"{name}={value}" for name, value in cell.case.attributes]
-    a, b = (", ".join(map(str, operand.shape)) for operand in (cell.case.a, cell.case.b))
-    return ", ".join([*attributes, f"A of shape ({a})", f"B of shape ({b})"])
+    operands = [
+        f"{letter} of shape ({', '.join(map(str, operand.shape))})"
+        + ("" if operand.element_type.name == cell.dtype else f" and type {operand.element_type}")
+        for letter, operand in (("A", cell.case.a), ("B", cell.case.b))
+    ]
+    return listed([*attributes, *operands])
 
 
 def first_line(message: str, longest: int = 240) -> str:

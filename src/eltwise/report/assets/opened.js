@@ -66,7 +66,8 @@ function drawRecord(cell) {
   if (cell.example) parts.push(drawExample(cell.example));
   if (cell.call) parts.push(element("p", { className: "soft call" }, cell.call));
   if (cell.message) {
-    parts.push(element("h3", {}, "Message"), element("pre", { className: "message", tabIndex: 0 }, cell.message));
+    const title = cell.verdict === "refused" ? "In its own words" : "In words";
+    parts.push(element("h3", {}, title), element("pre", { className: "message", tabIndex: 0 }, cell.message));
   }
   if (cell.verdict !== "ok") parts.push(...drawCommand(cell));
   return parts;
@@ -83,9 +84,9 @@ function drawExample(example) {
   for (const [name, field] of [["A", "a"], ["B", "b"], ["expected", "expected"], ["got", "got"]]) {
     const shown = example[field];
     if (!shown) continue;
-    const bits = element("td", { className: "bits" }, ...drawBits(shown.bits, field === "got" && example.expected));
-    const number = element("td", { className: "number" }, shown.value);
-    body.append(element("tr", { className: field }, element("th", { scope: "row" }, name), number, bits));
+    const number = element("span", { className: "number" }, shown.value);
+    const value = element("td", {}, number, " ", ...drawBits(shown.bits, field === "got" && example.expected));
+    body.append(element("tr", { className: field }, element("th", { scope: "row" }, name), value));
   }
   const caption = element("caption", {}, "The smallest case that shows it");
   return element("div", { className: "scroll" }, element("table", { className: "example" }, caption, body));
@@ -94,7 +95,7 @@ function drawExample(example) {
 /** Hexadecimal, and below it the bits, those underlined that differ from the other's. */
 function drawBits(bits, other) {
   const bytes = bytesOf(bits);
-  if (!bytes) return [bits];
+  if (!bytes) return [element("span", { className: "bits" }, bits)];
   const others = other ? bytesOf(other.bits) : null;
   const binary = element("span", { className: "binary", ariaHidden: "true" });
   bytes.forEach((byte, place) => {
@@ -105,7 +106,7 @@ function drawBits(bits, other) {
     });
     binary.append(group, " ");
   });
-  return [element("span", {}, bits), binary];
+  return [element("span", { className: "bits" }, bits), binary];
 }
 
 function drawCommand(cell) {

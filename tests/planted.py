@@ -1,0 +1,152 @@
+"""Planted runtimes: each is right but for one thing, which the referee must find. Also read as a user's own file."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+import time
+
+import ml_dtypes
+import numpy as np
+
+import eltwise
+
+__version__ = "1.2"
+
+
+def exact(op: str, a: np.ndarray, b: np.ndarray, **attributes: object) -> np.ndarray:
+    return eltwise.operator(op, **attributes)(a, b)
+
+
+def saturating(op: str, a: np.ndarray, b: np.ndarray, **attributes: object) -> np.ndarray:
+    right = exact(op, a, b, **attributes)
+    if right.dtype not in (np.int8, np.uint8, np.int32):
+        return right
+    limits = np.iinfo(right.dtype)
+    wide = exact("Subtract-1", a.astype(np.int64), b.astype(np.int64), **attributes)
+    wide = wide * wide if op == "SquaredDifference-1" else wide
+    return wide.clip(limits.min, limits.max).astype(right.dtype)
+
+
+def ignoring_axis(op: str, a: np.ndarray, b: np.ndarray, **attributes: object) -> np.ndarray:
+    return exact(op, a, b, **{name: value for name, value in attributes.items() if name != "axis"})
+
+
+def flushing_subnormals(op: str, a: np.ndarray, b: np.ndarray, **attributes: object) -> np.ndarray:
+    right = exact(op, a, b, **attributes)
+    if right.dtype not in (np.float32, ml_dtypes.bfloat16, np.float16):
+        return right
+    with np.errstate(all="ignore"):
+        tiny = np.abs(right.astype(np.float64)) < float(ml_dtypes.finfo(right.dtype).tiny)
+    return np.where(tiny, np.zeros_like(right), right)
+
+
+def swapping_operands(op: str, a: np.ndarray, b: np.ndarray, **attributes: object) -> np.ndarray:
+    return exact(op, b, a, **attributes)
+
+
+def broadcasting_without_leave(op: str, a: np.ndarray, b: np.ndarray, **attributes: object) -> np.ndarray:
+    return exact("Subtract-1", a, b) if op == "Sub-6" else exact(op, a, b, **attributes)
+
+
+def rounding_once(op: str, a: np.ndarray, b: np.ndarray, **attributes: object) -> np.ndarray:
+    if op != "SquaredDifference-1" or a.dtype != np.float16:
+        return exact(op, a, b, **attributes)
+    with np.errstate(all="ignore"):
+        return exact(op, a.astype(np.float32), b.astype(np.float32), **attributes).astype(np.float16)
+
+
+def subtracting(op: str, a: np.ndarray, b: np.ndarray, **attributes: object) -> np.ndarray:
+    return exact("Subtract-1" if op == "openvino.Add-1" else op.replace("Add", "Sub"), a, b, **attributes)
+
+
+def losing_the_sign_of_zero(op: str, a: np.ndarray, b: np.ndarray, **attributes: object) -> np.ndarray:
+    right = exact(op, a, b, **attributes)
+    return np.where(right == 0, np.zeros_like(right), right)
+
+
+def off_by_one_at_one_pair(op: str, a: np.ndarray, b: np.ndarray, **attributes: object) -> np.ndarray:
+    right = exact(op, a, b, **attributes)
+    if right.dtype == np.uint8 and a.shape == b.shape == right.shape:
+        right[(a == 200) & (b == 13)] += np.uint8(1)
+    return right
+
+
+def widening(op: str, a: np.ndarray, b: np.ndarray, **attributes: object) -> np.ndarray:
+    right = exact(op, a, b, **attributes)
+    return right.astype(np.float32) if right.dtype == np.float16 else right
+
+
+def refusing_scalars(op: str, a: np.ndarray, b: np.ndarray, **attributes: object) -> np.ndarray:
+    if a.ndim == 0:
+        raise ValueError("no scalars here")
+    return exact(op, a, b, **attributes)
+
+
+def computing_in_float32(op: str, a: np.ndarray, b: np.ndarray, **attributes: object) -> np.ndarray:
+    if a.dtype != np.float64 or b.dtype != np.float64:
+        return exact(op, a, b, **attributes)
+    with np.errstate(all="ignore"):
+        return exact(op, a.astype(np.float32), b.astype(np.float32), **attributes).astype(np.float64)
+
+
+def losing_a_dimension(op: str, a: np.ndarray, b: np.ndarray, **attributes: object) -> np.ndarray:
+    right = exact(op, a, b, **attributes)
+    return right.reshape(-1) if right.ndim > 1 else right
+
+
+def giving_lists(op: str, a: np.ndarray, b: np.ndarray, **attributes: object) -> object:
+    return exact(op, a, b, **attributes).tolist()
+
+
+def raising(op: str, a: np.ndarray, b: np.ndarray, **attributes: object) -> np.ndarray:
+    raise RuntimeError("there is no kernel\nfor this")
+
+
+def taking_any_shape(op: str, a: np.ndarray, b: np.ndarray, **attributes: object) -> np.ndarray:
+    try:
+        return exact(op, a, b, **attributes)
+    except eltwise.EltwiseError:
+        return a
+
+
+def leaving(op: str, a: np.ndarray, b: np.ndarray, **attributes: object) -> np.ndarray:
+    if a.ndim == 2:
+        sys.stderr.write("out of order\n")
+        os._exit(3)
+    return exact(op, a, b, **attributes)
+
+
+def reading_nothing(op: str, a: np.ndarray, b: np.ndarray, **attributes: object) -> np.ndarray:
+    ctypes.string_at(0)
+    raise AssertionError
+
+
+def hanging(op: str, a: np.ndarray, b: np.ndarray, **attributes: object) -> np.ndarray:
+    if a.shape == (3, 3) and not attributes:
+        time.sleep(3600)
+    return exact(op, a, b, **attributes)
+
+
+def rounding_up_afterwards(op: str, a: np.ndarray, b: np.ndarray, **attributes: object) -> np.ndarray:
+    right = exact(op, a, b, **attributes)
+    set_rounding = ctypes.CDLL("libm.so.6").fesetround
+    set_rounding({"x86_64": 0x800, "aarch64": 0x400000}[os.uname().machine])
+    return right
+
+
+def printing(op: str, a: np.ndarray, b: np.ndarray, **attributes: object) -> np.ndarray:
+    sys.stdout.write("what a runtime prints is no answer\n")
+    os.write(1, b"nor is this")
+    return exact(op, a, b, **attributes)
+
+
+def writing_into_operands(op: str, a: np.ndarray, b: np.ndarray, **attributes: object) -> np.ndarray:
+    right = exact(op, a, b, **attributes)
+    a[...] = 0
+    b[...] = 0
+    return right
+
+
+no_function = 5
