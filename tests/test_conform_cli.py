@@ -1,4 +1,4 @@
-"""``eltwise conform``: results to stdout and files, messages to stderr, exit codes, and interrupts that lose nothing."""
+"""``eltwise conform``: results on stdout and in files, messages on stderr, exit codes, interrupts that lose nothing."""
 
 from __future__ import annotations
 
