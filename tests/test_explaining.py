@@ -157,6 +157,15 @@ PLANTED: list[tuple[str, str, str, Callable[[np.ndarray, np.ndarray], np.ndarray
     ("SquaredDifference-1", "float16", "float32 arithmetic", lambda a, b: squared_in(F32, a, b)),
     ("SquaredDifference-1", "float32", "float64 arithmetic", lambda a, b: squared_in(F64, a, b)),
     ("SquaredDifference-1", "int32", "not squared", lambda a, b: a - b),
+    ("Add-14", "float32", "operands subtracted", lambda a, b: a - b),
+    ("Mul-14", "int16", "operands added", lambda a, b: a + b),
+    ("Mul-14", "bfloat16", "subnormal results flushed", lambda a, b: flushed(a * b)),
+    (
+        "Mul-14",
+        "uint32",
+        "int32 arithmetic, operands clamped",
+        lambda a, b: a.clip(0, 2**31 - 1) * b.clip(0, 2**31 - 1),
+    ),
 ]
 
 

@@ -59,6 +59,20 @@ class Evidence:
         differ: Values = self.expected != self.got
         return differ
 
+    @cached_property
+    def pairs(self) -> list[list[int]]:
+        """The places of each pair of operands."""
+        found: dict[tuple[str, str], list[int]] = {}
+        # The text tells pairs apart: it has the sign of zero, and one NaN.
+        for place, pair in enumerate(zip(map(str, self.a.tolist()), map(str, self.b.tolist()), strict=True)):
+            found.setdefault(pair, []).append(place)
+        return list(found.values())
+
+    @cached_property
+    def pairs_with_several_results(self) -> int:
+        """How many pairs have different results at different places, so that no arithmetic explains them."""
+        return sum(len(set(self.got[places].tolist())) > 1 for places in self.pairs if len(places) > 1)
+
     def at(self, places: Values) -> Evidence:
         """Some of the elements."""
         return Evidence(

@@ -96,19 +96,18 @@ def _explained(evidence: Evidence, differences: Sequence[Difference], in_regions
     found = _misaligned(misaligned, _as_specified) or _misaligned(misaligned, search_one)
     if found is not None:
         return found
-    composition = search_composition(evidence)
+    composition, contradictory = search_composition(evidence)
     if composition is not None:
         return _explanation(composition)
-    return _misaligned(misaligned, search_composition) or (_parted(evidence) if in_regions else None)
+    found = _misaligned(misaligned, lambda other: search_composition(other)[0])
+    if found is not None or not in_regions:
+        return found
+    parted = part(evidence, contradictory, _REGIONS_DEEP)
+    return None if parted is None else _explanation(parted)
 
 
 def _explanation(way: Way) -> Explanation:
     return Explanation(way.name, way.text, 0, way)
-
-
-def _parted(evidence: Evidence) -> Explanation | None:
-    parted = part(evidence, _REGIONS_DEEP)
-    return None if parted is None else _explanation(parted)
 
 
 def _constant(evidence: Evidence) -> Deviation | None:

@@ -109,8 +109,9 @@ def _of_ranges(evidence: Evidence) -> Iterator[Fact]:
         if low == high:
             yield Fact(f"{name} == {low}", values == low)
             continue
-        yield Fact(f"{name} >= {low}", values >= low)
-        yield Fact(f"{name} <= {high}", values <= high)
+        for sign, limit, holds in ((">=", low, values >= low), ("<=", high, values <= high)):
+            if abs(limit) != float("inf"):
+                yield Fact(f"{name} {sign} {limit}", holds)
 
 
 def _values(patterns: Values, element_type: ElementType) -> Values:

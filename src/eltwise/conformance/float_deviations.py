@@ -166,6 +166,7 @@ def _in_floats(element_type: ElementType, other: ElementType) -> Iterator[Deviat
         a=(clamp,),
         b=(clamp,),
     )
+    yield Deviation(f"result rounded to {other}", f"results are rounded to {other}", result=(into,))
     yield Deviation(
         f"result clamped to {other}", f"results are clamped to the largest finite number of {other}", result=(clamp,)
     )

@@ -58,6 +58,7 @@ _OF: dict[Formula, tuple[tuple[str, str, Compute], ...]] = {
     ),
     MULTIPLY: (
         ("operands added", "A + B is computed instead of A * B", formulas.added),
+        ("operands subtracted", "A - B is computed instead of A * B", formulas.difference),
         ("absolute product", "the result is |A * B|", formulas.changed(formulas.multiplied, np.abs)),
         *_ANY,
     ),

@@ -28,11 +28,10 @@ def narrow(evidence: Evidence) -> str:
     Returns:
         For example ``only a=200, b=13`` or ``where a < b and b >= 128 (37 of 41 such pairs)``.
     """
-    groups = _places_by_pair(evidence)
-    several = sum(len(set(evidence.got[places].tolist())) > 1 for places in groups if len(places) > 1)
+    several = evidence.pairs_with_several_results
     if several:
         return f"{several} pairs of operands have several results each{_in_region(evidence)}"
-    distinct = evidence.at(np.array([places[0] for places in groups]))
+    distinct = evidence.at(np.array([places[0] for places in evidence.pairs]))
     failing = int(distinct.wrong.sum())
     if failing <= _LISTED_PAIRS:
         return "only " + " and ".join(_pairs(distinct))
@@ -73,15 +72,6 @@ def _conjunctions(places: Sequence[int]) -> Iterator[tuple[int, ...]]:
 def _all_hold(facts: Sequence[Fact]) -> Values:
     together: Values = np.logical_and.reduce([fact.holds for fact in facts])
     return together
-
-
-def _places_by_pair(evidence: Evidence) -> list[list[int]]:
-    """The places of each pair of operands."""
-    found: dict[tuple[str, str], list[int]] = {}
-    # The text tells pairs apart: it has the sign of zero, and one NaN.
-    for place, pair in enumerate(zip(map(str, evidence.a.tolist()), map(str, evidence.b.tolist()), strict=True)):
-        found.setdefault(pair, []).append(place)
-    return list(found.values())
 
 
 def _pairs(evidence: Evidence) -> list[str]:

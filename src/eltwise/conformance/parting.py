@@ -15,6 +15,7 @@ from eltwise.conformance.searching import predicted, search_composition, search_
 
 _SAMPLED = 4096
 _LEAST_WRONG = 4
+_PARTED_AGAIN = 2
 
 
 @dataclass(frozen=True)
@@ -51,23 +52,49 @@ def agrees(way: Way, evidence: Evidence) -> Values:
     return result
 
 
-def part(evidence: Evidence, depth: int) -> Parted | None:
+def part(evidence: Evidence, contradictory: Values, depth: int) -> Parted | None:
     """Find a region in which one thing explains all and outside of which another one does.
 
     On one side it is a single deviation or nothing at all, on the other whatever explains it; that may again be two
     regions, ``depth`` levels deep. Both sides must be large enough to tell.
+
+    Args:
+        evidence: what no composition explains as a whole.
+        contradictory: places of it that together contradict all compositions.
+        depth: how often a side may be parted again.
     """
-    regions = regions_of(evidence.where)
-    for region, side in _simple_sides(evidence, regions):
+    contradictions = [contradictory]
+    again = []
+    for region, side in _simple_sides(evidence, regions_of(evidence.where)):
         chosen = region.of(evidence.where) == side
         simple, rest = evidence.at(chosen), evidence.at(~chosen)
-        found = _explained_simply(simple)
-        if found is None or min(len(simple.got), int(rest.wrong.sum())) < _LEAST_WRONG:
+        if min(len(simple.got), int(rest.wrong.sum())) < _LEAST_WRONG:
             continue
-        other = _explained(rest, depth)
+        found = _explained_simply(simple)
+        if found is None:
+            continue
+        other = _explained_simply(rest)
+        if other is None and not any((~chosen)[places].all() for places in contradictions):
+            other, places = search_composition(rest)
+            contradictions.append(np.flatnonzero(~chosen)[places])
         if other is not None:
-            return Parted(region, found, other) if side else Parted(region, other, found)
+            return _parted(region, side, found, other)
+        again.append((int(simple.wrong.sum()), region, side, found))
+    return _parted_again(evidence, again, depth) if depth > 0 else None
+
+
+def _parted_again(evidence: Evidence, sides: list[tuple[int, Region, bool, Deviation]], depth: int) -> Parted | None:
+    """Part what is left beside the simple sides that explain the most wrong values."""
+    for wrong, region, side, found in sorted(sides, key=lambda entry: -entry[0])[:_PARTED_AGAIN]:
+        rest = evidence.at(region.of(evidence.where) != side)
+        other = part(rest, np.arange(len(rest.got)), depth - 1) if wrong else None
+        if other is not None:
+            return _parted(region, side, found, other)
     return None
+
+
+def _parted(region: Region, side: bool, found: Way, other: Way) -> Parted:
+    return Parted(region, found, other) if side else Parted(region, other, found)
 
 
 def _simple_sides(evidence: Evidence, regions: list[Region]) -> list[tuple[Region, bool]]:
@@ -87,10 +114,3 @@ def _simple_sides(evidence: Evidence, regions: list[Region]) -> list[tuple[Regio
 
 def _explained_simply(evidence: Evidence) -> Deviation | None:
     return search_one(evidence) if evidence.wrong.any() else SPECIFIED
-
-
-def _explained(evidence: Evidence, depth: int) -> Way | None:
-    found = _explained_simply(evidence) or search_composition(evidence)
-    if found is not None or depth == 0:
-        return found
-    return part(evidence, depth - 1)

@@ -98,7 +98,7 @@ def value_cases(subject: Subject, path: Path, extent: Extent, seed: int) -> list
     element_type, attributes = subject.element_type, subject.attributes
     made = [Case(subject.row, attributes, *_pairs(element_type, extent, seed))]
     if element_type.bits <= 8 and (path in ("static", "call") or extent != "quick"):
-        made.append(Case(subject.row, attributes, *values.all_pairs_8bit(element_type)))
+        made.append(Case(subject.row, attributes, *_all_pairs(element_type)))
     if subject.rule == "none":
         return made
     hard = values.hard_values(element_type)
@@ -129,12 +129,31 @@ def foreign_cases(subject: Subject) -> Iterator[Case]:
                 yield Case(row, (*subject.attributes, (attribute.name, value)), ones, ones)
 
 
+@cache
 def _pairs(element_type: ElementType, extent: Extent, seed: int) -> tuple[np.ndarray, np.ndarray]:
     hard_a, hard_b = values.hard_pairs(element_type)
     count = _RANDOM[extent]
     random_a, random_b = (values.random_bits(element_type, count, seed + offset) for offset in (0, 1))
     plain_a, plain_b = (values.ordinary(element_type, _ORDINARY, seed + offset) for offset in (0, 1))
-    return np.concatenate([hard_a, random_a, plain_a]), np.concatenate([hard_b, random_b, plain_b])
+    return _fixed(np.concatenate([hard_a, random_a, plain_a])), _fixed(np.concatenate([hard_b, random_b, plain_b]))
+
+
+@cache
+def _all_pairs(element_type: ElementType) -> tuple[np.ndarray, np.ndarray]:
+    a, b = values.all_pairs_8bit(element_type)
+    return _fixed(a), _fixed(b)
+
+
+@cache
+def _pool(element_type: ElementType, seed: int) -> np.ndarray:
+    """What the operands of layouts are drawn from: hard values and random ones."""
+    drawn = values.random_bits(element_type, 256, seed)
+    return _fixed(np.concatenate([values.hard_values(element_type), drawn]))
+
+
+def _fixed(array: np.ndarray) -> np.ndarray:
+    array.flags.writeable = False
+    return array
 
 
 def _spread(subject: Subject, hard: np.ndarray) -> Case:
@@ -151,13 +170,13 @@ def _switched_on(subject: Subject) -> Attributes:
 
 def _layout_cases(subject: Subject, path: Path, extent: Extent, seed: int) -> list[Case]:
     """A case a layout, filled with hard and random values."""
-    generator = np.random.default_rng([seed, subject.element_type.bits])
-    drawn = values.random_bits(subject.element_type, 256, seed)
-    pool = np.concatenate([values.hard_values(subject.element_type), drawn])
+    pool = _pool(subject.element_type, seed)
     made = []
     for layout in _layouts(subject, path, extent):
         if path == "dynamic" and not (layout.a or layout.b):
             continue  # Nothing of two scalars is dynamic.
+        # Drawn by the shapes alone, so that every path, rule and version is asked the same, which is computed once.
+        generator = np.random.default_rng([seed, *layout.a, pool.size, *layout.b])
         a, b = (np.asarray(pool[generator.integers(0, pool.size, size=sizes)]) for sizes in (layout.a, layout.b))
         made.append(Case(subject.row, layout.attributes, a, b))
     return made

@@ -98,7 +98,8 @@ def _about(cell: Cell, case: Case) -> tuple[str, ...]:
         got, expected = _shown(example.got), _shown(example.expected)
         lines.append(f"A = {_shown(example.a)}, B = {_shown(example.b)}: expected {expected}, got {got}.")
     if cell.message:
-        lines.append(f"In its own words: {cell.message[:300]}")
+        whose = "In its own words" if cell.verdict == "refused" else "In words"
+        lines.append(f"{whose}: {cell.message[:300]}")
     return tuple(lines)
 
 

@@ -146,8 +146,8 @@ def tensor(name, kind, shape):
 def _tensors(request: Request) -> list[str]:
     """Lines that make ``tensors``: arrays as they are, or from bytes where NumPy does not have a type."""
     if not _foreign_types(request):
-        loads = "".join(f'np.load(here / "{name}.npy"), ' for name in request.inputs)
-        return [f"tensors = [openvino.Tensor(array) for array in ({loads.rstrip()})]"]
+        loads = ", ".join(f'openvino.Tensor(np.load(here / "{name}.npy"))' for name in request.inputs)
+        return [f"tensors = [{loads}]"]
     made = [
         f'tensor("{name}", "{of_numpy(array.dtype).ir}", {list(array.shape)})' for name, array in request.inputs.items()
     ]

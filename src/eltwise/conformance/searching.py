@@ -23,11 +23,16 @@ def search_one(evidence: Evidence) -> Deviation | None:
     return Trial(evidence).search(deviations(evidence.formula, evidence.element_type))[0]
 
 
-def search_composition(evidence: Evidence) -> Deviation | None:
+def search_composition(evidence: Evidence) -> tuple[Deviation | None, Values]:
     """The first composition of two that explains everything; else one of three or four.
 
     Those are built up: each of the best compositions so far, with one more deviation.
+
+    Returns:
+        The composition; and, of use without one, places of the evidence that together contradict all that were tried.
     """
+    if evidence.pairs_with_several_results:
+        return None, np.arange(len(evidence.got))
     trial = Trial(evidence)
     known = deviations(evidence.formula, evidence.element_type)
     found, best = trial.search(_pairs(known))
@@ -35,7 +40,7 @@ def search_composition(evidence: Evidence) -> Deviation | None:
         if found is not None:
             break
         found, best = trial.search(both for one in best for other in known for both in _both_ways(one, other))
-    return found
+    return found, trial.places
 
 
 def _pairs(known: Sequence[Deviation]) -> Iterator[Deviation]:
@@ -62,7 +67,7 @@ class Trial:
 
     def _sample_at(self, places: Values) -> None:
         sample = self._evidence.at(places)
-        self._places, self._got = places, sample.got
+        self.places, self._got = places, sample.got
         self._predictor = Predictor(sample.formula, sample.element_type, sample.a, sample.b)
 
     def search(self, tried: Iterable[Deviation]) -> tuple[Deviation | None, list[Deviation]]:
@@ -79,7 +84,7 @@ class Trial:
         """Whether a deviation that explains the sample predicts all that came, right and wrong."""
         missed = np.flatnonzero(~predicted(deviation, self._evidence))
         if missed.size:
-            self._sample_at(np.concatenate([self._places, missed[:_COUNTEREXAMPLES]]))
+            self._sample_at(np.concatenate([self.places, missed[:_COUNTEREXAMPLES]]))
         return not missed.size
 
 
@@ -91,8 +96,8 @@ def predicted(deviation: Deviation, evidence: Evidence) -> Values:
 
 
 def _spread(chosen: Values) -> Values:
-    """A few of the places where something holds, from the first to the last."""
+    """A few of the places where something holds, spread evenly; the ends, which are often special, stay out of many."""
     places = np.flatnonzero(chosen)
     if places.size <= _SAMPLED:
         return places
-    return places[np.linspace(0, places.size - 1, _SAMPLED).astype(np.intp)]
+    return places[(np.arange(_SAMPLED) * 2 + 1) * places.size // (2 * _SAMPLED)]

@@ -58,7 +58,9 @@ _EVALUATE: tuple[Path, ...] = ("static", "dynamic", "a-constant", "b-constant")
 
 RUNTIMES: tuple[Runtime, ...] = (
     Runtime("eltwise", f"{_HERE}.own:Eltwise", paths=PATHS, environment={"ELTWISE_KERNELS": "compiled"}),
-    Runtime("eltwise-numpy", f"{_HERE}.own:Eltwise", paths=PATHS, environment={"ELTWISE_KERNELS": "numpy"}),
+    Runtime(
+        "eltwise-numpy", f"{_HERE}.own:Eltwise", paths=("static", "call"), environment={"ELTWISE_KERNELS": "numpy"}
+    ),
     Runtime("onnxruntime", f"{_HERE}.onnx_runtime:OnnxRuntime", ("onnxruntime",), ("ai.onnx",)),
     Runtime("onnx-reference", f"{_HERE}.onnx_reference:OnnxReference", ("onnx",), ("ai.onnx",)),
     Runtime("openvino", f"{_HERE}.open_vino:OpenVino", ("openvino",), ("openvino",)),
