@@ -111,3 +111,10 @@ def test_a_system_without_a_way_back_refuses(monkeypatch: pytest.MonkeyPatch) ->
         return str(caught.value)
 
     assert "floating-point mode was changed" in str(in_mode(FLUSHES, work))
+
+
+@pytest.mark.parametrize(("dtype", "number"), [(np.float32, 2.0**-149), (ml_dtypes.bfloat16, 2.0**-130)])
+def test_numbers_are_taken_in_any_mode(dtype: type, number: float) -> None:
+    a = np.zeros(3, dtype)
+    expected = eltwise.subtract(a, number).tobytes()
+    assert in_mode(FLUSHES, lambda: eltwise.subtract(a, number).tobytes()) == expected

@@ -122,3 +122,20 @@ def test_a_kernel_that_turns_tiles_wrongly_is_found(monkeypatch: pytest.MonkeyPa
     finally:
         compiled._kernel.cache_clear()
         compiled._recipe.cache_clear()
+
+
+@pytest.mark.parametrize("itemsize", [4, 8])
+def test_results_in_records_are_not_streamed_past_their_gaps(itemsize: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiled, "streams", lambda _nest, walks, is_aligned: walks.fills_lines(is_aligned))
+    compiled._recipe.cache_clear()
+    kind = np.dtype(f"f{itemsize}")
+    for before in range(4):
+        names = [("tag", "u1", (before,)), ("data", kind, (1024,)), ("end", "u1")]
+        records = np.zeros(20, np.dtype(names))
+        a, b = np.random.default_rng(before).standard_normal((2, 20, 1024)).astype(kind)
+        element_type = next(row for row in TYPES if row.numpy == kind)
+        plan = Plan(a.shape, (a.shape, a.shape))
+        assert compiled.compute(DIFFERENCE, element_type, plan, (a, b), records["data"])
+        assert (records["data"] == a - b).all()
+        assert not records["tag"].any()
+        assert not records["end"].any()

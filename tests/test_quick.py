@@ -98,3 +98,17 @@ def test_what_is_known_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         eltwise.squared_difference(np.zeros(size, np.int8), np.zeros(size, np.int8))
     assert len(quick.CALLS._known) <= 8
     gc.collect()
+
+
+def test_an_error_raised_in_the_middle_of_a_call_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    a = np.arange(6, dtype=np.float32)
+    eltwise.squared_difference(a, a)
+    steps = quick.run_steps
+
+    def interrupted(*arguments: object) -> np.ndarray:
+        steps(*arguments)  # type: ignore[arg-type]
+        raise RuntimeError("a signal's handler")
+
+    monkeypatch.setattr(quick, "run_steps", interrupted)
+    with pytest.raises(RuntimeError, match="handler"):
+        eltwise.squared_difference(a, a)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -169,3 +170,86 @@ def test_a_fork_leaves_nothing_broken() -> None:
         [sys.executable, "-W", "ignore::DeprecationWarning", "-c", FORKED], capture_output=True, text=True, check=False
     )
     assert done.stdout == "[0, 0, 0, 0]\n", done.stderr
+
+
+SHARED = """
+import os
+import numpy as np
+import eltwise
+a, b = np.ones(1 << 20, np.float32), np.zeros(1 << 20, np.float32)
+kept = eltwise.subtract(a, b)
+freed = eltwise.subtract(a, b)
+del freed
+child = os.fork()
+mine = eltwise.subtract(a, np.full(1 << 20, 6 if child else 2, np.float32))
+if child == 0:
+    kept[:] = 77
+    os._exit(0 if (mine == -1).all() else 1)
+print(os.waitpid(child, 0)[1], kept[0], set(mine))
+"""
+
+
+def test_a_fork_shares_no_result() -> None:
+    done = subprocess.run([sys.executable, "-c", SHARED], capture_output=True, text=True, check=False)  # noqa: S603
+    assert done.stdout == "0 1.0 {np.float32(-5.0)}\n", done.stderr
+
+
+COMPILING = """
+import os, threading, time
+import numpy as np
+import eltwise
+from eltwise.kernels import jit
+a = np.ones(1 << 20, np.float32)
+compile_now = jit._compile
+jit._compile = lambda text: (time.sleep(0.5), compile_now(text))[1]
+thread = threading.Thread(target=eltwise.subtract, args=(a, a))
+thread.start()
+time.sleep(0.2)
+child = os.fork()
+if child == 0:
+    jit._compile = compile_now
+    os._exit(0 if (eltwise.squared_difference(a, a + 2) == 4).all() else 1)
+thread.join()
+print(os.waitpid(child, 0)[1])
+"""
+
+
+def test_a_fork_while_a_kernel_is_compiled() -> None:
+    done = subprocess.run(  # noqa: S603
+        [sys.executable, "-W", "ignore::DeprecationWarning", "-c", COMPILING],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.stdout == "0\n", done.stderr
+
+
+def test_without_another_thread_the_caller_does_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_thread: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threads, "_state", threads._State(wanted=4))
+    monkeypatch.setattr(threads.threading.Thread, "start", refuse)
+    done: list[int] = []
+    threads.run_together([lambda: done.append(1)] * 9, 4)
+    assert len(done) == 9
+
+
+def test_what_one_raises_waits_for_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    began, goes_on, written = threading.Event(), threading.Event(), []
+
+    def slow() -> None:
+        began.set()
+        goes_on.wait(10)
+        written.append(1)
+
+    def interrupted() -> None:
+        began.wait(10)
+        threading.Timer(0.2, goes_on.set).start()
+        raise TimeoutError("planted")
+
+    monkeypatch.setattr(threads, "_state", threads._State(wanted=2))
+    with pytest.raises(TimeoutError, match="planted"):
+        threads.run_together([slow, interrupted], 2)
+    assert written == [1]

@@ -96,5 +96,6 @@ def given_back(port: Port, array: np.ndarray, fresh: bool, symbols: Symbols) -> 
     element_type = of_numpy(array.dtype)
     if port.type.element_type not in (None, element_type):
         assert port.type.element_type is not None
-        return cast(array, element_type, port.type.element_type, saturate=False)
-    return array if fresh else array.astype(element_type.storage)
+        converted = cast(array, element_type, port.type.element_type, saturate=False)
+        return np.asarray(converted, order="C")
+    return np.asarray(array, order="C") if fresh else array.astype(element_type.storage, order="C")

@@ -39,6 +39,13 @@ def apply(operation: Operation, a: object, b: object, out: np.ndarray | None = N
     known = quick.CALLS.result(operation, a, b, out)
     if known is not None:
         return known
+    if float_mode.is_default() or not float_mode.can_be_set():
+        return _checked_and_computed(operation, a, b, out)
+    with float_mode.default_mode():  # Numbers are taken in it too.
+        return _checked_and_computed(operation, a, b, out)
+
+
+def _checked_and_computed(operation: Operation, a: object, b: object, out: np.ndarray | None) -> np.ndarray:
     row = operation.row
     try:
         (first, a_type), (second, b_type) = _operands(a, b)
@@ -48,7 +55,7 @@ def apply(operation: Operation, a: object, b: object, out: np.ndarray | None = N
         raise error.located(operator=row.versioned_name) from None
     assert isinstance(row, ElementwiseRow)
     expression = of_formula(row.formula)
-    compute(expression, a_type, plan, (first, second), target)
+    compute(expression, a_type, plan, (first, second), np.asarray(target))
     quick.CALLS.remember(operation, expression, a_type, plan, (first, second), target, out is not None)
     return target
 

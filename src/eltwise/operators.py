@@ -13,7 +13,7 @@ from eltwise import catalog, execute
 from eltwise.errors import NameUnknownError, ShapeError
 from eltwise.infer import elementwise
 from eltwise.ir import TensorType
-from eltwise.kernels.float_mode import LEAST, ONE, run_quietly
+from eltwise.kernels.float_mode import LEAST, ONE, is_busy, run_quietly
 from eltwise.quick import CALLS, LEAST_ALWAYS
 from eltwise.shapes import Shape, of_sizes, parse
 from eltwise.spec import Operation
@@ -148,8 +148,11 @@ def subtract(
         if is_checked and LEAST * ONE != 0.0 and ONE + LEAST == ONE - LEAST:  # is_default(), without a call.
             try:
                 result = run_quietly(_loop, a, b)
-            except (ValueError, RuntimeError):  # What is wrong is said below; or another call is under way.
-                result = None
+            except (ValueError, RuntimeError) as error:
+                result = execute.apply(_auto_broadcast("Subtract-1", auto_broadcast, axis), a, b, out)
+                if not is_busy(error):  # The full call has no objection: it is a signal handler's error.
+                    raise
+                return result
             if type(result) is ndarray and (result.ndim == 1 or result.flags.c_contiguous):
                 return result
     return execute.apply(_auto_broadcast("Subtract-1", auto_broadcast, axis), a, b, out)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache, partial
+from functools import lru_cache, partial
 from itertools import pairwise
 from math import prod
 
@@ -39,6 +39,7 @@ class Recipe:
 
     Attributes:
         structure: what the kernel is made for.
+        kernel: the compiled kernel.
         nest: the loops.
         walks: the loops as the kernel walks them.
         geometry: the integers that tell it their sizes and steps.
@@ -49,6 +50,7 @@ class Recipe:
     """
 
     structure: Structure
+    kernel: jit.Kernel
     nest: Nest
     walks: Walks
     geometry: tuple[int, ...]
@@ -56,11 +58,6 @@ class Recipe:
     same: tuple[bool, ...]
     beyond_line: int
     result_bytes: int
-
-    @cached_property
-    def kernel(self) -> jit.Kernel:
-        """The compiled kernel."""
-        return _kernel(self.structure)
 
     def run(self, out: np.ndarray, operands: Sequence[np.ndarray]) -> bool:
         """Compute into ``out``, whose layout and operands must be those that this was made for.
@@ -81,7 +78,7 @@ class Recipe:
             self.kernel(_integers(*starts, *self.geometry), 0, self.walks.runs)
         else:
             pieces = max(threads, min(threads * PIECES_PER_THREAD, self.result_bytes // LEAST_BYTES_PER_PIECE))
-            run_together(_pieces(self.kernel, self, starts, pieces), threads)
+            run_together(_pieces(self.kernel, self, starts, pieces), threads, keep=(out, *operands))
         return True
 
     def _overlaps(self, places: Sequence[int]) -> bool:
@@ -143,7 +140,8 @@ def _recipe(
     ]
     nest, target = make_nest(plan.shape, spread, width), jit.target()
     walks = choose(nest, target.vector_bytes)
-    aligned, whole = (beyond_line + nest.starts[0]) % CACHE_LINE == 0, beyond_line % width == 0
+    beyond = beyond_line + nest.starts[0]
+    aligned, whole = beyond % CACHE_LINE == 0, all(step % width == 0 for step in (beyond, *strides[0]))
     structure = Structure(
         expression=expression,
         element_type=element_type,
@@ -159,6 +157,7 @@ def _recipe(
     )
     return Recipe(
         structure=structure,
+        kernel=_kernel(structure),
         nest=nest,
         walks=walks,
         geometry=walks.geometry(),

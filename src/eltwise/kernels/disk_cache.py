@@ -22,8 +22,8 @@ _ENDING = ".object"
 
 def folder() -> Path | None:
     """The folder that is used, None where the cache is off."""
-    wanted = os.environ.get("ELTWISE_CACHE", "")
-    if wanted == "off":
+    wanted = os.environ.get("ELTWISE_CACHE", "").strip()
+    if wanted.lower() == "off":
         return None
     if wanted:
         return Path(wanted)

@@ -65,6 +65,8 @@ def _remark(element_type: ElementType, out: np.ndarray) -> str:
     least = dispatch.least_bytes(element_type)
     if out.nbytes >= least:
         return ""
+    if dispatch.mode() == "numpy":
+        return "NumPy's loops were asked for; the kernel below was not used"
     return f"this result of {out.nbytes:,} bytes came from NumPy's loops; the kernel below is for {least:,} and more"
 
 

@@ -80,12 +80,24 @@ def _library() -> Any:
 
 
 def quietly(function: Callable[P, R], *arguments: P.args, **keywords: P.kwargs) -> R:
-    """Call a function while NumPy neither warns nor raises for what floats do; cheaper than ``numpy.errstate``.
-
-    The function may be called a second time where another call is under way in the same context.
-    """
+    """Call a function while NumPy neither warns nor raises for what floats do; cheaper than ``numpy.errstate``."""
     try:
         return run_quietly(function, *arguments, **keywords)
-    except RuntimeError:
+    except RuntimeError as error:
+        if not is_busy(error):
+            raise
         with np.errstate(all="ignore"):
             return function(*arguments, **keywords)
+
+
+def is_busy(error: Exception) -> bool:
+    """Whether an error says that another call is under way, so that nothing was called.
+
+    What is raised inside of a call, by a signal's handler too, says something else.
+    """
+    return str(error).startswith("cannot enter context")
+
+
+def can_be_set() -> bool:
+    """Whether this system has a known way to set the default mode."""
+    return _library() is not None

@@ -83,6 +83,16 @@ def target() -> Target:
     return _described(wanted, "", set(LEVELS[wanted]))
 
 
+def _forget_lock() -> None:
+    """After a fork nobody is there to open the old lock."""
+    global _lock  # noqa: PLW0603 - a lock cannot be opened for another thread
+    _lock = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_lock)
+
+
 def _described(name: str, features: str, present: set[str]) -> Target:
     has_masks = {"avx512bw", "avx512vl"} <= present
     wide = 64 if has_masks else 32

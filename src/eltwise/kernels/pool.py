@@ -115,7 +115,9 @@ class MemoryPool:
 
 def _mapped(size: int) -> mmap.mmap:
     """Map fresh memory; large blocks in large pages where the system has them, which takes fewer page faults."""
-    block = mmap.mmap(-1, size)
+    # Private: what a process writes after a fork is its own. Python's default would share it.
+    private = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS if hasattr(mmap, "MAP_PRIVATE") else None
+    block = mmap.mmap(-1, size) if private is None else mmap.mmap(-1, size, flags=private)
     if size >= _LEAST_BYTES_OF_LARGE_PAGES and hasattr(mmap, "MADV_HUGEPAGE"):
         with suppress(OSError):  # A kernel without them says so; then the pages are the common ones.
             block.madvise(mmap.MADV_HUGEPAGE)

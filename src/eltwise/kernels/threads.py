@@ -27,6 +27,7 @@ class _Job:
 
     Attributes:
         left: the pieces that nobody has taken yet.
+        keep: what must live as long as somebody works on it.
         is_open: whether helpers may still join.
         joined: how many did.
         ended: gets one entry from each of them: None, or what went wrong.
@@ -35,6 +36,7 @@ class _Job:
     """
 
     left: deque[Piece]
+    keep: object
     is_open: bool = True
     joined: int = 0
     ended: list[BaseException | None] = field(default_factory=list)
@@ -65,18 +67,22 @@ class _Job:
         self.bell.put(None)
 
     def close(self) -> BaseException | None:
-        """Let no other helper join and wait for those that have; interrupts wait until then, and are given back."""
-        self.left.clear()
+        """Let no other helper join and wait for those that have.
+
+        What interrupts this (Ctrl-C, or what a signal's handler raises) waits until then, and is given back.
+        """
         interrupted: BaseException | None = None
-        while self.is_open or len(self.ended) < self.joined:
+        while True:
             try:
+                self.left.clear()
                 with self.lock:
                     self.is_open = False
-                if len(self.ended) < self.joined:
-                    self.bell.get(timeout=_SECONDS)
+                if len(self.ended) >= self.joined:
+                    break
+                self.bell.get(timeout=_SECONDS)
             except Empty:
                 continue  # An interrupt can take a ring of the bell with it.
-            except KeyboardInterrupt as interrupt:
+            except BaseException as interrupt:  # noqa: BLE001 - it is raised when nobody writes any more
                 interrupted = interrupt
         return interrupted or next((error for error in self.ended if error is not None), None)
 
@@ -102,7 +108,7 @@ def num_threads() -> int:
     """
     if _state.wanted is None:
         text = os.environ.get(_VARIABLE, "")
-        if text and not (text.isascii() and text.isdigit() and 0 < int(text) < 10000):
+        if text and not (text.isascii() and text.isdigit() and len(text) < 5 and int(text) > 0):
             raise AttributeValueError("this is no number of threads", operand=_VARIABLE, got=repr(text))
         _state.wanted = int(text) if text else len(os.sched_getaffinity(0))
     return _state.wanted
@@ -123,7 +129,7 @@ def set_num_threads(count: int) -> None:
             _state.helpers -= 1
 
 
-def run_together(work: Sequence[Piece], threads: int | None = None) -> None:
+def run_together(work: Sequence[Piece], threads: int | None = None, keep: object = None) -> None:
     """Run pieces of work on several threads, the caller's among them, and wait for all of them.
 
     Each thread takes the next piece when it is done with one, so that a thread that starts late or is slowed down by
@@ -133,15 +139,16 @@ def run_together(work: Sequence[Piece], threads: int | None = None) -> None:
     Args:
         work: the pieces.
         threads: how many threads share them; by default one a piece.
+        keep: what the pieces need and do not hold themselves.
     """
     count = min(len(work), threads or len(work))
     if count < 2:
         for piece in work:
             piece()
         return
-    job = _Job(deque(work))
-    _ask_helpers(job, count - 1)
+    job = _Job(deque(work), keep)
     try:
+        _ask_helpers(job, count - 1)
         job.take_turns()
     finally:
         failure = job.close()
@@ -153,11 +160,19 @@ def _ask_helpers(job: _Job, count: int) -> None:
     """Offer a job to so many helpers; there are never more of them than threads are wanted."""
     if _state.helpers < count:
         with _state.lock:
-            while _state.helpers < min(count, num_threads() - 1):
-                threading.Thread(target=_help, args=(_state.jobs,), name="eltwise", daemon=True).start()
+            while _state.helpers < min(count, num_threads() - 1) and _has_started():
                 _state.helpers += 1
-    for _helper in range(count):
+    for _helper in range(min(count, _state.helpers)):
         _state.jobs.put(job)
+
+
+def _has_started() -> bool:
+    """Start a helper; where the system allows no further thread the others do the work."""
+    try:
+        threading.Thread(target=_help, args=(_state.jobs,), name="eltwise", daemon=True).start()
+    except RuntimeError:
+        return False
+    return True
 
 
 def _help(jobs: SimpleQueue[_Job | None]) -> None:
