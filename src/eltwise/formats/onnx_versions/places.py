@@ -8,13 +8,16 @@ from dataclasses import dataclass
 from onnx import FunctionProto, ModelProto, NodeProto
 
 from eltwise import catalog
-from eltwise.conversion.places import Place, operands
+from eltwise.broadcasting import Rule
+from eltwise.conversion.places import Layout, Place, layouts_of, surroundings_of
 from eltwise.dtypes import BY_ONNX_NAME, ElementType
+from eltwise.errors import EltwiseError
 from eltwise.formats.onnx_header import default_domain
 from eltwise.formats.onnx_nodes import label_of
 from eltwise.formats.onnx_versions.inferring import with_types
 from eltwise.formats.onnx_versions.schemas import is_own
 from eltwise.formats.onnx_versions.scopes import Scope, all_scopes, type_text
+from eltwise.shapes import UNKNOWN_RANK, Shape
 from eltwise.spec import ElementwiseRow
 
 _RANDOM = ("RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Bernoulli", "Multinomial")
@@ -72,8 +75,23 @@ def _row(node: NodeProto, opset: int) -> ElementwiseRow | None:
 def _place(node: NodeProto, row: ElementwiseRow, scope: Scope, makers: _Makers) -> Place:
     a, b = node.input
     constant = (scope.constant(a) is not None, scope.constant(b) is not None)
-    found = operands(constant, (makers.is_made_of_constants(a), makers.is_made_of_constants(b)))
-    return Place(label_of(node), row, _element_type(node, scope), row.broadcasting, found)
+    made = (makers.is_made_of_constants(a), makers.is_made_of_constants(b))
+    try:
+        shapes = (scope.shape(a), scope.shape(b))
+    except EltwiseError:
+        shapes = (UNKNOWN_RANK, UNKNOWN_RANK)  # The model declares what no tensor has; onnx itself says so.
+    is_static = all(shape.is_known for shape in shapes)
+    surroundings = surroundings_of(constant, made, is_static, makers.has_neighbours(node, constant))
+    return Place(
+        label_of(node), row, _element_type(node, scope), row.broadcasting, _layouts(node, row, *shapes), surroundings
+    )
+
+
+def _layouts(node: NodeProto, row: ElementwiseRow, a: Shape, b: Shape) -> tuple[Layout, ...]:
+    if row.broadcasting != "legacy":
+        return layouts_of(Rule("numpy"), a, b)
+    axis = next((attribute.i for attribute in node.attribute if attribute.name == "axis"), -1)
+    return layouts_of(Rule("legacy", axis), a, b)
 
 
 def _element_type(node: NodeProto, scope: Scope) -> ElementType | None:
@@ -90,6 +108,15 @@ class _Makers:
     def __init__(self, scope: Scope) -> None:
         self._scope = scope
         self._known: dict[str, bool] = {}
+        self._read = {name for node in scope.body.node for name in node.input}
+
+    def has_neighbours(self, node: NodeProto, constant: tuple[bool, bool]) -> bool:
+        """Whether nodes make an operand or read the result."""
+        made = any(
+            not held and ((owner := self._scope.owner(name)) is None or name in owner.producers)
+            for name, held in zip(node.input, constant, strict=True)
+        )
+        return made or node.output[0] in self._read
 
     def is_made_of_constants(self, name: str) -> bool:
         waiting = [name]
