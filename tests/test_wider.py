@@ -111,7 +111,9 @@ def test_8_bit_layers_are_right_in_openvino(
     ir.layer(row.name, "m", ["n", "b"], names="again", precision=precision)
     ir.result("n", "r").result("m", "s")
     before = eltwise.load(ir.xml())
-    graph, report = compute_wider(before.graph, lambda _row, found: found.bits == 8)
+    graph, report = compute_wider(
+        before.graph, lambda place: place.element_type is not None and place.element_type.bits == 8
+    )
     name = row.versioned_name
     assert [change.after for change in report.changes] == [("Convert-1", "Convert-1", name, "Convert-1")] * 2
     after, given = eltwise.load(*write_openvino(graph)), {"a": a, "b": b}
@@ -157,7 +159,7 @@ def ask_onnxruntime_in_bits(data: bytes, x: np.ndarray, y: np.ndarray) -> list[n
 
 def test_bfloat16_sub_runs_right_in_onnxruntime(process: ProcessPoolExecutor, seed: int) -> None:
     made = mixed_model()
-    report = compute_wider_nodes(made, lambda _row, found: found is BFLOAT16)
+    report = compute_wider_nodes(made, lambda place: place.element_type is BFLOAT16)
     assert [change.node for change in report.changes] == ["outer", "itself", "inner"]
     assert report.changes[1].after == ("Cast-13", "Sub-14", "Cast-13")
     onnx.checker.check_model(made, full_check=True)
@@ -176,13 +178,13 @@ def test_bfloat16_sub_runs_right_in_onnxruntime(process: ProcessPoolExecutor, se
 def test_what_is_not_meant_stays_and_what_is_not_exact_is_refused() -> None:
     made = mixed_model()
     before = made.SerializeToString()
-    report = compute_wider_nodes(made, lambda _row, found: found is INT16)
+    report = compute_wider_nodes(made, lambda place: place.element_type is INT16)
     assert report.unchanged
     assert made.SerializeToString() == before
     with pytest.raises(ElementTypeError, match="Sub-14 node 'float': no wider type gives the same bits, got float32"):
-        compute_wider_nodes(made, lambda _row, _found: True)
+        compute_wider_nodes(made, lambda _place: True)
     assert made.SerializeToString() == before
     loaded = eltwise.load(model([node("Sub", ["x", "y"], ["z"])], [value("x"), value("y")], [value("z")], 14))
-    assert compute_wider(loaded.graph, lambda _row, found: found is FLOAT16)[0] is loaded.graph
+    assert compute_wider(loaded.graph, lambda place: place.element_type is FLOAT16)[0] is loaded.graph
     with pytest.raises(ElementTypeError, match="no wider type gives the same bits"):
-        compute_wider(loaded.graph, lambda _row, _found: True)
+        compute_wider(loaded.graph, lambda _place: True)

@@ -5,8 +5,8 @@
     array([-2.,  0.,  2.], dtype=float32)
 
 ``operator`` gives any row of the catalog, ``load`` a model from an ONNX or OpenVINO file, ``convert`` carries one to
-another opset or format, ``backend`` is ONNX's backend interface. Everything that a caller can cause to go wrong is an
-``EltwiseError``.
+another opset or format, ``check`` and ``repair`` say and mend what a runtime does with one, ``backend`` is ONNX's
+backend interface. Everything that a caller can cause to go wrong is an ``EltwiseError``.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ from eltwise.version import VERSION
 
 if TYPE_CHECKING:
     from eltwise.conversion.entry import convert
+    from eltwise.targets.checking import check
+    from eltwise.targets.repairing import repair
 
 __version__ = VERSION
 
@@ -32,10 +34,12 @@ __all__ = [
     "Operator",
     "__version__",
     "backend",
+    "check",
     "convert",
     "load",
     "memory_pool",
     "operator",
+    "repair",
     "save",
     "set_num_threads",
     "squared_difference",
@@ -49,4 +53,8 @@ def __getattr__(name: str) -> object:
         return importlib.import_module("eltwise.backend")
     if name == "convert":
         return importlib.import_module("eltwise.conversion.entry").convert
+    if name == "check":
+        return importlib.import_module("eltwise.targets.checking").check
+    if name == "repair":
+        return importlib.import_module("eltwise.targets.repairing").repair
     raise AttributeError(f"module 'eltwise' has no attribute {name!r}")

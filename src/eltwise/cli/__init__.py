@@ -12,7 +12,7 @@ from typing import NoReturn
 
 import typer
 
-from eltwise.cli import benching, conforming, converting, examining, listing, reproducing, running
+from eltwise.cli import benching, conforming, converting, examining, listing, measuring, reproducing, running, targeting
 from eltwise.errors import EltwiseError
 from eltwise.version import VERSION
 
@@ -31,9 +31,11 @@ app.command()(listing.show)
 app.command()(examining.infer)
 app.command()(examining.check)
 app.command()(converting.convert)
+app.command()(targeting.repair)
 app.command()(benching.bench)
 app.command()(conforming.conform)
 app.command()(reproducing.reproduce)
+app.command()(measuring.targets)
 
 
 def _version(wanted: bool) -> None:

@@ -35,7 +35,7 @@ def convert(
 ) -> None:
     """Carry a model to another opset or format, exactly; refuse it with every reason where that cannot be."""
     try:
-        with _progress() as progress:
+        with progress_of_data() as progress:
             report = convert_file(
                 source,
                 target,
@@ -55,7 +55,7 @@ def convert(
 
 
 @contextmanager
-def _progress() -> Iterator[Progress | None]:
+def progress_of_data() -> Iterator[Progress | None]:
     """Show how much external data is copied, where somebody watches."""
     if not sys.stderr.isatty():
         yield None

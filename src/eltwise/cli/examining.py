@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from eltwise.cli import printing
+from eltwise.cli import printing, targeting
 from eltwise.cli.attributes import bound_operator
 from eltwise.errors import EltwiseError, GraphError, ManyProblemsError
 from eltwise.model import examine
@@ -37,9 +37,18 @@ def infer(
 
 def check(
     model: Annotated[Path, typer.Argument(help="An .onnx or .xml file.")],
+    target: Annotated[
+        str | None,
+        typer.Option(
+            "--target", metavar="RUNTIME", help="Whether it runs there as it is meant: onnxruntime, openvino."
+        ),
+    ] = None,
     json: Json = False,
 ) -> None:
-    """Find every problem of every node; exit 1 when there is one."""
+    """Find every problem of every node, of the model itself or with a runtime; exit 1 when there is one."""
+    if target is not None:
+        targeting.check_target(model, target, json=json)
+        return
     problems, assumptions, nodes = _examined(model)
     if json:
         fields = [problem.fields() for problem in problems]

@@ -10,7 +10,7 @@ import numpy as np
 
 from eltwise.conformance.cases import Case
 from eltwise.conformance.paths import NEUTRAL, ModelPath, a_is_constant, b_is_constant, neutral, output_names
-from eltwise.dtypes import ElementType, of_numpy
+from eltwise.dtypes import FLOAT32, ElementType, of_numpy
 from eltwise.oracle import OracleRefusal
 
 _IN_IR = {"axis": "auto_broadcast.auto_broadcast_axis"}
@@ -52,11 +52,11 @@ class _Net:
         if output is not None:
             self.makers[name], self.ports[name] = (number, len(inputs)), output
 
-    def text(self) -> str:
+    def text(self, version: int = 11) -> str:
         """The .xml."""
         layers, edges = "\n".join(self.layers), "\n".join(self.edges)
         return (
-            f'<?xml version="1.0"?>\n<net name="case" version="11">\n<layers>\n{layers}\n</layers>\n'
+            f'<?xml version="1.0"?>\n<net name="case" version="{version}">\n<layers>\n{layers}\n</layers>\n'
             f"<edges>\n{edges}\n</edges>\n</net>\n"
         )
 
@@ -74,6 +74,15 @@ def build(cases: Sequence[Case], path: ModelPath) -> tuple[bytes, bytes]:
     for name in output_names(len(cases)):
         net.add("Result", f"{name}_result", {}, [name])
     return net.text().encode(), bytes(net.weights)
+
+
+def smallest(version: int) -> bytes:
+    """The .xml of the smallest IR of a version: two numbers subtracted from themselves."""
+    net = _Net()
+    net.add("Parameter", "x", {"shape": "2", "element_type": "f32"}, output=(FLOAT32, (2,)))
+    net.add("Subtract", "y", {"auto_broadcast": "numpy"}, ["x", "x"], (FLOAT32, (2,)))
+    net.add("Result", "y_result", {}, ["y"])
+    return net.text(version).encode()
 
 
 def _operand(net: _Net, name: str, array: np.ndarray, *, constant: bool, dynamic: bool) -> None:

@@ -24,6 +24,18 @@ def build(cases: Sequence[Case], path: ModelPath) -> bytes:
     return made
 
 
+def smallest(opset: int, ir_version: int) -> bytes:
+    """The smallest model with these stamps: an Identity of two numbers."""
+    from onnx import helper
+
+    x, y = (helper.make_tensor_value_info(name, 1, (2,)) for name in "xy")
+    graph = helper.make_graph([helper.make_node("Identity", ["x"], ["y"])], "smallest", [x], [y])
+    opsets = [helper.make_opsetid("", opset)]
+    model = helper.make_model(graph, opset_imports=opsets, ir_version=ir_version)
+    made: bytes = model.SerializeToString(deterministic=True)
+    return made
+
+
 def build_proto(cases: Sequence[Case], path: ModelPath) -> ModelProto:
     """Build the model as a message; ``models.build`` says what it holds."""
     from onnx import helper

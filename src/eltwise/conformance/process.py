@@ -124,7 +124,7 @@ class Process:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,
-            env=_environment(self.runtime),
+            env=environment_of(self.runtime),
             bufsize=0,
             start_new_session=True,  # Ctrl-C is for the referee, which ends its processes itself.
         )
@@ -218,7 +218,8 @@ class Process:
         return f"the process ended with {ended}" + (f": {lines[-1][:200]}" if lines else "")
 
 
-def _environment(runtime: Runtime) -> dict[str, str]:
+def environment_of(runtime: Runtime) -> dict[str, str]:
+    """The variables of a runtime's process: ours, with this package where it is found."""
     known = os.environ.get("PYTHONPATH", "")
     path = os.pathsep.join(part for part in (_PACKAGE_FOLDER, known) if part)
     return {**os.environ, "PYTHONPATH": path, "PYTHONFAULTHANDLER": "", **runtime.environment}

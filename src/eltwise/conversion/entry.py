@@ -88,7 +88,7 @@ def convert(
             with every reason of every node.
     """
     wanted = Wanted(_format(to, opset, ir_version), opset, ir_version)
-    proto = None if isinstance(source, Model) or wanted.format == "openvino" else _onnx(source)
+    proto = None if isinstance(source, Model) or wanted.format == "openvino" else message_of(source)
     if proto is not None:
         return _proto_in_another_opset(proto, wanted, verify)
     before = source if isinstance(source, Model) else load(source, weights)
@@ -106,7 +106,7 @@ def _format(to: Format | None, opset: int | None, ir_version: int | None) -> For
     return "onnx" if ir_version is None else "openvino"
 
 
-def _onnx(source: Source) -> ModelProto | None:
+def message_of(source: Source) -> ModelProto | None:
     """The message of a source that is ONNX, with its external data left where it is; None for an IR."""
     from eltwise.formats import files
     from eltwise.formats.onnx_messages import parse_model

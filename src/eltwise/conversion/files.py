@@ -47,7 +47,7 @@ def convert_file(
     Raises:
         EltwiseError: with every reason; the target is as it was.
     """
-    _check_places(source, target, in_place)
+    check_places(source, target, in_place)
     wanted = Wanted(_format(target), opset, ir_version)
     if _format(source) == wanted.format == "onnx":
         return _in_another_opset(source, target, stated_opset(wanted), verify, progress)
@@ -58,15 +58,20 @@ def convert_file(
     except EltwiseError as error:
         raise error.located(where=source.name) from None
     if report.unchanged:
-        _copy_ir(source, target)
+        copy_ir(source, target)
         return report
     if wanted.format == "openvino":
-        _check_weights(source, target)
+        check_weights(source, target)
     save(after, target)
     return report
 
 
-def _check_places(source: Path, target: Path, in_place: bool) -> None:
+def check_places(source: Path, target: Path, in_place: bool) -> None:
+    """Refuse a source or target that is no file, and a target that is the source where that was not asked for.
+
+    Raises:
+        FileFormatError: naming it.
+    """
     files.check_regular(source)
     if source.exists() and target.exists() and source.samefile(target) and not in_place:
         raise FileFormatError("the target is the source itself", where=str(target), hint="say --in-place to replace it")
@@ -106,19 +111,23 @@ def _read_at(data: bytes, source: Path) -> Model:
     return Model(Examination(reading.graph, inference, problems))
 
 
-def _copy_ir(source: Path, target: Path) -> None:
+def copy_ir(source: Path, target: Path) -> None:
     """Write an IR byte for byte, its weights first."""
     if target.exists() and source.samefile(target):
         return
     weights = source.with_suffix(".bin")
     beside = [(target.with_suffix(".bin"), [files.read_bytes(weights)])] if weights.exists() else []
     if beside:
-        _check_weights(source, target)
+        check_weights(source, target)
     files.write_together([*beside, (target, [files.read_bytes(source)])])
 
 
-def _check_weights(source: Path, target: Path) -> None:
-    """Refuse a .bin that would replace a file which is no IR's, or external data of the very model."""
+def check_weights(source: Path, target: Path) -> None:
+    """Refuse a .bin that would replace a file which is no IR's, or external data of the very model.
+
+    Raises:
+        FileFormatError: naming it.
+    """
     weights = target.with_suffix(".bin")
     if not weights.exists():
         return

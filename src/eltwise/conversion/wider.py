@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 from eltwise import catalog
 from eltwise.conversion.building import described
 from eltwise.conversion.exactness import exact_wider
+from eltwise.conversion.places import Chosen, graph_places
 from eltwise.conversion.report import Change, Report
 from eltwise.dtypes import ElementType
 from eltwise.errors import ElementTypeError, EltwiseError, raise_all
 from eltwise.infer_graph import infer_graph
 from eltwise.ir import Graph, Node, structure_problems
-from eltwise.spec import ElementwiseRow
-
-Chosen = Callable[[ElementwiseRow, ElementType], bool]
-"""Which operator versions are to be computed otherwise, in which element types."""
 
 _CAST = {"ai.onnx": ("Cast", "to"), "openvino": ("Convert", "destination_type")}
 
@@ -26,7 +22,7 @@ def compute_wider(graph: Graph, chosen: Chosen) -> tuple[Graph, Report]:
 
     Args:
         graph: a graph without problems.
-        chosen: tells for the row and the element type of a node whether it is meant.
+        chosen: tells of a node whether it is meant; one whose type is not known is not.
 
     Returns:
         The new graph, the same one where no node was meant; and what was changed.
@@ -40,13 +36,14 @@ def compute_wider(graph: Graph, chosen: Chosen) -> tuple[Graph, Report]:
     nodes: list[Node] = []
     changes: list[Change] = []
     problems: list[EltwiseError] = []
-    for node in graph.nodes:
-        found = inference.types.get(node.outputs[0]) if node.outputs else None
-        element_type = found.element_type if found else None
-        if not isinstance(node.row, ElementwiseRow) or element_type is None or not chosen(node.row, element_type):
+    places = dict(graph_places(graph, inference.types))
+    for number, node in enumerate(graph.nodes):
+        place = places.get(number)
+        element_type = place.element_type if place else None
+        if place is None or element_type is None or not chosen(place):
             nodes.append(node)
             continue
-        wider = exact_wider(node.row.formula, element_type)
+        wider = exact_wider(place.row.formula, element_type)
         if wider is None:
             problems.append(_no_wider(node, element_type))
             continue

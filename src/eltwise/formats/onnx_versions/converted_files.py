@@ -36,6 +36,28 @@ def convert_onnx_file(source: Path, target: Path, opset: int, progress: Progress
     """
     try:
         data, model, report = _converted(read_bytes(source, LARGEST_PROTOBUF), opset)
+    except EltwiseError as error:
+        raise error.located(where=source.name) from None
+    write_with_data(source, target, data, model, progress)
+    return report
+
+
+def write_with_data(
+    source: Path, target: Path, data: bytes, model: ModelProto, progress: Progress | None = None
+) -> None:
+    """Write a model file that was made of another one, with the external data beside it.
+
+    Args:
+        source: the file that it was made of, whose folder holds the external data.
+        target: the file to write; it is replaced as a whole or not at all.
+        data: the new model's bytes.
+        model: the new model.
+        progress: told how many bytes of how many of the external data have been copied.
+
+    Raises:
+        EltwiseError: where a file cannot be read or written; then the target is as it was.
+    """
+    try:
         check_writable(target)
         files = files_to_carry(model, source, target)
     except EltwiseError as error:
@@ -46,7 +68,19 @@ def convert_onnx_file(source: Path, target: Path, opset: int, progress: Progress
     except BaseException:
         discard(files)
         raise
-    return report
+
+
+def serialized(model: ModelProto) -> bytes:
+    """The bytes of a model.
+
+    Raises:
+        FileFormatError: where it does not fit into one message.
+    """
+    try:
+        data: bytes = model.SerializeToString()
+    except EncodeError:
+        raise FileFormatError("the model does not fit into one protobuf message") from None
+    return data
 
 
 def convert_onnx_bytes(data: bytes, opset: int, where: str = "") -> tuple[bytes, Report]:
@@ -75,7 +109,4 @@ def _converted(data: bytes, opset: int) -> tuple[bytes, ModelProto, Report]:
     report = convert_model(model, opset)
     if report.unchanged:
         return data, model, report
-    try:
-        return model.SerializeToString(), model, report
-    except EncodeError:
-        raise FileFormatError("the model does not fit into one protobuf message") from None
+    return serialized(model), model, report

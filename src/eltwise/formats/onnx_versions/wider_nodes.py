@@ -9,20 +9,18 @@ from dataclasses import dataclass, field
 
 from onnx import AttributeProto, ModelProto, NodeProto
 
-from eltwise import catalog
 from eltwise.conversion.exactness import exact_wider
+from eltwise.conversion.places import Chosen
 from eltwise.conversion.report import Change, Report
-from eltwise.conversion.wider import Chosen
-from eltwise.dtypes import BY_ONNX_NAME, ElementType
+from eltwise.dtypes import ElementType
 from eltwise.errors import ElementTypeError, EltwiseError, raise_all
-from eltwise.formats.onnx_header import default_domain, read_origin
+from eltwise.formats.onnx_header import read_origin
 from eltwise.formats.onnx_messages import check_text
 from eltwise.formats.onnx_nodes import label_of
-from eltwise.formats.onnx_versions.inferring import with_types
 from eltwise.formats.onnx_versions.names import Names
+from eltwise.formats.onnx_versions.places import find_nodes
 from eltwise.formats.onnx_versions.rewriting import Rewrite, replace_nodes, versioned_names
-from eltwise.formats.onnx_versions.schemas import is_own
-from eltwise.formats.onnx_versions.scopes import Scope, all_scopes, type_text
+from eltwise.formats.onnx_versions.scopes import Scope
 from eltwise.spec import ElementwiseRow
 
 
@@ -31,8 +29,7 @@ def compute_wider_nodes(model: ModelProto, chosen: Chosen) -> Report:
 
     Args:
         model: the model; it is as it was where this fails.
-        chosen: tells for the row and the element type of a node whether it is meant. Nodes whose type is not known
-            are not meant.
+        chosen: tells of a node whether it is meant; one whose type is not known is not.
 
     Raises:
         ElementTypeError: naming each node that was meant and has no wider type that is exact.
@@ -40,14 +37,10 @@ def compute_wider_nodes(model: ModelProto, chosen: Chosen) -> Report:
     check_text(model)
     origin = read_origin(model)
     names = Names(model)
-    called = {function.name for function in model.functions if not default_domain(function.domain)}
     found = _Found(origin.opset, names)
-    for scope in all_scopes(model, with_types(model, origin.opset)):
-        for index, node in enumerate(scope.body.node):
-            row = None if node.op_type in called else _row(node, origin.opset)
-            element_type = _element_type(node, scope)
-            if row is not None and element_type is not None and chosen(row, element_type):
-                found.widen(scope, index, row, element_type)
+    for one in find_nodes(model, origin.opset):
+        if one.place is not None and one.place.element_type is not None and chosen(one.place):
+            found.widen(one.scope, one.index, one.place.row, one.place.element_type)
     raise_all(found.problems)
     for scope, rewrites in reversed(found.plans):
         replace_nodes(scope.body, rewrites, names)
@@ -84,20 +77,6 @@ class _Found:
         self.plans[-1][1][index] = Rewrite(made)
         reason = f"{element_type} is computed in {wider}, which gives the same bits"
         self.changes.append(Change(label_of(node), row.versioned_name, versioned_names(made, self.opset), reason))
-
-
-def _row(node: NodeProto, opset: int) -> ElementwiseRow | None:
-    row = catalog.resolve("ai.onnx", node.op_type, opset) if is_own(node) else None
-    well_formed = len(node.input) == 2 and len(node.output) == 1 and all((*node.input, *node.output))
-    return row if isinstance(row, ElementwiseRow) and well_formed else None
-
-
-def _element_type(node: NodeProto, scope: Scope) -> ElementType | None:
-    for name in (*node.input, *node.output):
-        text = type_text(scope.type_of(name)).removeprefix("tensor(").removesuffix(")").upper()
-        if text in BY_ONNX_NAME:
-            return BY_ONNX_NAME[text]
-    return None
 
 
 def _widened(node: NodeProto, narrow: ElementType, wide: ElementType, names: Names) -> list[NodeProto]:

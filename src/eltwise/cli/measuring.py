@@ -1,0 +1,113 @@
+"""``eltwise targets``: what is known of the runtimes that models are meant for, and how it is measured anew."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from eltwise.cli import printing
+from eltwise.errors import AttributeValueError
+from eltwise.formats import files
+
+if TYPE_CHECKING:
+    from eltwise.conformance.runtimes import Runtime
+    from eltwise.targets.measuring import Tell
+    from eltwise.targets.table import Measurement, Table
+
+
+def targets(
+    refresh: Annotated[
+        bool, typer.Option("--refresh", help="Measure the installed runtimes, for many minutes.")
+    ] = False,
+    runtime: Annotated[
+        list[str] | None, typer.Option("--runtime", metavar="NAME", help="With --refresh: onnxruntime, for example.")
+    ] = None,
+    op: Annotated[
+        list[str] | None, typer.Option("--op", metavar="NAME", help="With --refresh: an operator version, Sub-14.")
+    ] = None,
+    type_: Annotated[
+        list[str] | None, typer.Option("--type", metavar="NAME", help="With --refresh: an element type, uint8.")
+    ] = None,
+    table: Annotated[
+        Path | None, typer.Option("--table", metavar="FILE", help="Another table than the one of this package.")
+    ] = None,
+) -> None:
+    """Print what was measured of each runtime; or measure it anew and write the table."""
+    from eltwise.targets.table import SHIPPED, Table
+    from eltwise.targets.table_file import read_table, write_table
+
+    path = table or SHIPPED
+    known = read_table(path) if path.exists() else Table(())
+    if not refresh:
+        if runtime or op or type_:
+            raise AttributeValueError("--runtime, --op and --type say what is measured", hint="add --refresh")
+        _show(known)
+        return
+    files.check_writable(path)
+    for one in _runtimes(runtime):
+        known = known.joined(_measured(one, op, type_))
+        write_table(known, path)
+    _show(known)
+
+
+def _runtimes(names: list[str] | None) -> list[Runtime]:
+    from eltwise.conformance import runtimes
+    from eltwise.errors import unknown_name
+    from eltwise.targets.table import RUNTIMES
+
+    known = [runtime for dialects in RUNTIMES.values() for runtime in dialects.values()]
+    for name in names or ():
+        if name not in known:
+            raise unknown_name("runtime", name, known)
+    return [runtimes.find(name) for name in names or known]
+
+
+def _measured(runtime: Runtime, op: list[str] | None, type_: list[str] | None) -> Measurement:
+    from eltwise import catalog
+    from eltwise.dtypes import by_name
+    from eltwise.targets.measuring import Request, measure
+
+    ops = tuple(str(catalog.row(name)) for name in op or ())
+    request = Request(ops, tuple(by_name(name).name for name in type_ or ()))
+    with _progress() as tell:
+        return measure(runtime, request, tell)
+
+
+@contextmanager
+def _progress() -> Iterator[Tell]:
+    """What is being asked, on stderr, where somebody watches it."""
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield lambda _text: None
+        return
+    with console.status("") as status:
+        yield status.update
+
+
+def _show(known: Table) -> None:
+    from eltwise.targets.table import KINDS
+
+    made = printing.table("runtime", "version", "opsets", "file versions", *KINDS, "machine", folding="machine")
+    for measurement in known.measurements:
+        kinds = [answer.kind for found in measurement.answers.values() for answer in found.values()]
+        counts = [str(kinds.count(kind) or "") for kind in KINDS]
+        spans = (_span(measurement.opsets), _span(measurement.file_versions))
+        made.add_row(measurement.runtime, measurement.number, *spans, *counts, measurement.machine)
+    printing.show(made)
+
+
+def _span(numbers: tuple[int, ...]) -> str:
+    """Numbers that follow each other as a span.
+
+    >>> _span((1, 2, 3)), _span((1, 3)), _span(())
+    ('1 to 3', '1, 3', '')
+    """
+    if len(numbers) > 2 and numbers == tuple(range(numbers[0], numbers[-1] + 1)):
+        return f"{numbers[0]} to {numbers[-1]}"
+    return ", ".join(map(str, numbers))

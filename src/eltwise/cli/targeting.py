@@ -1,0 +1,46 @@
+"""``eltwise repair``, and ``eltwise check --target``: whether a model runs right on a runtime, and what mends it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from eltwise.cli import printing
+from eltwise.cli.converting import progress_of_data
+
+
+def check_target(model: Path, target: str, *, json: bool) -> None:
+    """Print what a runtime does with a model; exit 1 where that is not what the model means."""
+    from eltwise.targets.checking import check
+
+    report = check(model, target)
+    if json:
+        printing.json_text(report.fields())
+    else:
+        printing.line(str(report))
+    if not report.is_good:
+        raise typer.Exit(1)
+
+
+def repair(
+    source: Annotated[Path, typer.Argument(metavar="IN", help="An .onnx file, or an .xml file with its .bin.")],
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="The file to write, of the same format.")],
+    target: Annotated[str, typer.Option("--target", metavar="RUNTIME", help="onnxruntime or openvino.")],
+    allow: Annotated[
+        list[str] | None,
+        typer.Option("--allow", metavar="KIND", help="Accept a difference, by the name that check --target gives it."),
+    ] = None,
+    in_place: Annotated[bool, typer.Option("--in-place", help="Let OUT be IN.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print what a program can read.")] = False,
+) -> None:
+    """Write exactly those nodes otherwise that a runtime refuses or gets wrong; refuse where nothing exact is known."""
+    from eltwise.targets.files import repair_file
+
+    with progress_of_data() as progress:
+        report = repair_file(source, out, target=target, allow=allow or (), in_place=in_place, progress=progress)
+    if json:
+        printing.json_text(report.fields())
+    else:
+        printing.line(str(report))

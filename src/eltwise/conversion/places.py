@@ -1,0 +1,138 @@
+"""An element-wise node as a runtime meets it: its operator version, type and rule, its shapes, and where operands are.
+
+A runtime may compute a constant operand, or what is made of constants only, before the model runs, in another way than
+at run time. Whether it does so with what nodes make of constants is not known, so such an operand counts as both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from eltwise.broadcasting import Rule
+from eltwise.dtypes import ElementType
+from eltwise.ir import Graph, Node, TensorType
+from eltwise.shapes import UNKNOWN_RANK, Shape
+from eltwise.spec import ElementwiseRow
+
+Layout = Literal["equal", "broadcast", "inside", "high rank", "unknown rank"]
+"""How the shapes of A and B lie: equal; broadcast with their ends aligned; B aligned elsewhere in A."""
+
+Surroundings = Literal["static", "dynamic", "a-constant", "b-constant", "both-constant", "neighbours"]
+"""How operands reach a node; the names are those of the referee's paths."""
+
+HIGHEST_ORDINARY_RANK = 6
+"""Runtimes have limits of their own for more dimensions, which the layout ``high rank`` keeps apart."""
+
+_HELD: dict[tuple[bool, bool], Surroundings] = {
+    (True, False): "a-constant",
+    (False, True): "b-constant",
+    (True, True): "both-constant",
+}
+
+
+@dataclass(frozen=True)
+class Place:
+    """An element-wise node as a runtime meets it.
+
+    Attributes:
+        node: the node's name, or the name of what it makes.
+        row: the operator version.
+        element_type: that of the operands; None where it is not known.
+        rule: the broadcast rule: ``none``, ``numpy``, ``pdpd`` or ``legacy``.
+        layouts: how the shapes may lie.
+        surroundings: how the operands may reach the node.
+    """
+
+    node: str
+    row: ElementwiseRow
+    element_type: ElementType | None
+    rule: str
+    layouts: tuple[Layout, ...]
+    surroundings: tuple[Surroundings, ...]
+
+
+Chosen = Callable[[Place], bool]
+"""Which nodes are meant."""
+
+
+def layouts_of(rule: Rule, a: Shape, b: Shape) -> tuple[Layout, ...]:
+    """How shapes may lie under a rule.
+
+    >>> from eltwise.shapes import parse
+    >>> layouts_of(Rule("numpy"), parse("N,3"), parse("N,3")), layouts_of(Rule("pdpd", 0), parse("2,3"), parse("2"))
+    (('equal', 'broadcast'), ('inside',))
+    """
+    if a.dimensions is None or b.dimensions is None:
+        return ("unknown rank",)
+    rank_a, rank_b = len(a.dimensions), len(b.dimensions)
+    if max(rank_a, rank_b) > HIGHEST_ORDINARY_RANK:
+        return ("high rank",)
+    has_one_element = all(dimension.is_one for dimension in b.dimensions)
+    if rule.name in ("pdpd", "legacy") and rule.axis != -1 and rule.axis + rank_b != rank_a and not has_one_element:
+        return ("inside",)
+    if rank_a != rank_b:
+        return ("broadcast",)
+    if a.is_known and b.is_known:
+        return ("equal",) if a == b else ("broadcast",)
+    return ("equal",) if rule.name == "none" else ("equal", "broadcast")
+
+
+def surroundings_of(
+    constant: tuple[bool, bool], made_of_constants: tuple[bool, bool], is_static: bool, has_neighbours: bool
+) -> tuple[Surroundings, ...]:
+    """How operands may reach a node.
+
+    Args:
+        constant: whether A and B are constants.
+        made_of_constants: whether each is one, or made by nodes of constants only.
+        is_static: whether all sizes are known.
+        has_neighbours: whether nodes make an operand or read the result.
+
+    >>> surroundings_of((False, False), (False, True), True, False)
+    ('static', 'b-constant')
+    """
+    at_run_time: Surroundings = "static" if is_static else "dynamic"
+    held = [_HELD.get(pair, at_run_time) for pair in (constant, made_of_constants)]
+    found: list[Surroundings] = [at_run_time] if not is_static and constant != (True, True) else []
+    return tuple(dict.fromkeys([*found, *held, *(("neighbours",) if has_neighbours else ())]))
+
+
+def graph_places(graph: Graph, types: Mapping[str, TensorType]) -> Iterator[tuple[int, Place]]:
+    """Find the element-wise nodes of a graph, each with its number.
+
+    Args:
+        graph: the graph.
+        types: the types of its values as far as they are known.
+    """
+    constants = set(graph.constant) - {port.value for port in graph.optional_inputs}
+    made = set(constants)
+    makers = {value for node in graph.nodes for value in node.outputs}
+    readers = {value for node in graph.nodes for value in node.inputs}
+    for number, node in enumerate(graph.nodes):
+        if all(value in made for value in node.inputs if value):
+            made.update(node.outputs)
+        if getattr(node.row, "behaviour", "") == "constant":
+            constants.update(node.outputs)
+        if not isinstance(node.row, ElementwiseRow) or len(node.inputs) != 2 or len(node.outputs) != 1:
+            continue
+        a, b = node.inputs
+        has_neighbours = not makers.isdisjoint(set(node.inputs) - constants) or node.outputs[0] in readers
+        held = (a in constants, b in constants), (a in made, b in made)
+        yield number, _place(node, node.row, types, held, has_neighbours)
+
+
+def _place(
+    node: Node,
+    row: ElementwiseRow,
+    types: Mapping[str, TensorType],
+    held: tuple[tuple[bool, bool], tuple[bool, bool]],
+    has_neighbours: bool,
+) -> Place:
+    known = (types[name].element_type for name in (*node.outputs, *node.inputs) if name in types)
+    element_type = next((found for found in known if found is not None), None)
+    a, b = (types[name].shape if name in types else UNKNOWN_RANK for name in node.inputs)
+    rule = node.operation.rule
+    surroundings = surroundings_of(*held, a.is_known and b.is_known, has_neighbours)
+    return Place(node.label, row, element_type, rule.name, layouts_of(rule, a, b), surroundings)

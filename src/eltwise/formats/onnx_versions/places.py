@@ -1,0 +1,146 @@
+"""The element-wise nodes of any ONNX model, as a runtime meets them, and the operators of all other nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from onnx import FunctionProto, ModelProto, NodeProto
+
+from eltwise import catalog
+from eltwise.broadcasting import Rule
+from eltwise.conversion.places import Layout, Place, layouts_of, surroundings_of
+from eltwise.dtypes import BY_ONNX_NAME, ElementType
+from eltwise.errors import EltwiseError
+from eltwise.formats.onnx_header import default_domain
+from eltwise.formats.onnx_nodes import label_of
+from eltwise.formats.onnx_versions.inferring import with_types
+from eltwise.formats.onnx_versions.schemas import is_own
+from eltwise.formats.onnx_versions.scopes import Scope, all_scopes, type_text
+from eltwise.shapes import UNKNOWN_RANK, Shape
+from eltwise.spec import ElementwiseRow
+
+_RANDOM = ("RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Bernoulli", "Multinomial")
+
+
+@dataclass(frozen=True)
+class Found:
+    """One node: where it is, and what it is to a runtime.
+
+    Attributes:
+        scope: the graph or function that holds it.
+        index: its number there.
+        place: what a runtime meets; None for a node that is no well-formed element-wise one.
+    """
+
+    scope: Scope
+    index: int
+    place: Place | None
+
+    @property
+    def node(self) -> NodeProto:
+        """The node itself."""
+        found: NodeProto = self.scope.body.node[self.index]
+        return found
+
+
+def find_nodes(model: ModelProto, opset: int) -> Iterator[Found]:
+    """Find every node of a model's graphs and functions; no weights are read.
+
+    Args:
+        model: the model.
+        opset: the opset of ONNX's own operators in it.
+    """
+    called = {function.name for function in model.functions if not default_domain(function.domain)}
+    for scope in all_scopes(model, with_types(model, opset)):
+        makers = _Makers(scope)
+        for index, node in enumerate(scope.body.node):
+            row = None if node.op_type in called or _is_function(scope) else _row(node, opset)
+            yield Found(scope, index, None if row is None else _place(node, row, scope, makers))
+
+
+def _is_function(scope: Scope) -> bool:
+    outermost = scope
+    while outermost.parent:
+        outermost = outermost.parent
+    return isinstance(outermost.body, FunctionProto)
+
+
+def _row(node: NodeProto, opset: int) -> ElementwiseRow | None:
+    row = catalog.resolve("ai.onnx", node.op_type, opset) if is_own(node) else None
+    well_formed = len(node.input) == 2 and len(node.output) == 1 and all((*node.input, *node.output))
+    return row if isinstance(row, ElementwiseRow) and well_formed else None
+
+
+def _place(node: NodeProto, row: ElementwiseRow, scope: Scope, makers: _Makers) -> Place:
+    a, b = node.input
+    constant = (scope.constant(a) is not None, scope.constant(b) is not None)
+    made = (makers.is_made_of_constants(a), makers.is_made_of_constants(b))
+    try:
+        shapes = (scope.shape(a), scope.shape(b))
+    except EltwiseError:
+        shapes = (UNKNOWN_RANK, UNKNOWN_RANK)  # The model declares what no tensor has; onnx itself says so.
+    is_static = all(shape.is_known for shape in shapes)
+    surroundings = surroundings_of(constant, made, is_static, makers.has_neighbours(node, constant))
+    return Place(
+        label_of(node), row, _element_type(node, scope), row.broadcasting, _layouts(node, row, *shapes), surroundings
+    )
+
+
+def _layouts(node: NodeProto, row: ElementwiseRow, a: Shape, b: Shape) -> tuple[Layout, ...]:
+    if row.broadcasting != "legacy":
+        return layouts_of(Rule("numpy"), a, b)
+    axis = next((attribute.i for attribute in node.attribute if attribute.name == "axis"), -1)
+    return layouts_of(Rule("legacy", axis), a, b)
+
+
+def _element_type(node: NodeProto, scope: Scope) -> ElementType | None:
+    for name in (*node.input, *node.output):
+        text = type_text(scope.type_of(name)).removeprefix("tensor(").removesuffix(")").upper()
+        if text in BY_ONNX_NAME:
+            return BY_ONNX_NAME[text]
+    return None
+
+
+class _Makers:
+    """Which values of a scope are made of constants only, found once for each."""
+
+    def __init__(self, scope: Scope) -> None:
+        self._scope = scope
+        self._known: dict[str, bool] = {}
+        self._read = {name for node in scope.body.node for name in node.input}
+
+    def has_neighbours(self, node: NodeProto, constant: tuple[bool, bool]) -> bool:
+        """Whether nodes make an operand or read the result."""
+        made = any(
+            not held and ((owner := self._scope.owner(name)) is None or name in owner.producers)
+            for name, held in zip(node.input, constant, strict=True)
+        )
+        return made or node.output[0] in self._read
+
+    def is_made_of_constants(self, name: str) -> bool:
+        waiting = [name]
+        while waiting:
+            current = waiting[-1]
+            unknown = [value for value in self._inputs(current) if value not in self._known]
+            if current not in self._known and unknown:
+                self._known[current] = False  # Holds on a cycle, which no valid model has.
+                waiting += unknown
+                continue
+            waiting.pop()
+            self._known[current] = self._is_constant(current)
+        return self._known[name]
+
+    def _is_constant(self, name: str) -> bool:
+        if self._scope.constant(name) is not None:
+            return True
+        inputs = self._inputs(name)
+        return bool(inputs) and all(self._known[value] for value in inputs)
+
+    def _inputs(self, name: str) -> list[str]:
+        """What the node that makes a value reads; nothing where that may be another value at each run."""
+        owner = self._scope.owner(name)
+        node = owner.producers.get(name) if owner is not None else None
+        if node is None or node.op_type in _RANDOM or any(attribute.HasField("g") for attribute in node.attribute):
+            return []
+        return [value for value in node.input if value]

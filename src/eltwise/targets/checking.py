@@ -1,0 +1,138 @@
+"""Whether a model loads on a runtime and means the same there: each node that does not, what happens, what helps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING
+
+from eltwise.conversion.exactness import exact_wider
+from eltwise.errors import UnsupportedError
+from eltwise.model import Model
+from eltwise.targets.judging import Decision, decide, to_allow
+from eltwise.targets.report import Finding, TargetReport
+from eltwise.targets.stamping import Stamps, stamps_for
+from eltwise.targets.subject_models import Examined, examined
+from eltwise.targets.table import RUNTIMES, Measurement, Target, target_named
+from eltwise.targets.table_file import shipped_table
+
+if TYPE_CHECKING:
+    from eltwise.model import Source
+
+
+def check(source: Source | Model, target: str, *, weights: bytes | None = None) -> TargetReport:
+    """Tell whether a model loads on a runtime and means the same there, by what was measured of it.
+
+    Args:
+        source: what ``load`` takes (a path, the bytes of a file or an ``onnx.ModelProto``), or a loaded model. Other
+            operators than those of the catalog may be in it; they are counted and not judged.
+        target: ``onnxruntime`` or ``openvino``.
+        weights: for the bytes of an .xml file, those of its .bin.
+
+    Returns:
+        The report; ``is_good`` says that nothing was found. The runtime need not be installed.
+
+    Raises:
+        EltwiseError: where there is no such target, or no model to read.
+    """
+    known = target_named(target)
+    model = examined(source, weights)
+    measurement, note = measured(known, model)
+    if measurement is None:
+        return TargetReport(known, "", findings=(_not_read(known, model),))
+    stamps = stamps_for(model, measurement)
+    findings = (*_of_stamps(stamps, model, known), *_of_nodes(measurement, model, stamps, known))
+    return TargetReport(known, measurement.version, note, findings, len(model.places), dict(model.not_judged))
+
+
+def measured(target: Target, model: Examined) -> tuple[Measurement | None, str]:
+    """What is known of a target for models of a dialect, and what is to be said with it.
+
+    Returns:
+        The measurement, None where the target does not read the dialect; and a note, empty where there is none.
+
+    Raises:
+        UnsupportedError: where nothing was measured.
+    """
+    runtime = RUNTIMES[target].get(model.dialect)
+    if runtime is None:
+        return None, ""
+    installed = _installed(target)
+    found = shipped_table().find(runtime, installed)
+    if found is None:
+        raise UnsupportedError(
+            f"nothing was measured of {runtime}", hint=f"measure it: eltwise targets --refresh --runtime {runtime}"
+        )
+    if installed in ("", found.number):
+        return found, ""
+    return found, (
+        f"{target} {installed} is installed here and was not measured; this is what {found.number} does "
+        f"(eltwise targets --refresh --runtime {runtime} measures it)"
+    )
+
+
+def _installed(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return ""
+
+
+def _not_read(target: Target, model: Examined) -> Finding:
+    helps = "convert it first: eltwise convert IN.xml OUT.onnx"
+    return Finding(
+        "", f"OpenVINO IR {model.origin.file_version}", "", "", "refused", (), "it reads ONNX only", helps, False
+    )
+
+
+def _of_stamps(stamps: Stamps, model: Examined, target: Target) -> Iterator[Finding]:
+    for subject, allowed in stamps.refused:
+        helps = (
+            "no version that it loads can say this model"
+            if stamps.reason
+            else f"eltwise repair --target {target} lowers it"
+        )
+        words = stamps.reason or f"it loads {allowed}"
+        yield Finding("", subject, "", "", "refused", (), words, helps, not stamps.reason)
+
+
+def _of_nodes(measurement: Measurement, model: Examined, stamps: Stamps, target: Target) -> Iterator[Finding]:
+    for place in model.places:
+        decision = decide(measurement, place, opset=stamps.opset)
+        if decision.now.runs:
+            continue
+        yield Finding(
+            place.node,
+            place.row.versioned_name,
+            place.element_type.name if place.element_type else "",
+            place.rule,
+            decision.now.kind,
+            decision.now.reasons,
+            decision.now.words,
+            _helps(decision, stamps, target),
+            bool(decision.way),
+        )
+
+
+def _helps(decision: Decision, stamps: Stamps, target: Target) -> str:
+    if decision.way:
+        return f"eltwise repair --target {target} {in_words(decision, stamps.opset)}, which was measured to be exact"
+    names = to_allow(decision.now)
+    allowed = " ".join(f"--allow {name!r}" for name in names)
+    exact = "nothing was measured of it" if decision.now.kind == "not measured" else "no way to write it is exact there"
+    return f"{exact}; eltwise repair {allowed} leaves it as it is" if names else exact
+
+
+def in_words(decision: Decision, opset: int) -> str:
+    """What a way to write a node does."""
+    place, words = decision.place, []
+    way = decision.way or ""
+    if "newer" in way:
+        words.append(f"carries the model to opset {opset}")
+    if "aligned" in way:
+        words.append("aligns B by its shape")
+    if "wider" in way:
+        assert place.element_type is not None
+        wider = exact_wider(place.row.formula, place.element_type)
+        words.append(f"computes it in {wider} and casts back")
+    return " and ".join(words)

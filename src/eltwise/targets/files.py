@@ -1,0 +1,66 @@
+"""A model file made right for a runtime, written as another file or in its own place: whole, or as it was."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from eltwise.conversion.files import Progress, check_places, check_weights, copy_ir
+from eltwise.conversion.report import Report
+from eltwise.errors import FileFormatError
+from eltwise.formats import files
+from eltwise.targets.repairing import loaded, repair_examined
+from eltwise.targets.subject_models import examined
+from eltwise.targets.table import target_named
+
+
+def repair_file(
+    source: Path,
+    out: Path,
+    *,
+    target: str,
+    allow: Sequence[str] = (),
+    in_place: bool = False,
+    progress: Progress | None = None,
+) -> Report:
+    """Write a model file that is right for a runtime.
+
+    Args:
+        source: an .onnx file, or an .xml file with its .bin beside it.
+        out: the file to write, of the same format.
+        target: ``onnxruntime`` or ``openvino``.
+        allow: differences that are accepted, by the names of their reasons.
+        in_place: whether ``out`` may be the source.
+        progress: told about external data that is copied.
+
+    Returns:
+        What was changed. A model that is right already is written byte for byte.
+
+    Raises:
+        EltwiseError: with every reason; ``out`` is as it was.
+    """
+    known = target_named(target)
+    check_places(source, out, in_place)
+    if source.suffix.lower() != out.suffix.lower():
+        raise FileFormatError(
+            "a repaired model keeps its format",
+            where=str(out),
+            got=out.suffix or "no ending",
+            allowed=source.suffix,
+            hint="eltwise convert writes another format",
+        )
+    made, report = repair_examined(examined(source), known, allow)
+    if made.proto is not None:
+        from eltwise.formats.onnx_versions.converted_files import serialized, write_with_data
+
+        data = files.read_bytes(source) if report.unchanged else serialized(made.proto)
+        write_with_data(source, out, data, made.proto, progress)
+        return report
+    if report.unchanged:
+        copy_ir(source, out)
+        return report
+    check_weights(source, out)
+    from eltwise.model import save
+
+    save(loaded(made), out)
+    return report

@@ -1,0 +1,150 @@
+"""Models made right for a runtime: exactly the nodes that need it are written otherwise, or nothing is."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from copy import deepcopy
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from eltwise.conversion.places import Place
+from eltwise.conversion.report import Change, Report
+from eltwise.errors import AttributeValueError, EltwiseError, UnsupportedError, raise_all
+from eltwise.infer_graph import infer_graph
+from eltwise.ir import structure_problems
+from eltwise.model import Examination, Model
+from eltwise.targets.checking import measured
+from eltwise.targets.judging import NOT_DIFFERENT, Decision, decide, to_allow
+from eltwise.targets.rewriting import rewrite_graph, rewrite_proto
+from eltwise.targets.stamping import Stamps, stamps_for
+from eltwise.targets.subject_models import Examined, examined, of_proto
+from eltwise.targets.table import Measurement, Target, Way, target_named
+
+if TYPE_CHECKING:
+    from onnx import ModelProto  # noqa: TID251 - only its name, for the type checker
+
+    from eltwise.model import Source
+
+
+def repair(
+    source: Source | Model, target: str, *, allow: Sequence[str] = (), weights: bytes | None = None
+) -> tuple[Model | ModelProto, Report]:
+    """Make a model right for a runtime, by what was measured of it: exactly, or not at all.
+
+    Args:
+        source: what ``load`` takes, or a loaded model. An ONNX model may hold any operators, an IR those that run here.
+        target: ``onnxruntime`` or ``openvino``.
+        allow: differences that are accepted, by the names of their reasons as ``check`` says them.
+        weights: for the bytes of an .xml file, those of its .bin.
+
+    Returns:
+        The model and the report. An ONNX file comes as an ``onnx.ModelProto`` whose external data is where it was, an
+        IR and a loaded model as a ``Model``.
+
+    Raises:
+        EltwiseError: with every reason of every node that cannot be made exact.
+    """
+    model = examined(source, weights)
+    made, report = repair_examined(model, target_named(target), allow)
+    if made.proto is None or not isinstance(source, Model):
+        return made.proto if made.proto is not None else loaded(made), report
+    from eltwise.model import load
+
+    return (source if report.unchanged else load(made.proto)), report
+
+
+def repair_examined(model: Examined, target: Target, allow: Sequence[str] = ()) -> tuple[Examined, Report]:
+    """Make a model that was read right for a runtime; the arguments and errors are those of ``repair``."""
+    measurement, _note = measured(target, model)
+    if measurement is None:
+        raise UnsupportedError(
+            f"{target} reads ONNX only", where=model.where, got="an IR", hint="convert it first: eltwise convert"
+        )
+    _check_allowed(allow, measurement)
+    stamps = stamps_for(model, measurement, allow)
+    decisions = [decide(measurement, place, allow, stamps.opset) for place in model.places]
+    problems = [*_problems_of_stamps(stamps, measurement), *_problems(decisions, measurement)]
+    raise_all([problem.located(where=model.where) for problem in problems])
+    try:
+        made, report = _rewritten(model, stamps, decisions, measurement, allow)
+    except EltwiseError as error:
+        raise error.located(where=model.where) from None
+    return made, replace(report, assumptions=(*report.assumptions, *_allowed(decisions)))
+
+
+def _check_allowed(allow: Collection[str], measurement: Measurement) -> None:
+    """Refuse names that nothing in the table has."""
+    answers = (answer for found in measurement.answers.values() for answer in found.values())
+    known = dict.fromkeys([*NOT_DIFFERENT, *(reason for answer in answers for reason in answer.reasons)])
+    for name in allow:
+        if name not in known:
+            raise AttributeValueError(
+                "there is no such difference to allow", operand="--allow", got=repr(name), allowed=", ".join(known)
+            )
+
+
+def _problems_of_stamps(stamps: Stamps, measurement: Measurement) -> Iterator[EltwiseError]:
+    if stamps.reason:
+        subject, loaded = stamps.refused[-1]
+        yield UnsupportedError(
+            f"{measurement.runtime} {measurement.number} does not load {subject}: {stamps.reason}", allowed=loaded
+        )
+
+
+def _problems(decisions: Sequence[Decision], measurement: Measurement) -> Iterator[EltwiseError]:
+    for decision in decisions:
+        if decision.way is not None:
+            continue
+        place, now = decision.place, decision.now
+        what = f"{now.kind} on {measurement.runtime} {measurement.number}"
+        reasons = f" ({', '.join(now.reasons)})" if now.reasons else ""
+        names = to_allow(now)
+        yield UnsupportedError(
+            f"{what}{reasons}, and no way to write it is known to be exact there",
+            operator=place.row.versioned_name,
+            node=place.node,
+            got=place.element_type.name if place.element_type else "",
+            hint="to leave it as it is: " + " ".join(f"--allow {name!r}" for name in names) if names else "",
+        )
+
+
+def _rewritten(
+    model: Examined, stamps: Stamps, decisions: Sequence[Decision], measurement: Measurement, allow: Sequence[str]
+) -> tuple[Examined, Report]:
+    if model.graph is not None:
+        ways: dict[Place, Way] = {decision.place: decision.way or "" for decision in decisions}
+        graph, report = rewrite_graph(model.graph, lambda place: ways.get(place, ""))
+        return replace(model, graph=graph), report
+    assert model.proto is not None
+    proto = deepcopy(model.proto)
+    changes: list[Change] = []
+    if stamps.file_version != model.origin.file_version:
+        proto.ir_version = stamps.file_version
+        reason = f"nothing in the model needs more than {stamps.file_version}"
+        changes.append(
+            Change("", f"ir_version {model.origin.file_version}", (f"ir_version {stamps.file_version}",), reason)
+        )
+    # In another opset the nodes are other ones, with other neighbours, so that each is decided anew.
+    report = rewrite_proto(proto, lambda place: decide(measurement, place, allow).way or "", stamps.opset)
+    raise_all(list(_problems([decide(measurement, place, allow) for place in of_proto(proto).places], measurement)))
+    both = replace(report, changes=(*changes, *report.changes), unchanged=report.unchanged and not changes)
+    return replace(model, proto=proto), both
+
+
+def _allowed(decisions: Sequence[Decision]) -> Iterator[str]:
+    for decision in decisions:
+        if not decision.then.runs:
+            place, then = decision.place, decision.then
+            yield f"{place.row.versioned_name} node {place.node!r}: allowed: {', '.join(to_allow(then))}"
+
+
+def loaded(made: Examined) -> Model:
+    """The model of an IR that was read or made.
+
+    Raises:
+        EltwiseError: where it has problems.
+    """
+    assert made.graph is not None
+    inference = infer_graph(made.graph)
+    raise_all([*structure_problems(made.graph), *inference.problems])
+    return Model(Examination(made.graph, inference, ()))

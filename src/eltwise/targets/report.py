@@ -1,0 +1,113 @@
+"""What was found of a model and a runtime: each node that does not run there as it is meant, and what helps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from eltwise.targets.table import Kind
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One node, or the file as a whole, that a runtime does not load or does not compute as it is meant.
+
+    Attributes:
+        node: the node's name, or the name of what it makes; empty for the file.
+        subject: what it is, for example ``Sub-14``, or which stamp of the file.
+        element_type: of the operands; empty for the file.
+        rule: the broadcast rule; empty for the file.
+        kind: what happens.
+        reasons: the deviations that explain wrong values, by name; what ``--allow`` takes.
+        words: what happens, in words.
+        helps: what to do about it.
+        is_repairable: whether ``repair`` makes it exact.
+    """
+
+    node: str
+    subject: str
+    element_type: str
+    rule: str
+    kind: Kind
+    reasons: tuple[str, ...]
+    words: str
+    helps: str
+    is_repairable: bool
+
+    def __str__(self) -> str:
+        place = f"{self.subject} node {self.node!r}" if self.node else self.subject
+        typed = f"{place} of {self.element_type}" if self.element_type else place
+        named = f" ({', '.join(self.reasons)})" if self.reasons else ""
+        words = f": {self.words}" if self.words else ""
+        return f"{typed}: {self.kind}{named}{words}; {self.helps}"
+
+    def fields(self) -> dict[str, object]:
+        """Everything as plain values."""
+        return {
+            "node": self.node,
+            "subject": self.subject,
+            "element_type": self.element_type,
+            "broadcast": self.rule,
+            "kind": self.kind,
+            "reasons": list(self.reasons),
+            "words": self.words,
+            "helps": self.helps,
+            "repairable": self.is_repairable,
+        }
+
+
+@dataclass(frozen=True)
+class TargetReport:
+    """Whether a model loads on a runtime, and means the same there.
+
+    Attributes:
+        target: the runtime.
+        version: the version that was measured.
+        note: what must be known of it, for example that another version is installed here.
+        findings: what does not, in the model's order; none where all that could be judged runs.
+        judged: how many nodes were judged.
+        not_judged: the operators of the other nodes, with how many there are and why.
+    """
+
+    target: str
+    version: str
+    note: str = ""
+    findings: tuple[Finding, ...] = ()
+    judged: int = 0
+    not_judged: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def is_good(self) -> bool:
+        """Whether nothing was found."""
+        return not self.findings
+
+    def __str__(self) -> str:
+        lines = [str(finding) for finding in self.findings]
+        if self.not_judged:
+            others = ", ".join(f"{count} {name}" for name, count in self.not_judged.items())
+            lines.append(f"not judged: {others}")
+        if self.note:
+            lines.append(f"note: {self.note}")
+        if not self.version:
+            return "\n".join(lines)
+        wrong = sum(1 for finding in self.findings if finding.node)
+        lines.append(
+            f"{self.target} {self.version}: {self.judged - wrong} of {_counted(self.judged)} right as they are"
+        )
+        return "\n".join(lines)
+
+    def fields(self) -> dict[str, object]:
+        """Everything as plain values, for programs that read it."""
+        return {
+            "target": self.target,
+            "version": self.version,
+            "note": self.note,
+            "good": self.is_good,
+            "judged": self.judged,
+            "not_judged": dict(self.not_judged),
+            "findings": [finding.fields() for finding in self.findings],
+        }
+
+
+def _counted(count: int) -> str:
+    return f"{count} judged node{'' if count == 1 else 's'}"

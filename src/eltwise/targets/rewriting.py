@@ -1,0 +1,85 @@
+"""Models written for a runtime: the steps that keep every bit, one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from eltwise.conversion.aligned import align_nodes
+from eltwise.conversion.places import Place
+from eltwise.conversion.report import Change, Report
+from eltwise.conversion.wider import compute_wider
+from eltwise.ir import Graph
+from eltwise.targets.table import Way
+
+if TYPE_CHECKING:
+    from onnx import ModelProto  # noqa: TID251 - only its name, for the type checker
+
+WayOf = Callable[[Place], Way]
+"""In which way each node is to be written."""
+
+FIRST_NUMPY = 7
+"""The opset from which ONNX's arithmetic broadcasts as NumPy does."""
+
+
+def rewrite_graph(graph: Graph, way_of: WayOf) -> tuple[Graph, Report]:
+    """Write the nodes of an IR's graph otherwise.
+
+    Raises:
+        EltwiseError: naming each node that cannot be written so.
+    """
+    # A node that was aligned is another one to ``way_of``, so all is decided before.
+    ways: dict[str, str] = {}
+
+    def is_aligned(place: Place) -> bool:
+        ways[place.node] = way_of(place)
+        return "aligned" in ways[place.node]
+
+    def is_wider(place: Place) -> bool:
+        way = ways[place.node] if place.node in ways else way_of(place)
+        return "wider" in way
+
+    aligned, first = align_nodes(graph, is_aligned)
+    widened, second = compute_wider(aligned, is_wider)
+    return widened, joined(first, second)
+
+
+def rewrite_proto(model: ModelProto, way_of: WayOf, opset: int = 0) -> Report:
+    """Write the nodes of an ONNX model otherwise, in place; it is half written where that fails.
+
+    Args:
+        model: the model.
+        way_of: in which way; what is to be newer is so by the opset alone.
+        opset: the opset that the model is to have; 0 for its own.
+
+    Raises:
+        EltwiseError: naming each node that cannot be written so.
+    """
+    from eltwise.formats.onnx_header import read_origin
+    from eltwise.formats.onnx_versions.converting import convert_model
+    from eltwise.formats.onnx_versions.wider_nodes import compute_wider_nodes
+
+    first = convert_model(model, opset or read_origin(model).opset)
+    return joined(first, compute_wider_nodes(model, lambda place: "wider" in way_of(place)))
+
+
+def joined(first: Report, second: Report) -> Report:
+    """Two reports as one: a node that both changed is described by what it became in the end."""
+    later = {change.node: change for change in second.changes}
+    changes: list[Change] = []
+    for change in first.changes:
+        other = later.pop(change.node, None) if change.node else None
+        if other is None:
+            changes.append(change)
+            continue
+        before = change.after[: change.after.index(other.before)] if other.before in change.after else ()
+        reason = "; ".join(part for part in (change.reason, other.reason) if part)
+        changes.append(Change(change.node, change.before, (*before, *other.after), reason))
+    return Report(
+        first.before,
+        second.after,
+        (*changes, *later.values()),
+        (*first.dropped, *second.dropped),
+        (*first.assumptions, *second.assumptions),
+        first.unchanged and second.unchanged,
+    )

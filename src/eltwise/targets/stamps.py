@@ -1,0 +1,57 @@
+"""Which opsets and file versions a runtime loads: a smallest model of each, loaded in a process of its own."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterable
+
+from eltwise import catalog
+from eltwise.conformance import ir_models, onnx_models
+from eltwise.conformance.process import environment_of
+from eltwise.conformance.runtimes import Runtime
+
+_LIMIT = 120.0
+_EARLY_OPSET = 9
+"""An opset that every version of the file format since 3 may have."""
+
+_USUAL_IR_VERSION = 8
+_NEWEST_IR_VERSION = 14
+_OPENVINO_VERSIONS = range(7, 14)
+
+
+def loaded_opsets(runtime: Runtime) -> tuple[int, ...]:
+    """The ONNX opsets that a runtime loads; none for one that reads no ONNX."""
+    if "ai.onnx" not in runtime.domains:
+        return ()
+    tried = range(1, catalog.NEWEST_OPSET["ai.onnx"] + 1)
+    return _loaded(runtime, ((opset, onnx_models.smallest(opset, _USUAL_IR_VERSION)) for opset in tried))
+
+
+def loaded_file_versions(runtime: Runtime) -> tuple[int, ...]:
+    """The versions of its file format that a runtime loads: ONNX's ir_version, or that of OpenVINO's IR."""
+    if "ai.onnx" in runtime.domains:
+        tried = range(3, _NEWEST_IR_VERSION + 1)
+        return _loaded(runtime, ((version, onnx_models.smallest(_EARLY_OPSET, version)) for version in tried))
+    return _loaded(runtime, ((version, ir_models.smallest(version)) for version in _OPENVINO_VERSIONS))
+
+
+def _loaded(runtime: Runtime, models: Iterable[tuple[int, bytes]]) -> tuple[int, ...]:
+    return tuple(stamp for stamp, data in models if _loads(runtime, data))
+
+
+def _loads(runtime: Runtime, data: bytes) -> bool:
+    """Whether a runtime loads a model; a crash and a hang are no."""
+    try:
+        done = subprocess.run(  # noqa: S603 - this interpreter, with a module of ours
+            [sys.executable, "-P", "-m", "eltwise.targets.loading", runtime.adapter],
+            input=data,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            env=environment_of(runtime),
+            timeout=_LIMIT,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return False
+    return done.returncode == 0

@@ -1,0 +1,123 @@
+"""What is judged: the element-wise nodes of a model of either dialect, its stamps, and what cannot be judged."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from eltwise.conversion.entry import message_of
+from eltwise.conversion.places import Place, graph_places
+from eltwise.errors import EltwiseError, UnsupportedError, raise_all
+from eltwise.ir import Graph, Origin
+from eltwise.model import Model, examine
+from eltwise.spec import ElementwiseRow
+from eltwise.targets.table import Dialect
+
+if TYPE_CHECKING:
+    from onnx import ModelProto  # noqa: TID251 - only its name, for the type checker
+
+    from eltwise.model import Source
+
+
+@dataclass(frozen=True)
+class Examined:
+    """A model as far as it matters here.
+
+    Attributes:
+        origin: its dialect and stamps.
+        places: the element-wise nodes whose type is known.
+        not_judged: the operators of the other nodes, with how many there are.
+        proto: the message of an ONNX model; None for an IR.
+        graph: the graph of an IR; None for an ONNX model.
+        where: the file's name.
+    """
+
+    origin: Origin
+    places: tuple[Place, ...]
+    not_judged: Mapping[str, int]
+    proto: ModelProto | None = None
+    graph: Graph | None = None
+    where: str = ""
+
+    @property
+    def dialect(self) -> Dialect:
+        """The dialect, as the table names it."""
+        return "onnx" if self.origin.domain == "ai.onnx" else "openvino"
+
+
+def examined(source: Source | Model, weights: bytes | None = None) -> Examined:
+    """Read a model; other operators than those of the catalog may be in it.
+
+    Raises:
+        EltwiseError: where there is no model, or an IR has problems of its own.
+    """
+    where = Path(source).name if isinstance(source, str | os.PathLike) else ""
+    try:
+        if isinstance(source, Model):
+            return _of_model(source)
+        proto = message_of(source)
+        return _of_ir(source, weights, where) if proto is None else of_proto(proto, where)
+    except EltwiseError as error:
+        raise error.located(where=where) from None
+
+
+def _of_model(model: Model) -> Examined:
+    if model.graph.origin.domain == "openvino":
+        return _of_graph(model.graph, Counter())
+    from eltwise.formats.onnx_writer import write_model_proto
+
+    return of_proto(write_model_proto(model.graph))
+
+
+def of_proto(proto: ModelProto, where: str = "") -> Examined:
+    """Find the nodes of an ONNX model.
+
+    Raises:
+        EltwiseError: where its stamps or texts are none.
+    """
+    from eltwise.formats.onnx_header import read_origin
+    from eltwise.formats.onnx_messages import check_text
+    from eltwise.formats.onnx_versions.places import find_nodes
+
+    check_text(proto)
+    origin = read_origin(proto)
+    places: list[Place] = []
+    others: Counter[str] = Counter()
+    for found in find_nodes(proto, origin.opset):
+        if found.place is None:
+            others[f"{found.node.domain}.{found.node.op_type}".lstrip(".")] += 1
+        elif found.place.element_type is None:
+            others[f"{found.node.op_type} of unknown type"] += 1
+        else:
+            places.append(found.place)
+    return Examined(origin, tuple(places), others, proto, None, where)
+
+
+def _of_ir(source: Source, weights: bytes | None, where: str) -> Examined:
+    examination = examine(source, weights)
+    unsupported = [problem for problem in examination.problems if isinstance(problem, UnsupportedError)]
+    raise_all([problem for problem in examination.problems if problem not in unsupported and _is_own(problem)])
+    others = Counter({"layers of other operators (" + problem.problem + ")": 1 for problem in unsupported})
+    return _of_graph(examination.graph, others, where)
+
+
+def _is_own(problem: EltwiseError) -> bool:
+    """Whether a problem is the model's, and does not only follow from a layer that is not known here."""
+    return "nothing makes" not in problem.problem
+
+
+def _of_graph(graph: Graph, others: Counter[str], where: str = "") -> Examined:
+    from eltwise.infer_graph import infer_graph
+
+    places = []
+    for _number, place in graph_places(graph, infer_graph(graph).types):
+        if place.element_type is None:
+            others[f"{place.row.name} of unknown type"] += 1
+        else:
+            places.append(place)
+    others.update(node.row.name for node in graph.nodes if not isinstance(node.row, ElementwiseRow))
+    return Examined(graph.origin, tuple(places), others, None, graph, where)
