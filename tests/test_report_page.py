@@ -6,13 +6,17 @@ import base64
 import hashlib
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import referee_results
-from eltwise.conformance.cells import VERDICTS, Cell
+from eltwise import catalog
+from eltwise.conformance.cases import Case
+from eltwise.conformance.cells import VERDICTS, Cell, stored
 from eltwise.conformance.results import Results
 from eltwise.errors import FileFormatError
 from eltwise.report import legend
@@ -150,3 +154,17 @@ def test_refusals_in_the_same_words_are_one_finding_whatever_their_numbers() -> 
     first, second = findings(Results(cells))
     assert [len(first.cells), len(second.cells)] == [2, 1]
     assert first.sentences[1] == "In its own words: no kernel for Sub(13) of node 'case0'"
+
+
+def test_a_result_of_another_shape_is_shown_by_its_shapes() -> None:
+    case = Case(catalog.row("Sub-14"), (), np.zeros((0,), np.uint8), np.zeros((1,), np.uint8))
+    message = "gave uint8[7] where uint8[3] must come; of 3 cases 1 ok, 2 differs"
+    cell = Cell("r", "1", "Sub-14", "uint8", "numpy", "static", "differs", "wrong shape", 1, 2, None, message)
+    told = {got.shape: findings(Results((replace(cell, case=stored(case, got)),)))[0].sentences[1] for got in SHAPED}
+    assert told == {
+        (1,): "For A of shape (0) and B of shape (1) it gives uint8[1], where uint8[0] must come.",
+        (0,): "It gave uint8[7] where uint8[3] must come.",
+    }
+
+
+SHAPED = (np.zeros((1,), np.uint8), np.zeros((0,), np.uint8))

@@ -162,7 +162,7 @@ def _export(folder: Path, selection: Selection, extent: Extent, seed: int) -> No
 def _write(results: Results, json: Path | None, html: Path | None, document: Path | None) -> None:
     from eltwise.conformance.results import write_results
 
-    source = "results.json" if json is None else json.name
+    source = "results.json" if json is None else str(json)
     if json is not None:
         write_results(results, json)
     if html is not None:

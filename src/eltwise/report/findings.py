@@ -101,7 +101,7 @@ def _shows(reason: str, cell: Cell) -> str:
     if cell.verdict == "accepted" and cell.case is not None:
         return f"For {call_of(cell)} it gives a result, where {_refusal(cell)}."
     if reason.startswith("wrong "):
-        return f"For {call_of(cell)} it {first_line(cell.message.partition('; ')[0])}." if cell.case else words(cell)
+        return _wrong_result(cell)
     if example is None or example.got is None or example.expected is None:
         said = words(cell)
         return f"In its own words: {said}" if said else "It says nothing more."
@@ -113,6 +113,16 @@ def _shows(reason: str, cell: Cell) -> str:
         f"{both_ways(example.got)}, where {both_ways(example.expected)} is exact; {cell.wrong:,} of "
         f"{counted(cell.total, 'element')} of that cell are wrong{together}."
     )
+
+
+def _wrong_result(cell: Cell) -> str:
+    """A result of another type or shape: that of the stored case, or of the one that the referee's words are about."""
+    if cell.case is not None and cell.case.got is not None:
+        got, expected = cell.case.got.array(), cell.case.case(catalog.row(cell.op)).expected()
+        if (got.dtype, got.shape) != (expected.dtype, expected.shape):
+            right = f"{expected.dtype}{list(expected.shape)}"
+            return f"For {call_of(cell)} it gives {got.dtype}{list(got.shape)}, where {right} must come."
+    return f"It {first_line(cell.message.partition('; ')[0])}."
 
 
 def _refusal(cell: Cell) -> str:
