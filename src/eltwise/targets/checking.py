@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING
 from eltwise.conversion.exactness import exact_wider
 from eltwise.errors import UnsupportedError
 from eltwise.model import Model
-from eltwise.targets.judging import Decision, decide, to_allow
+from eltwise.targets.judging import Decision, decide, judged, to_allow
 from eltwise.targets.report import Finding, TargetReport
 from eltwise.targets.stamping import Stamps, stamps_for
 from eltwise.targets.subject_models import Examined, examined
@@ -42,7 +43,10 @@ def check(source: Source | Model, target: str, *, weights: bytes | None = None) 
         return TargetReport(known, "", findings=(_not_read(known, model),))
     stamps = stamps_for(model, measurement)
     findings = (*_of_stamps(stamps, model, known), *_of_nodes(measurement, model, stamps, known))
-    return TargetReport(known, measurement.version, note, findings, len(model.places), dict(model.not_judged))
+    places = judged(measurement, model.places)
+    others = Counter(f"{place.row.versioned_name} (not measured)" for place in model.places if place not in places)
+    others.update(model.not_judged)
+    return TargetReport(known, measurement.version, note, findings, len(places), others)
 
 
 def measured(target: Target, model: Examined) -> tuple[Measurement | None, str]:
@@ -97,7 +101,7 @@ def _of_stamps(stamps: Stamps, model: Examined, target: Target) -> Iterator[Find
 
 
 def _of_nodes(measurement: Measurement, model: Examined, stamps: Stamps, target: Target) -> Iterator[Finding]:
-    for place in model.places:
+    for place in judged(measurement, model.places):
         decision = decide(measurement, place, opset=stamps.opset)
         if decision.now.runs:
             continue
@@ -109,12 +113,14 @@ def _of_nodes(measurement: Measurement, model: Examined, stamps: Stamps, target:
             decision.now.kind,
             decision.now.reasons,
             decision.now.words,
-            _helps(decision, stamps, target),
-            bool(decision.way),
+            _helps(decision, stamps, target, model),
+            bool(decision.way) and not model.unread,
         )
 
 
-def _helps(decision: Decision, stamps: Stamps, target: Target) -> str:
+def _helps(decision: Decision, stamps: Stamps, target: Target, model: Examined) -> str:
+    if decision.way and model.unread:
+        return "what would help cannot be written, since the IR has layers that are not known here"
     if decision.way:
         return f"eltwise repair --target {target} {in_words(decision, stamps.opset)}, which was measured to be exact"
     names = to_allow(decision.now)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from eltwise import catalog
@@ -30,6 +30,11 @@ class Decision:
     now: Answer
     way: Way | None
     then: Answer
+
+
+def judged(measurement: Measurement, places: Iterable[Place]) -> tuple[Place, ...]:
+    """The nodes of operators of which anything was measured; of the others nothing can be said."""
+    return tuple(place for place in places if measurement.knows(place.row))
 
 
 def decide(measurement: Measurement, place: Place, allowed: Collection[str] = (), opset: int = 0) -> Decision:

@@ -25,7 +25,7 @@ from eltwise.conformance.runtimes import Runtime
 from eltwise.conformance.verdicts import Judged, Truth
 from eltwise.conversion.exactness import exact_wider
 from eltwise.conversion.places import HIGHEST_ORDINARY_RANK, Layout, layouts_of
-from eltwise.oracle import OracleRefusal
+from eltwise.oracle import OracleRefusal, array_of
 from eltwise.report.reasons import meaning, reasons
 from eltwise.shapes import of_sizes
 from eltwise.targets.stamps import loaded_file_versions, loaded_opsets
@@ -130,22 +130,44 @@ def _repaired(runtime: Runtime, way: Way) -> Runtime:
     return replace(runtime, adapter=f"{_REPAIRED}:{name}", environment={**runtime.environment, REPAIR: way})
 
 
+def ask(runtime: Runtime, subject: Subject, paths: Sequence[ModelPath], request: Request) -> dict[Circumstance, Answer]:
+    """Ask a runtime for one subject, written in its way, on some paths: what ``measure`` finds there.
+
+    Raises:
+        UnsupportedError: where the runtime cannot be started.
+    """
+    question = question_of(subject)
+    asked = _repaired(runtime, subject.way) if subject.way else runtime
+    with Process(asked, _LIMIT) as process:
+        return _measured(process, question, request, Truth(), Explainer(), paths)
+
+
+def question_of(subject: Subject) -> Question:
+    """What the referee calls a subject, whatever its way."""
+    return next(known for known in subjects() if _subject(known, subject.way) == subject)
+
+
 def _measured(
-    process: Process, question: Question, request: Request, truth: Truth, explainer: Explainer
+    process: Process,
+    question: Question,
+    request: Request,
+    truth: Truth,
+    explainer: Explainer,
+    paths: Sequence[ModelPath] = MODEL_PATHS,
 ) -> dict[Circumstance, Answer]:
     found: dict[Circumstance, Answer] = {}
-    for path in MODEL_PATHS:
-        asked = ask_cell(process, path, list(_cases(question, path, request)), truth)
+    for path in paths:
+        asked = ask_cell(process, path, list(cases_of(question, path, request)), truth)
         by_layout: dict[Layout, list[Judged]] = {}
         for judged in asked.judged:
             if judged.expected is not None:
-                by_layout.setdefault(_layout(judged.case), []).append(judged)
+                by_layout.setdefault(layout_of(judged.case), []).append(judged)
         for layout, judged_so in by_layout.items():
             found[path, layout] = _answer(judged_so, question, explainer)
     return found
 
 
-def _cases(question: Question, path: ModelPath, request: Request) -> Iterator[tuple[Case, ...]]:
+def cases_of(question: Question, path: ModelPath, request: Request) -> Iterator[tuple[Case, ...]]:
     """The referee's groups of cases without what must be refused, and cases of ranks that it does not ask."""
     for group in groups(question, path, request.extent, request.seed, checks=False):
         working = tuple(case for case in group if _works(case))
@@ -153,6 +175,24 @@ def _cases(question: Question, path: ModelPath, request: Request) -> Iterator[tu
             yield working
     for ranks in (range(5, HIGHEST_ORDINARY_RANK + 1), range(HIGHEST_ORDINARY_RANK + 1, _HIGHEST_RANK + 1)):
         yield tuple(case for case in _of_ranks(question, ranks, request.seed) if _works(case))
+    yield from ((case,) for case in _of_values(question) if _works(case))
+
+
+def _of_values(question: Question) -> Iterator[Case]:
+    """Every pair of hard values, of 8 bits every pair there is, in the layouts where the referee has few values."""
+    element_type = question.element_type
+    every = element_type.bits <= 8
+    pool = array_of(element_type, range(1 << element_type.bits)) if every else values.hard_values(element_type)
+    grid_a, grid_b = np.tile(pool, pool.size), np.repeat(pool, pool.size)
+    before = (1,) * HIGHEST_ORDINARY_RANK
+    yield Case(question.row, question.attributes, grid_a.reshape(*before, -1), grid_b.reshape(*before, -1))
+    if question.rule == "numpy":
+        yield Case(question.row, (), pool.reshape(*before, 1, -1), pool.reshape(-1, 1))
+    elif question.rule != "none":
+        # Each element of B lies beside a row of A.
+        grid = grid_a.reshape(pool.size, pool.size)
+        switched = (("broadcast", 1),) if question.rule == "legacy" else ()
+        yield Case(question.row, (*question.attributes, *switched, ("axis", 0)), grid, pool)
 
 
 def _of_ranks(question: Question, ranks: range, seed: int) -> Iterator[Case]:
@@ -180,7 +220,8 @@ def _works(case: Case) -> bool:
     return True
 
 
-def _layout(case: Case) -> Layout:
+def layout_of(case: Case) -> Layout:
+    """How the shapes of a case lie."""
     axis = dict(case.attributes).get("axis", -1)
     rule = Rule(case.rule, axis if isinstance(axis, int) else -1)
     return layouts_of(rule, of_sizes(case.a.shape), of_sizes(case.b.shape))[0]

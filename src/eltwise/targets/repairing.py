@@ -14,10 +14,10 @@ from eltwise.infer_graph import infer_graph
 from eltwise.ir import structure_problems
 from eltwise.model import Examination, Model
 from eltwise.targets.checking import measured
-from eltwise.targets.judging import NOT_DIFFERENT, Decision, decide, to_allow
+from eltwise.targets.judging import NOT_DIFFERENT, Decision, decide, judged, to_allow
 from eltwise.targets.rewriting import rewrite_graph, rewrite_proto
 from eltwise.targets.stamping import Stamps, stamps_for
-from eltwise.targets.subject_models import Examined, examined, of_proto
+from eltwise.targets.subject_models import Examined, examined
 from eltwise.targets.table import Measurement, Target, Way, target_named
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def repair_examined(model: Examined, target: Target, allow: Sequence[str] = ()) 
         )
     _check_allowed(allow, measurement)
     stamps = stamps_for(model, measurement, allow)
-    decisions = [decide(measurement, place, allow, stamps.opset) for place in model.places]
+    decisions = [decide(measurement, place, allow, stamps.opset) for place in judged(measurement, model.places)]
     problems = [*_problems_of_stamps(stamps, measurement), *_problems(decisions, measurement)]
     raise_all([problem.located(where=model.where) for problem in problems])
     try:
@@ -112,6 +112,8 @@ def _rewritten(
     model: Examined, stamps: Stamps, decisions: Sequence[Decision], measurement: Measurement, allow: Sequence[str]
 ) -> tuple[Examined, Report]:
     if model.graph is not None:
+        if model.unread and any(decision.way for decision in decisions):
+            raise_all(list(model.unread))
         ways: dict[Place, Way] = {decision.place: decision.way or "" for decision in decisions}
         graph, report = rewrite_graph(model.graph, lambda place: ways.get(place, ""))
         return replace(model, graph=graph), report
@@ -124,9 +126,19 @@ def _rewritten(
         changes.append(
             Change("", f"ir_version {model.origin.file_version}", (f"ir_version {stamps.file_version}",), reason)
         )
-    # In another opset the nodes are other ones, with other neighbours, so that each is decided anew.
-    report = rewrite_proto(proto, lambda place: decide(measurement, place, allow).way or "", stamps.opset)
-    raise_all(list(_problems([decide(measurement, place, allow) for place in of_proto(proto).places], measurement)))
+    undecided: list[Decision] = []
+
+    def way_of(place: Place) -> Way:
+        """In another opset a node is another one, with other neighbours, so that it is decided anew."""
+        if not measurement.knows(place.row):
+            return ""
+        decision = decide(measurement, place, allow)
+        if decision.way is None:
+            undecided.append(decision)
+        return decision.way or ""
+
+    report = rewrite_proto(proto, way_of, stamps.opset)
+    raise_all(list(_problems(undecided, measurement)))
     both = replace(report, changes=(*changes, *report.changes), unchanged=report.unchanged and not changes)
     return replace(model, proto=proto), both
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from eltwise.targets.judging import decide
+from eltwise.targets.judging import decide, judged
 from eltwise.targets.subject_models import Examined
 from eltwise.targets.table import Measurement
 
@@ -53,7 +53,9 @@ def _opset(model: Examined, measurement: Measurement, allowed: Collection[str]) 
     own, last = model.origin.opset, 0
     for opset in _nearest(own, measurement.opsets):
         last = last or opset
-        if all(decide(measurement, place, allowed, opset).way is not None for place in model.places):
+        if all(
+            decide(measurement, place, allowed, opset).way is not None for place in judged(measurement, model.places)
+        ):
             return opset
     return last
 

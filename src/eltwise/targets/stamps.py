@@ -37,10 +37,10 @@ def loaded_file_versions(runtime: Runtime) -> tuple[int, ...]:
 
 
 def _loaded(runtime: Runtime, models: Iterable[tuple[int, bytes]]) -> tuple[int, ...]:
-    return tuple(stamp for stamp, data in models if _loads(runtime, data))
+    return tuple(stamp for stamp, data in models if loads(runtime, data))
 
 
-def _loads(runtime: Runtime, data: bytes) -> bool:
+def loads(runtime: Runtime, data: bytes) -> bool:
     """Whether a runtime loads a model; a crash and a hang are no."""
     try:
         done = subprocess.run(  # noqa: S603 - this interpreter, with a module of ours

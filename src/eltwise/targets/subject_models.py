@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from eltwise.conversion.entry import message_of
 from eltwise.conversion.places import Place, graph_places
-from eltwise.errors import EltwiseError, UnsupportedError, raise_all
+from eltwise.errors import EltwiseError, GraphError, UnsupportedError, raise_all
 from eltwise.ir import Graph, Origin
 from eltwise.model import Model, examine
 from eltwise.spec import ElementwiseRow
@@ -34,6 +34,7 @@ class Examined:
         proto: the message of an ONNX model; None for an IR.
         graph: the graph of an IR; None for an ONNX model.
         where: the file's name.
+        unread: why an IR's graph is not whole: layers of other operators, without which it cannot be written.
     """
 
     origin: Origin
@@ -42,6 +43,7 @@ class Examined:
     proto: ModelProto | None = None
     graph: Graph | None = None
     where: str = ""
+    unread: tuple[EltwiseError, ...] = ()
 
     @property
     def dialect(self) -> Dialect:
@@ -99,15 +101,17 @@ def of_proto(proto: ModelProto, where: str = "") -> Examined:
 
 def _of_ir(source: Source, weights: bytes | None, where: str) -> Examined:
     examination = examine(source, weights)
-    unsupported = [problem for problem in examination.problems if isinstance(problem, UnsupportedError)]
-    raise_all([problem for problem in examination.problems if problem not in unsupported and _is_own(problem)])
-    others = Counter({"layers of other operators (" + problem.problem + ")": 1 for problem in unsupported})
-    return _of_graph(examination.graph, others, where)
+    unread = tuple(problem for problem in examination.problems if isinstance(problem, UnsupportedError))
+    raise_all(
+        [problem for problem in examination.problems if problem not in unread and not (unread and _follows(problem))]
+    )
+    others = Counter({f"layers that are not known here ({problem.problem})": 1 for problem in unread})
+    return replace(_of_graph(examination.graph, others, where), unread=unread)
 
 
-def _is_own(problem: EltwiseError) -> bool:
-    """Whether a problem is the model's, and does not only follow from a layer that is not known here."""
-    return "nothing makes" not in problem.problem
+def _follows(problem: EltwiseError) -> bool:
+    """Whether a problem may only follow from a layer that is not known here."""
+    return isinstance(problem, GraphError)
 
 
 def _of_graph(graph: Graph, others: Counter[str], where: str = "") -> Examined:

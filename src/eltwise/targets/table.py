@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import product
 from pathlib import Path
 from typing import Literal, get_args
 
 from eltwise.conversion.places import Layout, Place, Surroundings
 from eltwise.errors import unknown_name
+from eltwise.spec import ElementwiseRow
 
 Kind = Literal["runs", "not measured", "differs", "refused in part", "refused", "hangs", "crashes"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -110,6 +112,14 @@ class Measurement:
         """What happens to a subject in some circumstances; ``not measured`` where one of them was not asked."""
         known = self.answers.get(subject, {})
         return worst(known.get(circumstance, NOT_MEASURED) for circumstance in product(surroundings, layouts))
+
+    def knows(self, row: ElementwiseRow) -> bool:
+        """Whether anything was measured of an operator version."""
+        return row.versioned_name in self._known
+
+    @cached_property
+    def _known(self) -> frozenset[str]:
+        return frozenset(subject.op for subject in self.answers)
 
     @property
     def number(self) -> str:
