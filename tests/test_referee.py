@@ -261,7 +261,7 @@ def works(case: Case) -> bool:
 
 def test_a_process_is_replaced_after_it_ended() -> None:
     subject = next(subject for subject in subjects() if str(subject) == "Sub-7/int32/numpy")
-    ((case,), *_others) = groups(subject, "call", "quick", 0, False)
+    case = groups(subject, "call", "quick", 0, False)[0][0]
     with Process(runtimes.find(f"{PLANTED}:reading_nothing"), 20.0) as process:
         for _time in range(2):
             (answer,) = process.ask("call", [[case]])

@@ -16,8 +16,8 @@ class Answer:
 
     Attributes:
         kind: ``result``: an array of a known element type; ``refused``: an error; ``odd``: something else than such an
-            array; ``crashed`` and ``hung``: the process ended or did not answer in time; ``not asked``: the process
-            had ended too often.
+            array; ``crashed`` and ``hung``: the process ended or did not answer in time; ``not asked``: some like it
+            were all refused.
         array: the result.
         words: the runtime's own words, or what is to be said.
         mode: how the thread's floating-point mode was changed; empty where it was not.

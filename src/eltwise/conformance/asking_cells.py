@@ -25,17 +25,24 @@ class Asked:
     not_asked: int = 0
     ends: dict[str, int] = field(default_factory=lambda: {"crashed": 0, "hung": 0})
 
+    def take(self, case: Case, answer: Answer, truth: Truth) -> None:
+        """Judge an answer, where there is one."""
+        if answer.kind == "not asked":
+            self.not_asked += 1
+        else:
+            self.judged.append(judge(case, truth.of(case), answer))
+
     @property
     def is_over(self) -> bool:
         """Whether the process ended too often to go on."""
         return self.ends["crashed"] >= MOST_CRASHES or self.ends["hung"] >= MOST_HANGS
 
 
-def ask_cell(process: Process, path: str, groups: Sequence[Sequence[Case]], truth: Truth) -> Asked:
+def ask_cell(process: Process, path: str, groups: Sequence[Sequence[Case]], truth: Truth, thrifty: bool) -> Asked:
     """Ask for all cases and judge each.
 
     A group whose one model ends the process is asked again case by case, to find which does it; where none does alone,
-    the whole group is what crashed or hung.
+    the whole group is what crashed or hung. If ``thrifty``, a group that a runtime refuses is asked in part only.
     """
     asked = Asked()
     waiting = [tuple(group) for group in groups]
@@ -43,10 +50,10 @@ def ask_cell(process: Process, path: str, groups: Sequence[Sequence[Case]], trut
     while waiting and not asked.is_over:
         done = 0
         for case, answer in zip(
-            (case for group in waiting for case in group), process.ask(path, waiting), strict=False
+            (case for group in waiting for case in group), process.ask(path, waiting, thrifty), strict=False
         ):
             if answer.kind not in ("crashed", "hung"):
-                asked.judged.append(judge(case, truth.of(case), answer))
+                asked.take(case, answer, truth)
                 done += 1
                 continue
             asked.ends[answer.kind] += 1
@@ -60,7 +67,7 @@ def ask_cell(process: Process, path: str, groups: Sequence[Sequence[Case]], trut
             break
         else:
             waiting = []
-    asked.not_asked = sum(map(len, waiting))
+    asked.not_asked += sum(map(len, waiting))
     alone = {judged.verdict for judged in asked.judged}
     asked.judged += [judged for judged in of_groups if judged.verdict not in alone]
     return asked

@@ -68,7 +68,7 @@ class Process:
         self._start()
         return self._version
 
-    def ask(self, path: str, groups: Sequence[Sequence[Case]]) -> Iterator[Answer]:
+    def ask(self, path: str, groups: Sequence[Sequence[Case]], thrifty: bool = False) -> Iterator[Answer]:
         """Ask for cases on a path; one answer a case, in order.
 
         A crash or a hang ends the answers: the last one says so, and the next question gets a new process.
@@ -80,7 +80,7 @@ class Process:
         self._start()
         count = sum(map(len, groups))
         try:
-            self._write(wire.encode(wire.question(path, groups)))
+            self._write(wire.encode(wire.question(path, groups, thrifty)))
             for _place in range(count):
                 yield self._answer()
         except _SilentError:
@@ -156,12 +156,10 @@ class Process:
         match message.fields.get("kind"):
             case "result" if len(message.arrays) == 1:
                 return Answer("result", message.arrays[0], mode=mode)
-            case "refused":
-                return Answer("refused", words=words, mode=mode)
-            case "odd":
-                return Answer("odd", words=words, mode=mode)
-            case kind:
-                raise FileFormatError("an answer is none of those known", got=repr(kind))
+            case "refused" | "odd" | "not asked" as kind:
+                return Answer(kind, words=words, mode=mode)
+            case unknown:
+                raise FileFormatError("an answer is none of those known", got=repr(unknown))
 
     def _read(self, limit: float) -> wire.Message:
         deadline = time.monotonic() + limit

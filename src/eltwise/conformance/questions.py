@@ -1,7 +1,7 @@
 """What is asked in each cell: the cases of an operator version, element type, broadcast rule and path.
 
-The same for the same extent and seed. A group of cases is asked in one model where the path has models; what must be
-refused is asked case by case.
+The same for the same extent and seed. A group of cases is asked in one model where the path has models, since a model
+costs more than its nodes; what must be refused is asked case by case.
 """
 
 from __future__ import annotations
@@ -28,6 +28,9 @@ SHARES: dict[Extent, int] = {"quick": 0, "usual": 8, "thorough": 1}
 """Of the layouts that the rules have, one in so many is asked beside the chosen few; 0: none."""
 
 _MOST_TOGETHER = 64
+_COMMON_RANK = 12
+"""Runtimes that have a limit have a higher one."""
+
 _RANDOM = {"quick": 2000, "usual": 4000, "thorough": 20000}
 _ORDINARY = 256
 _SCALARS = {"quick": 8, "usual": 32, "thorough": 1 << 16}
@@ -78,16 +81,31 @@ def rules_of(row: ElementwiseRow) -> tuple[RuleName, ...]:
 @cache
 def groups(subject: Subject, path: Path, extent: Extent, seed: int, checks: bool) -> Groups:
     """The cases of a cell; with ``checks`` also mixed types and attributes that the row does not have."""
+    of_values = value_cases(subject, path, extent, seed)
     working, refused = _divided(_layout_cases(subject, path, extent, seed))
+    common = [case for case in working if _rank(case) <= _COMMON_RANK]
+    others = [case for case in working if _rank(case) > _COMMON_RANK]
+    if extent == "quick":
+        alone = 1 if path == "static" else 0
+        of_values, common = of_values[:alone], [*of_values[alone:], *common]
     together = 1 if extent == "thorough" else _MOST_TOGETHER
     made = [
-        *((case,) for case in value_cases(subject, path, extent, seed)),
-        *(tuple(working[start : start + together]) for start in range(0, len(working), together)),
+        *((case,) for case in of_values),
+        *_bundles(common, together),
+        *_bundles(others, together),
         *((case,) for case in refused),
     ]
     if checks and path in ("static", "call"):
         made += [(case,) for case in foreign_cases(subject)]
     return tuple(made)
+
+
+def _bundles(cases: Sequence[Case], size: int) -> Iterator[tuple[Case, ...]]:
+    return (tuple(cases[start : start + size]) for start in range(0, len(cases), size))
+
+
+def _rank(case: Case) -> int:
+    return max(case.a.ndim, case.b.ndim)
 
 
 def value_cases(subject: Subject, path: Path, extent: Extent, seed: int) -> list[Case]:

@@ -247,9 +247,8 @@ class _Session:
         version = process.version()
         self._check_version(job.runtime.name, version)
         subject, settings = job.subject, self._settings
-        asked = ask_cell(
-            process, path, groups(subject, path, settings.extent, settings.seed, job.runtime.checks), self._truth
-        )
+        asked_groups = groups(subject, path, settings.extent, settings.seed, job.runtime.checks)
+        asked = ask_cell(process, path, asked_groups, self._truth, thrifty=settings.extent == "quick")
         again = partial(ask_again, process, path, truth=self._truth)
         return cell_of(
             job.runtime.name,

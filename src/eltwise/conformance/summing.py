@@ -43,7 +43,7 @@ def cell_of(
         subject: the operator version, element type and rule.
         path: how the operands reached the operator.
         judged: all cases that were asked.
-        not_asked: how many were not, because the process ended too often.
+        not_asked: how many were not.
         explainer: explains differences.
         shrink: finds the smallest failing case.
     """

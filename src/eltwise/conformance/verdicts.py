@@ -87,7 +87,7 @@ def judge(case: Case, expected: np.ndarray | None, answer: Answer) -> Judged:
     match answer.kind:
         case "crashed" | "hung":
             return Judged(case, expected, answer, answer.kind)
-        case "refused" | "not asked":
+        case "refused":
             return Judged(case, expected, answer, "ok" if expected is None else "refused")
     if expected is None:
         return Judged(case, expected, answer, "accepted")

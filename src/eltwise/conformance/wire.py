@@ -77,19 +77,20 @@ def decode(head: bytes, body: bytes) -> Message:
     return Message(fields, tuple(arrays))
 
 
-def question(path: str, groups: Sequence[Sequence[Case]]) -> Message:
-    """Ask for cases: each group is to be asked in one model where the path has models."""
+def question(path: str, groups: Sequence[Sequence[Case]], thrifty: bool) -> Message:
+    """Ask for cases: each group is to be asked in one model where the path has models; ``answers`` says the rest."""
     cases = [case for group in groups for case in group]
     fields: dict[str, object] = {
         "path": path,
+        "thrifty": thrifty,
         "groups": [len(group) for group in groups],
         "cases": [{"op": case.row.versioned_name, "attributes": list(case.attributes)} for case in cases],
     }
     return Message(fields, tuple(array for case in cases for array in (case.a, case.b)))
 
 
-def asked(message: Message) -> tuple[str, list[list[Case]]]:
-    """Read a question: the path and the groups of cases."""
+def asked(message: Message) -> tuple[str, list[list[Case]], bool]:
+    """Read a question: the path, the groups of cases, and whether to be thrifty."""
     path, sizes, described = (message.fields[name] for name in ("path", "groups", "cases"))
     assert isinstance(path, str)
     assert isinstance(sizes, list)
@@ -101,7 +102,7 @@ def asked(message: Message) -> tuple[str, list[list[Case]]]:
             for item, (a, b) in zip(described, operands, strict=True)
         ]
     )
-    return path, [[next(cases) for _place in range(size)] for size in sizes]
+    return path, [[next(cases) for _place in range(size)] for size in sizes], bool(message.fields["thrifty"])
 
 
 def _hashable(value: object) -> object:

@@ -51,8 +51,7 @@ def _made(adapter: str, name: str) -> Runtime:
 
 
 def _answer(runtime: Runtime, message: Message, outgoing: BinaryIO) -> None:
-    path, groups = wire.asked(message)
-    for answer in answers(runtime, path, groups):
+    for answer in answers(runtime, *wire.asked(message)):
         changed = floating_point.changes()
         if changed and not floating_point.restore():
             changed += ", and it could not be restored"

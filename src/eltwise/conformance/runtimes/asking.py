@@ -19,6 +19,9 @@ Groups = Sequence[Sequence[Case]]
 Loaded = Callable[[dict[str, np.ndarray]], list[np.ndarray]]
 """A model that is ready: arrays by input name give the results in the order of the outputs."""
 
+_FEW = 4
+"""So many cases of a refused group are asked one by one."""
+
 _RUN = {row.numpy for row in TYPES if row.is_numeric}
 
 
@@ -35,8 +38,11 @@ class Runtime(Protocol):
         """Load a model; only for those that take models."""
 
 
-def answers(runtime: Runtime, path: str, groups: Groups) -> Iterator[Answer]:
-    """Ask for each case of each group; whatever a runtime raises is its refusal."""
+def answers(runtime: Runtime, path: str, groups: Groups, thrifty: bool) -> Iterator[Answer]:
+    """Ask for each case of each group; whatever a runtime raises is its refusal.
+
+    Where it refuses a group, and also some of its cases one by one, it is not asked for the others if ``thrifty``.
+    """
     if path == "call":
         for case in (case for group in groups for case in group):
             yield _attempt(partial(runtime.call, case.row.versioned_name, case.a, case.b, **dict(case.attributes)))
@@ -44,23 +50,38 @@ def answers(runtime: Runtime, path: str, groups: Groups) -> Iterator[Answer]:
     model_path = next(known for known in MODEL_PATHS if known == path)
     kept: dict[object, Loaded] = {}
     for group in groups:
-        yield from _ask_group(runtime, model_path, group, kept)
+        yield from _ask_group(runtime, model_path, group, kept, thrifty)
 
 
 def _ask_group(
-    runtime: Runtime, path: ModelPath, group: Sequence[Case], kept: dict[object, Loaded]
+    runtime: Runtime, path: ModelPath, group: Sequence[Case], kept: dict[object, Loaded], thrifty: bool
 ) -> Iterator[Answer]:
-    """Ask for a group in one model; where that is refused, for each case in a model of its own."""
+    """Ask for a group in one model; where that is refused, for its halves, down to a model for each case."""
     if len(group) > 1:
         try:
             results = _load(runtime, path, group, kept)(paths.feeds(group, path))
-        except Exception:  # noqa: BLE001 - which case it does not take is found by asking one by one
+        except Exception:  # noqa: BLE001 - which case it does not take is found by asking for fewer
             results = []
         if len(results) == len(group):
             yield from map(_answer, results)
             return
-    for case in group:
-        yield _attempt(partial(_ask_alone, runtime, path, case, kept))
+    alone = {number: partial(_ask_alone, runtime, path, case, kept) for number, case in enumerate(group)}
+    if len(group) <= _FEW:
+        yield from (_attempt(ask) for ask in alone.values())
+        return
+    if thrifty:
+        probed = {number: _attempt(alone[number]) for number in _spread(len(group))}
+        if all(answer.kind == "refused" for answer in probed.values()):
+            yield from (probed.get(number, Answer("not asked")) for number in alone)
+            return
+    middle = len(group) // 2
+    for half in (group[:middle], group[middle:]):
+        yield from _ask_group(runtime, path, half, kept, thrifty=False)
+
+
+def _spread(count: int) -> list[int]:
+    """The places of a few cases of a group, from the first to the last."""
+    return [place * (count - 1) // (_FEW - 1) for place in range(_FEW)]
 
 
 def _ask_alone(runtime: Runtime, path: ModelPath, case: Case, kept: dict[object, Loaded]) -> np.ndarray:
