@@ -134,7 +134,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("report.findings",),
     ("report.page", "report.document", "targets.table", "targets.stamps"),
     ("targets.table_file", "targets.measuring", "targets.rewriting", "targets.judging", "targets.report"),
-    ("targets.subject_models", "targets.repaired"),
+    ("targets.examining", "targets.repaired"),
     ("targets.loading", "targets.stamping"),
     ("targets.checking",),
     ("targets.repairing",),

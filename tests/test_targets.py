@@ -220,7 +220,7 @@ def test_what_an_ir_needs_is_written_with_its_names(tmp_path: Path) -> None:
 def test_a_constant_operand_is_one_of_its_own() -> None:
     x = numpy_helper.from_array(np.ones(3, np.float32), "c")
     made = model([node("Sub", ["x", "c"], ["z"])], [value("x", (3,))], [value("z", (3,))], 13, initializers=[x])
-    from eltwise.targets.subject_models import of_proto
+    from eltwise.targets.examining import of_proto
 
     assert of_proto(made).places[0].surroundings == ("b-constant",)
     made.graph.node.insert(0, node("Neg", ["c"], ["m"]))

@@ -16,8 +16,8 @@ from eltwise.ir import Graph, Node, TensorType
 from eltwise.shapes import UNKNOWN_RANK, Shape
 from eltwise.spec import ElementwiseRow
 
-Layout = Literal["equal", "broadcast", "inside", "high rank", "unknown rank"]
-"""How the shapes of A and B lie: equal; broadcast with their ends aligned; B aligned elsewhere in A."""
+Layout = Literal["equal", "broadcast", "inside", "scalars", "high rank", "unknown rank"]
+"""How the shapes of A and B lie: equal; broadcast with their ends aligned; B aligned elsewhere in A; both of rank 0."""
 
 Surroundings = Literal["static", "dynamic", "a-constant", "b-constant", "both-constant", "neighbours"]
 """How operands reach a node; the names are those of the referee's paths."""
@@ -74,6 +74,8 @@ def layouts_of(rule: Rule, a: Shape, b: Shape) -> tuple[Layout, ...]:
         return ("inside",)
     if rank_a != rank_b:
         return ("broadcast",)
+    if rank_a == 0:
+        return ("scalars", "equal")
     if a.is_known and b.is_known:
         return ("equal",) if a == b else ("broadcast",)
     return ("equal",) if rule.name == "none" else ("equal", "broadcast")

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 from eltwise.conversion.exactness import exact_wider
 from eltwise.errors import UnsupportedError
 from eltwise.model import Model
+from eltwise.targets.examining import Examined, examined
 from eltwise.targets.judging import Decision, decide, judged, to_allow
 from eltwise.targets.report import Finding, TargetReport
 from eltwise.targets.stamping import Stamps, stamps_for
-from eltwise.targets.subject_models import Examined, examined
 from eltwise.targets.table import RUNTIMES, Measurement, Target, target_named
 from eltwise.targets.table_file import shipped_table
 

@@ -9,8 +9,8 @@ from eltwise.conversion.files import Progress, check_places, check_weights, copy
 from eltwise.conversion.report import Report
 from eltwise.errors import FileFormatError
 from eltwise.formats import files
+from eltwise.targets.examining import examined
 from eltwise.targets.repairing import loaded, repair_examined
-from eltwise.targets.subject_models import examined
 from eltwise.targets.table import target_named
 
 

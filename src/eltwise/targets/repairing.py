@@ -14,10 +14,10 @@ from eltwise.infer_graph import infer_graph
 from eltwise.ir import structure_problems
 from eltwise.model import Examination, Model
 from eltwise.targets.checking import measured
+from eltwise.targets.examining import Examined, examined
 from eltwise.targets.judging import NOT_DIFFERENT, Decision, decide, judged, to_allow
 from eltwise.targets.rewriting import rewrite_graph, rewrite_proto
 from eltwise.targets.stamping import Stamps, stamps_for
-from eltwise.targets.subject_models import Examined, examined
 from eltwise.targets.table import Measurement, Target, Way, target_named
 
 if TYPE_CHECKING:

@@ -65,20 +65,21 @@ def rewrite_proto(model: ModelProto, way_of: WayOf, opset: int = 0) -> Report:
 
 def joined(first: Report, second: Report) -> Report:
     """Two reports as one: a node that both changed is described by what it became in the end."""
-    later = {change.node: change for change in second.changes}
+    later = list(second.changes)
     changes: list[Change] = []
     for change in first.changes:
-        other = later.pop(change.node, None) if change.node else None
+        other = next((one for one in later if one.node == change.node and one.before in change.after), None)
         if other is None:
             changes.append(change)
             continue
-        before = change.after[: change.after.index(other.before)] if other.before in change.after else ()
+        later.remove(other)
+        before = change.after[: change.after.index(other.before)]
         reason = "; ".join(part for part in (change.reason, other.reason) if part)
         changes.append(Change(change.node, change.before, (*before, *other.after), reason))
     return Report(
         first.before,
         second.after,
-        (*changes, *later.values()),
+        (*changes, *later),
         (*first.dropped, *second.dropped),
         (*first.assumptions, *second.assumptions),
         first.unchanged and second.unchanged,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
+from eltwise.targets.examining import Examined
 from eltwise.targets.judging import decide, judged
-from eltwise.targets.subject_models import Examined
 from eltwise.targets.table import Measurement
 
 
