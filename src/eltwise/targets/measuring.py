@@ -157,7 +157,7 @@ def _measured(
 ) -> dict[Circumstance, Answer]:
     found: dict[Circumstance, Answer] = {}
     for path in paths:
-        asked = ask_cell(process, path, list(cases_of(question, path, request)), truth)
+        asked = ask_cell(process, path, list(cases_of(question, path, request)), truth, thrifty=False)
         by_layout: dict[Layout, list[Judged]] = {}
         for judged in asked.judged:
             if judged.expected is not None:
