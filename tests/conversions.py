@@ -19,6 +19,7 @@ from eltwise.formats.onnx_writer import write_onnx
 from eltwise.formats.openvino_writer import write_openvino
 from eltwise.ir import Origin
 from onnx_models import model, node, value
+from openvino_core import openvino_core
 from openvino_models import PRECISIONS, Ir
 
 Sizes = tuple[int, ...]
@@ -139,9 +140,7 @@ def ask_onnxruntime(proto: bytes, given: dict[str, np.ndarray]) -> dict[str, np.
 
 def ask_openvino(xml: bytes, weights: bytes, given: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Ask for outputs by their tensor names, as a caller of OpenVINO does."""
-    import openvino
-
-    core = openvino.Core()
+    core = openvino_core()
     compiled = core.compile_model(core.read_model(xml, weights), "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
     results = compiled(given)
     return {output.get_any_name(): results[output].copy() for output in compiled.outputs}

@@ -21,6 +21,7 @@ import eltwise
 from eltwise import catalog, oracle
 from eltwise.conformance import values
 from eltwise.dtypes import BY_NAME, ElementType
+from openvino_core import openvino_core
 from openvino_models import binary
 
 Pairs = list[tuple[np.ndarray, np.ndarray]]
@@ -69,9 +70,7 @@ def ask_reference_evaluator(model: bytes, a: np.ndarray, b: np.ndarray) -> np.nd
 
 
 def ask_openvino(model: str, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    import openvino
-
-    core = openvino.Core()
+    core = openvino_core()
     compiled = core.compile_model(core.read_model(model.encode(), b""), "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
     return next(iter(compiled([a, b]).values())).copy()
 
@@ -80,7 +79,7 @@ def ask_openvino_itself(model: str, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """OpenVINO's own evaluation without a plugin: the CPU plugin does not run Subtract with pdpd."""
     import openvino
 
-    loaded = openvino.Core().read_model(model.encode(), b"")
+    loaded = openvino_core().read_model(model.encode(), b"")
     result = openvino.Tensor(loaded.output(0).element_type, loaded.output(0).shape)
     assert loaded.evaluate([result], [openvino.Tensor(a), openvino.Tensor(b)])
     return result.data.copy()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from importlib import import_module
 from importlib.metadata import version
 from typing import Any
@@ -73,7 +74,7 @@ class OpenVino:
             "INFERENCE_NUM_THREADS": threads,
         }
         try:
-            compiled = library.Core().compile_model(_openvino_model(library, workload), "CPU", settings)
+            compiled = _openvino_core().compile_model(_openvino_model(library, workload), "CPU", settings)
             request = compiled.create_infer_request()
             kind = library.Type(workload.element_type.storage)
             for index, array in enumerate(tensors.operands):
@@ -92,6 +93,16 @@ class OpenVino:
 def _first_line(error: RuntimeError) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return (lines[-1] if lines else type(error).__name__)[:120]
+
+
+@cache
+def _openvino_core() -> Any:
+    """One for the process.
+
+    Two that are deleted in the order in which they were made leave a signal stack behind that is no longer mapped, and
+    the next Ctrl-C ends the process.
+    """
+    return import_module("openvino").Core()
 
 
 def _openvino_model(library: Any, workload: Workload) -> Any:

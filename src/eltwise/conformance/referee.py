@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
+from queue import SimpleQueue
 
 from eltwise.bench.session import machine_name
 from eltwise.conformance.asking_cells import ask_again, ask_cell
@@ -165,7 +166,7 @@ class _Session:
         self._done = 0
         self._lock = threading.Lock()
         self._stop = threading.Event()
-        self._errors: list[BaseException] = []
+        self._ended: SimpleQueue[BaseException | None] = SimpleQueue()
         self._truth = Truth()
         self._explainer = Explainer()
         self._processes: set[Process] = set()
@@ -185,8 +186,10 @@ class _Session:
         try:
             for thread in threads:
                 thread.start()
-            while any(thread.is_alive() for thread in threads) and not self._errors:
-                threads[0].join(0.1) if threads[0].is_alive() else threads[-1].join(0.1)
+            # Not by join: before Python 3.13 one that is interrupted takes its thread for ended.
+            for _thread in threads:
+                if (error := self._ended.get()) is not None:
+                    raise error
         except KeyboardInterrupt:
             interrupted = True
         finally:
@@ -195,12 +198,11 @@ class _Session:
                 process.stop()
             for thread in threads:
                 thread.join()
-        if self._errors:
-            raise self._errors[0]
         return interrupted
 
     def _work(self) -> None:
         process: Process | None = None
+        ended: BaseException | None = None
         try:
             while not self._stop.is_set() and (job := self._next()) is not None:
                 if process is None or process.runtime is not job.runtime:
@@ -211,9 +213,10 @@ class _Session:
         except StoppedError:
             pass
         except BaseException as error:  # noqa: BLE001 - raised again by the thread that waits
-            self._errors.append(error)
+            ended = error
         finally:
             self._end(process)
+            self._ended.put(ended)
 
     def _next(self) -> Job | None:
         with self._lock:
