@@ -19,7 +19,7 @@ from eltwise.conformance.paths import Path
 from eltwise.conformance.results import Extent
 from eltwise.conformance.shapes_of_rules import FEW_ONTO, NUMPY_PAIRS, Sizes
 from eltwise.dtypes import TYPES, ElementType
-from eltwise.oracle import OracleRefusal, RuleName
+from eltwise.oracle import OracleRefusal, RuleName, place
 from eltwise.spec import ElementwiseRow
 
 Groups = tuple[tuple[Case, ...], ...]
@@ -83,16 +83,13 @@ def groups(subject: Subject, path: Path, extent: Extent, seed: int, checks: bool
     """The cases of a cell; with ``checks`` also mixed types and attributes that the row does not have."""
     of_values = value_cases(subject, path, extent, seed)
     working, refused = _divided(_layout_cases(subject, path, extent, seed))
-    common = [case for case in working if _rank(case) <= _COMMON_RANK]
-    others = [case for case in working if _rank(case) > _COMMON_RANK]
     if extent == "quick":
         alone = 1 if path == "static" else 0
-        of_values, common = of_values[:alone], [*of_values[alone:], *common]
+        of_values, working = of_values[:alone], [*of_values[alone:], *working]
     together = 1 if extent == "thorough" else _MOST_TOGETHER
     made = [
         *((case,) for case in of_values),
-        *_bundles(common, together),
-        *_bundles(others, together),
+        *(bundle for kind in _kinds(working) for bundle in _bundles(kind, together)),
         *((case,) for case in refused),
     ]
     if checks and path in ("static", "call"):
@@ -104,8 +101,28 @@ def _bundles(cases: Sequence[Case], size: int) -> Iterator[tuple[Case, ...]]:
     return (tuple(cases[start : start + size]) for start in range(0, len(cases), size))
 
 
-def _rank(case: Case) -> int:
-    return max(case.a.ndim, case.b.ndim)
+def _kinds(cases: Sequence[Case]) -> list[list[Case]]:
+    """What a runtime is likely to take or to refuse as a whole.
+
+    Equal shapes; what broadcasts wherever it is aligned; what broadcasts only where ``axis`` is read; high ranks.
+    """
+    kinds: list[list[Case]] = [[], [], [], []]
+    for case in cases:
+        if max(case.a.ndim, case.b.ndim) > _COMMON_RANK:
+            kinds[3].append(case)
+        elif case.rule == "numpy" or case.a.shape == case.b.shape:
+            kinds[0].append(case)
+        else:
+            kinds[1 if _is_placed("numpy", case) else 2].append(case)
+    return [kind for kind in kinds if kind]
+
+
+def _is_placed(rule: RuleName, case: Case) -> bool:
+    try:
+        place(rule, case.a.shape, case.b.shape)
+    except OracleRefusal:
+        return False
+    return True
 
 
 def value_cases(subject: Subject, path: Path, extent: Extent, seed: int) -> list[Case]:
