@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 
 import numpy as np
 
@@ -26,6 +26,9 @@ Groups = tuple[tuple[Case, ...], ...]
 
 SHARES: dict[Extent, int] = {"quick": 0, "usual": 8, "thorough": 1}
 """Of the layouts that the rules have, one in so many is asked beside the chosen few; 0: none."""
+
+_KEPT = 64
+"""The cases of so many cells are kept, for other runtimes that are asked the same at about the same time."""
 
 _MOST_TOGETHER = 64
 _COMMON_RANK = 12
@@ -78,7 +81,7 @@ def rules_of(row: ElementwiseRow) -> tuple[RuleName, ...]:
     return ("none", "numpy", "pdpd") if row.broadcasting == "auto_broadcast" else (row.broadcasting,)
 
 
-@cache
+@lru_cache(maxsize=_KEPT)
 def groups(subject: Subject, path: Path, extent: Extent, seed: int, checks: bool) -> Groups:
     """The cases of a cell; with ``checks`` also mixed types and attributes that the row does not have."""
     of_values = value_cases(subject, path, extent, seed)
@@ -221,8 +224,10 @@ def _layouts(subject: Subject, path: Path, extent: Extent) -> list[Layout]:
     """The chosen few, and the share of all others that the extent asks; only ``static`` and ``call`` are asked all."""
     few = list(_few(subject, whole=path in ("static", "call")))
     share = SHARES[extent] if path in ("static", "call") or extent == "thorough" else 0
+    if not share:
+        return list(dict.fromkeys(few))
     others = [layout for layout in layouts(subject.row) if _rule_of(subject, layout) == subject.rule]
-    return list(dict.fromkeys([*few, *(others[::share] if share else [])]))
+    return list(dict.fromkeys([*few, *others[::share]]))
 
 
 def _few(subject: Subject, *, whole: bool) -> Iterator[Layout]:
