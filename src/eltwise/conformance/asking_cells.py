@@ -124,6 +124,14 @@ def ask_again(process: Process, path: str, case: Case, truth: Truth) -> Judged:
     return judge(case, expected, next(iter(_all(process.ask(path, [[case]])))))
 
 
+def ask_together(process: Process, path: str, cases: Sequence[Case], truth: Truth) -> list[Judged]:
+    """Ask for some cases in one model; nothing where one of them gets no answer."""
+    answers = _all(process.ask(path, [cases]))
+    if any(answer.kind != "result" for answer in answers):
+        return []
+    return [judge(case, truth.of(case), answer) for case, answer in zip(cases, answers, strict=True)]
+
+
 def _all(answers: Iterator[Answer]) -> list[Answer]:
     """Every answer, so that no part of a question is left in the pipe."""
     return list(answers)

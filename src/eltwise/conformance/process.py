@@ -201,12 +201,13 @@ class Process:
         assert self._running is not None
         assert self._running.stdout is not None
         while len(self._received) < count:
-            part = self._running.stdout.read(_MOST_AT_ONCE)
-            if part == b"":
-                raise _EndedError
-            if part is None:
+            try:
+                part = os.read(self._running.stdout.fileno(), _MOST_AT_ONCE)
+            except BlockingIOError:
                 self._wait(self._running.stdout, selectors.EVENT_READ, deadline)
                 continue
+            if not part:
+                raise _EndedError
             self._received += part
         taken = bytes(self._received[:count])
         del self._received[:count]

@@ -24,8 +24,9 @@ class Judged:
         expected: the exact result; None where the case must be refused.
         answer: what came.
         verdict: what that is.
-        problem: ``wrong type`` or ``wrong shape``; empty where values can be compared.
+        problem: ``wrong type`` or ``wrong shape``, or that it is only wrong beside another node; else empty.
         places: the flat places at which a value differs.
+        beside: the case in whose company it was asked, where that matters.
     """
 
     case: Case
@@ -34,6 +35,7 @@ class Judged:
     verdict: Verdict
     problem: str = ""
     places: tuple[int, ...] = ()
+    beside: Case | None = None
 
     @property
     def elements(self) -> int:
@@ -43,7 +45,7 @@ class Judged:
     @property
     def wrong(self) -> int:
         """How many of them are wrong; all where the type or the shape is."""
-        return self.elements if self.problem else len(self.places)
+        return len(self.places) if self.places else self.elements if self.problem else 0
 
     @property
     def compared(self) -> tuple[np.ndarray, np.ndarray] | None:
