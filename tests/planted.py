@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import os
 import sys
@@ -14,6 +15,8 @@ import numpy as np
 import eltwise
 
 __version__ = "1.2"
+
+_broken: list[bool] = []
 
 
 def exact(op: str, a: np.ndarray, b: np.ndarray, **attributes: object) -> np.ndarray:
@@ -122,6 +125,17 @@ def leaving(op: str, a: np.ndarray, b: np.ndarray, **attributes: object) -> np.n
 def reading_nothing(op: str, a: np.ndarray, b: np.ndarray, **attributes: object) -> np.ndarray:
     ctypes.string_at(0)
     raise AssertionError
+
+
+def breaking_its_memory(op: str, a: np.ndarray, b: np.ndarray, **attributes: object) -> np.ndarray:
+    """Is right, and ends the process when it next does anything: with the next question, or when it is to end."""
+    if _broken:
+        os.abort()
+    right = exact(op, a, b, **attributes)
+    if a.shape == (2, 0, 3) and b.shape == (1, 1, 3):
+        _broken.append(True)
+        atexit.register(os.abort)
+    return right
 
 
 def hanging(op: str, a: np.ndarray, b: np.ndarray, **attributes: object) -> np.ndarray:

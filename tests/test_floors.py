@@ -128,6 +128,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("conformance.questions", "conformance.verdicts"),
     ("conformance.smallest", "conformance.asking_cells", "conformance.mixtures"),
     ("conformance.explainer",),
+    ("conformance.companions",),
     ("conformance.summing",),
     ("conformance.referee", "conformance.kit", "report", "report.legend"),
     ("report.reasons",),

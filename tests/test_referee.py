@@ -137,6 +137,17 @@ def test_a_crash_is_a_verdict_and_the_run_goes_on(function: str, words: str) -> 
         assert "not asked" in cell.message
 
 
+def test_a_crash_that_comes_later_is_blamed_on_what_caused_it() -> None:
+    cells = judged("breaking_its_memory", "Subtract-1", "uint4")
+    assert [(cell.broadcast, cell.verdict) for cell in cells] == [("none", "ok"), ("numpy", "crashed"), ("pdpd", "ok")]
+    (cell,) = (cell for cell in cells if cell.verdict == "crashed")
+    assert (cell.wrong, cell.case is not None) == (1, True)
+    assert cell.case is not None
+    assert (cell.case.a.shape, cell.case.b.shape) == ((2, 0, 3), (1, 1, 3))
+    assert "it answered, and then the process ended with SIGABRT" in cell.message
+    assert "not asked" not in cell.message
+
+
 def test_a_hang_is_a_verdict_and_the_run_goes_on() -> None:
     cells = judged("hanging", "Subtract-1", "uint4", limit=0.5)
     by_rule = {cell.broadcast: cell for cell in cells}

@@ -11,6 +11,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
@@ -38,11 +39,14 @@ Formula = Literal["subtract", "squared_difference", "add", "multiply"]
 RuleName = Literal["none", "numpy", "pdpd", "legacy"]
 Sizes = tuple[int, ...]
 
+_KEPT = 1 << 15
+"""So many results of each formula are kept: the same hard values meet again in other shapes."""
+
 _FORMULAS: dict[str, Callable[[ElementType, int, int], int]] = {
-    "subtract": subtract,
-    "squared_difference": squared_difference,
-    "add": add,
-    "multiply": multiply,
+    "subtract": lru_cache(_KEPT)(subtract),
+    "squared_difference": lru_cache(_KEPT)(squared_difference),
+    "add": lru_cache(_KEPT)(add),
+    "multiply": lru_cache(_KEPT)(multiply),
 }
 _BY_STORAGE = {row.numpy: row for row in TYPES if row.numpy is not None}
 

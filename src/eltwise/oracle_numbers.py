@@ -199,8 +199,8 @@ def _encode_float(layout: FloatLayout, number: Number) -> int:
         return layout.largest_finite + 1
     if number is Special.NEGATIVE_INFINITY:
         return layout.sign | (layout.largest_finite + 1)
-    exact = Fraction(number)
-    sign = layout.sign if exact < 0 else 0
+    exact = number if isinstance(number, Fraction) else Fraction(number)
+    sign = layout.sign if exact.numerator < 0 else 0
     return sign | _rounded_magnitude(layout, abs(exact))
 
 
@@ -209,17 +209,33 @@ def _rounded_magnitude(layout: FloatLayout, magnitude: Fraction) -> int:
     if magnitude == 0:
         return 0
     exponent = max(_floor_of_log2(magnitude), layout.least_exponent)
-    digits = round(magnitude / _power_of_two(exponent - layout.mantissa_bits))
+    digits = _rounded_quotient(magnitude, exponent - layout.mantissa_bits)
     # Adding instead of joining fields: the leading digit, which is not stored, raises the exponent field from 0 to 1,
     # and digits that were rounded up to the next power of two raise it once more.
     pattern = ((exponent - layout.least_exponent) << layout.mantissa_bits) + digits
     return min(pattern, layout.largest_finite + 1)
 
 
+def _rounded_quotient(magnitude: Fraction, exponent: int) -> int:
+    """A positive fraction over a power of two, rounded to the nearest whole number, ties to even."""
+    numerator, denominator = _shifted(magnitude, exponent)
+    quotient, rest = divmod(numerator, denominator)
+    is_above = 2 * rest > denominator or (2 * rest == denominator and quotient % 2 == 1)
+    return quotient + is_above
+
+
 def _floor_of_log2(magnitude: Fraction) -> int:
     """The exponent of the greatest power of two that is not above a positive fraction."""
     guess = magnitude.numerator.bit_length() - magnitude.denominator.bit_length()
-    return guess if _power_of_two(guess) <= magnitude else guess - 1
+    numerator, denominator = _shifted(magnitude, guess)
+    return guess if numerator >= denominator else guess - 1
+
+
+def _shifted(magnitude: Fraction, exponent: int) -> tuple[int, int]:
+    """Numerator and denominator of a fraction over a power of two: whole numbers are faster than fractions."""
+    if exponent < 0:
+        return magnitude.numerator << -exponent, magnitude.denominator
+    return magnitude.numerator, magnitude.denominator << exponent
 
 
 @lru_cache(maxsize=1 << 13)

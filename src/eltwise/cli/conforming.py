@@ -180,6 +180,7 @@ def _write(results: Results, json: Path | None, html: Path | None, document: Pat
 def _show(results: Results) -> None:
     """Print a line for each runtime and operator version: how many cells have which verdict, and what was found."""
     from eltwise.conformance.cells import VERDICTS
+    from eltwise.report.reasons import reasons
 
     groups: dict[tuple[str, str], list[int]] = {}
     for number, cell in enumerate(results.cells):
@@ -190,13 +191,17 @@ def _show(results: Results) -> None:
         counts = [sum(cell.verdict == verdict for cell in cells) for verdict in VERDICTS]
         found: dict[str, dict[str, None]] = {}
         for cell in cells:
-            for name in filter(None, cell.explanation.split("; ")):
+            for name in reasons(cell) if cell.explanation else ():
                 found.setdefault(name, {})[cell.dtype] = None
-        said = "; ".join(f"{name} ({', '.join(types)})" for name, types in found.items())
+        said = "; ".join(f"{name} ({_few(list(types))})" for name, types in found.items())
         table.add_row(runtime, op, *(str(count) if count else "" for count in counts), said)
     printing.show(table)
     ended = ", interrupted" if results.interrupted else ""
     printing.line(f"{len(results.cells)} cells, {results.extent}, seed {results.seed}{ended}")
+
+
+def _few(types: Sequence[str]) -> str:
+    return ", ".join(types) if len(types) <= 3 else f"{len(types)} types"
 
 
 def _leave(outcome: Outcome, strict: Path | None, *, asked_by_name: bool) -> None:

@@ -60,13 +60,14 @@ class StoredOperand:
 class StoredCase:
     """A case as plain values: what is needed to ask any runtime the same again, and what came.
 
-    ``got`` is None where no array came.
+    ``got`` is None where no array came. ``beside`` is the case that has to stand before it in one model.
     """
 
     attributes: Attributes
     a: StoredOperand
     b: StoredOperand
     got: StoredOperand | None = None
+    beside: StoredCase | None = None
 
     def case(self, row: ElementwiseRow) -> Case:
         """Make the case again, of the operator version that it was asked of."""
@@ -124,10 +125,11 @@ def shown(array: np.ndarray, place: int) -> Shown:
     return Shown(str(element[0]), f"0x{bits_of(element)[0]:0{digits}x}")
 
 
-def stored(case: Case, got: np.ndarray | None = None) -> StoredCase:
-    """Turn a case, and what a runtime gave for it, into plain values."""
+def stored(case: Case, got: np.ndarray | None = None, beside: Case | None = None) -> StoredCase:
+    """Turn a case, what a runtime gave for it, and the case in whose company, into plain values."""
     result = None if got is None else _stored_operand(got)
-    return StoredCase(case.attributes, _stored_operand(case.a), _stored_operand(case.b), result)
+    company = None if beside is None else stored(beside)
+    return StoredCase(case.attributes, _stored_operand(case.a), _stored_operand(case.b), result, company)
 
 
 def _stored_operand(array: np.ndarray) -> StoredOperand:

@@ -22,6 +22,10 @@ from eltwise.errors import FileFormatError, UnsupportedError
 START_LIMIT = 120.0
 """How many seconds a runtime may take to be imported."""
 
+_LEAVE_LIMIT = 10.0
+
+_MOST_AT_ONCE = 1 << 20
+
 _PACKAGE_FOLDER = str(Path(__file__).resolve().parents[2])
 
 
@@ -43,6 +47,7 @@ class Process:
     Attributes:
         runtime: the runtime.
         limit: how many seconds one answer may take.
+        is_fresh: whether the last question was the first to its process.
     """
 
     def __init__(self, runtime: Runtime, limit: float) -> None:
@@ -50,6 +55,9 @@ class Process:
         self.limit = limit
         self._running: subprocess.Popen[bytes] | None = None
         self._errors: IO[bytes] | None = None
+        self.is_fresh = True
+        self._received = bytearray()
+        self._questions = 0
         self._version = ""
         self._stopped = False
 
@@ -78,6 +86,8 @@ class Process:
             StoppedError: after ``stop``.
         """
         self._start()
+        self.is_fresh = self._questions == 0
+        self._questions += 1
         count = sum(map(len, groups))
         try:
             self._write(wire.encode(wire.question(path, groups, thrifty)))
@@ -89,15 +99,35 @@ class Process:
         except _EndedError:
             if self._stopped:
                 raise StoppedError from None
-            yield Answer("crashed", words=self._last_words())
-            self.end()
+            words = self._last_words()
+            self.end()  # Before the answer is given: whoever takes it may not ask for more.
+            yield Answer("crashed", words=words)
         except FileFormatError as error:
             self.end()
             yield Answer("crashed", words=f"its answer could not be read: {error}")
 
+    def leave(self) -> str:
+        """Let the process end by itself, as it should after its last answer; how it ended where that was not well.
+
+        What has broken its memory is often noticed only then.
+        """
+        if self._running is None:
+            return ""
+        assert self._running.stdin is not None
+        _close(self._running.stdin)
+        try:
+            ended_well = self._running.wait(_LEAVE_LIMIT) == 0
+        except subprocess.TimeoutExpired:
+            ended_well = True  # Slow to end is not broken.
+        words = "" if ended_well else self._last_words()
+        self.end()
+        return words
+
     def end(self) -> None:
         """End the process, whatever it does."""
         running, self._running = self._running, None
+        self._received.clear()
+        self._questions = 0
         if running is None:
             return
         running.kill()
@@ -170,16 +200,18 @@ class Process:
         """Read so many bytes; the memory grows with what comes, not with what was announced."""
         assert self._running is not None
         assert self._running.stdout is not None
-        parts: list[bytes] = []
-        while count:
-            self._wait(self._running.stdout, selectors.EVENT_READ, deadline)
-            part = self._running.stdout.read(min(count, 1 << 20))
-            if part == b"":
+        while len(self._received) < count:
+            try:
+                part = os.read(self._running.stdout.fileno(), _MOST_AT_ONCE)
+            except BlockingIOError:
+                self._wait(self._running.stdout, selectors.EVENT_READ, deadline)
+                continue
+            if not part:
                 raise _EndedError
-            if part is not None:
-                parts.append(part)
-                count -= len(part)
-        return b"".join(parts)
+            self._received += part
+        taken = bytes(self._received[:count])
+        del self._received[:count]
+        return taken
 
     def _write(self, data: bytes) -> None:
         assert self._running is not None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 
 import numpy as np
 
@@ -19,13 +19,16 @@ from eltwise.conformance.paths import Path
 from eltwise.conformance.results import Extent
 from eltwise.conformance.shapes_of_rules import FEW_ONTO, NUMPY_PAIRS, Sizes
 from eltwise.dtypes import TYPES, ElementType
-from eltwise.oracle import OracleRefusal, RuleName
+from eltwise.oracle import OracleRefusal, RuleName, place
 from eltwise.spec import ElementwiseRow
 
 Groups = tuple[tuple[Case, ...], ...]
 
 SHARES: dict[Extent, int] = {"quick": 0, "usual": 8, "thorough": 1}
 """Of the layouts that the rules have, one in so many is asked beside the chosen few; 0: none."""
+
+_KEPT = 64
+"""The cases of so many cells are kept, for other runtimes that are asked the same at about the same time."""
 
 _MOST_TOGETHER = 64
 _COMMON_RANK = 12
@@ -78,21 +81,18 @@ def rules_of(row: ElementwiseRow) -> tuple[RuleName, ...]:
     return ("none", "numpy", "pdpd") if row.broadcasting == "auto_broadcast" else (row.broadcasting,)
 
 
-@cache
+@lru_cache(maxsize=_KEPT)
 def groups(subject: Subject, path: Path, extent: Extent, seed: int, checks: bool) -> Groups:
     """The cases of a cell; with ``checks`` also mixed types and attributes that the row does not have."""
     of_values = value_cases(subject, path, extent, seed)
     working, refused = _divided(_layout_cases(subject, path, extent, seed))
-    common = [case for case in working if _rank(case) <= _COMMON_RANK]
-    others = [case for case in working if _rank(case) > _COMMON_RANK]
     if extent == "quick":
         alone = 1 if path == "static" else 0
-        of_values, common = of_values[:alone], [*of_values[alone:], *common]
+        of_values, working = of_values[:alone], [*of_values[alone:], *working]
     together = 1 if extent == "thorough" else _MOST_TOGETHER
     made = [
         *((case,) for case in of_values),
-        *_bundles(common, together),
-        *_bundles(others, together),
+        *(bundle for kind in _kinds(working) for bundle in _bundles(kind, together)),
         *((case,) for case in refused),
     ]
     if checks and path in ("static", "call"):
@@ -104,8 +104,28 @@ def _bundles(cases: Sequence[Case], size: int) -> Iterator[tuple[Case, ...]]:
     return (tuple(cases[start : start + size]) for start in range(0, len(cases), size))
 
 
-def _rank(case: Case) -> int:
-    return max(case.a.ndim, case.b.ndim)
+def _kinds(cases: Sequence[Case]) -> list[list[Case]]:
+    """What a runtime is likely to take or to refuse as a whole.
+
+    Equal shapes; what broadcasts wherever it is aligned; what broadcasts only where ``axis`` is read; high ranks.
+    """
+    kinds: list[list[Case]] = [[], [], [], []]
+    for case in cases:
+        if max(case.a.ndim, case.b.ndim) > _COMMON_RANK:
+            kinds[3].append(case)
+        elif case.rule == "numpy" or case.a.shape == case.b.shape:
+            kinds[0].append(case)
+        else:
+            kinds[1 if _is_placed("numpy", case) else 2].append(case)
+    return [kind for kind in kinds if kind]
+
+
+def _is_placed(rule: RuleName, case: Case) -> bool:
+    try:
+        place(rule, case.a.shape, case.b.shape)
+    except OracleRefusal:
+        return False
+    return True
 
 
 def value_cases(subject: Subject, path: Path, extent: Extent, seed: int) -> list[Case]:
@@ -204,8 +224,10 @@ def _layouts(subject: Subject, path: Path, extent: Extent) -> list[Layout]:
     """The chosen few, and the share of all others that the extent asks; only ``static`` and ``call`` are asked all."""
     few = list(_few(subject, whole=path in ("static", "call")))
     share = SHARES[extent] if path in ("static", "call") or extent == "thorough" else 0
+    if not share:
+        return list(dict.fromkeys(few))
     others = [layout for layout in layouts(subject.row) if _rule_of(subject, layout) == subject.rule]
-    return list(dict.fromkeys([*few, *(others[::share] if share else [])]))
+    return list(dict.fromkeys([*few, *others[::share]]))
 
 
 def _few(subject: Subject, *, whole: bool) -> Iterator[Layout]:

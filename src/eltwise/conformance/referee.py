@@ -12,10 +12,11 @@ from functools import partial
 from queue import SimpleQueue
 
 from eltwise.bench.session import machine_name
-from eltwise.conformance.asking_cells import ask_again, ask_cell
+from eltwise.conformance.asking_cells import ask_again, ask_cell, ask_together
 from eltwise.conformance.cells import Cell
+from eltwise.conformance.companions import apart
 from eltwise.conformance.explainer import Explainer
-from eltwise.conformance.paths import PATHS, Path
+from eltwise.conformance.paths import MODEL_PATHS, PATHS, Path
 from eltwise.conformance.process import Process, StoppedError
 from eltwise.conformance.questions import Subject, groups, subjects
 from eltwise.conformance.results import Extent, Results
@@ -253,12 +254,16 @@ class _Session:
         asked_groups = groups(subject, path, settings.extent, settings.seed, job.runtime.checks)
         asked = ask_cell(process, path, asked_groups, self._truth, thrifty=settings.extent == "quick")
         again = partial(ask_again, process, path, truth=self._truth)
+        judged = asked.judged
+        if path in MODEL_PATHS:
+            together = partial(ask_together, process, path, truth=self._truth)
+            judged = apart(judged, asked_groups, together, self._explainer)
         return cell_of(
             job.runtime.name,
             version,
             subject,
             path,
-            asked.judged,
+            judged,
             asked.not_asked,
             self._explainer,
             partial(smallest_failure, ask=again),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -58,13 +59,14 @@ def files_of(cell: Cell) -> dict[str, bytes]:
         )
     case = cell.case.case(catalog.row(cell.op))
     expected = _expected(case)
-    contents, inputs, model = _model_and_inputs(case, cell.path)
+    before = [] if cell.case.beside is None else [cell.case.beside.case(case.row)]
+    contents, inputs, model = _model_and_inputs([*before, case], cell.path)
     contents |= {f"{name}.npy": npy_bytes(array) for name, array in inputs.items()}
     if expected is not None:
         contents["expected.npy"] = npy_bytes(expected)
     if cell.case.got is not None:
         contents["got.npy"] = npy_bytes(cell.case.got.array())
-    text = script(Request(cell.runtime, case, inputs, model, expected, _about(cell, case)))
+    text = script(Request(cell.runtime, case, inputs, model, expected, _about(cell, case), len(before)))
     return contents | {SCRIPT: text.encode()}
 
 
@@ -75,16 +77,16 @@ def _expected(case: Case) -> np.ndarray | None:
         return None
 
 
-def _model_and_inputs(case: Case, path: str) -> tuple[dict[str, bytes], dict[str, np.ndarray], str]:
+def _model_and_inputs(cases: Sequence[Case], path: str) -> tuple[dict[str, bytes], dict[str, np.ndarray], str]:
     """The model's files, the arrays for its inputs, and its name; no model for the path ``call``."""
     for model_path in MODEL_PATHS:
         if model_path == path:
-            built = models.build([case], model_path)
-            inputs = paths.feeds([case], model_path)
+            built = models.build(cases, model_path)
+            inputs = paths.feeds(cases, model_path)
             if built.dialect == "onnx":
                 return {"model.onnx": built.data}, inputs, "model.onnx"
             return {"model.xml": built.data, "model.bin": built.weights}, inputs, "model.xml"
-    return {}, {"a": case.a, "b": case.b}, ""
+    return {}, {"a": cases[-1].a, "b": cases[-1].b}, ""
 
 
 def _about(cell: Cell, case: Case) -> tuple[str, ...]:

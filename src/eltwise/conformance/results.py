@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, get_args
 
-from eltwise.conformance.cells import Cell, StoredOperand
+from eltwise.conformance.cells import Cell, StoredCase, StoredOperand
 from eltwise.errors import unknown_name
 from eltwise.formats import files
 
@@ -102,14 +102,19 @@ def cell_fields(cell: Cell) -> dict[str, object]:
         }
     made["message"] = cell.message
     if cell.case is not None:
-        made["case"] = {
-            "attributes": {
-                name: list(value) if isinstance(value, tuple) else value for name, value in cell.case.attributes
-            },
-            "a": _operand_fields(cell.case.a),
-            "b": _operand_fields(cell.case.b),
-            "got": None if cell.case.got is None else _operand_fields(cell.case.got),
-        }
+        made["case"] = _case_fields(cell.case)
+    return made
+
+
+def _case_fields(case: StoredCase) -> dict[str, object]:
+    made: dict[str, object] = {
+        "attributes": {name: list(value) if isinstance(value, tuple) else value for name, value in case.attributes},
+        "a": _operand_fields(case.a),
+        "b": _operand_fields(case.b),
+        "got": None if case.got is None else _operand_fields(case.got),
+    }
+    if case.beside is not None:
+        made["beside"] = _case_fields(case.beside)
     return made
 
 

@@ -98,7 +98,8 @@ def _case(fields: Fields) -> StoredCase:
     attributes = fields.inner("attributes")
     given = tuple((name, _attribute(attributes, name)) for name in attributes)
     got = _operand(fields.inner("got")) if fields.has("got") else None
-    return StoredCase(given, _operand(fields.inner("a")), _operand(fields.inner("b")), got)
+    beside = _case(fields.inner("beside")) if fields.has("beside") else None
+    return StoredCase(given, _operand(fields.inner("a")), _operand(fields.inner("b")), got, beside)
 
 
 def _attribute(fields: Fields, name: str) -> object:

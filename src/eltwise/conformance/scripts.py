@@ -28,6 +28,7 @@ class Request:
         model: the name of the model's file; empty for a runtime that takes arrays.
         result: the type and the shape of the exact result; None where the case must be refused.
         about: what it shows, a line each.
+        output: which output of the model.
     """
 
     runtime: str
@@ -36,6 +37,7 @@ class Request:
     model: str
     result: np.ndarray | None
     about: tuple[str, ...]
+    output: int = 0
 
 
 def script(request: Request) -> str:
@@ -112,7 +114,7 @@ def _onnxruntime(request: Request) -> _Body:
         ("import onnxruntime",),
         (
             f'session = onnxruntime.InferenceSession(here / "{request.model}", providers=["CPUExecutionProvider"])',
-            f"got = session.run(None, {{{_fed(request)}}})[0]",
+            f"got = session.run(None, {{{_fed(request)}}})[{request.output}]",
         ),
     )
 
@@ -122,7 +124,7 @@ def _onnx_reference(request: Request) -> _Body:
         ("from onnx.reference import ReferenceEvaluator",),
         (
             f'evaluator = ReferenceEvaluator(str(here / "{request.model}"))',
-            f"got = np.asarray(evaluator.run(None, {{{_fed(request)}}})[0])",
+            f"got = np.asarray(evaluator.run(None, {{{_fed(request)}}})[{request.output}])",
         ),
     )
 
@@ -158,18 +160,19 @@ def _openvino(request: Request) -> _Body:
     lines = (
         *_tensors(request),
         f'compiled = openvino.Core().compile_model(here / "{request.model}", "CPU")',
-        "got = compiled(tensors)[0]",
+        f"got = compiled(tensors)[{request.output}]",
     )
     return _Body(("import openvino",), lines, holds_bytes=bool(_foreign_types(request)))
 
 
 def _openvino_evaluate(request: Request) -> _Body:
     sizes = [0] if request.result is None else list(request.result.shape)
+    others = "".join(f"openvino.Tensor(model.output({place}).element_type, [0]), " for place in range(request.output))
     lines = (
         *_tensors(request),
         f'model = openvino.Core().read_model(here / "{request.model}")',
-        f"result = openvino.Tensor(model.output(0).element_type, {sizes})",
-        "assert model.evaluate([result], tensors)",
+        f"result = openvino.Tensor(model.output({request.output}).element_type, {sizes})",
+        f"assert model.evaluate([{others}result], tensors)",
         "got = result.data",
     )
     return _Body(("import openvino",), lines, holds_bytes=bool(_foreign_types(request)))
@@ -216,7 +219,8 @@ def _eltwise(kernels: str) -> Callable[[Request], _Body]:
         if request.model:
             loads = [_load(name, array) for name, array in request.inputs.items()]
             fed = ", ".join(f'"{place}": {load}' for place, load in enumerate(loads))
-            lines = [f'got = next(iter(eltwise.load(here / "{request.model}").run({{{fed}}}).values()))']
+            results = f'eltwise.load(here / "{request.model}").run({{{fed}}})'
+            lines = [f"got = list({results}.values())[{request.output}]"]
         else:
             call = f"eltwise.operator({request.case.row.versioned_name!r}{_attributes(request.case)})(a, b)"
             lines = [*_operands(request), f"got = {call}"]

@@ -26,8 +26,9 @@ def smallest_failure(failing: Sequence[Judged], ask: AskAgain) -> Judged:
     Returns:
         A case whose operands have one element each, where that still differs; else the one with the fewest elements.
     """
-    by_size = min(failing, key=_size)
-    differing = [judged for judged in failing if judged.places]
+    # What fails alone shows more than what fails only in company.
+    by_size = min([judged for judged in failing if judged.beside is None] or failing, key=_size)
+    differing = [judged for judged in failing if judged.places and not judged.problem]
     if by_size.verdict != "differs" or by_size.problem or not differing:
         return by_size
     for candidate in _candidates(differing):

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from eltwise.conformance.cells import VERDICTS, Cell, Example, Shown, Verdict, shown, stored
+from eltwise.conformance.companions import BESIDE
 from eltwise.conformance.explainer import Explainer
 from eltwise.conformance.questions import Subject
 from eltwise.conformance.smallest import operands_at
@@ -68,7 +69,7 @@ def cell_of(
         )
     explanation, words = _explained(verdict, judged, failing, explainer)
     smallest = shrink(failing)
-    case = stored(smallest.case, _kept(smallest)) if _is_small(smallest) else None
+    case = stored(smallest.case, _kept(smallest), smallest.beside) if _is_small(smallest) else None
     message = "; ".join(part for part in (words, *notes) if part)[:_LONGEST_MESSAGE]
     return Cell(*place, verdict, explanation, *_counts(verdict, judged, failing), _example(smallest), message, case)
 
@@ -91,11 +92,14 @@ def _explained(
         explanation = explainer.explain(judged)
         problems.append(explanation.name)
         words.append(explanation.text)
-    return " + ".join(problems), "; ".join(words)
+    return " + ".join(filter(None, problems)), "; ".join(filter(None, words))
 
 
 def _problem_in_words(judged: Judged) -> str:
     assert judged.expected is not None
+    if judged.problem == BESIDE:
+        company = "others" if judged.beside is None else str(judged.beside)
+        return f"{judged.case} gives other values in one model with {company} than alone"
     wanted = f"{judged.expected.dtype}{list(judged.expected.shape)}"
     got = judged.answer.array
     came = judged.answer.words if got is None else f"gave {got.dtype}{list(got.shape)}"
@@ -133,7 +137,8 @@ def _mode_note(changed: Sequence[Judged], asked: int) -> list[str]:
 
 
 def _is_small(judged: Judged) -> bool:
-    return judged.case.a.size + judged.case.b.size <= _LARGEST_STORED
+    cases = [judged.case, *([] if judged.beside is None else [judged.beside])]
+    return sum(case.a.size + case.b.size for case in cases) <= _LARGEST_STORED
 
 
 def _kept(judged: Judged) -> np.ndarray | None:
@@ -153,7 +158,7 @@ def _is_known(array: np.ndarray) -> bool:
 def _example(judged: Judged) -> Example | None:
     """The operands and results at the first failing place; None where there is no element to show."""
     expected, got = judged.expected, judged.answer.array
-    if expected is None or judged.problem:
+    if expected is None or (judged.problem and not judged.places):
         if not judged.case.a.size or not judged.case.b.size:
             return None
         a, b, place = judged.case.a.reshape(-1)[:1], judged.case.b.reshape(-1)[:1], 0

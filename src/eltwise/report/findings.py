@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from eltwise import catalog
 from eltwise.conformance.cells import VERDICTS, Cell, Verdict
+from eltwise.conformance.companions import BESIDE
 from eltwise.conformance.results import Results
 from eltwise.oracle import OracleRefusal
 from eltwise.report.legend import both_ways, call_of, counted, first_line, listed, operators_of, types_of
@@ -100,13 +101,16 @@ def _shows(reason: str, cell: Cell) -> str:
     example = cell.example
     if cell.verdict == "accepted" and cell.case is not None:
         return f"For {call_of(cell)} it gives a result, where {_refusal(cell)}."
-    if reason.startswith("wrong "):
+    if reason.startswith("wrong ") and reason != BESIDE:
         return _wrong_result(cell)
     if example is None or example.got is None or example.expected is None:
         said = words(cell)
         return f"In its own words: {said}" if said else "It says nothing more."
     others = [other for other in reasons(cell) if other != reason]
-    place = f"{cell.op} with {call_of(cell)}" if is_alignment(reason) and cell.case else cell.op
+    place = f"{cell.op} with {call_of(cell)}" if (is_alignment(reason) or reason == BESIDE) and cell.case else cell.op
+    if cell.case is not None and cell.case.beside is not None:
+        shapes = ", ".join(str(list(operand.shape)) for operand in (cell.case.beside.a, cell.case.beside.b))
+        place += f", after one of {shapes} in the same model,"
     together = f", together with: {listed(others)}" if others else ""
     return (
         f"For A = {both_ways(example.a)} and B = {both_ways(example.b)} in {place} it gives "

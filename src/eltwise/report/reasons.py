@@ -7,6 +7,7 @@ import re
 from eltwise import catalog
 from eltwise.conformance.alignments import WRONG_ALIGNMENTS
 from eltwise.conformance.cells import Cell
+from eltwise.conformance.companions import BESIDE
 from eltwise.conformance.deviations import deviations
 from eltwise.dtypes import BY_NAME
 from eltwise.report.legend import first_line
@@ -15,9 +16,10 @@ _BETWEEN = re.compile(r"; | \+ |, elsewhere ")
 """What joins names: several reasons, a composition, and what happens outside a region."""
 _REGION = re.compile(r" \([^()]*\)")
 _RIGHT = "as specified"
-_WRONG_TYPE_OR_SHAPE = {
+_NOT_BY_VALUE = {
     "wrong type": "the result has another element type",
     "wrong shape": "the result has another shape",
+    BESIDE: "in one model with another node it gives other values than alone",
 }
 _ALIGNMENTS = {alignment.name: alignment.text for alignment in WRONG_ALIGNMENTS}
 
@@ -57,8 +59,8 @@ def _kind_of(text: str) -> str:
 
 def meaning(reason: str, cell: Cell) -> str:
     """What a deviation does, as a clause; empty for what is no known deviation."""
-    if reason in _WRONG_TYPE_OR_SHAPE:
-        return _WRONG_TYPE_OR_SHAPE[reason]
+    if reason in _NOT_BY_VALUE:
+        return _NOT_BY_VALUE[reason]
     known = dict(_ALIGNMENTS)
     known |= {found.name: found.text for found in deviations(catalog.row(cell.op).formula, BY_NAME[cell.dtype])}
     return known.get(reason, "")
