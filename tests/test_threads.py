@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import threading
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -51,6 +52,30 @@ def test_an_error_in_one_piece_reaches_the_caller() -> None:
 
     with pytest.raises(RuntimeError, match="planted"):
         threads.run_together([lambda: None, fail])
+
+
+def test_what_pieces_need_is_let_go_though_no_helper_came(monkeypatch: pytest.MonkeyPatch) -> None:
+    late: list[object] = []
+    monkeypatch.setattr(threads, "_ask_helpers", lambda job, _count: late.append(job))
+    kept = np.ones(8)
+    memory = weakref.ref(kept)
+    threads.run_together([lambda: None] * 4, 2, keep=kept)
+    del kept
+    assert late
+    assert memory() is None
+
+
+def test_calls_with_the_same_arrays_read_them_anew() -> None:
+    a, b, out = (np.full(1 << 20, number, np.float32) for number in (5, 3, 0))
+    for first in (5, 7, 9):
+        a[:] = first
+        assert (eltwise.subtract(a, b, out=out) == first - 3).all()
+    # As many results elsewhere as are kept, and more.
+    for place in range(40):
+        assert (eltwise.subtract(a, b, out=np.empty((1 << 20) + place, np.float32)[place:]) == 6).all()
+    for count in (1, 3, 2):
+        eltwise.set_num_threads(count)
+        assert (eltwise.subtract(a, b, out=out) == 6).all()
 
 
 def test_object_code_is_verified_when_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from itertools import pairwise
 from math import prod
@@ -23,11 +23,13 @@ from eltwise.kernels.structure import CACHE_LINE, Structure
 from eltwise.kernels.threads import num_threads, run_together
 from eltwise.kernels.walks import Walks, choose
 
-LEAST_BYTES_PER_THREAD = 1 << 20
+LEAST_BYTES_PER_THREAD = 3 << 19
 """Below this size of the result a second thread costs more than it saves."""
 
 PIECES_PER_THREAD = 4
 """Into how many pieces the work of a thread is cut, so that one that starts late does less."""
+
+_MOST_READY = 16
 
 LEAST_BYTES_PER_PIECE = 1 << 21
 """Smaller pieces are not worth taking turns for: each thread gets one."""
@@ -47,6 +49,8 @@ class Recipe:
         same: for each operand whether it lies as the result does, so that it may be the result's own memory.
         beyond_line: the result's address modulo a cache line.
         result_bytes: the size of the result.
+        ready: the calls of the kernel for the last addresses: callers often come back with the same arrays, and what
+            Python does between two kernels is slow because its data have left the processor's cache.
     """
 
     structure: Structure
@@ -58,6 +62,7 @@ class Recipe:
     same: tuple[bool, ...]
     beyond_line: int
     result_bytes: int
+    ready: dict[tuple[int, ...], list[Callable[[], None]]] = field(default_factory=dict, compare=False, repr=False)
 
     def run(self, out: np.ndarray, operands: Sequence[np.ndarray]) -> bool:
         """Compute into ``out``, whose layout and operands must be those that this was made for.
@@ -66,20 +71,28 @@ class Recipe:
             Whether that was possible: ``out`` may lie at another place in a cache line, or share memory with an
             operand otherwise than element by element. Then nothing was written.
         """
-        first = address(out)
-        if self.structure.streams and first % CACHE_LINE != self.beyond_line:
-            return False
-        places = [first, *map(address, operands)]
-        if self._overlaps(places):
-            return False
-        starts = [place + start for place, start in zip(places, self.walks.starts, strict=True)]
         threads = threads_for(self.result_bytes)
+        key = (threads, address(out), *map(address, operands))
+        calls = self.ready.get(key)
+        if calls is None:
+            calls = self._calls(*key)
+            if len(self.ready) >= _MOST_READY:
+                self.ready.clear()
+            self.ready[key] = calls
+        run_together(calls, threads, keep=(out, *operands))
+        return bool(calls)
+
+    def _calls(self, threads: int, *places: int) -> list[Callable[[], None]]:
+        """The calls of the kernel for arrays at these addresses, the result's first; none where that cannot be."""
+        if self.structure.streams and places[0] % CACHE_LINE != self.beyond_line:
+            return []
+        if self._overlaps(places):
+            return []
+        starts = [place + start for place, start in zip(places, self.walks.starts, strict=True)]
         if threads < 2:
-            self.kernel(_integers(*starts, *self.geometry), 0, self.walks.runs)
-        else:
-            pieces = max(threads, min(threads * PIECES_PER_THREAD, self.result_bytes // LEAST_BYTES_PER_PIECE))
-            run_together(_pieces(self.kernel, self, starts, pieces), threads, keep=(out, *operands))
-        return True
+            return [partial(self.kernel, _integers(*starts, *self.geometry), 0, self.walks.runs)]
+        pieces = max(threads, min(threads * PIECES_PER_THREAD, self.result_bytes // LEAST_BYTES_PER_PIECE))
+        return _pieces(self.kernel, self, starts, pieces)
 
     def _overlaps(self, places: Sequence[int]) -> bool:
         (out, *others), (ends, *extents) = places, self.extents

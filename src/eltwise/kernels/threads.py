@@ -84,6 +84,7 @@ class _Job:
                 continue  # An interrupt can take a ring of the bell with it.
             except BaseException as interrupt:  # noqa: BLE001 - it is raised when nobody writes any more
                 interrupted = interrupt
+        self.keep = None  # A helper that comes too late still holds the job.
         return interrupted or next((error for error in self.ended if error is not None), None)
 
 
