@@ -13,7 +13,7 @@ from eltwise.conformance.number_arrays import Change, Mode, Values, clamped, flu
 from eltwise.conformance.steps import Keep
 from eltwise.dtypes import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, ElementType
 from eltwise.oracle_numbers import FLOAT_LAYOUTS
-from eltwise.spec import SQUARED_DIFFERENCE, SUBTRACT, Formula
+from eltwise.spec import MULTIPLY, SQUARED_DIFFERENCE, SUBTRACT, Formula
 
 _OTHERS = (FLOAT32, FLOAT16, BFLOAT16, FLOAT64)
 _MODES: dict[Mode, str] = {
@@ -28,7 +28,7 @@ _MODES: dict[Mode, str] = {
 def float_deviations(formula: Formula, element_type: ElementType) -> Iterator[Deviation]:
     """The deviations of a float type, simplest first."""
     yield from _special_values(formula, element_type)
-    yield from _subnormals(element_type)
+    yield from _subnormals(formula, element_type)
     yield from _rounding(formula, element_type)
     others = [other for other in _OTHERS if other is not element_type]
     for other in others:
@@ -91,7 +91,7 @@ def _nan_to(number: float) -> Change:
     return lambda values: np.where(np.isnan(values), number, values)
 
 
-def _subnormals(element_type: ElementType) -> Iterator[Deviation]:
+def _subnormals(formula: Formula, element_type: ElementType) -> Iterator[Deviation]:
     flush = (_flush(element_type),)
     yield Deviation("subnormal results flushed", "subnormal results become zeros of their sign", result=flush)
     yield Deviation("subnormal operands flushed", "subnormal operands count as zeros of their sign", a=flush, b=flush)
@@ -100,6 +100,19 @@ def _subnormals(element_type: ElementType) -> Iterator[Deviation]:
         "subnormal operands count as zeros of their sign, subnormal results become such zeros",
         a=flush,
         b=flush,
+        result=flush,
+    )
+    if formula not in (MULTIPLY, SQUARED_DIFFERENCE):
+        return  # A small sum is exact.
+    early = formulas.flushed_before_rounding(formula, element_type)
+    small = "results below the smallest normal number become zeros of their sign, also what rounding would raise to it"
+    yield Deviation("subnormal results flushed before rounding", small, compute=early, result=flush)
+    yield Deviation(
+        "subnormals flushed before rounding",
+        f"subnormal operands count as zeros of their sign; {small}",
+        a=flush,
+        b=flush,
+        compute=early,
         result=flush,
     )
 

@@ -9,9 +9,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-from eltwise.conformance.number_arrays import Change, Values, largest_finite
+from eltwise.conformance.number_arrays import Change, Values, largest_finite, rounded_digits
 from eltwise.conformance.steps import Keep
-from eltwise.dtypes import ElementType
+from eltwise.dtypes import FLOAT64, ElementType
+from eltwise.oracle_numbers import FLOAT_LAYOUTS
+from eltwise.spec import MULTIPLY, Formula
 
 Compute = Callable[[Values, Values, Keep], Values]
 
@@ -102,6 +104,31 @@ def of_float_bits(a: Values, b: Values, keep: Keep) -> Values:
     """
     del keep
     return np.where(a < 0, a, np.where(b < 0, b, 0))
+
+
+def flushed_before_rounding(formula: Formula, element_type: ElementType) -> Compute:
+    """A product, or the square of a difference, that is a zero where it is below all normal numbers before rounding.
+
+    Processors that flush decide so: with the digits of the type, but as if its exponents had no end.
+    """
+
+    def product(a: Values, b: Values, keep: Keep) -> Values:
+        result = keep.product(a, b)
+        (a_digits, a_exponents), (b_digits, b_exponents) = np.frexp(a), np.frexp(b)
+        with np.errstate(all="ignore"):
+            digits, exponents = np.frexp(rounded_digits(Keep(FLOAT64).product(a_digits, b_digits), element_type))
+            is_small = a_exponents + b_exponents + exponents <= FLOAT_LAYOUTS[element_type].least_exponent
+        vanishes = is_small & np.isfinite(digits) & (digits != 0)
+        return np.where(vanishes, np.copysign(0.0, digits), result)
+
+    if formula == MULTIPLY:
+        return product
+
+    def compute(a: Values, b: Values, keep: Keep) -> Values:
+        result = keep.difference(a, b)
+        return product(result, result, keep)
+
+    return compute
 
 
 def finite_stays_finite(inner: Compute, element_type: ElementType) -> Compute:

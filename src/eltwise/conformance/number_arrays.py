@@ -95,6 +95,15 @@ def rounded(values: Values, element_type: ElementType, mode: Mode = "nearest") -
     return np.where(beyond, np.copysign(np.inf, values) if layout.has_infinity else np.nan, result)
 
 
+def rounded_digits(values: Values, element_type: ElementType) -> Values:
+    """Round float values to the digits of a float type, whatever their exponents."""
+    if element_type is FLOAT64:
+        return values
+    unit = np.frexp(values)[1] - 1 - FLOAT_LAYOUTS[element_type].mantissa_bits
+    result = np.ldexp(np.rint(np.ldexp(values, -unit)), unit)
+    return np.where(np.isfinite(values), result, values)
+
+
 def wrapped(values: Values, element_type: ElementType) -> Values:
     """Reduce integers to the limits of an integer type modulo 2^n."""
     low, _high = element_type.limits
