@@ -118,7 +118,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("conformance.explaining",),
     ("conformance.judging", "conformance.cells", "conformance.json_fields"),
     ("conformance.results", "conformance.scripts"),
-    ("conformance.results_reader", "conformance.strict", "conformance.reproducing"),
+    ("conformance.results_reader", "conformance.strict", "conformance.known_file", "conformance.reproducing"),
     ("bench", "bench.workloads"),
     ("bench.results", "bench.tensors", "bench.onnx_models"),
     ("bench.contestants", "bench.first_call", "bench.texts", "bench.roofline"),

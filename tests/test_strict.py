@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import referee_results
+from eltwise.conformance.known_file import write_known
 from eltwise.conformance.results import Results
 from eltwise.conformance.strict import check
 from eltwise.errors import EltwiseError, FileFormatError
@@ -124,3 +125,33 @@ def test_a_file_that_cannot_be_read_is_refused(text: str, sentence: str, results
 def test_a_missing_file_is_refused(results: Results, tmp_path: Path) -> None:
     with pytest.raises(FileFormatError, match="there is no such file"):
         check(results, tmp_path / "none.toml")
+
+
+def test_the_first_file_names_what_is_not_right_and_nothing_else(results: Results, tmp_path: Path) -> None:
+    path = tmp_path / "known.toml"
+    write_known(results, path)
+    assert check(results, path) == []
+    wrong = [cell for cell in results.cells if cell.verdict != "ok"]
+    assert len(wrong) > 100
+    assert sum("/" in line for line in path.read_text().splitlines()) < len(wrong)
+    # Each cell for itself: what becomes right is stale, what becomes wrong is new.
+    for number in range(0, len(results.cells), 397):
+        cells = list(results.cells)
+        right = cells[number].verdict == "ok"
+        changed = replace(cells[number], verdict="differs" if right else "ok", explanation="otherwise" if right else "")
+        cells[number] = changed
+        assert {(one.kind, one.cell) for one in check(Results(tuple(cells)), path)} == {
+            ("new" if right else "stale", changed)
+        }
+
+
+def test_the_first_file_takes_any_name_and_any_words(results: Results, tmp_path: Path) -> None:
+    strange = './m[1]*?"\\.py:run'
+    said = "\x00\x1f\x7f\u2028'''\"\"\"\\ \N{GRINNING FACE} \ud800"
+    cells = tuple(
+        replace(cell, runtime=strange, message=said, verdict="refused", explanation="") for cell in results.cells[:3]
+    )
+    path = tmp_path / "known.toml"
+    write_known(Results(cells), path)
+    assert check(Results(cells), path) == []
+    assert len(check(Results((replace(cells[0], runtime="./m1x.py:run"),)), path)) == 1

@@ -44,6 +44,9 @@ def conform(  # noqa: PLR0917 - a command has as many parameters as options
         Path | None,
         typer.Option("--strict", metavar="FILE", help="Exit 1 where this file of differences is not right."),
     ] = None,
+    write_known: Annotated[
+        Path | None, typer.Option("--write-known", metavar="FILE", help="Write a first file for --strict.")
+    ] = None,
     export: Annotated[
         Path | None, typer.Option("--export", metavar="FOLDER", help="Ask nobody: write the cases as files.")
     ] = None,
@@ -55,7 +58,7 @@ def conform(  # noqa: PLR0917 - a command has as many parameters as options
     if quick and thorough:
         raise AttributeValueError("--quick and --thorough exclude each other", allowed="one of them, or none")
     extent: Extent = "quick" if quick else "thorough" if thorough else "usual"
-    for written in filter(None, (json, html, document)):
+    for written in filter(None, (json, html, document, write_known)):
         files.check_writable(written)
     selection = _selection(runtime, op, type_, broadcast, path)
     if export is not None:
@@ -69,7 +72,7 @@ def conform(  # noqa: PLR0917 - a command has as many parameters as options
     if strict is not None:
         known_differences.read_known(strict)  # A broken file is said before a long run, not after it.
     outcome = _judged(selection, Settings(extent, seed, limit), known)
-    _write(outcome.results, json, html, document)
+    _write(outcome.results, json, html, document, write_known)
     _show(outcome.results)
     for reason in outcome.not_started.values():
         _say(reason)
@@ -159,7 +162,7 @@ def _export(folder: Path, selection: Selection, extent: Extent, seed: int) -> No
     printing.line(f"{folder}: {count} cases")
 
 
-def _write(results: Results, json: Path | None, html: Path | None, document: Path | None) -> None:
+def _write(results: Results, json: Path | None, html: Path | None, document: Path | None, known: Path | None) -> None:
     from eltwise.conformance.results import write_results
 
     source = "results.json" if json is None else str(json)
@@ -173,7 +176,11 @@ def _write(results: Results, json: Path | None, html: Path | None, document: Pat
         from eltwise.report.document import write_document
 
         write_document(results, document, source)
-    for written in filter(None, (json, html, document)):
+    if known is not None:
+        from eltwise.conformance.known_file import write_known
+
+        write_known(results, known)
+    for written in filter(None, (json, html, document, known)):
         _say(f"written to {written}")
 
 

@@ -38,14 +38,14 @@ class Known:
     """An entry of the file.
 
     Attributes:
-        patterns: which cells it is about.
+        patterns: which cells it is about, each a pattern for every part of a cell's name.
         verdict: what they must have.
         explanation: what their explanation must be; empty for any.
         reason: why they differ.
         link: where that is reported or discussed.
     """
 
-    patterns: tuple[str, ...]
+    patterns: tuple[tuple[str, ...], ...]
     verdict: Verdict
     explanation: str
     reason: str
@@ -53,7 +53,8 @@ class Known:
 
     def names(self, cell: Cell) -> bool:
         """Whether it is about a cell."""
-        return any(_fits(pattern, cell) for pattern in self.patterns)
+        parts = (cell.runtime, cell.op, cell.dtype, cell.broadcast, cell.path)
+        return any(all(map(fnmatchcase, parts, pattern)) for pattern in self.patterns)
 
     def holds(self, cell: Cell) -> bool:
         """Whether a cell goes wrong as the entry says."""
@@ -132,14 +133,9 @@ def _entry(fields: Fields) -> Known:
         if not fields.text(name, "").strip():
             raise fields.error(name, "a text that says something")
     verdict = fields.choice("verdict", VERDICTS[1:])
-    return Known(patterns, verdict, fields.text("explanation", ""), fields.text("reason"), fields.text("link"))
-
-
-def _fits(pattern: str, cell: Cell) -> bool:
-    """Whether each part of a pattern fits; a runtime's name may itself hold a slash."""
-    parts = (cell.runtime, cell.op, cell.dtype, cell.broadcast, cell.path)
-    wanted = pattern.rsplit("/", _PARTS - 1)
-    return all(fnmatchcase(part, want) for part, want in zip(parts, wanted, strict=True))
+    # A runtime's name may itself hold a slash.
+    split = tuple(tuple(pattern.rsplit("/", _PARTS - 1)) for pattern in patterns)
+    return Known(split, verdict, fields.text("explanation", ""), fields.text("reason"), fields.text("link"))
 
 
 def _said(cell: Cell) -> str:
