@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from eltwise.cli import printing
+from eltwise.cli.progress import progress_of_many
 from eltwise.errors import AttributeValueError
 from eltwise.formats import files
 
 if TYPE_CHECKING:
     from eltwise.conformance.runtimes import Runtime
-    from eltwise.targets.measuring import Tell
-    from eltwise.targets.table import Measurement, Table
+    from eltwise.targets.measuring import Outcome
+    from eltwise.targets.table import Table
 
 
 def targets(
@@ -38,7 +38,7 @@ def targets(
 ) -> None:
     """Print what was measured of each runtime; or measure it anew and write the table."""
     from eltwise.targets.table import SHIPPED, Table
-    from eltwise.targets.table_file import read_table, write_table
+    from eltwise.targets.table_file import read_table
 
     path = table or SHIPPED
     known = read_table(path) if path.exists() else Table(())
@@ -49,9 +49,31 @@ def targets(
         return
     files.check_writable(path)
     for one in _runtimes(runtime):
-        known = known.joined(_measured(one, op, type_))
-        write_table(known, path)
+        known = _refreshed(known, one, path, op, type_)
     _show(known)
+
+
+def _refreshed(known: Table, runtime: Runtime, path: Path, op: list[str] | None, type_: list[str] | None) -> Table:
+    """Measure a runtime and write what was found, also where Ctrl-C ended it before all was."""
+    from eltwise.targets.table_file import write_table
+
+    try:
+        outcome = _measured(runtime, op, type_)
+    except KeyboardInterrupt:
+        _say(f"interrupted: nothing was measured of {runtime.name}, and {path} is as it was")
+        raise typer.Exit(130) from None
+    done = len(outcome.measurement.answers)
+    if not done and not outcome.left:
+        raise AttributeValueError(
+            f"nothing of {runtime.name} is left to measure", hint="`eltwise ops` says which types each operator has"
+        )
+    if done:
+        known = known.joined(outcome.measurement)
+        write_table(known, path)
+    if outcome.left:
+        _say(f"interrupted: of {runtime.name} {done} subjects were measured and are in {path}; {outcome.left} were not")
+        raise typer.Exit(130)
+    return known
 
 
 def _runtimes(names: list[str] | None) -> list[Runtime]:
@@ -66,28 +88,16 @@ def _runtimes(names: list[str] | None) -> list[Runtime]:
     return [runtimes.find(name) for name in names or known]
 
 
-def _measured(runtime: Runtime, op: list[str] | None, type_: list[str] | None) -> Measurement:
+def _measured(runtime: Runtime, op: list[str] | None, type_: list[str] | None) -> Outcome:
     from eltwise import catalog
     from eltwise.dtypes import by_name
-    from eltwise.targets.measuring import Request, measure
+    from eltwise.targets.circumstances import Request
+    from eltwise.targets.measuring import measure
 
     ops = tuple(str(catalog.row(name)) for name in op or ())
     request = Request(ops, tuple(by_name(name).name for name in type_ or ()))
-    with _progress() as tell:
+    with progress_of_many() as tell:
         return measure(runtime, request, tell)
-
-
-@contextmanager
-def _progress() -> Iterator[Tell]:
-    """What is being asked, on stderr, where somebody watches it."""
-    from rich.console import Console
-
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        yield lambda _text: None
-        return
-    with console.status("") as status:
-        yield status.update
 
 
 def _show(known: Table) -> None:
@@ -111,3 +121,7 @@ def _span(numbers: tuple[int, ...]) -> str:
     if len(numbers) > 2 and numbers == tuple(range(numbers[0], numbers[-1] + 1)):
         return f"{numbers[0]} to {numbers[-1]}"
     return ", ".join(map(str, numbers))
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr)  # noqa: T201

@@ -16,8 +16,9 @@ from eltwise.ir import Graph, Node, TensorType
 from eltwise.shapes import UNKNOWN_RANK, Shape
 from eltwise.spec import ElementwiseRow
 
-Layout = Literal["equal", "broadcast", "inside", "scalars", "high rank", "unknown rank"]
-"""How the shapes of A and B lie: equal; broadcast with their ends aligned; B aligned elsewhere in A; both of rank 0."""
+Layout = Literal["equal", "broadcast", "inside", "scalars", "empty", "high rank", "unknown rank"]
+"""How the shapes of A and B lie: equal; broadcast with their ends aligned; B aligned elsewhere in A; both of rank 0;
+one of them known to hold no element."""
 
 Surroundings = Literal["static", "dynamic", "a-constant", "b-constant", "both-constant", "neighbours"]
 """How operands reach a node; the names are those of the referee's paths."""
@@ -63,9 +64,13 @@ def layouts_of(rule: Rule, a: Shape, b: Shape) -> tuple[Layout, ...]:
     >>> from eltwise.shapes import parse
     >>> layouts_of(Rule("numpy"), parse("N,3"), parse("N,3")), layouts_of(Rule("pdpd", 0), parse("2,3"), parse("2"))
     (('equal', 'broadcast'), ('inside',))
+    >>> layouts_of(Rule("numpy"), parse("0,N"), parse("N"))
+    ('empty',)
     """
     if a.dimensions is None or b.dimensions is None:
         return ("unknown rank",)
+    if any(dimension.high == 0 for dimension in (*a.dimensions, *b.dimensions)):
+        return ("empty",)
     rank_a, rank_b = len(a.dimensions), len(b.dimensions)
     if max(rank_a, rank_b) > HIGHEST_ORDINARY_RANK:
         return ("high rank",)

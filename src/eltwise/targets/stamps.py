@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 
 from eltwise import catalog
 from eltwise.conformance import ir_models, onnx_models
@@ -12,6 +13,7 @@ from eltwise.conformance.process import environment_of
 from eltwise.conformance.runtimes import Runtime
 
 _LIMIT = 120.0
+_PROCESSES = 2
 _EARLY_OPSET = 9
 """An opset that every version of the file format since 3 may have."""
 
@@ -37,7 +39,10 @@ def loaded_file_versions(runtime: Runtime) -> tuple[int, ...]:
 
 
 def _loaded(runtime: Runtime, models: Iterable[tuple[int, bytes]]) -> tuple[int, ...]:
-    return tuple(stamp for stamp, data in models if loads(runtime, data))
+    tried = dict(models)
+    with ThreadPoolExecutor(_PROCESSES) as threads:
+        found = list(threads.map(lambda data: loads(runtime, data), tried.values()))
+    return tuple(stamp for stamp, is_loaded in zip(tried, found, strict=True) if is_loaded)
 
 
 def loads(runtime: Runtime, data: bytes) -> bool:

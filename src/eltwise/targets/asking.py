@@ -1,0 +1,107 @@
+"""One subject put to a runtime's process: what it does in each circumstance, judged bit for bit and explained."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+from eltwise.conformance.asking_cells import ask_cell
+from eltwise.conformance.cells import Cell
+from eltwise.conformance.explainer import Explainer
+from eltwise.conformance.paths import MODEL_PATHS, ModelPath
+from eltwise.conformance.process import Process
+from eltwise.conformance.questions import Subject as Question
+from eltwise.conformance.runtimes import Runtime
+from eltwise.conformance.verdicts import Judged, Truth
+from eltwise.conversion.places import Layout
+from eltwise.report.reasons import meaning, reasons
+from eltwise.targets.circumstances import Request, cases_of, layout_of, question_of
+from eltwise.targets.table import RUNS, Answer, Circumstance, Kind, Subject, Way
+
+REPAIR = "ELTWISE_REPAIR"
+"""The variable that tells the process of a runtime in which way it is to write each model before it loads it."""
+
+LIMIT = 60.0
+"""How many seconds one answer may take."""
+
+_REPAIRED = "eltwise.targets.repaired"
+_LONGEST_WORDS = 300
+_CASE_NAMED = re.compile(r"(?: with name) '[^']*'")
+"""What names the node of the case and would mislead whoever reads of another model."""
+_ENDS: dict[str, Kind] = {"hung": "hangs", "crashed": "crashes"}
+
+
+def writing(runtime: Runtime, way: Way) -> Runtime:
+    """The runtime that is given each model written in some way."""
+    if not way:
+        return runtime
+    name = "OnnxRuntimeRepaired" if runtime.name == "onnxruntime" else "OpenVinoRepaired"
+    return replace(runtime, adapter=f"{_REPAIRED}:{name}", environment={**runtime.environment, REPAIR: way})
+
+
+def ask(runtime: Runtime, subject: Subject, paths: Sequence[ModelPath], request: Request) -> dict[Circumstance, Answer]:
+    """Ask a runtime for one subject, written in its way, on some paths.
+
+    Raises:
+        UnsupportedError: where the runtime cannot be started.
+    """
+    with Process(writing(runtime, subject.way), LIMIT) as process:
+        return answers_of(process, question_of(subject), request, Truth(), paths)
+
+
+def answers_of(
+    process: Process, question: Question, request: Request, truth: Truth, paths: Sequence[ModelPath] = MODEL_PATHS
+) -> dict[Circumstance, Answer]:
+    """Ask a process for one question on some paths.
+
+    The answers depend on nothing that was asked before: what explains differences is found anew for each question.
+
+    Raises:
+        UnsupportedError: where the runtime cannot be started.
+        StoppedError: where another thread stopped the process.
+    """
+    explainer = Explainer()
+    found: dict[Circumstance, Answer] = {}
+    for path in paths:
+        asked = ask_cell(process, path, list(cases_of(question, path, request)), truth, thrifty=False)
+        by_layout: dict[Layout, list[Judged]] = {}
+        for judged in asked.judged:
+            if judged.expected is not None:
+                by_layout.setdefault(layout_of(judged.case, path), []).append(judged)
+        for layout, judged_so in by_layout.items():
+            found[path, layout] = _answer(judged_so, question, explainer)
+    return found
+
+
+def _answer(judged: Sequence[Judged], question: Question, explainer: Explainer) -> Answer:
+    """What a runtime did in all cases of one circumstance."""
+    verdicts = {item.verdict for item in judged}
+    for verdict, kind in _ENDS.items():
+        if verdict in verdicts:
+            return Answer(kind, words=_words_of(judged, verdict))
+    if verdicts == {"ok"}:
+        return RUNS
+    names, words = _explained([item for item in judged if item.verdict != "refused"], question, explainer)
+    if "refused" not in verdicts:
+        return Answer("differs", names, words)
+    refused: Kind = "refused" if verdicts == {"refused"} else "refused in part"
+    return Answer(refused, names, _words_of(judged, "refused"))
+
+
+def _words_of(judged: Sequence[Judged], verdict: str) -> str:
+    words = next(item.answer.words for item in judged if item.verdict == verdict)
+    return " ".join(_CASE_NAMED.sub("", words).split())[:_LONGEST_WORDS]
+
+
+def _explained(judged: Sequence[Judged], question: Question, explainer: Explainer) -> tuple[tuple[str, ...], str]:
+    """The deviations that explain wrong values, by name, and what they do."""
+    wrong = [item for item in judged if item.verdict == "differs"]
+    if not wrong:
+        return (), ""
+    names = list(dict.fromkeys(item.problem for item in wrong if item.problem))
+    names += [explainer.explain(judged).name] if any(item.places for item in wrong) else []
+    place = ("", "", str(question.row), question.element_type.name, question.rule, "static")
+    cell = Cell(*place, "differs", " + ".join(names))
+    found = reasons(cell)
+    return found, "; ".join(filter(None, (meaning(reason, cell) for reason in found)))
