@@ -20,7 +20,7 @@ from eltwise.errors import AttributeValueError, FileFormatError, ManyProblemsErr
 from eltwise.formats.onnx_versions.file_versions import needed_file_version
 from eltwise.targets.files import repair_file
 from eltwise.targets.judging import decide
-from eltwise.targets.table import NOT_MEASURED, RUNS, Answer, Measurement, Subject, Table, Way, worst
+from eltwise.targets.table import NOT_MEASURED, RUNS, Answer, Circumstance, Measurement, Subject, Table, Way, worst
 from eltwise.targets.table_file import read_table, shipped_table, write_table
 from onnx_models import model, node, value
 from openvino_models import Ir, binary
@@ -109,7 +109,8 @@ def test_an_old_version_is_right_only_where_the_new_one_is() -> None:
 
 def test_the_worst_of_several_answers_counts() -> None:
     together = worst([RUNS, SATURATES, Answer("refused in part", ("x",), "words")])
-    assert together == Answer("refused in part", ("x", "saturation"), "words")
+    assert together == Answer("refused in part", ("x", "saturation"), "words; results saturate")
+    assert worst([SATURATES, Answer("differs", ("y",), "y does; results saturate")]).words == "results saturate; y does"
     assert worst([RUNS, NOT_MEASURED]) == NOT_MEASURED
     assert worst([]) == NOT_MEASURED
 
@@ -120,13 +121,30 @@ def test_a_table_is_read_as_it_was_written_and_nothing_is_taken_on_trust(tmp_pat
     write_table(table, path)
     assert read_table(path) == table
     text = path.read_text()
-    for old, new in (('"static/equal": 0', '"static/equal": 9'), ('"differs"', '"fine"'), ("static/equal", "x/y")):
+    broken = (
+        ('"answer": 0', '"answer": 9'),
+        ('"asked": 0', '"asked": 1'),
+        ('"differs"', '"fine"'),
+        ("static/equal", "x/y"),
+        ('"others": {}', '"others": {"dynamic/equal": 0}'),
+        ('"others": {}', '"others": {"static/inside": 7}'),
+    )
+    for old, new in broken:
+        assert old in text
         path.write_text(text.replace(old, new))
         with pytest.raises(FileFormatError, match="table"):
             read_table(path)
     newer = Measurement("somewhere", "1.0", answers={Subject("Sub-14", "int8", "numpy"): {("static", "equal"): RUNS}})
     assert len(table.joined(newer).measurements[0].answers) == 3
     assert len(table.joined(Measurement("somewhere", "2.0")).measurements) == 2
+
+
+def test_a_subject_with_several_answers_is_read_as_it_was_written(tmp_path: Path) -> None:
+    answers: dict[Circumstance, Answer] = {("static", "equal"): RUNS, ("static", "inside"): SATURATES}
+    answers |= {("dynamic", "equal"): RUNS, ("static", "empty"): REFUSED}
+    table = Table((Measurement("somewhere", "1.0", answers={Subject("Sub-14", "int8", "numpy"): answers}),))
+    write_table(table, tmp_path / "table.json")
+    assert read_table(tmp_path / "table.json") == table
 
 
 def test_check_names_each_node_and_what_is_not_judged() -> None:
