@@ -15,7 +15,7 @@ from eltwise.formats import files
 
 if TYPE_CHECKING:
     from eltwise.conformance.runtimes import Runtime
-    from eltwise.targets.measuring import Outcome
+    from eltwise.targets.circumstances import Request
     from eltwise.targets.table import Table
 
 
@@ -48,56 +48,61 @@ def targets(
         _show(known)
         return
     files.check_writable(path)
-    for one in _runtimes(runtime):
-        known = _refreshed(known, one, path, op, type_)
+    request = _request(op, type_)
+    for one in _runtimes(runtime, request):
+        known = _refreshed(known, one, request, path)
     _show(known)
 
 
-def _refreshed(known: Table, runtime: Runtime, path: Path, op: list[str] | None, type_: list[str] | None) -> Table:
-    """Measure a runtime and write what was found, also where Ctrl-C ended it before all was."""
-    from eltwise.targets.table_file import write_table
+def _request(op: list[str] | None, type_: list[str] | None) -> Request:
+    from eltwise import catalog
+    from eltwise.dtypes import by_name
+    from eltwise.targets.circumstances import Request
 
-    try:
-        outcome = _measured(runtime, op, type_)
-    except KeyboardInterrupt:
-        _say(f"interrupted: nothing was measured of {runtime.name}, and {path} is as it was")
-        raise typer.Exit(130) from None
-    done = len(outcome.measurement.answers)
-    if not done and not outcome.left:
-        raise AttributeValueError(
-            f"nothing of {runtime.name} is left to measure", hint="`eltwise ops` says which types each operator has"
-        )
-    if done:
-        known = known.joined(outcome.measurement)
-        write_table(known, path)
-    if outcome.left:
-        _say(f"interrupted: of {runtime.name} {done} subjects were measured and are in {path}; {outcome.left} were not")
-        raise typer.Exit(130)
-    return known
+    ops = tuple(str(catalog.row(name)) for name in op or ())
+    return Request(ops, tuple(by_name(name).name for name in type_ or ()))
 
 
-def _runtimes(names: list[str] | None) -> list[Runtime]:
+def _runtimes(names: list[str] | None, request: Request) -> list[Runtime]:
+    """The runtimes that are meant and have something of what is asked."""
     from eltwise.conformance import runtimes
     from eltwise.errors import unknown_name
+    from eltwise.targets.measuring import questions_of
     from eltwise.targets.table import RUNTIMES
 
     known = [runtime for dialects in RUNTIMES.values() for runtime in dialects.values()]
     for name in names or ():
         if name not in known:
             raise unknown_name("runtime", name, known)
-    return [runtimes.find(name) for name in names or known]
+    found = [runtimes.find(name) for name in names or known if questions_of(runtimes.BY_NAME[name], request)]
+    if not found:
+        raise AttributeValueError(
+            "nothing is left to measure", hint="`eltwise ops` says which types each operator version has"
+        )
+    return found
 
 
-def _measured(runtime: Runtime, op: list[str] | None, type_: list[str] | None) -> Outcome:
-    from eltwise import catalog
-    from eltwise.dtypes import by_name
-    from eltwise.targets.circumstances import Request
+def _refreshed(known: Table, runtime: Runtime, request: Request, path: Path) -> Table:
+    """Measure a runtime and write what was found, also where Ctrl-C ended it before all was."""
     from eltwise.targets.measuring import measure
+    from eltwise.targets.table_file import write_table
 
-    ops = tuple(str(catalog.row(name)) for name in op or ())
-    request = Request(ops, tuple(by_name(name).name for name in type_ or ()))
-    with progress_of_many() as tell:
-        return measure(runtime, request, tell)
+    outcome = None
+    try:
+        with progress_of_many() as tell:
+            outcome = measure(runtime, request, tell)
+    except KeyboardInterrupt:
+        pass
+    if outcome is None or not outcome.measurement.answers:
+        _say(f"interrupted: nothing was measured of {runtime.name}, and {path} is as it was")
+        raise typer.Exit(130)
+    known = known.joined(outcome.measurement)
+    write_table(known, path)
+    if outcome.left:
+        done = len(outcome.measurement.answers)
+        _say(f"interrupted: of {runtime.name} {done} subjects were measured and are in {path}; {outcome.left} were not")
+        raise typer.Exit(130)
+    return known
 
 
 def _show(known: Table) -> None:

@@ -48,8 +48,7 @@ def measure(runtime: Runtime, request: Request, tell: Tell) -> Outcome:
     with Process(runtime, LIMIT) as process:
         version = process.version()
     stamps = loaded_file_versions(runtime), loaded_opsets(runtime)
-    questions = [question for question in subjects() if request.takes(question)]
-    session = _Session(runtime, request, tell, [found for found in questions if found.row.domain in runtime.domains])
+    session = _Session(runtime, request, tell)
     left = session.run()
     measurement = Measurement(
         runtime.name,
@@ -64,16 +63,21 @@ def measure(runtime: Runtime, request: Request, tell: Tell) -> Outcome:
     return Outcome(measurement, left)
 
 
+def questions_of(runtime: Runtime, request: Request) -> list[Question]:
+    """What of a request a runtime can be asked, in the order of the catalog."""
+    return [found for found in subjects() if request.takes(found) and found.row.domain in runtime.domains]
+
+
 class _Session:
     """What was found of one runtime so far."""
 
-    def __init__(self, runtime: Runtime, request: Request, tell: Tell, questions: Sequence[Question]) -> None:
+    def __init__(self, runtime: Runtime, request: Request, tell: Tell) -> None:
         self._runtime = runtime
         self._request = request
         self._tell = tell
-        self._questions = questions
+        self._questions = questions_of(runtime, request)
         self._found: Answers = {}
-        self._total = len(questions)
+        self._total = len(self._questions)
         self._truth = Truth()
 
     def run(self) -> int:
@@ -119,19 +123,19 @@ class _Session:
             finally:
                 idle.put(process)
 
-        with ThreadPoolExecutor(max(1, len(processes))) as threads:
-            asked = {threads.submit(answers, question): subject_of(question, way) for question in questions}
-            try:
-                for done in as_completed(asked):
-                    self._take(asked[done], done)
-            except BaseException:
-                threads.shutdown(wait=False, cancel_futures=True)
-                raise
-            finally:
-                for process in processes:
-                    process.stop()
-        for process in processes:
-            process.end()
+        try:
+            with ThreadPoolExecutor(max(1, len(processes))) as threads:
+                asked = {threads.submit(answers, question): subject_of(question, way) for question in questions}
+                try:
+                    for done in as_completed(asked):
+                        self._take(asked[done], done)
+                finally:
+                    for process in processes:
+                        process.stop()
+                    threads.shutdown(wait=True, cancel_futures=True)
+        finally:
+            for process in processes:
+                process.end()
 
     def _take(self, subject: Subject, done: Future[dict[Circumstance, Answer]]) -> None:
         self._found[subject] = done.result()
