@@ -24,9 +24,9 @@ from eltwise.errors import AttributeValueError
 from eltwise.targets import measuring
 from eltwise.targets.asking import ask
 from eltwise.targets.circumstances import Request, cases_of, layout_of, question_of, subject_of
-from eltwise.targets.measuring import Outcome, measure
+from eltwise.targets.measuring import Outcome, measure, questions_of
 from eltwise.targets.table import RUNS, Measurement, Subject
-from eltwise.targets.table_file import read_table
+from eltwise.targets.table_file import read_table, shipped_table
 
 OWN = runtimes.find("eltwise-numpy")
 RULES = {"numpy": "Sub-14", "legacy": "Sub-6", "none": "Subtract-1", "pdpd": "SquaredDifference-1"}
@@ -80,6 +80,23 @@ def test_every_layout_is_asked_on_every_path_that_has_it(rule: str, op: str) -> 
         pairs = hard_values(INT32).size ** 2
         every = {layout for layout, found in by_layout.items() if any(case.expected().size >= pairs for case in found)}
         assert every == wanted - {"scalars", "empty"}, path
+
+
+@pytest.mark.parametrize("measurement", shipped_table().measurements, ids=lambda found: found.runtime)
+def test_the_shipped_table_has_all_that_is_asked_today(measurement: Measurement) -> None:
+    questions = questions_of(runtimes.BY_NAME[measurement.runtime], Request())
+    assert {subject_of(question) for question in questions} == {
+        subject for subject in measurement.answers if not subject.way
+    }
+    one_of_each = {(question.row, question.rule): question for question in questions if question.element_type.bits > 8}
+    for question in one_of_each.values():
+        asked = {
+            (path, layout_of(case, path))
+            for path in MODEL_PATHS
+            for group in cases_of(question, path, Request())
+            for case in group
+        }
+        assert set(measurement.answers[subject_of(question)]) == asked
 
 
 def test_the_same_is_measured_whoever_is_asked_first() -> None:

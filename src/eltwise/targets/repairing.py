@@ -11,7 +11,7 @@ from eltwise.conversion.places import Place
 from eltwise.conversion.report import Change, Report
 from eltwise.errors import AttributeValueError, EltwiseError, UnsupportedError, raise_all
 from eltwise.infer_graph import infer_graph
-from eltwise.ir import structure_problems
+from eltwise.ir import Graph, structure_problems
 from eltwise.model import Examination, Model
 from eltwise.targets.checking import measured
 from eltwise.targets.examining import Examined, examined
@@ -50,7 +50,7 @@ def repair(
         return made.proto if made.proto is not None else loaded(made), report
     from eltwise.model import load
 
-    return (source if report.unchanged else load(made.proto)), report
+    return (source if report.unchanged else load(made.proto)), _with_dropped(report, source.graph)
 
 
 def repair_examined(model: Examined, target: Target, allow: Sequence[str] = ()) -> tuple[Examined, Report]:
@@ -118,7 +118,7 @@ def _rewritten(
             raise_all(list(model.unread))
         ways: dict[Place, Way] = {decision.place: decision.way or "" for decision in decisions}
         graph, report = rewrite_graph(model.graph, lambda place: ways.get(place, ""))
-        return replace(model, graph=graph), report, []
+        return replace(model, graph=graph), _with_dropped(report, model.graph), []
     assert model.proto is not None
     proto = deepcopy(model.proto)
     changes: list[Change] = []
@@ -142,6 +142,11 @@ def _rewritten(
     report = rewrite_proto(proto, way_of, stamps.opset)
     both = replace(report, changes=(*changes, *report.changes), unchanged=report.unchanged and not changes)
     return replace(model, proto=proto), both, undecided
+
+
+def _with_dropped(report: Report, before: Graph) -> Report:
+    """The report with what a graph does not hold and what is written anew therefore does not say."""
+    return report if report.unchanged else replace(report, dropped=(*report.dropped, *before.not_held))
 
 
 def _allowed(decisions: Sequence[Decision]) -> Iterator[str]:
