@@ -15,7 +15,7 @@ ROOT = Path(eltwise.__file__).parent
 FLOORS: tuple[tuple[str, ...], ...] = (
     ("errors", "version"),
     ("dtypes", "shapes", "conversion", "conversion.report"),
-    ("broadcasting", "moves", "casting", "dlpack", "oracle_numbers"),
+    ("broadcasting", "moves", "casting", "dlpack", "oracle_numbers", "conversion.plain"),
     ("arrays", "oracle", "spec"),
     ("catalog.elementwise", "catalog.neighbours"),
     ("catalog", "ir"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -19,11 +20,11 @@ from eltwise.conformance.questions import subjects
 from eltwise.conformance.runtimes.asking import Loaded
 from eltwise.conformance.runtimes.own import Eltwise
 from eltwise.conformance.values import hard_values
-from eltwise.dtypes import INT32
-from eltwise.errors import AttributeValueError
+from eltwise.dtypes import UINT32
+from eltwise.errors import AttributeValueError, FileFormatError
 from eltwise.targets import measuring
 from eltwise.targets.asking import ask
-from eltwise.targets.circumstances import Request, cases_of, layout_of, question_of, subject_of
+from eltwise.targets.circumstances import Request, asked_of, cases_of, layout_of, question_of, subject_of
 from eltwise.targets.measuring import Outcome, measure, questions_of
 from eltwise.targets.table import RUNS, Measurement, Subject
 from eltwise.targets.table_file import read_table, shipped_table
@@ -67,17 +68,17 @@ def silent(_done: int, _total: int, _text: str) -> None: ...
 
 @pytest.mark.parametrize(("rule", "op"), RULES.items())
 def test_every_layout_is_asked_on_every_path_that_has_it(rule: str, op: str) -> None:
-    question = question_of(Subject(op, "int32", rule))
+    question = question_of(Subject(op, "uint32", rule))
     wanted = {"equal", "empty", "high rank"}
     wanted |= {"broadcast", "scalars"} if rule != "none" else set()
     wanted |= {"inside"} if rule in ("legacy", "pdpd") else set()
-    for path in MODEL_PATHS:
+    for path in asked_of(question):
         cases = [case for group in cases_of(question, path, Request()) for case in group]
         by_layout = {layout: [case for case in cases if layout_of(case, path) == layout] for layout in wanted}
         missing = {layout for layout, found in by_layout.items() if not found}
         # What is dynamic does not tell that it is empty, and nothing of two scalars is dynamic.
         assert missing == ({"empty", "scalars"} & wanted if path == "dynamic" else set()), path
-        pairs = hard_values(INT32).size ** 2
+        pairs = hard_values(UINT32).size ** 2
         every = {layout for layout, found in by_layout.items() if any(case.expected().size >= pairs for case in found)}
         assert every == wanted - {"scalars", "empty"}, path
 
@@ -92,7 +93,7 @@ def test_the_shipped_table_has_all_that_is_asked_today(measurement: Measurement)
     for question in one_of_each.values():
         asked = {
             (path, layout_of(case, path))
-            for path in MODEL_PATHS
+            for path in asked_of(question)
             for group in cases_of(question, path, Request())
             for case in group
         }
@@ -167,3 +168,16 @@ def test_what_nothing_has_is_not_measured(tmp_path: Path) -> None:
         targets(refresh=True, runtime=["onnxruntime"], op=["Sub-1"], type_=["int8"], table=tmp_path / "table.json")
     with pytest.raises(AttributeValueError, match="nothing is left to measure"):
         targets(refresh=True, runtime=["openvino"], op=["Sub-14"], table=tmp_path / "table.json")
+
+
+def test_what_was_measured_is_told_to_programs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(FileFormatError, match="there is no such file"):
+        targets(table=tmp_path / "table.json")
+    targets(json=True)
+    told = json.loads(capsys.readouterr().out)
+    for entry, measurement in zip(told, shipped_table().measurements, strict=True):
+        assert (entry["runtime"], entry["version"]) == (measurement.runtime, measurement.version)
+        assert sum(entry["answers"].values()) == sum(map(len, measurement.answers.values()))
+        assert entry["answers"]["runs"] > 0
+    targets()
+    assert "openvino-onnx" in capsys.readouterr().out

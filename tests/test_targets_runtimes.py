@@ -19,16 +19,15 @@ from eltwise import catalog, oracle
 from eltwise.conformance import ir_models, models, onnx_models, paths, runtimes
 from eltwise.conformance.cases import Case
 from eltwise.conformance.models import BuiltModel
-from eltwise.conformance.paths import ModelPath
 from eltwise.conversion import aligned, wider
 from eltwise.conversion.alignment import Alignment
-from eltwise.conversion.places import Layout
+from eltwise.conversion.places import Layout, Surroundings
 from eltwise.dtypes import INT8
 from eltwise.formats.openvino_writer import write_openvino
 from eltwise.model import Model
 from eltwise.spec import SQUARED_DIFFERENCE, SUBTRACT
 from eltwise.targets.asking import ask
-from eltwise.targets.circumstances import Request, cases_of, layout_of, question_of
+from eltwise.targets.circumstances import Request, cases_of, layout_of, path_of, question_of
 from eltwise.targets.stamps import loads
 from eltwise.targets.table import RUNTIMES, Measurement, Subject, Target
 from eltwise.targets.table_file import shipped_table
@@ -105,9 +104,9 @@ def repaired(model: BuiltModel, target: Target) -> BuiltModel:
     return replace(model, data=data, weights=weights)
 
 
-def mended(measurement: Measurement) -> dict[Subject, list[tuple[ModelPath, Layout]]]:
+def mended(measurement: Measurement) -> dict[Subject, list[tuple[Surroundings, Layout]]]:
     """The circumstances in which, by the table, a subject is wrong as it is and right in another way."""
-    found: dict[Subject, list[tuple[ModelPath, Layout]]] = {}
+    found: dict[Subject, list[tuple[Surroundings, Layout]]] = {}
     for subject, so_written in measurement.answers.items():
         plain = replace(subject, way="")
         for circumstance, answer in so_written.items():
@@ -124,7 +123,7 @@ def is_promised(subject: Subject) -> bool:
     return subject.element_type in PROMISED_TYPES or (subject.op, subject.element_type) == ("Sub-6", "float32")
 
 
-def chosen(measurement: Measurement, seed: int) -> Iterator[tuple[Subject, ModelPath, Layout]]:
+def chosen(measurement: Measurement, seed: int) -> Iterator[tuple[Subject, Surroundings, Layout]]:
     """Subjects with one path for each of their layouts."""
     generator = np.random.default_rng(seed)
     claims = mended(measurement)
@@ -140,7 +139,7 @@ def chosen(measurement: Measurement, seed: int) -> Iterator[tuple[Subject, Model
                 yield subject, paths_so[generator.integers(len(paths_so))], layout
 
 
-def cases(subject: Subject, path: ModelPath, layout: Layout, seed: int) -> list[Case]:
+def cases(subject: Subject, path: Surroundings, layout: Layout, seed: int) -> list[Case]:
     """Of the cases of a circumstance the one of the most elements, and another."""
     question = question_of(subject)
     known = [case for group in cases_of(question, path, REQUEST) for case in group if layout_of(case, path) == layout]
@@ -157,7 +156,10 @@ def test_what_repair_mends_is_right_on_the_runtime(measurement: Measurement, ask
         for case in cases(subject, path, layout, seed)
     ]
     assert {(subject.element_type, subject.rule) for subject, _case, _path in told} >= PROMISED[measurement.runtime]
-    asked = [(repaired(models.build([case], path), target), paths.feeds([case], path)) for _subject, case, path in told]
+    asked = [
+        (repaired(models.build([case], path_of(path)), target), paths.feeds([case], path_of(path)))
+        for _subject, case, path in told
+    ]
     got = ask_runtime(measurement.runtime, asked)
     wrong = [
         (str(case), path, result if isinstance(result, str) else "")

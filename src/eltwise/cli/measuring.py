@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,7 +17,7 @@ from eltwise.formats import files
 if TYPE_CHECKING:
     from eltwise.conformance.runtimes import Runtime
     from eltwise.targets.circumstances import Request
-    from eltwise.targets.table import Table
+    from eltwise.targets.table import Kind, Measurement, Table
 
 
 def targets(
@@ -35,23 +36,24 @@ def targets(
     table: Annotated[
         Path | None, typer.Option("--table", metavar="FILE", help="Another table than the one of this package.")
     ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print what a program can read.")] = False,
 ) -> None:
     """Print what was measured of each runtime; or measure it anew and write the table."""
     from eltwise.targets.table import SHIPPED, Table
     from eltwise.targets.table_file import read_table
 
     path = table or SHIPPED
-    known = read_table(path) if path.exists() else Table(())
     if not refresh:
         if runtime or op or type_:
             raise AttributeValueError("--runtime, --op and --type say what is measured", hint="add --refresh")
-        _show(known)
+        _show(read_table(path), json=json)
         return
+    known = read_table(path) if path.exists() else Table(())
     files.check_writable(path)
     request = _request(op, type_)
     for one in _runtimes(runtime, request):
         known = _refreshed(known, one, request, path)
-    _show(known)
+    _show(known, json=json)
 
 
 def _request(op: list[str] | None, type_: list[str] | None) -> Request:
@@ -105,16 +107,32 @@ def _refreshed(known: Table, runtime: Runtime, request: Request, path: Path) -> 
     return known
 
 
-def _show(known: Table) -> None:
+def _show(known: Table, *, json: bool) -> None:
+    """Print of each measurement what it is of, and how many answers of each kind it has."""
     from eltwise.targets.table import KINDS
 
+    if json:
+        printing.json_text([_fields(measurement) for measurement in known.measurements])
+        return
     made = printing.table("runtime", "version", "opsets", "file versions", *KINDS, "machine", folding="machine")
     for measurement in known.measurements:
-        kinds = [answer.kind for found in measurement.answers.values() for answer in found.values()]
-        counts = [str(kinds.count(kind) or "") for kind in KINDS]
+        counts = [str(count or "") for count in _counts(measurement).values()]
         spans = (_span(measurement.opsets), _span(measurement.file_versions))
         made.add_row(measurement.runtime, measurement.number, *spans, *counts, measurement.machine)
     printing.show(made)
+
+
+def _fields(measurement: Measurement) -> dict[str, object]:
+    said = {name: getattr(measurement, name) for name in ("runtime", "version", "machine", "date", "seed", "extent")}
+    stamps = {"opsets": list(measurement.opsets), "file_versions": list(measurement.file_versions)}
+    return said | stamps | {"subjects": len(measurement.answers), "answers": _counts(measurement)}
+
+
+def _counts(measurement: Measurement) -> dict[Kind, int]:
+    from eltwise.targets.table import KINDS
+
+    kinds = Counter(answer.kind for found in measurement.answers.values() for answer in found.values())
+    return {kind: kinds[kind] for kind in KINDS}
 
 
 def _span(numbers: tuple[int, ...]) -> str:

@@ -9,14 +9,13 @@ from dataclasses import replace
 from eltwise.conformance.asking_cells import ask_cell
 from eltwise.conformance.cells import Cell
 from eltwise.conformance.explainer import Explainer
-from eltwise.conformance.paths import MODEL_PATHS, ModelPath
 from eltwise.conformance.process import Process
 from eltwise.conformance.questions import Subject as Question
 from eltwise.conformance.runtimes import Runtime
 from eltwise.conformance.verdicts import Judged, Truth
-from eltwise.conversion.places import Layout
+from eltwise.conversion.places import Layout, Surroundings
 from eltwise.report.reasons import meaning, reasons
-from eltwise.targets.circumstances import Request, cases_of, layout_of, question_of
+from eltwise.targets.circumstances import Request, asked_of, cases_of, layout_of, path_of, question_of
 from eltwise.targets.table import RUNS, Answer, Circumstance, Kind, Subject, Way
 
 REPAIR = "ELTWISE_REPAIR"
@@ -40,20 +39,22 @@ def writing(runtime: Runtime, way: Way) -> Runtime:
     return replace(runtime, adapter=f"{_REPAIRED}:{name}", environment={**runtime.environment, REPAIR: way})
 
 
-def ask(runtime: Runtime, subject: Subject, paths: Sequence[ModelPath], request: Request) -> dict[Circumstance, Answer]:
-    """Ask a runtime for one subject, written in its way, on some paths.
+def ask(
+    runtime: Runtime, subject: Subject, surroundings: Sequence[Surroundings], request: Request
+) -> dict[Circumstance, Answer]:
+    """Ask a runtime for one subject, written in its way, in some surroundings.
 
     Raises:
         UnsupportedError: where the runtime cannot be started.
     """
     with Process(writing(runtime, subject.way), LIMIT) as process:
-        return answers_of(process, question_of(subject), request, Truth(), paths)
+        return answers_of(process, question_of(subject), request, Truth(), surroundings)
 
 
 def answers_of(
-    process: Process, question: Question, request: Request, truth: Truth, paths: Sequence[ModelPath] = MODEL_PATHS
+    process: Process, question: Question, request: Request, truth: Truth, surroundings: Sequence[Surroundings] = ()
 ) -> dict[Circumstance, Answer]:
-    """Ask a process for one question on some paths.
+    """Ask a process for one question in some surroundings, or in all that it has.
 
     The answers depend on nothing that was asked before: what explains differences is found anew for each question.
 
@@ -63,18 +64,18 @@ def answers_of(
     """
     explainer = Explainer()
     found: dict[Circumstance, Answer] = {}
-    for path in paths:
-        asked = ask_cell(process, path, list(cases_of(question, path, request)), truth, thrifty=False)
-        if path == "both-constant":
+    for way_in in surroundings or asked_of(question):
+        asked = ask_cell(process, path_of(way_in), list(cases_of(question, way_in, request)), truth, thrifty=False)
+        if way_in == "both-constant":
             # Operands without elements, asked last, may break the memory of a runtime that folds them, and what is
             # asked next would be blamed for it.
             process.end()
         by_layout: dict[Layout, list[Judged]] = {}
         for judged in asked.judged:
             if judged.expected is not None:
-                by_layout.setdefault(layout_of(judged.case, path), []).append(judged)
+                by_layout.setdefault(layout_of(judged.case, way_in), []).append(judged)
         for layout, judged_so in by_layout.items():
-            found[path, layout] = _answer(judged_so, question, explainer)
+            found[way_in, layout] = _answer(judged_so, question, explainer)
     return found
 
 

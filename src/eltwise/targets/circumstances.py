@@ -7,23 +7,26 @@ asks, every pair of hard values in each layout, and operands without elements.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from eltwise.broadcasting import Rule
 from eltwise.conformance import values
 from eltwise.conformance.cases import Attributes, Case
-from eltwise.conformance.paths import ModelPath
+from eltwise.conformance.paths import MODEL_PATHS, ModelPath
 from eltwise.conformance.questions import Subject as Question
 from eltwise.conformance.questions import groups, subjects
 from eltwise.conformance.results import Extent
-from eltwise.conversion.places import HIGHEST_ORDINARY_RANK, Layout, layouts_of
+from eltwise.conversion.places import HIGHEST_ORDINARY_RANK, Layout, Surroundings, layouts_of
+from eltwise.conversion.plain import has_others, plain_places
+from eltwise.dtypes import of_numpy
 from eltwise.oracle import OracleRefusal, array_of
 from eltwise.shapes import of_sizes
 from eltwise.targets.table import Subject, Way
 
 _HIGHEST_RANK = 8
+_PLAIN: dict[Surroundings, ModelPath] = {"a-plain": "a-constant", "b-plain": "b-constant"}
 
 
 @dataclass(frozen=True)
@@ -58,8 +61,40 @@ def question_of(subject: Subject) -> Question:
     return next(known for known in subjects() if subject_of(known, subject.way) == subject)
 
 
-def cases_of(question: Question, path: ModelPath, request: Request) -> Iterator[tuple[Case, ...]]:
+def asked_of(question: Question) -> tuple[Surroundings, ...]:
+    """The ways in for a question: the referee's paths, and constants of plain numbers where the type has others."""
+    return (*MODEL_PATHS, *(_PLAIN if has_others(question.element_type) else ()))
+
+
+def path_of(surroundings: Surroundings) -> ModelPath:
+    """The referee's path whose models have operands that reach a node so.
+
+    >>> path_of("b-plain"), path_of("static")
+    ('b-constant', 'static')
+    """
+    return next((path for path in MODEL_PATHS if path == surroundings), _PLAIN.get(surroundings, "static"))
+
+
+def cases_of(question: Question, surroundings: Surroundings, request: Request) -> Iterator[tuple[Case, ...]]:
     """The groups of cases, each of which is asked in one model where the runtime takes it."""
+    for group in _cases(question, path_of(surroundings), request):
+        yield tuple(_with_plain_constant(case, surroundings, request.seed) for case in group)
+
+
+def _with_plain_constant(case: Case, surroundings: Surroundings, seed: int) -> Case:
+    """The case with other numbers in place of those that are not plain, where its constant has plain ones only."""
+    if surroundings not in _PLAIN:
+        return case
+    operand = case.a if surroundings == "a-plain" else case.b
+    element_type = of_numpy(operand.dtype)
+    pool = values.hard_values(element_type)
+    pool = pool[plain_places(pool, element_type)]
+    others = np.random.default_rng(seed).choice(pool, operand.shape)
+    plain = np.asarray(np.where(plain_places(operand, element_type), operand, others))
+    return replace(case, a=plain) if surroundings == "a-plain" else replace(case, b=plain)
+
+
+def _cases(question: Question, path: ModelPath, request: Request) -> Iterator[tuple[Case, ...]]:
     for group in groups(question, path, request.extent, request.seed, checks=False):
         working = tuple(case for case in group if _works(case))
         if working:
@@ -71,13 +106,14 @@ def cases_of(question: Question, path: ModelPath, request: Request) -> Iterator[
             yield (case,)
 
 
-def layout_of(case: Case, path: ModelPath) -> Layout:
-    """How the shapes of a case lie, as far as a model on this path tells."""
+def layout_of(case: Case, surroundings: Surroundings) -> Layout:
+    """How the shapes of a case lie, as far as a model with such surroundings tells."""
     axis = dict(case.attributes).get("axis", -1)
     rule = Rule(case.rule, axis if isinstance(axis, int) else -1)
     # A model of unknown sizes does not tell that one is 0; any other size that is not 1 lies as that does.
     a, b = (
-        (tuple(size or 2 for size in sizes) if path == "dynamic" else sizes) for sizes in (case.a.shape, case.b.shape)
+        (tuple(size or 2 for size in sizes) if surroundings == "dynamic" else sizes)
+        for sizes in (case.a.shape, case.b.shape)
     )
     return layouts_of(rule, of_sizes(a), of_sizes(b))[0]
 
