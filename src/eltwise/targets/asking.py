@@ -66,9 +66,9 @@ def answers_of(
     found: dict[Circumstance, Answer] = {}
     for way_in in surroundings or asked_of(question):
         asked = ask_cell(process, path_of(way_in), list(cases_of(question, way_in, request)), truth, thrifty=False)
-        if way_in == "both-constant":
-            # Operands without elements, asked last, may break the memory of a runtime that folds them, and what is
-            # asked next would be blamed for it.
+        if way_in == "both-constant" and question.rule != "none":
+            # Operands without elements, asked last, may break the memory of a runtime that folds and broadcasts them,
+            # and what is asked next would be blamed for it.
             process.end()
         by_layout: dict[Layout, list[Judged]] = {}
         for judged in asked.judged:

@@ -98,7 +98,9 @@ class _Session:
 
     def _is_candidate(self, question: Question, way: Way) -> bool:
         """Whether a way to write something that does not run right keeps its bits by itself."""
-        if all(answer.runs for answer in self._found[subject_of(question)].values()):
+        found = self._found[subject_of(question)]
+        # Where only operands of many dimensions or of no element go wrong, no way to write the node has helped.
+        if all(answer.runs or layout in ("high rank", "empty") for (_way_in, layout), answer in found.items()):
             return False
         steps = way.split("+")
         is_possible = {
