@@ -22,7 +22,8 @@ from eltwise.conformance.models import BuiltModel
 from eltwise.conversion import aligned, wider
 from eltwise.conversion.alignment import Alignment
 from eltwise.conversion.places import Layout, Surroundings
-from eltwise.dtypes import INT8
+from eltwise.conversion.plain import is_plain_constant
+from eltwise.dtypes import INT8, of_numpy
 from eltwise.formats.openvino_writer import write_openvino
 from eltwise.model import Model
 from eltwise.spec import SQUARED_DIFFERENCE, SUBTRACT
@@ -41,7 +42,7 @@ PROMISED = {
     "openvino": {(kind, rule) for kind in ("uint8", "int8") for rule in ("none", "numpy", "pdpd")},
     "openvino-onnx": {("uint8", "numpy"), ("int8", "numpy")},
 }
-_OTHERS = 6
+_OTHERS = 4
 """So many subjects are drawn from those that are not promised by name."""
 
 TARGET_OF: dict[str, Target] = {runtime: target for target, read in RUNTIMES.items() for runtime in read.values()}
@@ -139,10 +140,18 @@ def chosen(measurement: Measurement, seed: int) -> Iterator[tuple[Subject, Surro
                 yield subject, paths_so[generator.integers(len(paths_so))], layout
 
 
+def is_plain(case: Case, path: Surroundings) -> bool:
+    """Whether a case that is asked with any constants happens to have a plain one, which is another circumstance."""
+    constant = {"a-constant": case.a, "b-constant": case.b}.get(path)
+    return constant is not None and is_plain_constant(constant, of_numpy(constant.dtype))
+
+
 def cases(subject: Subject, path: Surroundings, layout: Layout, seed: int) -> list[Case]:
     """Of the cases of a circumstance the one of the most elements, and another."""
-    question = question_of(subject)
-    known = [case for group in cases_of(question, path, REQUEST) for case in group if layout_of(case, path) == layout]
+    groups = cases_of(question_of(subject), path, REQUEST)
+    known = [case for group in groups for case in group if layout_of(case, path) == layout and not is_plain(case, path)]
+    if not known:
+        return []
     drawn = known[np.random.default_rng(seed).integers(len(known))]
     return list(dict.fromkeys([max(known, key=lambda case: case.a.size * case.b.size), drawn]))
 

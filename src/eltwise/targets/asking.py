@@ -26,8 +26,10 @@ LIMIT = 60.0
 
 _REPAIRED = "eltwise.targets.repaired"
 _LONGEST_WORDS = 300
-_CASE_NAMED = re.compile(r"(?: with name) '[^']*'")
-"""What names the node of the case and would mislead whoever reads of another model."""
+_OF_THE_CASE = re.compile(
+    r"(?:,? (?:node )?with name| In Node,)? ?[('\"]*(?:case|result|before|between|after)\d.*| In Node, .*"
+)
+"""What names the nodes of the case's own model and says their shapes, which are nothing to other models."""
 _ENDS: dict[str, Kind] = {"hung": "hangs", "crashed": "crashes"}
 
 
@@ -96,7 +98,18 @@ def _answer(judged: Sequence[Judged], question: Question, explainer: Explainer) 
 
 def _words_of(judged: Sequence[Judged], verdict: str) -> str:
     words = next(item.answer.words for item in judged if item.verdict == verdict)
-    return " ".join(_CASE_NAMED.sub("", words).split())[:_LONGEST_WORDS]
+    return general(words)
+
+
+def general(words: str) -> str:
+    """A runtime's words without what they say of the model of the case.
+
+    >>> general("no implementation for Sub(6) node with name 'case0'")
+    'no implementation for Sub(6)'
+    >>> general("not implemented for op: opset1::Subtract result0 (opset1::Parameter a0[0]:u8[2])")
+    'not implemented for op: opset1::Subtract'
+    """
+    return " ".join(_OF_THE_CASE.sub("", words).split())[:_LONGEST_WORDS]
 
 
 def _explained(judged: Sequence[Judged], question: Question, explainer: Explainer) -> tuple[tuple[str, ...], str]:
