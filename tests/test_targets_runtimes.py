@@ -29,7 +29,9 @@ from eltwise.model import Model
 from eltwise.spec import SQUARED_DIFFERENCE, SUBTRACT
 from eltwise.targets.asking import ask
 from eltwise.targets.circumstances import Request, cases_of, layout_of, path_of, question_of
-from eltwise.targets.stamps import loads
+from eltwise.targets.examining import examined
+from eltwise.targets.judging import decide
+from eltwise.targets.stamps import NEWEST_IR_VERSION, loads
 from eltwise.targets.table import RUNTIMES, Measurement, Subject, Target
 from eltwise.targets.table_file import shipped_table
 
@@ -156,6 +158,13 @@ def cases(subject: Subject, path: Surroundings, layout: Layout, seed: int) -> li
     return list(dict.fromkeys([max(known, key=lambda case: case.a.size * case.b.size), drawn]))
 
 
+def is_mended(measurement: Measurement, model: BuiltModel) -> bool:
+    """Whether there is a way to write the node; where sizes are not known, several circumstances count together."""
+    place = examined(model.data, model.weights if model.dialect == "openvino" else None).places[-1]
+    opset = max(7, place.row.version) if model.dialect == "onnx" else 0
+    return decide(measurement, place, opset=opset).way not in ("", None)
+
+
 @pytest.mark.parametrize("measurement", MEASURED, ids=lambda found: found.runtime)
 def test_what_repair_mends_is_right_on_the_runtime(measurement: Measurement, ask_runtime: Asked, seed: int) -> None:
     target = TARGET_OF[measurement.runtime]
@@ -163,6 +172,7 @@ def test_what_repair_mends_is_right_on_the_runtime(measurement: Measurement, ask
         (subject, case, path)
         for subject, path, layout in chosen(measurement, seed)
         for case in cases(subject, path, layout, seed)
+        if is_mended(measurement, models.build([case], path_of(path)))
     ]
     assert {(subject.element_type, subject.rule) for subject, _case, _path in told} >= PROMISED[measurement.runtime]
     asked = [
@@ -238,6 +248,7 @@ def test_the_stamps_are_what_the_installed_runtimes_load() -> None:
             ir_models.smallest if measurement.runtime == "openvino" else lambda number: onnx_models.smallest(9, number)
         )
         assert loads(runtime, make(last))
-        assert loads(runtime, make(last + 1)) == (last + 1 in measurement.file_versions)
+        # OpenVINO loads ONNX files of any version, of which not all are tried.
+        assert last == NEWEST_IR_VERSION or not loads(runtime, make(last + 1))
         for opset in {max(measurement.opsets, default=0), 27} if measurement.opsets else ():
             assert loads(runtime, onnx_models.smallest(opset, 8)) == (opset in measurement.opsets)

@@ -18,7 +18,9 @@ _EARLY_OPSET = 9
 """An opset that every version of the file format since 3 may have."""
 
 _USUAL_IR_VERSION = 8
-_NEWEST_IR_VERSION = 14
+NEWEST_IR_VERSION = 14
+"""The newest version of ONNX files that is tried."""
+
 _OPENVINO_VERSIONS = range(7, 14)
 
 
@@ -33,7 +35,7 @@ def loaded_opsets(runtime: Runtime) -> tuple[int, ...]:
 def loaded_file_versions(runtime: Runtime) -> tuple[int, ...]:
     """The versions of its file format that a runtime loads: ONNX's ir_version, or that of OpenVINO's IR."""
     if "ai.onnx" in runtime.domains:
-        tried = range(3, _NEWEST_IR_VERSION + 1)
+        tried = range(3, NEWEST_IR_VERSION + 1)
         return _loaded(runtime, ((version, onnx_models.smallest(_EARLY_OPSET, version)) for version in tried))
     return _loaded(runtime, ((version, ir_models.smallest(version)) for version in _OPENVINO_VERSIONS))
 
