@@ -44,7 +44,7 @@ PROMISED = {
     "openvino": {(kind, rule) for kind in ("uint8", "int8") for rule in ("none", "numpy", "pdpd")},
     "openvino-onnx": {("uint8", "numpy"), ("int8", "numpy")},
 }
-_OTHERS = 4
+_OTHERS = 8
 """So many subjects are drawn from those that are not promised by name."""
 
 TARGET_OF: dict[str, Target] = {runtime: target for target, read in RUNTIMES.items() for runtime in read.values()}
