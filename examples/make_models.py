@@ -73,6 +73,7 @@ class OpenVinoExample:
 OPENVINO_EXAMPLES = (
     OpenVinoExample("subtract_none", "Subtract", "none", (256, 56), (256, 56), note="its text, example 1"),
     OpenVinoExample("subtract_numpy", "Subtract", "numpy", (8, 1, 6, 1), (7, 1, 5), note="its text, example 2"),
+    OpenVinoExample("subtract_uint8", "Subtract", "numpy", (4, 1), (5,), "uint8", note="uint8 wraps"),
     OpenVinoExample("subtract_pdpd", "Subtract", "pdpd", (2, 3, 4, 5), (3, 4), "float32", 1, "pdpd, axis 1"),
     OpenVinoExample(
         "squared_difference_none", "SquaredDifference", "none", (256, 56), (256, 56), note="its text, example 1"
@@ -91,7 +92,7 @@ OPENVINO_EXAMPLES = (
         "pdpd, axis 0",
     ),
 )
-_IR_TYPES = {"float32": ("f32", "FP32"), "bfloat16": ("bf16", "BF16")}
+_IR_TYPES = {"float32": ("f32", "FP32"), "bfloat16": ("bf16", "BF16"), "uint8": ("u8", "U8")}
 
 
 def main() -> None:

@@ -18,9 +18,10 @@ from eltwise.conversion.places import Place
 from eltwise.dtypes import BFLOAT16, FLOAT32, INT64, UINT8, ElementType
 from eltwise.errors import AttributeValueError, FileFormatError, ManyProblemsError, NameUnknownError, UnsupportedError
 from eltwise.formats.onnx_versions.file_versions import needed_file_version
+from eltwise.targets import checking
 from eltwise.targets.files import repair_file
 from eltwise.targets.judging import decide
-from eltwise.targets.table import NOT_MEASURED, RUNS, Answer, Measurement, Subject, Table, Way, worst
+from eltwise.targets.table import NOT_MEASURED, RUNS, Answer, Circumstance, Measurement, Subject, Table, Way, worst
 from eltwise.targets.table_file import read_table, shipped_table, write_table
 from onnx_models import model, node, value
 from openvino_models import Ir, binary
@@ -109,7 +110,8 @@ def test_an_old_version_is_right_only_where_the_new_one_is() -> None:
 
 def test_the_worst_of_several_answers_counts() -> None:
     together = worst([RUNS, SATURATES, Answer("refused in part", ("x",), "words")])
-    assert together == Answer("refused in part", ("x", "saturation"), "words")
+    assert together == Answer("refused in part", ("x", "saturation"), "words; results saturate")
+    assert worst([SATURATES, Answer("differs", ("y",), "y does; results saturate")]).words == "results saturate; y does"
     assert worst([RUNS, NOT_MEASURED]) == NOT_MEASURED
     assert worst([]) == NOT_MEASURED
 
@@ -120,13 +122,30 @@ def test_a_table_is_read_as_it_was_written_and_nothing_is_taken_on_trust(tmp_pat
     write_table(table, path)
     assert read_table(path) == table
     text = path.read_text()
-    for old, new in (('"static/equal": 0', '"static/equal": 9'), ('"differs"', '"fine"'), ("static/equal", "x/y")):
+    broken = (
+        ('"answer": 0', '"answer": 9'),
+        ('"asked": 0', '"asked": 1'),
+        ('"differs"', '"fine"'),
+        ("static/equal", "x/y"),
+        ('"others": {}', '"others": {"dynamic/equal": 0}'),
+        ('"others": {}', '"others": {"static/inside": 7}'),
+    )
+    for old, new in broken:
+        assert old in text
         path.write_text(text.replace(old, new))
         with pytest.raises(FileFormatError, match="table"):
             read_table(path)
     newer = Measurement("somewhere", "1.0", answers={Subject("Sub-14", "int8", "numpy"): {("static", "equal"): RUNS}})
     assert len(table.joined(newer).measurements[0].answers) == 3
     assert len(table.joined(Measurement("somewhere", "2.0")).measurements) == 2
+
+
+def test_a_subject_with_several_answers_is_read_as_it_was_written(tmp_path: Path) -> None:
+    answers: dict[Circumstance, Answer] = {("static", "equal"): RUNS, ("static", "inside"): SATURATES}
+    answers |= {("dynamic", "equal"): RUNS, ("static", "empty"): REFUSED}
+    table = Table((Measurement("somewhere", "1.0", answers={Subject("Sub-14", "int8", "numpy"): answers}),))
+    write_table(table, tmp_path / "table.json")
+    assert read_table(tmp_path / "table.json") == table
 
 
 def test_check_names_each_node_and_what_is_not_judged() -> None:
@@ -222,7 +241,7 @@ def test_a_constant_operand_is_one_of_its_own() -> None:
     made = model([node("Sub", ["x", "c"], ["z"])], [value("x", (3,))], [value("z", (3,))], 13, initializers=[x])
     from eltwise.targets.examining import of_proto
 
-    assert of_proto(made).places[0].surroundings == ("b-constant",)
+    assert of_proto(made).places[0].surroundings == ("b-plain",)
     made.graph.node.insert(0, node("Neg", ["c"], ["m"]))
     made.graph.node[1].input[1] = "m"
     assert of_proto(made).places[0].surroundings == ("static", "b-constant", "neighbours")
@@ -247,3 +266,43 @@ def test_the_commands_exit_with_what_they_mean(tmp_path: Path) -> None:
     bad = command("check", path, "--target", "nowhere", folder=tmp_path)
     assert (bad.returncode, bad.stdout) == (2, "")
     assert BFLOAT16.name in found.stdout
+
+
+def test_another_version_than_was_measured_is_told_by_both(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checking, "_installed", lambda _package: "9.9")
+    note = eltwise.check(bfloat16_model(), target="onnxruntime").note
+    assert note.startswith("onnxruntime 9.9 is installed here and was not measured; this is what 1.31.1 does")
+    assert eltwise.repair(bfloat16_model(), "onnxruntime")[1].assumptions == (note,)
+
+
+@pytest.mark.parametrize(("number", "kinds"), [(1.5, []), (1e-40, ["differs"]), (3.4e38, ["differs"])])
+def test_a_constant_is_judged_by_its_numbers(number: float, kinds: list[str]) -> None:
+    """OpenVINO changes constants of float32 that bfloat16 cannot hold without subnormals, and no others."""
+    c = numpy_helper.from_array(np.float32([1, number]), "c")
+    proto = model([node("Sub", ["x", "c"], ["z"])], [value("x", (2,))], [value("z", (2,))], 13, initializers=[c])
+    assert [found.kind for found in eltwise.check(proto, target="openvino").findings] == kinds
+    ir = Ir().parameter("a", "2").constant("c", "f32", "2", np.float32([1, number]).tobytes())
+    made = ir.layer("Subtract", "s", ["a", "c"]).result("s", "r")
+    loaded = eltwise.load(made.xml(), made.weights)
+    assert [found.kind for found in eltwise.check(loaded, target="openvino").findings] == kinds
+
+
+def test_onnx_models_are_repaired_for_openvino() -> None:
+    old = model(
+        [node("Sub", ["x", "y"], ["z"], "n", broadcast=1, axis=0)],
+        [value("x", (2, 3)), value("y", (2,))],
+        [value("z", (2, 3))],
+        6,
+    )
+    assert eltwise.check(old, target="openvino").is_good
+    kind = TensorProto.UINT8
+    bytes_ = model(
+        [node("Sub", ["x", "y"], ["z"], "n")],
+        [value("x", (3,), kind), value("y", (3,), kind)],
+        [value("z", (3,), kind)],
+        14,
+    )
+    assert [found.reasons for found in eltwise.check(bytes_, target="openvino").findings] == [("saturation",)]
+    made, report = eltwise.repair(bytes_, "openvino")
+    assert report.changes[0].after == ("Cast-13", "Cast-13", "Sub-14", "Cast-13")
+    assert eltwise.check(made, target="openvino").is_good

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -129,6 +129,8 @@ class Graph:
         declared: the types that the file states for other values.
         tensor_names: further names of values (OpenVINO's tensor names).
         metadata: what else the file says of itself, as text, in the file's order.
+        not_held: what the file says beside all that, a phrase each: ``the doc strings of 2 nodes``. None of it changes
+            a result, and two graphs are equal without it.
     """
 
     name: str
@@ -142,6 +144,7 @@ class Graph:
     declared: tuple[tuple[str, TensorType], ...] = ()
     tensor_names: tuple[tuple[str, tuple[str, ...]], ...] = ()
     metadata: tuple[tuple[str, str], ...] = ()
+    not_held: tuple[str, ...] = field(default=(), compare=False)
 
     @cached_property
     def constant(self) -> dict[str, Tensor]:

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from eltwise.cli import printing
+from eltwise.cli.progress import progress_of_many
 from eltwise.errors import AttributeValueError, unknown_name
 from eltwise.formats import files
 from eltwise.formats.folders import check_new_folder
 
 if TYPE_CHECKING:
-    from eltwise.conformance.referee import Outcome, Selection, Settings, Tell
+    from eltwise.conformance.referee import Outcome, Selection, Settings
     from eltwise.conformance.results import Extent, Results
 
 
@@ -116,38 +116,8 @@ def _known(kind: str, name: str, known: Sequence[str]) -> str:
 def _judged(selection: Selection, settings: Settings, known: Results | None) -> Outcome:
     from eltwise.conformance.referee import judge_all
 
-    with _progress() as tell:
+    with progress_of_many() as tell:
         return judge_all(selection, settings, tell, known)
-
-
-@contextmanager
-def _progress() -> Iterator[Tell]:
-    """A bar with the time that is left on stderr, where somebody watches it."""
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-
-    console = Console(stderr=True)
-    columns = (
-        BarColumn(bar_width=24),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-        TextColumn("{task.description}", markup=False),
-    )
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
-        task = progress.add_task("", total=None)
-
-        def tell(done: int, count: int, text: str) -> None:
-            progress.update(task, completed=done, total=count, description=text)
-
-        yield tell
 
 
 def _export(folder: Path, selection: Selection, extent: Extent, seed: int) -> None:
@@ -157,7 +127,7 @@ def _export(folder: Path, selection: Selection, extent: Extent, seed: int) -> No
     check_new_folder(folder)
     subjects = dict.fromkeys(job.subject for job in selection.jobs())
     paths = [path for path in MODEL_PATHS if path in (selection.paths or MODEL_PATHS)]
-    with _progress() as tell:
+    with progress_of_many() as tell:
         count = kit.export(folder, list(subjects), paths, extent, seed, tell)
     printing.line(f"{folder}: {count} cases")
 

@@ -10,6 +10,7 @@ import typer
 
 from eltwise.cli import printing, targeting
 from eltwise.cli.attributes import bound_operator
+from eltwise.conversion.report import counted
 from eltwise.errors import EltwiseError, GraphError, ManyProblemsError
 from eltwise.model import examine
 
@@ -58,7 +59,7 @@ def check(
             printing.line(str(problem))
         for assumption in assumptions:
             printing.line(f"assumed: {assumption}")
-        printing.line(f"{model.name}: {_counted(len(problems), 'problem')}, {_counted(nodes, 'node')} read")
+        printing.line(f"{model.name}: {counted(len(problems), 'problem')}, {counted(nodes, 'node')} read")
     if problems:
         raise typer.Exit(1)
 
@@ -72,7 +73,3 @@ def _examined(path: Path) -> tuple[Sequence[EltwiseError], Sequence[str], int]:
     except ManyProblemsError as error:
         return error.problems, (), 0
     return found.problems, found.inference.assumptions, len(found.graph.nodes)
-
-
-def _counted(count: int, thing: str) -> str:
-    return f"{count or 'no'} {thing}{'' if count == 1 else 's'}"

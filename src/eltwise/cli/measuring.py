@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+import sys
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from eltwise.cli import printing
+from eltwise.cli.progress import progress_of_many
 from eltwise.errors import AttributeValueError
 from eltwise.formats import files
 
 if TYPE_CHECKING:
     from eltwise.conformance.runtimes import Runtime
-    from eltwise.targets.measuring import Tell
-    from eltwise.targets.table import Measurement, Table
+    from eltwise.targets.circumstances import Request
+    from eltwise.targets.table import Kind, Measurement, Table
 
 
 def targets(
@@ -35,71 +36,103 @@ def targets(
     table: Annotated[
         Path | None, typer.Option("--table", metavar="FILE", help="Another table than the one of this package.")
     ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print what a program can read.")] = False,
 ) -> None:
     """Print what was measured of each runtime; or measure it anew and write the table."""
     from eltwise.targets.table import SHIPPED, Table
-    from eltwise.targets.table_file import read_table, write_table
+    from eltwise.targets.table_file import read_table
 
     path = table or SHIPPED
-    known = read_table(path) if path.exists() else Table(())
     if not refresh:
         if runtime or op or type_:
             raise AttributeValueError("--runtime, --op and --type say what is measured", hint="add --refresh")
-        _show(known)
+        _show(read_table(path), json=json)
         return
+    known = read_table(path) if path.exists() else Table(())
     files.check_writable(path)
-    for one in _runtimes(runtime):
-        known = known.joined(_measured(one, op, type_))
-        write_table(known, path)
-    _show(known)
+    request = _request(op, type_)
+    for one in _runtimes(runtime, request):
+        known = _refreshed(known, one, request, path)
+    _show(known, json=json)
 
 
-def _runtimes(names: list[str] | None) -> list[Runtime]:
+def _request(op: list[str] | None, type_: list[str] | None) -> Request:
+    from eltwise import catalog
+    from eltwise.dtypes import by_name
+    from eltwise.targets.circumstances import Request
+
+    ops = tuple(str(catalog.row(name)) for name in op or ())
+    return Request(ops, tuple(by_name(name).name for name in type_ or ()))
+
+
+def _runtimes(names: list[str] | None, request: Request) -> list[Runtime]:
+    """The runtimes that are meant and have something of what is asked."""
     from eltwise.conformance import runtimes
     from eltwise.errors import unknown_name
+    from eltwise.targets.measuring import questions_of
     from eltwise.targets.table import RUNTIMES
 
     known = [runtime for dialects in RUNTIMES.values() for runtime in dialects.values()]
     for name in names or ():
         if name not in known:
             raise unknown_name("runtime", name, known)
-    return [runtimes.find(name) for name in names or known]
+    found = [runtimes.find(name) for name in names or known if questions_of(runtimes.BY_NAME[name], request)]
+    if not found:
+        raise AttributeValueError(
+            "nothing is left to measure", hint="`eltwise ops` says which types each operator version has"
+        )
+    return found
 
 
-def _measured(runtime: Runtime, op: list[str] | None, type_: list[str] | None) -> Measurement:
-    from eltwise import catalog
-    from eltwise.dtypes import by_name
-    from eltwise.targets.measuring import Request, measure
+def _refreshed(known: Table, runtime: Runtime, request: Request, path: Path) -> Table:
+    """Measure a runtime and write what was found, also where Ctrl-C ended it before all was."""
+    from eltwise.targets.measuring import measure
+    from eltwise.targets.table_file import write_table
 
-    ops = tuple(str(catalog.row(name)) for name in op or ())
-    request = Request(ops, tuple(by_name(name).name for name in type_ or ()))
-    with _progress() as tell:
-        return measure(runtime, request, tell)
+    outcome = None
+    try:
+        with progress_of_many() as tell:
+            outcome = measure(runtime, request, tell)
+    except KeyboardInterrupt:
+        pass
+    if outcome is None or not outcome.measurement.answers:
+        _say(f"interrupted: nothing was measured of {runtime.name}, and {path} is as it was")
+        raise typer.Exit(130)
+    known = known.joined(outcome.measurement)
+    write_table(known, path)
+    if outcome.left:
+        done = len(outcome.measurement.answers)
+        _say(f"interrupted: of {runtime.name} {done} subjects were measured and are in {path}; {outcome.left} were not")
+        raise typer.Exit(130)
+    return known
 
 
-@contextmanager
-def _progress() -> Iterator[Tell]:
-    """What is being asked, on stderr, where somebody watches it."""
-    from rich.console import Console
-
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        yield lambda _text: None
-        return
-    with console.status("") as status:
-        yield status.update
-
-
-def _show(known: Table) -> None:
+def _show(known: Table, *, json: bool) -> None:
+    """Print of each measurement what it is of, and how many answers of each kind it has."""
     from eltwise.targets.table import KINDS
 
+    if json:
+        printing.json_text([_fields(measurement) for measurement in known.measurements])
+        return
     made = printing.table("runtime", "version", "opsets", "file versions", *KINDS, "machine", folding="machine")
     for measurement in known.measurements:
-        kinds = [answer.kind for found in measurement.answers.values() for answer in found.values()]
-        counts = [str(kinds.count(kind) or "") for kind in KINDS]
+        counts = [str(count or "") for count in _counts(measurement).values()]
         spans = (_span(measurement.opsets), _span(measurement.file_versions))
         made.add_row(measurement.runtime, measurement.number, *spans, *counts, measurement.machine)
     printing.show(made)
+
+
+def _fields(measurement: Measurement) -> dict[str, object]:
+    said = {name: getattr(measurement, name) for name in ("runtime", "version", "machine", "date", "seed", "extent")}
+    stamps = {"opsets": list(measurement.opsets), "file_versions": list(measurement.file_versions)}
+    return said | stamps | {"subjects": len(measurement.answers), "answers": _counts(measurement)}
+
+
+def _counts(measurement: Measurement) -> dict[Kind, int]:
+    from eltwise.targets.table import KINDS
+
+    kinds = Counter(answer.kind for found in measurement.answers.values() for answer in found.values())
+    return {kind: kinds[kind] for kind in KINDS}
 
 
 def _span(numbers: tuple[int, ...]) -> str:
@@ -111,3 +144,7 @@ def _span(numbers: tuple[int, ...]) -> str:
     if len(numbers) > 2 and numbers == tuple(range(numbers[0], numbers[-1] + 1)):
         return f"{numbers[0]} to {numbers[-1]}"
     return ", ".join(map(str, numbers))
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr)  # noqa: T201

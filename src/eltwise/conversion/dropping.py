@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from eltwise.conversion.report import counted
 from eltwise.ir import Graph, Origin, Port
 
 _ONNX_PROPERTY = "metadata_props."
@@ -55,6 +56,7 @@ def dropped(before: Graph, after: Graph) -> tuple[str, ...]:
         *(sentence for kind, old, new in ports for sentence in _of_port(kind, old, new, kept)),
         *_of_values(before, after, kept),
         *(f"the metadata {old!r}" for old, new, _text in _metadata(before, after.origin) if not new),
+        *before.not_held,
     )
 
 
@@ -86,15 +88,11 @@ def _of_port(kind: str, before: Port, after: Port, kept_names: set[str]) -> Iter
 
 def _of_values(before: Graph, after: Graph, kept: set[str]) -> Iterator[str]:
     if before.declared:
-        yield f"the declared types of {_counted(len(before.declared), 'value')}, which are inferred anew"
+        yield f"the declared types of {counted(len(before.declared), 'value')}, which are inferred anew"
     ports = {port.value for port in (*before.inputs, *before.outputs)}
     unnamed = [value for value, names in before.tensor_names if value not in ports and not set(names) <= kept]
     if unnamed:
-        yield f"the tensor names of {_counted(len(unnamed), 'inner value')}"
+        yield f"the tensor names of {counted(len(unnamed), 'inner value')}"
     renamed = [node for node in before.nodes if node.name and node.name not in kept]
     if renamed and before.origin.domain == "ai.onnx":
-        yield f"the names of {_counted(len(renamed), 'node')}"
-
-
-def _counted(count: int, thing: str) -> str:
-    return f"{count} {thing}{'' if count == 1 else 's'}"
+        yield f"the names of {counted(len(renamed), 'node')}"

@@ -188,4 +188,4 @@ def _in_another_opset(before: Model, target: Origin) -> tuple[Model, Report]:
     from eltwise.formats.onnx_writer import write_model_proto
 
     proto, report = convert_model_proto(write_model_proto(before.graph), target.opset)
-    return load(proto), report
+    return load(proto), replace(report, dropped=(*report.dropped, *before.graph.not_held))

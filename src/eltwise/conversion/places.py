@@ -11,16 +11,20 @@ from dataclasses import dataclass
 from typing import Literal
 
 from eltwise.broadcasting import Rule
+from eltwise.conversion.plain import is_plain_constant
 from eltwise.dtypes import ElementType
 from eltwise.ir import Graph, Node, TensorType
 from eltwise.shapes import UNKNOWN_RANK, Shape
 from eltwise.spec import ElementwiseRow
 
-Layout = Literal["equal", "broadcast", "inside", "scalars", "high rank", "unknown rank"]
-"""How the shapes of A and B lie: equal; broadcast with their ends aligned; B aligned elsewhere in A; both of rank 0."""
+Layout = Literal["equal", "broadcast", "inside", "scalars", "empty", "high rank", "unknown rank"]
+"""How the shapes of A and B lie: equal; broadcast with their ends aligned; B aligned elsewhere in A; both of rank 0;
+one of them known to hold no element."""
 
-Surroundings = Literal["static", "dynamic", "a-constant", "b-constant", "both-constant", "neighbours"]
-"""How operands reach a node; the names are those of the referee's paths."""
+Surroundings = Literal[
+    "static", "dynamic", "a-constant", "b-constant", "both-constant", "neighbours", "a-plain", "b-plain"
+]
+"""How operands reach a node. The names are those of the referee's paths, and two for constants of plain numbers."""
 
 HIGHEST_ORDINARY_RANK = 6
 """Runtimes have limits of their own for more dimensions, which the layout ``high rank`` keeps apart."""
@@ -30,6 +34,7 @@ _HELD: dict[tuple[bool, bool], Surroundings] = {
     (False, True): "b-constant",
     (True, True): "both-constant",
 }
+_PLAIN: dict[Surroundings, Surroundings] = {"a-constant": "a-plain", "b-constant": "b-plain"}
 
 
 @dataclass(frozen=True)
@@ -63,9 +68,13 @@ def layouts_of(rule: Rule, a: Shape, b: Shape) -> tuple[Layout, ...]:
     >>> from eltwise.shapes import parse
     >>> layouts_of(Rule("numpy"), parse("N,3"), parse("N,3")), layouts_of(Rule("pdpd", 0), parse("2,3"), parse("2"))
     (('equal', 'broadcast'), ('inside',))
+    >>> layouts_of(Rule("numpy"), parse("0,N"), parse("N"))
+    ('empty',)
     """
     if a.dimensions is None or b.dimensions is None:
         return ("unknown rank",)
+    if any(dimension.high == 0 for dimension in (*a.dimensions, *b.dimensions)):
+        return ("empty",)
     rank_a, rank_b = len(a.dimensions), len(b.dimensions)
     if max(rank_a, rank_b) > HIGHEST_ORDINARY_RANK:
         return ("high rank",)
@@ -82,7 +91,12 @@ def layouts_of(rule: Rule, a: Shape, b: Shape) -> tuple[Layout, ...]:
 
 
 def surroundings_of(
-    constant: tuple[bool, bool], made_of_constants: tuple[bool, bool], is_static: bool, has_neighbours: bool
+    constant: tuple[bool, bool],
+    made_of_constants: tuple[bool, bool],
+    is_static: bool,
+    has_neighbours: bool,
+    *,
+    is_plain: bool = False,
 ) -> tuple[Surroundings, ...]:
     """How operands may reach a node.
 
@@ -91,12 +105,19 @@ def surroundings_of(
         made_of_constants: whether each is one, or made by nodes of constants only.
         is_static: whether all sizes are known.
         has_neighbours: whether nodes make an operand or read the result.
+        is_plain: whether the one constant has plain numbers only, of a type that has others.
 
     >>> surroundings_of((False, False), (False, True), True, False)
     ('static', 'b-constant')
+    >>> surroundings_of((False, True), (False, True), True, False, is_plain=True)
+    ('b-plain',)
     """
     at_run_time: Surroundings = "static" if is_static else "dynamic"
     held = [_HELD.get(pair, at_run_time) for pair in (constant, made_of_constants)]
+    if is_plain:
+        # What nodes make of constants is not known, so the second counts only where it is the first.
+        plain = _PLAIN.get(held[0], held[0])
+        held = [plain, plain if made_of_constants == constant else held[1]]
     found: list[Surroundings] = [at_run_time] if not is_static and constant != (True, True) else []
     return tuple(dict.fromkeys([*found, *held, *(("neighbours",) if has_neighbours else ())]))
 
@@ -122,7 +143,9 @@ def graph_places(graph: Graph, types: Mapping[str, TensorType]) -> Iterator[tupl
         a, b = node.inputs
         has_neighbours = not makers.isdisjoint(set(node.inputs) - constants) or node.outputs[0] in readers
         held = (a in constants, b in constants), (a in made, b in made)
-        yield number, _place(node, node.row, types, held, has_neighbours)
+        tensors = [graph.constant[value] for value in node.inputs if value in constants and value in graph.constant]
+        is_plain = len(tensors) == 1 and is_plain_constant(tensors[0].array, tensors[0].element_type)
+        yield number, _place(node, node.row, types, held, has_neighbours, is_plain)
 
 
 def _place(
@@ -131,10 +154,11 @@ def _place(
     types: Mapping[str, TensorType],
     held: tuple[tuple[bool, bool], tuple[bool, bool]],
     has_neighbours: bool,
+    is_plain: bool,
 ) -> Place:
     known = (types[name].element_type for name in (*node.outputs, *node.inputs) if name in types)
     element_type = next((found for found in known if found is not None), None)
     a, b = (types[name].shape if name in types else UNKNOWN_RANK for name in node.inputs)
     rule = node.operation.rule
-    surroundings = surroundings_of(*held, a.is_known and b.is_known, has_neighbours)
+    surroundings = surroundings_of(*held, a.is_known and b.is_known, has_neighbours, is_plain=is_plain)
     return Place(node.label, row, element_type, rule.name, layouts_of(rule, a, b), surroundings)

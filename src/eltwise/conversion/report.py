@@ -51,16 +51,13 @@ class Report:
     verified: str = ""
 
     def __str__(self) -> str:
-        head = f"{self.before} -> {self.after}: {'unchanged, byte for byte' if self.unchanged else self._counted()}"
+        done = "unchanged, byte for byte" if self.unchanged else counted(len(self.changes), "change")
+        head = f"{self.before} -> {self.after}: {done}"
         lines = [head, *map(str, self.changes)]
         lines += [f"dropped: {sentence}" for sentence in self.dropped]
         lines += [f"assumed: {sentence}" for sentence in self.assumptions]
         lines += [f"verified: {self.verified}"] if self.verified else []
         return "\n".join(lines)
-
-    def _counted(self) -> str:
-        count = len(self.changes)
-        return f"{count or 'no'} change{'' if count == 1 else 's'}"
 
     def fields(self) -> dict[str, object]:
         """Everything as plain values, for programs that read it."""
@@ -76,3 +73,12 @@ class Report:
             "assumptions": list(self.assumptions),
             "verified": self.verified,
         }
+
+
+def counted(count: int, thing: str) -> str:
+    """A number of things in words.
+
+    >>> counted(0, "change"), counted(1, "node"), counted(2, "layer")
+    ('no changes', '1 node', '2 layers')
+    """
+    return f"{count or 'no'} {thing}{'' if count == 1 else 's'}"

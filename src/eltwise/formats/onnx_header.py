@@ -5,12 +5,13 @@ Source: ModelProto in onnx.proto and the page on ONNX's intermediate representat
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import onnx
-from onnx import ModelProto
+from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto
 
 from eltwise import catalog
+from eltwise.conversion.report import counted
 from eltwise.errors import FileFormatError, UnsupportedError
 from eltwise.ir import Origin
 
@@ -117,6 +118,25 @@ def read_metadata(model: ModelProto) -> tuple[tuple[str, str], ...]:
         yield from ((_GRAPH_PROPERTY + entry.key, entry.value) for entry in model.graph.metadata_props)
 
     return tuple(pairs())
+
+
+def not_held(model: ModelProto) -> tuple[str, ...]:
+    """What a model says of its parts that a graph does not hold, a phrase each; none of it changes a result."""
+    graph = model.graph
+    parts: dict[str, Sequence[NodeProto | ValueInfoProto | TensorProto]] = {
+        "node": graph.node,
+        "value": (*graph.input, *graph.output, *graph.value_info),
+        "initializer": graph.initializer,
+    }
+    said = []
+    for kind, of_kind in parts.items():
+        documented = sum(1 for part in of_kind if part.doc_string)
+        described = sum(1 for part in of_kind if part.metadata_props)
+        said += [f"the doc strings of {counted(documented, kind)}"] if documented else []
+        said += [f"the metadata of {counted(described, kind)}"] if described else []
+    if graph.quantization_annotation:
+        said.append(counted(len(graph.quantization_annotation), "quantization annotation"))
+    return tuple(said)
 
 
 def write_metadata(metadata: tuple[tuple[str, str], ...], model: ModelProto) -> None:

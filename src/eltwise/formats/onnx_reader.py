@@ -18,7 +18,7 @@ from eltwise import catalog
 from eltwise.dtypes import not_run
 from eltwise.errors import EltwiseError, GraphError, ManyProblemsError, UnsupportedError, unknown_name
 from eltwise.formats.onnx_external import ExternalData
-from eltwise.formats.onnx_header import default_domain, read_metadata, read_origin
+from eltwise.formats.onnx_header import default_domain, not_held, read_metadata, read_origin
 from eltwise.formats.onnx_messages import check_text, parse_message
 from eltwise.formats.onnx_nodes import find_row, label_of, read_node
 from eltwise.formats.onnx_tensors import read_tensor
@@ -99,6 +99,7 @@ def _read_graph(model: ModelProto, origin: Origin, external: ExternalData, findi
         input_order=tuple(value.name for value in proto.input if value.name in ports),
         declared=_read_declared(proto, findings),
         metadata=read_metadata(model),
+        not_held=not_held(model),
     )
 
 

@@ -78,10 +78,15 @@ class Edge:
 
 @dataclass(frozen=True)
 class Net:
-    """A whole file; ``metadata`` are the entries of its ``rt_info`` as (path/with/slashes, value)."""
+    """A whole file.
+
+    ``metadata`` are the entries of its ``rt_info`` as (path/with/slashes, value), ``not_held`` is what the file says
+    beside all that, a phrase each.
+    """
 
     name: str
     version: int
     layers: tuple[Layer, ...]
     edges: tuple[Edge, ...]
     metadata: tuple[tuple[str, str], ...] = ()
+    not_held: tuple[str, ...] = ()

@@ -7,10 +7,11 @@ escaped, was measured with OpenVINO 2026.4.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from lxml import etree
 
+from eltwise.conversion.report import counted
 from eltwise.dtypes import TYPES
 from eltwise.errors import AttributeValueError, EltwiseError, FileFormatError, UnsupportedError, unknown_name
 from eltwise.formats import openvino_xml as xml
@@ -52,6 +53,7 @@ def read_net(data: bytes) -> Net:
         layers=tuple(map(_read_layer, _items(sections["layers"], "layer"))),
         edges=tuple(map(_read_edge, _items(sections["edges"], "edge"))) if "edges" in sections else (),
         metadata=tuple(_read_metadata(sections["rt_info"])) if "rt_info" in sections else (),
+        not_held=tuple(_not_held(sections)),
     )
 
 
@@ -98,6 +100,14 @@ def _sections(root: etree._Element) -> dict[str, etree._Element]:
             raise FileFormatError(f"there are two <{section.tag}> in <net>", operand=xml.line(section))
         sections[section.tag] = section
     return sections
+
+
+def _not_held(sections: Mapping[str, etree._Element]) -> Iterator[str]:
+    """What is only said of single layers, for programs that read it there, and sections of older files."""
+    layers = sum(1 for layer in sections["layers"] if any(len(found) for found in layer.iter("rt_info")))
+    if layers:
+        yield f"the rt_info of {counted(layers, 'layer')}"
+    yield from (f"the section <{tag}>" for tag in ("meta_data", "quantization_parameters") if tag in sections)
 
 
 def _items(section: etree._Element, tag: str) -> list[etree._Element]:

@@ -149,6 +149,7 @@ class _Assembly:
             input_order=tuple(port.name for port in self.inputs),
             tensor_names=tuple((value, names[value]) for value in made if names[value]),
             metadata=self.net.metadata,
+            not_held=self.net.not_held,
         )
         return with_version_10_types(graph) if self.net.version == 10 else graph
 

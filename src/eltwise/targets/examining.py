@@ -105,7 +105,7 @@ def _of_ir(source: Source, weights: bytes | None, where: str) -> Examined:
     raise_all(
         [problem for problem in examination.problems if problem not in unread and not (unread and _follows(problem))]
     )
-    others = Counter({f"layers that are not known here ({problem.problem})": 1 for problem in unread})
+    others = Counter({f"set of layers ({problem.problem})": 1 for problem in unread})
     return replace(_of_graph(examination.graph, others, where), unread=unread)
 
 

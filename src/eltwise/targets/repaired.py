@@ -11,7 +11,7 @@ from eltwise.conformance.runtimes.onnx_runtime import OnnxRuntime
 from eltwise.conformance.runtimes.open_vino import OpenVino
 from eltwise.errors import FileFormatError
 from eltwise.model import load
-from eltwise.targets.measuring import REPAIR
+from eltwise.targets.asking import REPAIR
 from eltwise.targets.rewriting import FIRST_NUMPY, rewrite_graph, rewrite_proto
 from eltwise.targets.table import WAYS, Way
 

@@ -11,7 +11,7 @@ from eltwise.conversion.places import Place
 from eltwise.conversion.report import Change, Report
 from eltwise.errors import AttributeValueError, EltwiseError, UnsupportedError, raise_all
 from eltwise.infer_graph import infer_graph
-from eltwise.ir import structure_problems
+from eltwise.ir import Graph, structure_problems
 from eltwise.model import Examination, Model
 from eltwise.targets.checking import measured
 from eltwise.targets.examining import Examined, examined
@@ -50,12 +50,12 @@ def repair(
         return made.proto if made.proto is not None else loaded(made), report
     from eltwise.model import load
 
-    return (source if report.unchanged else load(made.proto)), report
+    return (source if report.unchanged else load(made.proto)), _with_dropped(report, source.graph)
 
 
 def repair_examined(model: Examined, target: Target, allow: Sequence[str] = ()) -> tuple[Examined, Report]:
     """Make a model that was read right for a runtime; the arguments and errors are those of ``repair``."""
-    measurement, _note = measured(target, model)
+    measurement, note = measured(target, model)
     if measurement is None:
         raise UnsupportedError(
             f"{target} reads ONNX only", where=model.where, got="an IR", hint="convert it first: eltwise convert"
@@ -63,13 +63,16 @@ def repair_examined(model: Examined, target: Target, allow: Sequence[str] = ()) 
     _check_allowed(allow, measurement)
     stamps = stamps_for(model, measurement, allow)
     decisions = [decide(measurement, place, allow, stamps.opset) for place in judged(measurement, model.places)]
-    problems = [*_problems_of_stamps(stamps, measurement), *_problems(decisions, measurement)]
+    runtime = f"{target} {measurement.number}"
+    problems = [*_problems_of_stamps(stamps, runtime), *_problems(decisions, runtime)]
     raise_all([problem.located(where=model.where) for problem in problems])
     try:
-        made, report = _rewritten(model, stamps, decisions, measurement, allow)
+        made, report, undecided = _rewritten(model, stamps, decisions, measurement, allow)
+        raise_all(list(_problems(undecided, runtime)))
     except EltwiseError as error:
         raise error.located(where=model.where) from None
-    return made, replace(report, assumptions=(*report.assumptions, *_allowed(decisions)))
+    notes = (note,) if note else ()
+    return made, replace(report, assumptions=(*report.assumptions, *_allowed(decisions), *notes))
 
 
 def _check_allowed(allow: Collection[str], measurement: Measurement) -> None:
@@ -83,20 +86,18 @@ def _check_allowed(allow: Collection[str], measurement: Measurement) -> None:
             )
 
 
-def _problems_of_stamps(stamps: Stamps, measurement: Measurement) -> Iterator[EltwiseError]:
+def _problems_of_stamps(stamps: Stamps, runtime: str) -> Iterator[EltwiseError]:
     if stamps.reason:
         subject, loaded = stamps.refused[-1]
-        yield UnsupportedError(
-            f"{measurement.runtime} {measurement.number} does not load {subject}: {stamps.reason}", allowed=loaded
-        )
+        yield UnsupportedError(f"{runtime} does not load {subject}: {stamps.reason}", allowed=loaded)
 
 
-def _problems(decisions: Sequence[Decision], measurement: Measurement) -> Iterator[EltwiseError]:
+def _problems(decisions: Sequence[Decision], runtime: str) -> Iterator[EltwiseError]:
     for decision in decisions:
         if decision.way is not None:
             continue
         place, now = decision.place, decision.now
-        what = f"{now.kind} on {measurement.runtime} {measurement.number}"
+        what = f"{now.kind} on {runtime}"
         reasons = f" ({', '.join(now.reasons)})" if now.reasons else ""
         names = to_allow(now)
         yield UnsupportedError(
@@ -110,13 +111,14 @@ def _problems(decisions: Sequence[Decision], measurement: Measurement) -> Iterat
 
 def _rewritten(
     model: Examined, stamps: Stamps, decisions: Sequence[Decision], measurement: Measurement, allow: Sequence[str]
-) -> tuple[Examined, Report]:
+) -> tuple[Examined, Report, list[Decision]]:
+    """The model, what was changed, and the nodes for which there was no way once the model was in another opset."""
     if model.graph is not None:
         if model.unread and any(decision.way for decision in decisions):
             raise_all(list(model.unread))
         ways: dict[Place, Way] = {decision.place: decision.way or "" for decision in decisions}
         graph, report = rewrite_graph(model.graph, lambda place: ways.get(place, ""))
-        return replace(model, graph=graph), report
+        return replace(model, graph=graph), _with_dropped(report, model.graph), []
     assert model.proto is not None
     proto = deepcopy(model.proto)
     changes: list[Change] = []
@@ -138,9 +140,13 @@ def _rewritten(
         return decision.way or ""
 
     report = rewrite_proto(proto, way_of, stamps.opset)
-    raise_all(list(_problems(undecided, measurement)))
     both = replace(report, changes=(*changes, *report.changes), unchanged=report.unchanged and not changes)
-    return replace(model, proto=proto), both
+    return replace(model, proto=proto), both, undecided
+
+
+def _with_dropped(report: Report, before: Graph) -> Report:
+    """The report with what a graph does not hold and what is written anew therefore does not say."""
+    return report if report.unchanged else replace(report, dropped=(*report.dropped, *before.not_held))
 
 
 def _allowed(decisions: Sequence[Decision]) -> Iterator[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from eltwise.conversion.report import counted
 from eltwise.targets.table import Kind
 
 
@@ -90,10 +91,9 @@ class TargetReport:
             lines.append(f"note: {self.note}")
         if not self.version:
             return "\n".join(lines)
-        wrong = sum(1 for finding in self.findings if finding.node)
-        lines.append(
-            f"{self.target} {self.version}: {self.judged - wrong} of {_counted(self.judged)} right as they are"
-        )
+        right = self.judged - sum(1 for finding in self.findings if finding.node)
+        standing = f", {right or 'none'} right as {'it is' if self.judged == 1 else 'they are'}" if self.judged else ""
+        lines.append(f"{self.target} {self.version}: {counted(self.judged, 'node')} judged{standing}")
         return "\n".join(lines)
 
     def fields(self) -> dict[str, object]:
@@ -107,7 +107,3 @@ class TargetReport:
             "not_judged": dict(self.not_judged),
             "findings": [finding.fields() for finding in self.findings],
         }
-
-
-def _counted(count: int) -> str:
-    return f"{count} judged node{'' if count == 1 else 's'}"

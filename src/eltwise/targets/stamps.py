@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 
 from eltwise import catalog
 from eltwise.conformance import ir_models, onnx_models
@@ -12,11 +13,14 @@ from eltwise.conformance.process import environment_of
 from eltwise.conformance.runtimes import Runtime
 
 _LIMIT = 120.0
+_PROCESSES = 2
 _EARLY_OPSET = 9
 """An opset that every version of the file format since 3 may have."""
 
 _USUAL_IR_VERSION = 8
-_NEWEST_IR_VERSION = 14
+NEWEST_IR_VERSION = 14
+"""The newest version of ONNX files that is tried."""
+
 _OPENVINO_VERSIONS = range(7, 14)
 
 
@@ -31,13 +35,16 @@ def loaded_opsets(runtime: Runtime) -> tuple[int, ...]:
 def loaded_file_versions(runtime: Runtime) -> tuple[int, ...]:
     """The versions of its file format that a runtime loads: ONNX's ir_version, or that of OpenVINO's IR."""
     if "ai.onnx" in runtime.domains:
-        tried = range(3, _NEWEST_IR_VERSION + 1)
+        tried = range(3, NEWEST_IR_VERSION + 1)
         return _loaded(runtime, ((version, onnx_models.smallest(_EARLY_OPSET, version)) for version in tried))
     return _loaded(runtime, ((version, ir_models.smallest(version)) for version in _OPENVINO_VERSIONS))
 
 
 def _loaded(runtime: Runtime, models: Iterable[tuple[int, bytes]]) -> tuple[int, ...]:
-    return tuple(stamp for stamp, data in models if loads(runtime, data))
+    tried = dict(models)
+    with ThreadPoolExecutor(_PROCESSES) as threads:
+        found = list(threads.map(lambda data: loads(runtime, data), tried.values()))
+    return tuple(stamp for stamp, is_loaded in zip(tried, found, strict=True) if is_loaded)
 
 
 def loads(runtime: Runtime, data: bytes) -> bool:

@@ -128,12 +128,14 @@ class Measurement:
 
 
 def worst(answers: Iterable[Answer]) -> Answer:
-    """Put answers together: the worst kind, every reason, the words of the worst."""
+    """Put answers together: the worst kind, every reason, the words of the worst and those of every difference."""
     found = sorted(answers, key=lambda answer: KINDS.index(answer.kind), reverse=True)
     if not found:
         return NOT_MEASURED
     reasons = tuple(dict.fromkeys(reason for answer in found for reason in answer.reasons))
-    return Answer(found[0].kind, reasons, found[0].words)
+    texts = [found[0].words, *(answer.words for answer in found if answer.kind == "differs")]
+    clauses = dict.fromkeys(clause for text in texts for clause in text.split("; ") if clause)
+    return Answer(found[0].kind, reasons, "; ".join(clauses))
 
 
 @dataclass(frozen=True)

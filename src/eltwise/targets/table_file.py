@@ -1,11 +1,17 @@
-"""The table as a file: JSON, a line a subject, each answer written once; what is read is checked."""
+"""The table as a file: JSON, a line a subject; what is read is checked.
+
+Each answer of a measurement is written once, and so is each list of circumstances that a subject was asked in. A
+subject has the answer that most of its circumstances have, and the others by circumstance.
+"""
 
 from __future__ import annotations
 
 import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import get_args
+from typing import TypeVar, get_args
 
 from eltwise.conformance.json_fields import Fields, read_object
 from eltwise.conversion.places import Layout, Surroundings
@@ -16,6 +22,7 @@ from eltwise.targets.table import KINDS, SHIPPED, WAYS, Answer, Circumstance, Me
 _HEADER = ("runtime", "version", "machine", "date", "seed", "extent")
 _SURROUNDINGS: tuple[Surroundings, ...] = get_args(Surroundings)
 _LAYOUTS: tuple[Layout, ...] = get_args(Layout)
+Known = TypeVar("Known")
 
 
 @cache
@@ -51,28 +58,44 @@ def write_table(table: Table, path: Path) -> None:
 
 
 def _text(measurement: Measurement) -> str:
-    numbers: dict[Answer, int] = {}
-    subjects = []
-    for subject, answers in measurement.answers.items():
-        found = {"/".join(key): numbers.setdefault(answer, len(numbers)) for key, answer in answers.items()}
-        subjects.append(
-            json.dumps(
-                {
-                    "op": subject.op,
-                    "dtype": subject.element_type,
-                    "broadcast": subject.rule,
-                    "way": subject.way,
-                    "answers": found,
-                }
-            )
-        )
+    answers: dict[Answer, int] = {}
+    asked: dict[tuple[Circumstance, ...], int] = {}
+    subjects = [
+        json.dumps(_subject(subject, found, answers, asked)) for subject, found in measurement.answers.items() if found
+    ]
     head = {name: getattr(measurement, name) for name in _HEADER}
     head |= {"file_versions": list(measurement.file_versions), "opsets": list(measurement.opsets)}
-    answers_text = ",\n".join(
-        json.dumps({"kind": answer.kind, "reasons": list(answer.reasons), "words": answer.words}) for answer in numbers
-    )
-    subjects_text = ",\n".join(subjects)
-    return f'{json.dumps(head)[:-1]}, "answers": [\n{answers_text}\n], "subjects": [\n{subjects_text}\n]}}'
+    parts = {
+        "answers": [_answer_text(answer) for answer in answers],
+        "asked": [json.dumps({"circumstances": ["/".join(one) for one in circumstances]}) for circumstances in asked],
+        "subjects": subjects,
+    }
+    lines = (f'"{name}": [\n' + ",\n".join(texts) + "\n]" for name, texts in parts.items())
+    return f"{json.dumps(head)[:-1]}, {', '.join(lines)}}}"
+
+
+def _answer_text(answer: Answer) -> str:
+    return json.dumps({"kind": answer.kind, "reasons": list(answer.reasons), "words": answer.words})
+
+
+def _subject(
+    subject: Subject,
+    found: Mapping[Circumstance, Answer],
+    answers: dict[Answer, int],
+    asked: dict[tuple[Circumstance, ...], int],
+) -> dict[str, object]:
+    """A subject's line; answers and lists of circumstances that were not there before get a number."""
+    numbers = {circumstance: answers.setdefault(answer, len(answers)) for circumstance, answer in found.items()}
+    usual = Counter(numbers.values()).most_common(1)[0][0]
+    return {
+        "op": subject.op,
+        "dtype": subject.element_type,
+        "broadcast": subject.rule,
+        "way": subject.way,
+        "asked": asked.setdefault(tuple(found), len(asked)),
+        "answer": usual,
+        "others": {"/".join(circumstance): number for circumstance, number in numbers.items() if number != usual},
+    }
 
 
 def _measurement(fields: Fields) -> Measurement:
@@ -80,10 +103,14 @@ def _measurement(fields: Fields) -> Measurement:
         Answer(item.choice("kind", KINDS), item.words("reasons"), item.text("words"))
         for item in fields.items("answers", "answer")
     ]
+    asked = [
+        tuple(_circumstance(text, item) for text in item.words("circumstances"))
+        for item in fields.items("asked", "list of circumstances")
+    ]
     found = {}
     for item in fields.items("subjects", "subject"):
         subject = Subject(item.text("op"), item.text("dtype"), item.text("broadcast"), item.choice("way", WAYS, ""))
-        found[subject] = _answers(item, answers)
+        found[subject] = _answers(item, answers, asked)
     return Measurement(
         runtime=fields.text("runtime"),
         version=fields.text("version"),
@@ -97,16 +124,28 @@ def _measurement(fields: Fields) -> Measurement:
     )
 
 
-def _answers(fields: Fields, answers: list[Answer]) -> dict[Circumstance, Answer]:
-    written = fields.inner("answers")
-    found: dict[Circumstance, Answer] = {}
-    for key in written:
-        surroundings, _slash, layout = key.partition("/")
-        if surroundings not in _SURROUNDINGS or layout not in _LAYOUTS or written.count(key) >= len(answers):
-            raise written.error(key, f"the number of one of {len(answers)} answers, by way in and layout")
-        circumstance = (
-            _SURROUNDINGS[_SURROUNDINGS.index(surroundings)],
-            _LAYOUTS[_LAYOUTS.index(layout)],
-        )
-        found[circumstance] = answers[written.count(key)]
+def _answers(
+    fields: Fields, answers: Sequence[Answer], asked: Sequence[tuple[Circumstance, ...]]
+) -> dict[Circumstance, Answer]:
+    usual, others = _numbered(fields, "answer", answers), fields.inner("others")
+    found = dict.fromkeys(_numbered(fields, "asked", asked), usual)
+    for text in others:
+        circumstance = _circumstance(text, others)
+        if circumstance not in found:
+            raise others.error(text, "a circumstance that was asked")
+        found[circumstance] = _numbered(others, text, answers)
     return found
+
+
+def _circumstance(text: str, fields: Fields) -> Circumstance:
+    surroundings, _slash, layout = text.partition("/")
+    if surroundings not in _SURROUNDINGS or layout not in _LAYOUTS:
+        raise fields.error(text, "a way in and a layout, such as static/equal")
+    return _SURROUNDINGS[_SURROUNDINGS.index(surroundings)], _LAYOUTS[_LAYOUTS.index(layout)]
+
+
+def _numbered(fields: Fields, name: str, known: Sequence[Known]) -> Known:
+    number = fields.count(name)
+    if number >= len(known):
+        raise fields.error(name, f"the number of one of {len(known)}")
+    return known[number]

@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from onnx import FunctionProto, ModelProto, NodeProto
+from onnx import FunctionProto, ModelProto, NodeProto, TensorProto
 
 from eltwise import catalog
 from eltwise.broadcasting import Rule
 from eltwise.conversion.places import Layout, Place, layouts_of, surroundings_of
+from eltwise.conversion.plain import is_plain_constant
 from eltwise.dtypes import BY_ONNX_NAME, ElementType
 from eltwise.errors import EltwiseError
 from eltwise.formats.onnx_header import default_domain
 from eltwise.formats.onnx_nodes import label_of
+from eltwise.formats.onnx_tensors import read_tensor
 from eltwise.formats.onnx_versions.inferring import with_types
 from eltwise.formats.onnx_versions.schemas import is_own
 from eltwise.formats.onnx_versions.scopes import Scope, all_scopes, type_text
@@ -74,17 +76,31 @@ def _row(node: NodeProto, opset: int) -> ElementwiseRow | None:
 
 def _place(node: NodeProto, row: ElementwiseRow, scope: Scope, makers: _Makers) -> Place:
     a, b = node.input
-    constant = (scope.constant(a) is not None, scope.constant(b) is not None)
+    tensors = scope.constant(a), scope.constant(b)
+    constant = tensors[0] is not None, tensors[1] is not None
     made = (makers.is_made_of_constants(a), makers.is_made_of_constants(b))
     try:
         shapes = (scope.shape(a), scope.shape(b))
     except EltwiseError:
         shapes = (UNKNOWN_RANK, UNKNOWN_RANK)  # The model declares what no tensor has; onnx itself says so.
     is_static = all(shape.is_known for shape in shapes)
-    surroundings = surroundings_of(constant, made, is_static, makers.has_neighbours(node, constant))
+    has_neighbours = makers.has_neighbours(node, constant)
+    surroundings = surroundings_of(constant, made, is_static, has_neighbours, is_plain=_is_plain(tensors))
     return Place(
         label_of(node), row, _element_type(node, scope), row.broadcasting, _layouts(node, row, *shapes), surroundings
     )
+
+
+def _is_plain(tensors: tuple[TensorProto | None, TensorProto | None]) -> bool:
+    """Whether the one constant has plain numbers only, as far as the file itself holds them."""
+    found = [tensor for tensor in tensors if tensor is not None]
+    if len(found) != 1 or found[0].data_location == TensorProto.EXTERNAL:
+        return False
+    try:
+        tensor = read_tensor(found[0], None)
+    except EltwiseError:
+        return False  # It is no tensor, or of a type that is not run here; what reads the model says so.
+    return is_plain_constant(tensor.array, tensor.element_type)
 
 
 def _layouts(node: NodeProto, row: ElementwiseRow, a: Shape, b: Shape) -> tuple[Layout, ...]:

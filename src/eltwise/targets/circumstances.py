@@ -1,0 +1,174 @@
+"""The cases that a runtime is asked about one subject, and in which circumstance each of them is. Pure.
+
+They are the referee's own, without what must be refused, and a few that fill every layout: more dimensions than it
+asks, every pair of hard values in each layout, and operands without elements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from eltwise.broadcasting import Rule
+from eltwise.conformance import values
+from eltwise.conformance.cases import Attributes, Case
+from eltwise.conformance.paths import MODEL_PATHS, ModelPath
+from eltwise.conformance.questions import Subject as Question
+from eltwise.conformance.questions import groups, subjects
+from eltwise.conformance.results import Extent
+from eltwise.conversion.places import HIGHEST_ORDINARY_RANK, Layout, Surroundings, layouts_of
+from eltwise.conversion.plain import has_others, plain_places
+from eltwise.dtypes import of_numpy
+from eltwise.oracle import OracleRefusal, array_of
+from eltwise.shapes import of_sizes
+from eltwise.targets.table import Subject, Way
+
+_HIGHEST_RANK = 8
+_PLAIN: dict[Surroundings, ModelPath] = {"a-plain": "a-constant", "b-plain": "b-constant"}
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is asked.
+
+    Attributes:
+        ops: versioned names; empty for all.
+        types: element types by their NumPy names; empty for all.
+        extent: how much.
+        seed: what random values are drawn with.
+    """
+
+    ops: tuple[str, ...] = ()
+    types: tuple[str, ...] = ()
+    extent: Extent = "quick"
+    seed: int = 0
+
+    def takes(self, question: Question) -> bool:
+        """Whether a question is among what is asked."""
+        asked = ((self.ops, str(question.row)), (self.types, question.element_type.name))
+        return all(name in names for names, name in asked if names)
+
+
+def subject_of(question: Question, way: Way = "") -> Subject:
+    """What the table calls a question of the referee, written in some way."""
+    return Subject(str(question.row), question.element_type.name, question.rule, way)
+
+
+def question_of(subject: Subject) -> Question:
+    """What the referee calls a subject, whatever its way."""
+    return next(known for known in subjects() if subject_of(known, subject.way) == subject)
+
+
+def asked_of(question: Question) -> tuple[Surroundings, ...]:
+    """The ways in for a question: the referee's paths, and constants of plain numbers where the type has others."""
+    return (*MODEL_PATHS, *(_PLAIN if has_others(question.element_type) else ()))
+
+
+def path_of(surroundings: Surroundings) -> ModelPath:
+    """The referee's path whose models have operands that reach a node so.
+
+    >>> path_of("b-plain"), path_of("static")
+    ('b-constant', 'static')
+    """
+    return next((path for path in MODEL_PATHS if path == surroundings), _PLAIN.get(surroundings, "static"))
+
+
+def cases_of(question: Question, surroundings: Surroundings, request: Request) -> Iterator[tuple[Case, ...]]:
+    """The groups of cases, each of which is asked in one model where the runtime takes it."""
+    for group in _cases(question, path_of(surroundings), request):
+        yield tuple(_with_plain_constant(case, surroundings, request.seed) for case in group)
+
+
+def _with_plain_constant(case: Case, surroundings: Surroundings, seed: int) -> Case:
+    """The case with other numbers in place of those that are not plain, where its constant has plain ones only."""
+    if surroundings not in _PLAIN:
+        return case
+    operand = case.a if surroundings == "a-plain" else case.b
+    element_type = of_numpy(operand.dtype)
+    pool = values.hard_values(element_type)
+    pool = pool[plain_places(pool, element_type)]
+    others = np.random.default_rng(seed).choice(pool, operand.shape)
+    plain = np.asarray(np.where(plain_places(operand, element_type), operand, others))
+    return replace(case, a=plain) if surroundings == "a-plain" else replace(case, b=plain)
+
+
+def _cases(question: Question, path: ModelPath, request: Request) -> Iterator[tuple[Case, ...]]:
+    for group in groups(question, path, request.extent, request.seed, checks=False):
+        working = tuple(case for case in group if _works(case))
+        if working:
+            yield working
+    for ranks in (range(5, HIGHEST_ORDINARY_RANK + 1), range(HIGHEST_ORDINARY_RANK + 1, _HIGHEST_RANK + 1)):
+        yield tuple(case for case in _of_ranks(question, ranks, request.seed) if _works(case))
+    for case in (*_of_values(question), *_of_no_elements(question)):
+        if _works(case):
+            yield (case,)
+
+
+def layout_of(case: Case, surroundings: Surroundings) -> Layout:
+    """How the shapes of a case lie, as far as a model with such surroundings tells."""
+    axis = dict(case.attributes).get("axis", -1)
+    rule = Rule(case.rule, axis if isinstance(axis, int) else -1)
+    # A model of unknown sizes does not tell that one is 0; any other size that is not 1 lies as that does.
+    a, b = (
+        (tuple(size or 2 for size in sizes) if surroundings == "dynamic" else sizes)
+        for sizes in (case.a.shape, case.b.shape)
+    )
+    return layouts_of(rule, of_sizes(a), of_sizes(b))[0]
+
+
+def _of_values(question: Question) -> Iterator[Case]:
+    """Every pair of hard values, of 8 bits every pair there is, in the layouts where the referee has few values."""
+    element_type = question.element_type
+    every = element_type.bits <= 8
+    pool = array_of(element_type, range(1 << element_type.bits)) if every else values.hard_values(element_type)
+    grid_a, grid_b = np.tile(pool, pool.size), np.repeat(pool, pool.size)
+    before = (1,) * HIGHEST_ORDINARY_RANK
+    yield Case(question.row, question.attributes, grid_a.reshape(*before, -1), grid_b.reshape(*before, -1))
+    if question.rule == "numpy":
+        yield Case(question.row, (), pool.reshape(*before, 1, -1), pool.reshape(-1, 1))
+    elif question.rule != "none":
+        # Each element of B lies beside a row of A.
+        grid = grid_a.reshape(pool.size, pool.size)
+        yield Case(question.row, (*_switched_on(question), ("axis", 0)), grid, pool)
+
+
+def _of_ranks(question: Question, ranks: range, seed: int) -> Iterator[Case]:
+    pool = values.hard_values(question.element_type)
+    generator = np.random.default_rng(seed)
+    attributes, switched = question.attributes, _switched_on(question)
+    for rank in ranks:
+        a, b = ((1, 2) * rank)[:rank], ((2, 1) * rank)[:rank]
+        shapes = [((2,) * rank, (2,) * rank, attributes)]
+        if question.rule == "numpy":
+            shapes += [(a, b, attributes), (b, a, attributes), ((2,) * rank, (2, 1), attributes)]
+        elif question.rule != "none":
+            shapes += [((2,) * rank, (2, 2), switched), ((2,) * rank, (2, 2), (*switched, ("axis", 1)))]
+        for shape_a, shape_b, given in shapes:
+            operands = (np.asarray(generator.choice(pool, size)) for size in (shape_a, shape_b))
+            yield Case(question.row, given, *operands)
+
+
+def _of_no_elements(question: Question) -> Iterator[Case]:
+    attributes, switched = question.attributes, _switched_on(question)
+    shapes = [((0,), (0,), attributes), ((2, 0, 3), (2, 0, 3), attributes)]
+    if question.rule == "numpy":
+        shapes += [((2, 0, 3), (3,), attributes), ((1, 3), (0, 3), attributes)]
+    elif question.rule != "none":
+        shapes += [((2, 0, 3), (3,), switched), ((2, 0), (2,), (*switched, ("axis", 0)))]
+    for shape_a, shape_b, given in shapes:
+        operands = (np.empty(sizes, question.element_type.storage) for sizes in (shape_a, shape_b))
+        yield Case(question.row, given, *operands)
+
+
+def _switched_on(question: Question) -> Attributes:
+    return (("broadcast", 1),) if question.rule == "legacy" else question.attributes
+
+
+def _works(case: Case) -> bool:
+    try:
+        case.placement()
+    except OracleRefusal:
+        return False
+    return True
