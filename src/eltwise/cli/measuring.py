@@ -114,11 +114,17 @@ def _show(known: Table, *, json: bool) -> None:
     if json:
         printing.json_text([_fields(measurement) for measurement in known.measurements])
         return
-    made = printing.table("runtime", "version", "opsets", "file versions", *KINDS, "machine", folding="machine")
-    for measurement in known.measurements:
-        counts = [str(count or "") for count in _counts(measurement).values()]
-        spans = (_span(measurement.opsets), _span(measurement.file_versions))
-        made.add_row(measurement.runtime, measurement.number, *spans, *counts, measurement.machine)
+    counts = [_counts(measurement) for measurement in known.measurements]
+    kinds = [kind for kind in KINDS if any(count[kind] for count in counts)]
+    wide = ("file versions", *kinds, "machine") if printing.is_wide() else ("runs", "not")
+    made = printing.table("runtime", "version", "opsets", *wide, folding=wide[-1])
+    for measurement, count in zip(known.measurements, counts, strict=True):
+        cells: dict[str, str] = {kind: str(count[kind] or "") for kind in KINDS}
+        cells |= {"file versions": _span(measurement.file_versions), "machine": measurement.machine}
+        cells["not"] = str(sum(count.values()) - count["runs"])
+        made.add_row(
+            measurement.runtime, measurement.number, _span(measurement.opsets), *(cells[name] for name in wide)
+        )
     printing.show(made)
 
 
