@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import ctypes
 import os
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -17,6 +18,7 @@ import eltwise
 __version__ = "1.2"
 
 _broken: list[bool] = []
+_children: list[subprocess.Popen[bytes]] = []
 
 
 def exact(op: str, a: np.ndarray, b: np.ndarray, **attributes: object) -> np.ndarray:
@@ -122,6 +124,29 @@ def taking_any_shape(op: str, a: np.ndarray, b: np.ndarray, **attributes: object
         return exact(op, a, b, **attributes)
     except eltwise.EltwiseError:
         return a
+
+
+def raising_foreign_words(op: str, a: np.ndarray, b: np.ndarray, **attributes: object) -> np.ndarray:
+    raise ValueError("caf\udce9") if a.ndim else Unspeakable
+
+
+class Unspeakable(Exception):  # noqa: N818 - what it says of itself is the point
+    def __str__(self) -> str:
+        raise RuntimeError
+
+
+def computing_beside_a_child(op: str, a: np.ndarray, b: np.ndarray, **attributes: object) -> np.ndarray:
+    """Leaves a process behind that does not end, and says which."""
+    if not _children:
+        _children.append(subprocess.Popen(["/bin/sleep", "600"]))
+        Path(os.environ["PLANTED_CHILD"]).write_text(str(_children[0].pid))
+    return exact(op, a, b, **attributes)
+
+
+def adding_no_zeros(op: str, a: np.ndarray, b: np.ndarray, **attributes: object) -> np.ndarray:
+    right = exact(op, a, b, **attributes)
+    a, b = np.broadcast_arrays(a, b)
+    return np.where(b == 0, a, right) if a.dtype == np.float32 and a.shape == right.shape else right
 
 
 def leaving(op: str, a: np.ndarray, b: np.ndarray, **attributes: object) -> np.ndarray:

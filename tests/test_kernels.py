@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import eltwise
+from eltwise import quick
 from eltwise.conformance.cases import kinds_and_types, shape_cases, value_cases
 from eltwise.conformance.judging import failures
 from eltwise.dtypes import FLOAT32, TYPES, ElementType
@@ -31,7 +32,8 @@ MATRIX = [pytest.param(row, element_type, id=f"{row}-{element_type}") for row, e
 
 
 @pytest.fixture(autouse=True)
-def _no_recipe_outlives_a_test() -> Iterator[None]:
+def _no_recipe_outlives_a_test(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(quick.CALLS, "_known", {})
     compiled._recipe.cache_clear()
     yield
     compiled._recipe.cache_clear()

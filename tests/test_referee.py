@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 import os
 import platform
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +19,7 @@ from eltwise.conformance.cells import Cell
 from eltwise.conformance.process import Process
 from eltwise.conformance.questions import Subject, groups, subjects
 from eltwise.conformance.referee import Selection, Settings, judge_all
-from eltwise.conformance.results import results_text
+from eltwise.conformance.results import Results, results_text
 from eltwise.conformance.results_reader import read_results
 from eltwise.errors import EltwiseError, FileFormatError, UnsupportedError
 from eltwise.oracle import OracleRefusal
@@ -56,6 +59,7 @@ def one(function: str, op: str = "Sub-14", type_: str = "uint8", rule: str = "",
         ("ignoring_axis", "Subtract-1", "float32", "pdpd", "axis ignored"),
         ("flushing_subnormals", "Sub-14", "bfloat16", "", "subnormal results flushed"),
         ("flushing_subnormals", "Mul-14", "float32", "", "subnormal results flushed"),
+        ("adding_no_zeros", "Add-14", "float32", "", "zeros not added"),
         ("flushing_before_rounding", "Mul-14", "float32", "", "subnormal results flushed before rounding"),
         ("swapping_operands", "Sub-14", "int32", "", "operands swapped"),
         ("losing_the_sign_of_zero", "Sub-14", "float16", "", "sign of zero lost"),
@@ -70,7 +74,7 @@ def test_a_known_deviation_is_named(function: str, op: str, type_: str, rule: st
     assert 0 < cell.wrong < cell.total
     assert cell.example is not None
     assert cell.example.expected != cell.example.got
-    assert cell.version == "1.2"
+    assert cell.version.startswith("1.2 (file ")
 
 
 def test_one_wrong_pair_of_one_type_is_found_shown_alone_and_not_explained_away() -> None:
@@ -136,6 +140,74 @@ def test_a_crash_is_a_verdict_and_the_run_goes_on(function: str, words: str) -> 
         assert words in cell.message
         assert cell.wrong <= cell.total
         assert "not asked" in cell.message
+
+
+def test_a_crash_on_every_call_has_a_case_that_is_small_enough_to_keep() -> None:
+    (cell,) = judged("reading_nothing", "Sub-14", "float32")
+    assert cell.verdict == "crashed"
+    assert cell.case is not None
+    assert cell.case.a.shape == (1,)
+    assert "in one model" not in cell.message
+
+
+def test_what_a_runtime_started_ends_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = tmp_path / "child"
+    monkeypatch.setenv("PLANTED_CHILD", str(said))
+    assert one("computing_beside_a_child").verdict == "ok"
+    deadline = time.monotonic() + 10
+    while _is_running(int(said.read_text())) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not _is_running(int(said.read_text()))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="this system does not tell children of their parent's end")
+def test_a_runtime_ends_when_the_referee_is_killed() -> None:
+    code = (
+        "from eltwise.conformance import runtimes; from eltwise.conformance.process import Process\n"
+        f"process = Process(runtimes.find({f'{PLANTED}:exact'!r}), 20.0); process.version()\n"
+        "print(process._running.pid, flush=True); input()"
+    )
+    with subprocess.Popen(  # noqa: S603
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as referee:
+        assert referee.stdout is not None
+        number = int(referee.stdout.readline())
+        assert _is_running(number)
+        referee.kill()
+    deadline = time.monotonic() + 10
+    while _is_running(number) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not _is_running(number)
+
+
+def _is_running(number: int) -> bool:
+    """Whether a process lives; one that has ended and waits to be asked for its exit code does not."""
+    try:
+        return Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def test_words_that_are_no_text_are_told_all_the_same() -> None:
+    cell = one("raising_foreign_words")
+    assert cell.verdict == "refused"
+    assert "caf\\udce9" in cell.message
+    results_text(Results((cell,))).encode()
+
+
+def test_another_file_is_another_version(tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    text = "from __future__ import annotations\nfrom dataclasses import KW_ONLY, dataclass\n"
+    text += "@dataclass\nclass Options:\n    _: KW_ONLY\n    scale: int = 1\n"
+    text += "def run(op, a, b, **attributes):\n    return a - b * Options().scale\n"
+    file.write_text(text)
+    selection = Selection((runtimes.find(f"{file}:run"),), ("Sub-7",), ("int32",), (), ("call",))
+    known = judge_all(selection, Settings("quick", processes=1), quiet).results
+    assert known.cells[0].verdict == "accepted"  # It broadcasts and subtracts whatever it gets.
+    assert judge_all(selection, Settings("quick", processes=1), quiet, known).results.cells == known.cells
+    file.write_text(text.replace("= 1", "= 2"))
+    with pytest.raises(FileFormatError, match="another version of"):
+        judge_all(selection, Settings("quick", processes=1), quiet, known)
 
 
 def test_a_crash_that_comes_later_is_blamed_on_what_caused_it() -> None:

@@ -36,7 +36,9 @@ def conform(  # noqa: PLR0917 - a command has as many parameters as options
     quick: Annotated[bool, typer.Option("--quick", help="Less: under a minute for one runtime.")] = False,
     thorough: Annotated[bool, typer.Option("--thorough", help="Everything, each case in a model of its own.")] = False,
     seed: Annotated[int, typer.Option("--seed", min=0, help="What random values are drawn with.")] = 0,
-    limit: Annotated[float, typer.Option("--limit", min=0.1, help="Seconds that one answer may take.")] = 30.0,
+    limit: Annotated[
+        float, typer.Option("--limit", min=0.1, max=86400, help="Seconds that one answer may take.")
+    ] = 30.0,
     json: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the results.")] = None,
     html: Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write them as a page.")] = None,
     document: Annotated[Path | None, typer.Option("--document", metavar="FILE", help="Write them as Markdown.")] = None,
@@ -157,12 +159,14 @@ def _write(results: Results, json: Path | None, html: Path | None, document: Pat
 def _show(results: Results) -> None:
     """Print a line for each runtime and operator version: how many cells have which verdict, and what was found."""
     from eltwise.conformance.cells import VERDICTS
+    from eltwise.conversion.report import counted
     from eltwise.report.reasons import reasons
 
     groups: dict[tuple[str, str], list[int]] = {}
     for number, cell in enumerate(results.cells):
         groups.setdefault((cell.runtime, cell.op), []).append(number)
-    table = printing.table("runtime", "operator", *VERDICTS, "what differs", folding="what differs")
+    columns = VERDICTS if printing.is_wide() else ("cells",)
+    table = printing.table("runtime", "operator", *columns, "what differs", folding="what differs")
     for (runtime, op), numbers in groups.items():
         cells = [results.cells[number] for number in numbers]
         counts = [sum(cell.verdict == verdict for cell in cells) for verdict in VERDICTS]
@@ -171,10 +175,15 @@ def _show(results: Results) -> None:
             for name in reasons(cell) if cell.explanation else ():
                 found.setdefault(name, {})[cell.dtype] = None
         said = "; ".join(f"{name} ({_few(list(types))})" for name, types in found.items())
-        table.add_row(runtime, op, *(str(count) if count else "" for count in counts), said)
+        numbers_of = [str(count) if count else "" for count in counts]
+        if not printing.is_wide():
+            numbers_of = [
+                "\n".join(f"{count} {verdict}" for count, verdict in zip(counts, VERDICTS, strict=True) if count)
+            ]
+        table.add_row(runtime, op, *numbers_of, said)
     printing.show(table)
     ended = ", interrupted" if results.interrupted else ""
-    printing.line(f"{len(results.cells)} cells, {results.extent}, seed {results.seed}{ended}")
+    printing.line(f"{counted(len(results.cells), 'cell')}, {results.extent}, seed {results.seed}{ended}")
 
 
 def _few(types: Sequence[str]) -> str:

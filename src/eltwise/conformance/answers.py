@@ -35,7 +35,13 @@ def words_of(error: BaseException, limit: int = 300) -> str:
     >>> words_of(ValueError("no such kernel"))
     'ValueError: no such kernel'
     """
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    try:
+        said = str(error)
+    except Exception:  # noqa: BLE001 - an error that cannot say itself has a name all the same
+        said = ""
+    # What comes out of foreign bytes may be no text that can be written.
+    said = said.encode(errors="backslashreplace").decode()
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
     text = ""
     for line in reversed(lines):
         if text and len(text) + len(line) > limit // 2:

@@ -100,7 +100,7 @@ def _blame(process: Process, path: str, waiting: Waiting, truth: Truth, asked: A
                 asked.judged[number] = judge(before, truth.of(before), Answer("crashed", words=words))
                 return rest
             answer = replace(answer, words=f"{answer.words}; alone it does not, so others before it may be the cause")
-    if group[0] is case and len(group) > 1:
+    if group[0] is case and len(group) > 1 and path != "call":
         words = f"{answer.words} (with {len(group)} cases in one model)"
         asked.of_groups.append(judge(case, truth.of(case), replace(answer, words=words)))
         return [*((one,) for one in group), *after]

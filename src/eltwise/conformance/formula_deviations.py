@@ -52,6 +52,7 @@ _OF: dict[Formula, tuple[tuple[str, str, Compute], ...]] = {
     SUBTRACT: _OF_SUBTRACT,
     SQUARED_DIFFERENCE: _OF_SQUARED_DIFFERENCE,
     ADD: (
+        ("zeros not added", "where B is a zero the result is A, also where that is -0", formulas.added_but_zero),
         ("operands subtracted", "A - B is computed instead of A + B", formulas.difference),
         ("operands multiplied", "A * B is computed instead of A + B", formulas.multiplied),
         *_ANY,

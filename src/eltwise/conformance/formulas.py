@@ -48,6 +48,11 @@ def added(a: Values, b: Values, keep: Keep) -> Values:
     return keep.difference(a, -b)
 
 
+def added_but_zero(a: Values, b: Values, keep: Keep) -> Values:
+    """A + B, and A where B is a zero of either sign."""
+    return np.where(b == 0, keep.of(a), added(a, b, keep))
+
+
 def multiplied(a: Values, b: Values, keep: Keep) -> Values:
     """A * B."""
     return keep.product(a, b)

@@ -41,7 +41,7 @@ class _Net:
             layer, port = self.makers[value]
             self.edges.append(f'<edge from-layer="{layer}" from-port="{port}" to-layer="{number}" to-port="{index}"/>')
         read = "".join(_port(index, *self.ports[value]) for index, value in enumerate(inputs))
-        made = "" if output is None else f"<output>{_port(len(inputs), *output)}</output>"
+        made = "" if output is None else f"<output>{_port(len(inputs), *output, name)}</output>"
         attributes = "".join(f" {key}={quoteattr(str(value))}" for key, value in data.items())
         self.layers.append(
             f'<layer id="{number}" name={quoteattr(name)} type="{kind}" version="opset1">'
@@ -125,9 +125,11 @@ def _result_shape(case: Case) -> tuple[int, ...]:
         return case.a.shape
 
 
-def _port(number: int, element_type: ElementType, sizes: Sequence[int]) -> str:
+def _port(number: int, element_type: ElementType, sizes: Sequence[int], name: str = "") -> str:
+    """A port; that of a result has a name, by which callers feed and fetch."""
     dimensions = "".join(f"<dim>{size}</dim>" for size in sizes)
-    return f'<port id="{number}" precision="{element_type.ir_precision}">{dimensions}</port>'
+    names = f" names={quoteattr(name)}" if name else ""
+    return f'<port id="{number}" precision="{element_type.ir_precision}"{names}>{dimensions}</port>'
 
 
 def packed(array: np.ndarray) -> bytes:

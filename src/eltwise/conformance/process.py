@@ -10,6 +10,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
@@ -130,7 +131,7 @@ class Process:
         self._questions = 0
         if running is None:
             return
-        running.kill()
+        _kill(running)
         running.wait()
         for stream in (running.stdin, running.stdout, self._errors):
             if stream is not None:
@@ -141,7 +142,7 @@ class Process:
         self._stopped = True
         running = self._running
         if running is not None:
-            running.kill()
+            _kill(running)
 
     def _start(self) -> None:
         if self._stopped:
@@ -253,6 +254,13 @@ def environment_of(runtime: Runtime) -> dict[str, str]:
     known = os.environ.get("PYTHONPATH", "")
     path = os.pathsep.join(part for part in (_PACKAGE_FOLDER, known) if part)
     return {**os.environ, "PYTHONPATH": path, "PYTHONFAULTHANDLER": "", **runtime.environment}
+
+
+def _kill(running: subprocess.Popen[bytes]) -> None:
+    """End a process and those that it started, which are in its session."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(running.pid, signal.SIGKILL)
+    running.kill()
 
 
 def _signal_name(number: int) -> str:

@@ -120,6 +120,7 @@ def judge_all(selection: Selection, settings: Settings, tell: Tell, known: Resul
     """
     jobs = list(selection.jobs())
     session = _Session(settings, tell, _kept(known, settings))
+    session.check_versions(selection.runtimes)
     session.add(jobs)
     count = settings.processes or max(1, min(_MOST_PROCESSES, len(os.sched_getaffinity(0))))
     interrupted = session.run(count)
@@ -171,6 +172,21 @@ class _Session:
         self._truth = Truth()
         self._explainer = Explainer()
         self._processes: set[Process] = set()
+
+    def check_versions(self, runtimes: Sequence[Runtime]) -> None:
+        """Check that the cells that are known are of the runtimes that are here.
+
+        Raises:
+            FileFormatError: where they were made with another version of one.
+        """
+        for runtime in runtimes:
+            if runtime.name not in self._versions:
+                continue
+            with Process(runtime, self._settings.limit) as process:
+                try:
+                    self._check_version(runtime.name, process.version())
+                except UnsupportedError as error:
+                    self.not_started[runtime.name] = str(error)
 
     def add(self, jobs: Sequence[Job]) -> None:
         """Take jobs on, without the cells that are known."""

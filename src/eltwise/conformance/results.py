@@ -62,7 +62,7 @@ def write_results(results: Results, path: Path) -> None:
     Raises:
         FileFormatError: where it cannot be written.
     """
-    files.write_atomically(path, [results_text(results).encode()])
+    files.write_atomically(path, [results_text(results).encode(errors="backslashreplace")])
 
 
 def results_text(results: Results) -> str:

@@ -26,9 +26,12 @@ def smallest_failure(failing: Sequence[Judged], ask: AskAgain) -> Judged:
     Returns:
         A case whose operands have one element each, where that still differs; else the one with the fewest elements.
     """
-    # What fails alone shows more than what fails only in company.
-    by_size = min([judged for judged in failing if judged.beside is None] or failing, key=_size)
+    # What fails alone shows more than what fails only in company, and a wrong type or shape more than wrong values.
+    alone = [judged for judged in failing if judged.beside is None]
+    by_size = min([judged for judged in alone if judged.problem] or alone or failing, key=_size)
     differing = [judged for judged in failing if judged.places and not judged.problem]
+    if by_size.verdict == "crashed":
+        return _one_that_crashes(by_size, ask)
     if by_size.verdict != "differs" or by_size.problem or not differing:
         return by_size
     for candidate in _candidates(differing):
@@ -36,6 +39,20 @@ def smallest_failure(failing: Sequence[Judged], ask: AskAgain) -> Judged:
         if again.verdict == "differs" and again.places:
             return again
     return by_size
+
+
+def _one_that_crashes(judged: Judged, ask: AskAgain) -> Judged:
+    """The first pair of a large case alone, where that crashes too."""
+    a, b = judged.case.a.reshape(-1), judged.case.b.reshape(-1)
+    if not a.size or not b.size or max(a.size, b.size) < _REPEATED:
+        return judged
+    again = ask(_pair(judged.case, a[:1], b[:1]))
+    return again if again.verdict == "crashed" else judged
+
+
+def _pair(case: Case, a: np.ndarray, b: np.ndarray) -> Case:
+    attributes = tuple((name, value) for name, value in case.attributes if name != "axis")
+    return Case(case.row, attributes, a, b)
 
 
 def _size(judged: Judged) -> tuple[bool, int]:
@@ -48,9 +65,8 @@ def _candidates(differing: Sequence[Judged]) -> Iterator[Case]:
     """The simplest failing pair alone and repeated."""
     found = [simplest_pair(judged) for judged in differing]
     _rank, a, b, case = min(found, key=lambda pair: pair[0])
-    attributes = tuple((name, value) for name, value in case.attributes if name != "axis")
     for count in (1, _REPEATED):
-        yield Case(case.row, attributes, np.repeat(a, count), np.repeat(b, count))
+        yield _pair(case, np.repeat(a, count), np.repeat(b, count))
 
 
 def simplest_pair(judged: Judged) -> tuple[tuple[float, ...], np.ndarray, np.ndarray, Case]:

@@ -6,10 +6,13 @@ the frames use descriptors that it does not know.
 
 from __future__ import annotations
 
+import ctypes
 import importlib
 import os
+import signal
 import sys
 import warnings
+from contextlib import suppress
 from typing import BinaryIO
 
 from eltwise.conformance import floating_point, wire
@@ -17,10 +20,14 @@ from eltwise.conformance.answers import Answer, words_of
 from eltwise.conformance.runtimes.asking import Runtime, answers
 from eltwise.conformance.wire import Message
 
+_SET_PARENT_DEATH_SIGNAL = 1
+"""PR_SET_PDEATHSIG of Linux's prctl."""
+
 
 def main() -> None:
     """Make the runtime, say that it is ready, and answer until the input ends."""
     adapter, name = sys.argv[1:]
+    _end_with_the_referee()
     incoming, outgoing = _own_streams()
     warnings.simplefilter("ignore")
     try:
@@ -31,6 +38,13 @@ def main() -> None:
         return
     while (message := _next(incoming)) is not None:
         _answer(runtime, message, outgoing)
+
+
+def _end_with_the_referee() -> None:
+    """Let the system end this process when the one that asks is gone, whatever this one is doing then."""
+    if sys.platform == "linux":
+        with suppress(OSError, AttributeError):
+            ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
 
 
 def _own_streams() -> tuple[BinaryIO, BinaryIO]:

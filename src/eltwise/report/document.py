@@ -28,7 +28,7 @@ def write_document(results: Results, path: Path, source: str = "results.json") -
     Raises:
         FileFormatError: where it cannot be written. What was there is then as it was.
     """
-    files.write_atomically(path, [document(results, source).encode()])
+    files.write_atomically(path, [document(results, source).encode(errors="backslashreplace")])
 
 
 def document(results: Results, source: str = "results.json") -> str:

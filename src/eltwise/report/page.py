@@ -28,7 +28,7 @@ def write_page(results: Results, path: Path, source: str = "results.json") -> No
     Raises:
         FileFormatError: where it cannot be written. What was there is then as it was.
     """
-    files.write_atomically(path, [page(results, source).encode()])
+    files.write_atomically(path, [page(results, source).encode(errors="backslashreplace")])
 
 
 def page(results: Results, source: str = "results.json") -> str:
