@@ -60,8 +60,11 @@ def conform(  # noqa: PLR0917 - a command has as many parameters as options
     if quick and thorough:
         raise AttributeValueError("--quick and --thorough exclude each other", allowed="one of them, or none")
     extent: Extent = "quick" if quick else "thorough" if thorough else "usual"
-    for written in filter(None, (json, html, document, write_known)):
+    outputs = [path for path in (json, html, document, write_known) if path is not None]
+    for number, written in enumerate(outputs):
         files.check_writable(written)
+        if any(written.resolve() == other.resolve() for other in outputs[:number]):
+            raise AttributeValueError("two outputs have one name", got=str(written), hint="give each its own")
     selection = _selection(runtime, op, type_, broadcast, path)
     if export is not None:
         _export(export, selection, extent, seed)
