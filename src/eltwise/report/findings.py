@@ -105,6 +105,8 @@ def _shows(reason: str, cell: Cell) -> str:
         return _wrong_result(cell)
     if example is None or example.got is None or example.expected is None:
         said = words(cell)
+        if cell.verdict in ("crashed", "hung") and cell.case is not None:
+            return f"For {call_of(cell)}: {said}."
         return f"In its own words: {said}" if said else "It says nothing more."
     others = [other for other in reasons(cell) if other != reason]
     place = f"{cell.op} with {call_of(cell)}" if (is_alignment(reason) or reason == BESIDE) and cell.case else cell.op
