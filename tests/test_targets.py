@@ -160,6 +160,23 @@ def test_check_names_each_node_and_what_is_not_judged() -> None:
         eltwise.check(bfloat16_model(), target="ort")
 
 
+def test_a_result_that_another_node_reads_is_judged_as_it_is_read() -> None:
+    """Runtimes compute float16 in float32 and leave it there until the model ends: (4096 - 1) - 4096 is not 0 there."""
+    kind = TensorProto.FLOAT16
+    nodes = [node("Sub", ["x", "y"], ["d"], "first"), node("Sub", ["d", "x"], ["z"], "last")]
+    inputs = [value("x", [3], kind), value("y", [3], kind)]
+    chain = model(nodes, inputs, [value("z", [3], kind)], 14)
+    report = eltwise.check(chain, target="onnxruntime")
+    assert [(found.node, found.reasons) for found in report.findings] == [("first", ("kept wider between nodes",))]
+    # Casts between the nodes would be dropped there.
+    assert not report.findings[0].is_repairable
+    alone = model(nodes[:1], inputs, [value("d", [3], kind)], 14)
+    assert eltwise.check(alone, target="onnxruntime").is_good
+    for narrow in (TensorProto.UINT16, TensorProto.INT16, TensorProto.UINT8):
+        ports = [value(name, [3], narrow) for name in "xyz"]
+        assert eltwise.check(model(nodes, ports[:2], ports[2:], 14), target="onnxruntime").is_good
+
+
 def test_repair_touches_only_what_needs_it_and_once() -> None:
     before = bfloat16_model()
     untouched = before.SerializeToString()

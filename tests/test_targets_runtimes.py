@@ -165,6 +165,10 @@ def is_mended(measurement: Measurement, model: BuiltModel) -> bool:
     return decide(measurement, place, opset=opset).way not in ("", None)
 
 
+def exact(case: Case, path: Surroundings) -> np.ndarray:
+    return case.expected().astype(np.float32) if path == paths.READ_WIDER else case.expected()
+
+
 @pytest.mark.parametrize("measurement", MEASURED, ids=lambda found: found.runtime)
 def test_what_repair_mends_is_right_on_the_runtime(measurement: Measurement, ask_runtime: Asked, seed: int) -> None:
     target = TARGET_OF[measurement.runtime]
@@ -183,7 +187,7 @@ def test_what_repair_mends_is_right_on_the_runtime(measurement: Measurement, ask
     wrong = [
         (str(case), path, result if isinstance(result, str) else "")
         for (_subject, case, path), result in zip(told, got, strict=True)
-        if isinstance(result, str) or not oracle.same_bits(result, case.expected())
+        if isinstance(result, str) or not oracle.same_bits(result, exact(case, path))
     ]
     assert wrong == []
 

@@ -9,7 +9,15 @@ from xml.sax.saxutils import quoteattr
 import numpy as np
 
 from eltwise.conformance.cases import Case
-from eltwise.conformance.paths import NEUTRAL, ModelPath, a_is_constant, b_is_constant, neutral, output_names
+from eltwise.conformance.paths import (
+    NEUTRAL,
+    READ_WIDER,
+    ModelPath,
+    a_is_constant,
+    b_is_constant,
+    neutral,
+    output_names,
+)
 from eltwise.dtypes import FLOAT32, ElementType, of_numpy
 from eltwise.oracle import OracleRefusal
 
@@ -107,6 +115,10 @@ def _operator(net: _Net, case: Case, number: int, path: ModelPath) -> None:
         given = {_IN_IR["axis"]: -1} | given
     sizes = [-1] * max(case.a.ndim, case.b.ndim) if path == "dynamic" else list(_result_shape(case))
     a, b, result = f"a{number}", f"b{number}", f"result{number}"
+    if path == READ_WIDER:
+        net.add(case.row.name, f"between{number}", given, [a, b], (element_type, sizes))
+        net.add("Convert", result, {"destination_type": FLOAT32.ir}, [f"between{number}"], (FLOAT32, sizes))
+        return
     if path != "neighbours":
         net.add(case.row.name, result, given, [a, b], (element_type, sizes))
         return

@@ -8,11 +8,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eltwise.conformance.cases import Case
-from eltwise.conformance.paths import NEUTRAL, ModelPath, a_is_constant, b_is_constant, neutral, output_names
-from eltwise.dtypes import of_numpy
+from eltwise.conformance.paths import (
+    NEUTRAL,
+    READ_WIDER,
+    ModelPath,
+    a_is_constant,
+    b_is_constant,
+    neutral,
+    output_names,
+)
+from eltwise.dtypes import FLOAT32, ElementType, of_numpy
 
 if TYPE_CHECKING:
     from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto
+
+_CAST_TAKES_NUMBERS = 6
+"""Cast-1 takes the name of a type."""
 
 _LEAST_IR_VERSION = 4
 """From this version on an initializer is a constant and no input with a default."""
@@ -54,7 +65,7 @@ def build_proto(cases: Sequence[Case], path: ModelPath) -> ModelProto:
     if path == "neighbours":
         inputs.append(_input(NEUTRAL, neutral(cases[0]), dynamic=False))
     outputs = [
-        helper.make_tensor_value_info(name, of_numpy(case.a.dtype).onnx_number, None)
+        helper.make_tensor_value_info(name, _result_type(case, path).onnx_number, None)
         for name, case in zip(output_names(len(cases)), cases, strict=True)
     ]
     opsets = [helper.make_opsetid("", cases[0].row.version)]
@@ -70,6 +81,12 @@ def _nodes(case: Case, number: int, path: ModelPath) -> list[NodeProto]:
     given: dict[str, Any] = {
         name: list(value) if isinstance(value, tuple) else value for name, value in case.attributes
     }
+    if path == READ_WIDER:
+        to = FLOAT32.onnx_number if case.row.version >= _CAST_TAKES_NUMBERS else "FLOAT"
+        return [
+            helper.make_node(kind, [f"a{number}", f"b{number}"], [f"between{number}"], f"case{number}", **given),
+            helper.make_node("Cast", [f"between{number}"], [result], f"after{number}_node", to=to),
+        ]
     if path != "neighbours":
         return [helper.make_node(kind, [f"a{number}", f"b{number}"], [result], f"case{number}", **given)]
     before, between = f"before{number}", f"between{number}"
@@ -79,6 +96,10 @@ def _nodes(case: Case, number: int, path: ModelPath) -> list[NodeProto]:
         helper.make_node(kind, [before, f"b{number}"], [between], f"case{number}", **given),
         helper.make_node(kind, [between, NEUTRAL], [result], f"after{number}_node", **scalar),
     ]
+
+
+def _result_type(case: Case, path: ModelPath) -> ElementType:
+    return FLOAT32 if path == READ_WIDER else of_numpy(case.a.dtype)
 
 
 def _input(name: str, array: np.ndarray, *, dynamic: bool) -> ValueInfoProto:

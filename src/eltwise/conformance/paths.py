@@ -9,10 +9,13 @@ import numpy as np
 
 from eltwise.conformance.cases import Case
 
-ModelPath = Literal["static", "dynamic", "a-constant", "b-constant", "both-constant", "neighbours"]
-Path = Literal["static", "dynamic", "a-constant", "b-constant", "both-constant", "neighbours", "call"]
+ModelPath = Literal["static", "dynamic", "a-constant", "b-constant", "both-constant", "neighbours", "read-wider"]
+Path = Literal[ModelPath, "call"]
 
-MODEL_PATHS: tuple[ModelPath, ...] = get_args(ModelPath)
+READ_WIDER: ModelPath = "read-wider"
+"""Not asked by the referee: a cast to float32 reads the result, and shows whether it was brought to its type before."""
+
+MODEL_PATHS: tuple[ModelPath, ...] = tuple(path for path in get_args(ModelPath) if path != READ_WIDER)
 """Where a model holds the operator.
 
 ``static``: both operands are inputs with fixed shapes. ``dynamic``: inputs whose sizes are known at run time only.
@@ -21,7 +24,7 @@ between two others that take an input which changes no bit of an exact result: i
 neutral number (Sub 0, Add -0, Mul 1), in OpenVINO Subtract with 0.
 """
 
-PATHS: tuple[Path, ...] = get_args(Path)
+PATHS: tuple[Path, ...] = (*MODEL_PATHS, "call")
 """All of them; ``call`` hands arrays to a function."""
 
 NEUTRAL = "neutral"

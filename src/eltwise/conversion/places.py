@@ -7,7 +7,7 @@ at run time. Whether it does so with what nodes make of constants is not known, 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from eltwise.broadcasting import Rule
@@ -22,9 +22,10 @@ Layout = Literal["equal", "broadcast", "inside", "scalars", "empty", "high rank"
 one of them known to hold no element."""
 
 Surroundings = Literal[
-    "static", "dynamic", "a-constant", "b-constant", "both-constant", "neighbours", "a-plain", "b-plain"
+    "static", "dynamic", "a-constant", "b-constant", "both-constant", "neighbours", "a-plain", "b-plain", "read-wider"
 ]
-"""How operands reach a node. The names are those of the referee's paths, and two for constants of plain numbers."""
+"""How operands reach a node. The names are those of the referee's paths, two for constants of plain numbers, and one
+for a result that another node reads, which shows whether it was brought to its type before."""
 
 HIGHEST_ORDINARY_RANK = 6
 """Runtimes have limits of their own for more dimensions, which the layout ``high rank`` keeps apart."""
@@ -90,6 +91,11 @@ def layouts_of(rule: Rule, a: Shape, b: Shape) -> tuple[Layout, ...]:
     return ("equal",) if rule.name == "none" else ("equal", "broadcast")
 
 
+def is_narrow(element_type: ElementType) -> bool:
+    """Whether runtimes may compute in a wider type and leave a result there until the model ends."""
+    return element_type.is_numeric and element_type.bits <= 16
+
+
 def surroundings_of(
     constant: tuple[bool, bool],
     made_of_constants: tuple[bool, bool],
@@ -133,6 +139,9 @@ def graph_places(graph: Graph, types: Mapping[str, TensorType]) -> Iterator[tupl
     made = set(constants)
     makers = {value for node in graph.nodes for value in node.outputs}
     readers = {value for node in graph.nodes for value in node.inputs}
+    # OpenVINO gives the results of an IR 10 in other types, so that they are read too.
+    is_older = graph.origin.domain == "openvino" and graph.origin.file_version == 10
+    given = {port.value for port in graph.outputs} if is_older else set()
     for number, node in enumerate(graph.nodes):
         if all(value in made for value in node.inputs if value):
             made.update(node.outputs)
@@ -141,11 +150,20 @@ def graph_places(graph: Graph, types: Mapping[str, TensorType]) -> Iterator[tupl
         if not isinstance(node.row, ElementwiseRow) or len(node.inputs) != 2 or len(node.outputs) != 1:
             continue
         a, b = node.inputs
-        has_neighbours = not makers.isdisjoint(set(node.inputs) - constants) or node.outputs[0] in readers
+        is_read = node.outputs[0] in readers
+        has_neighbours = not makers.isdisjoint(set(node.inputs) - constants) or is_read
         held = (a in constants, b in constants), (a in made, b in made)
         tensors = [graph.constant[value] for value in node.inputs if value in constants and value in graph.constant]
         is_plain = len(tensors) == 1 and is_plain_constant(tensors[0].array, tensors[0].element_type)
-        yield number, _place(node, node.row, types, held, has_neighbours, is_plain)
+        place = _place(node, node.row, types, held, has_neighbours, is_plain)
+        yield number, read_wider(place) if is_read or node.outputs[0] in given else place
+
+
+def read_wider(place: Place) -> Place:
+    """The place of a node whose result another node reads."""
+    if place.element_type is None or not is_narrow(place.element_type):
+        return place
+    return replace(place, surroundings=(*place.surroundings, "read-wider"))
 
 
 def _place(

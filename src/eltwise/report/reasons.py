@@ -16,9 +16,14 @@ _BETWEEN = re.compile(r"; | \+ |, elsewhere ")
 """What joins names: several reasons, a composition, and what happens outside a region."""
 _REGION = re.compile(r" \([^()]*\)")
 _RIGHT = "as specified"
+KEPT_WIDER = "kept wider between nodes"
+OTHERS = "wrong when another node reads it"
+
 _NOT_BY_VALUE = {
     "wrong type": "the result has another element type",
     "wrong shape": "the result has another shape",
+    KEPT_WIDER: "the result is not brought to its type before the next node reads it",
+    OTHERS: "the next node reads other values",
     BESIDE: "in one model with another node it gives other values than alone",
 }
 _ALIGNMENTS = {alignment.name: alignment.text for alignment in WRONG_ALIGNMENTS}

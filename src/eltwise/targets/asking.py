@@ -6,15 +6,18 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from eltwise.conformance.asking_cells import ask_cell
 from eltwise.conformance.cells import Cell
 from eltwise.conformance.explainer import Explainer
+from eltwise.conformance.paths import READ_WIDER
 from eltwise.conformance.process import Process
 from eltwise.conformance.questions import Subject as Question
 from eltwise.conformance.runtimes import Runtime
-from eltwise.conformance.verdicts import Judged, Truth
+from eltwise.conformance.verdicts import Judged, Truth, wrong_places
 from eltwise.conversion.places import Layout, Surroundings
-from eltwise.report.reasons import meaning, reasons
+from eltwise.report.reasons import KEPT_WIDER, OTHERS, meaning, reasons
 from eltwise.targets.circumstances import Request, asked_of, cases_of, layout_of, path_of, question_of
 from eltwise.targets.table import RUNS, Answer, Circumstance, Kind, Subject, Way
 
@@ -73,12 +76,27 @@ def answers_of(
             # and what is asked next would be blamed for it.
             process.end()
         by_layout: dict[Layout, list[Judged]] = {}
-        for judged in asked.judged:
+        for judged in map(_read_wider, asked.judged) if way_in == READ_WIDER else asked.judged:
             if judged.expected is not None:
                 by_layout.setdefault(layout_of(judged.case, way_in), []).append(judged)
         for layout, judged_so in by_layout.items():
             found[way_in, layout] = _answer(judged_so, question, explainer)
     return found
+
+
+def _read_wider(judged: Judged) -> Judged:
+    """Judge what a cast to float32 gave of a result by the exact result, cast."""
+    got, exact = judged.answer.array, judged.expected
+    if exact is None or got is None or got.dtype != np.float32 or got.shape != exact.shape:
+        return judged
+    with np.errstate(all="ignore"):
+        places = wrong_places(got, exact.astype(np.float32))
+        brought = got.astype(exact.dtype).astype(np.float32)
+    if not places:
+        return replace(judged, verdict="ok", problem="", places=())
+    return replace(
+        judged, verdict="differs", problem=KEPT_WIDER if wrong_places(got, brought) else OTHERS, places=places
+    )
 
 
 def _answer(judged: Sequence[Judged], question: Question, explainer: Explainer) -> Answer:
@@ -118,7 +136,7 @@ def _explained(judged: Sequence[Judged], question: Question, explainer: Explaine
     if not wrong:
         return (), ""
     names = list(dict.fromkeys(item.problem for item in wrong if item.problem))
-    names += [explainer.explain(judged).name] if any(item.places for item in wrong) else []
+    names += [explainer.explain(judged).name] if any(item.places and not item.problem for item in wrong) else []
     place = ("", "", str(question.row), question.element_type.name, question.rule, "static")
     cell = Cell(*place, "differs", " + ".join(names))
     found = reasons(cell)

@@ -14,11 +14,11 @@ import numpy as np
 from eltwise.broadcasting import Rule
 from eltwise.conformance import values
 from eltwise.conformance.cases import Attributes, Case
-from eltwise.conformance.paths import MODEL_PATHS, ModelPath
+from eltwise.conformance.paths import MODEL_PATHS, READ_WIDER, ModelPath
 from eltwise.conformance.questions import Subject as Question
 from eltwise.conformance.questions import groups, subjects
 from eltwise.conformance.results import Extent
-from eltwise.conversion.places import HIGHEST_ORDINARY_RANK, Layout, Surroundings, layouts_of
+from eltwise.conversion.places import HIGHEST_ORDINARY_RANK, Layout, Surroundings, is_narrow, layouts_of
 from eltwise.conversion.plain import has_others, plain_places
 from eltwise.dtypes import of_numpy
 from eltwise.oracle import OracleRefusal, array_of
@@ -62,8 +62,12 @@ def question_of(subject: Subject) -> Question:
 
 
 def asked_of(question: Question) -> tuple[Surroundings, ...]:
-    """The ways in for a question: the referee's paths, and constants of plain numbers where the type has others."""
-    return (*MODEL_PATHS, *(_PLAIN if has_others(question.element_type) else ()))
+    """The ways in for a question: the referee's paths, and those that only some types have.
+
+    Constants of plain numbers where the type has others; a reader of what may have been left in a wider type.
+    """
+    plain: tuple[Surroundings, ...] = tuple(_PLAIN) if has_others(question.element_type) else ()
+    return (*MODEL_PATHS, *plain, *((READ_WIDER,) if is_narrow(question.element_type) else ()))
 
 
 def path_of(surroundings: Surroundings) -> ModelPath:
@@ -72,12 +76,14 @@ def path_of(surroundings: Surroundings) -> ModelPath:
     >>> path_of("b-plain"), path_of("static")
     ('b-constant', 'static')
     """
-    return next((path for path in MODEL_PATHS if path == surroundings), _PLAIN.get(surroundings, "static"))
+    paths = (*MODEL_PATHS, READ_WIDER)
+    return next((path for path in paths if path == surroundings), _PLAIN.get(surroundings, "static"))
 
 
 def cases_of(question: Question, surroundings: Surroundings, request: Request) -> Iterator[tuple[Case, ...]]:
     """The groups of cases, each of which is asked in one model where the runtime takes it."""
-    for group in _cases(question, path_of(surroundings), request):
+    path = path_of(surroundings)
+    for group in _cases(question, "static" if path == READ_WIDER else path, request):
         yield tuple(_with_plain_constant(case, surroundings, request.seed) for case in group)
 
 

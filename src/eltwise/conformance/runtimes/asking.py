@@ -12,7 +12,7 @@ from eltwise.conformance import models, paths
 from eltwise.conformance.answers import Answer, words_of
 from eltwise.conformance.cases import Case
 from eltwise.conformance.models import BuiltModel
-from eltwise.conformance.paths import MODEL_PATHS, ModelPath
+from eltwise.conformance.paths import MODEL_PATHS, READ_WIDER, ModelPath
 from eltwise.dtypes import BY_NAME, TYPES
 
 Groups = Sequence[Sequence[Case]]
@@ -47,7 +47,7 @@ def answers(runtime: Runtime, path: str, groups: Groups, thrifty: bool) -> Itera
         for case in (case for group in groups for case in group):
             yield _attempt(partial(runtime.call, case.row.versioned_name, case.a, case.b, **dict(case.attributes)))
         return
-    model_path = next(known for known in MODEL_PATHS if known == path)
+    model_path = next(known for known in (*MODEL_PATHS, READ_WIDER) if known == path)
     kept: dict[object, Loaded] = {}
     for group in groups:
         yield from _ask_group(runtime, model_path, group, kept, thrifty)

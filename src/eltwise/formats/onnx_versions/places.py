@@ -9,7 +9,7 @@ from onnx import FunctionProto, ModelProto, NodeProto, TensorProto
 
 from eltwise import catalog
 from eltwise.broadcasting import Rule
-from eltwise.conversion.places import Layout, Place, layouts_of, surroundings_of
+from eltwise.conversion.places import Layout, Place, layouts_of, read_wider, surroundings_of
 from eltwise.conversion.plain import is_plain_constant
 from eltwise.dtypes import BY_ONNX_NAME, ElementType
 from eltwise.errors import EltwiseError
@@ -86,9 +86,9 @@ def _place(node: NodeProto, row: ElementwiseRow, scope: Scope, makers: _Makers) 
     is_static = all(shape.is_known for shape in shapes)
     has_neighbours = makers.has_neighbours(node, constant)
     surroundings = surroundings_of(constant, made, is_static, has_neighbours, is_plain=_is_plain(tensors))
-    return Place(
-        label_of(node), row, _element_type(node, scope), row.broadcasting, _layouts(node, row, *shapes), surroundings
-    )
+    layouts = _layouts(node, row, *shapes)
+    place = Place(label_of(node), row, _element_type(node, scope), row.broadcasting, layouts, surroundings)
+    return read_wider(place) if makers.is_read(node) else place
 
 
 def _is_plain(tensors: tuple[TensorProto | None, TensorProto | None]) -> bool:
@@ -132,7 +132,11 @@ class _Makers:
             not held and ((owner := self._scope.owner(name)) is None or name in owner.producers)
             for name, held in zip(node.input, constant, strict=True)
         )
-        return made or node.output[0] in self._read
+        return made or self.is_read(node)
+
+    def is_read(self, node: NodeProto) -> bool:
+        """Whether another node reads the result."""
+        return node.output[0] in self._read
 
     def is_made_of_constants(self, name: str) -> bool:
         waiting = [name]
