@@ -15,6 +15,7 @@ from onnx import TensorProto
 import eltwise
 from eltwise.errors import EltwiseError, FileFormatError
 from eltwise.formats.onnx_versions.converted_files import convert_onnx_file
+from eltwise.targets.files import repair_file
 from onnx_models import model, node, sub_model, value
 
 GIB = 1 << 30
@@ -128,17 +129,33 @@ def test_in_place_the_data_stays(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "location", ["../a/weights.data", "/etc/passwd", "", "none.data", "link.data", "folder", "pipe"]
+    "location",
+    ["../a/weights.data", "/etc/passwd", "", "none.data", "link.data", "folder", "pipe", "w\0.data", "n" * 5000, "loop"],
 )
 def test_data_that_cannot_follow_is_refused(tmp_path: Path, location: str) -> None:
     source = small_model(tmp_path / "a", location)
     (tmp_path / "a" / "link.data").symlink_to("/etc/passwd")
     (tmp_path / "a" / "folder").mkdir()
+    (tmp_path / "a" / "loop").symlink_to("loop")
     os.mkfifo(tmp_path / "a" / "pipe")
     (tmp_path / "b").mkdir()
     with pytest.raises(FileFormatError):
         convert_onnx_file(source, tmp_path / "b" / "new.onnx", 14)
     assert list((tmp_path / "b").iterdir()) == []
+
+
+@pytest.mark.parametrize("folder", ["a", "b"])
+@pytest.mark.parametrize("location", ["w\0.data", "\0", "deep/\0"])
+def test_a_location_that_is_no_path_is_refused_wherever_the_model_goes(
+    tmp_path: Path, location: str, folder: str
+) -> None:
+    source, target = small_model(tmp_path / "a", location), tmp_path / folder / "new.onnx"
+    target.parent.mkdir(exist_ok=True)
+    with pytest.raises(FileFormatError, match=r"^old\.onnx: the external data's location is no path"):
+        convert_onnx_file(source, target, 14)
+    with pytest.raises(FileFormatError, match="the external data's location is no path"):
+        repair_file(source, target, target="onnxruntime")
+    assert not target.exists()
 
 
 def test_another_file_in_the_datas_place_is_kept(tmp_path: Path) -> None:
