@@ -188,6 +188,32 @@ def test_stamps_are_lowered_only_where_nothing_needs_them() -> None:
     assert eltwise.check(made, target="onnxruntime").is_good
 
 
+@pytest.mark.parametrize(("number", "version"), [(TensorProto.FLOAT, 8), (TensorProto.FLOAT8E5M2, 9), (27, 14)])
+@pytest.mark.parametrize("kind", ["tensor", "sparse", "seq", "optional", "optional(seq)", "map", "seq(map)"])
+def test_the_stamps_of_every_kind_of_type_are_judged(kind: str, number: int, version: int) -> None:
+    made = model([node("Sub", ["x", "y"], ["z"])], [value("x"), value("y")], [value("z")], 13, 8)
+    found = made.graph.value_info.add(name="odd").type
+    for part in kind.strip(")").split("("):
+        match part:
+            case "tensor":
+                found.tensor_type.elem_type = number
+            case "sparse":
+                found.sparse_tensor_type.elem_type = number
+            case "seq":
+                found = found.sequence_type.elem_type
+            case "optional":
+                found = found.optional_type.elem_type
+            case "map":
+                found.map_type.key_type = TensorProto.INT64
+                found = found.map_type.value_type
+    if not found.WhichOneof("value"):
+        found.tensor_type.elem_type = number
+    assert needed_file_version(made)[0] == version
+    for target in ("onnxruntime", "openvino"):
+        assert eltwise.check(made, target).judged == 1
+        eltwise.repair(made, target)
+
+
 def test_old_versions_go_to_the_first_opset_that_runs() -> None:
     old = model(
         [node("Sub", ["x", "y"], ["z"], "n", broadcast=1, axis=0)], [value("x"), value("y", (2,))], [value("z")], 6
