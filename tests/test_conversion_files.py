@@ -199,12 +199,25 @@ def test_in_python(tmp_path: Path) -> None:
         ({"to": "onnx"}, "opset, which is not given"),
         ({"opset": "13"}, "no such opset"),
         ({"opset": True}, "no such opset"),
+        ({"opset": 13.0}, "no such opset"),
+        ({"opset": np.bool_(1)}, "no such opset"),
+        ({"opset": np.int64(0)}, "no such opset"),
+        ({"opset": [13]}, "no such opset"),
         ({"ir_version": 12}, "allowed: 10, 11"),
     ],
 )
 def test_bad_requests_in_python(arguments: dict[str, object], words: str) -> None:
     with pytest.raises(AttributeValueError, match=words):
         eltwise.convert(sub_model(7), **arguments)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.uint8, np.int32])
+@pytest.mark.parametrize("opset", [7, 13])
+def test_every_kind_of_integer_is_an_opset(kind: type[np.integer], opset: int) -> None:
+    for source in (sub_model(7), eltwise.load(sub_model(7)), MODELS / "subtract_pdpd.xml"):
+        made, report = eltwise.convert(source, opset=kind(opset))  # type: ignore[arg-type]
+        origin = (made if isinstance(made, eltwise.Model) else eltwise.load(made)).graph.origin
+        assert (origin.opset, report.after) == (opset, f"ONNX opset {opset}")
 
 
 def test_no_model_is_no_model() -> None:

@@ -130,7 +130,18 @@ def test_in_place_the_data_stays(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "location",
-    ["../a/weights.data", "/etc/passwd", "", "none.data", "link.data", "folder", "pipe", "w\0.data", "n" * 5000, "loop"],
+    [
+        "../a/weights.data",
+        "/etc/passwd",
+        "",
+        "none.data",
+        "link.data",
+        "folder",
+        "pipe",
+        "w\0.data",
+        "n" * 5000,
+        "loop",
+    ],
 )
 def test_data_that_cannot_follow_is_refused(tmp_path: Path, location: str) -> None:
     source = small_model(tmp_path / "a", location)

@@ -250,6 +250,31 @@ def test_every_reason_is_given_and_nothing_is_written(tmp_path: Path) -> None:
         repair_file(source, tmp_path / "out.onnx", target="openvino")
 
 
+@pytest.mark.parametrize("target", [None, 5, "", "openvino ", ["openvino"], {}, np.int64(1)])
+def test_no_target_is_no_target(target: object) -> None:
+    for asked in (eltwise.check, eltwise.repair):
+        with pytest.raises(NameUnknownError, match=r"there is no target.*onnxruntime, openvino"):
+            asked(bfloat16_model(), target)  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("allow", [None, 5, "s", "saturation ", [None], ["saturation", 5], [["saturation"]], b"x"])
+def test_what_is_no_name_is_not_allowed(allow: object) -> None:
+    with pytest.raises(AttributeValueError, match=r"no such difference to allow.*allowed: .*saturation"):
+        eltwise.repair(integer_ir().xml(), "openvino", allow=allow)  # type: ignore[arg-type]
+
+
+def test_one_name_alone_is_allowed_as_a_list_of_it() -> None:
+    source = integer_ir().xml()
+    given: tuple[object, ...] = (
+        "int32 arithmetic",
+        ["int32 arithmetic"],
+        {"int32 arithmetic"},
+        iter(["int32 arithmetic"]),
+    )
+    reports = [eltwise.repair(source, "openvino", allow=allow)[1] for allow in given]  # type: ignore[arg-type]
+    assert len({str(report) for report in reports}) == 1
+
+
 def test_what_an_ir_needs_is_written_with_its_names(tmp_path: Path) -> None:
     ir = binary("Subtract", "2,3,4", "2,3", "u8", auto_broadcast="pdpd", **{"auto_broadcast.auto_broadcast_axis": 0})
     before = eltwise.load(ir.xml())

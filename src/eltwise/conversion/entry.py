@@ -176,8 +176,8 @@ def _target(origin: Origin, wanted: Wanted) -> Origin:
     if wanted.format == "openvino":
         unsaid = origin.file_version if origin.domain == "openvino" else DEFAULT_IR_VERSION
         return Origin("openvino", wanted.ir_version or unsaid)
-    opset = DEFAULT_OPSET if wanted.opset is None and origin.domain == "openvino" else stated_opset(wanted)
-    check_opset(opset)
+    unsaid_opset = wanted.opset is None and origin.domain == "openvino"
+    opset = DEFAULT_OPSET if unsaid_opset else check_opset(stated_opset(wanted))
     if origin.domain == "ai.onnx" and origin.opset == opset:
         return origin
     return Origin("ai.onnx", least_ir_version(opset), opset)
