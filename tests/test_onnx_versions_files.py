@@ -85,6 +85,20 @@ def test_four_gibibytes_of_weights_are_never_read(tmp_path: Path, folder: str) -
     assert result[..., 0].tolist() == result[..., 1].tolist() == [[3, 2], [2, 1], [1, 0]]
 
 
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the system does not tell the peak of its memory")
+@pytest.mark.parametrize("size", [1 << 17, 1 << 18, 10**8, 10**12])
+def test_sizes_without_weights_take_no_memory(tmp_path: Path, size: int) -> None:
+    nodes = [node("Sub", ["x", "y"], ["d"]), node("Mul", ["d", "x"], ["e"]), node("Add", ["y", "e"], ["z"])]
+    source = tmp_path / "long.onnx"
+    source.write_bytes(
+        model(nodes, [value("x", (size,)), value("y", (1,))], [value("z", None)], 13, 8).SerializeToString()
+    )
+    command = [sys.executable, "-c", MEASURED, str(source), str(tmp_path / "new.onnx")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, env=dict(os.environ))  # noqa: S603
+    assert done.returncode == 0, done.stderr
+    assert int(done.stderr) * 1024 < 300 << 20
+
+
 def small_model(folder: Path, location: str = "weights.data") -> Path:
     folder.mkdir(exist_ok=True)
     path = folder / "old.onnx"
