@@ -203,6 +203,7 @@ def test_in_python(tmp_path: Path) -> None:
         ({"opset": np.bool_(1)}, "no such opset"),
         ({"opset": np.int64(0)}, "no such opset"),
         ({"opset": [13]}, "no such opset"),
+        ({"opset": np.array([13.0])}, "no such opset"),
         ({"ir_version": 12}, "allowed: 10, 11"),
     ],
 )
@@ -246,6 +247,18 @@ def test_verification_says_where_nothing_can_be_compared(monkeypatch: pytest.Mon
     foreign.opset_import.add(domain="com.example", version=1)
     _made, report = eltwise.convert(foreign, opset=14, verify=True)
     assert report.verified.startswith("nothing could be compared: ")
+    assert f"\nnot verified: {report.verified}" in str(report)
+    assert (report.is_verified, report.fields()["is_verified"]) == (False, False)
+
+
+@pytest.mark.parametrize(("shape", "is_verified"), [((0, 3), False), ((2, 0), False), ((1, 3), True), (("N", 3), True)])
+def test_a_comparison_of_no_element_verifies_nothing(shape: tuple[int | str, ...], is_verified: bool) -> None:
+    source = model([node("Sub", ["x", "y"], ["z"])], [value("x", shape), value("y", shape)], [value("z", shape)], 13)
+    for before in (source, eltwise.load(source)):
+        for wanted in ({"opset": 14}, {"to": "openvino"}):
+            _made, report = eltwise.convert(before, verify=True, **wanted)  # type: ignore[arg-type]
+            assert (report.is_verified, report.fields()["is_verified"]) == (is_verified, is_verified)
+            assert f"\n{'verified' if is_verified else 'not verified'}: {report.verified}" in str(report)
 
 
 def test_verification_tries_other_sizes_and_finds_a_refusal() -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 from eltwise.conversion.building import described
 from eltwise.conversion.graphs import convert_graph
-from eltwise.conversion.report import Report
+from eltwise.conversion.report import NOTHING_COMPARED, Report
 from eltwise.conversion.verifying import compare
 from eltwise.errors import AttributeValueError, EltwiseError
 from eltwise.infer_graph import infer_graph
@@ -149,7 +149,7 @@ def compared(before: Callable[[], Model], after: Callable[[], Model]) -> str:
     try:
         pair = before(), after()
     except EltwiseError as error:
-        return f"nothing could be compared: {error}"
+        return f"{NOTHING_COMPARED}: {error}"
     return compare(*pair)
 
 

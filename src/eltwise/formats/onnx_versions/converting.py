@@ -7,7 +7,7 @@ texts, functions, other domains, external data and fields that are not known her
 from __future__ import annotations
 
 import operator
-from typing import SupportsIndex
+from contextlib import suppress
 
 from onnx import FunctionProto, ModelProto
 
@@ -66,12 +66,10 @@ def check_opset(opset: object) -> int:
     Raises:
         AttributeValueError: naming the opsets that are.
     """
-    if (
-        isinstance(opset, SupportsIndex)
-        and not isinstance(opset, bool)
-        and 1 <= operator.index(opset) <= newest_opset()
-    ):
-        return operator.index(opset)
+    with suppress(TypeError):
+        number = operator.index(opset)  # type: ignore[arg-type]
+        if not isinstance(opset, bool) and 1 <= number <= newest_opset():
+            return number
     raise AttributeValueError("there is no such opset", got=repr(opset), allowed=f"1 to {newest_opset()}")
 
 
