@@ -199,12 +199,26 @@ def test_in_python(tmp_path: Path) -> None:
         ({"to": "onnx"}, "opset, which is not given"),
         ({"opset": "13"}, "no such opset"),
         ({"opset": True}, "no such opset"),
+        ({"opset": 13.0}, "no such opset"),
+        ({"opset": np.bool_(1)}, "no such opset"),
+        ({"opset": np.int64(0)}, "no such opset"),
+        ({"opset": [13]}, "no such opset"),
+        ({"opset": np.array([13.0])}, "no such opset"),
         ({"ir_version": 12}, "allowed: 10, 11"),
     ],
 )
 def test_bad_requests_in_python(arguments: dict[str, object], words: str) -> None:
     with pytest.raises(AttributeValueError, match=words):
         eltwise.convert(sub_model(7), **arguments)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.uint8, np.int32])
+@pytest.mark.parametrize("opset", [7, 13])
+def test_every_kind_of_integer_is_an_opset(kind: type[np.integer], opset: int) -> None:
+    for source in (sub_model(7), eltwise.load(sub_model(7)), MODELS / "subtract_pdpd.xml"):
+        made, report = eltwise.convert(source, opset=kind(opset))  # type: ignore[arg-type]
+        origin = (made if isinstance(made, eltwise.Model) else eltwise.load(made)).graph.origin
+        assert (origin.opset, report.after) == (opset, f"ONNX opset {opset}")
 
 
 def test_no_model_is_no_model() -> None:
@@ -233,6 +247,18 @@ def test_verification_says_where_nothing_can_be_compared(monkeypatch: pytest.Mon
     foreign.opset_import.add(domain="com.example", version=1)
     _made, report = eltwise.convert(foreign, opset=14, verify=True)
     assert report.verified.startswith("nothing could be compared: ")
+    assert f"\nnot verified: {report.verified}" in str(report)
+    assert (report.is_verified, report.fields()["is_verified"]) == (False, False)
+
+
+@pytest.mark.parametrize(("shape", "is_verified"), [((0, 3), False), ((2, 0), False), ((1, 3), True), (("N", 3), True)])
+def test_a_comparison_of_no_element_verifies_nothing(shape: tuple[int | str, ...], is_verified: bool) -> None:
+    source = model([node("Sub", ["x", "y"], ["z"])], [value("x", shape), value("y", shape)], [value("z", shape)], 13)
+    for before in (source, eltwise.load(source)):
+        for wanted in ({"opset": 14}, {"to": "openvino"}):
+            _made, report = eltwise.convert(before, verify=True, **wanted)  # type: ignore[arg-type]
+            assert (report.is_verified, report.fields()["is_verified"]) == (is_verified, is_verified)
+            assert f"\n{'verified' if is_verified else 'not verified'}: {report.verified}" in str(report)
 
 
 def test_verification_tries_other_sizes_and_finds_a_refusal() -> None:

@@ -15,6 +15,7 @@ from onnx import TensorProto
 import eltwise
 from eltwise.errors import EltwiseError, FileFormatError
 from eltwise.formats.onnx_versions.converted_files import convert_onnx_file
+from eltwise.targets.files import repair_file
 from onnx_models import model, node, sub_model, value
 
 GIB = 1 << 30
@@ -84,6 +85,20 @@ def test_four_gibibytes_of_weights_are_never_read(tmp_path: Path, folder: str) -
     assert result[..., 0].tolist() == result[..., 1].tolist() == [[3, 2], [2, 1], [1, 0]]
 
 
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the system does not tell the peak of its memory")
+@pytest.mark.parametrize("size", [1 << 17, 1 << 18, 10**8, 10**12])
+def test_sizes_without_weights_take_no_memory(tmp_path: Path, size: int) -> None:
+    nodes = [node("Sub", ["x", "y"], ["d"]), node("Mul", ["d", "x"], ["e"]), node("Add", ["y", "e"], ["z"])]
+    source = tmp_path / "long.onnx"
+    source.write_bytes(
+        model(nodes, [value("x", (size,)), value("y", (1,))], [value("z", None)], 13, 8).SerializeToString()
+    )
+    command = [sys.executable, "-c", MEASURED, str(source), str(tmp_path / "new.onnx")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, env=dict(os.environ))  # noqa: S603
+    assert done.returncode == 0, done.stderr
+    assert int(done.stderr) * 1024 < 300 << 20
+
+
 def small_model(folder: Path, location: str = "weights.data") -> Path:
     folder.mkdir(exist_ok=True)
     path = folder / "old.onnx"
@@ -128,17 +143,44 @@ def test_in_place_the_data_stays(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "location", ["../a/weights.data", "/etc/passwd", "", "none.data", "link.data", "folder", "pipe"]
+    "location",
+    [
+        "../a/weights.data",
+        "/etc/passwd",
+        "",
+        "none.data",
+        "link.data",
+        "folder",
+        "pipe",
+        "w\0.data",
+        "n" * 5000,
+        "loop",
+    ],
 )
 def test_data_that_cannot_follow_is_refused(tmp_path: Path, location: str) -> None:
     source = small_model(tmp_path / "a", location)
     (tmp_path / "a" / "link.data").symlink_to("/etc/passwd")
     (tmp_path / "a" / "folder").mkdir()
+    (tmp_path / "a" / "loop").symlink_to("loop")
     os.mkfifo(tmp_path / "a" / "pipe")
     (tmp_path / "b").mkdir()
     with pytest.raises(FileFormatError):
         convert_onnx_file(source, tmp_path / "b" / "new.onnx", 14)
     assert list((tmp_path / "b").iterdir()) == []
+
+
+@pytest.mark.parametrize("folder", ["a", "b"])
+@pytest.mark.parametrize("location", ["w\0.data", "\0", "deep/\0"])
+def test_a_location_that_is_no_path_is_refused_wherever_the_model_goes(
+    tmp_path: Path, location: str, folder: str
+) -> None:
+    source, target = small_model(tmp_path / "a", location), tmp_path / folder / "new.onnx"
+    target.parent.mkdir(exist_ok=True)
+    with pytest.raises(FileFormatError, match=r"^old\.onnx: the external data's location is no path"):
+        convert_onnx_file(source, target, 14)
+    with pytest.raises(FileFormatError, match="the external data's location is no path"):
+        repair_file(source, target, target="onnxruntime")
+    assert not target.exists()
 
 
 def test_another_file_in_the_datas_place_is_kept(tmp_path: Path) -> None:

@@ -205,6 +205,32 @@ def test_stamps_are_lowered_only_where_nothing_needs_them() -> None:
     assert eltwise.check(made, target="onnxruntime").is_good
 
 
+@pytest.mark.parametrize(("number", "version"), [(TensorProto.FLOAT, 8), (TensorProto.FLOAT8E5M2, 9), (27, 14)])
+@pytest.mark.parametrize("kind", ["tensor", "sparse", "seq", "optional", "optional(seq)", "map", "seq(map)"])
+def test_the_stamps_of_every_kind_of_type_are_judged(kind: str, number: int, version: int) -> None:
+    made = model([node("Sub", ["x", "y"], ["z"])], [value("x"), value("y")], [value("z")], 13, 8)
+    found = made.graph.value_info.add(name="odd").type
+    for part in kind.strip(")").split("("):
+        match part:
+            case "tensor":
+                found.tensor_type.elem_type = number
+            case "sparse":
+                found.sparse_tensor_type.elem_type = number
+            case "seq":
+                found = found.sequence_type.elem_type
+            case "optional":
+                found = found.optional_type.elem_type
+            case "map":
+                found.map_type.key_type = TensorProto.INT64
+                found = found.map_type.value_type
+    if not found.WhichOneof("value"):
+        found.tensor_type.elem_type = number
+    assert needed_file_version(made)[0] == version
+    for target in ("onnxruntime", "openvino"):
+        assert eltwise.check(made, target).judged == 1
+        eltwise.repair(made, target)
+
+
 def test_old_versions_go_to_the_first_opset_that_runs() -> None:
     old = model(
         [node("Sub", ["x", "y"], ["z"], "n", broadcast=1, axis=0)], [value("x"), value("y", (2,))], [value("z")], 6
@@ -239,6 +265,31 @@ def test_every_reason_is_given_and_nothing_is_written(tmp_path: Path) -> None:
         repair_file(source, source, target="openvino", allow=["int32 arithmetic"])
     with pytest.raises(FileFormatError, match="keeps its format"):
         repair_file(source, tmp_path / "out.onnx", target="openvino")
+
+
+@pytest.mark.parametrize("target", [None, 5, "", "openvino ", ["openvino"], {}, np.int64(1)])
+def test_no_target_is_no_target(target: object) -> None:
+    for asked in (eltwise.check, eltwise.repair):
+        with pytest.raises(NameUnknownError, match=r"there is no target.*onnxruntime, openvino"):
+            asked(bfloat16_model(), target)  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("allow", [None, 5, "s", "saturation ", [None], ["saturation", 5], [["saturation"]], b"x"])
+def test_what_is_no_name_is_not_allowed(allow: object) -> None:
+    with pytest.raises(AttributeValueError, match=r"no such difference to allow.*allowed: .*saturation"):
+        eltwise.repair(integer_ir().xml(), "openvino", allow=allow)  # type: ignore[arg-type]
+
+
+def test_one_name_alone_is_allowed_as_a_list_of_it() -> None:
+    source = integer_ir().xml()
+    given: tuple[object, ...] = (
+        "int32 arithmetic",
+        ["int32 arithmetic"],
+        {"int32 arithmetic"},
+        iter(["int32 arithmetic"]),
+    )
+    reports = [eltwise.repair(source, "openvino", allow=allow)[1] for allow in given]  # type: ignore[arg-type]
+    assert len({str(report) for report in reports}) == 1
 
 
 def test_what_an_ir_needs_is_written_with_its_names(tmp_path: Path) -> None:

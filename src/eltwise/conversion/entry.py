@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 from eltwise.conversion.building import described
 from eltwise.conversion.graphs import convert_graph
-from eltwise.conversion.report import Report
+from eltwise.conversion.report import NOTHING_COMPARED, Report
 from eltwise.conversion.verifying import compare
 from eltwise.errors import AttributeValueError, EltwiseError
 from eltwise.infer_graph import infer_graph
@@ -149,7 +149,7 @@ def compared(before: Callable[[], Model], after: Callable[[], Model]) -> str:
     try:
         pair = before(), after()
     except EltwiseError as error:
-        return f"nothing could be compared: {error}"
+        return f"{NOTHING_COMPARED}: {error}"
     return compare(*pair)
 
 
@@ -176,8 +176,8 @@ def _target(origin: Origin, wanted: Wanted) -> Origin:
     if wanted.format == "openvino":
         unsaid = origin.file_version if origin.domain == "openvino" else DEFAULT_IR_VERSION
         return Origin("openvino", wanted.ir_version or unsaid)
-    opset = DEFAULT_OPSET if wanted.opset is None and origin.domain == "openvino" else stated_opset(wanted)
-    check_opset(opset)
+    unsaid_opset = wanted.opset is None and origin.domain == "openvino"
+    opset = DEFAULT_OPSET if unsaid_opset else check_opset(stated_opset(wanted))
     if origin.domain == "ai.onnx" and origin.opset == opset:
         return origin
     return Origin("ai.onnx", least_ir_version(opset), opset)

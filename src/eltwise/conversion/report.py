@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+NOTHING_COMPARED = "nothing could be compared"
+"""How the sentence on a comparison begins that compared nothing."""
+
 
 @dataclass(frozen=True)
 class Change:
@@ -39,7 +42,7 @@ class Report:
         assumptions: what must hold at run time for the new model to mean the same, where nothing could prove it, a
             sentence each.
         unchanged: whether the model was right already, so that it came back byte for byte.
-        verified: what was compared before and after, empty where that was not asked for.
+        verified: what was compared before and after, or why nothing was; empty where that was not asked for.
     """
 
     before: str
@@ -56,8 +59,13 @@ class Report:
         lines = [head, *map(str, self.changes)]
         lines += [f"dropped: {sentence}" for sentence in self.dropped]
         lines += [f"assumed: {sentence}" for sentence in self.assumptions]
-        lines += [f"verified: {self.verified}"] if self.verified else []
+        lines += [f"{'verified' if self.is_verified else 'not verified'}: {self.verified}"] if self.verified else []
         return "\n".join(lines)
+
+    @property
+    def is_verified(self) -> bool:
+        """Whether both models were run and at least one element was compared."""
+        return bool(self.verified) and not self.verified.startswith(NOTHING_COMPARED)
 
     def fields(self) -> dict[str, object]:
         """Everything as plain values, for programs that read it."""
@@ -71,6 +79,7 @@ class Report:
             ],
             "dropped": list(self.dropped),
             "assumptions": list(self.assumptions),
+            "is_verified": self.is_verified,
             "verified": self.verified,
         }
 

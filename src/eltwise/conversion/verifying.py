@@ -6,6 +6,7 @@ import numpy as np
 
 from eltwise import oracle
 from eltwise.conformance.values import hard_values, random_bits
+from eltwise.conversion.report import NOTHING_COMPARED, counted
 from eltwise.dtypes import BOOL, ElementType
 from eltwise.errors import EltwiseError
 from eltwise.ir import Port
@@ -56,7 +57,9 @@ def compare(before: Model, after: Model, seed: int = 0) -> str:
             elements += _checked(after, feeds, expected, before)
             runs += 1
     if not runs:
-        return f"nothing could be compared: {refusal}"
+        return f"{NOTHING_COMPARED}: {refusal}"
+    if not elements:
+        return f"{NOTHING_COMPARED}: all outputs of {counted(runs, 'run')} are empty"
     return f"{elements} elements of {runs} runs on hard and random values have the same bits"
 
 

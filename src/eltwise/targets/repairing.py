@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 
 
 def repair(
-    source: Source | Model, target: str, *, allow: Sequence[str] = (), weights: bytes | None = None
+    source: Source | Model, target: str, *, allow: str | Sequence[str] = (), weights: bytes | None = None
 ) -> tuple[Model | ModelProto, Report]:
     """Make a model right for a runtime, by what was measured of it: exactly, or not at all.
 
     Args:
         source: what ``load`` takes, or a loaded model. An ONNX model may hold any operators, an IR those that run here.
         target: ``onnxruntime`` or ``openvino``.
-        allow: differences that are accepted, by the names of their reasons as ``check`` says them.
+        allow: differences that are accepted, by the names of their reasons as ``check`` says them; one or several.
         weights: for the bytes of an .xml file, those of its .bin.
 
     Returns:
@@ -53,14 +53,14 @@ def repair(
     return (source if report.unchanged else load(made.proto)), _with_dropped(report, source.graph)
 
 
-def repair_examined(model: Examined, target: Target, allow: Sequence[str] = ()) -> tuple[Examined, Report]:
+def repair_examined(model: Examined, target: Target, allow: str | Sequence[str] = ()) -> tuple[Examined, Report]:
     """Make a model that was read right for a runtime; the arguments and errors are those of ``repair``."""
     measurement, note = measured(target, model)
     if measurement is None:
         raise UnsupportedError(
             f"{target} reads ONNX only", where=model.where, got="an IR", hint="convert it first: eltwise convert"
         )
-    _check_allowed(allow, measurement)
+    allow = _allowed_names(allow, measurement)
     stamps = stamps_for(model, measurement, allow)
     decisions = [decide(measurement, place, allow, stamps.opset) for place in judged(measurement, model.places)]
     runtime = f"{target} {measurement.number}"
@@ -75,15 +75,21 @@ def repair_examined(model: Examined, target: Target, allow: Sequence[str] = ()) 
     return made, replace(report, assumptions=(*report.assumptions, *_allowed(decisions), *notes))
 
 
-def _check_allowed(allow: Collection[str], measurement: Measurement) -> None:
-    """Refuse names that nothing in the table has."""
+def _allowed_names(allow: object, measurement: Measurement) -> tuple[str, ...]:
+    """The names of what is allowed, of which one alone may be a text; names that nothing in the table has are refused.
+
+    Raises:
+        AttributeValueError: naming those that there are.
+    """
+    names = (allow,) if isinstance(allow, str) or not isinstance(allow, Iterable) else tuple(allow)
     answers = (answer for found in measurement.answers.values() for answer in found.values())
     known = dict.fromkeys([*NOT_DIFFERENT, *(reason for answer in answers for reason in answer.reasons)])
-    for name in allow:
-        if name not in known:
+    for name in names:
+        if name not in list(known):
             raise AttributeValueError(
                 "there is no such difference to allow", operand="--allow", got=repr(name), allowed=", ".join(known)
             )
+    return names
 
 
 def _problems_of_stamps(stamps: Stamps, runtime: str) -> Iterator[EltwiseError]:

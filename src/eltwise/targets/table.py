@@ -159,7 +159,7 @@ class Table:
         return Table((*self.measurements, new))
 
 
-def target_named(name: str) -> Target:
+def target_named(name: object) -> Target:
     """Find a target by its name.
 
     Raises:
@@ -168,4 +168,4 @@ def target_named(name: str) -> Target:
     for known in RUNTIMES:
         if known == name:
             return known
-    raise unknown_name("target", name, list(RUNTIMES))
+    raise unknown_name("target", name if isinstance(name, str) else repr(name), list(RUNTIMES))

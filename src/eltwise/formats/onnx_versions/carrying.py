@@ -48,7 +48,7 @@ def files_to_carry(model: ModelProto, source: Path, target: Path) -> list[Carrie
     same_folder = source.parent.resolve() == target.parent.resolve()
     carried = []
     for location in dict.fromkeys(_locations(model)):
-        place = target.parent / location
+        place = _place_of(location, target)
         if place.resolve() == target.resolve():
             raise FileFormatError("the model would be written over its own external data", where=str(target))
         if same_folder:
@@ -64,6 +64,19 @@ def files_to_carry(model: ModelProto, source: Path, target: Path) -> list[Carrie
         if not place.exists():
             carried.append(Carried(data, place))
     return carried
+
+
+def _place_of(location: str, target: Path) -> Path:
+    """The path that a location means beside a model.
+
+    Raises:
+        FileFormatError: where it is no path.
+    """
+    if "\0" in location:
+        raise FileFormatError(
+            "the external data's location is no path", got=repr(location), allowed="a path without a NUL character"
+        )
+    return target.parent / location
 
 
 def _locations(model: ModelProto) -> Iterator[str]:

@@ -104,7 +104,7 @@ def convert_model_proto(model: ModelProto, opset: int) -> tuple[ModelProto, Repo
 
 
 def _converted(data: bytes, opset: int) -> tuple[bytes, ModelProto, Report]:
-    check_opset(opset)
+    opset = check_opset(opset)
     model = parse_message(data, ModelProto, "an ONNX model")
     report = convert_model(model, opset)
     if report.unchanged:

@@ -6,6 +6,9 @@ texts, functions, other domains, external data and fields that are not known her
 
 from __future__ import annotations
 
+import operator
+from contextlib import suppress
+
 from onnx import FunctionProto, ModelProto
 
 from eltwise.conversion.report import Change, Report
@@ -38,7 +41,7 @@ def convert_model(model: ModelProto, opset: int) -> Report:
     Raises:
         EltwiseError: with every reason of every node that cannot be converted.
     """
-    check_opset(opset)
+    opset = check_opset(opset)
     check_text(model)
     origin = read_origin(model)
     before, after = f"ONNX opset {origin.opset}", f"ONNX opset {opset}"
@@ -57,14 +60,17 @@ def convert_model(model: ModelProto, opset: int) -> Report:
     return Report(before, after, tuple(changes), assumptions=tuple(dict.fromkeys(assumptions)))
 
 
-def check_opset(opset: object) -> None:
-    """Refuse what is no opset that is known here.
+def check_opset(opset: object) -> int:
+    """Refuse what is no opset that is known here; any kind of integer will do, NumPy's too.
 
     Raises:
         AttributeValueError: naming the opsets that are.
     """
-    if not isinstance(opset, int) or isinstance(opset, bool) or not 1 <= opset <= newest_opset():
-        raise AttributeValueError("there is no such opset", got=repr(opset), allowed=f"1 to {newest_opset()}")
+    with suppress(TypeError):
+        number = operator.index(opset)  # type: ignore[arg-type]
+        if not isinstance(opset, bool) and 1 <= number <= newest_opset():
+            return number
+    raise AttributeValueError("there is no such opset", got=repr(opset), allowed=f"1 to {newest_opset()}")
 
 
 def _plans(model: ModelProto, source: int, opset: int, names: Names) -> list[Plan]:

@@ -57,7 +57,8 @@ def _needs(message: Message) -> list[tuple[int, str]]:
             found.append((_FIELDS[field.name], f"the field {field.name} of a {kind}"))
         if field.name == "metadata_props" and kind not in ("ModelProto",):
             found.append((10, f"the metadata of a {kind}"))
-        if field.name in _TYPE_FIELDS:
+        # The ``elem_type`` of a sequence or an optional is a message, which is looked into by itself.
+        if field.name in _TYPE_FIELDS and field.message_type is None:
             found.append((_version_of(value), f"element type {value}"))
     if isinstance(message, NodeProto):
         types = [attribute.i for attribute in message.attribute if attribute.name in _TYPE_ATTRIBUTES]

@@ -13,11 +13,15 @@ from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto
 from onnx.shape_inference import InferenceError, infer_shapes
 
 from eltwise.errors import AttributeValueError
+from eltwise.formats.onnx_versions.names import all_graphs
 from eltwise.formats.onnx_versions.schemas import is_own
 from eltwise.formats.onnx_versions.written_otherwise import in_new_words
 
 LARGEST_CARRIED = 1024
 """The most bytes of a tensor whose values inference may need: lists of axes and sizes, not weights."""
+
+LONGEST_LISTS = 1 << 19
+"""How many elements all values of rank 1 may have for inference to follow their elements; each takes some 150 bytes."""
 
 _FIRST_INFERRED = 6
 
@@ -34,10 +38,22 @@ def with_types(model: ModelProto, opset: int) -> ModelProto:
     """
     copy = _without_weights(model, opset)
     try:
-        return infer_shapes(copy, data_prop=True)
+        typed = infer_shapes(copy)
+        return typed if _has_long_lists(typed) else infer_shapes(copy, data_prop=True)
     except (InferenceError, ValueError, RuntimeError):
         # The model contradicts itself somewhere. What it declares still holds, and a node that needs more says so.
         return copy
+
+
+def _has_long_lists(typed: ModelProto) -> bool:
+    """Whether the values of rank 1, which onnx takes for lists of sizes and writes out one by one, are too long."""
+    length = 0
+    for graph in all_graphs(typed):
+        length += sum(tensor.dims[0] for tensor in graph.initializer if len(tensor.dims) == 1)
+        for value in (*graph.input, *graph.output, *graph.value_info):
+            sizes = value.type.tensor_type.shape.dim
+            length += sizes[0].dim_value if len(sizes) == 1 else 0
+    return length > LONGEST_LISTS
 
 
 def _without_weights(model: ModelProto, opset: int) -> ModelProto:
