@@ -143,7 +143,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ),
     ("targets.examining", "targets.asking"),
     ("targets.measuring", "targets.repaired"),
-    ("targets.loading", "targets.stamping"),
+    ("targets.loading", "targets.stamping", "targets.malformed"),
     ("targets.checking",),
     ("targets.repairing",),
     ("targets.files",),

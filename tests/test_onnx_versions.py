@@ -217,6 +217,53 @@ def test_ranks_go_through_chains_and_operators_that_opset_1_infers_nothing_of() 
     assert np.array_equal(ReferenceEvaluator(converted).run(None, given)[0], right)
 
 
+@pytest.mark.parametrize("ir_version", [3, 4, 8])
+@pytest.mark.parametrize("opset", range(2, 15))
+def test_a_shape_of_opset_1_becomes_a_constant_that_the_opset_allows(opset: int, ir_version: int) -> None:
+    branches = {
+        f"{name}_branch": onnx.helper.make_graph(
+            [node("Reshape", [read], [f"{name}_value"], shape=[3, 2])], name, [], [value(f"{name}_value", (3, 2))]
+        )
+        for name, read in (("then", "x"), ("else", "less"))
+    }
+    nodes = [
+        node("Reshape", ["x"], ["y"], "first", shape=[3, 2]),
+        node("Reshape", ["y"], ["z"], "second", shape=[2, 3]),
+        node("Neg", ["x"], ["less"]),
+        node("If", ["c"], ["w"], **branches),
+    ]
+    inputs = [value("x", (2, 3)), value("c", (), onnx.TensorProto.BOOL)]
+    made = model(nodes, inputs, [value("z", (2, 3)), value("w", (3, 2))], 1, ir_version)
+    converted, _report = in_opset(made, opset)
+    onnx.checker.check_model(converted, full_check=True)
+    names = [tensor.name for tensor in converted.graph.initializer]
+    assert len(names) == len(set(names)) == (4 if 5 <= opset < 9 else 0)
+    assert [port.name for port in converted.graph.input] == ["x", "c", *(names if ir_version < 4 else ())]
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    for chosen, right in ((True, x.reshape(3, 2)), (False, -x.reshape(3, 2))):
+        if opset >= 5:
+            given = {"x": x, "c": np.array(chosen)}
+            given |= {tensor.name: numpy_helper.to_array(tensor) for tensor in converted.graph.initializer}
+            given = {port.name: given[port.name] for port in converted.graph.input}
+            z, w = ReferenceEvaluator(converted).run(None, given)
+            assert np.array_equal(z, x)
+            assert np.array_equal(w, right)
+
+
+@pytest.mark.parametrize("opset", [6, 9])
+def test_a_function_has_no_initializers(opset: int) -> None:
+    made = model([node("F", ["x"], ["z"], domain="own")], [value("x", (2, 3))], [value("z", (3, 2))], 1, 8)
+    made.opset_import.add(domain="own", version=1)
+    body = [node("Reshape", ["p"], ["q"], "inner", shape=[3, 2])]
+    made.functions.append(onnx.helper.make_function("own", "F", ["p"], ["q"], body, [onnx.helper.make_opsetid("", 1)]))
+    if opset >= 9:
+        converted, _report = in_opset(made, opset)
+        assert [found.op_type for found in converted.functions[0].node] == ["Constant", "Reshape"]
+        return
+    with pytest.raises(UnsupportedError, match=r"^Reshape-1 node 'inner': .*a function has none"):
+        in_opset(made, opset)
+
+
 def test_names_that_are_taken_stay_their_owners() -> None:
     taken = model(
         [node("Sub", ["x", "y"], ["y_aligned"], axis=0, broadcast=1), node("Neg", ["y_aligned"], ["y_aligned_axes"])],

@@ -12,6 +12,7 @@ from eltwise.errors import UnsupportedError
 from eltwise.model import Model
 from eltwise.targets.examining import Examined, examined
 from eltwise.targets.judging import Decision, decide, judged, to_allow
+from eltwise.targets.malformed import malformed
 from eltwise.targets.report import Finding, TargetReport
 from eltwise.targets.stamping import Stamps, stamps_for
 from eltwise.targets.table import RUNTIMES, Measurement, Target, target_named
@@ -42,11 +43,15 @@ def check(source: Source | Model, target: str, *, weights: bytes | None = None) 
     if measurement is None:
         return TargetReport(known, "", findings=(_not_read(known, model),))
     stamps = stamps_for(model, measurement)
-    findings = (*_of_stamps(stamps, model, known), *_of_nodes(measurement, model, stamps, known))
+    found = (
+        *_of_stamps(stamps, model, known),
+        *malformed(model.proto, model.origin.opset, known),
+        *_of_nodes(measurement, model, stamps, known),
+    )
     places = judged(measurement, model.places)
     others = Counter(f"{place.row.versioned_name} (not measured)" for place in model.places if place not in places)
     others.update(model.not_judged)
-    return TargetReport(known, measurement.version, note, findings, len(places), others)
+    return TargetReport(known, measurement.version, note, found, len(places), others)
 
 
 def measured(target: Target, model: Examined) -> tuple[Measurement | None, str]:

@@ -16,6 +16,7 @@ from eltwise.model import Examination, Model
 from eltwise.targets.checking import measured
 from eltwise.targets.examining import Examined, examined
 from eltwise.targets.judging import NOT_DIFFERENT, Decision, decide, judged, to_allow
+from eltwise.targets.malformed import malformed
 from eltwise.targets.rewriting import rewrite_graph, rewrite_proto
 from eltwise.targets.stamping import Stamps, stamps_for
 from eltwise.targets.table import Measurement, Target, Way, target_named
@@ -64,7 +65,11 @@ def repair_examined(model: Examined, target: Target, allow: str | Sequence[str] 
     stamps = stamps_for(model, measurement, allow)
     decisions = [decide(measurement, place, allow, stamps.opset) for place in judged(measurement, model.places)]
     runtime = f"{target} {measurement.number}"
-    problems = [*_problems_of_stamps(stamps, runtime), *_problems(decisions, runtime)]
+    refused = (
+        UnsupportedError(f"{runtime} does not load the model: {found.subject}: {found.words}", hint=found.helps)
+        for found in malformed(model.proto, model.origin.opset, target)
+    )
+    problems = [*_problems_of_stamps(stamps, runtime), *refused, *_problems(decisions, runtime)]
     raise_all([problem.located(where=model.where) for problem in problems])
     try:
         made, report, undecided = _rewritten(model, stamps, decisions, measurement, allow)

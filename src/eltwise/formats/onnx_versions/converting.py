@@ -22,6 +22,7 @@ from eltwise.formats.onnx_versions.planning import Plan, function_opset, needs_c
 from eltwise.formats.onnx_versions.rewriting import (
     Rewrite,
     Target,
+    add_initializers,
     remove_unread,
     replace_nodes,
     reshape_initializers,
@@ -55,7 +56,7 @@ def convert_model(model: ModelProto, opset: int) -> Report:
     changes = [change for plan in plans for change in _changes(plan)]
     assumptions = [words for plan in plans for rewrite in _ordered(plan) for words in rewrite.assumptions]
     for plan in reversed(plans):
-        _carry_out(plan, names)
+        _carry_out(plan, names, model.ir_version)
     _stamp(model, opset)
     return Report(before, after, tuple(changes), assumptions=tuple(dict.fromkeys(assumptions)))
 
@@ -85,13 +86,11 @@ def _plans(model: ModelProto, source: int, opset: int, names: Names) -> list[Pla
 
 def _target_of(scope: Scope, source: int, opset: int) -> Target | None:
     """The opsets between which a body is converted; a function's own, and none where its nodes are the same in both."""
-    outermost = scope
-    while outermost.parent:
-        outermost = outermost.parent
-    if not isinstance(outermost.body, FunctionProto):
+    body = scope.outermost.body
+    if not isinstance(body, FunctionProto):
         return Target(source, opset)
-    own = function_opset(outermost.body)
-    if own is None or own == opset or not needs_conversion(outermost.body, Target(own, opset)):
+    own = function_opset(body)
+    if own is None or own == opset or not needs_conversion(body, Target(own, opset)):
         return None
     return Target(own, opset)
 
@@ -113,10 +112,11 @@ def _changes(plan: Plan) -> list[Change]:
     return changes
 
 
-def _carry_out(plan: Plan, names: Names) -> None:
+def _carry_out(plan: Plan, names: Names, file_version: int) -> None:
     scope = plan.scope
     for rewrite in plan.rewrites.values():
         reshape_initializers(scope, rewrite.reshaped)
+        add_initializers(scope, rewrite.tensors, file_version)
     replace_nodes(scope.body, plan.rewrites, names)
     for rewrite in plan.rewrites.values():
         remove_unread(scope, rewrite.absorbed, names)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field, replace
 
-from onnx import FunctionProto, NodeProto
+from onnx import FunctionProto, NodeProto, TensorProto
 
 from eltwise.errors import EltwiseError, GraphError, UnsupportedError
 from eltwise.formats.onnx_header import default_domain
@@ -17,12 +17,13 @@ from eltwise.formats.onnx_versions.same_meaning import nearest_same, next_change
 from eltwise.formats.onnx_versions.schemas import (
     FIRST_NUMPY,
     LEGACY_OPERATORS,
+    allowed_types,
     find_schema,
     is_own,
     since_versions,
     versioned_name,
 )
-from eltwise.formats.onnx_versions.scopes import Scope
+from eltwise.formats.onnx_versions.scopes import Scope, constant_of, type_of_tensor, type_text
 from eltwise.formats.onnx_versions.through_onnx import convert_node
 from eltwise.formats.onnx_versions.types_allowed import check_types
 from eltwise.formats.onnx_versions.upward import align_slope, convert_upward, refuse_attributes
@@ -107,7 +108,7 @@ def _convert(node: NodeProto, plan: Plan, names: Names) -> Rewrite:
     _check_well_formed(node, target.source)
     if node.op_type in LEGACY_OPERATORS:
         return _convert_legacy(node, target, scope, names)
-    rewrite = _convert_other(node, target, scope, names)
+    rewrite = _with_initializers(_convert_other(node, target, scope, names), target, scope)
     for found in rewrite.nodes:
         if is_own(found):
             source = target.source if found.op_type == node.op_type else None
@@ -133,6 +134,33 @@ def _convert_other(node: NodeProto, target: Target, scope: Scope, names: Names) 
         return convert_node(node, Target(reached, target.opset), scope, names)
     further = _convert_other(rewrite.nodes[0], Target(beyond, target.opset), scope, names)
     return Rewrite(further.nodes, rewrite.reason, absorbed=(*rewrite.absorbed, *further.absorbed))
+
+
+def _with_initializers(rewrite: Rewrite, target: Target, scope: Scope) -> Rewrite:
+    """Make initializers of new constants whose type a Constant of the target opset cannot have, as before opset 9.
+
+    Raises:
+        UnsupportedError: in a function, which has no initializers.
+    """
+    allowed = allowed_types("Constant", target.opset, 0, of_output=True)
+    tensors, nodes = [], []
+    for node in rewrite.nodes:
+        tensor = constant_of(node) if scope.owner(node.output[0]) is None else None
+        if tensor is None or type_text(type_of_tensor(tensor)) in allowed:
+            nodes.append(node)
+            continue
+        tensors.append(TensorProto())
+        tensors[-1].CopyFrom(tensor)
+        tensors[-1].name = node.output[0]
+    if tensors and isinstance(scope.outermost.body, FunctionProto):
+        raise UnsupportedError(
+            "it needs a constant of a type that this opset has in initializers only, and a function has none"
+        )
+    if not tensors:
+        return rewrite
+    return replace(
+        rewrite, nodes=nodes, tensors=tuple(tensors), reason=f"{rewrite.reason}; its constant is an initializer"
+    )
 
 
 def _in_other_words(node: NodeProto, target: Target, scope: Scope, names: Names) -> Rewrite:

@@ -10,7 +10,10 @@ from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto, TensorPro
 
 from eltwise.formats.onnx_versions.names import Names
 from eltwise.formats.onnx_versions.schemas import is_own, versioned_name
-from eltwise.formats.onnx_versions.scopes import Scope, constant_of
+from eltwise.formats.onnx_versions.scopes import Scope, constant_of, type_of_tensor
+
+FIRST_PLAIN_INITIALIZERS = 4
+"""The version of the file format from which an initializer need not be an input of its graph."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,7 @@ class Rewrite:
         assumptions: what must hold at run time, in words.
         reshaped: new sizes of initializers that this node alone reads, by name.
         absorbed: values that this node alone read, whose nodes go away if nothing else needs them.
+        tensors: new initializers of the model's graph that the nodes read.
     """
 
     nodes: list[NodeProto]
@@ -43,6 +47,7 @@ class Rewrite:
     assumptions: tuple[str, ...] = ()
     reshaped: dict[str, tuple[int, ...]] = field(default_factory=dict)
     absorbed: tuple[str, ...] = ()
+    tensors: tuple[TensorProto, ...] = ()
 
 
 def integers_attribute(name: str, values: tuple[int, ...]) -> AttributeProto:
@@ -93,6 +98,16 @@ def reshape_initializers(scope: Scope, reshaped: dict[str, tuple[int, ...]]) -> 
         for index, value in reversed(list(enumerate(owner.body.value_info))):
             if value.name == name:
                 del owner.body.value_info[index]
+
+
+def add_initializers(scope: Scope, tensors: tuple[TensorProto, ...], file_version: int) -> None:
+    """Put new initializers into the model's graph, where its subgraphs see them too."""
+    graph = scope.outermost.body
+    for tensor in tensors:
+        assert isinstance(graph, GraphProto)
+        graph.initializer.add().CopyFrom(tensor)
+        if file_version < FIRST_PLAIN_INITIALIZERS:
+            graph.input.add(name=tensor.name, type=type_of_tensor(tensor))
 
 
 def replace_nodes(body: GraphProto | FunctionProto, rewrites: dict[int, Rewrite], names: Names) -> None:

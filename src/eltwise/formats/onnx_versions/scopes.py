@@ -39,6 +39,11 @@ class Scope:
         self._inputs = inputs
         self._made = {*inputs, *self.initializers, *self.producers}
 
+    @property
+    def outermost(self) -> Scope:
+        """The scope of the model's graph or of a function that this one lies in."""
+        return self.parent.outermost if self.parent else self
+
     def owner(self, name: str) -> Scope | None:
         """The scope that makes a value, this one or one around it."""
         scope: Scope | None = self
@@ -52,7 +57,7 @@ class Scope:
         if owner is None:
             return None
         if name in owner.initializers and name not in owner._inputs:
-            return _type_of_tensor(owner.initializers[name])
+            return type_of_tensor(owner.initializers[name])
         found = owner.types.get(name)
         return found.type if found is not None and found.type.WhichOneof("value") else None
 
@@ -108,7 +113,8 @@ def _add_scopes(graph: GraphProto, typed: GraphProto, parent: Scope | None, foun
                 _add_scopes(inner, inner_typed, scope, found)
 
 
-def _type_of_tensor(tensor: TensorProto) -> TypeProto:
+def type_of_tensor(tensor: TensorProto) -> TypeProto:
+    """The type of a tensor."""
     found = TypeProto()
     found.tensor_type.elem_type = tensor.data_type
     found.tensor_type.shape.SetInParent()
