@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -23,3 +24,19 @@ def pytest_report_header() -> str:
 @pytest.fixture
 def seed() -> int:
     return SEED
+
+
+@pytest.fixture
+def cli(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[int, str, str]]:
+    """Call the command line; gives the exit code, what went to stdout and what to stderr."""
+    from eltwise.cli import main
+
+    def call(*arguments: object) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["eltwise", *map(str, arguments)])
+        with pytest.raises(SystemExit) as stop:
+            main()
+        written = capsys.readouterr()
+        assert "Traceback" not in written.err
+        return int(stop.value.code or 0), written.out, written.err
+
+    return call

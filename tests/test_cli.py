@@ -16,23 +16,9 @@ import pytest
 from onnx import helper, numpy_helper
 
 from eltwise import catalog
-from eltwise.cli import main
 
 MODELS = Path(__file__).parent.parent / "examples" / "models"
 Cli = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def cli(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Cli:
-    def call(*arguments: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["eltwise", *map(str, arguments)])
-        with pytest.raises(SystemExit) as stop:
-            main()
-        written = capsys.readouterr()
-        assert "Traceback" not in written.err
-        return int(stop.value.code or 0), written.out, written.err
-
-    return call
 
 
 def given(name: str, key: str) -> str:

@@ -9,12 +9,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from eltwise import catalog
-from eltwise.cli import main
 from eltwise.conformance.results_reader import read_results
 
 PLANTED = Path(__file__).with_name("planted.py")
@@ -23,16 +23,8 @@ CATALOGUED = catalog.row("Sub-7").types
 
 
 @pytest.fixture
-def conform(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Cli:
-    def call(*arguments: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["eltwise", "conform", "--quick", *map(str, arguments)])
-        with pytest.raises(SystemExit) as stop:
-            main()
-        written = capsys.readouterr()
-        assert "Traceback" not in written.err
-        return int(stop.value.code or 0), written.out, written.err
-
-    return call
+def conform(cli: Cli) -> Cli:
+    return partial(cli, "conform", "--quick")
 
 
 def test_a_run_prints_a_table_and_writes_every_file(conform: Cli, tmp_path: Path) -> None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -33,7 +32,7 @@ def conform(  # noqa: PLR0917 - a command has as many parameters as options
     path: Annotated[
         list[str] | None, typer.Option("--path", metavar="PATH", help="How operands reach the operator: a-constant.")
     ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Less: under a minute for one runtime.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Less: a minute or two for one runtime.")] = False,
     thorough: Annotated[bool, typer.Option("--thorough", help="Everything, each case in a model of its own.")] = False,
     seed: Annotated[int, typer.Option("--seed", min=0, help="What random values are drawn with.")] = 0,
     limit: Annotated[
@@ -60,11 +59,7 @@ def conform(  # noqa: PLR0917 - a command has as many parameters as options
     if quick and thorough:
         raise AttributeValueError("--quick and --thorough exclude each other", allowed="one of them, or none")
     extent: Extent = "quick" if quick else "thorough" if thorough else "usual"
-    outputs = [path for path in (json, html, document, write_known) if path is not None]
-    for number, written in enumerate(outputs):
-        files.check_writable(written)
-        if any(written.resolve() == other.resolve() for other in outputs[:number]):
-            raise AttributeValueError("two outputs have one name", got=str(written), hint="give each its own")
+    _check_outputs([path for path in (json, html, document, write_known) if path is not None])
     selection = _selection(runtime, op, type_, broadcast, path)
     if export is not None:
         _export(export, selection, extent, seed)
@@ -80,8 +75,16 @@ def conform(  # noqa: PLR0917 - a command has as many parameters as options
     _write(outcome.results, json, html, document, write_known)
     _show(outcome.results)
     for reason in outcome.not_started.values():
-        _say(reason)
+        printing.note(reason)
     _leave(outcome, strict, asked_by_name=bool(runtime))
+
+
+def _check_outputs(outputs: Sequence[Path]) -> None:
+    """Refuse what cannot be written, before a long run and not after it."""
+    for number, written in enumerate(outputs):
+        files.check_writable(written)
+        if any(written.resolve() == other.resolve() for other in outputs[:number]):
+            raise AttributeValueError("two outputs have one name", got=str(written), hint="give each its own")
 
 
 def _selection(
@@ -156,7 +159,7 @@ def _write(results: Results, json: Path | None, html: Path | None, document: Pat
 
         write_known(results, known)
     for written in filter(None, (json, html, document, known)):
-        _say(f"written to {written}")
+        printing.note(f"written to {written}")
 
 
 def _show(results: Results) -> None:
@@ -178,12 +181,11 @@ def _show(results: Results) -> None:
             for name in reasons(cell) if cell.explanation else ():
                 found.setdefault(name, {})[cell.dtype] = None
         said = "; ".join(f"{name} ({_few(list(types))})" for name, types in found.items())
-        numbers_of = [str(count) if count else "" for count in counts]
-        if not printing.is_wide():
-            numbers_of = [
-                "\n".join(f"{count} {verdict}" for count, verdict in zip(counts, VERDICTS, strict=True) if count)
-            ]
-        table.add_row(runtime, op, *numbers_of, said)
+        if printing.is_wide():
+            table.add_row(runtime, op, *(str(count) if count else "" for count in counts), said)
+            continue
+        named = (f"{count} {verdict}" for count, verdict in zip(counts, VERDICTS, strict=True) if count)
+        table.add_row(runtime, op, "\n".join(named), said)
     printing.show(table)
     ended = ", interrupted" if results.interrupted else ""
     printing.line(f"{counted(len(results.cells), 'cell')}, {results.extent}, seed {results.seed}{ended}")
@@ -203,15 +205,7 @@ def _leave(outcome: Outcome, strict: Path | None, *, asked_by_name: bool) -> Non
         from eltwise.conformance.strict import check
 
         surprises = check(outcome.results, strict)
-        _say_all(surprise.text for surprise in surprises)
+        for surprise in surprises:
+            printing.note(surprise.text)
         if surprises:
             raise typer.Exit(1)
-
-
-def _say(text: str) -> None:
-    print(text, file=sys.stderr)  # noqa: T201
-
-
-def _say_all(texts: Iterable[str]) -> None:
-    for text in texts:
-        _say(text)

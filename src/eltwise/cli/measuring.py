@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -96,13 +95,15 @@ def _refreshed(known: Table, runtime: Runtime, request: Request, path: Path) -> 
     except KeyboardInterrupt:
         pass
     if outcome is None or not outcome.measurement.answers:
-        _say(f"interrupted: nothing was measured of {runtime.name}, and {path} is as it was")
+        printing.note(f"interrupted: nothing was measured of {runtime.name}, and {path} is as it was")
         raise typer.Exit(130)
     known = known.joined(outcome.measurement)
     write_table(known, path)
     if outcome.left:
         done = len(outcome.measurement.answers)
-        _say(f"interrupted: of {runtime.name} {done} subjects were measured and are in {path}; {outcome.left} were not")
+        printing.note(
+            f"interrupted: of {runtime.name} {done} subjects were measured and are in {path}; {outcome.left} were not"
+        )
         raise typer.Exit(130)
     return known
 
@@ -150,7 +151,3 @@ def _span(numbers: tuple[int, ...]) -> str:
     if len(numbers) > 2 and numbers == tuple(range(numbers[0], numbers[-1] + 1)):
         return f"{numbers[0]} to {numbers[-1]}"
     return ", ".join(map(str, numbers))
-
-
-def _say(text: str) -> None:
-    print(text, file=sys.stderr)  # noqa: T201

@@ -26,6 +26,11 @@ def line(text: str) -> None:
     typer.echo(text)
 
 
+def note(text: str) -> None:
+    """Print one line to stderr, where it is no result."""
+    typer.echo(text, err=True)
+
+
 def json_text(value: object) -> None:
     """Print a value as JSON."""
     typer.echo(json.dumps(value, indent=2, ensure_ascii=False))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from eltwise.conformance.answers import Answer
@@ -16,11 +16,11 @@ Waiting = list[tuple[Case, ...]]
 MOST_CRASHES = 3
 """After so many crashes the rest of a cell is not asked."""
 
-_REPEATED = 20
-"""So often two cases are asked in turn to see whether one breaks the process for the other: once may go well."""
-
 MOST_HANGS = 1
 """The same for hangs, each of which takes as long as the limit."""
+
+_REPEATED = 20
+"""So often two cases are asked in turn to see whether one breaks the process for the other: once may go well."""
 
 
 @dataclass
@@ -85,9 +85,9 @@ def _ask_to_the_end(
 def _blame(process: Process, path: str, waiting: Waiting, truth: Truth, asked: Asked, end: _End) -> Waiting:
     """Find which case ended the process; what is to be asked now."""
     case, answer, before = end.case, end.answer, end.before
-    place = next(place for place, group in enumerate(waiting) if any(one is case for one in group))
-    group, after = waiting[place], list(waiting[place + 1 :])
-    rest = [group[next(number for number, one in enumerate(group) if one is case) :], *after]
+    place = next(place for place, group in enumerate(waiting) if case in group)
+    group, after = waiting[place], waiting[place + 1 :]
+    rest = [group[group.index(case) :], *after]
     if answer.kind == "crashed" and before is None and not process.is_fresh:
         return rest  # What was asked in another cell may have done it.
     asked.ends[answer.kind] += 1
@@ -120,18 +120,13 @@ def _crash_of(process: Process, path: str, groups: Sequence[Sequence[Case]]) -> 
 
 def ask_again(process: Process, path: str, case: Case, truth: Truth) -> Judged:
     """Ask for one case alone."""
-    expected = truth.of(case)
-    return judge(case, expected, next(iter(_all(process.ask(path, [[case]])))))
+    (answer,) = process.ask(path, [[case]])
+    return judge(case, truth.of(case), answer)
 
 
 def ask_together(process: Process, path: str, cases: Sequence[Case], truth: Truth) -> list[Judged]:
     """Ask for some cases in one model; nothing where one of them gets no answer."""
-    answers = _all(process.ask(path, [cases]))
+    answers = list(process.ask(path, [cases]))
     if any(answer.kind != "result" for answer in answers):
         return []
     return [judge(case, truth.of(case), answer) for case, answer in zip(cases, answers, strict=True)]
-
-
-def _all(answers: Iterator[Answer]) -> list[Answer]:
-    """Every answer, so that no part of a question is left in the pipe."""
-    return list(answers)

@@ -69,6 +69,15 @@ class Case:
                 return known
         raise oracle.OracleRefusal(f"there is no auto_broadcast {rule!r}")
 
+    @property
+    def works(self) -> bool:
+        """Whether its attributes and shapes are allowed; what is not must be refused."""
+        try:
+            self.placement()
+        except oracle.OracleRefusal:
+            return False
+        return True
+
     def placement(self) -> oracle.Placement:
         """Find where the operands lie in the result.
 
@@ -88,6 +97,13 @@ class Case:
         self.placement()  # It may have to be refused all the same.
         operands = (np.ascontiguousarray(operand).tobytes() for operand in (self.a, self.b))
         return _same_shape(self.formula, self.a.dtype, self.b.dtype, *operands).reshape(self.a.shape)
+
+    def expected_or_none(self) -> np.ndarray | None:
+        """The exact result; None where the case must be refused."""
+        try:
+            return self.expected()
+        except oracle.OracleRefusal:
+            return None
 
     def _alignment(self) -> tuple[int, bool]:
         """The axis, and whether legacy broadcasting is switched on."""

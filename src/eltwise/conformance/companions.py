@@ -35,12 +35,13 @@ def apart(
         The cases, each judged by what came for it alone, and those again that were wrong only beside another node,
         with the problem ``BESIDE``.
     """
-    if UNEXPLAINED not in explainer.explain(judged).name:
-        return list(judged)
     together = {id(case): group for group in groups if len(group) > 1 for case in group}
+    suspects = [item for item in judged if item.places and id(item.case) in together]
+    if not suspects or UNEXPLAINED not in explainer.explain(judged).name:
+        return list(judged)
     made: list[Judged] = []
     for item in judged:
-        if not item.places or id(item.case) not in together:
+        if item not in suspects:
             made.append(item)
             continue
         alone = ask([item.case])

@@ -255,10 +255,5 @@ def _divided(cases: Sequence[Case]) -> tuple[list[Case], list[Case]]:
     working: list[Case] = []
     refused: list[Case] = []
     for case in cases:
-        try:
-            case.placement()
-        except OracleRefusal:
-            refused.append(case)
-        else:
-            working.append(case)
+        (working if case.works else refused).append(case)
     return working, refused

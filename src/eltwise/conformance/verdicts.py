@@ -45,7 +45,7 @@ class Judged:
     @property
     def wrong(self) -> int:
         """How many of them are wrong; all where the type or the shape is."""
-        return len(self.places) if self.places else self.elements if self.problem else 0
+        return self.elements if self.problem and not self.places else len(self.places)
 
     @property
     def compared(self) -> tuple[np.ndarray, np.ndarray] | None:
@@ -69,7 +69,7 @@ class Truth:
             return None
         key = (case.formula, placement, *map(_content, (case.a, case.b)))
         if key not in self._known:
-            self._known[key] = _computed(case)
+            self._known[key] = case.expected_or_none()
         return self._known[key]
 
 
@@ -103,13 +103,6 @@ def wrong_places(got: np.ndarray, expected: np.ndarray) -> tuple[int, ...]:
     return tuple(
         place for one, other, place in pairs if not (is_nan(element_type, one) and is_nan(element_type, other))
     )
-
-
-def _computed(case: Case) -> np.ndarray | None:
-    try:
-        return case.expected()
-    except OracleRefusal:
-        return None
 
 
 def _content(array: np.ndarray) -> tuple[object, ...]:

@@ -29,10 +29,11 @@ LEAST_BYTES_PER_THREAD = 3 << 19
 PIECES_PER_THREAD = 4
 """Into how many pieces the work of a thread is cut, so that one that starts late does less."""
 
-_MOST_READY = 16
-
 LEAST_BYTES_PER_PIECE = 1 << 21
 """Smaller pieces are not worth taking turns for: each thread gets one."""
+
+_MOST_READY = 16
+"""For so many sets of addresses the calls of a kernel are kept."""
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from eltwise.conformance.results import Extent
 from eltwise.conversion.places import HIGHEST_ORDINARY_RANK, Layout, Surroundings, is_narrow, layouts_of
 from eltwise.conversion.plain import has_others, plain_places
 from eltwise.dtypes import of_numpy
-from eltwise.oracle import OracleRefusal, array_of
+from eltwise.oracle import array_of
 from eltwise.shapes import of_sizes
 from eltwise.targets.table import Subject, Way
 
@@ -102,13 +102,13 @@ def _with_plain_constant(case: Case, surroundings: Surroundings, seed: int) -> C
 
 def _cases(question: Question, path: ModelPath, request: Request) -> Iterator[tuple[Case, ...]]:
     for group in groups(question, path, request.extent, request.seed, checks=False):
-        working = tuple(case for case in group if _works(case))
+        working = tuple(case for case in group if case.works)
         if working:
             yield working
     for ranks in (range(5, HIGHEST_ORDINARY_RANK + 1), range(HIGHEST_ORDINARY_RANK + 1, _HIGHEST_RANK + 1)):
-        yield tuple(case for case in _of_ranks(question, ranks, request.seed) if _works(case))
+        yield tuple(case for case in _of_ranks(question, ranks, request.seed) if case.works)
     for case in (*_of_values(question), *_of_no_elements(question)):
-        if _works(case):
+        if case.works:
             yield (case,)
 
 
@@ -170,11 +170,3 @@ def _of_no_elements(question: Question) -> Iterator[Case]:
 
 def _switched_on(question: Question) -> Attributes:
     return (("broadcast", 1),) if question.rule == "legacy" else question.attributes
-
-
-def _works(case: Case) -> bool:
-    try:
-        case.placement()
-    except OracleRefusal:
-        return False
-    return True
