@@ -62,10 +62,7 @@ def find_nodes(model: ModelProto, opset: int) -> Iterator[Found]:
 
 
 def _is_function(scope: Scope) -> bool:
-    outermost = scope
-    while outermost.parent:
-        outermost = outermost.parent
-    return isinstance(outermost.body, FunctionProto)
+    return isinstance(scope.outermost.body, FunctionProto)
 
 
 def _row(node: NodeProto, opset: int) -> ElementwiseRow | None:
