@@ -25,9 +25,10 @@ FLOORS: tuple[tuple[str, ...], ...] = (
         "conversion.building",
         "conversion.dropping",
         "conversion.exactness",
-        "conversion.places",
+        "conversion.company",
     ),
     (
+        "conversion.places",
         "infer_graph",
         "kernels",
         "kernels.addresses",
@@ -41,7 +42,8 @@ FLOORS: tuple[tuple[str, ...], ...] = (
         "kernels.pool",
         "kernels.threads",
     ),
-    ("conversion.elementwise", "conversion.neighbours", "conversion.wider", "conversion.aligned", "targets"),
+    ("conversion.elementwise", "conversion.neighbours", "conversion.graph_places", "targets"),
+    ("conversion.wider", "conversion.aligned"),
     (
         "kernels.halves",
         "kernels.jit",
@@ -137,6 +139,8 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     (
         "targets.table_file",
         "targets.circumstances",
+        "targets.companies",
+        "targets.answering",
         "targets.rewriting",
         "targets.judging",
         "targets.report",

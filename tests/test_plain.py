@@ -8,7 +8,7 @@ import pytest
 from onnx import numpy_helper
 
 import eltwise
-from eltwise.conversion.places import graph_places
+from eltwise.conversion.graph_places import graph_places
 from eltwise.conversion.plain import has_others, is_plain_constant, plain_places
 from eltwise.dtypes import BFLOAT16, FLOAT32, INT32, TYPES, ElementType
 from eltwise.infer_graph import infer_graph

@@ -30,6 +30,31 @@ class Layout:
 
 
 @dataclass(frozen=True, eq=False)
+class Around:
+    """What stands around the node of a case in its model, on the path ``chained``.
+
+    Attributes:
+        maker: the operator version of the node that makes one operand; None where none does.
+        slot: which operand that is, ``a`` or ``b``.
+        x: that node's first operand; the result is the case's own operand.
+        y: its second operand, of the shape of the first or of one element.
+        constants: which of ``a``, ``b``, ``x`` and ``y`` are in the model.
+        is_dynamic: whether sizes are known at run time only.
+        is_shared: whether others read the result of that node, too.
+        is_followed: whether a node that changes no bit reads the result of the case.
+    """
+
+    maker: ElementwiseRow | None
+    slot: str
+    x: np.ndarray
+    y: np.ndarray
+    constants: tuple[str, ...]
+    is_dynamic: bool
+    is_shared: bool
+    is_followed: bool
+
+
+@dataclass(frozen=True, eq=False)
 class Case:
     """One call of one operator version, as any runtime can be asked it.
 
@@ -38,12 +63,14 @@ class Case:
         attributes: its attributes.
         a: operand A.
         b: operand B.
+        around: what stands around the node, None on all paths but ``chained``.
     """
 
     row: ElementwiseRow
     attributes: Attributes
     a: np.ndarray
     b: np.ndarray
+    around: Around | None = None
 
     def __str__(self) -> str:
         attributes = "".join(f" {name}={value}" for name, value in self.attributes)

@@ -28,6 +28,17 @@ class Explainer:
             self._cells[key] = find_cause(differences, self._explain_cases).explanation
         return self._cells[key]
 
+    def again(self, judged: Sequence[Judged]) -> Explanation | None:
+        """The explanation of other cases of the same subject that holds for these, too; None where none does."""
+        cases = [Difference(item.case, *pair) for item in judged for pair in (item.compared,) if pair is not None]
+        return self._learnt_of(cases) if cases else None
+
+    def _learnt_of(self, cases: Sequence[Difference]) -> Explanation | None:
+        subject = (cases[0].case.formula, cases[0].expected.dtype.name)
+        with self._lock:
+            learnt = list(self._learnt.get(subject, ()))
+        return next((found for found in learnt if all(holds(found, case) for case in cases)), None)
+
     def _explain_cases(self, cases: Sequence[Difference], in_regions: bool) -> Explanation:
         """Explain some cases as one: as they were explained before, as others were, or anew."""
         key = (_digest(cases), in_regions)
@@ -36,16 +47,14 @@ class Explainer:
         return self._cases[key]
 
     def _found(self, cases: Sequence[Difference], in_regions: bool) -> Explanation:
-        subject = (cases[0].case.formula, cases[0].expected.dtype.name)
-        with self._lock:
-            learnt = list(self._learnt.get(subject, ()))
-        for explanation in learnt:
-            if all(holds(explanation, case) for case in cases):
-                return explanation
+        if explanation := self._learnt_of(cases):
+            return explanation
         explanation = explain(cases, in_regions=in_regions)
-        if explanation.name not in (UNEXPLAINED, *(one.name for one in learnt)):
+        if explanation.name != UNEXPLAINED:
+            subject = (cases[0].case.formula, cases[0].expected.dtype.name)
             with self._lock:
-                self._learnt.setdefault(subject, []).append(explanation)
+                learnt = self._learnt.setdefault(subject, [])
+                learnt += [] if explanation.name in [one.name for one in learnt] else [explanation]
         return explanation
 
 

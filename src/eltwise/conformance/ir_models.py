@@ -10,12 +10,13 @@ import numpy as np
 
 from eltwise.conformance.cases import Case
 from eltwise.conformance.paths import (
+    CHAINED,
     NEUTRAL,
     READ_WIDER,
     ModelPath,
-    a_is_constant,
-    b_is_constant,
+    is_followed,
     neutral,
+    operands,
     output_names,
 )
 from eltwise.dtypes import FLOAT32, ElementType, of_numpy
@@ -23,6 +24,9 @@ from eltwise.oracle import OracleRefusal
 
 _IN_IR = {"axis": "auto_broadcast.auto_broadcast_axis"}
 """How IR spells an attribute where it differs from the specification's name."""
+
+_NUMPY: dict[str, object] = {"auto_broadcast": "numpy"}
+"""The attributes of the layers before and behind."""
 
 
 @dataclass
@@ -73,13 +77,13 @@ def build(cases: Sequence[Case], path: ModelPath) -> tuple[bytes, bytes]:
     """Build the .xml and the .bin; ``models.build`` says what they hold."""
     net = _Net()
     for number, case in enumerate(cases):
-        for letter, array, constant in (("a", case.a, a_is_constant(path)), ("b", case.b, b_is_constant(path))):
-            _operand(net, f"{letter}{number}", array, constant=constant, dynamic=path == "dynamic")
-    if path == "neighbours":
+        for name, array, is_constant, is_dynamic in operands(case, number, path):
+            _operand(net, name, array, constant=is_constant, dynamic=is_dynamic)
+    if any(is_followed(case, path) for case in cases):
         _operand(net, NEUTRAL, neutral(cases[0]), constant=False, dynamic=False)
     for number, case in enumerate(cases):
         _operator(net, case, number, path)
-    for name in output_names(len(cases)):
+    for name in output_names(cases, path):
         net.add("Result", f"{name}_result", {}, [name])
     return net.text().encode(), bytes(net.weights)
 
@@ -108,25 +112,38 @@ def _operand(net: _Net, name: str, array: np.ndarray, *, constant: bool, dynamic
 
 
 def _operator(net: _Net, case: Case, number: int, path: ModelPath) -> None:
+    """Add the layer of a case, and those before and behind it that its path has."""
     element_type = of_numpy(case.a.dtype)
     given: dict[str, object] = {"auto_broadcast": "numpy"}
     given |= {_IN_IR.get(name, name): value for name, value in case.attributes}
     if given["auto_broadcast"] == "pdpd":
         given = {_IN_IR["axis"]: -1} | given
-    sizes = [-1] * max(case.a.ndim, case.b.ndim) if path == "dynamic" else list(_result_shape(case))
-    a, b, result = f"a{number}", f"b{number}", f"result{number}"
+    is_dynamic = path == "dynamic" or (case.around is not None and case.around.is_dynamic)
+    sizes = [-1] * max(case.a.ndim, case.b.ndim) if is_dynamic else list(_result_shape(case))
+    a, b = _made_operands(net, case, number, path)
+    followed, result = is_followed(case, path), f"result{number}"
+    between = f"between{number}" if followed or path == READ_WIDER else result
+    net.add(case.row.name, between, given, [a, b], (element_type, sizes))
     if path == READ_WIDER:
-        net.add(case.row.name, f"between{number}", given, [a, b], (element_type, sizes))
-        net.add("Convert", result, {"destination_type": FLOAT32.ir}, [f"between{number}"], (FLOAT32, sizes))
-        return
-    if path != "neighbours":
-        net.add(case.row.name, result, given, [a, b], (element_type, sizes))
-        return
-    around = {"auto_broadcast": "numpy"}
-    before, between = f"before{number}", f"between{number}"
-    net.add("Subtract", before, {**around}, [a, NEUTRAL], (element_type, case.a.shape))
-    net.add(case.row.name, between, given, [before, b], (element_type, sizes))
-    net.add("Subtract", result, {**around}, [between, NEUTRAL], (element_type, sizes))
+        net.add("Convert", result, {"destination_type": FLOAT32.ir}, [between], (FLOAT32, sizes))
+    elif followed:
+        net.add("Subtract", result, {**_NUMPY}, [between, NEUTRAL], (element_type, sizes))
+
+
+def _made_operands(net: _Net, case: Case, number: int, path: ModelPath) -> tuple[str, str]:
+    """The names of the operands, of which a layer before may make one."""
+    a, b, around = f"a{number}", f"b{number}", case.around
+    element_type = of_numpy(case.a.dtype)
+    if path == "neighbours":
+        before = f"before{number}"
+        net.add("Subtract", before, {**_NUMPY}, [a, NEUTRAL], (element_type, case.a.shape))
+        return before, b
+    if path != CHAINED or around is None or around.maker is None:
+        return a, b
+    made, operand = f"made{number}", case.a if around.slot == "a" else case.b
+    sizes = [-1] * operand.ndim if around.is_dynamic else list(operand.shape)
+    net.add(around.maker.name, made, {**_NUMPY}, [f"x{number}", f"y{number}"], (element_type, sizes))
+    return (made, b) if around.slot == "a" else (a, made)
 
 
 def _result_shape(case: Case) -> tuple[int, ...]:

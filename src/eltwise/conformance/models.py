@@ -20,7 +20,7 @@ class BuiltModel:
         data: the content of the .onnx or .xml file.
         weights: the content of the .bin file; empty for ONNX.
         inputs: the names of the inputs, in their order.
-        outputs: the names of the outputs, one a case.
+        outputs: the names of the outputs: one a case, in the order of the cases, and then those that others read.
     """
 
     dialect: Literal["onnx", "openvino"]
@@ -36,7 +36,7 @@ def build(cases: Sequence[Case], path: ModelPath) -> BuiltModel:
     The cases are of one operator version; what must be refused is built all the same. The same cases give the same
     bytes.
     """
-    inputs, outputs = paths.input_names(len(cases), path), paths.output_names(len(cases))
+    inputs, outputs = paths.input_names(cases, path), paths.output_names(cases, path)
     if cases[0].row.domain == "ai.onnx":
         return BuiltModel("onnx", onnx_models.build(cases, path), b"", inputs, outputs)
     xml, weights = ir_models.build(cases, path)

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eltwise.conformance.cases import Case
+from eltwise.conformance.cases import Around, Case
 from eltwise.conformance.paths import (
     NEUTRAL,
     READ_WIDER,
     ModelPath,
-    a_is_constant,
-    b_is_constant,
+    is_followed,
     neutral,
+    operands,
     output_names,
 )
 from eltwise.dtypes import FLOAT32, ElementType, of_numpy
@@ -56,18 +56,15 @@ def build_proto(cases: Sequence[Case], path: ModelPath) -> ModelProto:
     constants: list[TensorProto] = []
     for number, case in enumerate(cases):
         nodes += _nodes(case, number, path)
-        for letter, array, constant in (("a", case.a, a_is_constant(path)), ("b", case.b, b_is_constant(path))):
-            name = f"{letter}{number}"
-            if constant:
+        for name, array, is_constant, is_dynamic in operands(case, number, path):
+            if is_constant:
                 constants.append(_tensor(name, array))
             else:
-                inputs.append(_input(name, array, dynamic=path == "dynamic"))
-    if path == "neighbours":
+                inputs.append(_input(name, array, dynamic=is_dynamic))
+    if any(is_followed(case, path) for case in cases):
         inputs.append(_input(NEUTRAL, neutral(cases[0]), dynamic=False))
-    outputs = [
-        helper.make_tensor_value_info(name, _result_type(case, path).onnx_number, None)
-        for name, case in zip(output_names(len(cases)), cases, strict=True)
-    ]
+    result_type = _result_type(cases[0], path).onnx_number
+    outputs = [helper.make_tensor_value_info(name, result_type, None) for name in output_names(cases, path)]
     opsets = [helper.make_opsetid("", cases[0].row.version)]
     version = max(helper.find_min_ir_version_for(opsets), _LEAST_IR_VERSION)
     graph = helper.make_graph(nodes, "case", inputs, outputs, constants)
@@ -78,24 +75,36 @@ def _nodes(case: Case, number: int, path: ModelPath) -> list[NodeProto]:
     from onnx import helper
 
     kind, result = case.row.name, f"result{number}"
+    a, b = f"a{number}", f"b{number}"
     given: dict[str, Any] = {
         name: list(value) if isinstance(value, tuple) else value for name, value in case.attributes
     }
-    if path == READ_WIDER:
-        to = FLOAT32.onnx_number if case.row.version >= _CAST_TAKES_NUMBERS else "FLOAT"
-        return [
-            helper.make_node(kind, [f"a{number}", f"b{number}"], [f"between{number}"], f"case{number}", **given),
-            helper.make_node("Cast", [f"between{number}"], [result], f"after{number}_node", to=to),
-        ]
-    if path != "neighbours":
-        return [helper.make_node(kind, [f"a{number}", f"b{number}"], [result], f"case{number}", **given)]
-    before, between = f"before{number}", f"between{number}"
     scalar: dict[str, Any] = {"broadcast": 1} if case.row.broadcasting == "legacy" else {}
-    return [
-        helper.make_node(kind, [f"a{number}", NEUTRAL], [before], f"{before}_node", **scalar),
-        helper.make_node(kind, [before, f"b{number}"], [between], f"case{number}", **given),
-        helper.make_node(kind, [between, NEUTRAL], [result], f"after{number}_node", **scalar),
-    ]
+    before, between = [], result
+    if path == "neighbours":
+        before.append(helper.make_node(kind, [a, NEUTRAL], [f"before{number}"], f"before{number}_node", **scalar))
+        a = f"before{number}"
+    if case.around is not None and case.around.maker is not None:
+        made = f"made{number}"
+        maker, operands_of_it = case.around.maker.name, [f"x{number}", f"y{number}"]
+        before.append(helper.make_node(maker, operands_of_it, [made], f"{made}_node", **_of_maker(case.around)))
+        a, b = (made, b) if case.around.slot == "a" else (a, made)
+    after = []
+    if path == READ_WIDER:
+        between = f"between{number}"
+        to = FLOAT32.onnx_number if case.row.version >= _CAST_TAKES_NUMBERS else "FLOAT"
+        after.append(helper.make_node("Cast", [between], [result], f"after{number}_node", to=to))
+    if is_followed(case, path):
+        between = f"between{number}"
+        after.append(helper.make_node(kind, [between, NEUTRAL], [result], f"after{number}_node", **scalar))
+    return [*before, helper.make_node(kind, [a, b], [between], f"case{number}", **given), *after]
+
+
+def _of_maker(around: Around) -> dict[str, Any]:
+    """The attributes of the node before: whatever its operands are, they broadcast."""
+    assert around.maker is not None
+    is_needed = around.maker.broadcasting == "legacy" and around.x.shape != around.y.shape
+    return {"broadcast": 1} if is_needed else {}
 
 
 def _result_type(case: Case, path: ModelPath) -> ElementType:

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 
 from eltwise.conformance.cases import Case
 
-ModelPath = Literal["static", "dynamic", "a-constant", "b-constant", "both-constant", "neighbours", "read-wider"]
+ModelPath = Literal[
+    "static", "dynamic", "a-constant", "b-constant", "both-constant", "neighbours", "read-wider", "chained"
+]
 Path = Literal[ModelPath, "call"]
 
 READ_WIDER: ModelPath = "read-wider"
 """Not asked by the referee: a cast to float32 reads the result, and shows whether it was brought to its type before."""
 
-MODEL_PATHS: tuple[ModelPath, ...] = tuple(path for path in get_args(ModelPath) if path != READ_WIDER)
+CHAINED: ModelPath = "chained"
+"""Not asked by the referee: each case says itself what stands around its node."""
+
+MODEL_PATHS: tuple[ModelPath, ...] = tuple(path for path in get_args(ModelPath) if path not in (READ_WIDER, CHAINED))
 """Where a model holds the operator.
 
 ``static``: both operands are inputs with fixed shapes. ``dynamic``: inputs whose sizes are known at run time only.
@@ -28,7 +33,7 @@ PATHS: tuple[Path, ...] = (*MODEL_PATHS, "call")
 """All of them; ``call`` hands arrays to a function."""
 
 NEUTRAL = "neutral"
-"""The name of the input that ``neighbours`` adds."""
+"""The name of the input that the nodes take which change no bit."""
 
 _NEUTRAL_NUMBERS = {"add": -0.0, "multiply": 1.0}
 
@@ -39,34 +44,67 @@ def neutral(case: Case) -> np.ndarray:
     return np.array(number).astype(case.a.dtype)
 
 
-def a_is_constant(path: ModelPath) -> bool:
-    """Whether operand A is in the model."""
-    return path in ("a-constant", "both-constant")
+class Operand(NamedTuple):
+    """A value that a model is given: its name, the array, whether it is in the model, and whether its sizes are."""
+
+    name: str
+    array: np.ndarray
+    is_constant: bool
+    is_dynamic: bool
 
 
-def b_is_constant(path: ModelPath) -> bool:
-    """Whether operand B is in the model."""
-    return path in ("b-constant", "both-constant")
+def operands(case: Case, number: int, path: ModelPath) -> tuple[Operand, ...]:
+    """What the nodes of a case take, in the order of the model's inputs: ``a0`` and ``b0`` for the case number 0.
+
+    What another node makes is not given; that node's own operands are, as ``x0`` and ``y0``.
+    """
+    around = case.around
+    if path != CHAINED or around is None:
+        constant = {"a-constant": "a", "b-constant": "b", "both-constant": "ab"}.get(path, "")
+        given = (("a", case.a), ("b", case.b))
+        return tuple(Operand(f"{name}{number}", array, name in constant, path == "dynamic") for name, array in given)
+    values = {"a": case.a, "b": case.b}
+    if around.maker is not None:
+        del values[around.slot]
+        values |= {"x": around.x, "y": around.y}
+    return tuple(
+        Operand(f"{name}{number}", array, name in around.constants, around.is_dynamic) for name, array in values.items()
+    )
 
 
-def input_names(count: int, path: ModelPath) -> tuple[str, ...]:
-    """The inputs of a model of so many cases, in their order: ``a0``, ``b0``, ``a1``, and so on."""
-    names: list[str] = []
-    for number in range(count):
-        names += [] if a_is_constant(path) else [f"a{number}"]
-        names += [] if b_is_constant(path) else [f"b{number}"]
-    return (*names, NEUTRAL) if path == "neighbours" else tuple(names)
+def has_constants(path: ModelPath) -> bool:
+    """Whether operands may be in the model."""
+    return path in ("a-constant", "b-constant", "both-constant", CHAINED)
 
 
-def output_names(count: int) -> tuple[str, ...]:
-    """The outputs of a model of so many cases, in their order."""
-    return tuple(f"result{number}" for number in range(count))
+def is_followed(case: Case, path: ModelPath) -> bool:
+    """Whether a node that changes no bit reads the result of a case."""
+    return path == "neighbours" or (case.around is not None and case.around.is_followed)
+
+
+def input_names(cases: Sequence[Case], path: ModelPath) -> tuple[str, ...]:
+    """The inputs of the model of some cases, in their order: ``a0``, ``b0``, ``a1``, and so on."""
+    return tuple(feeds(cases, path))
+
+
+def output_names(cases: Sequence[Case], path: ModelPath) -> tuple[str, ...]:
+    """The outputs of the model of some cases: the result of each, then ``made0`` and so on that others read."""
+    results = (f"result{number}" for number in range(len(cases)))
+    shared = (f"made{number}" for number, case in enumerate(cases) if path == CHAINED and _is_shared(case))
+    return (*results, *shared)
+
+
+def _is_shared(case: Case) -> bool:
+    return case.around is not None and case.around.is_shared
 
 
 def feeds(cases: Sequence[Case], path: ModelPath) -> dict[str, np.ndarray]:
     """The arrays for the inputs of the model of these cases, by name and in their order."""
-    given: dict[str, np.ndarray] = {}
-    for number, case in enumerate(cases):
-        given |= {} if a_is_constant(path) else {f"a{number}": case.a}
-        given |= {} if b_is_constant(path) else {f"b{number}": case.b}
-    return given | ({NEUTRAL: neutral(cases[0])} if path == "neighbours" else {})
+    given = {
+        operand.name: operand.array
+        for number, case in enumerate(cases)
+        for operand in operands(case, number, path)
+        if not operand.is_constant
+    }
+    is_needed = any(is_followed(case, path) for case in cases)
+    return given | ({NEUTRAL: neutral(cases[0])} if is_needed else {})

@@ -8,20 +8,24 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
+from typing import Any
 
 import numpy as np
 
 from eltwise import catalog
-from eltwise.conformance.cases import Case
+from eltwise.conformance.cases import Around, Case
 from eltwise.dtypes import BY_NAME, of_numpy
 from eltwise.errors import FileFormatError
 
 LENGTHS = struct.Struct("<II")
 LARGEST = 1 << 28
 """How many bytes the JSON or the arrays of one frame may have."""
+
+_AROUND = ("slot", "constants", "is_dynamic", "is_shared", "is_followed")
+"""What is said as it is of what stands around the node of a case."""
 
 
 @dataclass(frozen=True)
@@ -84,9 +88,22 @@ def question(path: str, groups: Sequence[Sequence[Case]], thrifty: bool) -> Mess
         "path": path,
         "thrifty": thrifty,
         "groups": [len(group) for group in groups],
-        "cases": [{"op": case.row.versioned_name, "attributes": list(case.attributes)} for case in cases],
+        "cases": [_described(case) for case in cases],
     }
-    return Message(fields, tuple(array for case in cases for array in (case.a, case.b)))
+    return Message(fields, tuple(array for case in cases for array in _arrays(case)))
+
+
+def _described(case: Case) -> dict[str, object]:
+    fields: dict[str, object] = {"op": case.row.versioned_name, "attributes": list(case.attributes)}
+    if case.around is not None:
+        around = {name: getattr(case.around, name) for name in _AROUND}
+        maker = case.around.maker
+        fields["around"] = around | {"maker": maker and maker.versioned_name}
+    return fields
+
+
+def _arrays(case: Case) -> tuple[np.ndarray, ...]:
+    return (case.a, case.b) if case.around is None else (case.a, case.b, case.around.x, case.around.y)
 
 
 def asked(message: Message) -> tuple[str, list[list[Case]], bool]:
@@ -95,14 +112,21 @@ def asked(message: Message) -> tuple[str, list[list[Case]], bool]:
     assert isinstance(path, str)
     assert isinstance(sizes, list)
     assert isinstance(described, list)
-    operands = zip(message.arrays[::2], message.arrays[1::2], strict=True)
-    cases = iter(
-        [
-            Case(catalog.row(item["op"]), tuple((name, _hashable(value)) for name, value in item["attributes"]), a, b)
-            for item, (a, b) in zip(described, operands, strict=True)
-        ]
-    )
+    arrays = iter(message.arrays)
+    cases = iter([_case(item, arrays) for item in described])
     return path, [[next(cases) for _place in range(size)] for size in sizes], bool(message.fields["thrifty"])
+
+
+def _case(item: dict[str, Any], arrays: Iterator[np.ndarray]) -> Case:
+    attributes = tuple((name, _hashable(value)) for name, value in item["attributes"])
+    a, b = next(arrays), next(arrays)
+    given = item.get("around")
+    if given is None:
+        return Case(catalog.row(item["op"]), attributes, a, b)
+    fields: dict[str, Any] = {name: _hashable(given[name]) for name in _AROUND}
+    maker = given["maker"] and catalog.row(given["maker"])
+    around = Around(maker=maker, x=next(arrays), y=next(arrays), **fields)
+    return Case(catalog.row(item["op"]), attributes, a, b, around)
 
 
 def _hashable(value: object) -> object:

@@ -9,7 +9,8 @@ import numpy as np
 from eltwise import catalog
 from eltwise.conversion.alignment import Alignment, align
 from eltwise.conversion.building import described
-from eltwise.conversion.places import Chosen, graph_places
+from eltwise.conversion.graph_places import graph_places
+from eltwise.conversion.places import Chosen
 from eltwise.conversion.report import Change, Report
 from eltwise.dtypes import INT64
 from eltwise.errors import EltwiseError, raise_all

@@ -6,15 +6,14 @@ at run time. Whether it does so with what nodes make of constants is not known, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from eltwise.broadcasting import Rule
-from eltwise.conversion.plain import is_plain_constant
-from eltwise.dtypes import ElementType
-from eltwise.ir import Graph, Node, TensorType
-from eltwise.shapes import UNKNOWN_RANK, Shape
+from eltwise.conversion.company import Company
+from eltwise.dtypes import UINT32, ElementType
+from eltwise.shapes import Shape
 from eltwise.spec import ElementwiseRow
 
 Layout = Literal["equal", "broadcast", "inside", "scalars", "empty", "high rank", "unknown rank"]
@@ -49,6 +48,7 @@ class Place:
         rule: the broadcast rule: ``none``, ``numpy``, ``pdpd`` or ``legacy``.
         layouts: how the shapes may lie.
         surroundings: how the operands may reach the node.
+        companies: what may stand around it that a runtime may compute together with it.
     """
 
     node: str
@@ -57,6 +57,7 @@ class Place:
     rule: str
     layouts: tuple[Layout, ...]
     surroundings: tuple[Surroundings, ...]
+    companies: tuple[Company, ...] = ()
 
 
 Chosen = Callable[[Place], bool]
@@ -92,8 +93,8 @@ def layouts_of(rule: Rule, a: Shape, b: Shape) -> tuple[Layout, ...]:
 
 
 def is_narrow(element_type: ElementType) -> bool:
-    """Whether runtimes may compute in a wider type and leave a result there until the model ends."""
-    return element_type.is_numeric and element_type.bits <= 16
+    """Whether runtimes may compute in another type, wider or signed, and leave a result there until the model ends."""
+    return element_type.is_numeric and (element_type.bits <= 16 or element_type is UINT32)
 
 
 def surroundings_of(
@@ -128,55 +129,8 @@ def surroundings_of(
     return tuple(dict.fromkeys([*found, *held, *(("neighbours",) if has_neighbours else ())]))
 
 
-def graph_places(graph: Graph, types: Mapping[str, TensorType]) -> Iterator[tuple[int, Place]]:
-    """Find the element-wise nodes of a graph, each with its number.
-
-    Args:
-        graph: the graph.
-        types: the types of its values as far as they are known.
-    """
-    constants = set(graph.constant) - {port.value for port in graph.optional_inputs}
-    made = set(constants)
-    makers = {value for node in graph.nodes for value in node.outputs}
-    readers = {value for node in graph.nodes for value in node.inputs}
-    # OpenVINO gives the results of an IR 10 in other types, so that they are read too.
-    is_older = graph.origin.domain == "openvino" and graph.origin.file_version == 10
-    given = {port.value for port in graph.outputs} if is_older else set()
-    for number, node in enumerate(graph.nodes):
-        if all(value in made for value in node.inputs if value):
-            made.update(node.outputs)
-        if getattr(node.row, "behaviour", "") == "constant":
-            constants.update(node.outputs)
-        if not isinstance(node.row, ElementwiseRow) or len(node.inputs) != 2 or len(node.outputs) != 1:
-            continue
-        a, b = node.inputs
-        is_read = node.outputs[0] in readers
-        has_neighbours = not makers.isdisjoint(set(node.inputs) - constants) or is_read
-        held = (a in constants, b in constants), (a in made, b in made)
-        tensors = [graph.constant[value] for value in node.inputs if value in constants and value in graph.constant]
-        is_plain = len(tensors) == 1 and is_plain_constant(tensors[0].array, tensors[0].element_type)
-        place = _place(node, node.row, types, held, has_neighbours, is_plain)
-        yield number, read_wider(place) if is_read or node.outputs[0] in given else place
-
-
 def read_wider(place: Place) -> Place:
     """The place of a node whose result another node reads."""
     if place.element_type is None or not is_narrow(place.element_type):
         return place
     return replace(place, surroundings=(*place.surroundings, "read-wider"))
-
-
-def _place(
-    node: Node,
-    row: ElementwiseRow,
-    types: Mapping[str, TensorType],
-    held: tuple[tuple[bool, bool], tuple[bool, bool]],
-    has_neighbours: bool,
-    is_plain: bool,
-) -> Place:
-    known = (types[name].element_type for name in (*node.outputs, *node.inputs) if name in types)
-    element_type = next((found for found in known if found is not None), None)
-    a, b = (types[name].shape if name in types else UNKNOWN_RANK for name in node.inputs)
-    rule = node.operation.rule
-    surroundings = surroundings_of(*held, a.is_known and b.is_known, has_neighbours, is_plain=is_plain)
-    return Place(node.label, row, element_type, rule.name, layouts_of(rule, a, b), surroundings)

@@ -7,7 +7,8 @@ from dataclasses import replace
 from eltwise import catalog
 from eltwise.conversion.building import described
 from eltwise.conversion.exactness import exact_wider
-from eltwise.conversion.places import Chosen, graph_places
+from eltwise.conversion.graph_places import graph_places
+from eltwise.conversion.places import Chosen
 from eltwise.conversion.report import Change, Report
 from eltwise.dtypes import ElementType
 from eltwise.errors import ElementTypeError, EltwiseError, raise_all

@@ -18,12 +18,16 @@ _REGION = re.compile(r" \([^()]*\)")
 _RIGHT = "as specified"
 KEPT_WIDER = "kept wider between nodes"
 OTHERS = "wrong when another node reads it"
+TOGETHER = "computed together with the node before"
+LEFT_OUT = "constant zero left out"
 
-_NOT_BY_VALUE = {
+NOT_BY_VALUE = {
     "wrong type": "the result has another element type",
     "wrong shape": "the result has another shape",
     KEPT_WIDER: "the result is not brought to its type before the next node reads it",
     OTHERS: "the next node reads other values",
+    TOGETHER: "it and the node that makes its operand become one step, or their constants become one",
+    LEFT_OUT: "the node is left out for its zero, which changes the sign of zero results",
     BESIDE: "in one model with another node it gives other values than alone",
 }
 _ALIGNMENTS = {alignment.name: alignment.text for alignment in WRONG_ALIGNMENTS}
@@ -64,8 +68,8 @@ def _kind_of(text: str) -> str:
 
 def meaning(reason: str, cell: Cell) -> str:
     """What a deviation does, as a clause; empty for what is no known deviation."""
-    if reason in _NOT_BY_VALUE:
-        return _NOT_BY_VALUE[reason]
+    if reason in NOT_BY_VALUE:
+        return NOT_BY_VALUE[reason]
     known = dict(_ALIGNMENTS)
     known |= {found.name: found.text for found in deviations(catalog.row(cell.op).formula, BY_NAME[cell.dtype])}
     return known.get(reason, "")

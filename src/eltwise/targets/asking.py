@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from eltwise.conformance.asking_cells import ask_cell
-from eltwise.conformance.cells import Cell
+from eltwise.conformance.cases import Case
 from eltwise.conformance.explainer import Explainer
-from eltwise.conformance.paths import READ_WIDER
+from eltwise.conformance.paths import CHAINED, READ_WIDER
 from eltwise.conformance.process import Process
 from eltwise.conformance.questions import Subject as Question
 from eltwise.conformance.runtimes import Runtime
 from eltwise.conformance.verdicts import Judged, Truth, wrong_places
+from eltwise.conversion.company import Company
 from eltwise.conversion.places import Layout, Surroundings
-from eltwise.report.reasons import KEPT_WIDER, OTHERS, meaning, reasons
+from eltwise.report.reasons import KEPT_WIDER, OTHERS
+from eltwise.targets.answering import answer_of, company_answer_of
 from eltwise.targets.circumstances import Request, asked_of, cases_of, layout_of, path_of, question_of
-from eltwise.targets.table import RUNS, Answer, Circumstance, Kind, Subject, Way
+from eltwise.targets.companies import chained_cases
+from eltwise.targets.table import NOT_MEASURED, Answer, Circumstance, Subject, Way
 
 REPAIR = "ELTWISE_REPAIR"
 """The variable that tells the process of a runtime in which way it is to write each model before it loads it."""
@@ -28,12 +30,10 @@ LIMIT = 60.0
 """How many seconds one answer may take."""
 
 _REPAIRED = "eltwise.targets.repaired"
-_LONGEST_WORDS = 300
-_OF_THE_CASE = re.compile(
-    r"(?:,? (?:node )?with name| In Node,)? ?[('\"]*(?:case|result|before|between|after)\d.*| In Node, .*"
-)
-"""What names the nodes of the case's own model and says their shapes, which are nothing to other models."""
-_ENDS: dict[str, Kind] = {"hung": "hangs", "crashed": "crashes"}
+_TOGETHER = 32
+"""So many nodes with what stands around them are asked in one model."""
+
+Answers = dict[Circumstance, Answer]
 
 
 def writing(runtime: Runtime, way: Way) -> Runtime:
@@ -44,9 +44,7 @@ def writing(runtime: Runtime, way: Way) -> Runtime:
     return replace(runtime, adapter=f"{_REPAIRED}:{name}", environment={**runtime.environment, REPAIR: way})
 
 
-def ask(
-    runtime: Runtime, subject: Subject, surroundings: Sequence[Surroundings], request: Request
-) -> dict[Circumstance, Answer]:
+def ask(runtime: Runtime, subject: Subject, surroundings: Sequence[Surroundings], request: Request) -> Answers:
     """Ask a runtime for one subject, written in its way, in some surroundings.
 
     Raises:
@@ -58,7 +56,7 @@ def ask(
 
 def answers_of(
     process: Process, question: Question, request: Request, truth: Truth, surroundings: Sequence[Surroundings] = ()
-) -> dict[Circumstance, Answer]:
+) -> Answers:
     """Ask a process for one question in some surroundings, or in all that it has.
 
     The answers depend on nothing that was asked before: what explains differences is found anew for each question.
@@ -68,7 +66,7 @@ def answers_of(
         StoppedError: where another thread stopped the process.
     """
     explainer = Explainer()
-    found: dict[Circumstance, Answer] = {}
+    found: Answers = {}
     for way_in in surroundings or asked_of(question):
         asked = ask_cell(process, path_of(way_in), list(cases_of(question, way_in, request)), truth, thrifty=False)
         if way_in == "both-constant" and question.rule != "none":
@@ -80,8 +78,27 @@ def answers_of(
             if judged.expected is not None:
                 by_layout.setdefault(layout_of(judged.case, way_in), []).append(judged)
         for layout, judged_so in by_layout.items():
-            found[way_in, layout] = _answer(judged_so, question, explainer)
+            found[way_in, layout] = answer_of(judged_so, question, explainer)
+    if not surroundings and found.get(("static", "equal"), NOT_MEASURED).kind in ("runs", "differs"):
+        found.update(_in_company(process, question, request, truth, explainer, found))
     return found
+
+
+def _in_company(
+    process: Process, question: Question, request: Request, truth: Truth, explainer: Explainer, alone: Answers
+) -> Answers:
+    """Ask for nodes together with what may stand around them."""
+    chained = list(chained_cases(question, request.seed))
+    companies: dict[int, Company] = {id(case): company for company, case in chained}
+    groups: list[tuple[Case, ...]] = []
+    # A runtime may treat a model of known sizes otherwise than one in which any size is not known.
+    for is_static in (True, False):
+        cases = [case for company, case in chained if company.is_static == is_static]
+        groups += [tuple(cases[start : start + _TOGETHER]) for start in range(0, len(cases), _TOGETHER)]
+    judged_in: dict[Company, list[Judged]] = {}
+    for judged in ask_cell(process, CHAINED, groups, truth, thrifty=False).judged:
+        judged_in.setdefault(companies[id(judged.case)], []).append(judged)
+    return {company: company_answer_of(company, found, question, explainer) for company, found in judged_in.items()}
 
 
 def _read_wider(judged: Judged) -> Judged:
@@ -97,47 +114,3 @@ def _read_wider(judged: Judged) -> Judged:
     return replace(
         judged, verdict="differs", problem=KEPT_WIDER if wrong_places(got, brought) else OTHERS, places=places
     )
-
-
-def _answer(judged: Sequence[Judged], question: Question, explainer: Explainer) -> Answer:
-    """What a runtime did in all cases of one circumstance."""
-    verdicts = {item.verdict for item in judged}
-    for verdict, kind in _ENDS.items():
-        if verdict in verdicts:
-            return Answer(kind, words=_words_of(judged, verdict))
-    if verdicts == {"ok"}:
-        return RUNS
-    names, words = _explained([item for item in judged if item.verdict != "refused"], question, explainer)
-    if "refused" not in verdicts:
-        return Answer("differs", names, words)
-    refused: Kind = "refused" if verdicts == {"refused"} else "refused in part"
-    return Answer(refused, names, _words_of(judged, "refused"))
-
-
-def _words_of(judged: Sequence[Judged], verdict: str) -> str:
-    words = next(item.answer.words for item in judged if item.verdict == verdict)
-    return general(words)
-
-
-def general(words: str) -> str:
-    """A runtime's words without what they say of the model of the case.
-
-    >>> general("no implementation for Sub(6) node with name 'case0'")
-    'no implementation for Sub(6)'
-    >>> general("not implemented for op: opset1::Subtract result0 (opset1::Parameter a0[0]:u8[2])")
-    'not implemented for op: opset1::Subtract'
-    """
-    return " ".join(_OF_THE_CASE.sub("", words).split())[:_LONGEST_WORDS]
-
-
-def _explained(judged: Sequence[Judged], question: Question, explainer: Explainer) -> tuple[tuple[str, ...], str]:
-    """The deviations that explain wrong values, by name, and what they do."""
-    wrong = [item for item in judged if item.verdict == "differs"]
-    if not wrong:
-        return (), ""
-    names = list(dict.fromkeys(item.problem for item in wrong if item.problem))
-    names += [explainer.explain(judged).name] if any(item.places and not item.problem for item in wrong) else []
-    place = ("", "", str(question.row), question.element_type.name, question.rule, "static")
-    cell = Cell(*place, "differs", " + ".join(names))
-    found = reasons(cell)
-    return found, "; ".join(filter(None, (meaning(reason, cell) for reason in found)))

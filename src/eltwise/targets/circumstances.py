@@ -1,13 +1,14 @@
-"""The cases that a runtime is asked about one subject, and in which circumstance each of them is. Pure.
+"""The cases that a runtime is asked about one subject alone, and in which circumstance each of them is. Pure.
 
 They are the referee's own, without what must be refused, and a few that fill every layout: more dimensions than it
-asks, every pair of hard values in each layout, and operands without elements.
+asks, every pair of hard values in each layout, single numbers, and operands without elements.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import product
 
 import numpy as np
 
@@ -26,6 +27,7 @@ from eltwise.shapes import of_sizes
 from eltwise.targets.table import Subject, Way
 
 _HIGHEST_RANK = 8
+_SINGLES = 16
 _PLAIN: dict[Surroundings, ModelPath] = {"a-plain": "a-constant", "b-plain": "b-constant"}
 
 
@@ -107,6 +109,7 @@ def _cases(question: Question, path: ModelPath, request: Request) -> Iterator[tu
             yield working
     for ranks in (range(5, HIGHEST_ORDINARY_RANK + 1), range(HIGHEST_ORDINARY_RANK + 1, _HIGHEST_RANK + 1)):
         yield tuple(case for case in _of_ranks(question, ranks, request.seed) if case.works)
+    yield tuple(case for case in _of_single_numbers(question) if case.works)
     for case in (*_of_values(question), *_of_no_elements(question)):
         if case.works:
             yield (case,)
@@ -126,18 +129,36 @@ def layout_of(case: Case, surroundings: Surroundings) -> Layout:
 
 def _of_values(question: Question) -> Iterator[Case]:
     """Every pair of hard values, of 8 bits every pair there is, in the layouts where the referee has few values."""
-    element_type = question.element_type
-    every = element_type.bits <= 8
-    pool = array_of(element_type, range(1 << element_type.bits)) if every else values.hard_values(element_type)
+    pool = _pool(question)
     grid_a, grid_b = np.tile(pool, pool.size), np.repeat(pool, pool.size)
     before = (1,) * HIGHEST_ORDINARY_RANK
     yield Case(question.row, question.attributes, grid_a.reshape(*before, -1), grid_b.reshape(*before, -1))
+    if question.rule == "none":
+        return
+    grid, switched = grid_a.reshape(pool.size, pool.size), _switched_on(question)
+    # A size of 1 in B, and, where there is an axis, each element of B beside a row of A.
+    yield Case(question.row, switched, grid, pool.reshape(-1, 1))
     if question.rule == "numpy":
         yield Case(question.row, (), pool.reshape(*before, 1, -1), pool.reshape(-1, 1))
-    elif question.rule != "none":
-        # Each element of B lies beside a row of A.
-        grid = grid_a.reshape(pool.size, pool.size)
-        yield Case(question.row, (*_switched_on(question), ("axis", 0)), grid, pool)
+    else:
+        yield Case(question.row, (*switched, ("axis", 0)), grid, pool)
+
+
+def _of_single_numbers(question: Question) -> Iterator[Case]:
+    """One number as an operand: runtimes have rules of their own for that, above all where it is a constant."""
+    pool, switched = _pool(question), _switched_on(question)
+    for number, shape in product(pool[:: max(1, pool.size // _SINGLES)], ((), (1,))):
+        single = np.asarray(number).reshape(shape)
+        yield Case(question.row, switched, pool, single)
+        yield Case(question.row, switched, single, pool)
+
+
+def _pool(question: Question) -> np.ndarray:
+    """The hard values of a type, of 8 bits all that there are."""
+    element_type = question.element_type
+    if element_type.bits <= 8:
+        return array_of(element_type, range(1 << element_type.bits))
+    return values.hard_values(element_type)
 
 
 def _of_ranks(question: Question, ranks: range, seed: int) -> Iterator[Case]:
@@ -152,8 +173,8 @@ def _of_ranks(question: Question, ranks: range, seed: int) -> Iterator[Case]:
         elif question.rule != "none":
             shapes += [((2,) * rank, (2, 2), switched), ((2,) * rank, (2, 2), (*switched, ("axis", 1)))]
         for shape_a, shape_b, given in shapes:
-            operands = (np.asarray(generator.choice(pool, size)) for size in (shape_a, shape_b))
-            yield Case(question.row, given, *operands)
+            first, second = (np.asarray(generator.choice(pool, size)) for size in (shape_a, shape_b))
+            yield Case(question.row, given, first, second)
 
 
 def _of_no_elements(question: Question) -> Iterator[Case]:
@@ -164,8 +185,8 @@ def _of_no_elements(question: Question) -> Iterator[Case]:
     elif question.rule != "none":
         shapes += [((2, 0, 3), (3,), switched), ((2, 0), (2,), (*switched, ("axis", 0)))]
     for shape_a, shape_b, given in shapes:
-        operands = (np.empty(sizes, question.element_type.storage) for sizes in (shape_a, shape_b))
-        yield Case(question.row, given, *operands)
+        a, b = (np.empty(sizes, question.element_type.storage) for sizes in (shape_a, shape_b))
+        yield Case(question.row, given, a, b)
 
 
 def _switched_on(question: Question) -> Attributes:

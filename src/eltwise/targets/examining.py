@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from eltwise.conversion.entry import message_of
-from eltwise.conversion.places import Place, graph_places
+from eltwise.conversion.graph_places import graph_places
+from eltwise.conversion.places import Place
 from eltwise.errors import EltwiseError, GraphError, UnsupportedError, raise_all
 from eltwise.ir import Graph, Origin
 from eltwise.model import Model, examine

@@ -14,6 +14,7 @@ from eltwise.conformance.questions import Subject as Question
 from eltwise.conformance.questions import subjects
 from eltwise.conformance.runtimes import Runtime
 from eltwise.conformance.verdicts import Truth
+from eltwise.conversion.company import Company
 from eltwise.conversion.exactness import exact_wider
 from eltwise.targets.asking import LIMIT, answers_of, writing
 from eltwise.targets.circumstances import Request, subject_of
@@ -68,6 +69,10 @@ def questions_of(runtime: Runtime, request: Request) -> list[Question]:
     return [found for found in subjects() if request.takes(found) and found.row.domain in runtime.domains]
 
 
+def _has_rare_layout(circumstance: Circumstance) -> bool:
+    return not isinstance(circumstance, Company) and circumstance[1] in ("high rank", "empty")
+
+
 class _Session:
     """What was found of one runtime so far."""
 
@@ -100,7 +105,7 @@ class _Session:
         """Whether a way to write something that does not run right keeps its bits by itself."""
         found = self._found[subject_of(question)]
         # Where only operands of many dimensions or of no element go wrong, no way to write the node has helped.
-        if all(answer.runs or layout in ("high rank", "empty") for (_way_in, layout), answer in found.items()):
+        if all(answer.runs or _has_rare_layout(circumstance) for circumstance, answer in found.items()):
             return False
         steps = way.split("+")
         is_possible = {

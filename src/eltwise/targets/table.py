@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import product
+from itertools import chain, product
 from pathlib import Path
 from typing import Literal, get_args
 
+from eltwise.conversion.company import Company
 from eltwise.conversion.places import Layout, Place, Surroundings
 from eltwise.errors import unknown_name
 from eltwise.spec import ElementwiseRow
@@ -35,7 +36,8 @@ RUNTIMES: dict[Target, dict[Dialect, str]] = {
 
 SHIPPED = Path(__file__).with_name("table.json")
 
-Circumstance = tuple[Surroundings, Layout]
+Circumstance = tuple[Surroundings, Layout] | Company
+"""How operands reach a node and how their shapes lie; or what stands around it, whatever the shapes are."""
 
 
 @dataclass(frozen=True)
@@ -104,14 +106,13 @@ class Measurement:
     def answer(self, place: Place, way: Way = "") -> Answer:
         """What happens to a node, written in some way: the worst of what may happen, where several may."""
         element_type = place.element_type.name if place.element_type else ""
-        return self.of(
-            Subject(place.row.versioned_name, element_type, place.rule, way), place.surroundings, place.layouts
-        )
+        subject = Subject(place.row.versioned_name, element_type, place.rule, way)
+        return self.of(subject, chain(product(place.surroundings, place.layouts), place.companies))
 
-    def of(self, subject: Subject, surroundings: Iterable[Surroundings], layouts: Iterable[Layout]) -> Answer:
+    def of(self, subject: Subject, circumstances: Iterable[Circumstance]) -> Answer:
         """What happens to a subject in some circumstances; ``not measured`` where one of them was not asked."""
         known = self.answers.get(subject, {})
-        return worst(known.get(circumstance, NOT_MEASURED) for circumstance in product(surroundings, layouts))
+        return worst(known.get(circumstance, NOT_MEASURED) for circumstance in circumstances)
 
     def knows(self, row: ElementwiseRow) -> bool:
         """Whether anything was measured of an operator version."""

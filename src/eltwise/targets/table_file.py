@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TypeVar, get_args
 
 from eltwise.conformance.json_fields import Fields, read_object
+from eltwise.conversion.company import Company, all_companies
 from eltwise.conversion.places import Layout, Surroundings
 from eltwise.errors import EltwiseError
 from eltwise.formats import files
@@ -22,6 +23,7 @@ from eltwise.targets.table import KINDS, SHIPPED, WAYS, Answer, Circumstance, Me
 _HEADER = ("runtime", "version", "machine", "date", "seed", "extent")
 _SURROUNDINGS: tuple[Surroundings, ...] = get_args(Surroundings)
 _LAYOUTS: tuple[Layout, ...] = get_args(Layout)
+_COMPANIES: dict[str, Circumstance] = {str(company): company for company in all_companies()}
 Known = TypeVar("Known")
 
 
@@ -67,7 +69,7 @@ def _text(measurement: Measurement) -> str:
     head |= {"file_versions": list(measurement.file_versions), "opsets": list(measurement.opsets)}
     parts = {
         "answers": [_answer_text(answer) for answer in answers],
-        "asked": [json.dumps({"circumstances": ["/".join(one) for one in circumstances]}) for circumstances in asked],
+        "asked": [json.dumps({"circumstances": [_named(one) for one in circumstances]}) for circumstances in asked],
         "subjects": subjects,
     }
     lines = (f'"{name}": [\n' + ",\n".join(texts) + "\n]" for name, texts in parts.items())
@@ -94,8 +96,12 @@ def _subject(
         "way": subject.way,
         "asked": asked.setdefault(tuple(found), len(asked)),
         "answer": usual,
-        "others": {"/".join(circumstance): number for circumstance, number in numbers.items() if number != usual},
+        "others": {_named(circumstance): number for circumstance, number in numbers.items() if number != usual},
     }
+
+
+def _named(circumstance: Circumstance) -> str:
+    return str(circumstance) if isinstance(circumstance, Company) else "/".join(circumstance)
 
 
 def _measurement(fields: Fields) -> Measurement:
@@ -138,6 +144,8 @@ def _answers(
 
 
 def _circumstance(text: str, fields: Fields) -> Circumstance:
+    if text in _COMPANIES:
+        return _COMPANIES[text]
     surroundings, _slash, layout = text.partition("/")
     if surroundings not in _SURROUNDINGS or layout not in _LAYOUTS:
         raise fields.error(text, "a way in and a layout, such as static/equal")

@@ -12,7 +12,7 @@ from eltwise.conformance import models, paths
 from eltwise.conformance.answers import Answer, words_of
 from eltwise.conformance.cases import Case
 from eltwise.conformance.models import BuiltModel
-from eltwise.conformance.paths import MODEL_PATHS, READ_WIDER, ModelPath
+from eltwise.conformance.paths import CHAINED, MODEL_PATHS, READ_WIDER, ModelPath
 from eltwise.dtypes import BY_NAME, TYPES
 
 Groups = Sequence[Sequence[Case]]
@@ -47,7 +47,7 @@ def answers(runtime: Runtime, path: str, groups: Groups, thrifty: bool) -> Itera
         for case in (case for group in groups for case in group):
             yield _attempt(partial(runtime.call, case.row.versioned_name, case.a, case.b, **dict(case.attributes)))
         return
-    model_path = next(known for known in (*MODEL_PATHS, READ_WIDER) if known == path)
+    model_path = next(known for known in (*MODEL_PATHS, READ_WIDER, CHAINED) if known == path)
     kept: dict[object, Loaded] = {}
     for group in groups:
         yield from _ask_group(runtime, model_path, group, kept, thrifty)
@@ -62,8 +62,8 @@ def _ask_group(
             results = _load(runtime, path, group, kept)(paths.feeds(group, path))
         except Exception:  # noqa: BLE001 - which case it does not take is found by asking for fewer
             results = []
-        if len(results) == len(group):
-            yield from map(_answer, results)
+        if len(results) == len(paths.output_names(group, path)):
+            yield from map(_answer, results[: len(group)])
             return
     alone = {number: partial(_ask_alone, runtime, path, case, kept) for number, case in enumerate(group)}
     if len(group) <= _FEW:
@@ -86,14 +86,15 @@ def _spread(count: int) -> list[int]:
 
 def _ask_alone(runtime: Runtime, path: ModelPath, case: Case, kept: dict[object, Loaded]) -> np.ndarray:
     results = _load(runtime, path, [case], kept)(paths.feeds([case], path))
-    if len(results) != 1:
-        raise ValueError(f"{len(results)} results came from a model with one output")
+    wanted = len(paths.output_names([case], path))
+    if len(results) != wanted:
+        raise ValueError(f"{len(results)} results came from a model with {wanted}")
     return results[0]
 
 
 def _load(runtime: Runtime, path: ModelPath, group: Sequence[Case], kept: dict[object, Loaded]) -> Loaded:
     """Load a model, or take the one of a case before that differs in nothing but the values of its inputs."""
-    if paths.a_is_constant(path) or paths.b_is_constant(path):
+    if paths.has_constants(path):
         return runtime.load(models.build(group, path))
     key = tuple(
         (case.row.versioned_name, case.attributes, *(_signature(array, path) for array in (case.a, case.b)))

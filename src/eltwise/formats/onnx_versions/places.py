@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from onnx import FunctionProto, ModelProto, NodeProto, TensorProto
+from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto
 
 from eltwise import catalog
 from eltwise.broadcasting import Rule
+from eltwise.conversion.company import OTHERS, Maker, Operand, Other, companies_of, held_as, zeros_of
 from eltwise.conversion.places import Layout, Place, layouts_of, read_wider, surroundings_of
 from eltwise.conversion.plain import is_plain_constant
 from eltwise.dtypes import BY_ONNX_NAME, ElementType
@@ -17,10 +20,15 @@ from eltwise.formats.onnx_header import default_domain
 from eltwise.formats.onnx_nodes import label_of
 from eltwise.formats.onnx_tensors import read_tensor
 from eltwise.formats.onnx_versions.inferring import with_types
+from eltwise.formats.onnx_versions.names import subgraphs
 from eltwise.formats.onnx_versions.schemas import is_own
 from eltwise.formats.onnx_versions.scopes import Scope, all_scopes, type_text
+from eltwise.ir import Tensor
 from eltwise.shapes import UNKNOWN_RANK, Shape
-from eltwise.spec import ElementwiseRow
+from eltwise.spec import ElementwiseRow, FormulaName
+
+_FORMULAS: tuple[FormulaName, ...] = ("subtract", "add", "multiply")
+"""What ONNX's operators compute that are told apart."""
 
 _RANDOM = ("RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Bernoulli", "Multinomial")
 
@@ -55,7 +63,7 @@ def find_nodes(model: ModelProto, opset: int) -> Iterator[Found]:
     """
     called = {function.name for function in model.functions if not default_domain(function.domain)}
     for scope in all_scopes(model, with_types(model, opset)):
-        makers = _Makers(scope)
+        makers = _Makers(scope, opset)
         for index, node in enumerate(scope.body.node):
             row = None if node.op_type in called or _is_function(scope) else _row(node, opset)
             yield Found(scope, index, None if row is None else _place(node, row, scope, makers))
@@ -82,22 +90,38 @@ def _place(node: NodeProto, row: ElementwiseRow, scope: Scope, makers: _Makers) 
         shapes = (UNKNOWN_RANK, UNKNOWN_RANK)  # The model declares what no tensor has; onnx itself says so.
     is_static = all(shape.is_known for shape in shapes)
     has_neighbours = makers.has_neighbours(node, constant)
-    surroundings = surroundings_of(constant, made, is_static, has_neighbours, is_plain=_is_plain(tensors))
+    held = [_held(tensor) for tensor in tensors]
+    plain = [found is not None and is_plain_constant(found.array, found.element_type) for found in held]
+    surroundings = surroundings_of(constant, made, is_static, has_neighbours, is_plain=sum(constant) == sum(plain) == 1)
     layouts = _layouts(node, row, *shapes)
-    place = Place(label_of(node), row, _element_type(node, scope), row.broadcasting, layouts, surroundings)
+    element_type = _element_type(node, scope)
+    a_is, b_is = (
+        Operand(_kinds(tensor, found, is_made), None if tensor else makers.maker(name))
+        for name, tensor, found, is_made in zip(node.input, tensors, held, made, strict=True)
+    )
+    companies = companies_of(element_type, a_is, b_is, is_static, _FORMULAS) if element_type else ()
+    place = Place(label_of(node), row, element_type, row.broadcasting, layouts, surroundings, companies)
     return read_wider(place) if makers.is_read(node) else place
 
 
-def _is_plain(tensors: tuple[TensorProto | None, TensorProto | None]) -> bool:
-    """Whether the one constant has plain numbers only, as far as the file itself holds them."""
-    found = [tensor for tensor in tensors if tensor is not None]
-    if len(found) != 1 or found[0].data_location == TensorProto.EXTERNAL:
-        return False
+def _held(tensor: TensorProto | None) -> Tensor | None:
+    """The numbers of a constant, where the file itself holds them and they are of a type that is run here."""
+    if tensor is None or tensor.data_location == TensorProto.EXTERNAL:
+        return None
     try:
-        tensor = read_tensor(found[0], None)
+        return read_tensor(tensor, None)
     except EltwiseError:
-        return False  # It is no tensor, or of a type that is not run here; what reads the model says so.
-    return is_plain_constant(tensor.array, tensor.element_type)
+        return None  # It is no tensor; what reads the model says so.
+
+
+def _kinds(tensor: TensorProto | None, held: Tensor | None, is_made: bool) -> tuple[Other, ...]:
+    """What an operand may be to a runtime: numbers that are not known may be zero."""
+    if held is not None:
+        return held_as(held.array)
+    if tensor is not None:
+        count = math.prod(tensor.dims)
+        return ("constant", zeros_of(count, False), zeros_of(count, True))
+    return OTHERS if is_made else ("run-time",)
 
 
 def _layouts(node: NodeProto, row: ElementwiseRow, a: Shape, b: Shape) -> tuple[Layout, ...]:
@@ -115,13 +139,24 @@ def _element_type(node: NodeProto, scope: Scope) -> ElementType | None:
     return None
 
 
+def _reads(body: GraphProto | FunctionProto) -> Iterator[str]:
+    """What the nodes of a graph read, those of the graphs in it, too."""
+    for node in body.node:
+        yield from node.input
+        for _name, inner in subgraphs(node):
+            yield from _reads(inner)
+            yield from (value.name for value in inner.output)
+
+
 class _Makers:
     """Which values of a scope are made of constants only, found once for each."""
 
-    def __init__(self, scope: Scope) -> None:
+    def __init__(self, scope: Scope, opset: int) -> None:
         self._scope = scope
+        self._opset = opset
         self._known: dict[str, bool] = {}
-        self._read = {name for node in scope.body.node for name in node.input}
+        self._read = Counter(_reads(scope.body))
+        self._given = {getattr(value, "name", value) for value in scope.body.output}
 
     def has_neighbours(self, node: NodeProto, constant: tuple[bool, bool]) -> bool:
         """Whether nodes make an operand or read the result."""
@@ -134,6 +169,20 @@ class _Makers:
     def is_read(self, node: NodeProto) -> bool:
         """Whether another node reads the result."""
         return node.output[0] in self._read
+
+    def maker(self, name: str) -> Maker | None:
+        """The node that makes a value; those that only hand it on do not count."""
+        is_shared = False
+        while (node := self._producer(name)) is not None:
+            is_shared = is_shared or self._read[name] != 1 or name in self._given
+            if node.op_type == "Identity" and is_own(node) and node.input:
+                name = node.input[0]
+                continue
+            row = _row(node, self._opset)
+            has_constant = any(self.is_made_of_constants(operand) for operand in node.input if operand)
+            return Maker(row.formula.name, has_constant, is_shared) if row else Maker("")
+        owner = self._scope.owner(name)
+        return None if owner is not None and owner.parent is None else Maker("")
 
     def is_made_of_constants(self, name: str) -> bool:
         waiting = [name]
@@ -156,8 +205,11 @@ class _Makers:
 
     def _inputs(self, name: str) -> list[str]:
         """What the node that makes a value reads; nothing where that may be another value at each run."""
-        owner = self._scope.owner(name)
-        node = owner.producers.get(name) if owner is not None else None
+        node = self._producer(name)
         if node is None or node.op_type in _RANDOM or any(attribute.HasField("g") for attribute in node.attribute):
             return []
         return [value for value in node.input if value]
+
+    def _producer(self, name: str) -> NodeProto | None:
+        owner = self._scope.owner(name)
+        return owner.producers.get(name) if owner is not None else None

@@ -1,0 +1,176 @@
+"""What stands around an element-wise node that a runtime may compute together with it. Pure.
+
+A runtime makes one step of several nodes where it sees a gain: it multiplies and adds with one rounding, adds two
+constants to each other before it adds them, leaves out a constant zero. What it does then is measured for pairs: a
+node, the node that makes one of its operands, and where constants come in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from itertools import product
+from typing import Literal, get_args
+
+import numpy as np
+
+from eltwise.dtypes import ElementType
+from eltwise.spec import FormulaName
+
+Other = Literal["run-time", "constant", "zero", "-zero", "zeros", "-zeros"]
+"""What the operand is that the node before does not make: given in a run, a constant; one zero, or several, of the
+positive or the negative sign."""
+
+OTHERS: tuple[Other, ...] = get_args(Other)
+FORMULAS: tuple[FormulaName, ...] = get_args(FormulaName)
+"""What nodes compute that are told apart."""
+
+_AT_A_TIME = 1 << 16
+"""So many numbers are looked at together, so that large constants take no memory beside their own."""
+
+
+@dataclass(frozen=True)
+class Company:
+    """What stands around a node.
+
+    Attributes:
+        before: what the node computes that makes one operand; empty where the operand is given.
+        has_constant: whether that node has a constant operand.
+        slot: which operand it makes: ``a`` or ``b``.
+        other: what the other operand is.
+        is_shared: whether others read that node's result, too.
+        is_static: whether all sizes are known.
+    """
+
+    before: FormulaName | Literal[""]
+    has_constant: bool
+    slot: Literal["a", "b"]
+    other: Other
+    is_shared: bool
+    is_static: bool
+
+    @property
+    def is_with_zero(self) -> bool:
+        """Whether the other operand is a constant of zeros only."""
+        return "zero" in self.other
+
+    def __str__(self) -> str:
+        """A name that nothing else in a table has, such as ``b after multiply with a constant, a zero``."""
+        slot, beside = ("a", "b") if self.slot == "a" else ("b", "a")
+        before = f" after {self.before}" if self.before else " given"
+        words = [
+            f"{slot}{before}{' with a constant' if self.has_constant else ''}",
+            f"{beside} {self.other}",
+            *(["shared"] if self.is_shared else []),
+            *([] if self.is_static else ["dynamic"]),
+        ]
+        return ", ".join(words)
+
+
+@dataclass(frozen=True)
+class Maker:
+    """The node that makes an operand.
+
+    Attributes:
+        formula: what it computes; empty for a node of another operator.
+        has_constant: whether it has a constant operand.
+        is_shared: whether others read its result, too.
+    """
+
+    formula: FormulaName | Literal[""]
+    has_constant: bool = False
+    is_shared: bool = False
+
+
+@dataclass(frozen=True)
+class Operand:
+    """What is known of an operand of a node.
+
+    Attributes:
+        held: what it may be.
+        maker: the node that makes it, None for constants and what the model is given.
+    """
+
+    held: tuple[Other, ...] = ("run-time",)
+    maker: Maker | None = None
+
+
+def all_companies() -> Iterator[Company]:
+    """Every company that is told apart.
+
+    Zeros are asked with any node before, or none, since what is left out is the node itself; whether others read what
+    that node made, and its own constants, do not count then.
+    """
+    slots: tuple[Literal["a", "b"], ...] = ("a", "b")
+    truths = (False, True)
+    ordinary: tuple[Other, ...] = ("run-time", "constant")
+    for before, slot, is_static in product(FORMULAS, slots, truths):
+        for has_constant, other, is_shared in product(truths, ordinary, truths):
+            yield Company(before, has_constant, slot, other, is_shared, is_static)
+    zeros: tuple[Other, ...] = ("zero", "-zero", "zeros", "-zeros")
+    anything: tuple[FormulaName | Literal[""], ...] = ("", *FORMULAS)
+    for maker, slot, other, is_static in product(anything, slots, zeros, truths):
+        yield Company(maker, False, slot, other, False, is_static)
+
+
+def companies_of(
+    element_type: ElementType, a: Operand, b: Operand, is_static: bool, known: Collection[FormulaName]
+) -> tuple[Company, ...]:
+    """In which companies a node may be.
+
+    Args:
+        element_type: the operands' type.
+        a: operand A.
+        b: operand B.
+        is_static: whether all sizes are known.
+        known: what nodes of the model's dialect compute that are told apart; a node of any other operator before a
+            constant zero counts as each of them.
+
+    >>> from eltwise.dtypes import FLOAT32
+    >>> made = Operand(maker=Maker("multiply"))
+    >>> [str(found) for found in companies_of(FLOAT32, made, Operand(("zero",)), True, ())]
+    ['a after multiply, b zero']
+    """
+    found: list[Company] = []
+    slots: tuple[tuple[Literal["a", "b"], Operand, Operand], ...] = (("a", a, b), ("b", b, a))
+    for slot, own, other in slots:
+        if "run-time" not in own.held:
+            continue
+        for held in other.held:
+            if held in ("run-time", "constant"):
+                if own.maker is not None and own.maker.formula:
+                    maker = own.maker
+                    found.append(Company(maker.formula, maker.has_constant, slot, held, maker.is_shared, is_static))
+            elif not element_type.is_integer:
+                found += [Company(before, False, slot, held, False, is_static) for before in _befores(own, known)]
+    return tuple(dict.fromkeys(found))
+
+
+def _befores(own: Operand, known: Collection[FormulaName]) -> tuple[FormulaName | Literal[""], ...]:
+    if own.maker is None:
+        return ("",)
+    return (own.maker.formula,) if own.maker.formula else tuple(known)
+
+
+def held_as(array: np.ndarray) -> tuple[Other, ...]:
+    """What a constant is.
+
+    >>> held_as(np.float32([0, -0.0])), held_as(np.float32(0)), held_as(np.float32([0, 1]))
+    (('zeros', '-zeros'), ('zero',), ('constant',))
+    """
+    flat = array.reshape(-1)
+    signs: set[bool] = set()
+    for start in range(0, flat.size, _AT_A_TIME):
+        with np.errstate(invalid="ignore"):  # NaN may come as one that signals.
+            part = flat[start : start + _AT_A_TIME].astype(np.float64)
+        if part.any():
+            return ("constant",)
+        signs.update(np.signbit(part).tolist())
+    return tuple(zeros_of(flat.size, sign) for sign in sorted(signs))
+
+
+def zeros_of(count: int, is_negative: bool) -> Other:
+    """The name of so many zeros."""
+    if is_negative:
+        return "-zero" if count == 1 else "-zeros"
+    return "zero" if count == 1 else "zeros"

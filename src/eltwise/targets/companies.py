@@ -1,0 +1,155 @@
+"""The cases that show what a runtime does with a node and what stands around it, one list a company. Pure.
+
+Each has a few hard numbers against each other and numbers with all their digits, which show a step that is rounded
+once instead of twice; as constants stand arrays and single numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from itertools import product
+
+import numpy as np
+
+from eltwise import catalog, oracle
+from eltwise.conformance import values
+from eltwise.conformance.cases import Around, Attributes, Case
+from eltwise.conformance.questions import Subject as Question
+from eltwise.conversion.company import Company, all_companies
+from eltwise.conversion.plain import plain_places
+from eltwise.dtypes import ElementType
+from eltwise.spec import ElementwiseRow, FormulaName
+
+Chained = tuple[Company, Case]
+
+_HARD = 4
+"""So many hard numbers are taken beside zeros and one, of which each stands beside each."""
+
+_DENSE = 160
+
+
+@dataclass(frozen=True, eq=False)
+class _Pool:
+    """Numbers of a type: three arrays of one length, and single ones."""
+
+    first: np.ndarray
+    second: np.ndarray
+    third: np.ndarray
+    single: np.ndarray
+    ones: tuple[np.ndarray, ...]
+
+
+def chained_cases(question: Question, seed: int) -> Iterator[Chained]:
+    """The cases of each company that a subject can be in, each company's together."""
+    makers = _makers(question)
+    for company in all_companies():
+        maker = makers.get(company.before) if company.before else None
+        if (company.before and maker is None) or (company.is_with_zero and question.element_type.is_integer):
+            continue
+        for case in _cases(question, company, maker, _pool(question.element_type, seed)):
+            if case.works:
+                yield company, case
+
+
+def _makers(question: Question) -> dict[FormulaName, ElementwiseRow]:
+    """The operator versions that may stand before, by what they compute."""
+    found: dict[FormulaName, ElementwiseRow] = {}
+    for name in dict.fromkeys(row.name for row in catalog.ROWS):
+        row = catalog.resolve(question.row.domain, name, question.row.version)
+        if isinstance(row, ElementwiseRow) and question.element_type in row.types:
+            found[row.formula.name] = row
+    return found
+
+
+def _cases(question: Question, company: Company, maker: ElementwiseRow | None, pool: _Pool) -> Iterator[Case]:
+    for other in _others(company, pool):
+        for operands, constant in _made_of(company, maker, pool):
+            case = _case(question, company, maker, other, operands, constant)
+            if case.works:
+                yield case
+                continue
+            # Where a single number does not broadcast, the other operand is one, too.
+            for number in pool.ones if other.size == 1 else ():
+                yield _case(question, company, maker, other, (number, pool.single), constant)
+
+
+def _others(company: Company, pool: _Pool) -> tuple[np.ndarray, ...]:
+    """What the operand is that no node makes."""
+    zero = np.zeros_like(pool.third)
+    by_kind: dict[str, tuple[np.ndarray, ...]] = {
+        "run-time": (pool.third,),
+        "constant": (pool.third, pool.single),
+        "zero": (zero[:1],),
+        "-zero": (-zero[:1],),
+        "zeros": (zero,),
+        "-zeros": (-zero,),
+    }
+    return by_kind[company.other]
+
+
+def _made_of(
+    company: Company, maker: ElementwiseRow | None, pool: _Pool
+) -> Iterator[tuple[tuple[np.ndarray, np.ndarray], str]]:
+    """The operands of the node before, and which of them is a constant."""
+    if not company.has_constant or maker is None:
+        yield (pool.first, pool.second), ""
+        return
+    yield (pool.first, pool.second), "y"
+    yield (pool.first, pool.single), "y"
+    if maker.formula.name == "subtract":
+        yield (pool.first, pool.second), "x"
+        if maker.broadcasting != "legacy":
+            yield (pool.single, pool.second), "x"
+
+
+def _case(
+    question: Question,
+    company: Company,
+    maker: ElementwiseRow | None,
+    other: np.ndarray,
+    operands: tuple[np.ndarray, np.ndarray],
+    constant: str,
+) -> Case:
+    own = operands[0] if maker is None else oracle.evaluate(maker.formula.name, *operands, "numpy")
+    beside = "b" if company.slot == "a" else "a"
+    constants = (*constant, *(() if company.other == "run-time" else (beside,)))
+    around = Around(
+        maker,
+        company.slot,
+        *operands,
+        constants,
+        is_dynamic=not company.is_static,
+        is_shared=company.is_shared,
+        is_followed=company.is_with_zero,
+    )
+    a, b = (own, other) if company.slot == "a" else (other, own)
+    return Case(question.row, _attributes(question, a, b), a, b, around)
+
+
+def _attributes(question: Question, a: np.ndarray, b: np.ndarray) -> Attributes:
+    return (("broadcast", 1),) if question.rule == "legacy" and a.shape != b.shape else question.attributes
+
+
+@cache
+def _pool(element_type: ElementType, seed: int) -> _Pool:
+    hard = values.hard_values(element_type)
+    with np.errstate(invalid="ignore"):  # NaN may come as one that signals.
+        plain = hard[plain_places(hard, element_type) & (hard != 0)]
+    zeros = np.array([0.0, -0.0] if not element_type.is_integer else [0]).astype(element_type.storage)
+    one = np.array([1]).astype(element_type.storage)
+    few = np.concatenate([zeros, one, plain[np.linspace(0, plain.size - 1, _HARD).astype(int)]])
+    grid = np.array(list(product(range(few.size), repeat=3))).T
+    dense = _dense(element_type, seed)
+    first, second, third = (np.concatenate([few[places], part]) for places, part in zip(grid, dense, strict=True))
+    return _Pool(first, second, third, dense[0][:1], tuple(few[place : place + 1] for place in range(zeros.size + 1)))
+
+
+def _dense(element_type: ElementType, seed: int) -> tuple[np.ndarray, ...]:
+    """Numbers of ordinary size with all the digits that a type has."""
+    if element_type.is_integer:
+        return tuple(values.random_bits(element_type, _DENSE, seed + number) for number in range(3))
+    drawn = np.random.default_rng(seed).uniform(0.5, 8.0, (3, _DENSE))
+    signs = np.random.default_rng(seed + 1).choice([-1.0, 1.0], (3, _DENSE))
+    return tuple((drawn * signs).astype(element_type.storage))
