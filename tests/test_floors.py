@@ -135,7 +135,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("conformance.referee", "conformance.kit", "report", "report.legend"),
     ("report.reasons",),
     ("report.findings",),
-    ("report.page", "report.document", "targets.table", "targets.stamps"),
+    ("report.page", "report.document", "targets.table", "targets.stamps", "targets.spans"),
     (
         "targets.table_file",
         "targets.circumstances",

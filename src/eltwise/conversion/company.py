@@ -14,14 +14,17 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from eltwise.dtypes import ElementType
+from eltwise.dtypes import FLOAT64, ElementType
 from eltwise.spec import FormulaName
 
-Other = Literal["run-time", "constant", "zero", "-zero", "zeros", "-zeros"]
+Other = Literal["run-time", "constant", "zero", "-zero", "zeros", "-zeros", "almost neutral"]
 """What the operand is that the node before does not make: given in a run, a constant; one zero, or several, of the
-positive or the negative sign."""
+positive or the negative sign; one float64 that is 0 or 1 only once it is rounded to float32."""
 
 OTHERS: tuple[Other, ...] = get_args(Other)
+NEUTRAL: tuple[Other, ...] = tuple(kind for kind in OTHERS if kind not in ("run-time", "constant"))
+"""Constants that a runtime may take for ones that change nothing."""
+
 FORMULAS: tuple[FormulaName, ...] = get_args(FormulaName)
 """What nodes compute that are told apart."""
 
@@ -50,9 +53,9 @@ class Company:
     is_static: bool
 
     @property
-    def is_with_zero(self) -> bool:
-        """Whether the other operand is a constant of zeros only."""
-        return "zero" in self.other
+    def is_with_neutral(self) -> bool:
+        """Whether the other operand is a constant that a runtime may take for one that changes nothing."""
+        return self.other in NEUTRAL
 
     def __str__(self) -> str:
         """A name that nothing else in a table has, such as ``b after multiply with a constant, a zero``."""
@@ -98,8 +101,8 @@ class Operand:
 def all_companies() -> Iterator[Company]:
     """Every company that is told apart.
 
-    Zeros are asked with any node before, or none, since what is left out is the node itself; whether others read what
-    that node made, and its own constants, do not count then.
+    What is neutral is asked with any node before, or none, since what is left out is the node itself; whether others
+    read what that node made, and its own constants, do not count then.
     """
     slots: tuple[Literal["a", "b"], ...] = ("a", "b")
     truths = (False, True)
@@ -107,9 +110,8 @@ def all_companies() -> Iterator[Company]:
     for before, slot, is_static in product(FORMULAS, slots, truths):
         for has_constant, other, is_shared in product(truths, ordinary, truths):
             yield Company(before, has_constant, slot, other, is_shared, is_static)
-    zeros: tuple[Other, ...] = ("zero", "-zero", "zeros", "-zeros")
     anything: tuple[FormulaName | Literal[""], ...] = ("", *FORMULAS)
-    for maker, slot, other, is_static in product(anything, slots, zeros, truths):
+    for maker, slot, other, is_static in product(anything, slots, NEUTRAL, truths):
         yield Company(maker, False, slot, other, False, is_static)
 
 
@@ -141,9 +143,14 @@ def companies_of(
                 if own.maker is not None and own.maker.formula:
                     maker = own.maker
                     found.append(Company(maker.formula, maker.has_constant, slot, held, maker.is_shared, is_static))
-            elif not element_type.is_integer:
+            elif has_neutral(element_type, held):
                 found += [Company(before, False, slot, held, False, is_static) for before in _befores(own, known)]
     return tuple(dict.fromkeys(found))
+
+
+def has_neutral(element_type: ElementType, kind: Other) -> bool:
+    """Whether a type has such constants, with which a node is yet no other one."""
+    return element_type is FLOAT64 if kind == "almost neutral" else not element_type.is_integer
 
 
 def _befores(own: Operand, known: Collection[FormulaName]) -> tuple[FormulaName | Literal[""], ...]:
@@ -157,14 +164,18 @@ def held_as(array: np.ndarray) -> tuple[Other, ...]:
 
     >>> held_as(np.float32([0, -0.0])), held_as(np.float32(0)), held_as(np.float32([0, 1]))
     (('zeros', '-zeros'), ('zero',), ('constant',))
+    >>> held_as(np.float64(1e-60)), held_as(np.float64(0.1))
+    (('almost neutral',), ('constant',))
     """
     flat = array.reshape(-1)
     signs: set[bool] = set()
     for start in range(0, flat.size, _AT_A_TIME):
-        with np.errstate(invalid="ignore"):  # NaN may come as one that signals.
+        with np.errstate(all="ignore"):  # NaN may come as one that signals.
             part = flat[start : start + _AT_A_TIME].astype(np.float64)
-        if part.any():
-            return ("constant",)
+            if part.any():
+                rounded = np.float32(part[0])
+                is_almost = flat.size == 1 and rounded in (0, 1) and rounded != part[0]
+                return ("almost neutral",) if is_almost else ("constant",)
         signs.update(np.signbit(part).tolist())
     return tuple(zeros_of(flat.size, sign) for sign in sorted(signs))
 

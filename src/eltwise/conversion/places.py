@@ -49,6 +49,7 @@ class Place:
         layouts: how the shapes may lie.
         surroundings: how the operands may reach the node.
         companies: what may stand around it that a runtime may compute together with it.
+        is_beside_others: whether an operator makes an operand or reads the result that this package does not know.
     """
 
     node: str
@@ -58,6 +59,7 @@ class Place:
     layouts: tuple[Layout, ...]
     surroundings: tuple[Surroundings, ...]
     companies: tuple[Company, ...] = ()
+    is_beside_others: bool = False
 
 
 Chosen = Callable[[Place], bool]

@@ -19,7 +19,7 @@ _RIGHT = "as specified"
 KEPT_WIDER = "kept wider between nodes"
 OTHERS = "wrong when another node reads it"
 TOGETHER = "computed together with the node before"
-LEFT_OUT = "constant zero left out"
+LEFT_OUT = "constant left out"
 
 NOT_BY_VALUE = {
     "wrong type": "the result has another element type",
@@ -27,7 +27,7 @@ NOT_BY_VALUE = {
     KEPT_WIDER: "the result is not brought to its type before the next node reads it",
     OTHERS: "the next node reads other values",
     TOGETHER: "it and the node that makes its operand become one step, or their constants become one",
-    LEFT_OUT: "the node is left out for its zero, which changes the sign of zero results",
+    LEFT_OUT: "the node is left out, since its constant is 0, or is 0 or 1 in float32",
     BESIDE: "in one model with another node it gives other values than alone",
 }
 _ALIGNMENTS = {alignment.name: alignment.text for alignment in WRONG_ALIGNMENTS}

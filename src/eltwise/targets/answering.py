@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
+import numpy as np
+
 from eltwise.conformance.cells import Cell
 from eltwise.conformance.explainer import Explainer
 from eltwise.conformance.questions import Subject as Question
 from eltwise.conformance.verdicts import Judged
 from eltwise.conversion.company import Company
+from eltwise.oracle import same_bits
 from eltwise.report.reasons import LEFT_OUT, NOT_BY_VALUE, TOGETHER, meaning, reasons
 from eltwise.targets.table import RUNS, Answer, Kind
 
@@ -51,19 +54,21 @@ def _answer(judged: Sequence[Judged], explain: Callable[[Sequence[Judged]], Reas
 
 
 def _company_reasons(company: Company, judged: Sequence[Judged], question: Question, explainer: Explainer) -> Reasons:
-    if company.is_with_zero and all(_are_zeros(item) for item in judged if item.verdict == "differs"):
+    wrong = [item for item in judged if item.verdict == "differs"]
+    if company.is_with_neutral and all(_is_left_out(item, company) for item in wrong):
         return (LEFT_OUT,), NOT_BY_VALUE[LEFT_OUT]
     as_alone = explainer.again(judged)
     return _reasons(question, as_alone.name) if as_alone else ((TOGETHER,), NOT_BY_VALUE[TOGETHER])
 
 
-def _are_zeros(judged: Judged) -> bool:
-    """Whether all values that differ are zeros of another sign."""
-    pair = judged.compared
+def _is_left_out(judged: Judged, company: Company) -> bool:
+    """Whether what differs is the operand itself, or only zeros of another sign."""
+    pair, own = judged.compared, judged.case.a if company.slot == "a" else judged.case.b
     if pair is None:
         return False
-    places = list(judged.places)
-    return all(not array.reshape(-1)[places].any() for array in pair)
+    expected, got = (array.reshape(-1)[list(judged.places)] for array in pair)
+    given = np.broadcast_to(own, pair[0].shape).reshape(-1)[list(judged.places)]
+    return same_bits(got, given) or not (expected.any() or got.any())
 
 
 def _words_of(judged: Sequence[Judged], verdict: str) -> str:

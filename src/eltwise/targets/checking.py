@@ -51,7 +51,8 @@ def check(source: Source | Model, target: str, *, weights: bytes | None = None) 
     places = judged(measurement, model.places)
     others = Counter(f"{place.row.versioned_name} (not measured)" for place in model.places if place not in places)
     others.update(model.not_judged)
-    return TargetReport(known, measurement.version, note, found, len(places), others)
+    beside = sum(place.is_beside_others for place in places)
+    return TargetReport(known, measurement.version, note, found, len(places), beside, others)
 
 
 def measured(target: Target, model: Examined) -> tuple[Measurement | None, str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from itertools import product
 
 import numpy as np
@@ -17,7 +17,7 @@ from eltwise import catalog, oracle
 from eltwise.conformance import values
 from eltwise.conformance.cases import Around, Attributes, Case
 from eltwise.conformance.questions import Subject as Question
-from eltwise.conversion.company import Company, all_companies
+from eltwise.conversion.company import Company, all_companies, has_neutral
 from eltwise.conversion.plain import plain_places
 from eltwise.dtypes import ElementType
 from eltwise.spec import ElementwiseRow, FormulaName
@@ -28,6 +28,7 @@ _HARD = 4
 """So many hard numbers are taken beside zeros and one, of which each stands beside each."""
 
 _DENSE = 160
+_ALMOST_NEUTRAL = (1e-60, -1e-60, 1 + 2.0**-40, 1 - 2.0**-40)
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +47,9 @@ def chained_cases(question: Question, seed: int) -> Iterator[Chained]:
     makers = _makers(question)
     for company in all_companies():
         maker = makers.get(company.before) if company.before else None
-        if (company.before and maker is None) or (company.is_with_zero and question.element_type.is_integer):
+        if company.before and maker is None:
+            continue
+        if company.is_with_neutral and not has_neutral(question.element_type, company.other):
             continue
         for case in _cases(question, company, maker, _pool(question.element_type, seed)):
             if case.works:
@@ -85,6 +88,7 @@ def _others(company: Company, pool: _Pool) -> tuple[np.ndarray, ...]:
         "-zero": (-zero[:1],),
         "zeros": (zero,),
         "-zeros": (-zero,),
+        "almost neutral": tuple(np.array([number]).astype(zero.dtype) for number in _ALMOST_NEUTRAL),
     }
     return by_kind[company.other]
 
@@ -112,7 +116,7 @@ def _case(
     operands: tuple[np.ndarray, np.ndarray],
     constant: str,
 ) -> Case:
-    own = operands[0] if maker is None else oracle.evaluate(maker.formula.name, *operands, "numpy")
+    own = operands[0] if maker is None else _made(maker.formula.name, *map(_Content, operands))
     beside = "b" if company.slot == "a" else "a"
     constants = (*constant, *(() if company.other == "run-time" else (beside,)))
     around = Around(
@@ -122,10 +126,30 @@ def _case(
         constants,
         is_dynamic=not company.is_static,
         is_shared=company.is_shared,
-        is_followed=company.is_with_zero,
+        is_followed=company.is_with_neutral,
     )
     a, b = (own, other) if company.slot == "a" else (other, own)
     return Case(question.row, _attributes(question, a, b), a, b, around)
+
+
+class _Content:
+    """An array by what it holds, so that the oracle, which is slow, is asked once for the same."""
+
+    def __init__(self, array: np.ndarray) -> None:
+        self.array = array
+        self._key = (array.dtype, array.shape, array.tobytes())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Content) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+
+@lru_cache(maxsize=256)
+def _made(formula: FormulaName, x: _Content, y: _Content) -> np.ndarray:
+    """What the node before makes."""
+    return oracle.evaluate(formula, x.array, y.array, "numpy")
 
 
 def _attributes(question: Question, a: np.ndarray, b: np.ndarray) -> Attributes:

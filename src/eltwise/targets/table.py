@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import chain, product
+from itertools import product
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -107,7 +107,13 @@ class Measurement:
         """What happens to a node, written in some way: the worst of what may happen, where several may."""
         element_type = place.element_type.name if place.element_type else ""
         subject = Subject(place.row.versioned_name, element_type, place.rule, way)
-        return self.of(subject, chain(product(place.surroundings, place.layouts), place.companies))
+        alone = self.of(subject, product(place.surroundings, place.layouts))
+        return worst([alone, *(self._in_company(subject, company) for company in place.companies)])
+
+    def _in_company(self, subject: Subject, company: Company) -> Answer:
+        """What happens in one company, which is named where something does."""
+        answer = self.of(subject, [company])
+        return replace(answer, words=f"{answer.words} ({company})") if answer.kind == "differs" else answer
 
     def of(self, subject: Subject, circumstances: Iterable[Circumstance]) -> Answer:
         """What happens to a subject in some circumstances; ``not measured`` where one of them was not asked."""

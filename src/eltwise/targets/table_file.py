@@ -1,13 +1,12 @@
 """The table as a file: JSON, a line a subject; what is read is checked.
 
-Each answer of a measurement is written once, and so is each list of circumstances that a subject was asked in. A
-subject has the answer that most of its circumstances have, and the others by circumstance.
+Each answer and each circumstance of a measurement is written once, and a subject says by their numbers what it was
+asked in: the answer that most of its circumstances have, and for the other answers which have those.
 """
 
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -18,6 +17,7 @@ from eltwise.conversion.company import Company, all_companies
 from eltwise.conversion.places import Layout, Surroundings
 from eltwise.errors import EltwiseError
 from eltwise.formats import files
+from eltwise.targets.spans import numbers_of, spans_of
 from eltwise.targets.table import KINDS, SHIPPED, WAYS, Answer, Circumstance, Measurement, Subject, Table
 
 _HEADER = ("runtime", "version", "machine", "date", "seed", "extent")
@@ -61,15 +61,17 @@ def write_table(table: Table, path: Path) -> None:
 
 def _text(measurement: Measurement) -> str:
     answers: dict[Answer, int] = {}
-    asked: dict[tuple[Circumstance, ...], int] = {}
+    circumstances: dict[Circumstance, int] = {}
     subjects = [
-        json.dumps(_subject(subject, found, answers, asked)) for subject, found in measurement.answers.items() if found
+        json.dumps(_subject(subject, found, answers, circumstances))
+        for subject, found in measurement.answers.items()
+        if found
     ]
     head = {name: getattr(measurement, name) for name in _HEADER}
     head |= {"file_versions": list(measurement.file_versions), "opsets": list(measurement.opsets)}
     parts = {
         "answers": [_answer_text(answer) for answer in answers],
-        "asked": [json.dumps({"circumstances": [_named(one) for one in circumstances]}) for circumstances in asked],
+        "circumstances": [json.dumps(_named(circumstance)) for circumstance in circumstances],
         "subjects": subjects,
     }
     lines = (f'"{name}": [\n' + ",\n".join(texts) + "\n]" for name, texts in parts.items())
@@ -84,19 +86,22 @@ def _subject(
     subject: Subject,
     found: Mapping[Circumstance, Answer],
     answers: dict[Answer, int],
-    asked: dict[tuple[Circumstance, ...], int],
+    circumstances: dict[Circumstance, int],
 ) -> dict[str, object]:
-    """A subject's line; answers and lists of circumstances that were not there before get a number."""
-    numbers = {circumstance: answers.setdefault(answer, len(answers)) for circumstance, answer in found.items()}
-    usual = Counter(numbers.values()).most_common(1)[0][0]
+    """A subject's line; answers and circumstances that were not there before get a number."""
+    places: dict[int, list[int]] = {}
+    for circumstance, answer in found.items():
+        number = answers.setdefault(answer, len(answers))
+        places.setdefault(number, []).append(circumstances.setdefault(circumstance, len(circumstances)))
+    usual = max(places, key=lambda number: len(places[number]))
     return {
         "op": subject.op,
         "dtype": subject.element_type,
         "broadcast": subject.rule,
         "way": subject.way,
-        "asked": asked.setdefault(tuple(found), len(asked)),
+        "asked": spans_of(circumstances[circumstance] for circumstance in found),
         "answer": usual,
-        "others": {_named(circumstance): number for circumstance, number in numbers.items() if number != usual},
+        "others": {str(number): spans_of(of_it) for number, of_it in places.items() if number != usual},
     }
 
 
@@ -109,14 +114,11 @@ def _measurement(fields: Fields) -> Measurement:
         Answer(item.choice("kind", KINDS), item.words("reasons"), item.text("words"))
         for item in fields.items("answers", "answer")
     ]
-    asked = [
-        tuple(_circumstance(text, item) for text in item.words("circumstances"))
-        for item in fields.items("asked", "list of circumstances")
-    ]
+    circumstances = tuple(_circumstance(text, fields) for text in fields.words("circumstances"))
     found = {}
     for item in fields.items("subjects", "subject"):
         subject = Subject(item.text("op"), item.text("dtype"), item.text("broadcast"), item.choice("way", WAYS, ""))
-        found[subject] = _answers(item, answers, asked)
+        found[subject] = _answers(item, answers, circumstances)
     return Measurement(
         runtime=fields.text("runtime"),
         version=fields.text("version"),
@@ -131,16 +133,33 @@ def _measurement(fields: Fields) -> Measurement:
 
 
 def _answers(
-    fields: Fields, answers: Sequence[Answer], asked: Sequence[tuple[Circumstance, ...]]
+    fields: Fields, answers: Sequence[Answer], circumstances: Sequence[Circumstance]
 ) -> dict[Circumstance, Answer]:
-    usual, others = _numbered(fields, "answer", answers), fields.inner("others")
-    found = dict.fromkeys(_numbered(fields, "asked", asked), usual)
-    for text in others:
-        circumstance = _circumstance(text, others)
-        if circumstance not in found:
-            raise others.error(text, "a circumstance that was asked")
-        found[circumstance] = _numbered(others, text, answers)
+    asked = _numbers(fields, "asked", circumstances)
+    found = dict.fromkeys(asked, _numbered(fields, "answer", str(fields.count("answer")), answers))
+    others = fields.inner("others")
+    for name in others:
+        answer = _numbered(others, name, name, answers)
+        for circumstance in _numbers(others, name, circumstances):
+            if circumstance not in found:
+                raise others.error(name, "circumstances that were asked")
+            found[circumstance] = answer
     return found
+
+
+def _numbers(fields: Fields, name: str, known: Sequence[Known]) -> list[Known]:
+    """What stands at the numbers that a field spans."""
+    numbers = numbers_of(fields.text(name), len(known))
+    if numbers is None:
+        raise fields.error(name, f"numbers below {len(known)}, such as 0-2,5")
+    return [known[number] for number in numbers]
+
+
+def _numbered(fields: Fields, name: str, text: str, known: Sequence[Known]) -> Known:
+    numbers = numbers_of(text, len(known))
+    if numbers is None or len(numbers) != 1:
+        raise fields.error(name, f"a number below {len(known)}")
+    return known[numbers[0]]
 
 
 def _circumstance(text: str, fields: Fields) -> Circumstance:
@@ -150,10 +169,3 @@ def _circumstance(text: str, fields: Fields) -> Circumstance:
     if surroundings not in _SURROUNDINGS or layout not in _LAYOUTS:
         raise fields.error(text, "a way in and a layout, such as static/equal")
     return _SURROUNDINGS[_SURROUNDINGS.index(surroundings)], _LAYOUTS[_LAYOUTS.index(layout)]
-
-
-def _numbered(fields: Fields, name: str, known: Sequence[Known]) -> Known:
-    number = fields.count(name)
-    if number >= len(known):
-        raise fields.error(name, f"the number of one of {len(known)}")
-    return known[number]

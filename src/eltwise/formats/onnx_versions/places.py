@@ -100,7 +100,8 @@ def _place(node: NodeProto, row: ElementwiseRow, scope: Scope, makers: _Makers) 
         for name, tensor, found, is_made in zip(node.input, tensors, held, made, strict=True)
     )
     companies = companies_of(element_type, a_is, b_is, is_static, _FORMULAS) if element_type else ()
-    place = Place(label_of(node), row, element_type, row.broadcasting, layouts, surroundings, companies)
+    beside = makers.is_beside_others(node)
+    place = Place(label_of(node), row, element_type, row.broadcasting, layouts, surroundings, companies, beside)
     return read_wider(place) if makers.is_read(node) else place
 
 
@@ -120,7 +121,7 @@ def _kinds(tensor: TensorProto | None, held: Tensor | None, is_made: bool) -> tu
         return held_as(held.array)
     if tensor is not None:
         count = math.prod(tensor.dims)
-        return ("constant", zeros_of(count, False), zeros_of(count, True))
+        return ("constant", zeros_of(count, False), zeros_of(count, True), *(("almost neutral",) if count == 1 else ()))
     return OTHERS if is_made else ("run-time",)
 
 
@@ -142,10 +143,14 @@ def _element_type(node: NodeProto, scope: Scope) -> ElementType | None:
 def _reads(body: GraphProto | FunctionProto) -> Iterator[str]:
     """What the nodes of a graph read, those of the graphs in it, too."""
     for node in body.node:
-        yield from node.input
-        for _name, inner in subgraphs(node):
-            yield from _reads(inner)
-            yield from (value.name for value in inner.output)
+        yield from _reads_of(node)
+
+
+def _reads_of(node: NodeProto) -> Iterator[str]:
+    yield from node.input
+    for _name, inner in subgraphs(node):
+        yield from _reads(inner)
+        yield from (value.name for value in inner.output)
 
 
 class _Makers:
@@ -156,6 +161,8 @@ class _Makers:
         self._opset = opset
         self._known: dict[str, bool] = {}
         self._read = Counter(_reads(scope.body))
+        others = [node for node in scope.body.node if not self._is_known(node)]
+        self._read_by_others = {name for node in others for name in _reads_of(node)}
         self._given = {getattr(value, "name", value) for value in scope.body.output}
 
     def has_neighbours(self, node: NodeProto, constant: tuple[bool, bool]) -> bool:
@@ -169,6 +176,14 @@ class _Makers:
     def is_read(self, node: NodeProto) -> bool:
         """Whether another node reads the result."""
         return node.output[0] in self._read
+
+    def is_beside_others(self, node: NodeProto) -> bool:
+        """Whether an operator makes an operand or reads the result that this package does not know."""
+        makers = [self._producer(name) for name in node.input]
+        return node.output[0] in self._read_by_others or any(maker and not self._is_known(maker) for maker in makers)
+
+    def _is_known(self, node: NodeProto) -> bool:
+        return is_own(node) and catalog.resolve("ai.onnx", node.op_type, self._opset) is not None
 
     def maker(self, name: str) -> Maker | None:
         """The node that makes a value; those that only hand it on do not count."""

@@ -1,0 +1,100 @@
+"""Random chains of element-wise nodes of one type: what a runtime may make one step of, with constants of all kinds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+import numpy as np
+
+from eltwise import catalog
+from eltwise.conformance import values
+from eltwise.dtypes import ElementType
+from eltwise.formats.openvino_ports import ResultNames, output_ports
+from eltwise.ir import Graph, Node, Origin, Port, Tensor, TensorType
+from eltwise.shapes import UNKNOWN_RANK, Dimension, Shape, of_sizes
+from eltwise.spec import ElementwiseRow
+
+OPSETS = (7, 13, 14, 17)
+_MOST_NODES = 4
+Choice = TypeVar("Choice")
+_SHAPES: tuple[tuple[int, ...], ...] = ((3, 4), (16,), (2, 3, 4), (1,), ())
+
+
+class Chain:
+    """A graph that grows node by node, each reading what is there."""
+
+    def __init__(self, generator: np.random.Generator, domain: str) -> None:
+        self._generator = generator
+        opset = int(generator.choice(OPSETS)) if domain == "ai.onnx" else 0
+        self._origin = Origin("ai.onnx", 8, opset) if opset else Origin("openvino", 11)
+        names = ("Sub", "Add", "Mul") if opset else ("Subtract", "Add", "Multiply", "SquaredDifference")
+        rows = [catalog.resolve(self._origin.domain, name, opset or 1) for name in names]
+        self._rows = [row for row in rows if isinstance(row, ElementwiseRow)]
+        self.element_type: ElementType = self._any(self._rows[0].types)
+        self._shape = self._any(_SHAPES)
+        self._is_static = bool(generator.random() < 0.6)
+        self._constants: dict[str, Tensor] = {}
+        self._nodes: list[Node] = []
+
+    def _any(self, choices: Sequence[Choice]) -> Choice:
+        return choices[int(self._generator.integers(len(choices)))]
+
+    def _drawn(self, shape: tuple[int, ...]) -> np.ndarray:
+        seed = int(self._generator.integers(1 << 30))
+        ordinary = values.ordinary(self.element_type, 40, seed)
+        dense = np.random.default_rng(seed).uniform(0.5, 8, 40).astype(self.element_type.storage)
+        pool = np.concatenate([values.hard_values(self.element_type), ordinary, dense])
+        return np.asarray(pool[self._generator.integers(0, pool.size, shape)])
+
+    def _constant(self) -> str:
+        """A constant: of any numbers, or one number throughout, of the chain's shape or of single sizes."""
+        name = f"k{len(self._constants)}"
+        shape = self._any([self._shape, (1,) * len(self._shape), ()])
+        array = self._drawn(shape)
+        if self._generator.random() < 0.6:
+            number = self._any([0.0, -0.0, 1.0, 3.0, 5.0, 1e-60, 1 + 2.0**-40])
+            array = np.full(shape, number).astype(self.element_type.storage)
+        self._constants[name] = Tensor(array, self.element_type)
+        return name
+
+    def grow(self) -> None:
+        made = [node.outputs[0] for node in self._nodes]
+        # Most nodes read the one before, which is what runtimes join.
+        own = made[-1] if made and self._generator.random() < 0.7 else self._any(["x", "y", *made])
+        other = self._any(["x", "y", *made]) if self._generator.random() < 0.4 else self._constant()
+        inputs = (own, other) if self._generator.random() < 0.5 else (other, own)
+        output = f"v{len(made)}"
+        self._nodes.append(Node(output, self._any(self._rows).bind({}), inputs, (output,)))
+
+    def finished(self) -> tuple[Graph, dict[str, np.ndarray]]:
+        made = [node.outputs[0] for node in self._nodes]
+        given = [made[-1]] if self._generator.random() < 0.8 else made
+        read = [name for name in ("x", "y") if any(name in node.inputs for node in self._nodes)]
+        shape = of_sizes(self._shape) if self._is_static else Shape(tuple(Dimension() for _size in self._shape))
+        inputs = tuple(Port(name, TensorType(self.element_type, shape), name) for name in read)
+        graph = Graph(
+            "chain",
+            self._origin,
+            inputs,
+            self._outputs(given),
+            tuple(self._nodes),
+            tuple(self._constants.items()),
+            input_order=tuple(read),
+        )
+        return graph, {name: self._drawn(self._shape) for name in read}
+
+    def _outputs(self, given: list[str]) -> tuple[Port, ...]:
+        if self._origin.domain == "ai.onnx":
+            return tuple(Port(name, TensorType(self.element_type, UNKNOWN_RANK), name) for name in given)
+        ports = output_ports([ResultNames(f"{name}/result", name, (), ()) for name in given])
+        return tuple(replace(port, type=TensorType(None, UNKNOWN_RANK)) for port in ports)
+
+
+def random_chain(generator: np.random.Generator, domain: str) -> tuple[Graph, dict[str, np.ndarray]]:
+    """A graph of one to four nodes, with arrays for its inputs."""
+    chain = Chain(generator, domain)
+    for _number in range(int(generator.integers(1, _MOST_NODES + 1))):
+        chain.grow()
+    return chain.finished()
