@@ -34,6 +34,9 @@ from eltwise.targets.examining import of_proto
 from eltwise.targets.table import Answer, Measurement, Subject
 from random_chains import random_chain
 
+_SHARE = 3
+"""Of many models that differ little one in so many is run for each subject, another for the next one."""
+
 
 def model(
     *nodes: onnx.NodeProto, constants: dict[str, list[float]] | None = None, sizes: object = 2
@@ -104,8 +107,8 @@ def test_companies_have_names_of_their_own() -> None:
 
 
 def questions() -> list[Question]:
-    """Of every row and rule one of floats and one of integers."""
-    kinds = ("float32", "float64", "int8")
+    """Of every row and rule a type of floats and one of integers."""
+    kinds = ("float32", "int8")
     return [question for question in subjects() if question.element_type.name in kinds]
 
 
@@ -130,8 +133,9 @@ def test_whatever_company_a_chain_has_is_asked(domain: str, seed: int) -> None:
 
 
 def test_the_cases_of_a_company_are_what_its_name_says() -> None:
-    for question in questions():
-        for company, case in chained_cases(question, 0):
+    several = [question for question in questions() if str(question.row) in ("Sub-6", "Add-14", "SquaredDifference-1")]
+    for question in (*several, question_of(Subject("Mul-14", "float64", "numpy"))):
+        for company, case in list(chained_cases(question, 0))[::_SHARE]:
             around = case.around
             assert around is not None
             own, other = (case.a, case.b) if company.slot == "a" else (case.b, case.a)
@@ -148,10 +152,9 @@ def test_the_cases_of_a_company_are_what_its_name_says() -> None:
 def test_the_models_of_companies_mean_what_the_oracle_says(op: str) -> None:
     """The engine gives the expected bits in every company, so that the models hold what the cases say."""
     own, truth = Eltwise(), Truth()
-    for question in questions():
-        if str(question.row) != op:
-            continue
-        cases = [case for _company, case in chained_cases(question, 0)]
+    asked = [question for question in questions() if str(question.row) == op]
+    for number, question in enumerate(asked):
+        cases = [case for _company, case in chained_cases(question, 0)][number % _SHARE :: _SHARE]
         for start in range(0, len(cases), 64):
             group = cases[start : start + 64]
             results = own.load(models.build(group, CHAINED))(paths.feeds(group, CHAINED))
