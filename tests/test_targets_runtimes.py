@@ -5,7 +5,7 @@ from __future__ import annotations
 import multiprocessing
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from importlib import import_module
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -21,10 +21,13 @@ from eltwise.conformance.cases import Case
 from eltwise.conformance.models import BuiltModel
 from eltwise.conversion import aligned, wider
 from eltwise.conversion.alignment import Alignment
+from eltwise.conversion.company import Company
 from eltwise.conversion.places import Layout, Surroundings
 from eltwise.conversion.plain import is_plain_constant
 from eltwise.dtypes import INT8, of_numpy
+from eltwise.formats.onnx_writer import write_model_proto
 from eltwise.formats.openvino_writer import write_openvino
+from eltwise.ir import Graph
 from eltwise.model import Model
 from eltwise.spec import SQUARED_DIFFERENCE, SUBTRACT
 from eltwise.targets.asking import ask
@@ -34,8 +37,10 @@ from eltwise.targets.judging import decide
 from eltwise.targets.stamps import NEWEST_IR_VERSION, loads
 from eltwise.targets.table import RUNTIMES, Measurement, Subject, Target
 from eltwise.targets.table_file import shipped_table
+from random_chains import random_chain
 
-Result = np.ndarray | str
+Result = list[np.ndarray] | str
+"""What a model gave, or why it was refused."""
 
 REQUEST = Request()
 PROMISED_TYPES = ("uint8", "int8", "bfloat16")
@@ -44,6 +49,7 @@ PROMISED = {
     "openvino": {(kind, rule) for kind in ("uint8", "int8") for rule in ("none", "numpy", "pdpd")},
     "openvino-onnx": {("uint8", "numpy"), ("int8", "numpy")},
 }
+_CHAINS = 120
 _OTHERS = 8
 """So many subjects are drawn from those that are not promised by name."""
 
@@ -90,7 +96,7 @@ def answers(adapter: str, asked: Sequence[tuple[BuiltModel, dict[str, np.ndarray
     found: list[Result] = []
     for model, feeds in asked:
         try:
-            found.append(_KEPT[adapter].load(model)(feeds)[0])
+            found.append(_KEPT[adapter].load(model)(feeds))
         except Exception as error:  # noqa: BLE001 - whatever a runtime raises is its refusal
             found.append(str(error))
     return found
@@ -113,6 +119,8 @@ def mended(measurement: Measurement) -> dict[Subject, list[tuple[Surroundings, L
     for subject, so_written in measurement.answers.items():
         plain = replace(subject, way="")
         for circumstance, answer in so_written.items():
+            if isinstance(circumstance, Company):
+                continue
             if subject.way and answer.runs and not measurement.answers[plain][circumstance].runs:
                 found.setdefault(plain, []).append(circumstance)
     return found
@@ -165,6 +173,10 @@ def is_mended(measurement: Measurement, model: BuiltModel) -> bool:
     return decide(measurement, place, opset=opset).way not in ("", None)
 
 
+def is_same(result: Result, expected: Sequence[np.ndarray]) -> bool:
+    return not isinstance(result, str) and all(map(oracle.same_bits, result, expected))
+
+
 def exact(case: Case, path: Surroundings) -> np.ndarray:
     return case.expected().astype(np.float32) if path == paths.READ_WIDER else case.expected()
 
@@ -187,7 +199,56 @@ def test_what_repair_mends_is_right_on_the_runtime(measurement: Measurement, ask
     wrong = [
         (str(case), path, result if isinstance(result, str) else "")
         for (_subject, case, path), result in zip(told, got, strict=True)
-        if isinstance(result, str) or not oracle.same_bits(result, exact(case, path))
+        if not is_same(result, [exact(case, path)])
+    ]
+    assert wrong == []
+
+
+@dataclass(frozen=True, eq=False)
+class ChainTold:
+    """A random chain of which something is said: that it is right, or that it was made so."""
+
+    claim: str
+    number: int
+    model: BuiltModel
+    feeds: dict[str, np.ndarray]
+    expected: list[np.ndarray]
+
+
+def told_of_chains(measurement: Measurement, seed: int) -> Iterator[ChainTold]:
+    target = TARGET_OF[measurement.runtime]
+    domain = "openvino" if measurement.runtime == "openvino" else "ai.onnx"
+    for number in range(_CHAINS):
+        graph, feeds = random_chain(np.random.default_rng([seed, number]), domain)
+        built = written_chain(graph, tuple(feeds))
+        weights = built.weights if domain == "openvino" else None
+        expected = list(eltwise.load(built.data, weights).run(feeds).values())
+        if eltwise.check(built.data, target, weights=weights).is_good:
+            yield ChainTold("right", number, built, feeds, expected)
+            continue
+        try:
+            yield ChainTold("repaired", number, repaired(built, target), feeds, expected)
+        except eltwise.EltwiseError:
+            continue
+
+
+def written_chain(graph: Graph, inputs: tuple[str, ...]) -> BuiltModel:
+    if graph.origin.domain == "ai.onnx":
+        return BuiltModel("onnx", write_model_proto(graph).SerializeToString(), b"", inputs, ())
+    data, weights = write_openvino(graph)
+    return BuiltModel("openvino", data, weights, inputs, ())
+
+
+@pytest.mark.parametrize("measurement", MEASURED, ids=lambda found: found.runtime)
+def test_what_is_said_of_chains_holds_on_the_runtime(measurement: Measurement, ask_runtime: Asked, seed: int) -> None:
+    """No chain that `check` calls right or that `repair` writes gives other bits there."""
+    told = list(told_of_chains(measurement, seed))
+    assert {found.claim for found in told} == {"right", "repaired"}
+    got = ask_runtime(measurement.runtime, [(found.model, found.feeds) for found in told])
+    wrong = [
+        (found.claim, found.number, result if isinstance(result, str) else "")
+        for found, result in zip(told, got, strict=True)
+        if not is_same(result, found.expected)
     ]
     assert wrong == []
 
@@ -208,10 +269,7 @@ def test_a_repair_that_is_planted_wrong_is_caught(ask_runtime: Asked, monkeypatc
         built = [repaired(models.build([case], "static"), "openvino") for case in cases]
         feeds = [paths.feeds([case], "static") for case in cases]
         got = ask_runtime("openvino", list(zip(built, feeds, strict=True)))
-        return [
-            not isinstance(result, str) and oracle.same_bits(result, case.expected())
-            for case, result in zip(cases, got, strict=True)
-        ]
+        return [is_same(result, [case.expected()]) for case, result in zip(cases, got, strict=True)]
 
     pdpd, bytes_ = Subject("Subtract-1", "int32", "pdpd"), Subject("SquaredDifference-1", "uint8", "numpy")
     assert all(outcomes(pdpd, "inside"))
@@ -240,6 +298,22 @@ def test_the_table_is_what_the_installed_runtimes_do(measurement: Measurement) -
         for circumstance, answer in ask(runtime, subject, ["static"], REQUEST).items():
             known = measurement.answers[subject][circumstance]
             assert (answer.kind, answer.reasons) == (known.kind, known.reasons), (subject, circumstance)
+
+
+@pytest.mark.parametrize("runtime", ["onnxruntime", "openvino"])
+def test_the_companies_of_the_table_are_what_the_installed_runtimes_do(runtime: str) -> None:
+    measurement = next((found for found in MEASURED if found.runtime == runtime), None)
+    if measurement is None or version(TARGET_OF[runtime]) != measurement.number:
+        pytest.skip("another version is installed than the table has")
+    subject = Subject("Add-1" if runtime == "openvino" else "Add-14", "float32", "numpy")
+    found = ask(runtimes.find(runtime), subject, (), REQUEST)
+    companies = {company: answer for company, answer in found.items() if isinstance(company, Company)}
+    known = measurement.answers[subject]
+    assert companies
+    assert {company for company in known if isinstance(company, Company)} == companies.keys()
+    assert {company: answer.kind for company, answer in companies.items()} == {
+        company: known[company].kind for company in companies
+    }
 
 
 def test_the_stamps_are_what_the_installed_runtimes_load() -> None:
