@@ -16,7 +16,14 @@ import eltwise
 from eltwise import catalog
 from eltwise.conversion.places import Place
 from eltwise.dtypes import BFLOAT16, FLOAT32, INT64, UINT8, ElementType
-from eltwise.errors import AttributeValueError, FileFormatError, ManyProblemsError, NameUnknownError, UnsupportedError
+from eltwise.errors import (
+    AttributeValueError,
+    FileFormatError,
+    GraphError,
+    ManyProblemsError,
+    NameUnknownError,
+    UnsupportedError,
+)
 from eltwise.formats.onnx_versions.file_versions import needed_file_version
 from eltwise.targets import checking
 from eltwise.targets.files import repair_file
@@ -306,9 +313,9 @@ def test_what_every_session_refuses_is_named(nodes: list[onnx.NodeProto], onnxru
     made = model(nodes, [value("x"), value("y")], [value("z")], 14, 8)
     for target, count in (("onnxruntime", onnxruntime), ("openvino", openvino)):
         found = [finding for finding in eltwise.check(made, target).findings if finding.kind == "refused"]
-        assert [("'n'" in finding.subject) for finding in found] == [True] * count
+        assert [("'n'" in str(finding)) for finding in found] == [True] * count
         if count:
-            with pytest.raises(UnsupportedError, match=r"does not load the model: .*'n'"):
+            with pytest.raises(GraphError, match="'n'"):
                 eltwise.repair(made, target)
 
 

@@ -90,7 +90,8 @@ def convert(
     wanted = Wanted(_format(to, opset, ir_version), opset, ir_version)
     proto = None if isinstance(source, Model) or wanted.format == "openvino" else message_of(source)
     if proto is not None:
-        return _proto_in_another_opset(proto, wanted, verify)
+        folder = Path(source).parent if isinstance(source, str | os.PathLike) else None
+        return _proto_in_another_opset(proto, wanted, verify, folder)
     before = source if isinstance(source, Model) else load(source, weights)
     after, report = convert_model(before, wanted)
     return after, (replace(report, verified=compare(before, after)) if verify else report)
@@ -122,10 +123,12 @@ def message_of(source: Source) -> ModelProto | None:
     return None if is_xml(source) else parse_model(bytes(source))
 
 
-def _proto_in_another_opset(proto: ModelProto, wanted: Wanted, verify: bool) -> tuple[ModelProto, Report]:
+def _proto_in_another_opset(
+    proto: ModelProto, wanted: Wanted, verify: bool, folder: Path | None
+) -> tuple[ModelProto, Report]:
     from eltwise.formats.onnx_versions.converted_files import convert_model_proto
 
-    made, report = convert_model_proto(proto, stated_opset(wanted))
+    made, report = convert_model_proto(proto, stated_opset(wanted), folder)
     return made, (replace(report, verified=compared(lambda: load(proto), lambda: load(made))) if verify else report)
 
 

@@ -95,7 +95,8 @@ def _in_another_opset(source: Path, target: Path, opset: int, verify: bool, prog
 
     verified = ""
     if verify:
-        data, _report = convert_onnx_bytes(files.read_bytes(source, files.LARGEST_PROTOBUF), opset, source.name)
+        before = files.read_bytes(source, files.LARGEST_PROTOBUF)
+        data, _report = convert_onnx_bytes(before, opset, source.name, source.parent)
         verified = compared(lambda: load(source), lambda: _read_at(data, source))
     return replace(convert_onnx_file(source, target, opset, progress), verified=verified)
 

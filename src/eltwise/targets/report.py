@@ -67,6 +67,7 @@ class TargetReport:
         note: what must be known of it, for example that another version is installed here.
         findings: what does not, in the model's order; none where all that could be judged runs.
         judged: how many nodes were judged.
+        right: how many of them run as they are; none where the model itself is not valid.
         not_judged: the operators of the other nodes, with how many there are and why.
     """
 
@@ -75,6 +76,7 @@ class TargetReport:
     note: str = ""
     findings: tuple[Finding, ...] = ()
     judged: int = 0
+    right: int = 0
     not_judged: Mapping[str, int] = field(default_factory=dict)
 
     @property
@@ -91,8 +93,9 @@ class TargetReport:
             lines.append(f"note: {self.note}")
         if not self.version:
             return "\n".join(lines)
-        right = self.judged - sum(1 for finding in self.findings if finding.node)
-        standing = f", {right or 'none'} right as {'it is' if self.judged == 1 else 'they are'}" if self.judged else ""
+        standing = ""
+        if self.judged:
+            standing = f", {self.right or 'none'} right as {'it is' if self.judged == 1 else 'they are'}"
         lines.append(f"{self.target} {self.version}: {counted(self.judged, 'node')} judged{standing}")
         return "\n".join(lines)
 
@@ -104,6 +107,7 @@ class TargetReport:
             "note": self.note,
             "good": self.is_good,
             "judged": self.judged,
+            "right": self.right,
             "not_judged": dict(self.not_judged),
             "findings": [finding.fields() for finding in self.findings],
         }

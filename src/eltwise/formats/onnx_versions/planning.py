@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from onnx import FunctionProto, NodeProto, TensorProto
 
 from eltwise.errors import EltwiseError, GraphError, UnsupportedError
-from eltwise.formats.onnx_header import default_domain
 from eltwise.formats.onnx_nodes import label_of
 from eltwise.formats.onnx_versions.downward import convert_downward
 from eltwise.formats.onnx_versions.names import Names
@@ -175,18 +174,9 @@ def _in_other_words(node: NodeProto, target: Target, scope: Scope, names: Names)
 
 
 def _check_well_formed(node: NodeProto, opset: int) -> None:
-    """Refuse a node that its opset does not have, or not with such inputs, outputs and attributes."""
-    schema = find_schema(node.op_type, opset)
-    if schema is None:
+    """Refuse a node that its opset does not have, though a runtime may, and one that gives nothing."""
+    if find_schema(node.op_type, opset) is None:
         raise UnsupportedError(f"ONNX's opset {opset} has no such operator")
-    for kind, count, least, most in (
-        ("operands", len(node.input), schema.min_input, schema.max_input),
-        ("results", len(node.output), schema.min_output, schema.max_output),
-    ):
-        if not least <= count <= most:
-            raise GraphError(f"it has not the right number of {kind}", got=str(count), allowed=f"{least} to {most}")
-    if node.op_type in LEGACY_OPERATORS and not all((*node.input, *node.output)):
-        raise GraphError("an operand or result has no name")
     if not any(node.output):
         raise GraphError("it has no result")
 
@@ -214,8 +204,3 @@ def needs_conversion(function: FunctionProto, target: Target) -> bool:
             for graph in attribute.graphs:
                 waiting += graph.node
     return False
-
-
-def function_opset(function: FunctionProto) -> int | None:
-    """The opset of ONNX's own operators in a function, None where it uses none."""
-    return next((entry.version for entry in function.opset_import if not default_domain(entry.domain)), None)
