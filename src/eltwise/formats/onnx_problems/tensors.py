@@ -62,7 +62,8 @@ def _check(tensor: TensorProto, external: ExternalData) -> None:
     elements = math.prod(tensor.dims)
     needed = element_type.file_bytes(elements)
     places = [field for field in _ALL_FIELDS if len(getattr(tensor, field))]
-    places += ["raw_data"] if tensor.raw_data else []
+    raw = len(tensor.raw_data)  # Protobuf copies it to give it; asked once.
+    places += ["raw_data"] if raw else []
     places += ["external_data"] if tensor.data_location == TensorProto.EXTERNAL else []
     if len(places) > 1:
         raise FileFormatError("the tensor has its data in several places", got=" and ".join(places), allowed="one")
@@ -73,13 +74,13 @@ def _check(tensor: TensorProto, external: ExternalData) -> None:
         allowed = f"data for its {elements} elements"
         raise FileFormatError("the tensor has no data", allowed=allowed)
     elif places and element_type.onnx not in _PACKING_UNKNOWN:
-        _check_length(tensor, places[0], element_type, elements)
+        _check_length(tensor, places[0], element_type, elements, raw)
 
 
-def _check_length(tensor: TensorProto, field: str, element_type: ElementType, elements: int) -> None:
+def _check_length(tensor: TensorProto, field: str, element_type: ElementType, elements: int, raw: int) -> None:
     right = _FIELDS.get(element_type.onnx, "int32_data")
     if field == "raw_data" and element_type.bits:
-        needed, got = element_type.file_bytes(elements), len(tensor.raw_data)
+        needed, got = element_type.file_bytes(elements), raw
         words, unit = "raw_data has not the length that type and shape need", " bytes"
     elif field != right:
         allowed = f"{right} or raw_data" if element_type.bits else right

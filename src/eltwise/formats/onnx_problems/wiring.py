@@ -93,7 +93,8 @@ def _made_twice(body: Body) -> Iterator[EltwiseError]:
         made[name] = "an input"
     contents: dict[str, TensorProto] = {}
     for tensor in constants_of(body) if isinstance(body, GraphProto) else ():
-        if tensor.name and contents.setdefault(tensor.name, tensor) != tensor:
+        first = contents.setdefault(tensor.name, tensor)
+        if tensor.name and first is not tensor and first != tensor:
             yield _twice(tensor.name, "an initializer", "another one with other content")
         made[tensor.name] = "an initializer"
     for node in body.node:

@@ -6,6 +6,7 @@ those operators are the same in both. The few operators that are written otherwi
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import suppress
 
@@ -113,7 +114,9 @@ def _copy_tensor(tensor: TensorProto, copy: TensorProto) -> None:
 
 def is_small(tensor: TensorProto) -> bool:
     """Whether a tensor's values are in the model itself and few."""
-    return tensor.data_location != TensorProto.EXTERNAL and tensor.ByteSize() <= LARGEST_CARRIED
+    if tensor.data_location == TensorProto.EXTERNAL or math.prod(tensor.dims) > 8 * LARGEST_CARRIED:
+        return False  # The size of a message is found by writing it out, weights and all.
+    return bool(tensor.ByteSize() <= LARGEST_CARRIED)
 
 
 def _written_as_in_opset_6(node: NodeProto) -> Iterator[TensorProto]:
