@@ -18,7 +18,6 @@ import eltwise
 from eltwise.conversion.files import convert_file
 from eltwise.errors import EltwiseError
 from eltwise.formats.onnx_problems.finding import find_problems
-from eltwise.formats.onnx_problems.onnxruntime_rules import session_problems
 from eltwise.targets.files import repair_file
 from onnx_models import model, node, value
 
@@ -357,13 +356,6 @@ def test_places_of_external_data_are_looked_at(tmp_path: Path, entries: dict[str
             eltwise.convert(source, opset=opset)
     assert any(words in str(finding) for finding in eltwise.check(source, "onnxruntime").findings)
     assert not target.exists()
-
-
-def test_what_onnxruntime_alone_refuses_is_told_of_it_alone() -> None:
-    made = choice([node("Neg", ["a"], ["t"])], result="a")
-    assert problems(made) == []
-    assert "gives out 'a', which is made around it" in str(session_problems(made)[0])
-    assert [len(eltwise.check(made, runtime).findings) for runtime in ("onnxruntime", "openvino")] == [1, 0]
 
 
 def test_a_function_is_judged_by_its_own_opset() -> None:

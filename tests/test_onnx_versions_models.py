@@ -290,9 +290,9 @@ def test_the_steps_that_are_said_to_be_types_only_have_the_same_operands() -> No
 
 
 def alone(
-    op_type: str, opset: int, shapes: dict[str, tuple[int, ...]], number: int, **attributes: object
+    op_type: str, opset: int, shapes: dict[str, tuple[int, ...] | None], number: int, **attributes: object
 ) -> onnx.ModelProto:
-    types = {"pads": TensorProto.INT64}
+    types = {"pads": TensorProto.INT64, "k": TensorProto.INT64}
     inputs = [value(name, shape, types.get(name, number)) for name, shape in shapes.items()]
     made = model([node(op_type, list(shapes), ["z"], "n", **attributes)], inputs, [value("z", None, number)], opset)
     return onnx.shape_inference.infer_shapes(made)
@@ -309,6 +309,12 @@ MEND = [
     ("Softmax", 13, 11, {"x": (2, 3, 4)}, FLOAT, {}),
     ("LogSoftmax", 17, 12, {"x": (2, 3, 4)}, FLOAT, {"axis": 2}),
     ("Clip", 10, 17, {"x": (2, 3)}, FLOAT16, {"min": 0.25}),
+    ("ReduceSum", 11, 10, {"x": (2, 3, 4)}, FLOAT, {"axes": [-1, 0]}),
+    ("ReduceMax", 12, 9, {"x": (2, 3, 4)}, FLOAT, {"axes": [-2]}),
+    ("Unsqueeze", 11, 9, {"x": (2, 3)}, FLOAT, {"axes": [-1, 0]}),
+    ("Squeeze", 12, 7, {"x": (1, 3, 1)}, FLOAT, {"axes": [-1]}),
+    ("Flatten", 13, 9, {"x": (2, 3, 4)}, FLOAT, {"axis": -1}),
+    ("Concat", 11, 8, {"x": (2, 3)}, FLOAT, {"axis": -1}),
     ("Pad", 10, 17, {"x": (2, 3)}, DOUBLE, {"pads": [0, 1, 1, 0], "value": 0.75}),
 ]
 
@@ -356,7 +362,8 @@ def test_limits_get_the_type_of_what_they_limit() -> None:
         (alone("Hardmax", 11, {"x": (2, 3, 4)}, FLOAT), 13, "opset 13 gave axis another meaning"),
         (alone("Softmax", 13, {"x": (2, 3, 4)}, FLOAT, axis=1), 11, "opset 13 gave axis another meaning"),
         (alone("Resize", 10, {"x": (1, 1, 4, 4), "s": (4,)}, FLOAT), 11, "which pixel is the nearest"),
-        (alone("ReduceSum", 11, {"x": (2, 3)}, FLOAT, axes=[-1]), 10, "axes below zero are allowed since opset 11"),
+        (alone("ReduceSum", 11, {"x": None}, FLOAT, axes=[-1]), 10, "opset 11 only, and counting them needs the rank"),
+        (alone("Gather", 11, {"x": (2, 3), "k": (1,)}, FLOAT, axis=-1), 10, "onnx's converter leaves them"),
         (
             alone("GroupNormalization", 18, {"x": (1, 4, 2), "s": (2,), "b": (2,)}, FLOAT, num_groups=2),
             21,

@@ -16,14 +16,7 @@ import eltwise
 from eltwise import catalog
 from eltwise.conversion.places import Place
 from eltwise.dtypes import BFLOAT16, FLOAT32, INT64, UINT8, ElementType
-from eltwise.errors import (
-    AttributeValueError,
-    FileFormatError,
-    GraphError,
-    ManyProblemsError,
-    NameUnknownError,
-    UnsupportedError,
-)
+from eltwise.errors import AttributeValueError, FileFormatError, ManyProblemsError, NameUnknownError, UnsupportedError
 from eltwise.formats.onnx_versions.file_versions import needed_file_version
 from eltwise.targets import checking
 from eltwise.targets.files import repair_file
@@ -297,26 +290,6 @@ def test_one_name_alone_is_allowed_as_a_list_of_it() -> None:
     )
     reports = [eltwise.repair(source, "openvino", allow=allow)[1] for allow in given]  # type: ignore[arg-type]
     assert len({str(report) for report in reports}) == 1
-
-
-@pytest.mark.parametrize(
-    ("nodes", "onnxruntime", "openvino"),
-    [
-        ([node("Sub", ["x", "y"], ["d"], "n"), node("Neg", ["d"], ["z"], "n")], 1, 0),
-        ([node("Sub", ["x", "y"], ["d"]), node("Neg", ["d"], ["z"])], 0, 0),
-        ([node("Sub", ["x", "y"], ["d"], "m"), node("Neg", ["d"], ["z"], "n")], 0, 0),
-        *(([node("Sub", operands, ["z"], "n")], 1, 1) for operands in ([], ["x"], ["x", ""], ["x", "y", "x"])),
-        ([node("Mul", ["x", "y"], ["z", "w"], "n")], 1, 1),
-    ],
-)
-def test_what_every_session_refuses_is_named(nodes: list[onnx.NodeProto], onnxruntime: int, openvino: int) -> None:
-    made = model(nodes, [value("x"), value("y")], [value("z")], 14, 8)
-    for target, count in (("onnxruntime", onnxruntime), ("openvino", openvino)):
-        found = [finding for finding in eltwise.check(made, target).findings if finding.kind == "refused"]
-        assert [("'n'" in str(finding)) for finding in found] == [True] * count
-        if count:
-            with pytest.raises(GraphError, match="'n'"):
-                eltwise.repair(made, target)
 
 
 def test_what_an_ir_needs_is_written_with_its_names(tmp_path: Path) -> None:

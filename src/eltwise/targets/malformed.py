@@ -1,4 +1,4 @@
-"""What a runtime refuses before it looks at any kernel: what is no valid model, and what onnxruntime alone forbids."""
+"""What a runtime refuses before it looks at any kernel: what is no valid model, and what it alone forbids."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ def malformed(model: Examined, target: Target) -> list[EltwiseError]:
     if model.proto is None:
         return []
     from eltwise.formats.onnx_problems.finding import find_problems
-    from eltwise.formats.onnx_problems.onnxruntime_rules import session_problems
+    from eltwise.formats.onnx_problems.runtime_rules import onnxruntime_problems, openvino_problems
 
-    problems = find_problems(model.proto, model.folder)
-    return [*problems, *(session_problems(model.proto) if target == "onnxruntime" else ())]
+    of_target = onnxruntime_problems if target == "onnxruntime" else openvino_problems
+    return [*find_problems(model.proto, model.folder), *of_target(model.proto)]
 
 
 def refused(problem: EltwiseError) -> Finding:

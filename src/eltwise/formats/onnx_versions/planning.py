@@ -9,6 +9,7 @@ from onnx import FunctionProto, NodeProto, TensorProto
 
 from eltwise.errors import EltwiseError, GraphError, UnsupportedError
 from eltwise.formats.onnx_nodes import label_of
+from eltwise.formats.onnx_versions.counted_axes import FIRST_NEGATIVE, counted_from_the_start, counts_from_the_end
 from eltwise.formats.onnx_versions.downward import convert_downward
 from eltwise.formats.onnx_versions.names import Names
 from eltwise.formats.onnx_versions.rewriting import Rewrite, Target, is_removable
@@ -68,11 +69,16 @@ def plan_body(scope: Scope, target: Target, names: Names, called: frozenset[tupl
     ]
     # A node may make another one needless: the eleven an Unsqueeze before them, many a node the Constant that it reads.
     absorbed: Counter[str] = Counter()
+    in_vain: set[str] = set()
     for index, node in sorted(own, key=lambda entry: _turn(entry[1])):
         if is_removable(node) and any(absorbed[name] and names.is_read(name, absorbed[name]) for name in node.output):
             absorbed.update(node.input[1:])
             continue
+        if constant_of(node) is not None and not in_vain.isdisjoint(node.output):
+            continue  # Whether it stays is not known.
         _plan_node(plan, index, node, names)
+        if index in plan.failures:
+            in_vain.update(node.input)
         if index in plan.rewrites:
             absorbed.update(plan.rewrites[index].absorbed)
     return plan
@@ -117,6 +123,9 @@ def _convert(node: NodeProto, plan: Plan, names: Names) -> Rewrite:
 
 def _convert_other(node: NodeProto, target: Target, scope: Scope, names: Names) -> Rewrite:
     """Convert any other operator: over the steps that only took more types as it is, over the others by onnx."""
+    if target.opset < FIRST_NEGATIVE <= target.source and counts_from_the_end(node):
+        further = _convert_other(counted_from_the_start(node, scope), target, scope, names)
+        return replace(further, reason="its axes are counted from the start, as before opset 11")
     reached = nearest_same(node, target.source, target.opset)
     if reached == target.opset:
         return Rewrite([node])
