@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 from eltwise.conversion.building import described
 from eltwise.conversion.graphs import convert_graph
-from eltwise.conversion.report import NOTHING_COMPARED, Report
+from eltwise.conversion.report import Comparison, Report
 from eltwise.conversion.verifying import compare
 from eltwise.errors import AttributeValueError, EltwiseError
 from eltwise.infer_graph import infer_graph
@@ -94,7 +94,7 @@ def convert(
         return _proto_in_another_opset(proto, wanted, verify, folder)
     before = source if isinstance(source, Model) else load(source, weights)
     after, report = convert_model(before, wanted)
-    return after, (replace(report, verified=compare(before, after)) if verify else report)
+    return after, (replace(report, comparison=compare(before, after)) if verify else report)
 
 
 def _format(to: Format | None, opset: int | None, ir_version: int | None) -> Format:
@@ -129,7 +129,7 @@ def _proto_in_another_opset(
     from eltwise.formats.onnx_versions.converted_files import convert_model_proto
 
     made, report = convert_model_proto(proto, stated_opset(wanted), folder)
-    return made, (replace(report, verified=compared(lambda: load(proto), lambda: load(made))) if verify else report)
+    return made, (replace(report, comparison=compared(lambda: load(proto), lambda: load(made))) if verify else report)
 
 
 def stated_opset(wanted: Wanted) -> int:
@@ -143,7 +143,7 @@ def stated_opset(wanted: Wanted) -> int:
     return wanted.opset
 
 
-def compared(before: Callable[[], Model], after: Callable[[], Model]) -> str:
+def compared(before: Callable[[], Model], after: Callable[[], Model]) -> Comparison:
     """Compare two models, of which one or both may hold what is not run here.
 
     Raises:
@@ -152,7 +152,7 @@ def compared(before: Callable[[], Model], after: Callable[[], Model]) -> str:
     try:
         pair = before(), after()
     except EltwiseError as error:
-        return f"{NOTHING_COMPARED}: {error}"
+        return Comparison(0, 0, str(error))
     return compare(*pair)
 
 
