@@ -17,6 +17,7 @@ from onnx import AttributeProto, NodeProto, SparseTensorProto, TensorProto, Valu
 import eltwise
 from eltwise.conversion.files import convert_file
 from eltwise.errors import EltwiseError
+from eltwise.formats.onnx_header import newest_opset
 from eltwise.formats.onnx_problems.finding import find_problems
 from eltwise.targets.files import repair_file
 from onnx_models import model, node, value
@@ -372,3 +373,6 @@ def test_a_function_is_judged_by_its_own_opset() -> None:
     made.functions[0].node[0].input.append("x")
     made.functions[0].output[0] = "q"
     assert len(problems(made)) == 3
+    for version in (2**40, newest_opset() + 1, 0, -1):
+        made.functions[0].opset_import[0].version = version
+        assert sum("the opset of the function 'Twice' is not known here" in text for text in problems(made)) == 1

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from onnx import FunctionProto, ModelProto, NodeProto
 
-from eltwise.errors import EltwiseError
+from eltwise.errors import EltwiseError, UnsupportedError
 from eltwise.formats.onnx_external import ExternalData
-from eltwise.formats.onnx_header import default_domain, read_origin
+from eltwise.formats.onnx_header import default_domain, newest_opset, read_origin
 from eltwise.formats.onnx_nodes import label_of
 from eltwise.formats.onnx_problems.nodes import Contexts, node_problems
 from eltwise.formats.onnx_problems.tensors import tensor_problems
@@ -40,14 +40,14 @@ def find_problems(model: ModelProto, folder: Path | None = None) -> list[Eltwise
     opset = read_origin(model).opset
     problems = wiring_problems(model.graph)
     for function in model.functions:
-        problems += wiring_problems(function)
+        problems += [*wiring_problems(function), *_of_imports(function)]
     problems += [*input_problems(model.graph), *tensor_problems(model, ExternalData(folder))]
     called = frozenset((default_domain(function.domain), function.name) for function in model.functions)
     checker = Contexts(model.ir_version)
     judged = []
     for scope in all_scopes(model, with_types(model, opset)):
         here = opset_of(scope, opset)
-        if here is not None:
+        if here is not None and 1 <= here <= newest_opset():
             judged += [(node, here, scope) for node in scope.body.node if _is_judged(node, called)]
     for node, here, scope in judged:
         found = list(node_problems(node, here, checker[here])) or list(_of_types(node, here, scope))
@@ -58,6 +58,13 @@ def find_problems(model: ModelProto, folder: Path | None = None) -> list[Eltwise
             if id(node) in scopes:
                 problems.append(_placed(in_family(node, words, opset, scopes[id(node)]), node, opset))
     return problems
+
+
+def _of_imports(function: FunctionProto) -> Iterator[EltwiseError]:
+    opset, newest = function_opset(function), newest_opset()
+    if opset is not None and not 1 <= opset <= newest:
+        words = f"the opset of the function {function.name!r} is not known here"
+        yield UnsupportedError(words, got=str(opset), allowed=f"1 to {newest}")
 
 
 def _of_types(node: NodeProto, opset: int, scope: Scope) -> Iterator[EltwiseError]:
