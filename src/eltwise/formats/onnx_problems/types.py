@@ -43,7 +43,7 @@ def check_node_types(node: NodeProto, opset: int, scope: Scope) -> None:
     if node.op_type in LEGACY_OPERATORS and opset < FIRST_NUMPY:
         shapes = _shapes(node, scope)
         if shapes and not any(attribute.ref_attr_name for attribute in node.attribute):
-            broadcast(read_rule(node, opset), *shapes)
+            broadcast(read_rule(node), *shapes)
 
 
 def _shapes(node: NodeProto, scope: Scope) -> tuple[Shape, Shape] | None:

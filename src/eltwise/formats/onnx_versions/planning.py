@@ -26,7 +26,7 @@ from eltwise.formats.onnx_versions.schemas import (
 from eltwise.formats.onnx_versions.scopes import Scope, constant_of, type_of_tensor, type_text
 from eltwise.formats.onnx_versions.through_onnx import convert_node
 from eltwise.formats.onnx_versions.types_allowed import check_types
-from eltwise.formats.onnx_versions.upward import align_slope, convert_upward, refuse_attributes
+from eltwise.formats.onnx_versions.upward import align_slope, convert_upward
 from eltwise.formats.onnx_versions.written_otherwise import CHANGED, in_new_words, in_old_words
 
 
@@ -197,7 +197,6 @@ def _convert_legacy(node: NodeProto, target: Target, scope: Scope, names: Names)
         return convert_upward(node, target, scope, names)
     if target.opset < FIRST_NUMPY:
         return convert_downward(node, target, scope, names)
-    refuse_attributes(node, target.source)
     return Rewrite([node])
 
 
