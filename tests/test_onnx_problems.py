@@ -141,6 +141,16 @@ BAD: dict[str, tuple[onnx.ModelProto, tuple[str, ...]]] = {
         ("attribute axis: the attribute has the wrong type, got FLOAT; allowed: INT",),
     ),
     "attribute without type": (changed(one([FLATTEN]), untyped), ("onnx's checker refuses it",)),
+    "attribute of two types": (
+        changed(
+            choice([node("Sub", ["a", "b"], ["t"])]), lambda made: setattr(made.graph.node[0].attribute[0], "i", 1)
+        ),
+        ("onnx's checker refuses it",),
+    ),
+    "cast to nothing": (
+        one([node("Cast", ["a"], ["z"], to=99)]),
+        ("Cast-13 node 'z', attribute to: there is no such element type, got 99",),
+    ),
     "attribute missing": (one([node("Cast", ["a"], ["z"])]), ("attribute to: the attribute is missing",)),
     "three operands": (
         one([node("Sub", ["a", "b", "a"], ["z"], "n")]),

@@ -82,6 +82,17 @@ def node_problems(node: NodeProto, opset: int, context: CheckerContext) -> Itera
     except ValidationError as error:
         said = list(_in_our_words(node, schema))
         yield from said or [GraphError("onnx's checker refuses it", got=onnx_words(error))]
+        return
+    if node.op_type == "Cast":
+        yield from _to_no_type(node)
+
+
+def _to_no_type(node: NodeProto) -> Iterator[EltwiseError]:
+    """Find a Cast to what is no type; the checker takes any number."""
+    known = set(TensorProto.DataType.values()) - {TensorProto.UNDEFINED}
+    for attribute in node.attribute:
+        if attribute.name == "to" and attribute.type == AttributeProto.INT and attribute.i not in known:
+            yield AttributeValueError("there is no such element type", operand="attribute to", got=str(attribute.i))
 
 
 def onnx_words(error: Exception) -> str:
@@ -138,6 +149,11 @@ def _without_content(node: NodeProto) -> NodeProto:
             copy.CopyFrom(attribute)
             continue
         copy.name, copy.type = attribute.name, attribute.type
+        for field in ("f", "i", "s"):  # Of another type's field the checker says that it is there.
+            if attribute.HasField(field):
+                setattr(copy, field, getattr(attribute, field))
+        for field in ("floats", "ints", "strings"):
+            getattr(copy, field).extend(getattr(attribute, field))
         if attribute.HasField("t"):
             copy.t.data_type = TensorProto.FLOAT
             copy.t.dims.append(0)
