@@ -218,6 +218,7 @@ def test_what_is_not_valid_is_named_and_goes_nowhere(name: str, tmp_path: Path) 
         refused = [finding for finding in report.findings if finding.kind == "refused"]
         assert len(refused) >= len(found)
         assert report.right == 0
+        assert not any(finding.is_repairable for finding in report.findings)
         with pytest.raises(EltwiseError):
             repair_file(source, target, target=runtime)
     assert not target.exists()
