@@ -250,3 +250,43 @@ def test_run_dumps_what_was_built(cli: Cli) -> None:
     assert (code, out) == (2, "")
     assert "got 'plans'; allowed: plan, llvm, asm" in err
     assert cli("run", MODELS / "sub6_axis1.onnx", *inputs, "--dump", "asm", "--json")[0] == 2
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["check", "none.onnx"],
+        ["check", "none.onnx", "--target", "onnxruntime"],
+        ["convert", "none.onnx", "new.onnx", "--opset", "14"],
+        ["repair", "none.onnx", "new.onnx", "--target", "openvino"],
+        ["run", "none.onnx"],
+        ["apply", "Sub-7", "none.npy", "none.npy"],
+        ["infer", "Sub-7", "2", "3"],
+        ["show", "Sub-9"],
+        ["targets", "--runtime", "none"],
+    ],
+)
+def test_errors_are_json_where_that_was_asked_for(cli: Cli, command: list[str]) -> None:
+    code, out, err = cli(*command)
+    assert (code, out) == (2, "")
+    assert err.startswith("eltwise: ")
+    code, out, said = cli(*command, "--json")
+    assert (code, said) == (2, err)
+    (error,) = json.loads(out)["error"]
+    assert error["sentence"] == err.removeprefix("eltwise: ").rstrip("\n")
+    assert {"kind", "problem"} <= error.keys()
+
+
+def test_json_names_each_problem_and_its_file(cli: Cli, tmp_path: Path) -> None:
+    nodes = [helper.make_node("Foo", ["x"], ["a"], name="one"), helper.make_node("Sub", ["a"], ["z"], name="two")]
+    path = onnx_file(tmp_path / "bad.onnx", nodes)
+    code, out, err = cli("convert", path, tmp_path / "new.onnx", "--opset", "17", "--json")
+    assert (code, "2 problems" in err) == (2, True)
+    assert [(error["where"], error["node"]) for error in json.loads(out)["error"]] == [
+        ("bad.onnx", "one"),
+        ("bad.onnx", "two"),
+    ]
+
+
+def test_json_that_is_a_files_name_changes_nothing(cli: Cli, tmp_path: Path) -> None:
+    assert cli("conform", "--op", "Sub-9", "--json", tmp_path / "results.json")[1] == ""

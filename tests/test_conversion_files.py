@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,7 @@ from eltwise.conversion import elementwise, verifying
 from eltwise.conversion.alignment import Alignment
 from eltwise.conversion.entry import convert
 from eltwise.conversion.files import convert_file
+from eltwise.conversion.report import Comparison
 from eltwise.conversion.verifying import VerificationError
 from eltwise.errors import AttributeValueError, EltwiseError, FileFormatError
 from onnx_models import model, node, sub_model, value
@@ -242,7 +244,7 @@ def test_verification_finds_an_adapter_that_ignores_the_axis(
 def test_verification_says_where_nothing_can_be_compared(monkeypatch: pytest.MonkeyPatch) -> None:
     huge = eltwise.load(sub_model(7))
     monkeypatch.setattr(verifying, "_LARGEST", 1)
-    assert "nothing could be compared: an input is too large" in verifying.compare(huge, huge)
+    assert "nothing could be compared: an input is too large" in str(verifying.compare(huge, huge))
     foreign = model([node("Foo", ["x"], ["z"], domain="com.example")], [value("x")], [value("z")], 13)
     foreign.opset_import.add(domain="com.example", version=1)
     _made, report = eltwise.convert(foreign, opset=14, verify=True)
@@ -258,6 +260,8 @@ def test_a_comparison_of_no_element_verifies_nothing(shape: tuple[int | str, ...
         for wanted in ({"opset": 14}, {"to": "openvino"}):
             _made, report = eltwise.convert(before, verify=True, **wanted)  # type: ignore[arg-type]
             assert (report.is_verified, report.fields()["is_verified"]) == (is_verified, is_verified)
+            assert report.comparison is not None
+            assert report.fields()["compared"] == asdict(report.comparison)
             assert f"\n{'verified' if is_verified else 'not verified'}: {report.verified}" in str(report)
 
 
@@ -265,7 +269,8 @@ def test_verification_tries_other_sizes_and_finds_a_refusal() -> None:
     before = eltwise.load(
         model([node("Sub", ["x", "y"], ["z"])], [value("x", ["N"]), value("y", [2])], [value("z", None)])
     )
-    assert verifying.compare(before, before).startswith("16 elements of 8 runs")
+    assert verifying.compare(before, before) == Comparison(8, 16)
+    assert str(Comparison(8, 16)).startswith("16 elements of 8 runs")
     narrower = model([node("Sub", ["x", "y"], ["z"])], [value("x", [2]), value("y", [2])], [value("z", None)])
     with pytest.raises(VerificationError, match="refuses what the one before runs"):
         verifying.compare(before, eltwise.load(narrower))

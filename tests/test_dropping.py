@@ -80,3 +80,13 @@ def test_layers_say_what_is_dropped_where_an_ir_is_written_anew() -> None:
     assert (report.unchanged, report.dropped) == (False, said)
     assert eltwise.repair(described_ir("i16"), "openvino")[1].dropped == ()
     assert eltwise.repair(made, "openvino")[1].dropped == ()
+
+
+def test_saving_says_what_is_not_written(tmp_path: Path) -> None:
+    loaded = eltwise.load(described_model())
+    assert eltwise.save(loaded, tmp_path / "copy.onnx") == DESCRIBED
+    assert eltwise.save(eltwise.load(tmp_path / "copy.onnx"), tmp_path / "again.onnx") == ()
+    (tmp_path / "in.xml").write_bytes(described_ir())
+    said = eltwise.save(eltwise.load(tmp_path / "in.xml"), tmp_path / "copy.xml")
+    assert said == ("the rt_info of 1 layer", "the section <meta_data>")
+    assert eltwise.save(eltwise.load(tmp_path / "copy.xml"), tmp_path / "again.xml") == ()

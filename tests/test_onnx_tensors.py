@@ -220,7 +220,7 @@ def test_external_data_in_places_that_are_no_files(tmp_path: Path) -> None:
         ("none.bin", "there is no external data file 'none.bin'"),
         ("folder", "no regular file"),
         ("pipe", "no regular file"),
-        ("a\0b", "cannot be read"),
+        ("a\0b", "is no path"),
         ("x" * 5000, "cannot be read"),
     ):
         with pytest.raises(FileFormatError, match=sentence):

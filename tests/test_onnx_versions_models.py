@@ -205,6 +205,12 @@ def test_functions_are_converted_where_a_version_changed() -> None:
         in_opset(with_function(21, 21, "Identity"), 13)
 
 
+def reasons(made: onnx.ModelProto, opset: int) -> list[str]:
+    with pytest.raises(ManyProblemsError) as caught:
+        convert_onnx_bytes(made.SerializeToString(), opset)
+    return [str(problem) for problem in caught.value.problems]
+
+
 def test_what_cannot_be_converted_is_listed_with_the_converters_words() -> None:
     nodes = [
         node("HardSwish", ["x"], ["a"], "swish"),
@@ -214,13 +220,15 @@ def test_what_cannot_be_converted_is_listed_with_the_converters_words() -> None:
     ]
     made = model(nodes, [value("x")], [value("z")], 14)
     made.graph.value_info.extend([value("a", (2, 3)), value("c", None)])
-    with pytest.raises(ManyProblemsError) as caught:
-        convert_onnx_bytes(made.SerializeToString(), 6)
-    assert [str(problem) for problem in caught.value.problems] == [
-        "HardSwish-14 node 'swish': onnx's converter cannot convert it, got 'No Previous Version of HardSwish exists'",
-        "Upsample-10 node 'up': onnx's converter cannot convert it, got 'Op registered for Upsample is deprecated in "
-        "domain_version of 14'",
+    assert reasons(made, 6) == [
+        "Upsample-10 node 'up': the operator is deprecated, and ONNX's opset 14 has it no longer",
         "Nothing node 'no': ONNX's opset 14 has no such operator",
+    ]
+    del made.graph.node[1]
+    made.graph.node[1].op_type = "Affine"
+    assert reasons(made, 6) == [
+        "HardSwish-14 node 'swish': onnx's converter cannot convert it, got 'No Previous Version of HardSwish exists'",
+        "Affine node 'no': ONNX's opset 14 has no such operator",
         "Sub-14 node 'minus', operand B ('c'): the legacy broadcast can only be written where both ranks are known, "
         "got a value of unknown rank; declare its shape in the model; symbols will do",
     ]
@@ -282,9 +290,10 @@ def test_the_steps_that_are_said_to_be_types_only_have_the_same_operands() -> No
 
 
 def alone(
-    op_type: str, opset: int, shapes: dict[str, tuple[int, ...]], number: int, **attributes: object
+    op_type: str, opset: int, shapes: dict[str, tuple[int, ...] | None], number: int, **attributes: object
 ) -> onnx.ModelProto:
-    inputs = [value(name, shape, number) for name, shape in shapes.items()]
+    types = {"pads": TensorProto.INT64, "k": TensorProto.INT64}
+    inputs = [value(name, shape, types.get(name, number)) for name, shape in shapes.items()]
     made = model([node(op_type, list(shapes), ["z"], "n", **attributes)], inputs, [value("z", None, number)], opset)
     return onnx.shape_inference.infer_shapes(made)
 
@@ -300,6 +309,12 @@ MEND = [
     ("Softmax", 13, 11, {"x": (2, 3, 4)}, FLOAT, {}),
     ("LogSoftmax", 17, 12, {"x": (2, 3, 4)}, FLOAT, {"axis": 2}),
     ("Clip", 10, 17, {"x": (2, 3)}, FLOAT16, {"min": 0.25}),
+    ("ReduceSum", 11, 10, {"x": (2, 3, 4)}, FLOAT, {"axes": [-1, 0]}),
+    ("ReduceMax", 12, 9, {"x": (2, 3, 4)}, FLOAT, {"axes": [-2]}),
+    ("Unsqueeze", 11, 9, {"x": (2, 3)}, FLOAT, {"axes": [-1, 0]}),
+    ("Squeeze", 12, 7, {"x": (1, 3, 1)}, FLOAT, {"axes": [-1]}),
+    ("Flatten", 13, 9, {"x": (2, 3, 4)}, FLOAT, {"axis": -1}),
+    ("Concat", 11, 8, {"x": (2, 3)}, FLOAT, {"axis": -1}),
     ("Pad", 10, 17, {"x": (2, 3)}, DOUBLE, {"pads": [0, 1, 1, 0], "value": 0.75}),
 ]
 
@@ -347,13 +362,14 @@ def test_limits_get_the_type_of_what_they_limit() -> None:
         (alone("Hardmax", 11, {"x": (2, 3, 4)}, FLOAT), 13, "opset 13 gave axis another meaning"),
         (alone("Softmax", 13, {"x": (2, 3, 4)}, FLOAT, axis=1), 11, "opset 13 gave axis another meaning"),
         (alone("Resize", 10, {"x": (1, 1, 4, 4), "s": (4,)}, FLOAT), 11, "which pixel is the nearest"),
-        (alone("ReduceSum", 11, {"x": (2, 3)}, FLOAT, axes=[-1]), 10, "axes below zero are allowed since opset 11"),
+        (alone("ReduceSum", 11, {"x": None}, FLOAT, axes=[-1]), 10, "opset 11 only, and counting them needs the rank"),
+        (alone("Gather", 11, {"x": (2, 3), "k": (1,)}, FLOAT, axis=-1), 10, "onnx's converter leaves them"),
         (
             alone("GroupNormalization", 18, {"x": (1, 4, 2), "s": (2,), "b": (2,)}, FLOAT, num_groups=2),
             21,
             "a scale for",
         ),
-        (alone("Pad", 19, {"x": (2,), "p": (2,)}, FLOAT, mode="wrap"), 18, "has not this value of mode, got wrap"),
+        (alone("Pad", 19, {"x": (2,), "pads": (2,)}, FLOAT, mode="wrap"), 18, "has not this value of mode, got wrap"),
         (alone("AveragePool", 19, {"x": (1, 1, 9)}, FLOAT, kernel_shape=[2], dilations=[2]), 11, "dilations"),
     ],
 )

@@ -301,26 +301,6 @@ def test_one_name_alone_is_allowed_as_a_list_of_it() -> None:
     assert len({str(report) for report in reports}) == 1
 
 
-@pytest.mark.parametrize(
-    ("nodes", "onnxruntime", "openvino"),
-    [
-        ([node("Sub", ["x", "y"], ["d"], "n"), node("Neg", ["d"], ["z"], "n")], 1, 0),
-        ([node("Sub", ["x", "y"], ["d"]), node("Neg", ["d"], ["z"])], 0, 0),
-        ([node("Sub", ["x", "y"], ["d"], "m"), node("Neg", ["d"], ["z"], "n")], 0, 0),
-        *(([node("Sub", operands, ["z"], "n")], 1, 1) for operands in ([], ["x"], ["x", ""], ["x", "y", "x"])),
-        ([node("Mul", ["x", "y"], ["z", "w"], "n")], 1, 1),
-    ],
-)
-def test_what_every_session_refuses_is_named(nodes: list[onnx.NodeProto], onnxruntime: int, openvino: int) -> None:
-    made = model(nodes, [value("x"), value("y")], [value("z")], 14, 8)
-    for target, count in (("onnxruntime", onnxruntime), ("openvino", openvino)):
-        found = [finding for finding in eltwise.check(made, target).findings if finding.kind == "refused"]
-        assert [("'n'" in finding.subject) for finding in found] == [True] * count
-        if count:
-            with pytest.raises(UnsupportedError, match=r"does not load the model: .*'n'"):
-                eltwise.repair(made, target)
-
-
 def test_what_an_ir_needs_is_written_with_its_names(tmp_path: Path) -> None:
     ir = binary("Subtract", "2,3,4", "2,3", "u8", auto_broadcast="pdpd", **{"auto_broadcast.auto_broadcast_axis": 0})
     before = eltwise.load(ir.xml())

@@ -197,13 +197,20 @@ def _read_file(path: Path) -> Reading:
             raise _unknown_ending(path)
 
 
-def save(model: Model, path: str | os.PathLike[str], external_data: bool = False) -> None:
+def save(model: Model, path: str | os.PathLike[str], external_data: bool = False) -> tuple[str, ...]:
     """Save a model to an .onnx file, or to an .xml file with its .bin beside it.
+
+    A model keeps what its file says of itself and of its graph as a whole. What it says of single nodes, values and
+    tensors (doc strings, metadata, rt_info) is not kept, and changes no result.
 
     Args:
         model: what ``load`` gave.
         path: the file; its ending says the format, which must be the one that the model has.
         external_data: for .onnx, whether large tensors go to a .data file beside it (they do above 1 GiB).
+
+    Returns:
+        What the loaded file said and the new one does not say, a phrase each, for example ``the doc strings of 2
+        nodes``; nothing where all is kept.
 
     Raises:
         EltwiseError: where the format cannot say what the model holds, or the file cannot be written. Then the
@@ -222,6 +229,7 @@ def save(model: Model, path: str | os.PathLike[str], external_data: bool = False
             write_openvino_file(model.graph, target)
         case _:
             raise _unknown_ending(target)
+    return model.graph.not_held
 
 
 def _check_savable(model: object, path: object) -> None:

@@ -12,7 +12,6 @@ import typer
 
 from eltwise.cli import printing
 from eltwise.conversion.files import convert_file
-from eltwise.conversion.verifying import VerificationError
 
 if TYPE_CHECKING:
     from eltwise.conversion.files import Progress
@@ -34,20 +33,16 @@ def convert(
     json: Annotated[bool, typer.Option("--json", help="Print what a program can read.")] = False,
 ) -> None:
     """Carry a model to another opset or format, exactly; refuse it with every reason where that cannot be."""
-    try:
-        with progress_of_data() as progress:
-            report = convert_file(
-                source,
-                target,
-                opset=opset,
-                ir_version=ir_version,
-                verify=verify,
-                in_place=in_place,
-                progress=progress,
-            )
-    except VerificationError as error:
-        typer.echo(f"eltwise: {error}", err=True)
-        raise typer.Exit(1) from None
+    with progress_of_data() as progress:
+        report = convert_file(
+            source,
+            target,
+            opset=opset,
+            ir_version=ir_version,
+            verify=verify,
+            in_place=in_place,
+            progress=progress,
+        )
     if json:
         printing.json_text(report.fields())
     else:

@@ -10,6 +10,7 @@ import numpy as np
 import typer
 
 from eltwise.dtypes import of_numpy
+from eltwise.errors import EltwiseError, ManyProblemsError
 from eltwise.shapes import of_sizes
 
 if TYPE_CHECKING:
@@ -34,6 +35,12 @@ def note(text: str) -> None:
 def json_text(value: object) -> None:
     """Print a value as JSON."""
     typer.echo(json.dumps(value, indent=2, ensure_ascii=False))
+
+
+def error_json(error: EltwiseError) -> None:
+    """Print what is wrong as JSON: an object whose ``error`` lists the fields of each problem."""
+    problems = error.problems if isinstance(error, ManyProblemsError) else (error,)
+    json_text({"error": [problem.located(where=error.where).fields() for problem in problems]})
 
 
 def is_wide() -> bool:

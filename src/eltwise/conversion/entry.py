@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 from eltwise.conversion.building import described
 from eltwise.conversion.graphs import convert_graph
-from eltwise.conversion.report import NOTHING_COMPARED, Report
+from eltwise.conversion.report import Comparison, Report
 from eltwise.conversion.verifying import compare
 from eltwise.errors import AttributeValueError, EltwiseError
 from eltwise.infer_graph import infer_graph
@@ -90,10 +90,11 @@ def convert(
     wanted = Wanted(_format(to, opset, ir_version), opset, ir_version)
     proto = None if isinstance(source, Model) or wanted.format == "openvino" else message_of(source)
     if proto is not None:
-        return _proto_in_another_opset(proto, wanted, verify)
+        folder = Path(source).parent if isinstance(source, str | os.PathLike) else None
+        return _proto_in_another_opset(proto, wanted, verify, folder)
     before = source if isinstance(source, Model) else load(source, weights)
     after, report = convert_model(before, wanted)
-    return after, (replace(report, verified=compare(before, after)) if verify else report)
+    return after, (replace(report, comparison=compare(before, after)) if verify else report)
 
 
 def _format(to: Format | None, opset: int | None, ir_version: int | None) -> Format:
@@ -122,11 +123,13 @@ def message_of(source: Source) -> ModelProto | None:
     return None if is_xml(source) else parse_model(bytes(source))
 
 
-def _proto_in_another_opset(proto: ModelProto, wanted: Wanted, verify: bool) -> tuple[ModelProto, Report]:
+def _proto_in_another_opset(
+    proto: ModelProto, wanted: Wanted, verify: bool, folder: Path | None
+) -> tuple[ModelProto, Report]:
     from eltwise.formats.onnx_versions.converted_files import convert_model_proto
 
-    made, report = convert_model_proto(proto, stated_opset(wanted))
-    return made, (replace(report, verified=compared(lambda: load(proto), lambda: load(made))) if verify else report)
+    made, report = convert_model_proto(proto, stated_opset(wanted), folder)
+    return made, (replace(report, comparison=compared(lambda: load(proto), lambda: load(made))) if verify else report)
 
 
 def stated_opset(wanted: Wanted) -> int:
@@ -140,7 +143,7 @@ def stated_opset(wanted: Wanted) -> int:
     return wanted.opset
 
 
-def compared(before: Callable[[], Model], after: Callable[[], Model]) -> str:
+def compared(before: Callable[[], Model], after: Callable[[], Model]) -> Comparison:
     """Compare two models, of which one or both may hold what is not run here.
 
     Raises:
@@ -149,7 +152,7 @@ def compared(before: Callable[[], Model], after: Callable[[], Model]) -> str:
     try:
         pair = before(), after()
     except EltwiseError as error:
-        return f"{NOTHING_COMPARED}: {error}"
+        return Comparison(0, 0, str(error))
     return compare(*pair)
 
 

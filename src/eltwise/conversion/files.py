@@ -54,7 +54,7 @@ def convert_file(
     before = load(source)
     try:
         after, report = convert_model(before, wanted)
-        report = replace(report, verified=compare(before, after)) if verify else report
+        report = replace(report, comparison=compare(before, after)) if verify else report
     except EltwiseError as error:
         raise error.located(where=source.name) from None
     if report.unchanged:
@@ -93,11 +93,12 @@ def _format(path: Path) -> Format:
 def _in_another_opset(source: Path, target: Path, opset: int, verify: bool, progress: Progress | None) -> Report:
     from eltwise.formats.onnx_versions.converted_files import convert_onnx_bytes, convert_onnx_file
 
-    verified = ""
+    comparison = None
     if verify:
-        data, _report = convert_onnx_bytes(files.read_bytes(source, files.LARGEST_PROTOBUF), opset, source.name)
-        verified = compared(lambda: load(source), lambda: _read_at(data, source))
-    return replace(convert_onnx_file(source, target, opset, progress), verified=verified)
+        before = files.read_bytes(source, files.LARGEST_PROTOBUF)
+        data, _report = convert_onnx_bytes(before, opset, source.name, source.parent)
+        comparison = compared(lambda: load(source), lambda: _read_at(data, source))
+    return replace(convert_onnx_file(source, target, opset, progress), comparison=comparison)
 
 
 def _read_at(data: bytes, source: Path) -> Model:

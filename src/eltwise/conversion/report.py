@@ -2,10 +2,34 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
-NOTHING_COMPARED = "nothing could be compared"
-"""How the sentence on a comparison begins that compared nothing."""
+
+@dataclass(frozen=True)
+class Comparison:
+    """What was compared of a model before and after its conversion, all of it equal.
+
+    Attributes:
+        runs: how often both were run.
+        elements: how many elements of outputs were compared.
+        refusal: why there was no run, where there was none.
+    """
+
+    runs: int
+    elements: int
+    refusal: str = ""
+
+    @property
+    def is_proof(self) -> bool:
+        """Whether at least one element was compared."""
+        return self.elements > 0
+
+    def __str__(self) -> str:
+        if self.is_proof:
+            runs = counted(self.runs, "run")
+            return f"{counted(self.elements, 'element')} of {runs} on hard and random values have the same bits"
+        reason = self.refusal or f"all outputs of {counted(self.runs, 'run')} are empty"
+        return f"nothing could be compared: {reason}"
 
 
 @dataclass(frozen=True)
@@ -42,7 +66,7 @@ class Report:
         assumptions: what must hold at run time for the new model to mean the same, where nothing could prove it, a
             sentence each.
         unchanged: whether the model was right already, so that it came back byte for byte.
-        verified: what was compared before and after, or why nothing was; empty where that was not asked for.
+        comparison: what was compared before and after; None where that was not asked for.
     """
 
     before: str
@@ -51,7 +75,7 @@ class Report:
     dropped: tuple[str, ...] = ()
     assumptions: tuple[str, ...] = ()
     unchanged: bool = False
-    verified: str = ""
+    comparison: Comparison | None = None
 
     def __str__(self) -> str:
         done = "unchanged, byte for byte" if self.unchanged else counted(len(self.changes), "change")
@@ -65,7 +89,12 @@ class Report:
     @property
     def is_verified(self) -> bool:
         """Whether both models were run and at least one element was compared."""
-        return bool(self.verified) and not self.verified.startswith(NOTHING_COMPARED)
+        return self.comparison is not None and self.comparison.is_proof
+
+    @property
+    def verified(self) -> str:
+        """What was compared before and after, or why nothing was; empty where that was not asked for."""
+        return "" if self.comparison is None else str(self.comparison)
 
     def fields(self) -> dict[str, object]:
         """Everything as plain values, for programs that read it."""
@@ -81,6 +110,7 @@ class Report:
             "assumptions": list(self.assumptions),
             "is_verified": self.is_verified,
             "verified": self.verified,
+            "compared": None if self.comparison is None else asdict(self.comparison),
         }
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from eltwise import oracle
 from eltwise.conformance.values import hard_values, random_bits
-from eltwise.conversion.report import NOTHING_COMPARED, counted
+from eltwise.conversion.report import Comparison
 from eltwise.dtypes import BOOL, ElementType
 from eltwise.errors import EltwiseError
 from eltwise.ir import Port
@@ -27,7 +27,7 @@ class VerificationError(EltwiseError):
     """A converted model that does not give the bits of the one before: a fault of this package."""
 
 
-def compare(before: Model, after: Model, seed: int = 0) -> str:
+def compare(before: Model, after: Model, seed: int = 0) -> Comparison:
     """Run both models on hard and random values and compare the bits of all outputs; any NaN equals any NaN.
 
     Args:
@@ -36,7 +36,7 @@ def compare(before: Model, after: Model, seed: int = 0) -> str:
         seed: of the drawn values.
 
     Returns:
-        A sentence on what was compared, or on why nothing could be.
+        What was compared, or why nothing could be.
 
     Raises:
         VerificationError: where an output differs, or the model after refuses what the one before runs.
@@ -56,11 +56,7 @@ def compare(before: Model, after: Model, seed: int = 0) -> str:
                 break
             elements += _checked(after, feeds, expected, before)
             runs += 1
-    if not runs:
-        return f"{NOTHING_COMPARED}: {refusal}"
-    if not elements:
-        return f"{NOTHING_COMPARED}: all outputs of {counted(runs, 'run')} are empty"
-    return f"{elements} elements of {runs} runs on hard and random values have the same bits"
+    return Comparison(runs, elements, "" if runs else refusal)
 
 
 def _checked(after: Model, feeds: dict[str, np.ndarray], expected: dict[str, np.ndarray], before: Model) -> int:

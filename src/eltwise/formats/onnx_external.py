@@ -46,25 +46,22 @@ class ExternalData:
             FileFormatError: where the entries are ill-formed, or the bytes are not there or not inside the folder.
             UnsupportedError: where the tensors' ranges overlap.
         """
-        fields = _fields(entries)
-        location = fields.get("location", "")
-        offset = _natural(fields.get("offset", "0"), "offset")
-        length = _natural(fields["length"], "length") if "length" in fields else needed
-        if length != needed:
-            raise FileFormatError(
-                "the external data's length is not what type and shape need",
-                got=f"{length} bytes",
-                allowed=f"{needed} bytes",
-            )
+        location, offset = _said(entries, needed)
         path = self.path_of(location)
-        size = self._size(path)
-        if offset + length > size:
-            raise FileFormatError(
-                f"the external data lies beyond the end of {location!r}",
-                got=f"{length} bytes at offset {offset}",
-                allowed=f"up to byte {size}",
-            )
-        return self._range(path, offset, length, size)
+        size = self._checked_size(path, location, offset, needed)
+        return self._range(path, offset, needed, size)
+
+    def check(self, entries: Iterable[StringStringEntryProto], needed: int) -> None:
+        """Refuse what ``read`` would refuse, without reading; where the folder is not known, no file is looked at.
+
+        Raises:
+            FileFormatError: where the entries are ill-formed, or the bytes are not there or not inside the folder.
+        """
+        location, offset = _said(entries, needed)
+        if self._folder is None:
+            _check_location(location)
+        else:
+            self._checked_size(self.path_of(location), location, offset, needed)
 
     def path_of(self, location: str) -> Path:
         """The file that a location names, with all symbolic links followed.
@@ -77,12 +74,7 @@ class ExternalData:
                 f"the data lies outside the model, in {location!r}, and the model's folder is not known",
                 hint="load the model from its file instead of from bytes or a ModelProto",
             )
-        if not location or _leads_out(location):
-            raise FileFormatError(
-                "the external data's location is not inside the model's folder",
-                got=repr(location),
-                allowed="a relative path inside the model's folder",
-            )
+        _check_location(location)
         try:
             folder = self._folder.resolve(strict=True)
             path = (folder / location).resolve(strict=True)
@@ -95,6 +87,16 @@ class ExternalData:
                 allowed="a path inside the model's folder",
             )
         return path
+
+    def _checked_size(self, path: Path, location: str, offset: int, length: int) -> int:
+        size = self._size(path)
+        if offset + length > size:
+            raise FileFormatError(
+                f"the external data lies beyond the end of {location!r}",
+                got=f"{length} bytes at offset {offset}",
+                allowed=f"up to byte {size}",
+            )
+        return size
 
     @staticmethod
     def _size(path: Path) -> int:
@@ -117,6 +119,33 @@ class ExternalData:
         self._taken[path] = taken
         self._ranges[key] = _read_range(path, offset, length)
         return self._ranges[key]
+
+
+def _said(entries: Iterable[StringStringEntryProto], needed: int) -> tuple[str, int]:
+    """The location and the offset of a tensor that needs so many bytes."""
+    fields = _fields(entries)
+    offset = _natural(fields.get("offset", "0"), "offset")
+    length = _natural(fields["length"], "length") if "length" in fields else needed
+    if length != needed:
+        raise FileFormatError(
+            "the external data's length is not what type and shape need",
+            got=f"{length} bytes",
+            allowed=f"{needed} bytes",
+        )
+    return fields.get("location", ""), offset
+
+
+def _check_location(location: str) -> None:
+    if "\0" in location:
+        raise FileFormatError(
+            "the external data's location is no path", got=repr(location), allowed="a path without a NUL character"
+        )
+    if not location or _leads_out(location):
+        raise FileFormatError(
+            "the external data's location is not inside the model's folder",
+            got=repr(location),
+            allowed="a relative path inside the model's folder",
+        )
 
 
 def _leads_out(location: str) -> bool:

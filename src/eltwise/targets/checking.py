@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,7 @@ from eltwise.errors import UnsupportedError
 from eltwise.model import Model
 from eltwise.targets.examining import Examined, examined
 from eltwise.targets.judging import Decision, decide, judged, to_allow
-from eltwise.targets.malformed import malformed
+from eltwise.targets.malformed import malformed, refused
 from eltwise.targets.report import Finding, TargetReport
 from eltwise.targets.stamping import Stamps, stamps_for
 from eltwise.targets.table import RUNTIMES, Measurement, Target, target_named
@@ -43,16 +44,24 @@ def check(source: Source | Model, target: str, *, weights: bytes | None = None) 
     if measurement is None:
         return TargetReport(known, "", findings=(_not_read(known, model),))
     stamps = stamps_for(model, measurement)
-    found = (
-        *_of_stamps(stamps, model, known),
-        *malformed(model.proto, model.origin.opset, known),
-        *_of_nodes(measurement, model, stamps, known),
-    )
+    wrong = [refused(problem) for problem in malformed(model, known)]
+    said = {finding.node for finding in wrong}
+    of_nodes = (found for found in _of_nodes(measurement, model, stamps, known) if found.node not in said)
+    others_found = (*_of_stamps(stamps, model, known), *of_nodes)
+    found = (*wrong, *map(_not_yet, others_found)) if wrong else others_found
     places = judged(measurement, model.places)
     others = Counter(f"{place.row.versioned_name} (not measured)" for place in model.places if place not in places)
     others.update(model.not_judged)
     beside = sum(place.is_beside_others for place in places)
-    return TargetReport(known, measurement.version, note, found, len(places), beside, others)
+    named = {finding.node for finding in found}
+    right = 0 if wrong else sum(1 for place in places if place.node not in named)
+    return TargetReport(known, measurement.version, note, found, len(places), right, beside, others)
+
+
+def _not_yet(finding: Finding) -> Finding:
+    """What is said of the rest of a model that is refused as a whole, so that ``repair`` refuses it too."""
+    helps = "what the model is refused for comes first" if finding.is_repairable else finding.helps
+    return replace(finding, helps=helps, is_repairable=False)
 
 
 def measured(target: Target, model: Examined) -> tuple[Measurement | None, str]:

@@ -35,6 +35,7 @@ class Examined:
         proto: the message of an ONNX model; None for an IR.
         graph: the graph of an IR; None for an ONNX model.
         where: the file's name.
+        folder: the folder of an ONNX model's file; None where it is not known.
         unread: why an IR's graph is not whole: layers of other operators, without which it cannot be written.
     """
 
@@ -45,6 +46,7 @@ class Examined:
     graph: Graph | None = None
     where: str = ""
     unread: tuple[EltwiseError, ...] = ()
+    folder: Path | None = None
 
     @property
     def dialect(self) -> Dialect:
@@ -63,7 +65,9 @@ def examined(source: Source | Model, weights: bytes | None = None) -> Examined:
         if isinstance(source, Model):
             return _of_model(source)
         proto = message_of(source)
-        return _of_ir(source, weights, where) if proto is None else of_proto(proto, where)
+        if proto is None:
+            return _of_ir(source, weights, where)
+        return replace(of_proto(proto, where), folder=Path(source).parent if where else None)  # type: ignore[arg-type]
     except EltwiseError as error:
         raise error.located(where=where) from None
 

@@ -65,11 +65,10 @@ def repair_examined(model: Examined, target: Target, allow: str | Sequence[str] 
     stamps = stamps_for(model, measurement, allow)
     decisions = [decide(measurement, place, allow, stamps.opset) for place in judged(measurement, model.places)]
     runtime = f"{target} {measurement.number}"
-    refused = (
-        UnsupportedError(f"{runtime} does not load the model: {found.subject}: {found.words}", hint=found.helps)
-        for found in malformed(model.proto, model.origin.opset, target)
-    )
-    problems = [*_problems_of_stamps(stamps, runtime), *refused, *_problems(decisions, runtime)]
+    wrong = malformed(model, target)
+    said = {problem.node for problem in wrong if problem.node}
+    of_nodes = (problem for problem in _problems(decisions, runtime) if problem.node not in said)
+    problems = [*_problems_of_stamps(stamps, runtime), *wrong, *of_nodes]
     raise_all([problem.located(where=model.where) for problem in problems])
     try:
         made, report, undecided = _rewritten(model, stamps, decisions, measurement, allow)

@@ -67,6 +67,7 @@ class TargetReport:
         note: what must be known of it, for example that another version is installed here.
         findings: what does not, in the model's order; none where all that could be judged runs.
         judged: how many nodes were judged.
+        right: how many of them run as they are.
         beside_others: how many of them stand beside operators that they were not measured with.
         not_judged: the operators of the other nodes, with how many there are and why.
     """
@@ -76,6 +77,7 @@ class TargetReport:
     note: str = ""
     findings: tuple[Finding, ...] = ()
     judged: int = 0
+    right: int = 0
     beside_others: int = 0
     not_judged: Mapping[str, int] = field(default_factory=dict)
 
@@ -93,11 +95,11 @@ class TargetReport:
             lines.append(f"note: {self.note}")
         if not self.version:
             return "\n".join(lines)
-        right = self.judged - sum(1 for finding in self.findings if finding.node)
-        standing = f", {right or 'none'} right as {'it is' if self.judged == 1 else 'they are'}" if self.judged else ""
-        beside = (
-            f" ({self.beside_others} beside operators that were not measured with it)" if self.beside_others else ""
-        )
+        standing = beside = ""
+        if self.judged:
+            standing = f", {self.right or 'none'} right as {'it is' if self.judged == 1 else 'they are'}"
+        if self.beside_others:
+            beside = f" ({self.beside_others} beside operators that were not measured with it)"
         lines.append(f"{self.target} {self.version}: {counted(self.judged, 'node')} judged{standing}{beside}")
         return "\n".join(lines)
 
@@ -109,6 +111,7 @@ class TargetReport:
             "note": self.note,
             "good": self.is_good,
             "judged": self.judged,
+            "right": self.right,
             "beside_others": self.beside_others,
             "not_judged": dict(self.not_judged),
             "findings": [finding.fields() for finding in self.findings],

@@ -12,11 +12,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, TensorProto
+from onnx import ModelProto, TensorProto
 
 from eltwise.errors import FileFormatError
 from eltwise.formats.files import check_regular, unreadable
 from eltwise.formats.onnx_external import ExternalData
+from eltwise.formats.onnx_versions.tensors_held import all_tensors
 
 Progress = Callable[[int, int], None]
 """What is told how many bytes of how many have been copied."""
@@ -48,7 +49,7 @@ def files_to_carry(model: ModelProto, source: Path, target: Path) -> list[Carrie
     same_folder = source.parent.resolve() == target.parent.resolve()
     carried = []
     for location in dict.fromkeys(_locations(model)):
-        place = _place_of(location, target)
+        place = target.parent / location
         if place.resolve() == target.resolve():
             raise FileFormatError("the model would be written over its own external data", where=str(target))
         if same_folder:
@@ -66,42 +67,11 @@ def files_to_carry(model: ModelProto, source: Path, target: Path) -> list[Carrie
     return carried
 
 
-def _place_of(location: str, target: Path) -> Path:
-    """The path that a location means beside a model.
-
-    Raises:
-        FileFormatError: where it is no path.
-    """
-    if "\0" in location:
-        raise FileFormatError(
-            "the external data's location is no path", got=repr(location), allowed="a path without a NUL character"
-        )
-    return target.parent / location
-
-
 def _locations(model: ModelProto) -> Iterator[str]:
     """The locations of all tensors in other files, those in attributes and subgraphs too."""
-    waiting: list[GraphProto | FunctionProto] = [model.graph, *model.functions]
-    tensors: list[TensorProto] = []
-    while waiting:
-        body = waiting.pop()
-        if isinstance(body, GraphProto):
-            tensors += body.initializer
-            tensors += (part for found in body.sparse_initializer for part in (found.values, found.indices))
-        for attribute in (attribute for node in body.node for attribute in node.attribute):
-            tensors += _tensors_of(attribute)
-            waiting += ([attribute.g] if attribute.HasField("g") else []) + list(attribute.graphs)
-    for tensor in tensors:
+    for tensor in (held.tensor for held in all_tensors(model)):
         if tensor.data_location == TensorProto.EXTERNAL:
             yield next((entry.value for entry in tensor.external_data if entry.key == "location"), "")
-
-
-def _tensors_of(attribute: AttributeProto) -> Iterator[TensorProto]:
-    yield from [attribute.t] if attribute.HasField("t") else []
-    yield from attribute.tensors
-    sparse = [attribute.sparse_tensor] if attribute.HasField("sparse_tensor") else []
-    for found in (*sparse, *attribute.sparse_tensors):
-        yield from (found.values, found.indices)
 
 
 def carry(files: list[Carried], progress: Progress | None = None) -> None:

@@ -35,7 +35,7 @@ def convert_onnx_file(source: Path, target: Path, opset: int, progress: Progress
             written; then the target is as it was.
     """
     try:
-        data, model, report = _converted(read_bytes(source, LARGEST_PROTOBUF), opset)
+        data, model, report = _converted(read_bytes(source, LARGEST_PROTOBUF), opset, source.parent)
     except EltwiseError as error:
         raise error.located(where=source.name) from None
     write_with_data(source, target, data, model, progress)
@@ -83,16 +83,19 @@ def serialized(model: ModelProto) -> bytes:
     return data
 
 
-def convert_onnx_bytes(data: bytes, opset: int, where: str = "") -> tuple[bytes, Report]:
-    """Convert the bytes of a model; the arguments and errors are those of ``convert_onnx_file``."""
+def convert_onnx_bytes(data: bytes, opset: int, where: str = "", folder: Path | None = None) -> tuple[bytes, Report]:
+    """Convert the bytes of a model, whose external data lies in a folder, if that is known.
+
+    The arguments and errors are those of ``convert_onnx_file``.
+    """
     try:
-        converted, _model, report = _converted(data, opset)
+        converted, _model, report = _converted(data, opset, folder)
     except EltwiseError as error:
         raise error.located(where=where) from None
     return converted, report
 
 
-def convert_model_proto(model: ModelProto, opset: int) -> tuple[ModelProto, Report]:
+def convert_model_proto(model: ModelProto, opset: int, folder: Path | None = None) -> tuple[ModelProto, Report]:
     """Convert a model that is parsed already; it is not changed, and the new one holds copies of its tensors.
 
     Raises:
@@ -100,13 +103,13 @@ def convert_model_proto(model: ModelProto, opset: int) -> tuple[ModelProto, Repo
     """
     copy = ModelProto()
     copy.CopyFrom(model)
-    return copy, convert_model(copy, opset)
+    return copy, convert_model(copy, opset, folder)
 
 
-def _converted(data: bytes, opset: int) -> tuple[bytes, ModelProto, Report]:
+def _converted(data: bytes, opset: int, folder: Path | None) -> tuple[bytes, ModelProto, Report]:
     opset = check_opset(opset)
     model = parse_message(data, ModelProto, "an ONNX model")
-    report = convert_model(model, opset)
+    report = convert_model(model, opset, folder)
     if report.unchanged:
         return data, model, report
     return serialized(model), model, report

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import operator
 from contextlib import suppress
+from pathlib import Path
 
 from onnx import FunctionProto, ModelProto
 
@@ -16,9 +17,10 @@ from eltwise.errors import AttributeValueError, UnsupportedError, raise_all
 from eltwise.formats.onnx_header import default_domain, newest_opset, read_origin
 from eltwise.formats.onnx_messages import check_text
 from eltwise.formats.onnx_nodes import label_of
+from eltwise.formats.onnx_problems.finding import find_problems
 from eltwise.formats.onnx_versions.inferring import with_types
 from eltwise.formats.onnx_versions.names import Names
-from eltwise.formats.onnx_versions.planning import Plan, function_opset, needs_conversion, plan_body
+from eltwise.formats.onnx_versions.planning import Plan, needs_conversion, plan_body
 from eltwise.formats.onnx_versions.rewriting import (
     Rewrite,
     Target,
@@ -28,23 +30,26 @@ from eltwise.formats.onnx_versions.rewriting import (
     reshape_initializers,
     versioned_names,
 )
-from eltwise.formats.onnx_versions.schemas import versioned_name
+from eltwise.formats.onnx_versions.schemas import function_opset, versioned_name
 from eltwise.formats.onnx_versions.scopes import Scope, all_scopes
 
 
-def convert_model(model: ModelProto, opset: int) -> Report:
+def convert_model(model: ModelProto, opset: int, folder: Path | None = None) -> Report:
     """Convert a model to another opset of ONNX's own operators, in place; it is as it was where that fails.
 
     Args:
         model: the model.
         opset: the opset, from 1 to the newest that is known.
+        folder: the folder of the model's file, for the places of external data; None where it is not known.
 
     Raises:
-        EltwiseError: with every reason of every node that cannot be converted.
+        EltwiseError: with everything that makes it no valid model, else with every reason of every node that cannot
+            be converted.
     """
     opset = check_opset(opset)
     check_text(model)
     origin = read_origin(model)
+    raise_all(find_problems(model, folder))
     before, after = f"ONNX opset {origin.opset}", f"ONNX opset {opset}"
     if origin.opset == opset:
         return Report(before, after, unchanged=True)

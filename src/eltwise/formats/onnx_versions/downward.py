@@ -14,7 +14,6 @@ from eltwise.formats.onnx_versions.names import Names
 from eltwise.formats.onnx_versions.rewriting import Rewrite, Target, axes_nodes
 from eltwise.formats.onnx_versions.schemas import MIRRORED, is_own
 from eltwise.formats.onnx_versions.scopes import Scope, small_integers
-from eltwise.formats.onnx_versions.upward import refuse_attributes
 from eltwise.shapes import Dimension, Shape
 
 
@@ -69,7 +68,6 @@ def convert_downward(node: NodeProto, target: Target, scope: Scope, names: Names
         ShapeError: where the shapes are not known to be such that the legacy broadcast gives the same.
         UnsupportedError: where a rank is not known.
     """
-    refuse_attributes(node, target.source)
     result = NodeProto()
     result.CopyFrom(node)
     if node.input[0] == node.input[1]:

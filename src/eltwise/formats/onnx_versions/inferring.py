@@ -6,6 +6,7 @@ those operators are the same in both. The few operators that are written otherwi
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import suppress
 
@@ -23,7 +24,8 @@ LARGEST_CARRIED = 1024
 LONGEST_LISTS = 1 << 19
 """How many elements all values of rank 1 may have for inference to follow their elements; each takes some 150 bytes."""
 
-_FIRST_INFERRED = 6
+FIRST_INFERRED = 6
+"""The first opset that onnx infers the types of arithmetic in."""
 
 
 def with_types(model: ModelProto, opset: int) -> ModelProto:
@@ -36,7 +38,7 @@ def with_types(model: ModelProto, opset: int) -> ModelProto:
     Returns:
         A model whose graphs and nodes stand in the same order; its functions are left out.
     """
-    copy = _without_weights(model, opset)
+    copy = without_weights(model, opset)
     try:
         typed = infer_shapes(copy)
         return typed if _has_long_lists(typed) else infer_shapes(copy, data_prop=True)
@@ -56,12 +58,13 @@ def _has_long_lists(typed: ModelProto) -> bool:
     return length > LONGEST_LISTS
 
 
-def _without_weights(model: ModelProto, opset: int) -> ModelProto:
+def without_weights(model: ModelProto, opset: int) -> ModelProto:
+    """Copy a model without its functions and without what its tensors hold, but for a few small ones."""
     copy = ModelProto(ir_version=8)  # The first in which every initializer may stay out of the inputs is 4.
     for entry in model.opset_import:
         if entry.domain not in ("", "ai.onnx"):
             copy.opset_import.add(domain=entry.domain, version=entry.version)
-    copy.opset_import.add(domain="", version=max(opset, _FIRST_INFERRED))
+    copy.opset_import.add(domain="", version=max(opset, FIRST_INFERRED))
     _copy_graph(model.graph, copy.graph, opset)
     return copy
 
@@ -73,13 +76,15 @@ def _copy_graph(graph: GraphProto, copy: GraphProto, opset: int) -> None:
     copy.value_info.extend(graph.value_info)
     for tensor in graph.initializer:
         _copy_tensor(tensor, copy.initializer.add())
+    for sparse in graph.sparse_initializer:
+        copy.initializer.add(name=sparse.values.name, data_type=sparse.values.data_type, dims=sparse.dims)
     for node in graph.node:
         twin = copy.node.add(name=node.name, op_type=node.op_type, domain=node.domain, overload=node.overload)
         twin.input.extend(node.input)
         twin.output.extend(node.output)
         for attribute in node.attribute:
             _copy_attribute(attribute, twin.attribute.add(), opset)
-        if opset < _FIRST_INFERRED and is_own(node):
+        if opset < FIRST_INFERRED and is_own(node):
             copy.initializer.extend(_written_as_in_opset_6(twin))
 
 
@@ -109,7 +114,9 @@ def _copy_tensor(tensor: TensorProto, copy: TensorProto) -> None:
 
 def is_small(tensor: TensorProto) -> bool:
     """Whether a tensor's values are in the model itself and few."""
-    return tensor.data_location != TensorProto.EXTERNAL and tensor.ByteSize() <= LARGEST_CARRIED
+    if tensor.data_location == TensorProto.EXTERNAL or math.prod(tensor.dims) > 8 * LARGEST_CARRIED:
+        return False  # The size of a message is found by writing it out, weights and all.
+    return bool(tensor.ByteSize() <= LARGEST_CARRIED)
 
 
 def _written_as_in_opset_6(node: NodeProto) -> Iterator[TensorProto]:

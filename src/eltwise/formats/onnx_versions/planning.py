@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from onnx import FunctionProto, NodeProto, TensorProto
 
 from eltwise.errors import EltwiseError, GraphError, UnsupportedError
-from eltwise.formats.onnx_header import default_domain
 from eltwise.formats.onnx_nodes import label_of
+from eltwise.formats.onnx_versions.counted_axes import FIRST_NEGATIVE, counted_from_the_start, counts_from_the_end
 from eltwise.formats.onnx_versions.downward import convert_downward
 from eltwise.formats.onnx_versions.names import Names
 from eltwise.formats.onnx_versions.rewriting import Rewrite, Target, is_removable
@@ -26,7 +26,7 @@ from eltwise.formats.onnx_versions.schemas import (
 from eltwise.formats.onnx_versions.scopes import Scope, constant_of, type_of_tensor, type_text
 from eltwise.formats.onnx_versions.through_onnx import convert_node
 from eltwise.formats.onnx_versions.types_allowed import check_types
-from eltwise.formats.onnx_versions.upward import align_slope, convert_upward, refuse_attributes
+from eltwise.formats.onnx_versions.upward import align_slope, convert_upward
 from eltwise.formats.onnx_versions.written_otherwise import CHANGED, in_new_words, in_old_words
 
 
@@ -69,11 +69,16 @@ def plan_body(scope: Scope, target: Target, names: Names, called: frozenset[tupl
     ]
     # A node may make another one needless: the eleven an Unsqueeze before them, many a node the Constant that it reads.
     absorbed: Counter[str] = Counter()
+    in_vain: set[str] = set()
     for index, node in sorted(own, key=lambda entry: _turn(entry[1])):
         if is_removable(node) and any(absorbed[name] and names.is_read(name, absorbed[name]) for name in node.output):
             absorbed.update(node.input[1:])
             continue
+        if constant_of(node) is not None and not in_vain.isdisjoint(node.output):
+            continue  # Whether it stays is not known.
         _plan_node(plan, index, node, names)
+        if index in plan.failures:
+            in_vain.update(node.input)
         if index in plan.rewrites:
             absorbed.update(plan.rewrites[index].absorbed)
     return plan
@@ -118,6 +123,9 @@ def _convert(node: NodeProto, plan: Plan, names: Names) -> Rewrite:
 
 def _convert_other(node: NodeProto, target: Target, scope: Scope, names: Names) -> Rewrite:
     """Convert any other operator: over the steps that only took more types as it is, over the others by onnx."""
+    if target.opset < FIRST_NEGATIVE <= target.source and counts_from_the_end(node):
+        further = _convert_other(counted_from_the_start(node, scope), target, scope, names)
+        return replace(further, reason="its axes are counted from the start, as before opset 11")
     reached = nearest_same(node, target.source, target.opset)
     if reached == target.opset:
         return Rewrite([node])
@@ -175,18 +183,9 @@ def _in_other_words(node: NodeProto, target: Target, scope: Scope, names: Names)
 
 
 def _check_well_formed(node: NodeProto, opset: int) -> None:
-    """Refuse a node that its opset does not have, or not with such inputs, outputs and attributes."""
-    schema = find_schema(node.op_type, opset)
-    if schema is None:
+    """Refuse a node that its opset does not have, though a runtime may, and one that gives nothing."""
+    if find_schema(node.op_type, opset) is None:
         raise UnsupportedError(f"ONNX's opset {opset} has no such operator")
-    for kind, count, least, most in (
-        ("operands", len(node.input), schema.min_input, schema.max_input),
-        ("results", len(node.output), schema.min_output, schema.max_output),
-    ):
-        if not least <= count <= most:
-            raise GraphError(f"it has not the right number of {kind}", got=str(count), allowed=f"{least} to {most}")
-    if node.op_type in LEGACY_OPERATORS and not all((*node.input, *node.output)):
-        raise GraphError("an operand or result has no name")
     if not any(node.output):
         raise GraphError("it has no result")
 
@@ -198,7 +197,6 @@ def _convert_legacy(node: NodeProto, target: Target, scope: Scope, names: Names)
         return convert_upward(node, target, scope, names)
     if target.opset < FIRST_NUMPY:
         return convert_downward(node, target, scope, names)
-    refuse_attributes(node, target.source)
     return Rewrite([node])
 
 
@@ -214,8 +212,3 @@ def needs_conversion(function: FunctionProto, target: Target) -> bool:
             for graph in attribute.graphs:
                 waiting += graph.node
     return False
-
-
-def function_opset(function: FunctionProto) -> int | None:
-    """The opset of ONNX's own operators in a function, None where it uses none."""
-    return next((entry.version for entry in function.opset_import if not default_domain(entry.domain)), None)

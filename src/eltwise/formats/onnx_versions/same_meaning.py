@@ -44,7 +44,7 @@ _ONLY_TYPES: dict[int, frozenset[str]] = {
 """By opset, the operators whose version of that opset differs from the one before by the types that it allows, and by
 attributes that are new or gone, whose absence means in both what the version without them does."""
 
-_NEGATIVE_AXES = frozenset(
+NEGATIVE_AXES = frozenset(
     ("ArgMax", "ArgMin", "Compress", "Concat", "Flatten", "Hardmax", "LogSoftmax", "Softmax", "Split", "Squeeze")
 ) | {"Unsqueeze", "ReduceSum", *_REDUCTIONS}
 """The operators that differ in opset 11 by the axes below zero that it allows."""
@@ -73,7 +73,7 @@ def next_change(op_type: str, source: int, target: int) -> int:
 
 def _says_the_same(node: NodeProto, version: int) -> bool:
     """Whether a node says the same before and in the version of its operator that came with an opset."""
-    if version == 11 and node.op_type in _NEGATIVE_AXES:
+    if version == 11 and node.op_type in NEGATIVE_AXES:
         axes = [found for found in node.attribute if found.name in ("axis", "axes")]
         return all(axis >= 0 for found in axes for axis in (found.i, *found.ints))
     return node.op_type in _ONLY_TYPES.get(version, ())

@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import cache
 
 import onnx
-from onnx import NodeProto
+from onnx import FunctionProto, NodeProto
 from onnx.defs import OpSchema
 
 from eltwise.formats.onnx_header import default_domain
@@ -79,3 +79,8 @@ def type_variables(op_type: str, opset: int) -> tuple[str, ...]:
     """The type variables of an operator's operands; those with the same name have the same type."""
     schema = find_schema(op_type, opset)
     return tuple(parameter.type_str for parameter in schema.inputs) if schema else ()
+
+
+def function_opset(function: FunctionProto) -> int | None:
+    """The opset of ONNX's own operators in a function, None where it uses none."""
+    return next((entry.version for entry in function.opset_import if not default_domain(entry.domain)), None)

@@ -37,7 +37,8 @@ class Scope:
         self.producers = {name: node for node in self.body.node for name in node.output if name}
         inputs = {value.name for value in self.body.input} if is_graph else set(self.body.input)
         self._inputs = inputs
-        self._made = {*inputs, *self.initializers, *self.producers}
+        self._sparse = {found.values.name: found for found in self.body.sparse_initializer} if is_graph else {}
+        self._made = {*inputs, *self.initializers, *self._sparse, *self.producers}
 
     @property
     def outermost(self) -> Scope:
@@ -58,6 +59,9 @@ class Scope:
             return None
         if name in owner.initializers and name not in owner._inputs:
             return type_of_tensor(owner.initializers[name])
+        if name in owner._sparse and name not in owner._inputs:
+            sparse = owner._sparse[name]
+            return type_of_tensor(TensorProto(data_type=sparse.values.data_type, dims=sparse.dims))
         found = owner.types.get(name)
         return found.type if found is not None and found.type.WhichOneof("value") else None
 

@@ -24,6 +24,15 @@ def check_types(node: NodeProto, opset: int, scope: Scope, names: Names, source:
     Raises:
         ElementTypeError: naming the operand, its type and the types that are allowed.
     """
+    check_operands(node, opset, scope, source)
+    for index, name in enumerate(node.output):
+        is_needed = not names.is_unread(name) or type_text(scope.type_of(name))
+        if is_needed:
+            _check(node, opset, scope, source, index, name, of_output=True)
+
+
+def check_operands(node: NodeProto, opset: int, scope: Scope, source: int | None = None) -> None:
+    """Refuse a node whose operands have types that its operator does not allow in an opset, as ``check_types`` does."""
     bound: dict[str, tuple[str, str]] = {}
     variables = type_variables(node.op_type, opset)
     for index, name in enumerate(node.input):
@@ -38,10 +47,6 @@ def check_types(node: NodeProto, opset: int, scope: Scope, names: Names, source:
                 got=f"{first_type} and {found}",
                 allowed="one type for both",
             )
-    for index, name in enumerate(node.output):
-        is_needed = not names.is_unread(name) or type_text(scope.type_of(name))
-        if is_needed:
-            _check(node, opset, scope, source, index, name, of_output=True)
 
 
 def _is_variable(node: NodeProto, opset: int, index: int) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from onnx import AttributeProto, NodeProto
 
 from eltwise.broadcasting import Rule, broadcast
-from eltwise.errors import AttributeValueError, UnsupportedError, unknown_name
+from eltwise.errors import AttributeValueError, UnsupportedError
 from eltwise.formats.onnx_versions.names import Names
 from eltwise.formats.onnx_versions.rewriting import Rewrite, Target, axes_nodes
 from eltwise.formats.onnx_versions.schemas import FIRST_NUMPY, find_schema
@@ -19,33 +19,14 @@ from eltwise.shapes import Shape
 _OWN_ATTRIBUTES = ("axis", "broadcast", "consumed_inputs")
 
 
-def read_rule(node: NodeProto, opset: int) -> Rule:
+def read_rule(node: NodeProto) -> Rule:
     """Read the attributes of a node of one of the eleven operators, in an opset up to 6.
 
     Raises:
-        NameUnknownError: for an attribute that the version does not have.
-        AttributeValueError: for one of another type, given twice, or with a value that has no meaning.
+        AttributeValueError: for one of another type, or with a value that has no meaning.
+        UnsupportedError: for one that reads an attribute of a function.
     """
-    refuse_attributes(node, opset)
     return Rule("legacy", _integer(node, "axis", -1), bool(_integer(node, "broadcast", 0, choices=(0, 1))))
-
-
-def refuse_attributes(node: NodeProto, opset: int) -> None:
-    """Refuse a node with an attribute that its version does not have, or with one given twice.
-
-    Raises:
-        NameUnknownError: naming the attribute.
-        AttributeValueError: for one that is given twice.
-    """
-    schema = find_schema(node.op_type, opset)
-    assert schema is not None
-    seen: set[str] = set()
-    for attribute in node.attribute:
-        if attribute.name not in schema.attributes:
-            raise unknown_name("attribute", attribute.name, sorted(schema.attributes))
-        if attribute.name in seen:
-            raise AttributeValueError("the attribute is given twice", operand=f"attribute {attribute.name}")
-        seen.add(attribute.name)
 
 
 def _integer(node: NodeProto, name: str, default: int, choices: tuple[int, ...] = ()) -> int:
@@ -73,7 +54,7 @@ def convert_upward(node: NodeProto, target: Target, scope: Scope, names: Names) 
         UnsupportedError: where the alignment needs a rank that is not known.
         EltwiseError: for attributes that the version does not have.
     """
-    rule = read_rule(node, target.source)
+    rule = read_rule(node)
     trailing, assumptions = _alignment(node, rule, scope)
     result = NodeProto()
     result.CopyFrom(node)
