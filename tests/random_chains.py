@@ -44,7 +44,7 @@ class Chain:
     def _drawn(self, shape: tuple[int, ...]) -> np.ndarray:
         seed = int(self._generator.integers(1 << 30))
         ordinary = values.ordinary(self.element_type, 40, seed)
-        dense = np.random.default_rng(seed).uniform(0.5, 8, 40).astype(self.element_type.storage)
+        dense = values.of_all_digits(self.element_type, 40, seed)
         pool = np.concatenate([values.hard_values(self.element_type), ordinary, dense])
         return np.asarray(pool[self._generator.integers(0, pool.size, shape)])
 

@@ -11,7 +11,7 @@ import typer
 from eltwise.cli import printing, targeting
 from eltwise.cli.attributes import bound_operator
 from eltwise.conversion.report import counted
-from eltwise.errors import EltwiseError, GraphError, ManyProblemsError
+from eltwise.errors import AttributeValueError, EltwiseError, GraphError, ManyProblemsError
 from eltwise.model import examine
 
 Json = Annotated[bool, typer.Option("--json", help="Print what a program can read.")]
@@ -44,12 +44,17 @@ def check(
             "--target", metavar="RUNTIME", help="Whether it runs there as it is meant: onnxruntime, openvino."
         ),
     ] = None,
+    verify: Annotated[
+        bool, typer.Option("--verify", help="With --target: also run it there and here on hard values.")
+    ] = False,
     json: Json = False,
 ) -> None:
     """Find every problem of every node, of the model itself or with a runtime; exit 1 when there is one."""
     if target is not None:
-        targeting.check_target(model, target, json=json)
+        targeting.check_target(model, target, verify=verify, json=json)
         return
+    if verify:
+        raise AttributeValueError("nothing is run without a runtime", operand="--verify", hint="add --target RUNTIME")
     problems, assumptions, nodes = _examined(model)
     if json:
         fields = [problem.fields() for problem in problems]

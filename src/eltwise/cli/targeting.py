@@ -11,11 +11,11 @@ from eltwise.cli import printing
 from eltwise.cli.converting import progress_of_data
 
 
-def check_target(model: Path, target: str, *, json: bool) -> None:
+def check_target(model: Path, target: str, *, verify: bool, json: bool) -> None:
     """Print what a runtime does with a model; exit 1 where that is not what the model means."""
     from eltwise.targets.checking import check
 
-    report = check(model, target)
+    report = check(model, target, verify=verify)
     if json:
         printing.json_text(report.fields())
     else:
@@ -32,6 +32,9 @@ def repair(
         list[str] | None,
         typer.Option("--allow", metavar="KIND", help="Accept a difference, by the name that check --target gives it."),
     ] = None,
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Run OUT there and IN here on hard values, before anything is written.")
+    ] = False,
     in_place: Annotated[bool, typer.Option("--in-place", help="Let OUT be IN.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print what a program can read.")] = False,
 ) -> None:
@@ -39,7 +42,9 @@ def repair(
     from eltwise.targets.files import repair_file
 
     with progress_of_data() as progress:
-        report = repair_file(source, out, target=target, allow=allow or (), in_place=in_place, progress=progress)
+        report = repair_file(
+            source, out, target=target, allow=allow or (), verify=verify, in_place=in_place, progress=progress
+        )
     if json:
         printing.json_text(report.fields())
     else:

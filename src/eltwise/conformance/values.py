@@ -81,6 +81,23 @@ def ordinary(element_type: ElementType, count: int, seed: int) -> npt.NDArray[An
     return array_of(element_type, [encode(element_type, number * scale) for number in drawn.tolist()])
 
 
+def of_all_digits(element_type: ElementType, count: int, seed: int) -> npt.NDArray[Any]:
+    """Draw numbers of ordinary size with all the digits that a type has; bit patterns of integers.
+
+    They show a step that is rounded once instead of twice. The same for the same seed.
+
+    >>> from eltwise.dtypes import FLOAT32
+    >>> drawn = abs(of_all_digits(FLOAT32, 100, seed=1))
+    >>> bool(((0.5 <= drawn) & (drawn <= 8)).all())
+    True
+    """
+    if element_type.is_integer:
+        return random_bits(element_type, count, seed)
+    generator = np.random.default_rng(seed)
+    numbers = generator.uniform(0.5, 8.0, count) * generator.choice([-1.0, 1.0], count)
+    return np.asarray(numbers.astype(element_type.storage))
+
+
 def all_pairs_8bit(element_type: ElementType) -> Pair:
     """Pair every bit pattern of a type of at most 8 bits with every other: two arrays of up to 65,536 elements.
 

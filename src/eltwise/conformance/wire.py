@@ -11,7 +11,7 @@ import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -79,6 +79,25 @@ def decode(head: bytes, body: bytes) -> Message:
         arrays.append(np.frombuffer(body[position:end], element_type.storage).reshape(shape).copy())
         position = end
     return Message(fields, tuple(arrays))
+
+
+def receive(stream: BinaryIO) -> Message | None:
+    """Read the next frame of a stream; None at its end.
+
+    Raises:
+        FileFormatError: where it is none.
+    """
+    start = stream.read(LENGTHS.size)
+    if len(start) < LENGTHS.size:
+        return None
+    head, body = lengths(start)
+    return decode(stream.read(head), stream.read(body))
+
+
+def send(stream: BinaryIO, message: Message) -> None:
+    """Write a frame to a stream."""
+    stream.write(encode(message))
+    stream.flush()
 
 
 def question(path: str, groups: Sequence[Sequence[Case]], thrifty: bool) -> Message:

@@ -18,7 +18,7 @@ from typing import BinaryIO
 from eltwise.conformance import floating_point, wire
 from eltwise.conformance.answers import Answer, words_of
 from eltwise.conformance.runtimes.asking import Runtime, answers
-from eltwise.conformance.wire import Message
+from eltwise.conformance.wire import Message, receive, send
 
 _SET_PARENT_DEATH_SIGNAL = 1
 """PR_SET_PDEATHSIG of Linux's prctl."""
@@ -27,27 +27,27 @@ _SET_PARENT_DEATH_SIGNAL = 1
 def main() -> None:
     """Make the runtime, say that it is ready, and answer until the input ends."""
     adapter, name = sys.argv[1:]
-    _end_with_the_referee()
-    incoming, outgoing = _own_streams()
+    end_with_the_parent()
+    incoming, outgoing = own_streams()
     warnings.simplefilter("ignore")
     try:
         runtime = _made(adapter, name)
-        _send(outgoing, Message({"ready": runtime.version()}))
+        send(outgoing, Message({"ready": runtime.version()}))
     except Exception as error:  # noqa: BLE001 - told to the referee, which makes its sentence of it
-        _send(outgoing, Message({"failed": words_of(error)}))
+        send(outgoing, Message({"failed": words_of(error)}))
         return
-    while (message := _next(incoming)) is not None:
+    while (message := receive(incoming)) is not None:
         _answer(runtime, message, outgoing)
 
 
-def _end_with_the_referee() -> None:
+def end_with_the_parent() -> None:
     """Let the system end this process when the one that asks is gone, whatever this one is doing then."""
     if sys.platform == "linux":
         with suppress(OSError, AttributeError):
             ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
 
 
-def _own_streams() -> tuple[BinaryIO, BinaryIO]:
+def own_streams() -> tuple[BinaryIO, BinaryIO]:
     """Take the standard input and output for the frames; what prints from now on prints to the standard error."""
     incoming, outgoing = os.dup(0), os.dup(1)
     nothing = os.open(os.devnull, os.O_RDONLY)
@@ -69,25 +69,12 @@ def _answer(runtime: Runtime, message: Message, outgoing: BinaryIO) -> None:
         changed = floating_point.changes()
         if changed and not floating_point.restore():
             changed += ", and it could not be restored"
-        _send(outgoing, _frame(answer, changed))
+        send(outgoing, _frame(answer, changed))
 
 
 def _frame(answer: Answer, changed: str) -> Message:
     arrays = () if answer.array is None else (answer.array,)
     return Message({"kind": answer.kind, "words": answer.words, "mode": changed}, arrays)
-
-
-def _next(incoming: BinaryIO) -> Message | None:
-    start = incoming.read(wire.LENGTHS.size)
-    if len(start) < wire.LENGTHS.size:
-        return None
-    head, body = wire.lengths(start)
-    return wire.decode(incoming.read(head), incoming.read(body))
-
-
-def _send(outgoing: BinaryIO, message: Message) -> None:
-    outgoing.write(wire.encode(message))
-    outgoing.flush()
 
 
 if __name__ == "__main__":

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
 import numpy as np
 
 from eltwise import oracle
-from eltwise.conformance.values import hard_values, random_bits
+from eltwise.conformance.values import hard_values, of_all_digits, random_bits
 from eltwise.conversion.report import Comparison
 from eltwise.dtypes import BOOL, ElementType
 from eltwise.errors import EltwiseError
@@ -13,8 +16,13 @@ from eltwise.ir import Port
 from eltwise.model import Model
 from eltwise.shapes import Dimension, Shape
 
-_ROUNDS = 4
-"""How often every input is drawn for each choice of sizes that are not known."""
+_ROUNDS = (4, 100)
+"""How often every input is drawn, at least and at most, for each choice of sizes that are not known."""
+
+_DRAWN = 256
+
+_ENOUGH = 2000
+"""After so many elements of the largest input it is drawn no more often than it must be."""
 
 _SIZES = (3, 2, 1, 4, 0)
 """What is tried for sizes that are not known, all of them at once."""
@@ -25,6 +33,36 @@ _LARGEST = 1 << 20
 
 class VerificationError(EltwiseError):
     """A converted model that does not give the bits of the one before: a fault of this package."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a model is fed, by input, and what it gives for it, by output; both in the model's order."""
+
+    feeds: dict[str, np.ndarray]
+    expected: dict[str, np.ndarray]
+
+
+def runs_of(model: Model, seed: int = 0) -> Iterator[Run | str]:
+    """Run a model on hard and random values; where that does not work, why not.
+
+    Args:
+        model: the model.
+        seed: of the drawn values.
+    """
+    generator = np.random.default_rng(seed)
+    for size in _SIZES:
+        for _round in range(_rounds(model.inputs, size)):
+            feeds = _drawn(model.inputs, size, generator)
+            if feeds is None:
+                yield "an input is too large to be drawn"
+                break
+            try:
+                expected = model.run(feeds)
+            except EltwiseError as error:
+                yield str(error)
+                break
+            yield Run(feeds, expected)
 
 
 def compare(before: Model, after: Model, seed: int = 0) -> Comparison:
@@ -42,34 +80,53 @@ def compare(before: Model, after: Model, seed: int = 0) -> Comparison:
         VerificationError: where an output differs, or the model after refuses what the one before runs.
     """
     runs, elements, refusal = 0, 0, ""
-    generator = np.random.default_rng(seed)
-    for size in _SIZES:
-        for _round in range(_ROUNDS):
-            feeds = _drawn(before.inputs, size, generator)
-            if feeds is None:
-                refusal = refusal or "an input is too large to be drawn"
-                break
-            try:
-                expected = before.run(feeds)
-            except EltwiseError as error:
-                refusal = refusal or str(error)
-                break
-            elements += _checked(after, feeds, expected, before)
-            runs += 1
+    for found in runs_of(before, seed):
+        if isinstance(found, str):
+            refusal = refusal or found
+            continue
+        elements += _checked(after, found)
+        runs += 1
     return Comparison(runs, elements, "" if runs else refusal)
 
 
-def _checked(after: Model, feeds: dict[str, np.ndarray], expected: dict[str, np.ndarray], before: Model) -> int:
+def _checked(after: Model, run: Run) -> int:
     """Compare one run; gives how many elements were equal."""
-    names = zip((port.name for port in after.inputs), (feeds[port.name] for port in before.inputs), strict=True)
+    names = zip((port.name for port in after.inputs), run.feeds.values(), strict=True)
     try:
         got = after.run(dict(names))
     except EltwiseError as error:
         raise VerificationError(f"the converted model refuses what the one before runs: {error}") from None
-    for (name, right), (_name, given) in zip(expected.items(), got.items(), strict=True):
-        if not oracle.same_bits(given, right):
-            raise VerificationError("the converted model gives other bits", operand=f"output {name!r}")
-    return sum(array.size for array in expected.values())
+    return equal_elements(run, list(got.values()), "the converted model")
+
+
+def equal_elements(run: Run, got: Sequence[np.ndarray], giver: str) -> int:
+    """How many elements of a run are equal, which all must be.
+
+    Raises:
+        VerificationError: naming the first output that is not, and the first element of it.
+    """
+    for (name, exact), given in zip(run.expected.items(), got, strict=True):
+        if oracle.same_bits(given, exact):
+            continue
+        raise VerificationError(f"{giver} gives other bits", operand=f"output {name!r}", got=_difference(given, exact))
+    return sum(array.size for array in run.expected.values())
+
+
+def _difference(given: np.ndarray, exact: np.ndarray) -> str:
+    if given.shape != exact.shape or given.dtype != exact.dtype:
+        return f"{given.dtype}{list(given.shape)} for {exact.dtype}{list(exact.shape)}"
+    pairs = zip(given.reshape(-1), exact.reshape(-1), strict=True)
+    place, pair = next(
+        (place, pair) for place, pair in enumerate(pairs) if not oracle.same_bits(*map(np.asarray, pair))
+    )
+    return f"{pair[0]} for {pair[1]} at the flat index {place}"
+
+
+def _rounds(ports: tuple[Port, ...], size: int) -> int:
+    """How often inputs are drawn: small ones more often, since few values stand beside each other in them."""
+    least, most = _ROUNDS
+    largest = max((int(np.prod(_sizes(port.type.shape, size), dtype=object)) for port in ports), default=0)
+    return max(least, min(most, _ENOUGH // largest)) if largest else least
 
 
 def _drawn(ports: tuple[Port, ...], size: int, generator: np.random.Generator) -> dict[str, np.ndarray] | None:
@@ -96,9 +153,19 @@ def _nearest(dimension: Dimension, size: int) -> int:
 
 
 def _values(element_type: ElementType, shape: tuple[int, ...], generator: np.random.Generator) -> np.ndarray:
+    """Zeros and ones, hard values, random bits and numbers of all digits, as many of each."""
     if element_type is BOOL:
         return generator.integers(0, 2, shape).astype(np.bool_)
-    drawn = random_bits(element_type, 256, int(generator.integers(1 << 30)))
-    pool = np.concatenate([hard_values(element_type), drawn])
-    count = int(np.prod(shape, dtype=object))
-    return pool[np.resize(generator.permutation(pool.size), count)].reshape(shape)
+    seed = int(generator.integers(1 << 30))
+    plain = np.array([0.0, -0.0, 1.0, 1.0]).astype(element_type.storage)
+    pools = (
+        plain,
+        hard_values(element_type),
+        *(draw(element_type, _DRAWN, seed) for draw in (random_bits, of_all_digits)),
+    )
+    made = np.empty(shape, element_type.storage)
+    chosen = generator.integers(0, len(pools), shape)
+    for number, pool in enumerate(pools):
+        places = chosen == number
+        made[places] = generator.choice(pool, int(places.sum()))
+    return made

@@ -3,27 +3,29 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
 from eltwise.conversion.exactness import exact_wider
+from eltwise.conversion.verifying import VerificationError
 from eltwise.errors import UnsupportedError
-from eltwise.model import Model
+from eltwise.model import Model, load
 from eltwise.targets.examining import Examined, examined
 from eltwise.targets.judging import Decision, decide, judged, to_allow
 from eltwise.targets.malformed import malformed, refused
+from eltwise.targets.proving import RefusedThereError, proved
 from eltwise.targets.report import Finding, TargetReport
 from eltwise.targets.stamping import Stamps, stamps_for
-from eltwise.targets.table import RUNTIMES, Measurement, Target, target_named
+from eltwise.targets.table import RUNTIMES, Kind, Measurement, Target, target_named
 from eltwise.targets.table_file import shipped_table
 
 if TYPE_CHECKING:
     from eltwise.model import Source
 
 
-def check(source: Source | Model, target: str, *, weights: bytes | None = None) -> TargetReport:
+def check(source: Source | Model, target: str, *, weights: bytes | None = None, verify: bool = False) -> TargetReport:
     """Tell whether a model loads on a runtime and means the same there, by what was measured of it.
 
     Args:
@@ -31,9 +33,10 @@ def check(source: Source | Model, target: str, *, weights: bytes | None = None) 
             operators than those of the catalog may be in it; they are counted and not judged.
         target: ``onnxruntime`` or ``openvino``.
         weights: for the bytes of an .xml file, those of its .bin.
+        verify: whether it is also run there and here on hard values, and the bits are compared, where both can run it.
 
     Returns:
-        The report; ``is_good`` says that nothing was found. The runtime need not be installed.
+        The report; ``is_good`` says that nothing was found. Without ``verify`` the runtime need not be installed.
 
     Raises:
         EltwiseError: where there is no such target, or no model to read.
@@ -55,7 +58,29 @@ def check(source: Source | Model, target: str, *, weights: bytes | None = None) 
     beside = sum(place.is_beside_others for place in places)
     named = {finding.node for finding in found}
     right = 0 if wrong else sum(1 for place in places if place.node not in named)
-    return TargetReport(known, measurement.version, note, found, len(places), right, beside, others)
+    report = TargetReport(known, measurement.version, note, found, len(places), right, beside, others)
+    return _verified(report, model, lambda: here(source, weights)) if verify else report
+
+
+def _verified(report: TargetReport, model: Examined, before: Callable[[], Model]) -> TargetReport:
+    """The report with what came of running the model there."""
+    try:
+        return replace(report, comparison=proved(before, model, report.target))
+    except VerificationError as error:
+        kind: Kind = "refused" if isinstance(error, RefusedThereError) else "differs"
+        subject = f"the model, {error.operand}" if error.operand else "the model"
+        words = f"{error.problem}: {error.got}" if error.got else error.problem
+        run = Finding("", subject, "", "", kind, (), words, "seen when it was run there", False)
+        return replace(report, findings=(*report.findings, run))
+
+
+def here(source: Source | Model, weights: bytes | None = None) -> Model:
+    """The model that a source is, whole.
+
+    Raises:
+        EltwiseError: where it has problems or holds what is not run here.
+    """
+    return source if isinstance(source, Model) else load(source, weights)
 
 
 def _not_yet(finding: Finding) -> Finding:

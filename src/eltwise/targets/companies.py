@@ -165,15 +165,6 @@ def _pool(element_type: ElementType, seed: int) -> _Pool:
     one = np.array([1]).astype(element_type.storage)
     few = np.concatenate([zeros, one, plain[np.linspace(0, plain.size - 1, _HARD).astype(int)]])
     grid = np.array(list(product(range(few.size), repeat=3))).T
-    dense = _dense(element_type, seed)
+    dense = [values.of_all_digits(element_type, _DENSE, seed + number) for number in range(3)]
     first, second, third = (np.concatenate([few[places], part]) for places, part in zip(grid, dense, strict=True))
     return _Pool(first, second, third, dense[0][:1], tuple(few[place : place + 1] for place in range(zeros.size + 1)))
-
-
-def _dense(element_type: ElementType, seed: int) -> tuple[np.ndarray, ...]:
-    """Numbers of ordinary size with all the digits that a type has."""
-    if element_type.is_integer:
-        return tuple(values.random_bits(element_type, _DENSE, seed + number) for number in range(3))
-    drawn = np.random.default_rng(seed).uniform(0.5, 8.0, (3, _DENSE))
-    signs = np.random.default_rng(seed + 1).choice([-1.0, 1.0], (3, _DENSE))
-    return tuple((drawn * signs).astype(element_type.storage))

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from eltwise.conversion.files import Progress, check_places, check_weights, copy_ir
 from eltwise.conversion.report import Report
 from eltwise.errors import FileFormatError
 from eltwise.formats import files
+from eltwise.model import load, save
 from eltwise.targets.examining import examined
+from eltwise.targets.proving import proved
 from eltwise.targets.repairing import loaded, repair_examined
 from eltwise.targets.table import target_named
 
@@ -20,6 +23,7 @@ def repair_file(
     *,
     target: str,
     allow: Sequence[str] = (),
+    verify: bool = False,
     in_place: bool = False,
     progress: Progress | None = None,
 ) -> Report:
@@ -30,6 +34,7 @@ def repair_file(
         out: the file to write, of the same format.
         target: ``onnxruntime`` or ``openvino``.
         allow: differences that are accepted, by the names of their reasons.
+        verify: whether the repaired model is run there, and the one before here, before anything is written.
         in_place: whether ``out`` may be the source.
         progress: told about external data that is copied.
 
@@ -50,6 +55,8 @@ def repair_file(
             hint="eltwise convert writes another format",
         )
     made, report = repair_examined(examined(source), known, allow)
+    if verify:
+        report = replace(report, comparison=proved(lambda: load(source), made, known))
     if made.proto is not None:
         from eltwise.formats.onnx_versions.converted_files import serialized, write_with_data
 
@@ -60,7 +67,5 @@ def repair_file(
         copy_ir(source, out)
         return report
     check_weights(source, out)
-    from eltwise.model import save
-
     save(loaded(made), out)
     return report

@@ -13,10 +13,11 @@ from eltwise.errors import AttributeValueError, EltwiseError, UnsupportedError, 
 from eltwise.infer_graph import infer_graph
 from eltwise.ir import Graph, structure_problems
 from eltwise.model import Examination, Model
-from eltwise.targets.checking import measured
+from eltwise.targets.checking import here, measured
 from eltwise.targets.examining import Examined, examined
 from eltwise.targets.judging import NOT_DIFFERENT, Decision, decide, judged, to_allow
 from eltwise.targets.malformed import malformed
+from eltwise.targets.proving import proved
 from eltwise.targets.rewriting import rewrite_graph, rewrite_proto
 from eltwise.targets.stamping import Stamps, stamps_for
 from eltwise.targets.table import Measurement, Target, Way, target_named
@@ -28,7 +29,12 @@ if TYPE_CHECKING:
 
 
 def repair(
-    source: Source | Model, target: str, *, allow: str | Sequence[str] = (), weights: bytes | None = None
+    source: Source | Model,
+    target: str,
+    *,
+    allow: str | Sequence[str] = (),
+    weights: bytes | None = None,
+    verify: bool = False,
 ) -> tuple[Model | ModelProto, Report]:
     """Make a model right for a runtime, by what was measured of it: exactly, or not at all.
 
@@ -37,6 +43,7 @@ def repair(
         target: ``onnxruntime`` or ``openvino``.
         allow: differences that are accepted, by the names of their reasons as ``check`` says them; one or several.
         weights: for the bytes of an .xml file, those of its .bin.
+        verify: whether the repaired model is run there, and the one before here, on hard values, and the bits compared.
 
     Returns:
         The model and the report. An ONNX file comes as an ``onnx.ModelProto`` whose external data is where it was, an
@@ -44,9 +51,13 @@ def repair(
 
     Raises:
         EltwiseError: with every reason of every node that cannot be made exact.
+        VerificationError: where the repaired model does not give the same bits there, which no measurement showed.
     """
+    known = target_named(target)
     model = examined(source, weights)
-    made, report = repair_examined(model, target_named(target), allow)
+    made, report = repair_examined(model, known, allow)
+    if verify:
+        report = replace(report, comparison=proved(lambda: here(source, weights), made, known))
     if made.proto is None or not isinstance(source, Model):
         return made.proto if made.proto is not None else loaded(made), report
     from eltwise.model import load

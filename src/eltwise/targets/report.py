@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 
-from eltwise.conversion.report import counted
-from eltwise.targets.table import Kind
+from eltwise.conversion.report import Comparison, counted
+from eltwise.targets.table import Kind, Target
 
 
 @dataclass(frozen=True)
@@ -67,12 +67,13 @@ class TargetReport:
         note: what must be known of it, for example that another version is installed here.
         findings: what does not, in the model's order; none where all that could be judged runs.
         judged: how many nodes were judged.
-        right: how many of them run as they are.
+        right: how many of them run as they are; none where the model itself is not valid.
         beside_others: how many of them stand beside operators that they were not measured with.
         not_judged: the operators of the other nodes, with how many there are and why.
+        comparison: what was compared there and here; None where that was not asked for, or found something.
     """
 
-    target: str
+    target: Target
     version: str
     note: str = ""
     findings: tuple[Finding, ...] = ()
@@ -80,6 +81,7 @@ class TargetReport:
     right: int = 0
     beside_others: int = 0
     not_judged: Mapping[str, int] = field(default_factory=dict)
+    comparison: Comparison | None = None
 
     @property
     def is_good(self) -> bool:
@@ -93,6 +95,8 @@ class TargetReport:
             lines.append(f"not judged: {others}")
         if self.note:
             lines.append(f"note: {self.note}")
+        if self.comparison is not None:
+            lines.append(f"{'verified' if self.comparison.is_proof else 'not verified'}: {self.comparison}")
         if not self.version:
             return "\n".join(lines)
         standing = beside = ""
@@ -115,4 +119,7 @@ class TargetReport:
             "beside_others": self.beside_others,
             "not_judged": dict(self.not_judged),
             "findings": [finding.fields() for finding in self.findings],
+            "compared": None if self.comparison is None else asdict(self.comparison),
+            "is_verified": self.comparison is not None and self.comparison.is_proof,
+            "verified": "" if self.comparison is None else str(self.comparison),
         }
