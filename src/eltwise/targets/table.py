@@ -5,7 +5,7 @@ It is data, made by ``eltwise targets`` out of questions to the runtimes themsel
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
@@ -108,12 +108,17 @@ class Measurement:
         element_type = place.element_type.name if place.element_type else ""
         subject = Subject(place.row.versioned_name, element_type, place.rule, way)
         alone = self.of(subject, product(place.surroundings, place.layouts))
-        return worst([alone, *(self._in_company(subject, company) for company in place.companies)])
+        return worst([alone, *self._in_companies(subject, place.companies)])
 
-    def _in_company(self, subject: Subject, company: Company) -> Answer:
-        """What happens in one company, which is named where something does."""
-        answer = self.of(subject, [company])
-        return replace(answer, words=f"{answer.words} ({company})") if answer.kind == "differs" else answer
+    def _in_companies(self, subject: Subject, companies: Iterable[Company]) -> Iterator[Answer]:
+        """What happens in some companies; where something does, the first is named that it happens in."""
+        found: dict[Answer, list[Company]] = {}
+        for company in companies:
+            found.setdefault(self.of(subject, [company]), []).append(company)
+        for answer, alike in found.items():
+            more = f" and {len(alike) - 1} more" if len(alike) > 1 else ""
+            differs = answer.kind == "differs"
+            yield replace(answer, words=f"{answer.words} ({alike[0]}{more})") if differs else answer
 
     def of(self, subject: Subject, circumstances: Iterable[Circumstance]) -> Answer:
         """What happens to a subject in some circumstances; ``not measured`` where one of them was not asked."""
