@@ -93,6 +93,13 @@ def test_constants_and_zeros_are_told_apart() -> None:
     assert last_companies(model(node("Add", "x k", "r"), constants=constants)) == set()
 
 
+def test_an_input_that_has_a_value_may_be_a_constant() -> None:
+    made = model(node("Add", "x zero", "r"), constants={"zero": [0]})
+    made.graph.input.append(helper.make_tensor_value_info("zero", 1, [1]))
+    kinds = {"b zero", "b -zero", "b zeros", "b -zeros"}
+    assert last_companies(made) == {f"a given, {kind}" for kind in kinds}
+
+
 def test_zero_behind_another_operator_counts_behind_each_that_is_known() -> None:
     relu = model(node("Relu", "x", "p"), node("Add", "p zero", "r"), constants={"zero": [0]})
     (place,) = of_proto(relu).places

@@ -33,7 +33,7 @@ class _Wiring:
 
     def __init__(self, graph: Graph) -> None:
         self.constants = set(graph.constant) - {port.value for port in graph.optional_inputs}
-        self.made = set(self.constants)
+        self.made = set(graph.constant)  # A runtime may take an input that has a value for a constant.
         self._graph = graph
         self._makers = {value: node for node in graph.nodes for value in node.outputs}
         self._readers = Counter(value for node in graph.nodes for value in node.inputs)

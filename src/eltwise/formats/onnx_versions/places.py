@@ -213,7 +213,9 @@ class _Makers:
         return self._known[name]
 
     def _is_constant(self, name: str) -> bool:
-        if self._scope.constant(name) is not None:
+        owner = self._scope.owner(name)
+        # A runtime may take an input that has a value for a constant.
+        if self._scope.constant(name) is not None or (owner is not None and name in owner.initializers):
             return True
         inputs = self._inputs(name)
         return bool(inputs) and all(self._known[value] for value in inputs)
