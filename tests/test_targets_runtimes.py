@@ -305,7 +305,7 @@ def test_the_companies_of_the_table_are_what_the_installed_runtimes_do(runtime: 
     measurement = next((found for found in MEASURED if found.runtime == runtime), None)
     if measurement is None or version(TARGET_OF[runtime]) != measurement.number:
         pytest.skip("another version is installed than the table has")
-    subject = Subject("Add-1" if runtime == "openvino" else "Add-14", "float32", "numpy")
+    subject = Subject("Subtract-1" if runtime == "openvino" else "Add-14", "float32", "numpy")
     found = ask(runtimes.find(runtime), subject, (), REQUEST)
     companies = {company: answer for company, answer in found.items() if isinstance(company, Company)}
     known = measurement.answers[subject]
