@@ -1,4 +1,4 @@
-"""Random chains of element-wise nodes of one type: what a runtime may make one step of, with constants of all kinds."""
+"""Random chains of element-wise nodes of one type, broadcast or not, with constants of all kinds."""
 
 from __future__ import annotations
 
@@ -34,6 +34,8 @@ class Chain:
         self._rows = [row for row in rows if isinstance(row, ElementwiseRow)]
         self.element_type: ElementType = self._any(self._rows[0].types)
         self._shape = self._any(_SHAPES)
+        narrow = [self._shape, self._shape[1:], (*self._shape[:-1], 1)[: len(self._shape)], (1,) * len(self._shape)]
+        self._shapes = {"x": self._shape, "y": self._any(narrow) if generator.random() < 0.4 else self._shape}
         self._is_static = bool(generator.random() < 0.6)
         self._constants: dict[str, Tensor] = {}
         self._nodes: list[Node] = []
@@ -72,8 +74,7 @@ class Chain:
         made = [node.outputs[0] for node in self._nodes]
         given = [made[-1]] if self._generator.random() < 0.8 else made
         read = [name for name in ("x", "y") if any(name in node.inputs for node in self._nodes)]
-        shape = of_sizes(self._shape) if self._is_static else Shape(tuple(Dimension() for _size in self._shape))
-        inputs = tuple(Port(name, TensorType(self.element_type, shape), name) for name in read)
+        inputs = tuple(Port(name, TensorType(self.element_type, self._declared(name)), name) for name in read)
         graph = Graph(
             "chain",
             self._origin,
@@ -83,7 +84,11 @@ class Chain:
             tuple(self._constants.items()),
             input_order=tuple(read),
         )
-        return graph, {name: self._drawn(self._shape) for name in read}
+        return graph, {name: self._drawn(self._shapes[name]) for name in read}
+
+    def _declared(self, name: str) -> Shape:
+        sizes = self._shapes[name]
+        return of_sizes(sizes) if self._is_static else Shape(tuple(Dimension() for _size in sizes))
 
     def _outputs(self, given: list[str]) -> tuple[Port, ...]:
         if self._origin.domain == "ai.onnx":

@@ -36,8 +36,10 @@ class _Wiring:
         self.made = set(graph.constant)  # A runtime may take an input that has a value for a constant.
         self._graph = graph
         self._makers = {value: node for node in graph.nodes for value in node.outputs}
-        self._readers = Counter(value for node in graph.nodes for value in node.inputs)
         self._given = {port.value for port in graph.outputs}
+        self._read = {value for node in graph.nodes for value in node.inputs}
+        # What no output needs, runtimes leave out first, so that it shares nothing.
+        self._readers = Counter(value for node in self._needed() for value in node.inputs)
         # OpenVINO gives the results of an IR 10 in other types, so that they are read too.
         self._are_results_read = graph.origin.domain == "openvino" and graph.origin.file_version == 10
 
@@ -50,12 +52,12 @@ class _Wiring:
 
     def has_neighbours(self, node: Node) -> bool:
         """Whether nodes make an operand or read the result."""
-        is_read = node.outputs[0] in self._readers
+        is_read = node.outputs[0] in self._read
         return not self._makers.keys().isdisjoint(set(node.inputs) - self.constants) or is_read
 
     def is_brought_further(self, value: str) -> bool:
         """Whether something reads a value before it is given as it is."""
-        return value in self._readers or (self._are_results_read and value in self._given)
+        return value in self._read or (self._are_results_read and value in self._given)
 
     def is_plain(self, node: Node) -> bool:
         """Whether the one constant operand has plain numbers only."""
@@ -72,6 +74,18 @@ class _Wiring:
         if value in self.constants:
             return Operand(tuple(kind for kind in OTHERS if kind != "run-time"))
         return Operand(OTHERS if value in self.made else ("run-time",), self._maker(value))
+
+    def _needed(self) -> Iterator[Node]:
+        """The nodes that the outputs need."""
+        waiting = list(self._given)
+        found: set[int] = set()
+        while waiting:
+            node = self._makers.get(waiting.pop())
+            if node is None or id(node) in found:
+                continue
+            found.add(id(node))
+            waiting += node.inputs
+            yield node
 
     def _maker(self, value: str) -> Maker | None:
         """The node that makes a value; those that only hand it on do not count."""

@@ -153,6 +153,19 @@ def _reads_of(node: NodeProto) -> Iterator[str]:
         yield from (value.name for value in inner.output)
 
 
+def _needed(scope: Scope) -> Iterator[NodeProto]:
+    """The nodes of a scope that its outputs need."""
+    waiting = [getattr(value, "name", value) for value in scope.body.output]
+    found: set[int] = set()
+    while waiting:
+        node = scope.producers.get(waiting.pop())
+        if node is None or id(node) in found:
+            continue
+        found.add(id(node))
+        waiting += _reads_of(node)
+        yield node
+
+
 class _Makers:
     """Which values of a scope are made of constants only, found once for each."""
 
@@ -160,7 +173,9 @@ class _Makers:
         self._scope = scope
         self._opset = opset
         self._known: dict[str, bool] = {}
-        self._read = Counter(_reads(scope.body))
+        self._read = set(_reads(scope.body))
+        # What no output needs, runtimes leave out first, so that it shares nothing.
+        self._readers = Counter(name for node in _needed(scope) for name in _reads_of(node))
         others = [node for node in scope.body.node if not self._is_known(node)]
         self._read_by_others = {name for node in others for name in _reads_of(node)}
         self._given = {getattr(value, "name", value) for value in scope.body.output}
@@ -189,7 +204,7 @@ class _Makers:
         """The node that makes a value; those that only hand it on do not count."""
         is_shared = False
         while (node := self._producer(name)) is not None:
-            is_shared = is_shared or self._read[name] != 1 or name in self._given
+            is_shared = is_shared or self._readers[name] != 1 or name in self._given
             if node.op_type == "Identity" and is_own(node) and node.input:
                 name = node.input[0]
                 continue
