@@ -92,13 +92,24 @@ def test_constants_and_zeros_are_told_apart() -> None:
         "a given, b zeros",
         "a given, b -zeros",
     }
-    assert last_companies(model(node("Add", "x k", "r"), constants=constants)) == set()
+    assert last_companies(model(node("Add", "x k", "r"), constants=constants)) == {"a given, b constant"}
+    assert last_companies(model(node("Add", "x one", "r"), constants={"one": [1]})) == {"a given, b number"}
+
+
+def test_a_cast_that_makes_an_operand_counts_for_types_that_are_computed_in_float32() -> None:
+    cast = helper.make_node("Cast", ["x"], ["p"], name="p", to=10)
+    made = model(cast, node("Sub", "p p", "r"))
+    made.graph.output[0].type.tensor_type.elem_type = 10
+    names = {"a after cast, b run-time", "b after cast, a run-time"}
+    assert last_companies(made) == names
+    made.graph.node[0].attribute[0].i = made.graph.output[0].type.tensor_type.elem_type = 11
+    assert last_companies(made) == set()
 
 
 def test_an_input_that_has_a_value_may_be_a_constant() -> None:
     made = model(node("Add", "x zero", "r"), constants={"zero": [0]})
     made.graph.input.append(helper.make_tensor_value_info("zero", 1, [1]))
-    kinds = {"b zero", "b -zero", "b zeros", "b -zeros"}
+    kinds = {"b zero", "b -zero", "b zeros", "b -zeros", "b constant", "b number"}
     assert last_companies(made) == {f"a given, {kind}" for kind in kinds}
 
 
@@ -117,7 +128,7 @@ def test_companies_have_names_of_their_own() -> None:
 
 def questions() -> list[Question]:
     """Of every row and rule a type of floats and one of integers."""
-    kinds = ("float32", "int8")
+    kinds = ("float32", "float16", "int8")
     return [question for question in subjects() if question.element_type.name in kinds]
 
 
@@ -143,15 +154,18 @@ def test_whatever_company_a_chain_has_is_asked(domain: str, seed: int) -> None:
 
 def test_the_cases_of_a_company_are_what_its_name_says() -> None:
     several = [question for question in questions() if str(question.row) in ("Sub-6", "Add-14", "SquaredDifference-1")]
-    for question in (*several, question_of(Subject("Mul-14", "float64", "numpy"))):
+    others = [question_of(Subject("Mul-14", kind, "numpy")) for kind in ("float64", "bfloat16")]
+    for question in (*several, *others):
         for company, case in list(chained_cases(question, 0))[::_SHARE]:
             around = case.around
             assert around is not None
             own, other = (case.a, case.b) if company.slot == "a" else (case.b, case.a)
-            if not around.maker or (company.is_static and not company.is_shared):  # The same values as in the others.
+            if around.is_cast:
+                assert oracle.same_bits(own, around.x.astype(own.dtype))
+            elif not around.maker or (company.is_static and not company.is_shared):  # The same values as in the others.
                 made = around.maker and oracle.evaluate(around.maker.formula.name, around.x, around.y, "numpy")
                 assert oracle.same_bits(own, around.x if made is None else made)
-            assert (around.maker.formula.name if around.maker else "") == company.before
+            assert (around.maker.formula.name if around.maker else "cast" if around.is_cast else "") == company.before
             assert (set("xy") & set(around.constants) != set()) == company.has_constant
             assert (set("ab") & set(around.constants) != set()) == (company.other != "run-time")
             assert (company.is_with_neutral and company.other != "almost neutral") == (not other.astype(float).any())

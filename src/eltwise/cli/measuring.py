@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -32,6 +33,9 @@ def targets(
     type_: Annotated[
         list[str] | None, typer.Option("--type", metavar="NAME", help="With --refresh: an element type, uint8.")
     ] = None,
+    missing: Annotated[
+        bool, typer.Option("--missing", help="With --refresh: ask only what the table does not have of this version.")
+    ] = False,
     table: Annotated[
         Path | None, typer.Option("--table", metavar="FILE", help="Another table than the one of this package.")
     ] = None,
@@ -43,13 +47,15 @@ def targets(
 
     path = table or SHIPPED
     if not refresh:
-        if runtime or op or type_:
-            raise AttributeValueError("--runtime, --op and --type say what is measured", hint="add --refresh")
+        if runtime or op or type_ or missing:
+            raise AttributeValueError(
+                "--runtime, --op, --type and --missing say what is measured", hint="add --refresh"
+            )
         _show(read_table(path), json=json)
         return
     known = read_table(path) if path.exists() else Table(())
     files.check_writable(path)
-    request = _request(op, type_)
+    request = replace(_request(op, type_), is_for_missing=missing)
     for one in _runtimes(runtime, request):
         known = _refreshed(known, one, request, path)
     _show(known, json=json)
@@ -91,7 +97,7 @@ def _refreshed(known: Table, runtime: Runtime, request: Request, path: Path) -> 
     outcome = None
     try:
         with progress_of_many() as tell:
-            outcome = measure(runtime, request, tell)
+            outcome = measure(runtime, request, tell, known)
     except KeyboardInterrupt:
         pass
     if outcome is None or not outcome.measurement.answers:

@@ -35,9 +35,10 @@ class Around:
 
     Attributes:
         maker: the operator version of the node that makes one operand; None where none does.
+        is_cast: whether a cast of ``x`` makes it.
         slot: which operand that is, ``a`` or ``b``.
         x: that node's first operand; the result is the case's own operand.
-        y: its second operand, of the shape of the first or of one element.
+        y: its second operand, of the shape of the first or of one element; nothing to a cast.
         constants: which of ``a``, ``b``, ``x`` and ``y`` are in the model.
         is_dynamic: whether sizes are known at run time only.
         is_shared: whether others read the result of that node, too.
@@ -45,6 +46,7 @@ class Around:
     """
 
     maker: ElementwiseRow | None
+    is_cast: bool
     slot: str
     x: np.ndarray
     y: np.ndarray

@@ -138,11 +138,14 @@ def _made_operands(net: _Net, case: Case, number: int, path: ModelPath) -> tuple
         before = f"before{number}"
         net.add("Subtract", before, {**_NUMPY}, [a, NEUTRAL], (element_type, case.a.shape))
         return before, b
-    if path != CHAINED or around is None or around.maker is None:
+    if path != CHAINED or around is None or (around.maker is None and not around.is_cast):
         return a, b
     made, operand = f"made{number}", case.a if around.slot == "a" else case.b
     sizes = [-1] * operand.ndim if around.is_dynamic else list(operand.shape)
-    net.add(around.maker.name, made, {**_NUMPY}, [f"x{number}", f"y{number}"], (element_type, sizes))
+    if around.maker is None:
+        net.add("Convert", made, {"destination_type": element_type.ir}, [f"x{number}"], (element_type, sizes))
+    else:
+        net.add(around.maker.name, made, {**_NUMPY}, [f"x{number}", f"y{number}"], (element_type, sizes))
     return (made, b) if around.slot == "a" else (a, made)
 
 

@@ -84,27 +84,43 @@ def _nodes(case: Case, number: int, path: ModelPath) -> list[NodeProto]:
     if path == "neighbours":
         before.append(helper.make_node(kind, [a, NEUTRAL], [f"before{number}"], f"before{number}_node", **scalar))
         a = f"before{number}"
-    if case.around is not None and case.around.maker is not None:
-        made = f"made{number}"
-        maker, operands_of_it = case.around.maker.name, [f"x{number}", f"y{number}"]
-        before.append(helper.make_node(maker, operands_of_it, [made], f"{made}_node", **_of_maker(case.around)))
-        a, b = (made, b) if case.around.slot == "a" else (a, made)
+    if case.around is not None and (maker := _maker(case, case.around, number)) is not None:
+        before.append(maker)
+        a, b = (maker.output[0], b) if case.around.slot == "a" else (a, maker.output[0])
     after = []
     if path == READ_WIDER:
         between = f"between{number}"
-        to = FLOAT32.onnx_number if case.row.version >= _CAST_TAKES_NUMBERS else "FLOAT"
-        after.append(helper.make_node("Cast", [between], [result], f"after{number}_node", to=to))
+        after.append(helper.make_node("Cast", [between], [result], f"after{number}_node", to=_cast_to(case, FLOAT32)))
     if is_followed(case, path):
         between = f"between{number}"
         after.append(helper.make_node(kind, [between, NEUTRAL], [result], f"after{number}_node", **scalar))
     return [*before, helper.make_node(kind, [a, b], [between], f"case{number}", **given), *after]
 
 
-def _of_maker(around: Around) -> dict[str, Any]:
-    """The attributes of the node before: whatever its operands are, they broadcast."""
-    assert around.maker is not None
-    is_needed = around.maker.broadcasting == "legacy" and around.x.shape != around.y.shape
-    return {"broadcast": 1} if is_needed else {}
+def _maker(case: Case, around: Around, number: int) -> NodeProto | None:
+    """The node before; whatever its operands are, they broadcast."""
+    from onnx import helper
+
+    made = f"made{number}"
+    if around.is_cast:
+        return helper.make_node(
+            "Cast", [f"x{number}"], [made], f"{made}_node", to=_cast_to(case, of_numpy(case.a.dtype))
+        )
+    if around.maker is None:
+        return None
+    is_switched = around.maker.broadcasting == "legacy" and around.x.shape != around.y.shape
+    attributes: dict[str, Any] = {"broadcast": 1} if is_switched else {}
+    return helper.make_node(around.maker.name, [f"x{number}", f"y{number}"], [made], f"{made}_node", **attributes)
+
+
+def _cast_to(case: Case, element_type: ElementType) -> int | str:
+    """How Cast says a type in the opset of a case."""
+    number = element_type.onnx_number
+    if case.row.version >= _CAST_TAKES_NUMBERS:
+        return number
+    from onnx import TensorProto
+
+    return str(TensorProto.DataType.Name(number))
 
 
 def _result_type(case: Case, path: ModelPath) -> ElementType:

@@ -64,9 +64,9 @@ def operands(case: Case, number: int, path: ModelPath) -> tuple[Operand, ...]:
         given = (("a", case.a), ("b", case.b))
         return tuple(Operand(f"{name}{number}", array, name in constant, path == "dynamic") for name, array in given)
     values = {"a": case.a, "b": case.b}
-    if around.maker is not None:
+    if around.maker is not None or around.is_cast:
         del values[around.slot]
-        values |= {"x": around.x, "y": around.y}
+        values |= {"x": around.x} if around.is_cast else {"x": around.x, "y": around.y}
     return tuple(
         Operand(f"{name}{number}", array, name in around.constants, around.is_dynamic) for name, array in values.items()
     )

@@ -24,7 +24,7 @@ LENGTHS = struct.Struct("<II")
 LARGEST = 1 << 28
 """How many bytes the JSON or the arrays of one frame may have."""
 
-_AROUND = ("slot", "constants", "is_dynamic", "is_shared", "is_followed")
+_AROUND = ("is_cast", "slot", "constants", "is_dynamic", "is_shared", "is_followed")
 """What is said as it is of what stands around the node of a case."""
 
 

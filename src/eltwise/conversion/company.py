@@ -14,16 +14,21 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from eltwise.dtypes import FLOAT64, ElementType
+from eltwise.dtypes import BFLOAT16, FLOAT16, FLOAT64, ElementType
 from eltwise.spec import FormulaName
 
-Other = Literal["run-time", "constant", "zero", "-zero", "zeros", "-zeros", "almost neutral"]
-"""What the operand is that the node before does not make: given in a run, a constant; one zero, or several, of the
-positive or the negative sign; one float64 that is 0 or 1 only once it is rounded to float32."""
+Other = Literal["run-time", "constant", "number", "zero", "-zero", "zeros", "-zeros", "almost neutral"]
+"""What the operand is that the node before does not make: given in a run, a constant, a constant of one number; one
+zero, or several, of the positive or the negative sign; one float64 that is 0 or 1 only when rounded to float32."""
+
+Before = FormulaName | Literal["", "cast"]
+"""What makes an operand: a sum, a product and the like, a cast from another type, or nothing: the operand is given."""
 
 OTHERS: tuple[Other, ...] = get_args(Other)
-NEUTRAL: tuple[Other, ...] = tuple(kind for kind in OTHERS if kind not in ("run-time", "constant"))
+NEUTRAL: tuple[Other, ...] = tuple(kind for kind in OTHERS if kind not in ("run-time", "constant", "number"))
 """Constants that a runtime may take for ones that change nothing."""
+
+_HELD: tuple[Other, ...] = ("constant", "number")
 
 FORMULAS: tuple[FormulaName, ...] = get_args(FormulaName)
 """What nodes compute that are told apart."""
@@ -37,7 +42,7 @@ class Company:
     """What stands around a node.
 
     Attributes:
-        before: what the node computes that makes one operand; empty where the operand is given.
+        before: what makes one operand.
         has_constant: whether that node has a constant operand.
         slot: which operand it makes: ``a`` or ``b``.
         other: what the other operand is.
@@ -45,7 +50,7 @@ class Company:
         is_static: whether all sizes are known.
     """
 
-    before: FormulaName | Literal[""]
+    before: Before
     has_constant: bool
     slot: Literal["a", "b"]
     other: Other
@@ -75,12 +80,12 @@ class Maker:
     """The node that makes an operand.
 
     Attributes:
-        formula: what it computes; empty for a node of another operator.
+        kind: what it does; empty for a node of another operator.
         has_constant: whether it has a constant operand.
         is_shared: whether others read its result, too.
     """
 
-    formula: FormulaName | Literal[""]
+    kind: Before
     has_constant: bool = False
     is_shared: bool = False
 
@@ -102,7 +107,7 @@ def all_companies() -> Iterator[Company]:
     """Every company that is told apart.
 
     What is neutral is asked with any node before, or none, since what is left out is the node itself; whether others
-    read what that node made, and its own constants, do not count then.
+    read what that node made, and its own constants, do not count then. A cast is one step whoever else reads it.
     """
     slots: tuple[Literal["a", "b"], ...] = ("a", "b")
     truths = (False, True)
@@ -110,7 +115,10 @@ def all_companies() -> Iterator[Company]:
     for before, slot, is_static in product(FORMULAS, slots, truths):
         for has_constant, other, is_shared in product(truths, ordinary, truths):
             yield Company(before, has_constant, slot, other, is_shared, is_static)
-    anything: tuple[FormulaName | Literal[""], ...] = ("", *FORMULAS)
+    for slot, is_static in product(slots, truths):
+        yield from (Company("", False, slot, other, False, is_static) for other in _HELD)
+        yield from (Company("cast", False, slot, other, False, is_static) for other in ordinary)
+    anything: tuple[Before, ...] = ("", *FORMULAS)
     for maker, slot, other, is_static in product(anything, slots, NEUTRAL, truths):
         yield Company(maker, False, slot, other, False, is_static)
 
@@ -139,13 +147,29 @@ def companies_of(
         if "run-time" not in own.held:
             continue
         for held in other.held:
-            if held in ("run-time", "constant"):
-                if own.maker is not None and own.maker.formula:
-                    maker = own.maker
-                    found.append(Company(maker.formula, maker.has_constant, slot, held, maker.is_shared, is_static))
-            elif has_neutral(element_type, held):
-                found += [Company(before, False, slot, held, False, is_static) for before in _befores(own, known)]
+            if held in NEUTRAL:
+                befores = _befores(own, known) if has_neutral(element_type, held) else ()
+                found += [Company(before, False, slot, held, False, is_static) for before in befores]
+            else:
+                found += _with_ordinary(element_type, slot, own.maker, held, is_static)
     return tuple(dict.fromkeys(found))
+
+
+def _with_ordinary(
+    element_type: ElementType, slot: Literal["a", "b"], maker: Maker | None, held: Other, is_static: bool
+) -> Iterator[Company]:
+    other: Other = "constant" if held == "number" else held
+    if maker is not None and maker.kind == "cast" and is_cast_apart(element_type):
+        yield Company("cast", False, slot, other, False, is_static)
+    elif maker is not None and maker.kind not in ("", "cast"):
+        yield Company(maker.kind, maker.has_constant, slot, other, maker.is_shared, is_static)
+    elif held in _HELD:
+        yield Company("", False, slot, held, False, is_static)
+
+
+def is_cast_apart(element_type: ElementType) -> bool:
+    """Whether a cast to a type may be left out by runtimes that compute the type in float32."""
+    return element_type in (FLOAT16, BFLOAT16)
 
 
 def has_neutral(element_type: ElementType, kind: Other) -> bool:
@@ -153,10 +177,10 @@ def has_neutral(element_type: ElementType, kind: Other) -> bool:
     return element_type is FLOAT64 if kind == "almost neutral" else not element_type.is_integer
 
 
-def _befores(own: Operand, known: Collection[FormulaName]) -> tuple[FormulaName | Literal[""], ...]:
+def _befores(own: Operand, known: Collection[FormulaName]) -> tuple[Before, ...]:
     if own.maker is None:
         return ("",)
-    return (own.maker.formula,) if own.maker.formula else tuple(known)
+    return tuple(known) if own.maker.kind in ("", "cast") else (own.maker.kind,)
 
 
 def held_as(array: np.ndarray) -> tuple[Other, ...]:
@@ -165,7 +189,7 @@ def held_as(array: np.ndarray) -> tuple[Other, ...]:
     >>> held_as(np.float32([0, -0.0])), held_as(np.float32(0)), held_as(np.float32([0, 1]))
     (('zeros', '-zeros'), ('zero',), ('constant',))
     >>> held_as(np.float64(1e-60)), held_as(np.float64(0.1))
-    (('almost neutral',), ('constant',))
+    (('almost neutral', 'number'), ('number',))
     """
     flat = array.reshape(-1)
     signs: set[bool] = set()
@@ -173,11 +197,14 @@ def held_as(array: np.ndarray) -> tuple[Other, ...]:
         with np.errstate(all="ignore"):  # NaN may come as one that signals.
             part = flat[start : start + _AT_A_TIME].astype(np.float64)
             if part.any():
-                rounded = np.float32(part[0])
-                is_almost = flat.size == 1 and rounded in (0, 1) and rounded != part[0]
-                return ("almost neutral",) if is_almost else ("constant",)
+                return ("constant",) if flat.size > 1 else _number(part[0])
         signs.update(np.signbit(part).tolist())
     return tuple(zeros_of(flat.size, sign) for sign in sorted(signs))
+
+
+def _number(number: np.float64) -> tuple[Other, ...]:
+    rounded = np.float32(number)
+    return ("almost neutral", "number") if rounded in (0, 1) and rounded != number else ("number",)
 
 
 def zeros_of(count: int, is_negative: bool) -> Other:

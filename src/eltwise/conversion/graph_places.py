@@ -96,8 +96,9 @@ class _Wiring:
                 value = node.inputs[0]
                 continue
             has_constant = any(name in self.made for name in node.inputs)
-            formula = node.row.formula.name if isinstance(node.row, ElementwiseRow) else ""
-            return Maker(formula, has_constant, is_shared)
+            if isinstance(node.row, ElementwiseRow):
+                return Maker(node.row.formula.name, has_constant, is_shared)
+            return Maker("cast" if getattr(node.row, "behaviour", "") == "cast" else "")
         return None
 
 

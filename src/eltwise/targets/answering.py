@@ -13,7 +13,7 @@ from eltwise.conformance.questions import Subject as Question
 from eltwise.conformance.verdicts import Judged
 from eltwise.conversion.company import Company
 from eltwise.oracle import same_bits
-from eltwise.report.reasons import LEFT_OUT, NOT_BY_VALUE, TOGETHER, meaning, reasons
+from eltwise.report.reasons import KEPT_WIDER, LEFT_OUT, NOT_BY_VALUE, TOGETHER, meaning, reasons
 from eltwise.targets.table import RUNS, Answer, Kind
 
 _LONGEST_WORDS = 300
@@ -57,6 +57,10 @@ def _company_reasons(company: Company, judged: Sequence[Judged], question: Quest
     wrong = [item for item in judged if item.verdict == "differs"]
     if company.is_with_neutral and all(_is_left_out(item, company) for item in wrong):
         return (LEFT_OUT,), NOT_BY_VALUE[LEFT_OUT]
+    if not company.before and not company.is_with_neutral:
+        return _explained(judged, question, explainer)
+    if company.before == "cast":
+        return (KEPT_WIDER,), NOT_BY_VALUE[KEPT_WIDER]
     as_alone = explainer.again(judged)
     return _reasons(question, as_alone.name) if as_alone else ((TOGETHER,), NOT_BY_VALUE[TOGETHER])
 

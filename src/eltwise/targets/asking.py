@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -55,9 +55,14 @@ def ask(runtime: Runtime, subject: Subject, surroundings: Sequence[Surroundings]
 
 
 def answers_of(
-    process: Process, question: Question, request: Request, truth: Truth, surroundings: Sequence[Surroundings] = ()
+    process: Process,
+    question: Question,
+    request: Request,
+    truth: Truth,
+    surroundings: Sequence[Surroundings] = (),
+    known: Mapping[Circumstance, Answer] | None = None,
 ) -> Answers:
-    """Ask a process for one question in some surroundings, or in all that it has.
+    """Ask a process for one question in some surroundings, or in all that it has; not again for what is known.
 
     The answers depend on nothing that was asked before: what explains differences is found anew for each question.
 
@@ -66,8 +71,9 @@ def answers_of(
         StoppedError: where another thread stopped the process.
     """
     explainer = Explainer()
-    found: Answers = {}
-    for way_in in surroundings or asked_of(question):
+    found: Answers = dict(known or {})
+    ways_known = {circumstance[0] for circumstance in found if not isinstance(circumstance, Company)}
+    for way_in in surroundings or (way_in for way_in in asked_of(question) if way_in not in ways_known):
         asked = ask_cell(process, path_of(way_in), list(cases_of(question, way_in, request)), truth, thrifty=False)
         if way_in == "both-constant" and question.rule != "none":
             # Operands without elements, asked last, may break the memory of a runtime that folds and broadcasts them,
@@ -85,10 +91,10 @@ def answers_of(
 
 
 def _in_company(
-    process: Process, question: Question, request: Request, truth: Truth, explainer: Explainer, alone: Answers
+    process: Process, question: Question, request: Request, truth: Truth, explainer: Explainer, known: Answers
 ) -> Answers:
-    """Ask for nodes together with what may stand around them."""
-    chained = list(chained_cases(question, request.seed))
+    """Ask for nodes together with what may stand around them, where that is not known."""
+    chained = [entry for entry in chained_cases(question, request.seed) if entry[0] not in known]
     companies: dict[int, Company] = {id(case): company for company, case in chained}
     groups: list[tuple[Case, ...]] = []
     # A runtime may treat a model of known sizes otherwise than one in which any size is not known.

@@ -40,12 +40,14 @@ class Request:
         types: element types by their NumPy names; empty for all.
         extent: how much.
         seed: what random values are drawn with.
+        is_for_missing: whether only what a table does not have yet is asked.
     """
 
     ops: tuple[str, ...] = ()
     types: tuple[str, ...] = ()
     extent: Extent = "quick"
     seed: int = 0
+    is_for_missing: bool = False
 
     def takes(self, question: Question) -> bool:
         """Whether a question is among what is asked."""

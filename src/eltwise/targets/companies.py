@@ -17,9 +17,9 @@ from eltwise import catalog, oracle
 from eltwise.conformance import values
 from eltwise.conformance.cases import Around, Attributes, Case
 from eltwise.conformance.questions import Subject as Question
-from eltwise.conversion.company import Company, all_companies, has_neutral
+from eltwise.conversion.company import Before, Company, all_companies, has_neutral, is_cast_apart
 from eltwise.conversion.plain import plain_places
-from eltwise.dtypes import ElementType
+from eltwise.dtypes import FLOAT32, ElementType
 from eltwise.spec import ElementwiseRow, FormulaName
 
 Chained = tuple[Company, Case]
@@ -33,12 +33,14 @@ _ALMOST_NEUTRAL = (1e-60, -1e-60, 1 + 2.0**-40, 1 - 2.0**-40)
 
 @dataclass(frozen=True, eq=False)
 class _Pool:
-    """Numbers of a type: three arrays of one length, and single ones."""
+    """Numbers of a type: three arrays of one length, one of float32 that a cast takes, and single ones."""
 
     first: np.ndarray
     second: np.ndarray
     third: np.ndarray
+    wide: np.ndarray
     single: np.ndarray
+    numbers: tuple[np.ndarray, ...]
     ones: tuple[np.ndarray, ...]
 
 
@@ -46,8 +48,10 @@ def chained_cases(question: Question, seed: int) -> Iterator[Chained]:
     """The cases of each company that a subject can be in, each company's together."""
     makers = _makers(question)
     for company in all_companies():
-        maker = makers.get(company.before) if company.before else None
-        if company.before and maker is None:
+        maker = makers.get(company.before)
+        if company.before not in ("", "cast") and maker is None:
+            continue
+        if company.before == "cast" and not is_cast_apart(question.element_type):
             continue
         if company.is_with_neutral and not has_neutral(question.element_type, company.other):
             continue
@@ -56,9 +60,9 @@ def chained_cases(question: Question, seed: int) -> Iterator[Chained]:
                 yield company, case
 
 
-def _makers(question: Question) -> dict[FormulaName, ElementwiseRow]:
+def _makers(question: Question) -> dict[Before, ElementwiseRow]:
     """The operator versions that may stand before, by what they compute."""
-    found: dict[FormulaName, ElementwiseRow] = {}
+    found: dict[Before, ElementwiseRow] = {}
     for name in dict.fromkeys(row.name for row in catalog.ROWS):
         row = catalog.resolve(question.row.domain, name, question.row.version)
         if isinstance(row, ElementwiseRow) and question.element_type in row.types:
@@ -83,7 +87,8 @@ def _others(company: Company, pool: _Pool) -> tuple[np.ndarray, ...]:
     zero = np.zeros_like(pool.third)
     by_kind: dict[str, tuple[np.ndarray, ...]] = {
         "run-time": (pool.third,),
-        "constant": (pool.third, pool.single),
+        "constant": (pool.third, pool.single) if company.before else (pool.third,),
+        "number": pool.numbers,
         "zero": (zero[:1],),
         "-zero": (-zero[:1],),
         "zeros": (zero,),
@@ -97,6 +102,9 @@ def _made_of(
     company: Company, maker: ElementwiseRow | None, pool: _Pool
 ) -> Iterator[tuple[tuple[np.ndarray, np.ndarray], str]]:
     """The operands of the node before, and which of them is a constant."""
+    if company.before == "cast":
+        yield (pool.wide, pool.wide), ""
+        return
     if not company.has_constant or maker is None:
         yield (pool.first, pool.second), ""
         return
@@ -117,10 +125,14 @@ def _case(
     constant: str,
 ) -> Case:
     own = operands[0] if maker is None else _made(maker.formula.name, *map(_Content, operands))
+    if company.before == "cast":
+        with np.errstate(over="ignore"):
+            own = operands[0].astype(question.element_type.storage)
     beside = "b" if company.slot == "a" else "a"
     constants = (*constant, *(() if company.other == "run-time" else (beside,)))
     around = Around(
         maker,
+        company.before == "cast",
         company.slot,
         *operands,
         constants,
@@ -167,4 +179,9 @@ def _pool(element_type: ElementType, seed: int) -> _Pool:
     grid = np.array(list(product(range(few.size), repeat=3))).T
     dense = [values.of_all_digits(element_type, _DENSE, seed + number) for number in range(3)]
     first, second, third = (np.concatenate([few[places], part]) for places, part in zip(grid, dense, strict=True))
-    return _Pool(first, second, third, dense[0][:1], tuple(few[place : place + 1] for place in range(zeros.size + 1)))
+    wide = np.concatenate([[0.0, -0.0, np.inf], values.of_all_digits(FLOAT32, first.size - 3, seed)]).astype(np.float32)
+    single = dense[0][:1]
+    others = () if element_type.is_integer else (-1.0, 0.5)
+    numbers = (single, *(np.array([number]).astype(single.dtype) for number in others))
+    ones = tuple(few[place : place + 1] for place in range(zeros.size + 1))
+    return _Pool(first, second, third, wide, single, numbers, ones)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -19,7 +19,7 @@ from eltwise.conversion.exactness import exact_wider
 from eltwise.targets.asking import LIMIT, answers_of, writing
 from eltwise.targets.circumstances import Request, subject_of
 from eltwise.targets.stamps import loaded_file_versions, loaded_opsets
-from eltwise.targets.table import WAYS, Answer, Circumstance, Measurement, Subject, Way
+from eltwise.targets.table import WAYS, Answer, Circumstance, Measurement, Subject, Table, Way
 
 PROCESSES = 2
 """So many processes of the runtime are asked at a time, while this one judges what came."""
@@ -38,10 +38,16 @@ class Outcome:
     left: int = 0
 
 
-def measure(runtime: Runtime, request: Request, tell: Tell) -> Outcome:
+def measure(runtime: Runtime, request: Request, tell: Tell, table: Table | None = None) -> Outcome:
     """Ask a runtime for everything, and, of what it does not run right, each way to write it that is exact by itself.
 
     A ``KeyboardInterrupt`` ends it with the subjects that were answered whole.
+
+    Args:
+        runtime: the runtime.
+        request: what is asked.
+        tell: told of the progress.
+        table: what is known, where only what is missing there is asked.
 
     Raises:
         UnsupportedError: where the runtime cannot be started.
@@ -49,7 +55,9 @@ def measure(runtime: Runtime, request: Request, tell: Tell) -> Outcome:
     with Process(runtime, LIMIT) as process:
         version = process.version()
     stamps = loaded_file_versions(runtime), loaded_opsets(runtime)
-    session = _Session(runtime, request, tell)
+    session = _Session(
+        runtime, request, tell, _known_of(runtime.name, version, table if request.is_for_missing else None)
+    )
     left = session.run()
     measurement = Measurement(
         runtime.name,
@@ -64,6 +72,12 @@ def measure(runtime: Runtime, request: Request, tell: Tell) -> Outcome:
     return Outcome(measurement, left)
 
 
+def _known_of(runtime: str, version: str, table: Table | None) -> Mapping[Subject, Mapping[Circumstance, Answer]]:
+    """What a table has of this very version of a runtime."""
+    found = None if table is None else table.find(runtime, version.partition(" ")[0])
+    return found.answers if found is not None and found.version == version else {}
+
+
 def questions_of(runtime: Runtime, request: Request) -> list[Question]:
     """What of a request a runtime can be asked, in the order of the catalog."""
     return [found for found in subjects() if request.takes(found) and found.row.domain in runtime.domains]
@@ -76,7 +90,13 @@ def _has_rare_layout(circumstance: Circumstance) -> bool:
 class _Session:
     """What was found of one runtime so far."""
 
-    def __init__(self, runtime: Runtime, request: Request, tell: Tell) -> None:
+    def __init__(
+        self,
+        runtime: Runtime,
+        request: Request,
+        tell: Tell,
+        known: Mapping[Subject, Mapping[Circumstance, Answer]],
+    ) -> None:
         self._runtime = runtime
         self._request = request
         self._tell = tell
@@ -84,6 +104,7 @@ class _Session:
         self._found: Answers = {}
         self._total = len(self._questions)
         self._truth = Truth()
+        self._known = known
 
     def run(self) -> int:
         """Ask everything, way after way; how many were left when it was interrupted."""
@@ -126,7 +147,8 @@ class _Session:
         def answers(question: Question) -> dict[Circumstance, Answer]:
             process = idle.get()
             try:
-                return answers_of(process, question, self._request, self._truth)
+                known = self._known.get(subject_of(question, way))
+                return answers_of(process, question, self._request, self._truth, known=known)
             finally:
                 idle.put(process)
 

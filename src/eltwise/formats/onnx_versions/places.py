@@ -121,7 +121,8 @@ def _kinds(tensor: TensorProto | None, held: Tensor | None, is_made: bool) -> tu
         return held_as(held.array)
     if tensor is not None:
         count = math.prod(tensor.dims)
-        return ("constant", zeros_of(count, False), zeros_of(count, True), *(("almost neutral",) if count == 1 else ()))
+        numbers: tuple[Other, ...] = ("number", "almost neutral") if count == 1 else ("constant",)
+        return (*numbers, zeros_of(count, False), zeros_of(count, True))
     return OTHERS if is_made else ("run-time",)
 
 
@@ -209,8 +210,10 @@ class _Makers:
                 name = node.input[0]
                 continue
             row = _row(node, self._opset)
+            if row is None:
+                return Maker("cast" if node.op_type == "Cast" and is_own(node) else "")
             has_constant = any(self.is_made_of_constants(operand) for operand in node.input if operand)
-            return Maker(row.formula.name, has_constant, is_shared) if row else Maker("")
+            return Maker(row.formula.name, has_constant, is_shared)
         owner = self._scope.owner(name)
         return None if owner is not None and owner.parent is None else Maker("")
 
