@@ -38,6 +38,8 @@ class _Wiring:
         self._makers = {value: node for node in graph.nodes for value in node.outputs}
         self._given = {port.value for port in graph.outputs}
         self._read = {value for node in graph.nodes for value in node.inputs}
+        others = [node for node in graph.nodes if not isinstance(node.row, ElementwiseRow)]
+        self._read_otherwise = {value for node in others for value in node.inputs}
         # What no output needs, runtimes leave out first, so that it shares nothing.
         self._readers = Counter(value for node in self._needed() for value in node.inputs)
         # OpenVINO gives the results of an IR 10 in other types, so that they are read too.
@@ -56,8 +58,8 @@ class _Wiring:
         return not self._makers.keys().isdisjoint(set(node.inputs) - self.constants) or is_read
 
     def is_brought_further(self, value: str) -> bool:
-        """Whether something reads a value before it is given as it is."""
-        return value in self._read or (self._are_results_read and value in self._given)
+        """Whether what is no element-wise node, whose company that would be, reads a value in another type perhaps."""
+        return value in self._read_otherwise or (self._are_results_read and value in self._given)
 
     def is_plain(self, node: Node) -> bool:
         """Whether the one constant operand has plain numbers only."""

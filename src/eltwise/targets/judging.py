@@ -92,7 +92,7 @@ def _is_exact(place: Place, way: Way) -> bool:
     if "wider" in way and (place.element_type is None or exact_wider(place.row.formula, place.element_type) is None):
         return False
     # Runtimes that compute float16 in float32 drop a cast to it between two such nodes, whatever one reader showed.
-    if "wider" in way and place.element_type is FLOAT16 and "read-wider" in place.surroundings:
+    if "wider" in way and place.element_type is FLOAT16 and "neighbours" in place.surroundings:
         return False
     return "aligned" not in way or place.rule == "pdpd"
 

@@ -102,7 +102,7 @@ def _place(node: NodeProto, row: ElementwiseRow, scope: Scope, makers: _Makers) 
     companies = companies_of(element_type, a_is, b_is, is_static, _FORMULAS) if element_type else ()
     beside = makers.is_beside_others(node)
     place = Place(label_of(node), row, element_type, row.broadcasting, layouts, surroundings, companies, beside)
-    return read_wider(place) if makers.is_read(node) else place
+    return read_wider(place) if makers.is_read_otherwise(node) else place
 
 
 def _held(tensor: TensorProto | None) -> Tensor | None:
@@ -177,7 +177,9 @@ class _Makers:
         self._read = set(_reads(scope.body))
         # What no output needs, runtimes leave out first, so that it shares nothing.
         self._readers = Counter(name for node in _needed(scope) for name in _reads_of(node))
-        others = [node for node in scope.body.node if not self._is_known(node)]
+        otherwise = [node for node in scope.body.node if _row(node, opset) is None]
+        self._read_otherwise = {name for node in otherwise for name in _reads_of(node)}
+        others = [node for node in otherwise if not self._is_known(node)]
         self._read_by_others = {name for node in others for name in _reads_of(node)}
         self._given = {getattr(value, "name", value) for value in scope.body.output}
 
@@ -216,6 +218,10 @@ class _Makers:
             return Maker(row.formula.name, has_constant, is_shared)
         owner = self._scope.owner(name)
         return None if owner is not None and owner.parent is None else Maker("")
+
+    def is_read_otherwise(self, node: NodeProto) -> bool:
+        """Whether what is no element-wise node, whose company that would be, reads the result."""
+        return node.output[0] in self._read_otherwise
 
     def is_made_of_constants(self, name: str) -> bool:
         waiting = [name]
