@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
@@ -19,12 +20,16 @@ from eltwise.shapes import Dimension, Shape
 _ROUNDS = (4, 100)
 """How often every input is drawn, at least and at most, for each choice of sizes that are not known."""
 
-_DRAWN = 256
+_DRAWN = 1024
+"""So many numbers of a kind are drawn once, of which inputs are filled."""
+
+_MOST_DRAWN = 4000
+"""So many inputs are filled for each choice of sizes, at most, where that leaves the least number of rounds."""
 
 _ENOUGH = 2000
 """After so many elements of the largest input it is drawn no more often than it must be."""
 
-_SIZES = (3, 2, 1, 4, 0)
+_SIZES = (3, 2, 1, 4, 6, 17, 0)
 """What is tried for sizes that are not known, all of them at once."""
 
 _LARGEST = 1 << 20
@@ -126,7 +131,7 @@ def _rounds(ports: tuple[Port, ...], size: int) -> int:
     """How often inputs are drawn: small ones more often, since few values stand beside each other in them."""
     least, most = _ROUNDS
     largest = max((int(np.prod(_sizes(port.type.shape, size), dtype=object)) for port in ports), default=0)
-    return max(least, min(most, _ENOUGH // largest)) if largest else least
+    return max(least, min(most, _ENOUGH // largest, _MOST_DRAWN // len(ports))) if largest else least
 
 
 def _drawn(ports: tuple[Port, ...], size: int, generator: np.random.Generator) -> dict[str, np.ndarray] | None:
@@ -156,16 +161,17 @@ def _values(element_type: ElementType, shape: tuple[int, ...], generator: np.ran
     """Zeros and ones, hard values, random bits and numbers of all digits, as many of each."""
     if element_type is BOOL:
         return generator.integers(0, 2, shape).astype(np.bool_)
-    seed = int(generator.integers(1 << 30))
-    plain = np.array([0.0, -0.0, 1.0, 1.0]).astype(element_type.storage)
-    pools = (
-        plain,
-        hard_values(element_type),
-        *(draw(element_type, _DRAWN, seed) for draw in (random_bits, of_all_digits)),
-    )
+    pools = _pools(element_type)
     made = np.empty(shape, element_type.storage)
     chosen = generator.integers(0, len(pools), shape)
     for number, pool in enumerate(pools):
         places = chosen == number
         made[places] = generator.choice(pool, int(places.sum()))
     return made
+
+
+@cache
+def _pools(element_type: ElementType) -> tuple[np.ndarray, ...]:
+    plain = np.array([0.0, -0.0, 1.0, 1.0]).astype(element_type.storage)
+    drawn = [draw(element_type, _DRAWN, 0) for draw in (random_bits, of_all_digits)]
+    return (plain, hard_values(element_type), *drawn)

@@ -50,6 +50,12 @@ def read_origin(model: ModelProto) -> Origin:
     return Origin("ai.onnx", version, _opset(version, imports), tuple(imports.items()))
 
 
+def imports_others_only(model: ModelProto) -> tuple[tuple[str, int], ...]:
+    """The operator sets of a model that imports some, and not ONNX's own; else nothing."""
+    imports = tuple((default_domain(entry.domain), entry.version) for entry in model.opset_import)
+    return imports if all(domain for domain, _version in imports) else ()
+
+
 def default_domain(domain: str) -> str:
     """A domain with ONNX's own as the empty text, which may also be written out."""
     return "" if domain == "ai.onnx" else domain

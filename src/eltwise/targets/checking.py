@@ -46,6 +46,8 @@ def check(source: Source | Model, target: str, *, weights: bytes | None = None, 
     measurement, note = measured(known, model)
     if measurement is None:
         return TargetReport(known, "", findings=(_not_read(known, model),))
+    if not model.uses_onnx:
+        return TargetReport(known, measurement.version, note, not_judged=model.not_judged)
     stamps = stamps_for(model, measurement)
     wrong = [refused(problem) for problem in malformed(model, known)]
     said = {finding.node for finding in wrong}
@@ -164,6 +166,8 @@ def _helps(decision: Decision, stamps: Stamps, target: Target, model: Examined) 
     if decision.way:
         return f"eltwise repair --target {target} {in_words(decision, stamps.opset)}, which was measured to be exact"
     names = to_allow(decision.now)
+    if decision.now.kind == "not measured" and "unknown rank" in decision.place.layouts:
+        return "the rank of an operand is not known: declare the shapes of the model's inputs, and check again"
     allowed = " ".join(f"--allow {name!r}" for name in names)
     exact = "nothing was measured of it" if decision.now.kind == "not measured" else "no way to write it is exact there"
     return f"{exact}; eltwise repair {allowed} leaves it as it is" if names else exact

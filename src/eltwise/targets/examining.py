@@ -49,6 +49,11 @@ class Examined:
     folder: Path | None = None
 
     @property
+    def uses_onnx(self) -> bool:
+        """Whether an ONNX model imports ONNX's own operators; of one with others only nothing can be said."""
+        return self.dialect != "onnx" or self.origin.opset > 0
+
+    @property
     def dialect(self) -> Dialect:
         """The dialect, as the table names it."""
         return "onnx" if self.origin.domain == "ai.onnx" else "openvino"
@@ -86,11 +91,14 @@ def of_proto(proto: ModelProto, where: str = "") -> Examined:
     Raises:
         EltwiseError: where its stamps or texts are none.
     """
-    from eltwise.formats.onnx_header import read_origin
+    from eltwise.formats.onnx_header import imports_others_only, read_origin
     from eltwise.formats.onnx_messages import check_text
     from eltwise.formats.onnx_versions.places import find_nodes
 
     check_text(proto)
+    if others_only := imports_others_only(proto):
+        operators = Counter(f"{node.domain}.{node.op_type}".lstrip(".") for node in proto.graph.node)
+        return Examined(Origin("ai.onnx", proto.ir_version, 0, others_only), (), operators, proto, None, where)
     origin = read_origin(proto)
     places: list[Place] = []
     others: Counter[str] = Counter()

@@ -73,6 +73,9 @@ def repair_examined(model: Examined, target: Target, allow: str | Sequence[str] 
             f"{target} reads ONNX only", where=model.where, got="an IR", hint="convert it first: eltwise convert"
         )
     allow = _allowed_names(allow, measurement)
+    if not model.uses_onnx:
+        kind = "ONNX without ONNX's own operators"
+        return model, Report(kind, kind, unchanged=True)
     stamps = stamps_for(model, measurement, allow)
     decisions = [decide(measurement, place, allow, stamps.opset) for place in judged(measurement, model.places)]
     runtime = f"{target} {measurement.number}"

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from onnx import FunctionProto, ModelProto, NodeProto
+from onnx import FunctionProto, GraphProto, ModelProto, NodeProto
 
-from eltwise.errors import EltwiseError, UnsupportedError
+from eltwise.errors import EltwiseError, GraphError, UnsupportedError
 from eltwise.formats.onnx_external import ExternalData
 from eltwise.formats.onnx_header import default_domain, newest_opset, read_origin
 from eltwise.formats.onnx_nodes import label_of
@@ -20,6 +20,7 @@ from eltwise.formats.onnx_problems.tensors import tensor_problems
 from eltwise.formats.onnx_problems.types import check_node_types, in_family, inference_problems, input_problems
 from eltwise.formats.onnx_problems.wiring import wiring_problems
 from eltwise.formats.onnx_versions.inferring import with_types
+from eltwise.formats.onnx_versions.names import subgraphs
 from eltwise.formats.onnx_versions.schemas import find_schema, function_opset, is_own, versioned_name
 from eltwise.formats.onnx_versions.scopes import Scope, all_scopes
 
@@ -41,6 +42,7 @@ def find_problems(model: ModelProto, folder: Path | None = None) -> list[Eltwise
     problems = wiring_problems(model.graph)
     for function in model.functions:
         problems += [*wiring_problems(function), *_of_imports(function)]
+    problems += _of_calls(model)
     problems += [*input_problems(model.graph), *tensor_problems(model, ExternalData(folder))]
     called = frozenset((default_domain(function.domain), function.name) for function in model.functions)
     checker = Contexts(model.ir_version)
@@ -65,6 +67,29 @@ def _of_imports(function: FunctionProto) -> Iterator[EltwiseError]:
     if opset is not None and not 1 <= opset <= newest:
         words = f"the opset of the function {function.name!r} is not known here"
         yield UnsupportedError(words, got=str(opset), allowed=f"1 to {newest}")
+
+
+def _of_calls(model: ModelProto) -> list[EltwiseError]:
+    """Functions that call themselves, be it through others."""
+    functions = {(default_domain(function.domain), function.name): function for function in model.functions}
+    calls = {
+        name: {(default_domain(node.domain), node.op_type) for node in _all_nodes(function)} & functions.keys()
+        for name, function in functions.items()
+    }
+    problems: list[EltwiseError] = []
+    while free := [name for name, called in calls.items() if not called & calls.keys()]:
+        for name in free:
+            del calls[name]
+    for _domain, name in calls:
+        problems.append(GraphError("a function that calls itself has no end", operand=f"the function {name!r}"))
+    return problems
+
+
+def _all_nodes(body: FunctionProto | GraphProto) -> Iterator[NodeProto]:
+    for node in body.node:
+        yield node
+        for _name, inner in subgraphs(node):
+            yield from _all_nodes(inner)
 
 
 def _of_types(node: NodeProto, opset: int, scope: Scope) -> Iterator[EltwiseError]:

@@ -51,7 +51,7 @@ class Contexts(dict[int, CheckerContext]):
     def __missing__(self, opset: int) -> CheckerContext:
         context = self[opset] = CheckerContext()
         context.ir_version = self._file_version
-        context.opset_imports = {"": opset}
+        context.opset_imports = {"": opset, "ai.onnx": opset}  # The two names of one domain.
         return context
 
 

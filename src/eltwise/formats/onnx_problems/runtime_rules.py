@@ -15,10 +15,13 @@ from eltwise.formats.onnx_nodes import label_of
 from eltwise.formats.onnx_problems.wiring import made_in
 from eltwise.formats.onnx_versions.names import all_graphs, subgraphs
 
+_FREE_INITIALIZERS = 4
+"""From this ir_version on an initializer need not be an input."""
+
 
 def onnxruntime_problems(model: ModelProto) -> list[EltwiseError]:
-    """Find names that two nodes of a graph have, and graphs in nodes that give out a value from around them."""
-    problems: list[EltwiseError] = []
+    """Find names that two nodes have, graphs in nodes that give out a value from around them, and needless data."""
+    problems = list(_needless_initializers(model))
     for graph in all_graphs(model):
         for name, count in Counter(node.name for node in graph.node if node.name).items():
             if count > 1:
@@ -27,6 +30,23 @@ def onnxruntime_problems(model: ModelProto) -> list[EltwiseError]:
                     GraphError(words, operand=f"the node name {name!r}", hint="give each a name of its own")
                 )
     return [*problems, *_given_through(model.graph, frozenset())]
+
+
+def _needless_initializers(model: ModelProto) -> Iterator[EltwiseError]:
+    """Initializers of old files that nothing reads and that are no inputs; those that are read it takes."""
+    if model.ir_version >= _FREE_INITIALIZERS:
+        return
+    graphs = list(all_graphs(model))
+    read = {name for graph in graphs for node in graph.node for name in node.input}
+    read |= {value.name for graph in graphs for value in (*graph.input, *graph.output)}
+    for tensor in model.graph.initializer:
+        if tensor.name not in read:
+            yield GraphError(
+                f"onnxruntime refuses one that is neither read nor an input below ir_version {_FREE_INITIALIZERS}",
+                operand=f"initializer {tensor.name!r}",
+                got=f"ir_version {model.ir_version}",
+                hint=f"leave it out, or write ir_version {_FREE_INITIALIZERS}",
+            )
 
 
 def _given_through(graph: GraphProto, outer: Set[str]) -> Iterator[EltwiseError]:
