@@ -10,7 +10,7 @@ import numpy as np
 
 from eltwise import catalog
 from eltwise.conformance import values
-from eltwise.dtypes import ElementType
+from eltwise.dtypes import BFLOAT16, FLOAT16, FLOAT32, ElementType
 from eltwise.formats.openvino_ports import ResultNames, output_ports
 from eltwise.ir import Graph, Node, Origin, Port, Tensor, TensorType
 from eltwise.shapes import UNKNOWN_RANK, Dimension, Shape, of_sizes
@@ -39,22 +39,30 @@ class Chain:
         self._is_static = bool(generator.random() < 0.6)
         self._constants: dict[str, Tensor] = {}
         self._nodes: list[Node] = []
+        # Runtimes may leave out a cast to a type that they do not compute in.
+        is_cast = self.element_type in (FLOAT16, BFLOAT16) and generator.random() < 0.3
+        self._given = {"x": FLOAT32 if is_cast and opset != 7 else self.element_type, "y": self.element_type}
+        if self._given["x"] is not self.element_type:
+            kind, attribute = ("Cast", "to") if opset else ("Convert", "destination_type")
+            row = catalog.resolve(self._origin.domain, kind, opset or 1)
+            assert row is not None
+            self._nodes.append(Node("cast", row.bind({attribute: self.element_type}), ("x",), ("cast",)))
 
     def _any(self, choices: Sequence[Choice]) -> Choice:
         return choices[int(self._generator.integers(len(choices)))]
 
-    def _drawn(self, shape: tuple[int, ...]) -> np.ndarray:
+    def _drawn(self, shape: tuple[int, ...], element_type: ElementType) -> np.ndarray:
         seed = int(self._generator.integers(1 << 30))
-        ordinary = values.ordinary(self.element_type, 40, seed)
-        dense = values.of_all_digits(self.element_type, 40, seed)
-        pool = np.concatenate([values.hard_values(self.element_type), ordinary, dense])
+        ordinary = values.ordinary(element_type, 40, seed)
+        dense = values.of_all_digits(element_type, 40, seed)
+        pool = np.concatenate([values.hard_values(element_type), ordinary, dense])
         return np.asarray(pool[self._generator.integers(0, pool.size, shape)])
 
     def _constant(self) -> str:
         """A constant: of any numbers, or one number throughout, of the chain's shape or of single sizes."""
         name = f"k{len(self._constants)}"
         shape = self._any([self._shape, (1,) * len(self._shape), ()])
-        array = self._drawn(shape)
+        array = self._drawn(shape, self.element_type)
         if self._generator.random() < 0.6:
             number = self._any([0.0, -0.0, 1.0, 3.0, 5.0, 1e-60, 1 + 2.0**-40])
             array = np.full(shape, number).astype(self.element_type.storage)
@@ -64,17 +72,18 @@ class Chain:
     def grow(self) -> None:
         made = [node.outputs[0] for node in self._nodes]
         # Most nodes read the one before, which is what runtimes join.
-        own = made[-1] if made and self._generator.random() < 0.7 else self._any(["x", "y", *made])
-        other = self._any(["x", "y", *made]) if self._generator.random() < 0.4 else self._constant()
+        there = [*(name for name, kind in self._given.items() if kind is self.element_type), *made]
+        own = made[-1] if made and self._generator.random() < 0.7 else self._any(there)
+        other = self._any(there) if self._generator.random() < 0.4 else self._constant()
         inputs = (own, other) if self._generator.random() < 0.5 else (other, own)
         output = f"v{len(made)}"
         self._nodes.append(Node(output, self._any(self._rows).bind({}), inputs, (output,)))
 
     def finished(self) -> tuple[Graph, dict[str, np.ndarray]]:
         made = [node.outputs[0] for node in self._nodes]
-        given = [made[-1]] if self._generator.random() < 0.8 else made
+        given = [made[-1]] if self._generator.random() < 0.8 else [name for name in made if name != "cast"]
         read = [name for name in ("x", "y") if any(name in node.inputs for node in self._nodes)]
-        inputs = tuple(Port(name, TensorType(self.element_type, self._declared(name)), name) for name in read)
+        inputs = tuple(Port(name, TensorType(self._given[name], self._declared(name)), name) for name in read)
         graph = Graph(
             "chain",
             self._origin,
@@ -84,7 +93,7 @@ class Chain:
             tuple(self._constants.items()),
             input_order=tuple(read),
         )
-        return graph, {name: self._drawn(self._shapes[name]) for name in read}
+        return graph, {name: self._drawn(self._shapes[name], self._given[name]) for name in read}
 
     def _declared(self, name: str) -> Shape:
         sizes = self._shapes[name]

@@ -86,9 +86,16 @@ def test_constants_and_zeros_are_told_apart() -> None:
     assert last_companies(model(scaled, node("Add", "p k", "r"), constants=constants)) == {
         "a after multiply with a constant, b constant"
     }
-    assert last_companies(model(node("Add", "x zero", "r"), constants=constants)) == {"a given, b zero"}
-    assert last_companies(model(node("Sub", "less x", "r"), constants=constants)) == {"b given, a -zero"}
+    assert last_companies(model(node("Add", "x zero", "r"), constants=constants)) == {
+        "a given, b number",
+        "a given, b zero",
+    }
+    assert last_companies(model(node("Sub", "less x", "r"), constants=constants)) == {
+        "b given, a number",
+        "b given, a -zero",
+    }
     assert last_companies(model(node("Sub", "x both", "r"), constants=constants)) == {
+        "a given, b constant",
         "a given, b zeros",
         "a given, b -zeros",
     }
@@ -116,7 +123,7 @@ def test_an_input_that_has_a_value_may_be_a_constant() -> None:
 def test_zero_behind_another_operator_counts_behind_each_that_is_known() -> None:
     relu = model(node("Relu", "x", "p"), node("Add", "p zero", "r"), constants={"zero": [0]})
     (place,) = of_proto(relu).places
-    assert {company.before for company in place.companies} == {"subtract", "add", "multiply"}
+    assert {company.before for company in place.companies} == {"", "subtract", "add", "multiply"}
     assert place.is_beside_others
     assert not of_proto(model(node("Mul", "x y", "p"), node("Add", "p z", "r"))).places[-1].is_beside_others
 

@@ -184,27 +184,28 @@ def _befores(own: Operand, known: Collection[FormulaName]) -> tuple[Before, ...]
 
 
 def held_as(array: np.ndarray) -> tuple[Other, ...]:
-    """What a constant is.
+    """What a constant is, of which several may hold.
 
     >>> held_as(np.float32([0, -0.0])), held_as(np.float32(0)), held_as(np.float32([0, 1]))
-    (('zeros', '-zeros'), ('zero',), ('constant',))
+    (('constant', 'zeros', '-zeros'), ('number', 'zero'), ('constant',))
     >>> held_as(np.float64(1e-60)), held_as(np.float64(0.1))
-    (('almost neutral', 'number'), ('number',))
+    (('number', 'almost neutral'), ('number',))
     """
     flat = array.reshape(-1)
+    kind: Other = "number" if flat.size == 1 else "constant"
     signs: set[bool] = set()
     for start in range(0, flat.size, _AT_A_TIME):
         with np.errstate(all="ignore"):  # NaN may come as one that signals.
             part = flat[start : start + _AT_A_TIME].astype(np.float64)
             if part.any():
-                return ("constant",) if flat.size > 1 else _number(part[0])
+                return (kind, "almost neutral") if flat.size == 1 and _is_almost_neutral(part[0]) else (kind,)
         signs.update(np.signbit(part).tolist())
-    return tuple(zeros_of(flat.size, sign) for sign in sorted(signs))
+    return (kind, *(zeros_of(flat.size, sign) for sign in sorted(signs)))
 
 
-def _number(number: np.float64) -> tuple[Other, ...]:
+def _is_almost_neutral(number: np.float64) -> bool:
     rounded = np.float32(number)
-    return ("almost neutral", "number") if rounded in (0, 1) and rounded != number else ("number",)
+    return rounded in (0, 1) and rounded != number
 
 
 def zeros_of(count: int, is_negative: bool) -> Other:
