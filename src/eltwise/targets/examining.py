@@ -77,6 +77,14 @@ def examined(source: Source | Model, weights: bytes | None = None) -> Examined:
         raise error.located(where=where) from None
 
 
+def examined_again(model: Examined) -> Examined:
+    """The same model, of which the graph or the message was written otherwise."""
+    if model.proto is not None:
+        return replace(of_proto(model.proto, model.where), folder=model.folder)
+    assert model.graph is not None
+    return replace(_of_graph(model.graph, Counter(), model.where), unread=model.unread)
+
+
 def _of_model(model: Model) -> Examined:
     if model.graph.origin.domain == "openvino":
         return _of_graph(model.graph, Counter())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -14,11 +14,11 @@ from eltwise.infer_graph import infer_graph
 from eltwise.ir import Graph, structure_problems
 from eltwise.model import Examination, Model
 from eltwise.targets.checking import here, measured
-from eltwise.targets.examining import Examined, examined
+from eltwise.targets.examining import Examined, examined, examined_again
 from eltwise.targets.judging import NOT_DIFFERENT, Decision, decide, judged, to_allow
 from eltwise.targets.malformed import malformed
 from eltwise.targets.proving import proved
-from eltwise.targets.rewriting import rewrite_graph, rewrite_proto
+from eltwise.targets.rewriting import joined, rewrite_graph, rewrite_proto
 from eltwise.targets.stamping import Stamps, stamps_for
 from eltwise.targets.table import Measurement, Target, Way, target_named
 
@@ -87,6 +87,8 @@ def repair_examined(model: Examined, target: Target, allow: str | Sequence[str] 
     try:
         made, report, undecided = _rewritten(model, stamps, decisions, measurement, allow)
         raise_all(list(_problems(undecided, runtime)))
+        kept = {decision.place.node for decision in decisions if decision.way == ""}
+        made, report = _with_neighbours(made, report, kept, measurement, allow)
     except EltwiseError as error:
         raise error.located(where=model.where) from None
     notes = (note,) if note else ()
@@ -166,6 +168,37 @@ def _rewritten(
     report = rewrite_proto(proto, way_of, stamps.opset)
     both = replace(report, changes=(*changes, *report.changes), unchanged=report.unchanged and not changes)
     return replace(model, proto=proto), both, undecided
+
+
+def _with_neighbours(
+    made: Examined, report: Report, kept: set[str], measurement: Measurement, allow: Sequence[str]
+) -> tuple[Examined, Report]:
+    """Judge the nodes again that were left as they were: beside what was written, one may not be right any more.
+
+    Raises:
+        EltwiseError: naming those that no way to write them makes right there.
+    """
+    while kept and not report.unchanged:
+        places = [place for place in judged(measurement, examined_again(made).places) if place.node in kept]
+        decisions = [
+            decision for decision in (decide(measurement, place, allow) for place in places) if decision.way != ""
+        ]
+        if not decisions:
+            break
+        raise_all(list(_problems(decisions, measurement.runtime)))
+        ways: dict[str, Way] = {decision.place.node: decision.way or "" for decision in decisions}
+        kept = kept - ways.keys()
+        made, second = _written(made, lambda place, ways=ways: ways.get(place.node, ""))  # type: ignore[misc]
+        report = joined(report, second)
+    return made, report
+
+
+def _written(made: Examined, way_of: Callable[[Place], Way]) -> tuple[Examined, Report]:
+    if made.graph is not None:
+        graph, report = rewrite_graph(made.graph, way_of)
+        return replace(made, graph=graph), report
+    assert made.proto is not None
+    return made, rewrite_proto(made.proto, way_of)
 
 
 def _with_dropped(report: Report, before: Graph) -> Report:
