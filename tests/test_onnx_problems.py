@@ -387,3 +387,31 @@ def test_a_function_is_judged_by_its_own_opset() -> None:
     for version in (2**40, newest_opset() + 1, 0, -1):
         made.functions[0].opset_import[0].version = version
         assert sum("the opset of the function 'Twice' is not known here" in text for text in problems(made)) == 1
+
+
+def function(name: str, called: str) -> onnx.FunctionProto:
+    call = helper.make_node(called, ["a"], ["r"], domain="" if called == "Neg" else "mine")
+    return helper.make_function("mine", name, ["a"], ["r"], [call], [helper.make_opsetid("", 14)])
+
+
+@pytest.mark.parametrize(
+    ("functions", "wrong"),
+    [
+        ({"f": "f"}, ["f"]),
+        ({"f": "g", "g": "f"}, ["f", "g"]),
+        ({"f": "g", "g": "Neg"}, []),
+        ({"f": "g", "g": "g", "h": "Neg"}, ["f", "g"]),
+    ],
+)
+def test_functions_that_call_themselves_are_found(functions: dict[str, str], wrong: list[str]) -> None:
+    made = sub()
+    made.opset_import.append(helper.make_opsetid("mine", 1))
+    made.functions.extend(function(name, called) for name, called in functions.items())
+    found = [problem.operand for problem in find_problems(made) if "calls itself" in problem.problem]
+    assert found == [f"the function {name!r}" for name in wrong]
+
+
+def test_both_names_of_the_domain_are_one() -> None:
+    made = sub()
+    made.graph.node[0].domain = "ai.onnx"
+    assert find_problems(made) == []

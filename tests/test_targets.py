@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -382,3 +383,37 @@ def test_onnx_models_are_repaired_for_openvino() -> None:
     made, report = eltwise.repair(bytes_, "openvino")
     assert report.changes[0].after == ("Cast-13", "Cast-13", "Sub-14", "Cast-13")
     assert eltwise.check(made, target="openvino").is_good
+
+
+def test_where_no_rank_is_known_it_is_said_what_helps() -> None:
+    made = model([node("Sub", ["x", "y"], ["z"], "n")], [value("x", None), value("y")], [value("z", None)], 14, 8)
+    (finding,) = eltwise.check(made, "onnxruntime").findings
+    assert finding.kind == "not measured"
+    assert "the rank of an operand is not known: declare the shapes" in finding.helps
+
+
+def test_what_was_left_alone_is_judged_again_beside_what_was_written() -> None:
+    """A node that is right beside its like is not so beside a cast, which shows what a runtime left in another type."""
+    ir = Ir()
+    for name in "ab":
+        ir.parameter(name, "2,3", "i8")
+    ir.layer("Multiply", "m", ["a", "b"], precision="I8").layer("Subtract", "s", ["m", "b"], precision="I8")
+    built = ir.result("s", "r")
+    circumstances = {("static", "equal"): RUNS, ("neighbours", "equal"): RUNS, ("read-wider", "equal"): RUNS}
+    companies: dict[Circumstance, Answer] = dict.fromkeys(all_companies(), RUNS)
+
+    def answers(*wrong: Circumstance) -> dict[Circumstance, Answer]:
+        return {**circumstances, **companies, **dict.fromkeys(wrong, SATURATES)}
+
+    product, difference = (Subject(op, "int8", "numpy") for op in ("Multiply-1", "Subtract-1"))
+    found = {
+        product: answers(("read-wider", "equal")),
+        replace(product, way="wider"): answers(),
+        difference: answers(("static", "equal")),
+        replace(difference, way="wider"): answers(),
+    }
+    measurement = Measurement("openvino", "1.0", answers=found, file_versions=(11,))  # type: ignore[arg-type]
+    with pytest.MonkeyPatch.context() as known:
+        known.setattr(checking, "shipped_table", lambda: Table((measurement,)))
+        _made, report = eltwise.repair(built.xml(), "openvino", weights=b"")
+    assert {change.node for change in report.changes} == {"m", "s"}

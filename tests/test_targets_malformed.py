@@ -52,3 +52,21 @@ def test_openvino_alone_does_not_read_sparse_initializers() -> None:
     findings = [eltwise.check(made, runtime).findings for runtime in ("onnxruntime", "openvino")]
     assert [len(found) for found in findings] == [0, 1]
     assert str(findings[1][0]).startswith("initializer 'y': refused: OpenVINO does not read sparse initializers")
+
+
+@pytest.mark.parametrize(("ir_version", "is_read", "count"), [(3, False, 1), (3, True, 0), (4, False, 0)])
+def test_onnxruntime_refuses_needless_data_of_old_files(ir_version: int, is_read: bool, count: int) -> None:
+    y = numpy_helper.from_array(np.float32([1, 2, 3]), "k")
+    operands = ["x", "k" if is_read else "x"]
+    made = model([node("Sub", operands, ["z"], "n")], [value("x")], [value("z")], 14, ir_version, [y])
+    assert find_problems(made) == []
+    assert ["initializer 'k'" in str(problem) for problem in onnxruntime_problems(made)] == [True] * count
+
+
+def test_of_a_model_with_other_operators_only_nothing_is_said() -> None:
+    made = model([node("Normalizer", ["x"], ["z"], "n")], [value("x")], [value("z")], 3, 8)
+    made.graph.node[0].domain = made.opset_import[0].domain = "ai.onnx.ml"
+    report = eltwise.check(made, "onnxruntime")
+    assert (report.is_good, report.judged, dict(report.not_judged)) == (True, 0, {"ai.onnx.ml.Normalizer": 1})
+    same, said = eltwise.repair(made, "onnxruntime")
+    assert (same, said.unchanged) == (made, True)

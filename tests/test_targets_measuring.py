@@ -28,7 +28,7 @@ from eltwise.targets.asking import ask
 from eltwise.targets.circumstances import Request, asked_of, cases_of, layout_of, question_of, subject_of
 from eltwise.targets.companies import chained_cases
 from eltwise.targets.measuring import Outcome, measure, questions_of
-from eltwise.targets.table import RUNS, Circumstance, Measurement, Subject
+from eltwise.targets.table import RUNS, Answer, Circumstance, Measurement, Subject, Table
 from eltwise.targets.table_file import read_table, shipped_table
 
 OWN = runtimes.find("eltwise-numpy")
@@ -129,6 +129,21 @@ def test_the_same_is_measured_whoever_is_asked_first() -> None:
         assert kinds["a-constant"] == kinds["b-constant"] == kinds["both-constant"] == "runs"
     saturates = outcome.measurement.answers[Subject("Sub-14", "uint32", "numpy")]["static", "equal"]
     assert saturates.reasons == ("saturation",)
+
+
+def test_only_what_is_missing_is_asked_where_that_is_wanted() -> None:
+    """What a table has stays, be it wrong; what it does not have of this very version is asked."""
+    request = Request(("Sub-14",), ("uint32",))
+    whole = measure(planted(), request, silent).measurement
+    ((subject, answers),) = whole.answers.items()
+    company = next(found for found in answers if isinstance(found, Company))
+    wrong = Answer("refused", (), "planted")
+    part = {found: wrong for found in answers if isinstance(found, Company) and found != company}
+    part |= {found: answers[found] for found in answers if not isinstance(found, Company) and found[0] != "dynamic"}
+    for version, expected in ((whole.version, {**answers, **part}), ("0.0", answers)):
+        table = Table((replace(whole, version=version, answers={subject: part}),))
+        found = measure(planted(), replace(request, is_for_missing=True), silent, table).measurement.answers[subject]
+        assert found == expected
 
 
 def test_what_was_measured_is_kept_when_it_is_interrupted() -> None:

@@ -51,7 +51,7 @@ class Contexts(dict[int, CheckerContext]):
     def __missing__(self, opset: int) -> CheckerContext:
         context = self[opset] = CheckerContext()
         context.ir_version = self._file_version
-        context.opset_imports = {"": opset, "ai.onnx": opset}  # The two names of one domain.
+        context.opset_imports = {"": opset}
         return context
 
 
@@ -137,10 +137,10 @@ def _of_another_type(attribute: AttributeProto, schema: OpSchema) -> Iterator[El
 
 
 def _without_content(node: NodeProto) -> NodeProto:
-    """Copy a node with weights that are empty and graphs that hold nothing."""
-    if not any(_has_content(attribute) for attribute in node.attribute):
+    """Copy a node of ONNX's own domain, in that one's short name, with weights and graphs that hold nothing."""
+    if not node.domain and not any(_has_content(attribute) for attribute in node.attribute):
         return node
-    twin = NodeProto(name=node.name, op_type=node.op_type, domain=node.domain)
+    twin = NodeProto(name=node.name, op_type=node.op_type)
     twin.input.extend(node.input)
     twin.output.extend(node.output)
     for attribute in node.attribute:
