@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from eltwise.cli import printing
+from eltwise.cli.progress import waiting
 from eltwise.conversion.files import convert_file
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def convert(
     json: Annotated[bool, typer.Option("--json", help="Print what a program can read.")] = False,
 ) -> None:
     """Carry a model to another opset or format, exactly; refuse it with every reason where that cannot be."""
-    with progress_of_data() as progress:
+    with waiting("running both models") if verify else progress_of_data() as progress:
         report = convert_file(
             source,
             target,

@@ -37,3 +37,16 @@ def progress_of_many() -> Iterator[Tell]:
             progress.update(task, completed=done, total=count, description=text)
 
         yield tell
+
+
+@contextmanager
+def waiting(text: str) -> Iterator[None]:
+    """A word on what takes long, where nothing can be counted."""
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield
+        return
+    with console.status(text):
+        yield

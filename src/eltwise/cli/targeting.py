@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated
 
@@ -9,13 +10,17 @@ import typer
 
 from eltwise.cli import printing
 from eltwise.cli.converting import progress_of_data
+from eltwise.cli.progress import waiting
+
+_RUNNING = "running the model here and there"
 
 
 def check_target(model: Path, target: str, *, verify: bool, json: bool) -> None:
     """Print what a runtime does with a model; exit 1 where that is not what the model means."""
     from eltwise.targets.checking import check
 
-    report = check(model, target, verify=verify)
+    with waiting(_RUNNING) if verify else nullcontext():
+        report = check(model, target, verify=verify)
     if json:
         printing.json_text(report.fields())
     else:
@@ -41,7 +46,7 @@ def repair(
     """Write exactly those nodes otherwise that a runtime refuses or gets wrong; refuse where nothing exact is known."""
     from eltwise.targets.files import repair_file
 
-    with progress_of_data() as progress:
+    with waiting(_RUNNING) if verify else progress_of_data() as progress:
         report = repair_file(
             source, out, target=target, allow=allow or (), verify=verify, in_place=in_place, progress=progress
         )
