@@ -32,13 +32,15 @@ pytestmark = pytest.mark.skipif(not find_spec("onnxruntime"), reason="the extra 
 MODELS = Path(__file__).parent.parent / "examples" / "models"
 
 
-def model(*nodes: tuple[str, str, str], constants: dict[str, Any] | None = None, kind: int = 1) -> onnx.ModelProto:
-    """A model of nodes, each a kind, operands and a result; of vectors of three elements."""
+def model(
+    *nodes: tuple[str, str, str], constants: dict[str, Any] | None = None, kind: int = 1, size: int = 3
+) -> onnx.ModelProto:
+    """A model of nodes, each a kind, operands and a result; of vectors of one size."""
     storage = helper.tensor_dtype_to_np_dtype(kind)
     held = [numpy_helper.from_array(np.asarray(value, storage), name) for name, value in (constants or {}).items()]
     made = [helper.make_node(op, operands.split(), [result], name=result) for op, operands, result in nodes]
     read = sorted({name for node in made for name in node.input} & set("xyz"))
-    inputs = [helper.make_tensor_value_info(name, kind, [3]) for name in read]
+    inputs = [helper.make_tensor_value_info(name, kind, [size]) for name in read]
     outputs = [helper.make_tensor_value_info(made[-1].output[0], kind, None)]
     graph = helper.make_graph(made, "proving", inputs, outputs, held)
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 14)], ir_version=8)
@@ -120,6 +122,8 @@ def test_where_nothing_can_be_run_nothing_is_verified(monkeypatch: pytest.Monkey
     with monkeypatch.context() as small:
         small.setattr(wire, "LARGEST", 64)
         assert "too large" in str(eltwise.check(plain, "onnxruntime", verify=True).comparison)
+        ir, _report = eltwise.convert(model(("Sub", "x k", "r"), constants={"k": range(64)}, size=64), "openvino")
+        assert "too large" in str(proved(lambda: ir, examined(ir), "openvino"))
     monkeypatch.setattr(proving, "find_spec", lambda _name: None)
     found = eltwise.check(plain, "onnxruntime", verify=True).comparison
     assert found == Comparison(0, 0, "onnxruntime is not installed here")

@@ -50,8 +50,8 @@ def proved(before: Callable[[], Model], there: Examined, target: Target) -> Comp
     if find_spec(target) is None:
         return Comparison(0, 0, f"{target} is not installed here")
     try:
+        data, weights = _bytes_of(there)  # First, since it refuses what is too large to be read for this.
         model = before()
-        data, weights = _bytes_of(there)
     except EltwiseError as error:
         return Comparison(0, 0, str(error))
     with tempfile.TemporaryFile() as asking, tempfile.TemporaryFile() as answering:
@@ -82,10 +82,11 @@ def _bytes_of(there: Examined) -> tuple[bytes, bytes]:
     assert there.graph is not None
     if there.unread:
         raise there.unread[0]
-    data, weights = write_openvino(there.graph)
-    if len(weights) > wire.LARGEST:
-        raise UnsupportedError("the model is too large to be handed over", got=f"{len(weights)} bytes")
-    return data, weights
+    size = sum(tensor.array.nbytes for _name, tensor in there.graph.constants)
+    if size > wire.LARGEST:
+        allowed = f"{wire.LARGEST} bytes"
+        raise UnsupportedError("the model is too large to be handed over", got=f"{size} bytes", allowed=allowed)
+    return write_openvino(there.graph)
 
 
 def _written(model: Model, asked: BinaryIO) -> tuple[int, str]:
