@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from eltwise.catalog import elementwise, neighbours
 from eltwise.errors import unknown_name
 from eltwise.spec import Domain, ElementwiseRow, Row
@@ -26,6 +28,7 @@ def row(versioned_name: str) -> ElementwiseRow:
     return found
 
 
+@lru_cache(maxsize=1024)  # Models have many nodes of few operators.
 def resolve(domain: Domain, name: str, opset: int) -> Row | None:
     """Select the row that an opset has of an operator: the greatest since-version not above it.
 

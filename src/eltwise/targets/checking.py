@@ -55,7 +55,8 @@ def check(source: Source | Model, target: str, *, weights: bytes | None = None, 
     others_found = (*_of_stamps(stamps, model, known), *of_nodes)
     found = (*wrong, *map(_not_yet, others_found)) if wrong else others_found
     places = judged(measurement, model.places)
-    others = Counter(f"{place.row.versioned_name} (not measured)" for place in model.places if place not in places)
+    unknown = [place for place in model.places if not measurement.knows(place.row)]
+    others = Counter(f"{place.row.versioned_name} (not measured)" for place in unknown)
     others.update(model.not_judged)
     beside = sum(place.is_beside_others for place in places)
     named = {finding.node for finding in found}
