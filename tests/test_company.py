@@ -32,6 +32,7 @@ from eltwise.targets.circumstances import Request, question_of
 from eltwise.targets.companies import chained_cases
 from eltwise.targets.examining import of_proto
 from eltwise.targets.table import Answer, Measurement, Subject
+from openvino_models import Ir
 from random_chains import random_chain
 
 _SHARE = 3
@@ -126,6 +127,18 @@ def test_zero_behind_another_operator_counts_behind_each_that_is_known() -> None
     assert {company.before for company in place.companies} == {"", "subtract", "add", "multiply"}
     assert place.is_beside_others
     assert not of_proto(model(node("Mul", "x y", "p"), node("Add", "p z", "r"))).places[-1].is_beside_others
+
+
+@pytest.mark.parametrize(("kind", "reads"), [("i4", [True, False]), ("i8", [False, False])])
+def test_results_of_4_bits_may_stay_in_8_whoever_reads_them(kind: str, reads: list[bool]) -> None:
+    """Pairs of such nodes cannot overflow 8 bits, so that their company does not show it."""
+    ir = Ir().parameter("a", "2,3", kind).parameter("b", "2,3", kind)
+    ir.layer("Multiply", "m", ["a", "b"], precision=kind.upper()).layer(
+        "Subtract", "s", ["m", "b"], precision=kind.upper()
+    )
+    graph = eltwise.load(ir.result("s", "r").xml(), b"").graph
+    places = [place for _number, place in graph_places(graph, infer_graph(graph).types)]
+    assert ["read-wider" in place.surroundings for place in places] == reads
 
 
 def test_companies_have_names_of_their_own() -> None:

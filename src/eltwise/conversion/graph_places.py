@@ -13,6 +13,8 @@ from eltwise.ir import Graph, Node, TensorType
 from eltwise.shapes import UNKNOWN_RANK
 from eltwise.spec import ElementwiseRow
 
+_FEW_BITS = 4
+
 
 def graph_places(graph: Graph, types: Mapping[str, TensorType]) -> Iterator[tuple[int, Place]]:
     """Find the element-wise nodes of a graph, each with its number.
@@ -57,8 +59,11 @@ class _Wiring:
         is_read = node.outputs[0] in self._read
         return not self._makers.keys().isdisjoint(set(node.inputs) - self.constants) or is_read
 
-    def is_brought_further(self, value: str) -> bool:
+    def is_brought_further(self, value: str, element_type: ElementType | None) -> bool:
         """Whether what is no element-wise node, whose company that would be, reads a value in another type perhaps."""
+        # What stays in 8 bits shows in a pair of nodes of more bits; of 4 bits it takes three to overflow there.
+        if element_type is not None and element_type.bits <= _FEW_BITS and value in self._read:
+            return True
         return value in self._read_otherwise or (self._are_results_read and value in self._given)
 
     def is_plain(self, node: Node) -> bool:
@@ -117,7 +122,7 @@ def _place(node: Node, row: ElementwiseRow, types: Mapping[str, TensorType], wir
     first, second = (wiring.operand(name) for name in node.inputs)
     companies = () if element_type is None else companies_of(element_type, first, second, is_static, FORMULAS)
     place = Place(node.label, row, element_type, rule.name, layouts_of(rule, a, b), surroundings, companies)
-    return read_wider(place) if wiring.is_brought_further(node.outputs[0]) else place
+    return read_wider(place) if wiring.is_brought_further(node.outputs[0], element_type) else place
 
 
 def _element_type(node: Node, types: Mapping[str, TensorType]) -> ElementType | None:
