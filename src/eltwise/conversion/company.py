@@ -7,10 +7,10 @@ node, the node that makes one of its operands, and where constants come in.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import product
-from typing import Literal, get_args
+from typing import Literal, TypeVar, get_args
 
 import numpy as np
 
@@ -32,6 +32,8 @@ _HELD: tuple[Other, ...] = ("constant", "number")
 
 FORMULAS: tuple[FormulaName, ...] = get_args(FormulaName)
 """What nodes compute that are told apart."""
+
+Node = TypeVar("Node")
 
 _AT_A_TIME = 1 << 16
 """So many numbers are looked at together, so that large constants take no memory beside their own."""
@@ -181,6 +183,27 @@ def _befores(own: Operand, known: Collection[FormulaName]) -> tuple[Before, ...]
     if own.maker is None:
         return ("",)
     return tuple(known) if own.maker.kind in ("", "cast") else (own.maker.kind,)
+
+
+def needed_of(
+    outputs: Iterable[str], maker_of: Callable[[str], Node | None], reads: Callable[[Node], Iterable[str]]
+) -> Iterator[Node]:
+    """The nodes that outputs need, each once; what none needs runtimes leave out first, so that it shares nothing.
+
+    Args:
+        outputs: the names of the values that are given.
+        maker_of: the node that makes a value, None for what no node of the graph makes.
+        reads: the names of the values that a node reads.
+    """
+    waiting = list(outputs)
+    found: set[int] = set()
+    while waiting:
+        node = maker_of(waiting.pop())
+        if node is None or id(node) in found:
+            continue
+        found.add(id(node))
+        waiting += reads(node)
+        yield node
 
 
 def held_as(array: np.ndarray) -> tuple[Other, ...]:

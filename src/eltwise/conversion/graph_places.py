@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
-from eltwise.conversion.company import FORMULAS, OTHERS, Maker, Operand, companies_of, held_as
+from eltwise.conversion.company import FORMULAS, OTHERS, Maker, Operand, companies_of, held_as, needed_of
 from eltwise.conversion.places import Place, layouts_of, read_wider, surroundings_of
 from eltwise.conversion.plain import is_plain_constant
 from eltwise.dtypes import ElementType
@@ -42,8 +42,8 @@ class _Wiring:
         self._read = {value for node in graph.nodes for value in node.inputs}
         others = [node for node in graph.nodes if not isinstance(node.row, ElementwiseRow)]
         self._read_otherwise = {value for node in others for value in node.inputs}
-        # What no output needs, runtimes leave out first, so that it shares nothing.
-        self._readers = Counter(value for node in self._needed() for value in node.inputs)
+        needed = needed_of(self._given, self._makers.get, lambda node: node.inputs)
+        self._readers = Counter(value for node in needed for value in node.inputs)
         # OpenVINO gives the results of an IR 10 in other types, so that they are read too.
         self._are_results_read = graph.origin.domain == "openvino" and graph.origin.file_version == 10
 
@@ -81,18 +81,6 @@ class _Wiring:
         if value in self.constants:
             return Operand(tuple(kind for kind in OTHERS if kind != "run-time"))
         return Operand(OTHERS if value in self.made else ("run-time",), self._maker(value))
-
-    def _needed(self) -> Iterator[Node]:
-        """The nodes that the outputs need."""
-        waiting = list(self._given)
-        found: set[int] = set()
-        while waiting:
-            node = self._makers.get(waiting.pop())
-            if node is None or id(node) in found:
-                continue
-            found.add(id(node))
-            waiting += node.inputs
-            yield node
 
     def _maker(self, value: str) -> Maker | None:
         """The node that makes a value; those that only hand it on do not count."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from onnx import FunctionProto, GraphProto, ModelProto, NodeProto
+from onnx import FunctionProto, ModelProto, NodeProto
 
 from eltwise.errors import EltwiseError, GraphError, UnsupportedError
 from eltwise.formats.onnx_external import ExternalData
@@ -20,7 +20,7 @@ from eltwise.formats.onnx_problems.tensors import tensor_problems
 from eltwise.formats.onnx_problems.types import check_node_types, in_family, inference_problems, input_problems
 from eltwise.formats.onnx_problems.wiring import wiring_problems
 from eltwise.formats.onnx_versions.inferring import with_types
-from eltwise.formats.onnx_versions.names import subgraphs
+from eltwise.formats.onnx_versions.names import bodies_in
 from eltwise.formats.onnx_versions.schemas import find_schema, function_opset, is_own, versioned_name
 from eltwise.formats.onnx_versions.scopes import Scope, all_scopes
 
@@ -73,7 +73,8 @@ def _of_calls(model: ModelProto) -> list[EltwiseError]:
     """Functions that call themselves, be it through others."""
     functions = {(default_domain(function.domain), function.name): function for function in model.functions}
     calls = {
-        name: {(default_domain(node.domain), node.op_type) for node in _all_nodes(function)} & functions.keys()
+        name: {(default_domain(node.domain), node.op_type) for body in bodies_in(function) for node in body.node}
+        & functions.keys()
         for name, function in functions.items()
     }
     problems: list[EltwiseError] = []
@@ -83,13 +84,6 @@ def _of_calls(model: ModelProto) -> list[EltwiseError]:
     for _domain, name in calls:
         problems.append(GraphError("a function that calls itself has no end", operand=f"the function {name!r}"))
     return problems
-
-
-def _all_nodes(body: FunctionProto | GraphProto) -> Iterator[NodeProto]:
-    for node in body.node:
-        yield node
-        for _name, inner in subgraphs(node):
-            yield from _all_nodes(inner)
 
 
 def _of_types(node: NodeProto, opset: int, scope: Scope) -> Iterator[EltwiseError]:

@@ -91,10 +91,14 @@ def subgraphs(node: NodeProto) -> Iterator[tuple[str, GraphProto]]:
 
 def all_graphs(model: ModelProto) -> Iterator[GraphProto]:
     """The model's graph and every subgraph, those of its functions too."""
-    waiting: list[GraphProto | FunctionProto] = [model.graph, *model.functions]
+    return (body for body in bodies_in(model.graph, *model.functions) if isinstance(body, GraphProto))
+
+
+def bodies_in(*bodies: GraphProto | FunctionProto) -> Iterator[GraphProto | FunctionProto]:
+    """Some graphs and functions, in their order, each followed by the graphs in its nodes."""
+    waiting = [*reversed(bodies)]
     while waiting:
         body = waiting.pop()
-        if isinstance(body, GraphProto):
-            yield body
+        yield body
         for node in body.node:
             waiting += (graph for _name, graph in subgraphs(node))

@@ -11,7 +11,7 @@ from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto
 
 from eltwise import catalog
 from eltwise.broadcasting import Rule
-from eltwise.conversion.company import OTHERS, Maker, Operand, Other, companies_of, held_as, zeros_of
+from eltwise.conversion.company import OTHERS, Maker, Operand, Other, companies_of, held_as, needed_of, zeros_of
 from eltwise.conversion.places import Layout, Place, layouts_of, read_wider, surroundings_of
 from eltwise.conversion.plain import is_plain_constant
 from eltwise.dtypes import BY_ONNX_NAME, ElementType
@@ -154,19 +154,6 @@ def _reads_of(node: NodeProto) -> Iterator[str]:
         yield from (value.name for value in inner.output)
 
 
-def _needed(scope: Scope) -> Iterator[NodeProto]:
-    """The nodes of a scope that its outputs need."""
-    waiting = [getattr(value, "name", value) for value in scope.body.output]
-    found: set[int] = set()
-    while waiting:
-        node = scope.producers.get(waiting.pop())
-        if node is None or id(node) in found:
-            continue
-        found.add(id(node))
-        waiting += _reads_of(node)
-        yield node
-
-
 class _Makers:
     """Which values of a scope are made of constants only, found once for each."""
 
@@ -175,13 +162,13 @@ class _Makers:
         self._opset = opset
         self._known: dict[str, bool] = {}
         self._read = set(_reads(scope.body))
-        # What no output needs, runtimes leave out first, so that it shares nothing.
-        self._readers = Counter(name for node in _needed(scope) for name in _reads_of(node))
+        self._given = {getattr(value, "name", value) for value in scope.body.output}
+        needed = needed_of(self._given, scope.producers.get, _reads_of)
+        self._readers = Counter(name for node in needed for name in _reads_of(node))
         otherwise = [node for node in scope.body.node if _row(node, opset) is None]
         self._read_otherwise = {name for node in otherwise for name in _reads_of(node)}
         others = [node for node in otherwise if not self._is_known(node)]
         self._read_by_others = {name for node in others for name in _reads_of(node)}
-        self._given = {getattr(value, "name", value) for value in scope.body.output}
 
     def has_neighbours(self, node: NodeProto, constant: tuple[bool, bool]) -> bool:
         """Whether nodes make an operand or read the result."""

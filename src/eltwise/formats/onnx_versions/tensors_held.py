@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, SparseTensorProto, TensorProto
+from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, SparseTensorProto, TensorProto
 
 from eltwise.formats.onnx_nodes import label_of
+from eltwise.formats.onnx_versions.names import bodies_in
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,7 @@ class Held:
 
 def all_tensors(model: ModelProto) -> Iterator[Held]:
     """Give every tensor, the two of sparse ones too, in the order of the graphs."""
-    for body in _bodies(model):
+    for body in bodies_in(model.graph, *model.functions):
         if isinstance(body, GraphProto):
             yield from (Held(tensor, f"initializer {tensor.name!r}") for tensor in body.initializer)
             for sparse in body.sparse_initializer:
@@ -41,20 +42,11 @@ def all_tensors(model: ModelProto) -> Iterator[Held]:
 
 def all_sparse_tensors(model: ModelProto) -> Iterator[SparseTensorProto]:
     """Give every sparse tensor."""
-    for body in _bodies(model):
+    for body in bodies_in(model.graph, *model.functions):
         if isinstance(body, GraphProto):
             yield from body.sparse_initializer
         for attribute in (attribute for node in body.node for attribute in node.attribute):
             yield from _sparse_in(attribute)
-
-
-def _bodies(model: ModelProto) -> Iterator[GraphProto | FunctionProto]:
-    waiting: list[GraphProto | FunctionProto] = [*reversed(model.functions), model.graph]
-    while waiting:
-        body = waiting.pop()
-        yield body
-        for attribute in (attribute for node in body.node for attribute in node.attribute):
-            waiting += ([attribute.g] if attribute.HasField("g") else []) + list(attribute.graphs)
 
 
 def _of_attribute(attribute: AttributeProto, node: NodeProto) -> Iterator[Held]:
