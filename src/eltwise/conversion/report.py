@@ -83,7 +83,7 @@ class Report:
         lines = [head, *map(str, self.changes)]
         lines += [f"dropped: {sentence}" for sentence in self.dropped]
         lines += [f"assumed: {sentence}" for sentence in self.assumptions]
-        lines += [f"{'verified' if self.is_verified else 'not verified'}: {self.verified}"] if self.verified else []
+        lines += verification_lines(self.comparison)
         return "\n".join(lines)
 
     @property
@@ -108,10 +108,24 @@ class Report:
             ],
             "dropped": list(self.dropped),
             "assumptions": list(self.assumptions),
-            "is_verified": self.is_verified,
-            "verified": self.verified,
-            "compared": None if self.comparison is None else asdict(self.comparison),
+            **verification_fields(self.comparison),
         }
+
+
+def verification_lines(comparison: Comparison | None) -> list[str]:
+    """What a report says of a comparison: a line, or none where it was not asked for."""
+    if comparison is None:
+        return []
+    return [f"{'verified' if comparison.is_proof else 'not verified'}: {comparison}"]
+
+
+def verification_fields(comparison: Comparison | None) -> dict[str, object]:
+    """The same as plain values."""
+    return {
+        "is_verified": comparison is not None and comparison.is_proof,
+        "verified": "" if comparison is None else str(comparison),
+        "compared": None if comparison is None else asdict(comparison),
+    }
 
 
 def counted(count: int, thing: str) -> str:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 
-from eltwise.conversion.report import Comparison, counted
+from eltwise.conversion.report import Comparison, counted, verification_fields, verification_lines
 from eltwise.targets.table import Kind, Target
 
 
@@ -95,8 +95,7 @@ class TargetReport:
             lines.append(f"not judged: {others}")
         if self.note:
             lines.append(f"note: {self.note}")
-        if self.comparison is not None:
-            lines.append(f"{'verified' if self.comparison.is_proof else 'not verified'}: {self.comparison}")
+        lines += verification_lines(self.comparison)
         if not self.version:
             return "\n".join(lines)
         standing = beside = ""
@@ -119,7 +118,5 @@ class TargetReport:
             "beside_others": self.beside_others,
             "not_judged": dict(self.not_judged),
             "findings": [finding.fields() for finding in self.findings],
-            "compared": None if self.comparison is None else asdict(self.comparison),
-            "is_verified": self.comparison is not None and self.comparison.is_proof,
-            "verified": "" if self.comparison is None else str(self.comparison),
+            **verification_fields(self.comparison),
         }
