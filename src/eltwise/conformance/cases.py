@@ -55,6 +55,11 @@ class Around:
     is_shared: bool
     is_followed: bool
 
+    @property
+    def has_maker(self) -> bool:
+        """Whether a node makes one operand, be it a cast."""
+        return self.maker is not None or self.is_cast
+
 
 @dataclass(frozen=True, eq=False)
 class Case:

@@ -22,7 +22,7 @@ class Explainer:
 
     def explain(self, judged: Sequence[Judged]) -> Explanation:
         """Explain the values that came for the cases of one cell, wrong and right ones."""
-        differences = [Difference(item.case, *pair) for item in judged for pair in (item.compared,) if pair is not None]
+        differences = _differences(judged)
         key = _digest(differences)
         if key not in self._cells:
             self._cells[key] = find_cause(differences, self._explain_cases).explanation
@@ -30,13 +30,12 @@ class Explainer:
 
     def again(self, judged: Sequence[Judged]) -> Explanation | None:
         """The explanation of other cases of the same subject that holds for these, too; None where none does."""
-        cases = [Difference(item.case, *pair) for item in judged for pair in (item.compared,) if pair is not None]
+        cases = _differences(judged)
         return self._learnt_of(cases) if cases else None
 
     def _learnt_of(self, cases: Sequence[Difference]) -> Explanation | None:
-        subject = (cases[0].case.formula, cases[0].expected.dtype.name)
         with self._lock:
-            learnt = list(self._learnt.get(subject, ()))
+            learnt = list(self._learnt.get(_subject(cases), ()))
         return next((found for found in learnt if all(holds(found, case) for case in cases)), None)
 
     def _explain_cases(self, cases: Sequence[Difference], in_regions: bool) -> Explanation:
@@ -51,11 +50,21 @@ class Explainer:
             return explanation
         explanation = explain(cases, in_regions=in_regions)
         if explanation.name != UNEXPLAINED:
-            subject = (cases[0].case.formula, cases[0].expected.dtype.name)
             with self._lock:
-                learnt = self._learnt.setdefault(subject, [])
-                learnt += [] if explanation.name in [one.name for one in learnt] else [explanation]
+                learnt = self._learnt.setdefault(_subject(cases), [])
+                if explanation.name not in [one.name for one in learnt]:
+                    learnt.append(explanation)
         return explanation
+
+
+def _differences(judged: Sequence[Judged]) -> list[Difference]:
+    """The cases whose values can be compared."""
+    return [Difference(item.case, *pair) for item in judged for pair in (item.compared,) if pair is not None]
+
+
+def _subject(cases: Sequence[Difference]) -> tuple[str, str]:
+    """What cases must have in common for one explanation to serve them."""
+    return cases[0].case.formula, cases[0].expected.dtype.name
 
 
 def _digest(differences: Sequence[Difference]) -> bytes:

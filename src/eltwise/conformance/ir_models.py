@@ -15,6 +15,7 @@ from eltwise.conformance.paths import (
     READ_WIDER,
     ModelPath,
     is_followed,
+    needs_neutral,
     neutral,
     operands,
     output_names,
@@ -79,7 +80,7 @@ def build(cases: Sequence[Case], path: ModelPath) -> tuple[bytes, bytes]:
     for number, case in enumerate(cases):
         for name, array, is_constant, is_dynamic in operands(case, number, path):
             _operand(net, name, array, constant=is_constant, dynamic=is_dynamic)
-    if any(is_followed(case, path) for case in cases):
+    if needs_neutral(cases, path):
         _operand(net, NEUTRAL, neutral(cases[0]), constant=False, dynamic=False)
     for number, case in enumerate(cases):
         _operator(net, case, number, path)
@@ -138,7 +139,7 @@ def _made_operands(net: _Net, case: Case, number: int, path: ModelPath) -> tuple
         before = f"before{number}"
         net.add("Subtract", before, {**_NUMPY}, [a, NEUTRAL], (element_type, case.a.shape))
         return before, b
-    if path != CHAINED or around is None or (around.maker is None and not around.is_cast):
+    if path != CHAINED or around is None or not around.has_maker:
         return a, b
     made, operand = f"made{number}", case.a if around.slot == "a" else case.b
     sizes = [-1] * operand.ndim if around.is_dynamic else list(operand.shape)

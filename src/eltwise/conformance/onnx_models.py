@@ -13,6 +13,7 @@ from eltwise.conformance.paths import (
     READ_WIDER,
     ModelPath,
     is_followed,
+    needs_neutral,
     neutral,
     operands,
     output_names,
@@ -61,7 +62,7 @@ def build_proto(cases: Sequence[Case], path: ModelPath) -> ModelProto:
                 constants.append(_tensor(name, array))
             else:
                 inputs.append(_input(name, array, dynamic=is_dynamic))
-    if any(is_followed(case, path) for case in cases):
+    if needs_neutral(cases, path):
         inputs.append(_input(NEUTRAL, neutral(cases[0]), dynamic=False))
     result_type = _result_type(cases[0], path).onnx_number
     outputs = [helper.make_tensor_value_info(name, result_type, None) for name in output_names(cases, path)]

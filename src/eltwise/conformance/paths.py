@@ -35,6 +35,9 @@ PATHS: tuple[Path, ...] = (*MODEL_PATHS, "call")
 NEUTRAL = "neutral"
 """The name of the input that the nodes take which change no bit."""
 
+_CONSTANT: dict[ModelPath, str] = {"a-constant": "a", "b-constant": "b", "both-constant": "ab"}
+"""Which operands are in the model."""
+
 _NEUTRAL_NUMBERS = {"add": -0.0, "multiply": 1.0}
 
 
@@ -60,11 +63,11 @@ def operands(case: Case, number: int, path: ModelPath) -> tuple[Operand, ...]:
     """
     around = case.around
     if path != CHAINED or around is None:
-        constant = {"a-constant": "a", "b-constant": "b", "both-constant": "ab"}.get(path, "")
+        constant = _CONSTANT.get(path, "")
         given = (("a", case.a), ("b", case.b))
         return tuple(Operand(f"{name}{number}", array, name in constant, path == "dynamic") for name, array in given)
     values = {"a": case.a, "b": case.b}
-    if around.maker is not None or around.is_cast:
+    if around.has_maker:
         del values[around.slot]
         values |= {"x": around.x} if around.is_cast else {"x": around.x, "y": around.y}
     return tuple(
@@ -74,12 +77,17 @@ def operands(case: Case, number: int, path: ModelPath) -> tuple[Operand, ...]:
 
 def has_constants(path: ModelPath) -> bool:
     """Whether operands may be in the model."""
-    return path in ("a-constant", "b-constant", "both-constant", CHAINED)
+    return path in _CONSTANT or path == CHAINED
 
 
 def is_followed(case: Case, path: ModelPath) -> bool:
     """Whether a node that changes no bit reads the result of a case."""
     return path == "neighbours" or (case.around is not None and case.around.is_followed)
+
+
+def needs_neutral(cases: Sequence[Case], path: ModelPath) -> bool:
+    """Whether the model of some cases has the input that changes no bit."""
+    return any(is_followed(case, path) for case in cases)
 
 
 def input_names(cases: Sequence[Case], path: ModelPath) -> tuple[str, ...]:
@@ -106,5 +114,4 @@ def feeds(cases: Sequence[Case], path: ModelPath) -> dict[str, np.ndarray]:
         for operand in operands(case, number, path)
         if not operand.is_constant
     }
-    is_needed = any(is_followed(case, path) for case in cases)
-    return given | ({NEUTRAL: neutral(cases[0])} if is_needed else {})
+    return given | ({NEUTRAL: neutral(cases[0])} if needs_neutral(cases, path) else {})
