@@ -11,7 +11,7 @@ from eltwise.conversion.report import Report
 from eltwise.errors import FileFormatError
 from eltwise.formats import files
 from eltwise.model import load, save
-from eltwise.targets.examining import examined
+from eltwise.targets.examining import Examined, examined
 from eltwise.targets.proving import proved
 from eltwise.targets.repairing import loaded, repair_examined
 from eltwise.targets.table import target_named
@@ -46,26 +46,35 @@ def repair_file(
     """
     known = target_named(target)
     check_places(source, out, in_place)
-    if source.suffix.lower() != out.suffix.lower():
-        raise FileFormatError(
-            "a repaired model keeps its format",
-            where=str(out),
-            got=out.suffix or "no ending",
-            allowed=source.suffix,
-            hint="eltwise convert writes another format",
-        )
+    _check_format(source, out)
     made, report = repair_examined(examined(source), known, allow)
     if verify:
         report = replace(report, comparison=proved(lambda: load(source), made, known))
+    _write(made, report, source, out, progress)
+    return report
+
+
+def _check_format(source: Path, out: Path) -> None:
+    if source.suffix.lower() == out.suffix.lower():
+        return
+    raise FileFormatError(
+        "a repaired model keeps its format",
+        where=str(out),
+        got=out.suffix or "no ending",
+        allowed=source.suffix,
+        hint="eltwise convert writes another format",
+    )
+
+
+def _write(made: Examined, report: Report, source: Path, out: Path, progress: Progress | None) -> None:
     if made.proto is not None:
         from eltwise.formats.onnx_versions.converted_files import serialized, write_with_data
 
         data = files.read_bytes(source) if report.unchanged else serialized(made.proto)
         write_with_data(source, out, data, made.proto, progress)
-        return report
+        return
     if report.unchanged:
         copy_ir(source, out)
-        return report
+        return
     check_weights(source, out)
     save(loaded(made), out)
-    return report
