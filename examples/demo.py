@@ -16,9 +16,10 @@ from rich.console import Console
 from rich.table import Table
 
 import eltwise
-from eltwise import catalog, oracle
+from eltwise import oracle
 from eltwise.conformance.cases import Case
 from eltwise.formats.tensor_files import parse_place, read_tensor_file
+from eltwise.ops import registry
 
 MODELS = Path(__file__).parent / "models"
 PRINTED_DIGITS = 1.5e-8
@@ -89,7 +90,7 @@ def _judged(entry: dict[str, object], path: Path, operands: list[np.ndarray], re
         return result.shape == printed.shape and bool(close.all()), "text"
     attributes = entry["attributes"]
     assert isinstance(attributes, dict)
-    case = Case(catalog.row(str(entry["operator"])), tuple(attributes.items()), operands[0], operands[1])
+    case = Case(registry.row(str(entry["operator"])), tuple(attributes.items()), operands[0], operands[1])
     return oracle.same_bits(result, case.expected()), "oracle"
 
 

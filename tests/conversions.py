@@ -11,13 +11,13 @@ import onnx
 
 import eltwise
 from eltwise import oracle
-from eltwise.conformance import values
-from eltwise.conversion.graphs import convert_graph
-from eltwise.conversion.report import Report
-from eltwise.dtypes import ElementType
-from eltwise.formats.onnx_writer import write_onnx
-from eltwise.formats.openvino_writer import write_openvino
-from eltwise.ir import Origin
+from eltwise.core.dtypes import ElementType
+from eltwise.formats.onnx.writer import write_onnx
+from eltwise.formats.openvino.writer import write_openvino
+from eltwise.ir.graph import Origin
+from eltwise.oracle import hard_values
+from eltwise.passes.graphs import convert_graph
+from eltwise.passes.report import Report
 from onnx_models import model, node, value
 from openvino_core import openvino_core
 from openvino_models import PRECISIONS, Ir
@@ -58,7 +58,7 @@ ALL_RUNS = [run for rank in range(6) for square in (True, False) for run in runs
 def arrays(cases: Sequence[Run], element_type: ElementType, seed: int) -> list[tuple[np.ndarray, np.ndarray]]:
     """Operands of hard and random values."""
     generator = np.random.default_rng(seed)
-    pool = np.concatenate([values.hard_values(element_type), values.random_bits(element_type, 300, seed)])
+    pool = np.concatenate([hard_values.hard_values(element_type), hard_values.random_bits(element_type, 300, seed)])
     return [
         (
             np.asarray(pool[generator.integers(0, pool.size, case.a)]),
@@ -124,7 +124,7 @@ def converted(loaded: eltwise.Model, target: Origin) -> tuple[eltwise.Model, Rep
     return again, report
 
 
-def written(graph: eltwise.ir.Graph) -> tuple[bytes, ...]:
+def written(graph: eltwise.ir.graph.Graph) -> tuple[bytes, ...]:
     return write_openvino(graph) if graph.origin.domain == "openvino" else (write_onnx(graph),)
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from eltwise import catalog
-from eltwise.dtypes import by_name
-from eltwise.infer import Result, node_result
-from eltwise.ir import Node, TensorType
-from eltwise.shapes import parse
-from eltwise.spec import Domain, Operation
+from eltwise.core.dtypes import by_name
+from eltwise.core.shapes import parse
+from eltwise.ir.graph import Node, TensorType
+from eltwise.ir.infer import Result, node_result
+from eltwise.ops import registry
+from eltwise.ops.schema import Domain, Operation
 
 
 def typed(text: str) -> TensorType:
@@ -19,7 +19,7 @@ def typed(text: str) -> TensorType:
 
 
 def operation(name: str, opset: int, domain: Domain = "ai.onnx", **attributes: object) -> Operation:
-    row = catalog.resolve(domain, name, opset)
+    row = registry.resolve(domain, name, opset)
     assert row is not None
     return row.bind(attributes)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from hypothesis import strategies as st
 
-from eltwise.dtypes import ElementType
+from eltwise.core.dtypes import ElementType
 
 Sizes = tuple[int, ...]
 

@@ -8,17 +8,17 @@ import numpy as np
 import onnx
 from onnx import NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
 
-from eltwise import catalog
-from eltwise.dtypes import TYPES, ElementType
-from eltwise.errors import EltwiseError
-from eltwise.formats.onnx_reader import read_model_proto, read_onnx
-from eltwise.formats.onnx_writer import write_onnx
+from eltwise.core.dtypes import TYPES, ElementType
+from eltwise.core.errors import EltwiseError
+from eltwise.formats.onnx.reader import read_model_proto, read_onnx
+from eltwise.formats.onnx.writer import write_onnx
 from eltwise.formats.reading import Reading
-from eltwise.infer_graph import infer_graph
-from eltwise.ir import Graph, structure_problems
+from eltwise.ir.graph import Graph, structure_problems
+from eltwise.ir.infer_graph import infer_graph
+from eltwise.ops import registry
 
 RUN_TYPES = [row for row in TYPES if row.runs]
-NEWEST = min(catalog.NEWEST_OPSET["ai.onnx"], onnx.defs.onnx_opset_version())
+NEWEST = min(registry.NEWEST_OPSET["ai.onnx"], onnx.defs.onnx_opset_version())
 NEIGHBOURS = ("Constant", "Identity", "Cast", "Reshape", "Squeeze", "Unsqueeze")
 
 Sizes = Sequence[int | str | None] | None
@@ -64,7 +64,7 @@ def tensor_model(tensor: TensorProto, opset: int = 25) -> onnx.ModelProto:
 
 def neighbour_model(op_type: str, opset: int) -> onnx.ModelProto:
     """A model with one of the neighbours as the opset has it."""
-    row = catalog.resolve("ai.onnx", op_type, opset)
+    row = registry.resolve("ai.onnx", op_type, opset)
     assert row is not None
     initializers = []
     attributes: dict[str, object] = {}

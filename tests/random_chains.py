@@ -8,13 +8,13 @@ from typing import TypeVar
 
 import numpy as np
 
-from eltwise import catalog
-from eltwise.conformance import values
-from eltwise.dtypes import BFLOAT16, FLOAT16, FLOAT32, ElementType
-from eltwise.formats.openvino_ports import ResultNames, output_ports
-from eltwise.ir import Graph, Node, Origin, Port, Tensor, TensorType
-from eltwise.shapes import UNKNOWN_RANK, Dimension, Shape, of_sizes
-from eltwise.spec import ElementwiseRow
+from eltwise.core.dtypes import BFLOAT16, FLOAT16, FLOAT32, ElementType
+from eltwise.core.shapes import UNKNOWN_RANK, Dimension, Shape, of_sizes
+from eltwise.formats.openvino.ports import ResultNames, output_ports
+from eltwise.ir.graph import Graph, Node, Origin, Port, Tensor, TensorType
+from eltwise.ops import registry
+from eltwise.ops.schema import ElementwiseRow
+from eltwise.oracle import hard_values
 
 OPSETS = (7, 13, 14, 17)
 _MOST_NODES = 4
@@ -30,7 +30,7 @@ class Chain:
         opset = int(generator.choice(OPSETS)) if domain == "ai.onnx" else 0
         self._origin = Origin("ai.onnx", 8, opset) if opset else Origin("openvino", 11)
         names = ("Sub", "Add", "Mul") if opset else ("Subtract", "Add", "Multiply", "SquaredDifference")
-        rows = [catalog.resolve(self._origin.domain, name, opset or 1) for name in names]
+        rows = [registry.resolve(self._origin.domain, name, opset or 1) for name in names]
         self._rows = [row for row in rows if isinstance(row, ElementwiseRow)]
         self.element_type: ElementType = self._any(self._rows[0].types)
         self._shape = self._any(_SHAPES)
@@ -44,7 +44,7 @@ class Chain:
         self._given = {"x": FLOAT32 if is_cast and opset != 7 else self.element_type, "y": self.element_type}
         if self._given["x"] is not self.element_type:
             kind, attribute = ("Cast", "to") if opset else ("Convert", "destination_type")
-            row = catalog.resolve(self._origin.domain, kind, opset or 1)
+            row = registry.resolve(self._origin.domain, kind, opset or 1)
             assert row is not None
             self._nodes.append(Node("cast", row.bind({attribute: self.element_type}), ("x",), ("cast",)))
 
@@ -53,9 +53,9 @@ class Chain:
 
     def _drawn(self, shape: tuple[int, ...], element_type: ElementType) -> np.ndarray:
         seed = int(self._generator.integers(1 << 30))
-        ordinary = values.ordinary(element_type, 40, seed)
-        dense = values.of_all_digits(element_type, 40, seed)
-        pool = np.concatenate([values.hard_values(element_type), ordinary, dense])
+        ordinary = hard_values.ordinary(element_type, 40, seed)
+        dense = hard_values.of_all_digits(element_type, 40, seed)
+        pool = np.concatenate([hard_values.hard_values(element_type), ordinary, dense])
         return np.asarray(pool[self._generator.integers(0, pool.size, shape)])
 
     def _constant(self) -> str:

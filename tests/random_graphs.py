@@ -7,13 +7,13 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from hypothesis import strategies as st
 
-from eltwise import catalog
-from eltwise.conformance import values
-from eltwise.dtypes import BOOL, FLOAT16, FLOAT32, FLOAT64, INT32, INT64, ElementType
-from eltwise.formats.openvino_ports import ResultNames, output_ports
-from eltwise.ir import Graph, Node, Origin, Port, Tensor, TensorType
-from eltwise.shapes import Dimension, Shape, of_sizes
-from eltwise.spec import ElementwiseRow, Row
+from eltwise.core.dtypes import BOOL, FLOAT16, FLOAT32, FLOAT64, INT32, INT64, ElementType
+from eltwise.core.shapes import Dimension, Shape, of_sizes
+from eltwise.formats.openvino.ports import ResultNames, output_ports
+from eltwise.ir.graph import Graph, Node, Origin, Port, Tensor, TensorType
+from eltwise.ops import registry
+from eltwise.ops.schema import ElementwiseRow, Row
+from eltwise.oracle import hard_values
 
 Sizes = tuple[int, ...]
 OPSETS = (1, 4, 5, 6, 7, 10, 11, 13, 14, 17, 21, 25)
@@ -35,7 +35,7 @@ class Growth:
         return self.origin.domain == "ai.onnx"
 
     def row(self, name: str) -> Row:
-        row = catalog.resolve(self.origin.domain, name, self.origin.opset if self.is_onnx else 15)
+        row = registry.resolve(self.origin.domain, name, self.origin.opset if self.is_onnx else 15)
         assert row is not None
         return row
 
@@ -76,7 +76,7 @@ class Growth:
 def drawn(element_type: ElementType, sizes: Sizes, seed: int) -> np.ndarray:
     if element_type is BOOL:
         return np.random.default_rng(seed).integers(0, 2, sizes).astype(np.bool_)
-    pool = np.concatenate([values.hard_values(element_type), values.random_bits(element_type, 40, seed)])
+    pool = np.concatenate([hard_values.hard_values(element_type), hard_values.random_bits(element_type, 40, seed)])
     return np.asarray(pool[np.random.default_rng(seed).integers(0, pool.size, sizes)])
 
 
@@ -84,7 +84,7 @@ def grow_elementwise(growth: Growth) -> None:
     draw = growth.draw
     domain, opset = growth.origin.domain, growth.origin.opset
     rows = [
-        row for row in catalog.ROWS if row.domain == domain and catalog.resolve(domain, row.name, opset or 1) is row
+        row for row in registry.ROWS if row.domain == domain and registry.resolve(domain, row.name, opset or 1) is row
     ]
     row: ElementwiseRow = draw(st.sampled_from(rows))
     there = [(name, kind) for name, kind in growth.known.items() if kind[0] in row.types]

@@ -7,8 +7,8 @@ import numpy as np
 from eltwise.conformance.cases import Case, rows_and_types
 from eltwise.conformance.cells import Cell, Example, Verdict, shown, stored
 from eltwise.conformance.results import Results
-from eltwise.dtypes import ElementType
-from eltwise.spec import ElementwiseRow
+from eltwise.core.dtypes import ElementType
+from eltwise.ops.schema import ElementwiseRow
 
 HOSTILE = (
     "</script><script>window.taken = 1</script><img src=x onerror='window.taken = 2'>\n<!-- & \u2028 \x00 ${taken}"

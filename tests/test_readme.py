@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from eltwise import catalog
+from eltwise.ops import registry
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -57,4 +57,4 @@ def test_the_table_of_types_is_the_catalog() -> None:
         types = {name for group, cell in zip(groups, cells[2:7], strict=True) if cell for name in group}
         _dialect, _space, names = cells[0].partition(" ")
         promised |= dict.fromkeys(names.split(", "), types)
-    assert promised == {str(row): {element_type.ir for element_type in row.types} for row in catalog.ROWS}
+    assert promised == {str(row): {element_type.ir for element_type in row.types} for row in registry.ROWS}

@@ -10,9 +10,9 @@ import onnx
 from onnx import TensorProto, numpy_helper
 
 from conversions import ALL_RUNS, Run
-from eltwise.conversion.report import Report
-from eltwise.dtypes import FLOAT32, ElementType
-from eltwise.formats.onnx_versions.converted_files import convert_onnx_bytes
+from eltwise.core.dtypes import FLOAT32, ElementType
+from eltwise.passes.onnx_versions.converted_files import convert_onnx_bytes
+from eltwise.passes.report import Report
 from onnx_models import model, node, value
 
 Form = Literal["static", "symbolic", "unknown", "initializer", "shared", "both"]

@@ -14,15 +14,15 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
-from eltwise.errors import EltwiseError
+from eltwise.core.errors import EltwiseError
+from eltwise.engine.api import Operator, operator, squared_difference, subtract
 from eltwise.kernels.pool import memory_pool
 from eltwise.kernels.threads import set_num_threads
 from eltwise.model import Model, load, save
-from eltwise.operators import Operator, operator, squared_difference, subtract
 from eltwise.version import VERSION
 
 if TYPE_CHECKING:
-    from eltwise.conversion.entry import convert
+    from eltwise.passes.entry import convert
     from eltwise.targets.checking import check
     from eltwise.targets.repairing import repair
 
@@ -52,7 +52,7 @@ def __getattr__(name: str) -> object:
     if name == "backend":
         return importlib.import_module("eltwise.backend")
     if name == "convert":
-        return importlib.import_module("eltwise.conversion.entry").convert
+        return importlib.import_module("eltwise.passes.entry").convert
     if name == "check":
         return importlib.import_module("eltwise.targets.checking").check
     if name == "repair":

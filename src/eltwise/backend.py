@@ -13,8 +13,8 @@ import onnx
 from onnx import helper
 from onnx.backend.base import Backend, BackendRep, namedtupledict
 
-from eltwise.arrays import as_array
-from eltwise.errors import EltwiseError, GraphError
+from eltwise.core.errors import EltwiseError, GraphError
+from eltwise.engine.arrays import as_array
 from eltwise.model import Model, load
 
 

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from eltwise.errors import EltwiseError, FileFormatError, GraphError, raise_all
-from eltwise.infer_graph import Inference, infer_graph
-from eltwise.ir import Graph, Port, structure_problems
-from eltwise.runner import Runner
+from eltwise.core.errors import EltwiseError, FileFormatError, GraphError, raise_all
+from eltwise.engine.runner import Runner
+from eltwise.ir.graph import Graph, Port, structure_problems
+from eltwise.ir.infer_graph import Inference, infer_graph
 
 if TYPE_CHECKING:
-    from onnx import ModelProto  # noqa: TID251 - only its name, for the type checker
+    from onnx import ModelProto
 
     from eltwise.formats.reading import Reading
     from eltwise.kernels.dump import Kind
@@ -102,10 +102,10 @@ class Model:
         Raises:
             EltwiseError: as ``run`` does, and for another kind.
         """
-        from eltwise import explaining
+        from eltwise.engine import explain
 
         self._check_feeds(inputs)
-        return explaining.explain(self._runner, inputs, kind)
+        return explain.explain(self._runner, inputs, kind)
 
     def _check_feeds(self, inputs: object) -> None:
         if not isinstance(inputs, Mapping):
@@ -161,13 +161,13 @@ def _read(source: Source, weights: bytes | None, where: str) -> Reading:
     if isinstance(source, bytes | bytearray | memoryview):
         data = bytes(source)
         if is_xml(data):
-            from eltwise.formats.openvino_reader import read_openvino
+            from eltwise.formats.openvino.reader import read_openvino
 
             return read_openvino(data, weights, where)
-        from eltwise.formats.onnx_reader import read_onnx
+        from eltwise.formats.onnx.reader import read_onnx
 
         return read_onnx(data, None, where)
-    from eltwise.formats.onnx_reader import is_model_proto, read_model_proto
+    from eltwise.formats.onnx.reader import is_model_proto, read_model_proto
 
     if not is_model_proto(source):
         raise FileFormatError(
@@ -186,11 +186,11 @@ def _read_file(path: Path) -> Reading:
 
     match path.suffix.lower():
         case ".onnx":
-            from eltwise.formats.onnx_reader import read_onnx
+            from eltwise.formats.onnx.reader import read_onnx
 
             return read_onnx(files.read_bytes(path, files.LARGEST_PROTOBUF), path.parent, path.name)
         case ".xml":
-            from eltwise.formats.openvino_reader import read_openvino_file
+            from eltwise.formats.openvino.reader import read_openvino_file
 
             return read_openvino_file(path)
         case _:
@@ -220,11 +220,11 @@ def save(model: Model, path: str | os.PathLike[str], external_data: bool = False
     target = Path(path)
     match target.suffix.lower():
         case ".onnx":
-            from eltwise.formats.onnx_writer import write_onnx_file
+            from eltwise.formats.onnx.writer import write_onnx_file
 
             write_onnx_file(model.graph, target, external_data)
         case ".xml":
-            from eltwise.formats.openvino_writer import write_openvino_file
+            from eltwise.formats.openvino.writer import write_openvino_file
 
             write_openvino_file(model.graph, target)
         case _:

@@ -8,11 +8,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from eltwise import operators
 from eltwise.bench.onnx_models import INPUT_NAMES, OUTPUT_NAME, model_bytes
 from eltwise.bench.results import OWN
 from eltwise.bench.tensors import Tensors
 from eltwise.bench.workloads import OWN_OUT, Workload
+from eltwise.engine import api
 from eltwise.model import load
 
 
@@ -60,7 +60,7 @@ def own_contestants(workload: Workload, tensors: Tensors) -> tuple[Ready, ...]:
     """This project for a workload; where the call makes its result, also the same call with ``out``."""
     if workload.call == "model":
         return (_own_model(workload, tensors),)
-    functions = {"subtract": operators.subtract, "squared_difference": operators.squared_difference}
+    functions = {"subtract": api.subtract, "squared_difference": api.squared_difference}
     function = functions[workload.formula]
     a, b = tensors.operands
     out = tensors.out

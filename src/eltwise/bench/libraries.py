@@ -12,7 +12,7 @@ import numpy as np
 from eltwise.bench.contestants import Ready, Refusal
 from eltwise.bench.tensors import Tensors
 from eltwise.bench.workloads import Formula, Workload
-from eltwise.dtypes import BFLOAT16, FLOAT32, FLOAT64, INT32, INT64
+from eltwise.core.dtypes import BFLOAT16, FLOAT32, FLOAT64, INT32, INT64
 
 
 class Numpy:

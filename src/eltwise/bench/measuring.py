@@ -17,7 +17,7 @@ from eltwise.bench.limit import limit_contestant
 from eltwise.bench.results import LIMIT, Row
 from eltwise.bench.tensors import Tensors, make_tensors, numpy_result, objection, oracle_objection
 from eltwise.bench.workloads import Workload
-from eltwise.kernels.caches import cache_bytes
+from eltwise.core.machine import cache_bytes
 from eltwise.kernels.threads import num_threads
 
 SEED = 20261121

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import platform
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 
 from eltwise.bench import peers
 from eltwise.bench.contestants import Peer
@@ -14,11 +12,9 @@ from eltwise.bench.first_call import measure_first_call
 from eltwise.bench.measuring import FULL, QUICK, measure_row
 from eltwise.bench.results import OWN, FirstCall, Report, Row
 from eltwise.bench.workloads import Workload, workloads
-from eltwise.kernels.caches import cache_bytes
+from eltwise.core.machine import cache_bytes, machine_name
 from eltwise.kernels.threads import num_threads
 from eltwise.version import VERSION
-
-_PROCESSORS = Path("/proc/cpuinfo")
 
 OnWorkload = Callable[[int, int, Workload], None]
 """Told before each workload: its number from 0, how many there are, and which it is."""
@@ -65,14 +61,3 @@ def make_report(
         first_call=first_call,
         interrupted=interrupted,
     )
-
-
-def machine_name() -> str:
-    """The processor in its own words, with Python's version."""
-    name = platform.processor() or platform.machine()
-    if _PROCESSORS.is_file():
-        for line in _PROCESSORS.read_text(errors="replace").splitlines():
-            if line.startswith("model name"):
-                name = line.partition(":")[2].strip()
-                break
-    return f"{name}, {platform.system()}, Python {platform.python_version()}"

@@ -9,7 +9,7 @@ import numpy as np
 
 from eltwise import oracle
 from eltwise.bench.workloads import Formula, Layout, Sizes, Workload
-from eltwise.dtypes import ElementType
+from eltwise.core.dtypes import ElementType
 
 ALIGNMENT = 64
 _DRAWN = 1_000_003

@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from eltwise.dtypes import BFLOAT16, FLOAT16, FLOAT32, INT8, TYPES, ElementType
+from eltwise.core.dtypes import BFLOAT16, FLOAT16, FLOAT32, INT8, TYPES, ElementType
 
 Sizes = tuple[int, ...]
 Formula = Literal["subtract", "squared_difference", "nested"]

@@ -26,8 +26,8 @@ from eltwise.cli import (
     running,
     targeting,
 )
-from eltwise.conversion.verifying import VerificationError
-from eltwise.errors import EltwiseError
+from eltwise.core.errors import EltwiseError
+from eltwise.passes.verifying import VerificationError
 from eltwise.version import VERSION
 
 app = typer.Typer(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from eltwise import catalog
-from eltwise.errors import AttributeValueError, UnsupportedError
-from eltwise.operators import Operator, operator
-from eltwise.spec import Row
+from eltwise.core.errors import AttributeValueError, UnsupportedError
+from eltwise.engine.api import Operator, operator
+from eltwise.ops import registry
+from eltwise.ops.schema import Row
 
 
 def bound_operator(name: str, attributes: Iterable[str]) -> Operator:
@@ -16,7 +16,7 @@ def bound_operator(name: str, attributes: Iterable[str]) -> Operator:
     Raises:
         EltwiseError: for a name or a value that the row does not have.
     """
-    return operator(name, **_attributes(catalog.row(name), attributes))
+    return operator(name, **_attributes(registry.row(name), attributes))
 
 
 def _attributes(row: Row, texts: Iterable[str]) -> dict[str, object]:

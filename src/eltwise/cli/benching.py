@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from eltwise.cli import printing
-from eltwise.errors import FileFormatError
+from eltwise.core.errors import FileFormatError
 
 if TYPE_CHECKING:
     from eltwise.bench.results import Report

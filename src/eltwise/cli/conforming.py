@@ -10,7 +10,7 @@ import typer
 
 from eltwise.cli import printing
 from eltwise.cli.progress import progress_of_many
-from eltwise.errors import AttributeValueError, unknown_name
+from eltwise.core.errors import AttributeValueError, unknown_name
 from eltwise.formats import files
 from eltwise.formats.folders import check_new_folder
 
@@ -95,15 +95,15 @@ def _selection(
     path: list[str] | None,
 ) -> Selection:
     """What is asked of whom; an unknown name is refused with the nearest known one."""
-    from eltwise import catalog
     from eltwise.conformance import paths, runtimes
     from eltwise.conformance.referee import Selection
-    from eltwise.dtypes import by_name
+    from eltwise.core.dtypes import by_name
+    from eltwise.ops import registry
 
     chosen = tuple(map(runtimes.find, dict.fromkeys(runtime))) if runtime else runtimes.installed()
     selection = Selection(
         chosen,
-        tuple(str(catalog.row(name)) for name in op or ()),
+        tuple(str(registry.row(name)) for name in op or ()),
         tuple(by_name(name).name for name in type_ or ()),
         tuple(_known("broadcast rule", name, runtimes.RULES) for name in broadcast or ()),
         tuple(_known("path", name, paths.PATHS) for name in path or ()),
@@ -165,7 +165,7 @@ def _write(results: Results, json: Path | None, html: Path | None, document: Pat
 def _show(results: Results) -> None:
     """Print a line for each runtime and operator version: how many cells have which verdict, and what was found."""
     from eltwise.conformance.cells import VERDICTS
-    from eltwise.conversion.report import counted
+    from eltwise.core.errors import counted
     from eltwise.report.reasons import reasons
 
     groups: dict[tuple[str, str], list[int]] = {}

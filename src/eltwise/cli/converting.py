@@ -12,10 +12,10 @@ import typer
 
 from eltwise.cli import printing
 from eltwise.cli.progress import waiting
-from eltwise.conversion.files import convert_file
+from eltwise.passes.files import convert_file
 
 if TYPE_CHECKING:
-    from eltwise.conversion.files import Progress
+    from eltwise.passes.files import Progress
 
 
 def convert(

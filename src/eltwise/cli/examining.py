@@ -10,8 +10,7 @@ import typer
 
 from eltwise.cli import printing, targeting
 from eltwise.cli.attributes import bound_operator
-from eltwise.conversion.report import counted
-from eltwise.errors import AttributeValueError, EltwiseError, GraphError, ManyProblemsError
+from eltwise.core.errors import AttributeValueError, EltwiseError, GraphError, ManyProblemsError, counted
 from eltwise.model import examine
 
 Json = Annotated[bool, typer.Option("--json", help="Print what a program can read.")]

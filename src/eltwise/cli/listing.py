@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from eltwise import catalog
 from eltwise.cli import printing
-from eltwise.spec import Attribute, ElementwiseRow
+from eltwise.ops import registry
+from eltwise.ops.schema import Attribute, ElementwiseRow
 
 _COLUMNS = ("operator", "dialect", "opsets", "broadcasting", "types", "attributes")
 _DOMAINS = {"ai.onnx": "ONNX", "openvino": "OpenVINO"}
@@ -24,11 +24,11 @@ Json = Annotated[bool, typer.Option("--json", help="Print what a program can rea
 def ops(json: Json = False) -> None:
     """List the catalog: one row an operator version."""
     if json:
-        printing.json_text([_fields(row) for row in catalog.ROWS])
+        printing.json_text([_fields(row) for row in registry.ROWS])
         return
     columns = _COLUMNS if printing.is_wide() else _COLUMNS[:-1]
     table = printing.table(*columns, folding="types")
-    for row in catalog.ROWS:
+    for row in registry.ROWS:
         cells = (
             row.versioned_name,
             _DOMAINS[row.domain],
@@ -43,11 +43,11 @@ def ops(json: Json = False) -> None:
 
 def show(op: Annotated[str, typer.Argument(metavar="OPERATOR", help="A versioned name.")], json: Json = False) -> None:
     """Show one row of the catalog whole."""
-    row = catalog.row(op)
+    row = registry.row(op)
     if json:
         printing.json_text(_fields(row))
         return
-    before = catalog.previous(row)
+    before = registry.previous(row)
     lines = [
         ("operator", f"{row.versioned_name} of {_DOMAINS[row.domain]}"),
         ("since", f"opset {row.version}; holds for {_opsets(row)}{', the newest' if row.last is None else ''}"),
@@ -63,7 +63,7 @@ def show(op: Annotated[str, typer.Argument(metavar="OPERATOR", help="A versioned
 
 
 def _opsets(row: ElementwiseRow) -> str:
-    last = catalog.NEWEST_OPSET[row.domain] if row.last is None else row.last
+    last = registry.NEWEST_OPSET[row.domain] if row.last is None else row.last
     return f"{row.version}" if row.version == last else f"{row.version} to {last}"
 
 
@@ -74,7 +74,7 @@ def _described(attribute: Attribute) -> str:
 
 
 def _fields(row: ElementwiseRow) -> dict[str, object]:
-    before = catalog.previous(row)
+    before = registry.previous(row)
     return {
         "operator": row.versioned_name,
         "name": row.name,

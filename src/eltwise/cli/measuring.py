@@ -11,7 +11,7 @@ import typer
 
 from eltwise.cli import printing
 from eltwise.cli.progress import progress_of_many
-from eltwise.errors import AttributeValueError
+from eltwise.core.errors import AttributeValueError
 from eltwise.formats import files
 
 if TYPE_CHECKING:
@@ -62,18 +62,18 @@ def targets(
 
 
 def _request(op: list[str] | None, type_: list[str] | None) -> Request:
-    from eltwise import catalog
-    from eltwise.dtypes import by_name
+    from eltwise.core.dtypes import by_name
+    from eltwise.ops import registry
     from eltwise.targets.circumstances import Request
 
-    ops = tuple(str(catalog.row(name)) for name in op or ())
+    ops = tuple(str(registry.row(name)) for name in op or ())
     return Request(ops, tuple(by_name(name).name for name in type_ or ()))
 
 
 def _runtimes(names: list[str] | None, request: Request) -> list[Runtime]:
     """The runtimes that are meant and have something of what is asked."""
     from eltwise.conformance import runtimes
-    from eltwise.errors import unknown_name
+    from eltwise.core.errors import unknown_name
     from eltwise.targets.measuring import questions_of
     from eltwise.targets.table import RUNTIMES
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import typer
 
-from eltwise.dtypes import of_numpy
-from eltwise.errors import EltwiseError, ManyProblemsError
-from eltwise.shapes import of_sizes
+from eltwise.core.dtypes import of_numpy
+from eltwise.core.errors import EltwiseError, ManyProblemsError
+from eltwise.core.shapes import of_sizes
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -11,8 +11,8 @@ import typer
 
 from eltwise.cli import printing
 from eltwise.cli.attributes import bound_operator
-from eltwise.dtypes import ElementType, by_name
-from eltwise.errors import AttributeValueError, NameUnknownError
+from eltwise.core.dtypes import ElementType, by_name
+from eltwise.core.errors import AttributeValueError, NameUnknownError
 from eltwise.formats.tensor_files import (
     TensorFile,
     check_places,
@@ -20,7 +20,7 @@ from eltwise.formats.tensor_files import (
     read_tensor_file,
     write_tensor_files,
 )
-from eltwise.ir import Port
+from eltwise.ir.graph import Port
 from eltwise.model import Model, load
 
 Json = Annotated[bool, typer.Option("--json", help="Print what a program can read.")]

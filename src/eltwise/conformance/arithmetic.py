@@ -15,8 +15,8 @@ from eltwise.conformance import formulas
 from eltwise.conformance.formulas import Compute
 from eltwise.conformance.number_arrays import Change, Values, stored
 from eltwise.conformance.steps import Keep
-from eltwise.dtypes import ElementType
-from eltwise.spec import Formula
+from eltwise.core.dtypes import ElementType
+from eltwise.ops.schema import Formula
 
 FORMULAS: dict[str, Compute] = {
     "subtract": formulas.difference,

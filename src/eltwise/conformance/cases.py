@@ -8,11 +8,12 @@ from functools import lru_cache
 
 import numpy as np
 
-from eltwise import catalog, oracle
-from eltwise.conformance import values
+from eltwise import oracle
 from eltwise.conformance.shapes_of_rules import NUMPY_PAIRS, Sizes, one_directional
-from eltwise.dtypes import ElementType
-from eltwise.spec import ElementwiseRow
+from eltwise.core.dtypes import ElementType
+from eltwise.ops import registry
+from eltwise.ops.schema import ElementwiseRow
+from eltwise.oracle import hard_values
 
 Attributes = tuple[tuple[str, object], ...]
 
@@ -162,7 +163,7 @@ def _same_shape(
 
 def rows_and_types() -> Iterator[tuple[ElementwiseRow, ElementType]]:
     """Every row of the catalog with every element type that it allows."""
-    for row in catalog.ROWS:
+    for row in registry.ROWS:
         for element_type in row.types:
             yield row, element_type
 
@@ -170,7 +171,7 @@ def rows_and_types() -> Iterator[tuple[ElementwiseRow, ElementType]]:
 def kinds_and_types() -> Iterator[tuple[ElementwiseRow, ElementType]]:
     """For each formula and way to broadcast the row with the most types: what kernels are made for."""
     kinds: dict[tuple[str, str], ElementwiseRow] = {}
-    for row in catalog.ROWS:
+    for row in registry.ROWS:
         kind = row.formula.name, row.broadcasting
         if kind not in kinds or len(row.types) >= len(kinds[kind].types):
             kinds[kind] = row
@@ -199,8 +200,8 @@ def layouts(row: ElementwiseRow) -> Iterator[Layout]:
 def shape_cases(row: ElementwiseRow, element_type: ElementType, seed: int) -> Iterator[Case]:
     """One case a layout, filled with hard and random values in an order drawn with the seed."""
     generator = np.random.default_rng(seed)
-    drawn = values.random_bits(element_type, 256, seed)
-    pool = np.concatenate([values.hard_values(element_type), drawn])
+    drawn = hard_values.random_bits(element_type, 256, seed)
+    pool = np.concatenate([hard_values.hard_values(element_type), drawn])
     for layout in layouts(row):
         a, b = (pool[generator.integers(0, pool.size, size=sizes)] for sizes in (layout.a, layout.b))
         yield Case(row, layout.attributes, np.asarray(a), np.asarray(b))
@@ -208,9 +209,9 @@ def shape_cases(row: ElementwiseRow, element_type: ElementType, seed: int) -> It
 
 def value_cases(row: ElementwiseRow, element_type: ElementType, seed: int) -> Iterator[Case]:
     """Every pair of hard values, random bit patterns, and for types of up to 8 bits every pair there is."""
-    hard_a, hard_b = values.hard_pairs(element_type)
+    hard_a, hard_b = hard_values.hard_pairs(element_type)
     yield Case(row, (), hard_a, hard_b)
-    first, second = (values.random_bits(element_type, 2000, seed + offset) for offset in (0, 1))
+    first, second = (hard_values.random_bits(element_type, 2000, seed + offset) for offset in (0, 1))
     yield Case(row, (), first, second)
     if element_type.bits <= 8:
-        yield Case(row, (), *values.all_pairs_8bit(element_type))
+        yield Case(row, (), *hard_values.all_pairs_8bit(element_type))

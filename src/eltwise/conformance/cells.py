@@ -8,9 +8,9 @@ from typing import Literal, get_args
 import numpy as np
 
 from eltwise.conformance.cases import Attributes, Case
-from eltwise.dtypes import ElementType, of_numpy
+from eltwise.core.dtypes import ElementType, of_numpy
+from eltwise.ops.schema import ElementwiseRow
 from eltwise.oracle import array_of, bits_of
-from eltwise.spec import ElementwiseRow
 
 Verdict = Literal["ok", "refused", "accepted", "differs", "hung", "crashed"]
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)

@@ -12,8 +12,8 @@ from eltwise.conformance.arithmetic import Deviation
 from eltwise.conformance.float_deviations import float_deviations
 from eltwise.conformance.formula_deviations import formula_deviations
 from eltwise.conformance.integer_deviations import integer_deviations
-from eltwise.dtypes import ElementType
-from eltwise.spec import Formula
+from eltwise.core.dtypes import ElementType
+from eltwise.ops.schema import Formula
 
 
 @cache

@@ -11,8 +11,8 @@ import numpy as np
 from eltwise.conformance.alignments import SPECIFIED, Alignment
 from eltwise.conformance.cases import Case
 from eltwise.conformance.number_arrays import Values, patterns_of, values_of
-from eltwise.dtypes import ElementType, of_numpy
-from eltwise.spec import Formula
+from eltwise.core.dtypes import ElementType, of_numpy
+from eltwise.ops.schema import Formula
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,8 +9,8 @@ import numpy as np
 
 from eltwise.conformance.evidence import Evidence
 from eltwise.conformance.number_arrays import Values, largest_finite, smallest_normal
-from eltwise.dtypes import ElementType
-from eltwise.oracle_numbers import FLOAT_LAYOUTS
+from eltwise.core.dtypes import ElementType
+from eltwise.oracle.numbers import FLOAT_LAYOUTS
 
 
 @dataclass(frozen=True, eq=False)

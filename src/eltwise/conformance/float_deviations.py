@@ -11,9 +11,9 @@ from eltwise.conformance import formulas
 from eltwise.conformance.arithmetic import FORMULAS, Deviation
 from eltwise.conformance.number_arrays import Change, Mode, Values, clamped, flushed, largest_finite, rounded
 from eltwise.conformance.steps import Keep
-from eltwise.dtypes import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, ElementType
-from eltwise.oracle_numbers import FLOAT_LAYOUTS
-from eltwise.spec import MULTIPLY, SQUARED_DIFFERENCE, SUBTRACT, Formula
+from eltwise.core.dtypes import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, ElementType
+from eltwise.ops.schema import MULTIPLY, SQUARED_DIFFERENCE, SUBTRACT, Formula
+from eltwise.oracle.numbers import FLOAT_LAYOUTS
 
 _OTHERS = (FLOAT32, FLOAT16, BFLOAT16, FLOAT64)
 _MODES: dict[Mode, str] = {

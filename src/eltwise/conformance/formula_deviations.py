@@ -9,8 +9,8 @@ import numpy as np
 from eltwise.conformance import formulas
 from eltwise.conformance.arithmetic import Deviation
 from eltwise.conformance.formulas import Compute
-from eltwise.dtypes import ElementType
-from eltwise.spec import ADD, MULTIPLY, SQUARED_DIFFERENCE, SUBTRACT, Formula
+from eltwise.core.dtypes import ElementType
+from eltwise.ops.schema import ADD, MULTIPLY, SQUARED_DIFFERENCE, SUBTRACT, Formula
 
 
 def formula_deviations(formula: Formula, element_type: ElementType) -> Iterator[Deviation]:

@@ -11,9 +11,9 @@ import numpy as np
 
 from eltwise.conformance.number_arrays import Change, Values, largest_finite, rounded_digits
 from eltwise.conformance.steps import Keep
-from eltwise.dtypes import FLOAT64, ElementType
-from eltwise.oracle_numbers import FLOAT_LAYOUTS
-from eltwise.spec import MULTIPLY, Formula
+from eltwise.core.dtypes import FLOAT64, ElementType
+from eltwise.ops.schema import MULTIPLY, Formula
+from eltwise.oracle.numbers import FLOAT_LAYOUTS
 
 Compute = Callable[[Values, Values, Keep], Values]
 

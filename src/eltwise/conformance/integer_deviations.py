@@ -12,7 +12,7 @@ from eltwise.conformance import formulas
 from eltwise.conformance.arithmetic import Deviation
 from eltwise.conformance.number_arrays import Beyond, Change, Values, as_floats, as_integers, clamped, wrapped
 from eltwise.conformance.steps import Keep
-from eltwise.dtypes import (
+from eltwise.core.dtypes import (
     BFLOAT16,
     FLOAT16,
     FLOAT32,
@@ -27,7 +27,7 @@ from eltwise.dtypes import (
     UINT64,
     ElementType,
 )
-from eltwise.spec import SQUARED_DIFFERENCE, SUBTRACT, Formula
+from eltwise.ops.schema import SQUARED_DIFFERENCE, SUBTRACT, Formula
 
 _INTEGERS = (INT32, UINT32, INT8, UINT8, INT16, UINT16, INT64, UINT64)
 _FLOATS = (FLOAT32, FLOAT64, FLOAT16, BFLOAT16)

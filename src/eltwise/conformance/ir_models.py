@@ -20,7 +20,7 @@ from eltwise.conformance.paths import (
     operands,
     output_names,
 )
-from eltwise.dtypes import FLOAT32, ElementType, of_numpy
+from eltwise.core.dtypes import FLOAT32, ElementType, of_numpy
 from eltwise.oracle import OracleRefusal
 
 _IN_IR = {"axis": "auto_broadcast.auto_broadcast_axis"}

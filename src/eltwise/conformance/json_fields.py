@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from eltwise.errors import FileFormatError
+from eltwise.core.errors import FileFormatError
 from eltwise.formats import files
 
 LARGEST_FILE = 2**30

@@ -10,7 +10,7 @@ import numpy as np
 
 from eltwise import oracle
 from eltwise.conformance.cases import Case
-from eltwise.errors import EltwiseError
+from eltwise.core.errors import EltwiseError
 
 Run = Callable[..., np.ndarray]
 """``run(op, a, b, **attributes)`` gives the result, or raises where it refuses; ``op`` is the versioned name."""

@@ -19,10 +19,10 @@ from eltwise.conformance.paths import ModelPath
 from eltwise.conformance.questions import Subject, groups
 from eltwise.conformance.results import Extent
 from eltwise.conformance.verdicts import Truth
-from eltwise.dtypes import of_numpy
+from eltwise.core.dtypes import of_numpy
 from eltwise.formats.folders import new_folder, write_into
 from eltwise.formats.npy_files import npy_bytes
-from eltwise.ir import Tensor
+from eltwise.ir.graph import Tensor
 from eltwise.oracle import OracleRefusal
 from eltwise.version import VERSION
 
@@ -129,7 +129,7 @@ def _written(place: _Place, case: Case, expected: np.ndarray | None) -> tuple[di
 
 
 def _tensor_bytes(name: str, array: np.ndarray) -> bytes:
-    from eltwise.formats.onnx_tensors import write_tensor
+    from eltwise.formats.onnx.tensors import write_tensor
 
     written: bytes = write_tensor(name, Tensor(array, of_numpy(array.dtype))).SerializeToString(deterministic=True)
     return written

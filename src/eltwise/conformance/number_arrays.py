@@ -13,8 +13,8 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from eltwise.dtypes import FLOAT64, ElementType
-from eltwise.oracle_numbers import FLOAT_LAYOUTS, decode
+from eltwise.core.dtypes import FLOAT64, ElementType
+from eltwise.oracle.numbers import FLOAT_LAYOUTS, decode
 
 Values = npt.NDArray[Any]
 Change = Callable[[Values], Values]

@@ -18,7 +18,7 @@ from eltwise.conformance.paths import (
     operands,
     output_names,
 )
-from eltwise.dtypes import FLOAT32, ElementType, of_numpy
+from eltwise.core.dtypes import FLOAT32, ElementType, of_numpy
 
 if TYPE_CHECKING:
     from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto

@@ -18,7 +18,7 @@ from eltwise.conformance import wire
 from eltwise.conformance.answers import Answer
 from eltwise.conformance.cases import Case
 from eltwise.conformance.runtimes import Runtime
-from eltwise.errors import FileFormatError, UnsupportedError
+from eltwise.core.errors import FileFormatError, UnsupportedError
 
 START_LIMIT = 120.0
 """How many seconds a runtime may take to be imported."""

@@ -12,15 +12,14 @@ from functools import cache, lru_cache
 
 import numpy as np
 
-from eltwise import catalog
-from eltwise.conformance import values
 from eltwise.conformance.cases import Attributes, Case, Layout, layouts
 from eltwise.conformance.paths import Path
 from eltwise.conformance.results import Extent
 from eltwise.conformance.shapes_of_rules import FEW_ONTO, NUMPY_PAIRS, Sizes
-from eltwise.dtypes import TYPES, ElementType
-from eltwise.oracle import OracleRefusal, RuleName, place
-from eltwise.spec import ElementwiseRow
+from eltwise.core.dtypes import TYPES, ElementType
+from eltwise.ops import registry
+from eltwise.ops.schema import ElementwiseRow
+from eltwise.oracle import OracleRefusal, RuleName, hard_values, place
 
 Groups = tuple[tuple[Case, ...], ...]
 
@@ -70,7 +69,7 @@ class Subject:
 
 def subjects() -> Iterator[Subject]:
     """Everything that the catalog has to ask about, in its order."""
-    for row in catalog.ROWS:
+    for row in registry.ROWS:
         for element_type in row.types:
             for rule in rules_of(row):
                 yield Subject(row, element_type, rule)
@@ -139,7 +138,7 @@ def value_cases(subject: Subject, path: Path, extent: Extent, seed: int) -> list
         made.append(Case(subject.row, attributes, *_all_pairs(element_type)))
     if subject.rule == "none":
         return made
-    hard = values.hard_values(element_type)
+    hard = hard_values.hard_values(element_type)
     made.append(_spread(subject, hard))
     if path in ("static", "dynamic", "call"):
         switch = _switched_on(subject)
@@ -157,7 +156,7 @@ def foreign_cases(subject: Subject) -> Iterator[Case]:
     for second in dict.fromkeys(other for other in (other, wider) if other in row.types):
         yield Case(row, subject.attributes, ones, np.ones(2, second.storage))
     known = {attribute.name for attribute in row.attributes}
-    for candidate in catalog.ROWS:
+    for candidate in registry.ROWS:
         if candidate.name != row.name:
             continue
         for attribute in candidate.attributes:
@@ -169,24 +168,24 @@ def foreign_cases(subject: Subject) -> Iterator[Case]:
 
 @cache
 def _pairs(element_type: ElementType, extent: Extent, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    hard_a, hard_b = values.hard_pairs(element_type)
+    hard_a, hard_b = hard_values.hard_pairs(element_type)
     count = _RANDOM[extent]
-    random_a, random_b = (values.random_bits(element_type, count, seed + offset) for offset in (0, 1))
-    plain_a, plain_b = (values.ordinary(element_type, _ORDINARY, seed + offset) for offset in (0, 1))
+    random_a, random_b = (hard_values.random_bits(element_type, count, seed + offset) for offset in (0, 1))
+    plain_a, plain_b = (hard_values.ordinary(element_type, _ORDINARY, seed + offset) for offset in (0, 1))
     return _fixed(np.concatenate([hard_a, random_a, plain_a])), _fixed(np.concatenate([hard_b, random_b, plain_b]))
 
 
 @cache
 def _all_pairs(element_type: ElementType) -> tuple[np.ndarray, np.ndarray]:
-    a, b = values.all_pairs_8bit(element_type)
+    a, b = hard_values.all_pairs_8bit(element_type)
     return _fixed(a), _fixed(b)
 
 
 @cache
 def _pool(element_type: ElementType, seed: int) -> np.ndarray:
     """What the operands of layouts are drawn from: hard values and random ones."""
-    drawn = values.random_bits(element_type, 256, seed)
-    return _fixed(np.concatenate([values.hard_values(element_type), drawn]))
+    drawn = hard_values.random_bits(element_type, 256, seed)
+    return _fixed(np.concatenate([hard_values.hard_values(element_type), drawn]))
 
 
 def _fixed(array: np.ndarray) -> np.ndarray:

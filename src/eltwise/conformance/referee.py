@@ -11,7 +11,6 @@ from datetime import UTC, datetime
 from functools import partial
 from queue import SimpleQueue
 
-from eltwise.bench.session import machine_name
 from eltwise.conformance.asking_cells import ask_again, ask_cell, ask_together
 from eltwise.conformance.cells import Cell
 from eltwise.conformance.companions import apart
@@ -24,7 +23,8 @@ from eltwise.conformance.runtimes import Runtime
 from eltwise.conformance.smallest import smallest_failure
 from eltwise.conformance.summing import cell_of
 from eltwise.conformance.verdicts import Truth
-from eltwise.errors import FileFormatError, UnsupportedError
+from eltwise.core.errors import FileFormatError, UnsupportedError
+from eltwise.core.machine import machine_name
 from eltwise.version import VERSION
 
 LIMIT = 30.0

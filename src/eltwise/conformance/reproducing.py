@@ -7,16 +7,16 @@ from pathlib import Path
 
 import numpy as np
 
-from eltwise import catalog
 from eltwise.conformance import models, paths
 from eltwise.conformance.cases import Case
 from eltwise.conformance.cells import Cell, Shown
 from eltwise.conformance.paths import MODEL_PATHS
 from eltwise.conformance.results import Results
 from eltwise.conformance.scripts import Request, script
-from eltwise.errors import UnsupportedError
+from eltwise.core.errors import UnsupportedError
 from eltwise.formats.folders import new_folder, write_into
 from eltwise.formats.npy_files import npy_bytes
+from eltwise.ops import registry
 
 SCRIPT = "reproduce.py"
 
@@ -57,7 +57,7 @@ def files_of(cell: Cell) -> dict[str, bytes]:
             f"the results do not hold the failing case of the cell {cell.key}",
             hint="judge it anew: eltwise conform with --runtime, --op and --type",
         )
-    case = cell.case.case(catalog.row(cell.op))
+    case = cell.case.case(registry.row(cell.op))
     expected = case.expected_or_none()
     before = [] if cell.case.beside is None else [cell.case.beside.case(case.row)]
     contents, inputs, model = _model_and_inputs([*before, case], cell.path)

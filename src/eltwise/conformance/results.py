@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from eltwise.conformance.cells import Cell, StoredCase, StoredOperand
-from eltwise.errors import unknown_name
+from eltwise.core.errors import unknown_name
 from eltwise.formats import files
 
 Extent = Literal["quick", "usual", "thorough"]

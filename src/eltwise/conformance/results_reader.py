@@ -6,13 +6,13 @@ from collections.abc import Iterable
 from math import prod
 from pathlib import Path
 
-from eltwise import catalog
 from eltwise.conformance.cells import VERDICTS, Cell, Example, Shown, StoredCase, StoredOperand
 from eltwise.conformance.json_fields import Fields, read_object
 from eltwise.conformance.paths import PATHS
 from eltwise.conformance.results import EXTENTS, Results
-from eltwise.dtypes import TYPES, ElementType
-from eltwise.errors import EltwiseError, FileFormatError
+from eltwise.core.dtypes import TYPES, ElementType
+from eltwise.core.errors import EltwiseError, FileFormatError
+from eltwise.ops import registry
 
 _RULES = ("none", "numpy", "pdpd", "legacy")
 _RUN = {row.name: row for row in TYPES if row.runs}
@@ -52,7 +52,7 @@ def results_of(fields: Fields) -> Results:
 def cell_of(fields: Fields) -> Cell:
     """Read one cell."""
     op = fields.text("op")
-    catalog.row(op)
+    registry.row(op)
     return Cell(
         runtime=fields.text("runtime"),
         version=fields.text("version", ""),

@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 
 from eltwise.conformance.cases import Case
-from eltwise.dtypes import ElementType, of_numpy
-from eltwise.errors import unknown_name
+from eltwise.core.dtypes import ElementType, of_numpy
+from eltwise.core.errors import unknown_name
 from eltwise.oracle import Formula
 
 

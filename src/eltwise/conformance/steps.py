@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 
 from eltwise.conformance.number_arrays import Mode, Values, clamped, rounded, wrapped
-from eltwise.dtypes import FLOAT64, ElementType
+from eltwise.core.dtypes import FLOAT64, ElementType
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from typing import Literal
 from eltwise.conformance.cells import VERDICTS, Cell, Verdict
 from eltwise.conformance.json_fields import Fields
 from eltwise.conformance.results import Results
-from eltwise.errors import EltwiseError, FileFormatError, unknown_name
+from eltwise.core.errors import EltwiseError, FileFormatError, unknown_name
 from eltwise.formats import files
 
 _LARGEST_FILE = 2**24

@@ -13,8 +13,8 @@ from eltwise.conformance.explainer import Explainer
 from eltwise.conformance.questions import Subject
 from eltwise.conformance.smallest import operands_at
 from eltwise.conformance.verdicts import Judged
-from eltwise.dtypes import of_numpy
-from eltwise.errors import ElementTypeError
+from eltwise.core.dtypes import of_numpy
+from eltwise.core.errors import ElementTypeError
 
 MODE_CHANGED = "changed floating-point mode"
 """The explanation of a cell whose values are right but whose runtime left the thread in another mode."""

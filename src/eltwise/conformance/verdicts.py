@@ -10,9 +10,9 @@ import numpy as np
 from eltwise.conformance.answers import Answer
 from eltwise.conformance.cases import Case
 from eltwise.conformance.cells import Verdict
-from eltwise.dtypes import of_numpy
+from eltwise.core.dtypes import of_numpy
 from eltwise.oracle import OracleRefusal
-from eltwise.oracle_numbers import is_nan
+from eltwise.oracle.numbers import is_nan
 
 
 @dataclass(frozen=True, eq=False)

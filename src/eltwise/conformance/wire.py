@@ -15,10 +15,10 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from eltwise import catalog
 from eltwise.conformance.cases import Around, Case
-from eltwise.dtypes import BY_NAME, of_numpy
-from eltwise.errors import FileFormatError
+from eltwise.core.dtypes import BY_NAME, of_numpy
+from eltwise.core.errors import FileFormatError
+from eltwise.ops import registry
 
 LENGTHS = struct.Struct("<II")
 LARGEST = 1 << 28
@@ -141,11 +141,11 @@ def _case(item: dict[str, Any], arrays: Iterator[np.ndarray]) -> Case:
     a, b = next(arrays), next(arrays)
     given = item.get("around")
     if given is None:
-        return Case(catalog.row(item["op"]), attributes, a, b)
+        return Case(registry.row(item["op"]), attributes, a, b)
     fields: dict[str, Any] = {name: _hashable(given[name]) for name in _AROUND}
-    maker = given["maker"] and catalog.row(given["maker"])
+    maker = given["maker"] and registry.row(given["maker"])
     around = Around(maker=maker, x=next(arrays), y=next(arrays), **fields)
-    return Case(catalog.row(item["op"]), attributes, a, b, around)
+    return Case(registry.row(item["op"]), attributes, a, b, around)
 
 
 def _hashable(value: object) -> object:

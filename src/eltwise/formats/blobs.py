@@ -10,11 +10,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from eltwise.dtypes import BOOL, ElementType
-from eltwise.errors import ShapeError, ValueRangeError
+from eltwise.core.dtypes import BOOL, ElementType
+from eltwise.core.errors import ShapeError, ValueRangeError
+from eltwise.core.shapes import LARGEST_RANK, LARGEST_SIZE
 from eltwise.formats.files import Buffer
-from eltwise.ir import Tensor
-from eltwise.shapes import LARGEST_RANK, LARGEST_SIZE
+from eltwise.ir.graph import Tensor
 
 
 def check_sizes(sizes: Sequence[int], element_type: ElementType) -> None:

@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from eltwise.errors import FileFormatError
+from eltwise.core.errors import FileFormatError
 
 Buffer = bytes | bytearray | memoryview
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from eltwise.errors import FileFormatError
+from eltwise.core.errors import FileFormatError
 
 
 def check_new_folder(folder: Path) -> None:

@@ -13,11 +13,11 @@ from typing import BinaryIO
 
 import numpy as np
 
-from eltwise.dtypes import BFLOAT16, BOOL, TYPES, ElementType, of_numpy
-from eltwise.errors import ElementTypeError, FileFormatError, unknown_name
+from eltwise.core.dtypes import BFLOAT16, BOOL, TYPES, ElementType, of_numpy
+from eltwise.core.errors import ElementTypeError, FileFormatError, unknown_name
+from eltwise.core.shapes import LARGEST_RANK, element_count, is_addressable
 from eltwise.formats.files import check_regular, read_bytes, unreadable
 from eltwise.formats.npy_header import NpyHeader, read_header
-from eltwise.shapes import LARGEST_RANK, element_count, is_addressable
 
 _LARGEST_INFLATION = 1040
 """Deflate cannot make a member more than about 1032 times as large."""

@@ -12,8 +12,8 @@ import re
 from dataclasses import dataclass
 from typing import BinaryIO, Literal
 
-from eltwise.dtypes import BY_NAME, TYPES, ElementType
-from eltwise.errors import ElementTypeError, FileFormatError
+from eltwise.core.dtypes import BY_NAME, TYPES, ElementType
+from eltwise.core.errors import ElementTypeError, FileFormatError
 
 _MAGIC = b"\x93NUMPY"
 _LENGTH_BYTES = {(1, 0): 2, (2, 0): 4}

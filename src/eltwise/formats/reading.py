@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from eltwise import catalog
-from eltwise.errors import EltwiseError, UnsupportedError
-from eltwise.ir import Graph
-from eltwise.spec import Domain
+from eltwise.core.errors import EltwiseError, UnsupportedError
+from eltwise.ir.graph import Graph
+from eltwise.ops import registry
+from eltwise.ops.schema import Domain
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ def unsupported_operators(found: Sequence[tuple[str, str]], domain: Domain) -> U
         found: the operator's name (with its domain or opset) and the node's label, for each such node.
         domain: the dialect, for the list of what is run.
     """
-    names = sorted({row.name for row in (*catalog.ROWS, *catalog.NEIGHBOURS) if row.domain == domain})
+    names = sorted({row.name for row in (*registry.ROWS, *registry.NEIGHBOURS) if row.domain == domain})
     nodes = ", ".join(f"{operator} node {label!r}" for operator, label in found)
     count = "this operator is" if len(found) == 1 else f"these {len(found)} operators are"
     return UnsupportedError(f"{count} not run here: {nodes}", allowed=", ".join(names))

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
-from eltwise.dtypes import ElementType, of_numpy
-from eltwise.errors import FileFormatError
+from eltwise.core.dtypes import ElementType, of_numpy
+from eltwise.core.errors import FileFormatError
 from eltwise.formats import files, npy_files
 
 _ENDINGS = (".npy", ".npz", ".pb")
@@ -71,7 +71,7 @@ def read_tensor_file(place: TensorFile, wanted: ElementType | None = None) -> np
         case ".npz":
             return npy_files.read_npz(place.path, place.key, wanted)
         case _:
-            from eltwise.formats.onnx_tensors import read_tensor_proto
+            from eltwise.formats.onnx.tensors import read_tensor_proto
 
             data = files.read_bytes(place.path, files.LARGEST_PROTOBUF)
             return read_tensor_proto(data, place.path.parent, str(place.path)).array
@@ -106,8 +106,8 @@ def write_tensor_files(results: Mapping[str, np.ndarray], places: Mapping[str, T
         elif place.ending == ".npy":
             files.write_atomically(place.path, [npy_files.npy_bytes(array)])
         else:
-            from eltwise.formats.onnx_tensors import write_tensor
-            from eltwise.ir import Tensor
+            from eltwise.formats.onnx.tensors import write_tensor
+            from eltwise.ir.graph import Tensor
 
             proto = write_tensor(name, Tensor(array, of_numpy(array.dtype)))
             files.write_atomically(place.path, [proto.SerializeToString()])

@@ -11,10 +11,10 @@ from math import prod
 
 import numpy as np
 
-from eltwise.dtypes import ElementType, by_name
+from eltwise.core.dtypes import ElementType, by_name
+from eltwise.core.machine import cache_bytes
 from eltwise.kernels import jit
 from eltwise.kernels.addresses import address, extent
-from eltwise.kernels.caches import cache_bytes
 from eltwise.kernels.emit import kernel_text
 from eltwise.kernels.expression import Expression
 from eltwise.kernels.nest import Nest, make_nest

@@ -10,9 +10,9 @@ from typing import Literal
 
 import numpy as np
 
-from eltwise.dtypes import BFLOAT16, FLOAT16, ElementType
-from eltwise.errors import AttributeValueError
-from eltwise.kernels import numpy_path
+from eltwise.core.dtypes import BFLOAT16, FLOAT16, ElementType
+from eltwise.core.errors import AttributeValueError
+from eltwise.kernels import numpy_kernel
 from eltwise.kernels.expression import Expression
 from eltwise.kernels.plan import Plan
 from eltwise.kernels.scalar import compiles
@@ -45,7 +45,7 @@ def compute(
 
         if compiled.compute(expression, element_type, plan, operands, out):
             return
-    numpy_path.compute(expression, plan, operands, out)
+    numpy_kernel.compute(expression, plan, operands, out)
 
 
 def least_bytes(element_type: ElementType) -> int:

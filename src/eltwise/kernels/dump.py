@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from eltwise.dtypes import ElementType
+from eltwise.core.dtypes import ElementType
 from eltwise.kernels import compiled, dispatch, jit
 from eltwise.kernels.compiled import Recipe
 from eltwise.kernels.emit import kernel_text

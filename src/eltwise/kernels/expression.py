@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
-from eltwise.spec import Formula
+from eltwise.ops.schema import Formula
 
 _SIGNS = {"subtract": "-", "multiply": "*", "add": "+"}
 

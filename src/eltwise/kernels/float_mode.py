@@ -17,7 +17,7 @@ from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
-from eltwise.errors import UnsupportedError
+from eltwise.core.errors import UnsupportedError
 
 P = ParamSpec("P")
 R = TypeVar("R")

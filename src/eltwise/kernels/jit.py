@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from eltwise.errors import AttributeValueError
+from eltwise.core.errors import AttributeValueError
 from eltwise.kernels import disk_cache
 
 Kernel = Callable[..., None]

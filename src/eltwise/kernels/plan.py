@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 
-from eltwise.broadcasting import Broadcast
-from eltwise.dtypes import ElementType
-from eltwise.errors import ShapeError
-from eltwise.shapes import is_addressable
+from eltwise.core.broadcasting import Broadcast
+from eltwise.core.dtypes import ElementType
+from eltwise.core.errors import ShapeError
+from eltwise.core.shapes import is_addressable
 
 Sizes = tuple[int, ...]
 

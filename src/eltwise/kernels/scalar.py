@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from eltwise.dtypes import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, ElementType
+from eltwise.core.dtypes import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, ElementType
 from eltwise.kernels import halves
 from eltwise.kernels.code import Code, of
 from eltwise.kernels.expression import Expression

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from eltwise.dtypes import ElementType
+from eltwise.core.dtypes import ElementType
 from eltwise.kernels.expression import Expression
 from eltwise.kernels.scalar import Arithmetic
 

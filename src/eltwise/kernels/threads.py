@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
 from threading import Lock
 
-from eltwise.errors import AttributeValueError
+from eltwise.core.errors import AttributeValueError
 
 _VARIABLE = "ELTWISE_NUM_THREADS"
 _SECONDS = 0.1

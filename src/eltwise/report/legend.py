@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from eltwise import catalog
 from eltwise.conformance.cells import VERDICTS, Cell, Shown, Verdict
 from eltwise.conformance.results import Results
-from eltwise.dtypes import TYPES
+from eltwise.core.dtypes import TYPES
+from eltwise.ops import registry
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ def runtimes_of(cells: Iterable[Cell]) -> dict[str, str]:
 
 def operators_of(cells: Iterable[Cell]) -> list[str]:
     """The versioned names in the order of the catalog."""
-    return _ordered((cell.op for cell in cells), [row.versioned_name for row in catalog.ROWS])
+    return _ordered((cell.op for cell in cells), [row.versioned_name for row in registry.ROWS])
 
 
 def types_of(cells: Iterable[Cell]) -> list[str]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 
-from eltwise import catalog
 from eltwise.conformance.alignments import WRONG_ALIGNMENTS
 from eltwise.conformance.cells import Cell
 from eltwise.conformance.companions import BESIDE
 from eltwise.conformance.deviations import deviations
-from eltwise.dtypes import BY_NAME
+from eltwise.core.dtypes import BY_NAME
+from eltwise.ops import registry
 from eltwise.report.legend import first_line
 
 _BETWEEN = re.compile(r"; | \+ |, elsewhere ")
@@ -71,7 +71,7 @@ def meaning(reason: str, cell: Cell) -> str:
     if reason in NOT_BY_VALUE:
         return NOT_BY_VALUE[reason]
     known = dict(_ALIGNMENTS)
-    known |= {found.name: found.text for found in deviations(catalog.row(cell.op).formula, BY_NAME[cell.dtype])}
+    known |= {found.name: found.text for found in deviations(registry.row(cell.op).formula, BY_NAME[cell.dtype])}
     return known.get(reason, "")
 
 

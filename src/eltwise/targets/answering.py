@@ -11,8 +11,8 @@ from eltwise.conformance.cells import Cell
 from eltwise.conformance.explainer import Explainer
 from eltwise.conformance.questions import Subject as Question
 from eltwise.conformance.verdicts import Judged
-from eltwise.conversion.company import Company
 from eltwise.oracle import same_bits
+from eltwise.passes.company import Company
 from eltwise.report.reasons import KEPT_WIDER, LEFT_OUT, NOT_BY_VALUE, TOGETHER, meaning, reasons
 from eltwise.targets.table import RUNS, Answer, Kind
 

@@ -15,8 +15,8 @@ from eltwise.conformance.process import Process
 from eltwise.conformance.questions import Subject as Question
 from eltwise.conformance.runtimes import Runtime
 from eltwise.conformance.verdicts import Judged, Truth, wrong_places
-from eltwise.conversion.company import Company
-from eltwise.conversion.places import Layout, Surroundings
+from eltwise.passes.company import Company
+from eltwise.passes.places import Layout, Surroundings
 from eltwise.report.reasons import KEPT_WIDER, OTHERS
 from eltwise.targets.answering import answer_of, company_answer_of
 from eltwise.targets.circumstances import Request, asked_of, cases_of, layout_of, path_of, question_of

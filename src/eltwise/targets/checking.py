@@ -8,10 +8,10 @@ from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
-from eltwise.conversion.exactness import exact_wider
-from eltwise.conversion.verifying import VerificationError
-from eltwise.errors import UnsupportedError
+from eltwise.core.errors import UnsupportedError
 from eltwise.model import Model, load
+from eltwise.passes.exactness import exact_wider
+from eltwise.passes.verifying import VerificationError
 from eltwise.targets.examining import Examined, examined
 from eltwise.targets.judging import Decision, decide, judged, to_allow
 from eltwise.targets.malformed import malformed, refused

@@ -12,18 +12,17 @@ from itertools import product
 
 import numpy as np
 
-from eltwise.broadcasting import Rule
-from eltwise.conformance import values
 from eltwise.conformance.cases import Attributes, Case
 from eltwise.conformance.paths import MODEL_PATHS, READ_WIDER, ModelPath
 from eltwise.conformance.questions import Subject as Question
 from eltwise.conformance.questions import groups, subjects
 from eltwise.conformance.results import Extent
-from eltwise.conversion.places import HIGHEST_ORDINARY_RANK, Layout, Surroundings, is_narrow, layouts_of
-from eltwise.conversion.plain import has_others, plain_places
-from eltwise.dtypes import of_numpy
-from eltwise.oracle import array_of
-from eltwise.shapes import of_sizes
+from eltwise.core.broadcasting import Rule
+from eltwise.core.dtypes import of_numpy
+from eltwise.core.shapes import of_sizes
+from eltwise.oracle import array_of, hard_values
+from eltwise.passes.places import HIGHEST_ORDINARY_RANK, Layout, Surroundings, is_narrow, layouts_of
+from eltwise.passes.plain import has_others, plain_places
 from eltwise.targets.table import Subject, Way
 
 _HIGHEST_RANK = 8
@@ -97,7 +96,7 @@ def _with_plain_constant(case: Case, surroundings: Surroundings, seed: int) -> C
         return case
     operand = case.a if surroundings == "a-plain" else case.b
     element_type = of_numpy(operand.dtype)
-    pool = values.hard_values(element_type)
+    pool = hard_values.hard_values(element_type)
     pool = pool[plain_places(pool, element_type)]
     others = np.random.default_rng(seed).choice(pool, operand.shape)
     plain = np.asarray(np.where(plain_places(operand, element_type), operand, others))
@@ -160,11 +159,11 @@ def _pool(question: Question) -> np.ndarray:
     element_type = question.element_type
     if element_type.bits <= 8:
         return array_of(element_type, range(1 << element_type.bits))
-    return values.hard_values(element_type)
+    return hard_values.hard_values(element_type)
 
 
 def _of_ranks(question: Question, ranks: range, seed: int) -> Iterator[Case]:
-    pool = values.hard_values(question.element_type)
+    pool = hard_values.hard_values(question.element_type)
     generator = np.random.default_rng(seed)
     attributes, switched = question.attributes, _switched_on(question)
     for rank in ranks:

@@ -13,14 +13,15 @@ from itertools import product
 
 import numpy as np
 
-from eltwise import catalog, oracle
-from eltwise.conformance import values
+from eltwise import oracle
 from eltwise.conformance.cases import Around, Attributes, Case
 from eltwise.conformance.questions import Subject as Question
-from eltwise.conversion.company import Before, Company, all_companies, has_neutral, is_cast_apart
-from eltwise.conversion.plain import plain_places
-from eltwise.dtypes import FLOAT32, ElementType
-from eltwise.spec import ElementwiseRow, FormulaName
+from eltwise.core.dtypes import FLOAT32, ElementType
+from eltwise.ops import registry
+from eltwise.ops.schema import ElementwiseRow, FormulaName
+from eltwise.oracle import hard_values
+from eltwise.passes.company import Before, Company, all_companies, has_neutral, is_cast_apart
+from eltwise.passes.plain import plain_places
 
 Chained = tuple[Company, Case]
 
@@ -63,8 +64,8 @@ def chained_cases(question: Question, seed: int) -> Iterator[Chained]:
 def _makers(question: Question) -> dict[Before, ElementwiseRow]:
     """The operator versions that may stand before, by what they compute."""
     found: dict[Before, ElementwiseRow] = {}
-    for name in dict.fromkeys(row.name for row in catalog.ROWS):
-        row = catalog.resolve(question.row.domain, name, question.row.version)
+    for name in dict.fromkeys(row.name for row in registry.ROWS):
+        row = registry.resolve(question.row.domain, name, question.row.version)
         if isinstance(row, ElementwiseRow) and question.element_type in row.types:
             found[row.formula.name] = row
     return found
@@ -170,16 +171,18 @@ def _attributes(question: Question, a: np.ndarray, b: np.ndarray) -> Attributes:
 
 @cache
 def _pool(element_type: ElementType, seed: int) -> _Pool:
-    hard = values.hard_values(element_type)
+    hard = hard_values.hard_values(element_type)
     with np.errstate(invalid="ignore"):  # NaN may come as one that signals.
         plain = hard[plain_places(hard, element_type) & (hard != 0)]
     zeros = np.array([0.0, -0.0] if not element_type.is_integer else [0]).astype(element_type.storage)
     one = np.array([1]).astype(element_type.storage)
     few = np.concatenate([zeros, one, plain[np.linspace(0, plain.size - 1, _HARD).astype(int)]])
     grid = np.array(list(product(range(few.size), repeat=3))).T
-    dense = [values.of_all_digits(element_type, _DENSE, seed + number) for number in range(3)]
+    dense = [hard_values.of_all_digits(element_type, _DENSE, seed + number) for number in range(3)]
     first, second, third = (np.concatenate([few[places], part]) for places, part in zip(grid, dense, strict=True))
-    wide = np.concatenate([[0.0, -0.0, np.inf], values.of_all_digits(FLOAT32, first.size - 3, seed)]).astype(np.float32)
+    wide = np.concatenate([[0.0, -0.0, np.inf], hard_values.of_all_digits(FLOAT32, first.size - 3, seed)]).astype(
+        np.float32
+    )
     single = dense[0][:1]
     others = () if element_type.is_integer else (-1.0, 0.5)
     numbers = (single, *(np.array([number]).astype(single.dtype) for number in others))

@@ -9,17 +9,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from eltwise.conversion.entry import message_of
-from eltwise.conversion.graph_places import graph_places
-from eltwise.conversion.places import Place
-from eltwise.errors import EltwiseError, GraphError, UnsupportedError, raise_all
-from eltwise.ir import Graph, Origin
+from eltwise.core.errors import EltwiseError, GraphError, UnsupportedError, raise_all
+from eltwise.ir.graph import Graph, Origin
 from eltwise.model import Model, examine
-from eltwise.spec import ElementwiseRow
+from eltwise.ops.schema import ElementwiseRow
+from eltwise.passes.entry import message_of
+from eltwise.passes.graph_places import graph_places
+from eltwise.passes.places import Place
 from eltwise.targets.table import Dialect
 
 if TYPE_CHECKING:
-    from onnx import ModelProto  # noqa: TID251 - only its name, for the type checker
+    from onnx import ModelProto
 
     from eltwise.model import Source
 
@@ -88,7 +88,7 @@ def examined_again(model: Examined) -> Examined:
 def _of_model(model: Model) -> Examined:
     if model.graph.origin.domain == "openvino":
         return _of_graph(model.graph, Counter())
-    from eltwise.formats.onnx_writer import write_model_proto
+    from eltwise.formats.onnx.writer import write_model_proto
 
     return of_proto(write_model_proto(model.graph))
 
@@ -99,9 +99,9 @@ def of_proto(proto: ModelProto, where: str = "") -> Examined:
     Raises:
         EltwiseError: where its stamps or texts are none.
     """
-    from eltwise.formats.onnx_header import imports_others_only, read_origin
-    from eltwise.formats.onnx_messages import check_text
-    from eltwise.formats.onnx_versions.places import find_nodes
+    from eltwise.formats.onnx.header import imports_others_only, read_origin
+    from eltwise.formats.onnx.messages import check_text
+    from eltwise.passes.onnx_versions.places import find_nodes
 
     check_text(proto)
     if others_only := imports_others_only(proto):
@@ -136,7 +136,7 @@ def _follows(problem: EltwiseError) -> bool:
 
 
 def _of_graph(graph: Graph, others: Counter[str], where: str = "") -> Examined:
-    from eltwise.infer_graph import infer_graph
+    from eltwise.ir.infer_graph import infer_graph
 
     places = []
     for _number, place in graph_places(graph, infer_graph(graph).types):

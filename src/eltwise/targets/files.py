@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from eltwise.conversion.files import Progress, check_places, check_weights, copy_ir
-from eltwise.conversion.report import Report
-from eltwise.errors import FileFormatError
+from eltwise.core.errors import FileFormatError
 from eltwise.formats import files
 from eltwise.model import load, save
+from eltwise.passes.files import Progress, check_places, check_weights, copy_ir
+from eltwise.passes.report import Report
 from eltwise.targets.examining import Examined, examined
 from eltwise.targets.proving import proved
 from eltwise.targets.repairing import loaded, repair_examined
@@ -68,7 +68,7 @@ def _check_format(source: Path, out: Path) -> None:
 
 def _write(made: Examined, report: Report, source: Path, out: Path, progress: Progress | None) -> None:
     if made.proto is not None:
-        from eltwise.formats.onnx_versions.converted_files import serialized, write_with_data
+        from eltwise.passes.onnx_versions.converted_files import serialized, write_with_data
 
         data = files.read_bytes(source) if report.unchanged else serialized(made.proto)
         write_with_data(source, out, data, made.proto, progress)

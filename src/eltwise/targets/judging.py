@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from eltwise import catalog
-from eltwise.conversion.exactness import exact_wider
-from eltwise.conversion.places import Layout, Place
-from eltwise.dtypes import FLOAT16
-from eltwise.spec import ElementwiseRow
+from eltwise.core.dtypes import FLOAT16
+from eltwise.ops import registry
+from eltwise.ops.schema import ElementwiseRow
+from eltwise.passes.exactness import exact_wider
+from eltwise.passes.places import Layout, Place
 from eltwise.targets.table import WAYS, Answer, Measurement, Way, worst
 
 NOT_DIFFERENT = ("not measured", "refused in part")
@@ -99,7 +99,7 @@ def _is_exact(place: Place, way: Way) -> bool:
 
 def in_opset(place: Place, opset: int) -> Place | None:
     """The node as another opset has it; None where that has no such operator or type."""
-    row = catalog.resolve(place.row.domain, place.row.name, opset)
+    row = registry.resolve(place.row.domain, place.row.name, opset)
     if not isinstance(row, ElementwiseRow) or (place.element_type and place.element_type not in row.types):
         return None
     if row.broadcasting == place.rule:

@@ -8,7 +8,7 @@ from eltwise.targets.report import Finding
 from eltwise.targets.table import Target
 
 if TYPE_CHECKING:
-    from eltwise.errors import EltwiseError
+    from eltwise.core.errors import EltwiseError
     from eltwise.targets.examining import Examined
 
 
@@ -21,8 +21,8 @@ def malformed(model: Examined, target: Target) -> list[EltwiseError]:
     """
     if model.proto is None:
         return []
-    from eltwise.formats.onnx_problems.finding import find_problems
-    from eltwise.formats.onnx_problems.runtime_rules import onnxruntime_problems, openvino_problems
+    from eltwise.passes.onnx_problems.finding import find_problems
+    from eltwise.passes.onnx_problems.runtime_rules import onnxruntime_problems, openvino_problems
 
     of_target = onnxruntime_problems if target == "onnxruntime" else openvino_problems
     return [*find_problems(model.proto, model.folder), *of_target(model.proto)]

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from queue import SimpleQueue
 
-from eltwise.bench.session import machine_name
 from eltwise.conformance.process import Process
 from eltwise.conformance.questions import Subject as Question
 from eltwise.conformance.questions import subjects
 from eltwise.conformance.runtimes import Runtime
 from eltwise.conformance.verdicts import Truth
-from eltwise.conversion.company import Company
-from eltwise.conversion.exactness import exact_wider
+from eltwise.core.machine import machine_name
+from eltwise.passes.company import Company
+from eltwise.passes.exactness import exact_wider
 from eltwise.targets.asking import LIMIT, answers_of, writing
 from eltwise.targets.circumstances import Request, subject_of
 from eltwise.targets.stamps import loaded_file_versions, loaded_opsets

@@ -14,11 +14,11 @@ from eltwise.conformance import runtimes, wire
 from eltwise.conformance.process import environment_of
 from eltwise.conformance.runtimes import Runtime
 from eltwise.conformance.wire import Message
-from eltwise.conversion.report import Comparison
-from eltwise.conversion.verifying import Run, VerificationError, equal_elements, runs_of
-from eltwise.errors import EltwiseError, UnsupportedError
-from eltwise.formats.openvino_writer import write_openvino
+from eltwise.core.errors import EltwiseError, UnsupportedError
+from eltwise.formats.openvino.writer import write_openvino
 from eltwise.model import Model
+from eltwise.passes.report import Comparison
+from eltwise.passes.verifying import Run, VerificationError, equal_elements, runs_of
 from eltwise.targets.examining import Examined
 from eltwise.targets.table import RUNTIMES, Target
 
@@ -76,7 +76,7 @@ def _runtime_of(there: Examined, target: Target) -> str:
 
 def _bytes_of(there: Examined) -> tuple[bytes, bytes]:
     if there.proto is not None:
-        from eltwise.formats.onnx_versions.inlined import inlined
+        from eltwise.passes.onnx_versions.inlined import inlined
 
         return inlined(there.proto, there.folder, wire.LARGEST), b""
     assert there.graph is not None

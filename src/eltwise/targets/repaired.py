@@ -9,7 +9,7 @@ from eltwise.conformance.models import BuiltModel
 from eltwise.conformance.runtimes.asking import Loaded
 from eltwise.conformance.runtimes.onnx_runtime import OnnxRuntime
 from eltwise.conformance.runtimes.open_vino import OpenVino
-from eltwise.errors import FileFormatError
+from eltwise.core.errors import FileFormatError
 from eltwise.model import load
 from eltwise.targets.asking import REPAIR
 from eltwise.targets.rewriting import FIRST_NUMPY, rewrite_graph, rewrite_proto
@@ -36,7 +36,7 @@ def written(model: BuiltModel, way: Way) -> BuiltModel:
     """Write every node of a model in a way."""
     if model.dialect == "onnx":
         return replace(model, data=_written_onnx(model.data, way))
-    from eltwise.formats.openvino_writer import write_openvino
+    from eltwise.formats.openvino.writer import write_openvino
 
     graph, _report = rewrite_graph(load(model.data, model.weights).graph, lambda _place: way)
     data, weights = write_openvino(graph)
@@ -44,8 +44,8 @@ def written(model: BuiltModel, way: Way) -> BuiltModel:
 
 
 def _written_onnx(data: bytes, way: Way) -> bytes:
-    from eltwise.formats.onnx_header import read_origin
-    from eltwise.formats.onnx_messages import parse_model
+    from eltwise.formats.onnx.header import read_origin
+    from eltwise.formats.onnx.messages import parse_model
 
     proto = parse_model(data)
     opset = max(FIRST_NUMPY, read_origin(proto).opset) if "newer" in way else 0

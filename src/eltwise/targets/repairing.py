@@ -7,12 +7,12 @@ from copy import deepcopy
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from eltwise.conversion.places import Place
-from eltwise.conversion.report import Change, Report
-from eltwise.errors import AttributeValueError, EltwiseError, UnsupportedError, raise_all
-from eltwise.infer_graph import infer_graph
-from eltwise.ir import Graph, structure_problems
+from eltwise.core.errors import AttributeValueError, EltwiseError, UnsupportedError, raise_all
+from eltwise.ir.graph import Graph, structure_problems
+from eltwise.ir.infer_graph import infer_graph
 from eltwise.model import Examination, Model
+from eltwise.passes.places import Place
+from eltwise.passes.report import Change, Report
 from eltwise.targets.checking import here, measured
 from eltwise.targets.examining import Examined, examined, examined_again
 from eltwise.targets.judging import NOT_DIFFERENT, Decision, decide, judged, to_allow
@@ -23,7 +23,7 @@ from eltwise.targets.stamping import Stamps, stamps_for
 from eltwise.targets.table import Measurement, Target, Way, target_named
 
 if TYPE_CHECKING:
-    from onnx import ModelProto  # noqa: TID251 - only its name, for the type checker
+    from onnx import ModelProto
 
     from eltwise.model import Source
 

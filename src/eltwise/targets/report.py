@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from eltwise.conversion.report import Comparison, counted, verification_fields, verification_lines
+from eltwise.core.errors import counted
+from eltwise.passes.report import Comparison, verification_fields, verification_lines
 from eltwise.targets.table import Kind, Target
 
 

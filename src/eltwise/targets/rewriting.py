@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from eltwise.conversion.aligned import align_nodes
-from eltwise.conversion.places import Place
-from eltwise.conversion.report import Change, Report
-from eltwise.conversion.wider import compute_wider
-from eltwise.ir import Graph
+from eltwise.ir.graph import Graph
+from eltwise.passes.aligned import align_nodes
+from eltwise.passes.places import Place
+from eltwise.passes.report import Change, Report
+from eltwise.passes.wider import compute_wider
 from eltwise.targets.table import Way
 
 if TYPE_CHECKING:
-    from onnx import ModelProto  # noqa: TID251 - only its name, for the type checker
+    from onnx import ModelProto
 
 WayOf = Callable[[Place], Way]
 """In which way each node is to be written."""
@@ -55,9 +55,9 @@ def rewrite_proto(model: ModelProto, way_of: WayOf, opset: int = 0) -> Report:
     Raises:
         EltwiseError: naming each node that cannot be written so.
     """
-    from eltwise.formats.onnx_header import read_origin
-    from eltwise.formats.onnx_versions.converting import convert_model
-    from eltwise.formats.onnx_versions.wider_nodes import compute_wider_nodes
+    from eltwise.formats.onnx.header import read_origin
+    from eltwise.passes.onnx_versions.converting import convert_model
+    from eltwise.passes.onnx_versions.wider_nodes import compute_wider_nodes
 
     first = convert_model(model, opset or read_origin(model).opset)
     return joined(first, compute_wider_nodes(model, lambda place: "wider" in way_of(place)))

@@ -70,7 +70,7 @@ def _file_version(model: Examined, measurement: Measurement) -> tuple[int, str]:
     wanted = max((known for known in measurement.file_versions if known < model.origin.file_version), default=0)
     if model.proto is None or not wanted:
         return model.origin.file_version, "it is too old" if not wanted else "an IR of another version has other ports"
-    from eltwise.formats.onnx_versions.file_versions import needed_file_version
+    from eltwise.passes.onnx_versions.file_versions import needed_file_version
 
     needed, words = needed_file_version(model.proto)
     if needed > wanted:

@@ -7,10 +7,10 @@ import sys
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 
-from eltwise import catalog
 from eltwise.conformance import ir_models, onnx_models
 from eltwise.conformance.process import environment_of
 from eltwise.conformance.runtimes import Runtime
+from eltwise.ops import registry
 
 _LIMIT = 120.0
 _PROCESSES = 2
@@ -28,7 +28,7 @@ def loaded_opsets(runtime: Runtime) -> tuple[int, ...]:
     """The ONNX opsets that a runtime loads; none for one that reads no ONNX."""
     if "ai.onnx" not in runtime.domains:
         return ()
-    tried = range(1, catalog.NEWEST_OPSET["ai.onnx"] + 1)
+    tried = range(1, registry.NEWEST_OPSET["ai.onnx"] + 1)
     return _loaded(runtime, ((opset, onnx_models.smallest(opset, _USUAL_IR_VERSION)) for opset in tried))
 
 

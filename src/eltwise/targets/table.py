@@ -12,10 +12,10 @@ from itertools import product
 from pathlib import Path
 from typing import Literal, get_args
 
-from eltwise.conversion.company import Company
-from eltwise.conversion.places import Layout, Place, Surroundings
-from eltwise.errors import unknown_name
-from eltwise.spec import ElementwiseRow
+from eltwise.core.errors import unknown_name
+from eltwise.ops.schema import ElementwiseRow
+from eltwise.passes.company import Company
+from eltwise.passes.places import Layout, Place, Surroundings
 
 Kind = Literal["runs", "not measured", "differs", "refused in part", "refused", "hangs", "crashes"]
 KINDS: tuple[Kind, ...] = get_args(Kind)

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import TypeVar, get_args
 
 from eltwise.conformance.json_fields import Fields, read_object
-from eltwise.conversion.company import Company, all_companies
-from eltwise.conversion.places import Layout, Surroundings
-from eltwise.errors import EltwiseError
+from eltwise.core.errors import EltwiseError
 from eltwise.formats import files
+from eltwise.passes.company import Company, all_companies
+from eltwise.passes.places import Layout, Surroundings
 from eltwise.targets.spans import numbers_of, spans_of
 from eltwise.targets.table import KINDS, SHIPPED, WAYS, Answer, Circumstance, Measurement, Subject, Table
 

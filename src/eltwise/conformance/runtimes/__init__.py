@@ -10,8 +10,8 @@ from importlib.util import find_spec
 from pathlib import Path as FilePath
 
 from eltwise.conformance.paths import MODEL_PATHS, PATHS, Path
-from eltwise.errors import FileFormatError, UnsupportedError, unknown_name
-from eltwise.spec import Domain
+from eltwise.core.errors import FileFormatError, UnsupportedError, unknown_name
+from eltwise.ops.schema import Domain
 
 BOTH: tuple[Domain, ...] = ("ai.onnx", "openvino")
 RULES = ("legacy", "numpy", "none", "pdpd")

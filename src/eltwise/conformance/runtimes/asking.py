@@ -13,7 +13,7 @@ from eltwise.conformance.answers import Answer, words_of
 from eltwise.conformance.cases import Case
 from eltwise.conformance.models import BuiltModel
 from eltwise.conformance.paths import CHAINED, MODEL_PATHS, READ_WIDER, ModelPath
-from eltwise.dtypes import BY_NAME, TYPES
+from eltwise.core.dtypes import BY_NAME, TYPES
 
 Groups = Sequence[Sequence[Case]]
 Loaded = Callable[[dict[str, np.ndarray]], list[np.ndarray]]

@@ -11,7 +11,7 @@ import numpy as np
 
 from eltwise.conformance.models import BuiltModel
 from eltwise.conformance.runtimes.asking import Loaded
-from eltwise.errors import FileFormatError, unknown_name
+from eltwise.core.errors import FileFormatError, unknown_name
 
 
 class Function:

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from eltwise import catalog
 from eltwise.conformance.models import BuiltModel
 from eltwise.conformance.runtimes.asking import Loaded
+from eltwise.ops import registry
 
 _OPERATIONS = {"add": operator.add, "subtract": operator.sub, "multiply": operator.mul}
 
@@ -29,7 +29,7 @@ class _Library:
         """Follow the steps of the operator's formula, one function of the library each."""
         operands = {"a": self.take(a), "b": self.take(b)}
         results: list[Any] = []
-        for step in catalog.row(op).formula.steps:
+        for step in registry.row(op).formula.steps:
             left, right = (
                 results[place] if isinstance(place, int) else operands[place] for place in (step.left, step.right)
             )
@@ -109,7 +109,7 @@ class Jax(_Library):
 
 
 def _storage(name: str) -> np.dtype[Any]:
-    from eltwise.dtypes import BY_NAME
+    from eltwise.core.dtypes import BY_NAME
 
     found = BY_NAME.get(name)
     if found is None:

@@ -10,7 +10,7 @@ import numpy as np
 from eltwise.conformance.ir_models import packed, unpacked
 from eltwise.conformance.models import BuiltModel
 from eltwise.conformance.runtimes.asking import Loaded
-from eltwise.dtypes import BY_IR_NAME, of_numpy
+from eltwise.core.dtypes import BY_IR_NAME, of_numpy
 
 
 class _Library:

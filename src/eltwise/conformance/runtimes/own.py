@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from eltwise import model, operators
+from eltwise import model
 from eltwise.conformance.models import BuiltModel
 from eltwise.conformance.runtimes.asking import Loaded
+from eltwise.engine import api
 from eltwise.version import VERSION
 
 
@@ -19,7 +20,7 @@ class Eltwise:
 
     def call(self, op: str, a: np.ndarray, b: np.ndarray, **attributes: object) -> np.ndarray:
         """Call the operator."""
-        return operators.operator(op, **attributes)(a, b)
+        return api.operator(op, **attributes)(a, b)
 
     def load(self, built: BuiltModel) -> Loaded:
         """Load a model."""

@@ -1,0 +1,157 @@
+"""The one family of errors that a caller can cause: fields first, one clear sentence made of them."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+from typing import Self
+
+_FIELDS = ("where", "operator", "node", "operand", "got", "allowed", "hint")
+
+
+class EltwiseError(Exception):
+    """The base of every error that a caller can cause.
+
+    Attributes:
+        problem: what is wrong, without the place.
+        where: the file or the part of one, for example ``model.onnx``.
+        operator: the versioned name, for example ``Sub-6``.
+        node: the node's or layer's name.
+        operand: the operand, attribute or tensor, for example ``operand B ('y')``.
+        got: what was found there.
+        allowed: what would have been right.
+        hint: what to do about it.
+
+    An empty field is not known or does not apply.
+    """
+
+    def __init__(
+        self,
+        problem: str,
+        *,
+        where: str = "",
+        operator: str = "",
+        node: str = "",
+        operand: str = "",
+        got: str = "",
+        allowed: str = "",
+        hint: str = "",
+    ) -> None:
+        self.problem = problem
+        self.where = where
+        self.operator = operator
+        self.node = node
+        self.operand = operand
+        self.got = got
+        self.allowed = allowed
+        self.hint = hint
+        super().__init__(problem)
+
+    def located(self, *, where: str = "", operator: str = "", node: str = "", operand: str = "") -> Self:
+        """Fill the fields of place that are still empty; the raiser that is nearest to the cause wins."""
+        self.where = self.where or where
+        self.operator = self.operator or operator
+        self.node = self.node or node
+        self.operand = self.operand or operand
+        return self
+
+    def __str__(self) -> str:
+        node = f"node {self.node!r}" if self.node else ""
+        subject = " ".join(part for part in (self.operator, node) if part)
+        place = ": ".join(part for part in (self.where, ", ".join(filter(None, (subject, self.operand)))) if part)
+        sentence = f"{place}: {self.problem}" if place else self.problem
+        if self.got:
+            sentence += f", got {self.got}"
+        for part in (f"allowed: {self.allowed}" if self.allowed else "", self.hint):
+            sentence += f"; {part}" if part else ""
+        return sentence
+
+    def fields(self) -> dict[str, str]:
+        """The fields that are set, with the kind and the sentence, for programs that read them."""
+        known = {name: getattr(self, name) for name in _FIELDS if getattr(self, name)}
+        return {"kind": type(self).__name__, "problem": self.problem, **known, "sentence": str(self)}
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (_rebuild, (type(self), dict(self.__dict__)))
+
+
+def _rebuild(kind: type[EltwiseError], fields: dict[str, object]) -> EltwiseError:
+    error = kind.__new__(kind)
+    error.__dict__.update(fields)
+    error.args = (fields.get("problem", ""),)
+    return error
+
+
+class NameUnknownError(EltwiseError):
+    """A name that is not one of those that exist here: an operator, an attribute, an input, a choice."""
+
+
+class AttributeValueError(EltwiseError):
+    """An attribute that is there but has a type or value that its operator version does not allow."""
+
+
+class ElementTypeError(EltwiseError):
+    """An element type that is forbidden, or that differs from the one that is required."""
+
+
+class ShapeError(EltwiseError):
+    """Shapes that do not broadcast, do not match the declared one, or cannot be made."""
+
+
+class ValueRangeError(EltwiseError):
+    """A value that the element type cannot hold exactly, where anything else would be a wrong number."""
+
+
+class FileFormatError(EltwiseError):
+    """A file that cannot be read or written, or does not hold what its ending says."""
+
+
+class GraphError(EltwiseError):
+    """A graph that is no graph: cycles, duplicate names, inputs that nothing makes."""
+
+
+class UnsupportedError(EltwiseError):
+    """Something valid that this package does not run, named so that it can be looked up."""
+
+
+class ManyProblemsError(EltwiseError):
+    """Several problems of one model at once; ``problems`` holds each of them."""
+
+    def __init__(self, problems: Sequence[EltwiseError], *, where: str = "") -> None:
+        self.problems = tuple(problems)
+        lines = "".join(f"\n  {number}. {problem}" for number, problem in enumerate(self.problems, start=1))
+        super().__init__(f"{len(self.problems)} problems:{lines}", where=where)
+
+
+def raise_all(problems: Sequence[EltwiseError]) -> None:
+    """Raise the one problem itself, several as one error, none not at all."""
+    if len(problems) == 1:
+        raise problems[0]
+    if problems:
+        raise ManyProblemsError(problems)
+
+
+def unknown_name(kind: str, got: str, known: Iterable[str], **place: str) -> NameUnknownError:
+    """Make the error for a name that is not known, with the nearest known one as the hint.
+
+    >>> print(unknown_name("attribute", "brodcast", ["axis", "broadcast"], operator="Sub-6"))
+    Sub-6: there is no attribute 'brodcast'; allowed: axis, broadcast; did you mean 'broadcast'?
+    """
+    names = list(known)
+    folded = {name.casefold(): name for name in names}
+    near = difflib.get_close_matches(got.casefold(), list(folded), n=1, cutoff=0.6)
+    return NameUnknownError(
+        f"there is no {kind} {got!r}",
+        allowed=", ".join(names) if names else "none",
+        hint=f"did you mean {folded[near[0]]!r}?" if near else "",
+        **place,
+    )
+
+
+def counted(count: int, thing: str) -> str:
+    """A number of things in words.
+
+    >>> counted(0, "change"), counted(1, "node"), counted(2, "layer")
+    ('no changes', '1 node', '2 layers')
+    """
+    return f"{count or 'no'} {thing}{'' if count == 1 else 's'}"

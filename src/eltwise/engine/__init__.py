@@ -1,0 +1,1 @@
+"""Execution: arrays in, checked and computed, arrays out."""

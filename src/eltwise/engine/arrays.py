@@ -1,0 +1,159 @@
+"""How a caller's objects become arrays: by the array protocols, never with a silent change of type."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from eltwise.core.dtypes import ElementType, of_numpy
+from eltwise.core.errors import ElementTypeError, ShapeError, ValueRangeError
+from eltwise.engine import dlpack
+
+Scalar = int | float
+
+
+def is_scalar(value: object) -> bool:
+    """Whether it is a plain Python number, which has no element type of its own."""
+    return isinstance(value, int | float) and not isinstance(value, np.generic)
+
+
+def as_array(value: object, operand: str) -> tuple[np.ndarray, ElementType]:
+    """Take an object in by the first of ``__array__``, DLPack and the buffer protocol that it has.
+
+    The array keeps its strides and its byte order; nothing is copied where the protocol allows it.
+
+    Raises:
+        ElementTypeError: where it has none of them, or its element type does not run here.
+    """
+    array = _by_protocol(value, operand)
+    return array, of_numpy(array.dtype, operand=operand)
+
+
+def _by_protocol(value: object, operand: str) -> np.ndarray:
+    if isinstance(value, np.ma.MaskedArray):
+        raise ElementTypeError("a masked array would lose its mask", operand=operand, hint="fill it first")
+    if isinstance(value, np.ndarray | np.generic):
+        return np.asarray(value)
+    refusals = []
+    for present, take in (
+        (hasattr(value, "__array__"), np.asarray),
+        (hasattr(value, "__dlpack__"), _by_dlpack),
+        (_is_buffer(value), _by_buffer),
+    ):
+        if not present:
+            continue
+        try:
+            array = take(value)
+        except (TypeError, ValueError, RuntimeError, BufferError) as error:
+            refusals.append(f"{error}".strip().splitlines()[0] if str(error).strip() else type(error).__name__)
+            continue
+        return array
+    if refusals:
+        raise ElementTypeError(
+            f"this {type(value).__name__} does not give its data as an array: {'; '.join(refusals)}", operand=operand
+        )
+    raise ElementTypeError(
+        "this is no array",
+        operand=operand,
+        got=type(value).__name__,
+        allowed="an object with __array__, DLPack or the buffer protocol, or a Python number",
+        hint="numpy.asarray(value, dtype) makes one and says its type",
+    )
+
+
+def _by_dlpack(value: object) -> np.ndarray:
+    try:
+        return np.from_dlpack(value)  # type: ignore[arg-type]
+    except (BufferError, RuntimeError):
+        copied = dlpack.copy_from_capsule(value.__dlpack__())  # type: ignore[attr-defined]
+        if copied is None:
+            raise
+        return copied
+
+
+def _is_buffer(value: object) -> bool:
+    try:
+        memoryview(value).release()  # type: ignore[arg-type]
+    except TypeError:
+        return False
+    except (ValueError, BufferError):
+        return True  # It is one, but does not give its data now.
+    return True
+
+
+def _by_buffer(value: object) -> np.ndarray:
+    return np.asarray(memoryview(value))  # type: ignore[arg-type]
+
+
+def exact_scalar(value: object, element_type: ElementType, operand: str) -> np.ndarray:
+    """Take a Python number as an element type that holds it exactly.
+
+    Raises:
+        ValueRangeError: where the type does not hold it.
+        ElementTypeError: for a bool.
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ElementTypeError("this is no number", operand=operand, got=repr(value))
+    taken = _taken(value, element_type)
+    if taken is None:
+        raise ValueRangeError(
+            f"{element_type.name} does not hold this number exactly",
+            operand=operand,
+            got=_shown(value),
+            hint="round it first, so that what is computed with is seen",
+        )
+    return taken
+
+
+def _shown(value: Scalar) -> str:
+    try:
+        text = repr(value)
+    except ValueError:  # Python writes out no integer of more than some thousand digits.
+        return f"an integer of {int(value).bit_length()} bits"
+    return text if len(text) < 60 else f"{text[:57]}..."
+
+
+def _taken(value: Scalar, element_type: ElementType) -> np.ndarray | None:
+    if element_type.is_integer:
+        low, high = element_type.limits
+        whole = not isinstance(value, float) or (value.is_integer() and str(value) != "-0.0")
+        return np.array(int(value)).astype(element_type.storage) if whole and low <= value <= high else None
+    try:
+        wide = float(value)
+    except OverflowError:
+        return None
+    with np.errstate(all="ignore"):
+        taken = np.array(wide).astype(element_type.storage)
+    kept = math.isnan(wide) or float(taken.astype(np.float64)) == value
+    return taken if kept else None
+
+
+def check_out(out: object, element_type: ElementType, shape: tuple[int, ...]) -> np.ndarray:
+    """Make sure that results can be written into ``out``.
+
+    Raises:
+        ElementTypeError, ShapeError, ValueRangeError: where it is no writable array of that type and shape.
+    """
+    if not isinstance(out, np.ndarray) or isinstance(out, np.ma.MaskedArray):
+        raise ElementTypeError("out is no NumPy array", operand="out", got=type(out).__name__)
+    if of_numpy(out.dtype, operand="out") is not element_type:
+        raise ElementTypeError("out has another type", operand="out", got=str(out.dtype), allowed=element_type.name)
+    if out.shape != shape:
+        raise ShapeError("out has another shape", operand="out", got=str(out.shape), allowed=str(shape))
+    if not out.flags.writeable:
+        raise ValueRangeError("out is read-only", operand="out")
+    if _overlaps_itself(out):
+        raise ValueRangeError("elements of out share memory, so that it cannot hold the result", operand="out")
+    return out
+
+
+def _overlaps_itself(array: np.ndarray) -> bool:
+    """Whether elements may share memory: in what slices and transposes give, a stride spans all smaller ones."""
+    span = array.itemsize
+    steps = [(abs(stride), size) for stride, size in zip(array.strides, array.shape, strict=True) if size > 1]
+    for stride, size in sorted(steps):
+        if stride < span:
+            return array.size > 0
+        span += stride * (size - 1)
+    return False

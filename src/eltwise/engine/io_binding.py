@@ -1,0 +1,101 @@
+"""The border of a graph: what a caller gives is checked against what the graph declares, and so is what goes back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from eltwise.core.casting import cast
+from eltwise.core.dtypes import of_numpy
+from eltwise.core.errors import ElementTypeError, GraphError, ShapeError
+from eltwise.core.shapes import Shape, of_sizes
+from eltwise.engine.arrays import as_array, exact_scalar, is_scalar
+from eltwise.ir.graph import Graph, Port
+
+Symbols = dict[str, tuple[int, str]]
+"""For each symbol of the declared shapes its size in this run, and the operand that said so."""
+
+
+def bound_inputs(graph: Graph, feeds: Mapping[str, object], symbols: Symbols) -> dict[str, np.ndarray]:
+    """Check what the caller gave against what the graph declares, and take it in.
+
+    Args:
+        graph: the graph.
+        feeds: the inputs by name, another of their names, or position.
+        symbols: the sizes of symbols; this adds those that the inputs say.
+
+    Returns:
+        The arrays by value name.
+
+    Raises:
+        EltwiseError: for inputs that are missing, unknown, given twice, or do not fit.
+    """
+    given: dict[str, tuple[Port, object]] = {}
+    for name, value in feeds.items():
+        port = graph.find_input(str(name))
+        if port.name in given:
+            raise GraphError(f"the input {port.name!r} is given twice", operand=f"input {name!r}")
+        given[port.name] = (port, value)
+    missing = [port.name for port in graph.inputs if port.name not in given]
+    if missing:
+        needed = ", ".join(f"{port.name} {port.type}" for port in graph.inputs)
+        raise GraphError(f"missing inputs: {', '.join(missing)}", allowed=needed)
+    return {port.value: _bound_input(port, value, symbols) for port, value in given.values()}
+
+
+def _bound_input(port: Port, value: object, symbols: Symbols) -> np.ndarray:
+    operand = f"input {port.name!r}"
+    declared = port.type.element_type
+    if is_scalar(value) and declared is not None:
+        array, element_type = exact_scalar(value, declared, operand), declared
+    else:
+        array, element_type = as_array(value, operand)
+    if declared is not None and element_type is not declared:
+        raise ElementTypeError(
+            "the input has another element type than the model declares",
+            operand=operand,
+            got=element_type.name,
+            allowed=declared.name,
+        )
+    _match(port.type.shape, array.shape, operand, symbols)
+    return array if port.inner_type is None else cast(array, element_type, port.inner_type, saturate=False)
+
+
+def _match(declared: Shape, sizes: tuple[int, ...], operand: str, symbols: Symbols) -> None:
+    """Check an array's sizes against a declared shape; a symbol is one size in the whole call."""
+    if declared.dimensions is None:
+        return
+    place = {"operand": operand, "got": f"({of_sizes(sizes)})", "allowed": f"({declared})"}
+    if len(declared.dimensions) != len(sizes):
+        raise ShapeError(f"rank {len(sizes)} is not the declared rank {declared.rank}", **place)
+    for index, (dimension, size) in enumerate(zip(declared.dimensions, sizes, strict=True)):
+        if not dimension.may_be(size):
+            raise ShapeError(f"dimension {index} is {size}, declared is {dimension}", **place)
+        if not dimension.symbol:
+            continue
+        bound, by = symbols.setdefault(dimension.symbol, (size, operand))
+        if bound != size:
+            raise ShapeError(f"{dimension.symbol} is {size} here and {bound} in {by}", **place)
+
+
+def given_back(port: Port, array: np.ndarray, fresh: bool, symbols: Symbols) -> np.ndarray:
+    """Check a result against what the graph declares, and make it the caller's own.
+
+    Args:
+        port: the output.
+        array: its value.
+        fresh: whether nothing else has a part in the array's memory.
+        symbols: the sizes of symbols in this run.
+
+    Raises:
+        ShapeError: where the result has another shape than the graph declares.
+    """
+    operand = f"output {port.name!r}"
+    _match(port.type.shape, array.shape, operand, symbols)
+    element_type = of_numpy(array.dtype)
+    if port.type.element_type not in (None, element_type):
+        assert port.type.element_type is not None
+        converted = cast(array, element_type, port.type.element_type, saturate=False)
+        return np.asarray(converted, order="C")
+    return np.asarray(array, order="C") if fresh else array.astype(element_type.storage, order="C")

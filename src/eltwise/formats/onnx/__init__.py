@@ -1,0 +1,1 @@
+"""ONNX model files and tensors."""

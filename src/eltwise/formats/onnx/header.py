@@ -1,0 +1,159 @@
+"""What an ONNX file says before its graph: its versions and its descriptions.
+
+Source: ModelProto in onnx.proto and the page on ONNX's intermediate representation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import onnx
+from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto
+
+from eltwise.core.errors import FileFormatError, UnsupportedError, counted
+from eltwise.ir.graph import Origin
+from eltwise.ops import registry
+
+_MODEL_FIELDS = ("producer_name", "producer_version", "domain", "model_version", "doc_string")
+_MODEL_PROPERTY = "metadata_props."
+_GRAPH_TEXT = "graph.doc_string"
+_GRAPH_PROPERTY = "graph.metadata_props."
+
+
+def read_origin(model: ModelProto) -> Origin:
+    """Read the versions that a model is written in.
+
+    Raises:
+        FileFormatError: where they are missing, ill-formed or given twice.
+        UnsupportedError: where they are newer than what is known here.
+    """
+    if not model.HasField("ir_version"):
+        raise FileFormatError("there is no ir_version", hint="this may be no ONNX model")
+    if not model.HasField("graph"):
+        raise FileFormatError("there is no graph in the model")
+    version = model.ir_version
+    if version < 1:
+        raise FileFormatError("the ir_version is not allowed", got=str(version), allowed=f"1 to {onnx.IR_VERSION}")
+    if version > onnx.IR_VERSION:
+        raise UnsupportedError(
+            "the ir_version is newer than the installed onnx package knows",
+            got=str(version),
+            allowed=f"1 to {onnx.IR_VERSION}",
+        )
+    imports: dict[str, int] = {}
+    for entry in model.opset_import:
+        domain = default_domain(entry.domain)
+        if domain in imports:
+            raise FileFormatError(f"the opset of the domain {domain or 'ai.onnx'!r} is imported twice")
+        imports[domain] = entry.version
+    return Origin("ai.onnx", version, _opset(version, imports), tuple(imports.items()))
+
+
+def imports_others_only(model: ModelProto) -> tuple[tuple[str, int], ...]:
+    """The operator sets of a model that imports some, and not ONNX's own; else nothing."""
+    imports = tuple((default_domain(entry.domain), entry.version) for entry in model.opset_import)
+    return imports if all(domain for domain, _version in imports) else ()
+
+
+def default_domain(domain: str) -> str:
+    """A domain with ONNX's own as the empty text, which may also be written out."""
+    return "" if domain == "ai.onnx" else domain
+
+
+def newest_opset() -> int:
+    """The newest opset that a file may have: of these tables, or of the installed onnx package if it is newer."""
+    return max(registry.NEWEST_OPSET["ai.onnx"], onnx.defs.onnx_opset_version())
+
+
+def least_ir_version(opset: int) -> int:
+    """The oldest ``ir_version`` of a file that may import an opset, and in which initializers need not be inputs.
+
+    Source: the table of ONNX's releases, as the installed onnx package has it.
+    """
+    versions = [ir_version for _release, ir_version, theirs, *_rest in onnx.helper.VERSION_TABLE if theirs <= opset]
+    return max(4, *versions)
+
+
+def _opset(version: int, imports: dict[str, int]) -> int:
+    """Take ONNX's own opset out of the imports; files of ir_version 1 and 2 cannot say it and have opset 1."""
+    if version < 3:
+        if imports:
+            raise FileFormatError(f"a model of ir_version {version} cannot import opsets", allowed="opset 1, unsaid")
+        return 1
+    opset = imports.pop("", None)
+    if opset is None:
+        raise FileFormatError(
+            "no opset of the domain ai.onnx is imported", got=", ".join(map(repr, imports)), allowed="one"
+        )
+    newest = newest_opset()
+    if opset < 1:
+        raise FileFormatError("the opset is not allowed", got=str(opset), allowed=f"1 to {newest}")
+    if opset > newest:
+        raise UnsupportedError("the opset is newer than what is known here", got=str(opset), allowed=f"1 to {newest}")
+    return opset
+
+
+def write_origin(origin: Origin, model: ModelProto) -> None:
+    """Write the versions that ``read_origin`` reads.
+
+    Raises:
+        UnsupportedError: for versions that an ONNX file cannot state.
+    """
+    model.ir_version = origin.file_version
+    if origin.file_version < 3:
+        if origin.opset != 1 or origin.other_opsets:
+            raise UnsupportedError(
+                f"a model of ir_version {origin.file_version} cannot import opsets",
+                got=f"opset {origin.opset}",
+                allowed="1",
+            )
+        return
+    for domain, version in (("", origin.opset), *origin.other_opsets):
+        model.opset_import.add(domain=domain, version=version)
+
+
+def read_metadata(model: ModelProto) -> tuple[tuple[str, str], ...]:
+    """Read what a model and its graph say of themselves, as pairs of a field's name and its text."""
+
+    def pairs() -> Iterator[tuple[str, str]]:
+        yield from ((name, str(getattr(model, name))) for name in _MODEL_FIELDS if model.HasField(name))
+        yield from ((_MODEL_PROPERTY + entry.key, entry.value) for entry in model.metadata_props)
+        if model.graph.HasField("doc_string"):
+            yield _GRAPH_TEXT, model.graph.doc_string
+        yield from ((_GRAPH_PROPERTY + entry.key, entry.value) for entry in model.graph.metadata_props)
+
+    return tuple(pairs())
+
+
+def not_held(model: ModelProto) -> tuple[str, ...]:
+    """What a model says of its parts that a graph does not hold, a phrase each; none of it changes a result."""
+    graph = model.graph
+    parts: dict[str, Sequence[NodeProto | ValueInfoProto | TensorProto]] = {
+        "node": graph.node,
+        "value": (*graph.input, *graph.output, *graph.value_info),
+        "initializer": graph.initializer,
+    }
+    said = []
+    for kind, of_kind in parts.items():
+        documented = sum(1 for part in of_kind if part.doc_string)
+        described = sum(1 for part in of_kind if part.metadata_props)
+        said += [f"the doc strings of {counted(documented, kind)}"] if documented else []
+        said += [f"the metadata of {counted(described, kind)}"] if described else []
+    if graph.quantization_annotation:
+        said.append(counted(len(graph.quantization_annotation), "quantization annotation"))
+    return tuple(said)
+
+
+def write_metadata(metadata: tuple[tuple[str, str], ...], model: ModelProto) -> None:
+    """Write the pairs that ``read_metadata`` reads; those of other formats are left out."""
+    for name, text in metadata:
+        if name == "model_version":
+            model.model_version = int(text)
+        elif name in _MODEL_FIELDS:
+            setattr(model, name, text)
+        elif name == _GRAPH_TEXT:
+            model.graph.doc_string = text
+        elif name.startswith(_MODEL_PROPERTY):
+            model.metadata_props.add(key=name.removeprefix(_MODEL_PROPERTY), value=text)
+        elif name.startswith(_GRAPH_PROPERTY):
+            model.graph.metadata_props.add(key=name.removeprefix(_GRAPH_PROPERTY), value=text)

@@ -1,0 +1,216 @@
+"""Nodes of ONNX files and their attributes: NodeProto to Node and back.
+
+Source: NodeProto and AttributeProto in onnx.proto.
+"""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import onnx
+from onnx import AttributeProto, NodeProto
+
+from eltwise.core.dtypes import BY_ONNX_NAME, BY_ONNX_NUMBER, ElementType
+from eltwise.core.errors import AttributeValueError, EltwiseError, GraphError, UnsupportedError, raise_all
+from eltwise.formats.onnx.external import ExternalData
+from eltwise.formats.onnx.header import default_domain
+from eltwise.formats.onnx.tensors import TensorFiller, fill_tensor, read_tensor
+from eltwise.ir.graph import Node, Origin, Tensor
+from eltwise.ops import registry
+from eltwise.ops.schema import Attribute, AttributeKind, AttributeValue, Operation, Row
+
+_TYPE_OF_KIND: dict[AttributeKind, AttributeProto.AttributeType] = {
+    "int": AttributeProto.INT,
+    "ints": AttributeProto.INTS,
+    "float": AttributeProto.FLOAT,
+    "floats": AttributeProto.FLOATS,
+    "string": AttributeProto.STRING,
+    "element type": AttributeProto.INT,
+    "tensor": AttributeProto.TENSOR,
+}
+_FIELD_OF_TYPE: dict[AttributeProto.AttributeType, str] = {
+    AttributeProto.FLOAT: "f",
+    AttributeProto.INT: "i",
+    AttributeProto.STRING: "s",
+    AttributeProto.TENSOR: "t",
+    AttributeProto.FLOATS: "floats",
+    AttributeProto.INTS: "ints",
+}
+_VALUE_FIELDS = ("f", "i", "s", "t", "g", "sparse_tensor", "tp")
+_LIST_FIELDS = ("floats", "ints", "strings", "tensors", "graphs", "sparse_tensors", "type_protos")
+
+
+def label_of(proto: NodeProto) -> str:
+    """What to call a node in errors: its name, or the first value that it makes."""
+    return proto.name or next(filter(None, proto.output), "")
+
+
+def find_row(proto: NodeProto, opset: int) -> Row | None:
+    """Select the row that a node is of; None where it is none that is run here."""
+    if default_domain(proto.domain) or proto.overload:
+        return None
+    row = registry.resolve("ai.onnx", proto.op_type, opset)
+    if row is None or opset <= registry.NEWEST_OPSET["ai.onnx"]:
+        return row
+    schema = onnx.defs.get_schema(proto.op_type, opset, "")
+    return row if schema.since_version == row.version and not schema.deprecated else None
+
+
+def read_node(proto: NodeProto, origin: Origin, folder: Path | ExternalData | None = None) -> Node:
+    """Read a node.
+
+    Args:
+        proto: the node, of an operator that is run here.
+        origin: the versions that the model is written in.
+        folder: the model's folder, for tensors in attributes that are external data.
+
+    Raises:
+        UnsupportedError: for an operator that is not run here.
+        EltwiseError: naming the operator version, the node and the attribute; for several at once where several
+            attributes are wrong.
+    """
+    row = find_row(proto, origin.opset)
+    if row is None:
+        raise UnsupportedError("this operator is not run here", operator=proto.op_type, node=label_of(proto))
+    place = {"operator": row.versioned_name, "node": label_of(proto)}
+    try:
+        if "" in proto.output:
+            raise GraphError("an output has no name", operand="its outputs")
+        operation = _read_attributes(proto, row, origin, folder, place)
+    except EltwiseError as error:
+        raise error.located(**place) from None
+    return Node(proto.name, operation, tuple(proto.input), tuple(proto.output))
+
+
+def _read_attributes(
+    proto: NodeProto, row: Row, origin: Origin, folder: Path | ExternalData | None, place: dict[str, str]
+) -> Operation:
+    attributes = {attribute.name: attribute for attribute in row.attributes}
+    values: dict[str, object] = {}
+    problems: list[EltwiseError] = []
+    for given in proto.attribute:
+        try:
+            if given.name not in attributes:
+                row.bind({given.name: None})
+            if given.name in values:
+                raise AttributeValueError("the attribute is given twice")
+            values[given.name] = None
+            value = _read_attribute(given, attributes[given.name], row, origin, folder)
+            values[given.name] = attributes[given.name].checked(value, row.versioned_name)
+        except EltwiseError as error:
+            operand = f"attribute {given.name}" if given.name in attributes else ""
+            problems.append(error.located(operand=operand, **place))
+    raise_all(problems)
+    return row.bind(values)
+
+
+def _attribute_type(attribute: Attribute, row: Row) -> AttributeProto.AttributeType:
+    """The type that an attribute has in files; Cast-1 alone names the element type in words."""
+    if attribute.kind == "element type" and row.version < 6:
+        return AttributeProto.STRING
+    return _TYPE_OF_KIND[attribute.kind]
+
+
+def _read_attribute(
+    proto: AttributeProto, attribute: Attribute, row: Row, origin: Origin, folder: Path | ExternalData | None
+) -> object:
+    """Read the value of an attribute; a number or text that is absent is zero or empty, as protobuf 3 writes those."""
+    if proto.ref_attr_name:
+        raise UnsupportedError(
+            "a reference to an attribute of a function has no meaning in a graph", got=repr(proto.ref_attr_name)
+        )
+    if attribute.kind == "not run":
+        return None
+    wanted = _attribute_type(attribute, row)
+    _check_type(proto, wanted, origin)
+    match wanted:
+        case AttributeProto.TENSOR:
+            if not proto.HasField("t"):
+                raise AttributeValueError("the attribute's value is missing", allowed="a tensor")
+            return read_tensor(proto.t, folder, f"attribute {proto.name}")
+        case AttributeProto.FLOAT:
+            return _one_nan(proto.f)
+        case AttributeProto.FLOATS:
+            return tuple(map(_one_nan, proto.floats))
+        case AttributeProto.INTS:
+            return tuple(proto.ints)
+        case AttributeProto.STRING:
+            text = _text(proto.s)
+            return _element_type(text) if attribute.kind == "element type" else text
+        case _:
+            return _element_type(proto.i) if attribute.kind == "element type" else proto.i
+
+
+def _check_type(proto: AttributeProto, wanted: AttributeProto.AttributeType, origin: Origin) -> None:
+    """Refuse an attribute of another type, without a type, or with a value in another type's field."""
+    name = AttributeProto.AttributeType.Name
+    untyped = not proto.HasField("type") or proto.type == AttributeProto.UNDEFINED
+    if untyped and origin.file_version >= 2:
+        raise AttributeValueError("the attribute has no type", allowed=name(wanted))
+    if not untyped and proto.type != wanted:
+        raise AttributeValueError("the attribute has the wrong type", got=name(proto.type), allowed=name(wanted))
+    field = _FIELD_OF_TYPE[wanted]
+    present = [other for other in _VALUE_FIELDS if proto.HasField(other)]
+    present += [other for other in _LIST_FIELDS if len(getattr(proto, other))]
+    if set(present) - {field}:
+        raise AttributeValueError(
+            "the attribute's value is in the wrong field", got=" and ".join(present), allowed=field
+        )
+
+
+def _one_nan(value: float) -> float:
+    """Make every NaN the same object, so that what holds it is equal to itself when it is read again."""
+    return math.nan if math.isnan(value) else value
+
+
+def _text(value: bytes) -> str:
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        raise AttributeValueError("the attribute's value is not UTF-8 text", got=repr(value)[:80]) from None
+
+
+def _element_type(given: int | str) -> ElementType:
+    found = BY_ONNX_NAME.get(given) if isinstance(given, str) else BY_ONNX_NUMBER.get(given)
+    if found is None:
+        runs = [row for row in BY_ONNX_NAME.values() if row.runs]
+        names = (row.onnx if isinstance(given, str) else f"{row.onnx_number} ({row.onnx})" for row in runs)
+        raise AttributeValueError("there is no such element type", got=repr(given)[:80], allowed=", ".join(names))
+    return found
+
+
+def write_node(node: Node, fill: TensorFiller = fill_tensor) -> NodeProto:
+    """Write a node.
+
+    Args:
+        node: a node whose row is ONNX's.
+        fill: what writes a tensor into its place in an attribute.
+
+    Raises:
+        UnsupportedError: for a node of another dialect.
+    """
+    row = node.row
+    if row.domain != "ai.onnx":
+        raise UnsupportedError("this is no ONNX operator", operator=row.versioned_name, node=node.label)
+    proto = NodeProto(op_type=row.name, input=node.inputs, output=node.outputs)
+    if node.name:
+        proto.name = node.name
+    attributes = {attribute.name: attribute for attribute in row.attributes}
+    proto.attribute.extend(_write_attribute(value, attributes[name], row, fill) for name, value in node.operation.given)
+    return proto
+
+
+def _write_attribute(value: AttributeValue, attribute: Attribute, row: Row, fill: TensorFiller) -> AttributeProto:
+    kind = _attribute_type(attribute, row)
+    proto = AttributeProto(name=attribute.name, type=kind)
+    field = _FIELD_OF_TYPE[kind]
+    if isinstance(value, Tensor):
+        fill(proto.t, "", value)
+    elif isinstance(value, ElementType):
+        setattr(proto, field, value.onnx.encode() if kind == AttributeProto.STRING else value.onnx_number)
+    elif isinstance(value, tuple):
+        getattr(proto, field).extend(value)
+    else:
+        setattr(proto, field, value.encode() if isinstance(value, str) else value)
+    return proto

@@ -1,0 +1,128 @@
+"""Inference over a whole graph: every value's type, every assumption, every problem, in one walk over the nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from eltwise.core.errors import ElementTypeError, EltwiseError, ShapeError
+from eltwise.ir.graph import Graph, Node, Port, TensorType
+from eltwise.ir.infer import constant_tensor, node_result
+from eltwise.ops.schema import NeighbourRow
+
+
+@dataclass
+class Inference:
+    """The types of all values of a graph.
+
+    Attributes:
+        types: by value name; a value behind a problem is missing.
+        outputs: the graph's outputs with their types filled in.
+        assumptions: sentences that name the node.
+        problems: every problem of every node.
+    """
+
+    types: dict[str, TensorType] = field(default_factory=dict)
+    outputs: tuple[Port, ...] = ()
+    assumptions: list[str] = field(default_factory=list)
+    problems: list[EltwiseError] = field(default_factory=list)
+
+
+def infer_graph(graph: Graph) -> Inference:
+    """Infer the type of every value from the declared inputs and the constants."""
+    inference = Inference()
+    declared = dict(graph.declared)
+    for port in graph.inputs:
+        inference.types[port.value] = TensorType(port.inner_type or port.type.element_type, port.type.shape)
+    for name, tensor in graph.constants:
+        inference.types[name] = tensor.type
+    for port in graph.optional_inputs:
+        joined = _reconcile(inference, port.value, inference.types.get(port.value), port.type, "declared input")
+        inference.types[port.value] = TensorType(joined.element_type, port.type.shape)  # A caller may replace it.
+    for name, stated in graph.declared:
+        if name in inference.types:
+            inference.types[name] = _reconcile(inference, name, inference.types[name], stated, "declared value")
+    arrays = _known_arrays(graph)
+    for node in graph.nodes:
+        result = _infer_node(inference, node, arrays)
+        if result is None:
+            continue
+        output = node.outputs[0]
+        wanted = declared.get(output)
+        inference.types[output] = (
+            _reconcile(inference, output, result, wanted, "declared value") if wanted is not None else result
+        )
+        _remember_constant(node, arrays)
+    inference.outputs = tuple(_output(inference, port) for port in graph.outputs)
+    return inference
+
+
+def _known_arrays(graph: Graph) -> dict[str, np.ndarray]:
+    replaceable = {port.value for port in graph.optional_inputs}
+    must_be_inputs = graph.origin.domain == "ai.onnx" and graph.origin.file_version < 4
+    return {name: tensor.array for name, tensor in graph.constants if must_be_inputs or name not in replaceable}
+
+
+def _infer_node(inference: Inference, node: Node, arrays: Mapping[str, np.ndarray]) -> TensorType | None:
+    inputs = [inference.types.get(name) if name else None for name in node.inputs]
+    if any(found is None and name for found, name in zip(inputs, node.inputs, strict=True)):
+        return None  # Behind a problem that is reported already.
+    try:
+        result = node_result(node, inputs, _indices(node, arrays))
+    except EltwiseError as error:
+        inference.problems.append(error)
+        return None
+    place = f"{node.row.versioned_name} node {node.label!r}"
+    inference.assumptions += [f"{place}: {assumption}" for assumption in result.assumptions]
+    return result.type
+
+
+def _indices(node: Node, arrays: Mapping[str, np.ndarray]) -> np.ndarray | None:
+    takes_indices = isinstance(node.row, NeighbourRow) and node.row.index_types and len(node.inputs) > 1
+    return arrays.get(node.inputs[1]) if takes_indices else None
+
+
+def _remember_constant(node: Node, arrays: dict[str, np.ndarray]) -> None:
+    """Keep values that are known before a run, so that they can serve as shapes and axes."""
+    behaviour = getattr(node.row, "behaviour", "")
+    if behaviour == "constant":
+        arrays[node.outputs[0]] = constant_tensor(node.operation).array
+    elif behaviour == "identity" and node.inputs[0] in arrays:
+        arrays[node.outputs[0]] = arrays[node.inputs[0]]
+
+
+def _reconcile(
+    inference: Inference, name: str, inferred: TensorType | None, declared: TensorType, what: str
+) -> TensorType:
+    """Join what is inferred with what the file declares; a contradiction is a problem."""
+    if inferred is None:
+        return declared
+    if None not in (inferred.element_type, declared.element_type) and inferred.element_type != declared.element_type:
+        inference.problems.append(
+            ElementTypeError(
+                f"the {what} is {declared.element_type}, but its type is {inferred.element_type}",
+                operand=repr(name),
+            )
+        )
+        return inferred
+    met = inferred.shape.meet(declared.shape)
+    if met is None:
+        inference.problems.append(
+            ShapeError(
+                f"the {what} has shape ({declared.shape}), but its shape is ({inferred.shape})", operand=repr(name)
+            )
+        )
+        return inferred
+    return TensorType(inferred.element_type or declared.element_type, met)
+
+
+def _output(inference: Inference, port: Port) -> Port:
+    """Fill in an output's type; in IR 10 the caller's element type stays the one that the version demands."""
+    inferred = inference.types.get(port.value)
+    if inferred is None:
+        return port
+    if port.inner_type is not None:
+        return replace(port, type=TensorType(port.type.element_type, inferred.shape))
+    return replace(port, type=_reconcile(inference, port.name, inferred, port.type, "declared output"))

@@ -1,0 +1,165 @@
+"""The operators that may stand beside those of the catalog: they hold, move or convert values.
+
+One table a dialect, an entry a version. Of the element types only those that run here are listed.
+Sources: ONNX's operator schemas of opsets 1 to 28; OpenVINO's operation sets 1 to 16.
+"""
+
+from __future__ import annotations
+
+from eltwise.core.dtypes import (
+    BFLOAT16,
+    BOOL,
+    FLOAT8E4M3FN,
+    FLOAT8E5M2,
+    FLOAT16,
+    FLOAT32,
+    FLOAT64,
+    INT4,
+    INT8,
+    INT16,
+    INT32,
+    INT64,
+    TYPES,
+    UINT4,
+    UINT8,
+    UINT16,
+    UINT32,
+    UINT64,
+    ElementType,
+)
+from eltwise.ops.schema import Attribute, Behaviour, Domain, NeighbourRow
+
+_FLOATS = (FLOAT16, FLOAT32, FLOAT64)
+_CLASSIC = (*_FLOATS, INT8, INT16, INT32, INT64, UINT8, UINT16, UINT32, UINT64, BOOL)
+_WITH_BFLOAT16 = (*_CLASSIC, BFLOAT16)
+_WITH_FLOAT8 = (*_WITH_BFLOAT16, FLOAT8E4M3FN, FLOAT8E5M2)
+_WITH_4BIT = (*_WITH_FLOAT8, INT4, UINT4)
+_ALL = tuple(row for row in TYPES if row.runs)
+
+_VALUE_REQUIRED = Attribute("value", "tensor", required=True, meaning="The value.")
+_VALUE = Attribute("value", "tensor", meaning="The value.")
+_SPARSE_VALUE = Attribute("sparse_value", "not run", meaning="The value as a sparse tensor.")
+_VALUES = (
+    Attribute("value_float", "float", meaning="A float32 scalar."),
+    Attribute("value_floats", "floats", meaning="A float32 vector."),
+    Attribute("value_int", "int", meaning="An int64 scalar."),
+    Attribute("value_ints", "ints", meaning="An int64 vector."),
+    Attribute("value_string", "not run", meaning="A string."),
+    Attribute("value_strings", "not run", meaning="A vector of strings."),
+)
+_TO = Attribute("to", "element type", required=True, meaning="The element type of the result.")
+_SATURATE = Attribute(
+    "saturate", "int", 1, choices=(0, 1), meaning="Whether float8 results beyond the limits become the limit."
+)
+_ROUND_MODE = Attribute(
+    "round_mode", "string", "up", choices=("up", "down", "nearest"), meaning="Rounding to float8_e8m0fnu only."
+)
+_SHAPE = Attribute("shape", "ints", meaning="The new shape; 0 copies a size, -1 is computed.")
+_CONSUMED_INPUTS = Attribute("consumed_inputs", "ints", meaning="An old optimization hint without effect.")
+_ALLOWZERO = Attribute("allowzero", "int", 0, choices=(0, 1), meaning="Whether a 0 in the shape means the size 0.")
+_AXES = Attribute("axes", "ints", meaning="The dimensions to remove; all of size 1 where absent.")
+_AXES_REQUIRED = Attribute("axes", "ints", required=True, meaning="Where dimensions of size 1 are inserted.")
+
+_Version = tuple[int, tuple[ElementType, ...], tuple[str, ...], int, tuple[Attribute, ...]]
+"""Since-version, types of T, operands, how many of them are required, attributes."""
+
+_CONSTANT = (_VALUE, _SPARSE_VALUE, *_VALUES)
+_CAST_19 = (_SATURATE, _TO)
+_CAST_24 = (_ROUND_MODE, _SATURATE, _TO)
+_DATA, _DATA_SHAPE, _DATA_AXES = ("data",), ("data", "shape"), ("data", "axes")
+
+_ONNX: dict[tuple[str, Behaviour], tuple[_Version, ...]] = {
+    ("Constant", "constant"): (
+        (1, _FLOATS, (), 0, (_VALUE_REQUIRED,)),
+        (9, _CLASSIC, (), 0, (_VALUE_REQUIRED,)),
+        (11, _CLASSIC, (), 0, (_VALUE, _SPARSE_VALUE)),
+        (12, _CLASSIC, (), 0, _CONSTANT),
+        (13, _WITH_BFLOAT16, (), 0, _CONSTANT),
+        (19, _WITH_FLOAT8, (), 0, _CONSTANT),
+        *((version, _WITH_4BIT, (), 0, _CONSTANT) for version in (21, 23, 24, 25)),
+    ),
+    ("Identity", "identity"): (
+        (1, _CLASSIC, ("input",), 1, ()),
+        *((version, _WITH_BFLOAT16, ("input",), 1, ()) for version in (13, 14, 16)),
+        (19, _WITH_FLOAT8, ("input",), 1, ()),
+        *((version, _WITH_4BIT, ("input",), 1, ()) for version in (21, 23, 24, 25)),
+    ),
+    ("Cast", "cast"): (
+        *((version, _CLASSIC, ("input",), 1, (_TO,)) for version in (1, 6, 9)),
+        (13, _WITH_BFLOAT16, ("input",), 1, (_TO,)),
+        (19, _WITH_FLOAT8, ("input",), 1, _CAST_19),
+        *((version, _WITH_4BIT, ("input",), 1, _CAST_19) for version in (21, 23)),
+        *((version, _WITH_4BIT, ("input",), 1, _CAST_24) for version in (24, 25, 28)),
+    ),
+    ("Reshape", "reshape"): (
+        (1, _FLOATS, _DATA, 1, (_CONSUMED_INPUTS, _SHAPE)),
+        (5, _CLASSIC, _DATA_SHAPE, 2, ()),
+        (13, _WITH_BFLOAT16, _DATA_SHAPE, 2, ()),
+        (14, _WITH_BFLOAT16, _DATA_SHAPE, 2, (_ALLOWZERO,)),
+        (19, _WITH_FLOAT8, _DATA_SHAPE, 2, (_ALLOWZERO,)),
+        *((version, _WITH_4BIT, _DATA_SHAPE, 2, (_ALLOWZERO,)) for version in (21, 23, 24, 25)),
+    ),
+    ("Squeeze", "squeeze"): (
+        (1, _CLASSIC, _DATA, 1, (_AXES,)),
+        (11, _CLASSIC, _DATA, 1, (_AXES,)),
+        (13, _WITH_BFLOAT16, _DATA_AXES, 1, ()),
+        *((version, _WITH_4BIT, _DATA_AXES, 1, ()) for version in (21, 23, 24, 25)),
+    ),
+    ("Unsqueeze", "unsqueeze"): (
+        (1, _CLASSIC, _DATA, 1, (_AXES_REQUIRED,)),
+        (11, _CLASSIC, _DATA, 1, (_AXES_REQUIRED,)),
+        (13, _WITH_BFLOAT16, _DATA_AXES, 2, ()),
+        *((version, _WITH_4BIT, _DATA_AXES, 2, ()) for version in (21, 23, 24, 25)),
+    ),
+}
+
+_DESTINATION_TYPE = Attribute(
+    "destination_type", "element type", required=True, meaning="The element type of the result."
+)
+_SPECIAL_ZERO = Attribute("special_zero", "boolean", False, meaning="Whether a 0 in the shape copies a size.")
+_ALLOW_AXIS_SKIP = Attribute(
+    "allow_axis_skip", "boolean", False, meaning="Whether axes whose size is not 1 are left alone."
+)
+
+_OPENVINO: dict[tuple[str, Behaviour], tuple[_Version, ...]] = {
+    ("Convert", "cast"): ((1, _ALL, ("input",), 1, (_DESTINATION_TYPE,)),),
+    ("Reshape", "reshape"): ((1, _ALL, _DATA_SHAPE, 2, (_SPECIAL_ZERO,)),),
+    ("Squeeze", "squeeze"): (
+        (1, _ALL, _DATA_AXES, 1, ()),
+        (15, _ALL, _DATA_AXES, 1, (_ALLOW_AXIS_SKIP,)),
+    ),
+    ("Unsqueeze", "unsqueeze"): ((1, _ALL, _DATA_AXES, 2, ()),),
+    ("Identity", "identity"): ((16, _ALL, ("input",), 1, ()),),
+}
+
+_OPENVINO_INDEX = (INT8, INT16, INT32, INT64, UINT8, UINT16, UINT32, UINT64)
+
+
+def _rows(
+    domain: Domain, table: dict[tuple[str, Behaviour], tuple[_Version, ...]], index_types: tuple[ElementType, ...]
+) -> tuple[NeighbourRow, ...]:
+    rows = []
+    for (name, behaviour), versions in table.items():
+        ends = (*(version[0] - 1 for version in versions[1:]), None)
+        for (version, types, operands, required, attributes), last in zip(versions, ends, strict=True):
+            rows.append(
+                NeighbourRow(
+                    name=name,
+                    domain=domain,
+                    version=version,
+                    last=last,
+                    types=types,
+                    operands=operands,
+                    required_operands=required,
+                    attributes=attributes,
+                    behaviour=behaviour,
+                    index_types=index_types if len(operands) == 2 else (),
+                )
+            )
+    return tuple(rows)
+
+
+ROWS: tuple[NeighbourRow, ...] = (
+    *_rows("ai.onnx", _ONNX, (INT64,)),
+    *_rows("openvino", _OPENVINO, _OPENVINO_INDEX),
+)

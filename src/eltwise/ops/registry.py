@@ -1,0 +1,53 @@
+"""The operators as data: the catalog's rows, their neighbours, and how a name and an opset select one."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from eltwise.core.errors import unknown_name
+from eltwise.ops import data_movement, elementwise
+from eltwise.ops.schema import Domain, ElementwiseRow, Row
+
+NEWEST_OPSET: dict[Domain, int] = {"ai.onnx": 28, "openvino": 16}
+"""The newest opset of each domain that the tables were checked against."""
+
+ROWS = elementwise.ROWS
+NEIGHBOURS = data_movement.ROWS
+_BY_VERSIONED_NAME = {row.versioned_name: row for row in ROWS}
+
+
+def row(versioned_name: str) -> ElementwiseRow:
+    """Find a row of the catalog by its versioned name.
+
+    Raises:
+        NameUnknownError: where the catalog has no such row, with the nearest name.
+    """
+    found = _BY_VERSIONED_NAME.get(versioned_name)
+    if found is None:
+        raise unknown_name("operator", versioned_name, _BY_VERSIONED_NAME)
+    return found
+
+
+@lru_cache(maxsize=1024)  # Models have many nodes of few operators.
+def resolve(domain: Domain, name: str, opset: int) -> Row | None:
+    """Select the row that an opset has of an operator: the greatest since-version not above it.
+
+    OpenVINO's names are matched without regard to case, ONNX's exactly. None where there is no such operator.
+    """
+    wanted = name.casefold() if domain == "openvino" else name
+    candidates = [
+        candidate
+        for candidate in (*ROWS, *NEIGHBOURS)
+        if candidate.domain == domain
+        and (candidate.name.casefold() if domain == "openvino" else candidate.name) == wanted
+        and candidate.version <= opset
+    ]
+    return max(candidates, key=lambda candidate: candidate.version, default=None)
+
+
+def previous(of: ElementwiseRow) -> ElementwiseRow | None:
+    """The version before this one, None for the first."""
+    older = [
+        other for other in ROWS if (other.name, other.domain) == (of.name, of.domain) and other.version < of.version
+    ]
+    return max(older, key=lambda other: other.version, default=None)

@@ -1,0 +1,130 @@
+"""What a conversion did, node by node, and what the new model no longer says."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+
+from eltwise.core.errors import counted
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What was compared of a model before and after its conversion, all of it equal.
+
+    Attributes:
+        runs: how often both were run.
+        elements: how many elements of outputs were compared.
+        refusal: why there was no run, where there was none.
+    """
+
+    runs: int
+    elements: int
+    refusal: str = ""
+
+    @property
+    def is_proof(self) -> bool:
+        """Whether at least one element was compared."""
+        return self.elements > 0
+
+    def __str__(self) -> str:
+        if self.is_proof:
+            runs = counted(self.runs, "run")
+            return f"{counted(self.elements, 'element')} of {runs} on hard and random values have the same bits"
+        reason = self.refusal or f"all outputs of {counted(self.runs, 'run')} are empty"
+        return f"nothing could be compared: {reason}"
+
+
+@dataclass(frozen=True)
+class Change:
+    """What one node became.
+
+    Attributes:
+        node: the node's name, or the name of what it makes where it has none; empty for the model as a whole.
+        before: its versioned name, for example ``Sub-6``; what was changed where it is no node.
+        after: the versioned names of the nodes that stand in its place, in their order.
+        reason: why, in one sentence without a full stop.
+    """
+
+    node: str
+    before: str
+    after: tuple[str, ...]
+    reason: str = ""
+
+    def __str__(self) -> str:
+        place = f"{self.before} node {self.node!r}" if self.node else self.before
+        became = f" became {', '.join(self.after)}" if self.after else ""
+        return f"{place}{became}: {self.reason}" if self.reason else f"{place}{became}"
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a conversion did.
+
+    Attributes:
+        before: what the model was, for example ``ONNX opset 6``.
+        after: what it is now, for example ``OpenVINO IR 11``.
+        changes: the nodes that are other nodes now, in the model's order.
+        dropped: what the model said before and cannot say now, a sentence each; none of it changes a result.
+        assumptions: what must hold at run time for the new model to mean the same, where nothing could prove it, a
+            sentence each.
+        unchanged: whether the model was right already, so that it came back byte for byte.
+        comparison: what was compared before and after; None where that was not asked for.
+    """
+
+    before: str
+    after: str
+    changes: tuple[Change, ...] = ()
+    dropped: tuple[str, ...] = ()
+    assumptions: tuple[str, ...] = ()
+    unchanged: bool = False
+    comparison: Comparison | None = None
+
+    def __str__(self) -> str:
+        done = "unchanged, byte for byte" if self.unchanged else counted(len(self.changes), "change")
+        head = f"{self.before} -> {self.after}: {done}"
+        lines = [head, *map(str, self.changes)]
+        lines += [f"dropped: {sentence}" for sentence in self.dropped]
+        lines += [f"assumed: {sentence}" for sentence in self.assumptions]
+        lines += verification_lines(self.comparison)
+        return "\n".join(lines)
+
+    @property
+    def is_verified(self) -> bool:
+        """Whether both models were run and at least one element was compared."""
+        return self.comparison is not None and self.comparison.is_proof
+
+    @property
+    def verified(self) -> str:
+        """What was compared before and after, or why nothing was; empty where that was not asked for."""
+        return "" if self.comparison is None else str(self.comparison)
+
+    def fields(self) -> dict[str, object]:
+        """Everything as plain values, for programs that read it."""
+        return {
+            "before": self.before,
+            "after": self.after,
+            "unchanged": self.unchanged,
+            "changes": [
+                {"node": change.node, "before": change.before, "after": list(change.after), "reason": change.reason}
+                for change in self.changes
+            ],
+            "dropped": list(self.dropped),
+            "assumptions": list(self.assumptions),
+            **verification_fields(self.comparison),
+        }
+
+
+def verification_lines(comparison: Comparison | None) -> list[str]:
+    """What a report says of a comparison: a line, or none where it was not asked for."""
+    if comparison is None:
+        return []
+    return [f"{'verified' if comparison.is_proof else 'not verified'}: {comparison}"]
+
+
+def verification_fields(comparison: Comparison | None) -> dict[str, object]:
+    """The same as plain values."""
+    return {
+        "is_verified": comparison is not None and comparison.is_proof,
+        "verified": "" if comparison is None else str(comparison),
+        "compared": None if comparison is None else asdict(comparison),
+    }

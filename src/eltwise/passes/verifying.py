@@ -1,0 +1,177 @@
+"""The comparison of a model before and after its conversion: both are run on hard values, and every bit is compared."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+
+from eltwise import oracle
+from eltwise.core.dtypes import BOOL, ElementType
+from eltwise.core.errors import EltwiseError
+from eltwise.core.shapes import Dimension, Shape
+from eltwise.ir.graph import Port
+from eltwise.model import Model
+from eltwise.oracle.hard_values import hard_values, of_all_digits, random_bits
+from eltwise.passes.report import Comparison
+
+_ROUNDS = (4, 100)
+"""How often every input is drawn, at least and at most, for each choice of sizes that are not known."""
+
+_DRAWN = 1024
+"""So many numbers of a kind are drawn once, of which inputs are filled."""
+
+_MOST_DRAWN = 4000
+"""So many inputs are filled for each choice of sizes, at most, where that leaves the least number of rounds."""
+
+_ENOUGH = 2000
+"""After so many elements of the largest input it is drawn no more often than it must be."""
+
+_SIZES = (3, 2, 1, 4, 6, 17, 0)
+"""What is tried for sizes that are not known, all of them at once."""
+
+_LARGEST = 1 << 20
+"""The most elements that an input is given; a larger one is not run."""
+
+
+class VerificationError(EltwiseError):
+    """A converted model that does not give the bits of the one before: a fault of this package."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a model is fed, by input, and what it gives for it, by output; both in the model's order."""
+
+    feeds: dict[str, np.ndarray]
+    expected: dict[str, np.ndarray]
+
+
+def runs_of(model: Model, seed: int = 0) -> Iterator[Run | str]:
+    """Run a model on hard and random values; where that does not work, why not.
+
+    Args:
+        model: the model.
+        seed: of the drawn values.
+    """
+    generator = np.random.default_rng(seed)
+    for size in _SIZES:
+        for _round in range(_rounds(model.inputs, size)):
+            feeds = _drawn(model.inputs, size, generator)
+            if feeds is None:
+                yield "an input is too large to be drawn"
+                break
+            try:
+                expected = model.run(feeds)
+            except EltwiseError as error:
+                yield str(error)
+                break
+            yield Run(feeds, expected)
+
+
+def compare(before: Model, after: Model, seed: int = 0) -> Comparison:
+    """Run both models on hard and random values and compare the bits of all outputs; any NaN equals any NaN.
+
+    Args:
+        before: the model that was converted.
+        after: what became of it, with the same inputs and outputs in the same order.
+        seed: of the drawn values.
+
+    Returns:
+        What was compared, or why nothing could be.
+
+    Raises:
+        VerificationError: where an output differs, or the model after refuses what the one before runs.
+    """
+    runs, elements, refusal = 0, 0, ""
+    for found in runs_of(before, seed):
+        if isinstance(found, str):
+            refusal = refusal or found
+            continue
+        elements += _checked(after, found)
+        runs += 1
+    return Comparison(runs, elements, "" if runs else refusal)
+
+
+def _checked(after: Model, run: Run) -> int:
+    """Compare one run; gives how many elements were equal."""
+    names = zip((port.name for port in after.inputs), run.feeds.values(), strict=True)
+    try:
+        got = after.run(dict(names))
+    except EltwiseError as error:
+        raise VerificationError(f"the converted model refuses what the one before runs: {error}") from None
+    return equal_elements(run, list(got.values()), "the converted model")
+
+
+def equal_elements(run: Run, got: Sequence[np.ndarray], giver: str) -> int:
+    """How many elements of a run are equal, which all must be.
+
+    Raises:
+        VerificationError: naming the first output that is not, and the first element of it.
+    """
+    for (name, exact), given in zip(run.expected.items(), got, strict=True):
+        if oracle.same_bits(given, exact):
+            continue
+        raise VerificationError(f"{giver} gives other bits", operand=f"output {name!r}", got=_difference(given, exact))
+    return sum(array.size for array in run.expected.values())
+
+
+def _difference(given: np.ndarray, exact: np.ndarray) -> str:
+    if given.shape != exact.shape or given.dtype != exact.dtype:
+        return f"{given.dtype}{list(given.shape)} for {exact.dtype}{list(exact.shape)}"
+    pairs = zip(given.reshape(-1), exact.reshape(-1), strict=True)
+    place, pair = next(
+        (place, pair) for place, pair in enumerate(pairs) if not oracle.same_bits(*map(np.asarray, pair))
+    )
+    return f"{pair[0]} for {pair[1]} at the flat index {place}"
+
+
+def _rounds(ports: tuple[Port, ...], size: int) -> int:
+    """How often inputs are drawn: small ones more often, since few values stand beside each other in them."""
+    least, most = _ROUNDS
+    largest = max((int(np.prod(_sizes(port.type.shape, size), dtype=object)) for port in ports), default=0)
+    return max(least, min(most, _ENOUGH // largest, _MOST_DRAWN // len(ports))) if largest else least
+
+
+def _drawn(ports: tuple[Port, ...], size: int, generator: np.random.Generator) -> dict[str, np.ndarray] | None:
+    """Values for every input, with one size for all that are not known; None where an input would be too large."""
+    shapes = [_sizes(port.type.shape, size) for port in ports]
+    if any(np.prod(shape, dtype=object) > _LARGEST for shape in shapes):
+        return None
+    feeds = {}
+    for port, shape in zip(ports, shapes, strict=True):
+        assert port.type.element_type is not None
+        feeds[port.name] = np.asarray(_values(port.type.element_type, shape, generator))
+    return feeds
+
+
+def _sizes(shape: Shape, size: int) -> tuple[int, ...]:
+    if shape.dimensions is None:
+        return (size,) * 2
+    return tuple(_nearest(dimension, size) for dimension in shape.dimensions)
+
+
+def _nearest(dimension: Dimension, size: int) -> int:
+    """The size, or the nearest that the dimension can have."""
+    return max(dimension.low, size if dimension.high is None else min(size, dimension.high))
+
+
+def _values(element_type: ElementType, shape: tuple[int, ...], generator: np.random.Generator) -> np.ndarray:
+    """Zeros and ones, hard values, random bits and numbers of all digits, as many of each."""
+    if element_type is BOOL:
+        return generator.integers(0, 2, shape).astype(np.bool_)
+    pools = _pools(element_type)
+    made = np.empty(shape, element_type.storage)
+    chosen = generator.integers(0, len(pools), shape)
+    for number, pool in enumerate(pools):
+        places = chosen == number
+        made[places] = generator.choice(pool, int(places.sum()))
+    return made
+
+
+@cache
+def _pools(element_type: ElementType) -> tuple[np.ndarray, ...]:
+    plain = np.array([0.0, -0.0, 1.0, 1.0]).astype(element_type.storage)
+    drawn = [draw(element_type, _DRAWN, 0) for draw in (random_bits, of_all_digits)]
+    return (plain, hard_values(element_type), *drawn)

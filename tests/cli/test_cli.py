@@ -1,0 +1,292 @@
+"""The command line: results on stdout, messages on stderr, exit codes 0, 1 and 2, never a traceback."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+import onnx
+import pytest
+from onnx import helper, numpy_helper
+
+from eltwise.ops import registry
+
+MODELS = Path(__file__).parents[2] / "examples" / "models"
+Cli = Callable[..., tuple[int, str, str]]
+
+
+def given(name: str, key: str) -> str:
+    return f"{key}={MODELS / f'{name}.{key}.npy'}"
+
+
+def onnx_file(path: Path, nodes: list[onnx.NodeProto], opset: int = 14, shape: object = ("N",)) -> Path:
+    infos = {name: helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, shape) for name in ("x", "y", "z")}
+    graph = helper.make_graph(nodes, "g", [infos["x"], infos["y"]], [infos["z"]])
+    path.write_bytes(helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)]).SerializeToString())
+    return path
+
+
+def test_run_writes_what_the_ending_says(cli: Cli, tmp_path: Path) -> None:
+    inputs = ["--input", given("sub6_axis1", "x"), "--input", given("sub6_axis1", "y")]
+    expected = cli("run", MODELS / "sub6_axis1.onnx", *inputs)[1]
+    assert expected.startswith("z: float32(2,3,4,5) [0.0, 7.0, 14.0, 21.0, 28.0, 30.0, 37.0, 44.0, ...]")
+    for place in ("c.npy", "c.npz:c", "c.npz", "c.pb"):
+        assert cli("run", MODELS / "sub6_axis1.onnx", *inputs, "--output", f"z={tmp_path / place}") == (0, "", "")
+    by_npy, by_npz = np.load(tmp_path / "c.npy"), np.load(tmp_path / "c.npz")["z"]
+    by_pb = numpy_helper.to_array(onnx.load_tensor(str(tmp_path / "c.pb")))
+    x, y = (np.load(MODELS / f"sub6_axis1.{key}.npy") for key in "xy")
+    for got in (by_npy, by_npz, by_pb):
+        assert got.tobytes() == (x - y[None, :, :, None]).tobytes()
+
+
+@pytest.mark.parametrize("names", [("a", "b"), ("0", "1")])
+def test_run_an_ir_by_name_or_by_position(cli: Cli, tmp_path: Path, names: tuple[str, str]) -> None:
+    files = [MODELS / f"subtract_pdpd.{key}.npy" for key in "ab"]
+    inputs = [part for name, file in zip(names, files, strict=True) for part in ("--input", f"{name}={file}")]
+    assert cli("run", MODELS / "subtract_pdpd.xml", *inputs, "--output", f"z={tmp_path / 'z.npy'}")[0] == 0
+    a, b = map(np.load, files)
+    assert np.load(tmp_path / "z.npy").tobytes() == (a - b[None, :, :, None]).tobytes()
+
+
+def test_run_reads_bfloat16_back_by_the_declared_type(cli: Cli, tmp_path: Path) -> None:
+    inputs = ["-i", given("sub13_bfloat16", "x"), "-i", given("sub13_bfloat16", "y")]
+    assert np.load(MODELS / "sub13_bfloat16.x.npy").dtype.kind == "V"
+    code, out, _err = cli("run", MODELS / "sub13_bfloat16.onnx", *inputs, "--json")
+    assert code == 0
+    assert json.loads(out)["z"]["type"] == "bfloat16"
+    assert cli("run", MODELS / "sub13_bfloat16.onnx", *inputs, "-o", tmp_path / "z.npy")[0] == 0
+    assert cli("run", MODELS / "sub13_bfloat16.onnx", "-i", f"x={tmp_path / 'z.npy'}", inputs[2], inputs[3])[0] == 0
+
+
+def test_apply(cli: Cli, tmp_path: Path) -> None:
+    a, b = tmp_path / "a.npy", tmp_path / "b.npz"
+    np.save(a, np.float32([[1, 2], [3, 4]]))
+    np.savez(b, y=np.float32([1, 3]))
+    attributes = ["--attr", "broadcast=1", "--attr", "axis=0"]
+    assert cli("apply", "Sub-6", a, f"{b}:y", *attributes) == (0, "result: float32(2,2) [0.0, 1.0, 0.0, 1.0]\n", "")
+    assert cli("apply", "Sub-6", a, f"{b}:y", *attributes, "--output", tmp_path / "c.npy") == (0, "", "")
+    assert np.load(tmp_path / "c.npy").tolist() == [[0, 1], [0, 1]]
+    pdpd = ["--attr", "auto_broadcast=PDPD", "--attr", "axis=0"]
+    assert cli("apply", "SquaredDifference-1", a, f"{b}:y", *pdpd)[1] == "result: float32(2,2) [0.0, 1.0, 0.0, 1.0]\n"
+
+
+def test_apply_to_raw_bytes_of_a_type_that_is_said(cli: Cli, tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", np.array([7, -8], ml_dtypes.int4))
+    operands = (tmp_path / "a.npy", tmp_path / "a.npy")
+    assert cli("apply", "Subtract-1", *operands, "--type", "int4")[1] == "result: int4(2) [0, 0]\n"
+    code, _out, err = cli("apply", "Subtract-1", *operands)
+    assert code == 2
+    assert "raw bytes" in err
+
+
+def test_ops_lists_the_catalog(cli: Cli) -> None:
+    code, out, _err = cli("ops")
+    names = [row.versioned_name for row in registry.ROWS]
+    assert code == 0
+    assert [line.split()[0] for line in out.splitlines() if line.split()[:1] and line.split()[0] in names] == names
+    rows = json.loads(cli("ops", "--json")[1])
+    assert [row["operator"] for row in rows] == names
+    assert [len(row["types"]) for row in rows] == [len(row.types) for row in registry.ROWS]
+    assert {"Sub-14", "Add-1", "openvino.Add-1", "Multiply-1"} < set(names)
+
+
+def test_show_says_what_changed(cli: Cli) -> None:
+    out = cli("show", "Sub-6")[1]
+    assert "changed from Sub-1" in out
+    assert "32 and 64 bits" in out
+    for name in ("axis", "broadcast", "float16", "uint64", "opset 6", "a - b"):
+        assert name in out
+    assert json.loads(cli("show", "Sub-14", "--json")[1])["previous"] == "Sub-13"
+    assert "'Sub-7'" in cli("show", "Sub-8")[2]
+
+
+def test_infer(cli: Cli) -> None:
+    code, out, err = cli("infer", "Subtract-1", "?,4,1", "1..6,1,5")
+    assert (code, err) == (0, "")
+    assert out.splitlines()[0] == "?,4,5"
+    assert out.splitlines()[1].startswith("assumed: in dimension 0")
+    assert cli("infer", "Sub-6", "2,3,4,5", "3,4", "--attr", "broadcast=1", "--attr", "axis=1")[1] == "2,3,4,5\n"
+    assert json.loads(cli("infer", "Sub-14", "N,4", "4,N", "--json")[1])["shape"] == "4,4"
+    assert cli("infer", "Sub-14", "", "")[1] == "\n"
+    assert cli("infer", "Subtract-1", "...", "2,3")[1].splitlines()[0] == "..."
+
+
+def test_check_reports_every_problem_of_every_node(cli: Cli, tmp_path: Path) -> None:
+    nodes = [
+        helper.make_node("Sub", ["x", "y"], ["p"], name="first", axis=1),
+        helper.make_node("Sub", ["x", "nowhere"], ["q"], name="second"),
+        helper.make_node("Div", ["x", "y"], ["z"], name="third"),
+    ]
+    code, out, err = cli("check", onnx_file(tmp_path / "m.onnx", nodes))
+    assert (code, err) == (1, "")
+    for words in ("'first'", "axis", "'second'", "'nowhere'", "'third'", "Div", "3 problems"):
+        assert words in out
+    code, out, _err = cli("check", tmp_path / "m.onnx", "--json")
+    assert code == 1
+    assert len(json.loads(out)["problems"]) == 3
+    assert cli("check", MODELS / "sub6_axis1.onnx") == (0, "sub6_axis1.onnx: no problems, 1 node read\n", "")
+
+
+BAD: list[tuple[list[object], list[str]]] = [
+    (["run", "nowhere.onnx"], ["nowhere.onnx", "no such file"]),
+    (["run", MODELS], ["models"]),
+    (["run", MODELS / "index.json"], [".json", ".onnx, .xml"]),
+    (["run", MODELS / "sub6_axis1.onnx"], ["missing inputs: x, y", "float32(2,3,4,5)"]),
+    (["run", MODELS / "sub6_axis1.onnx", "-i", "xx=a.npy"], ["no input 'xx'", "did you mean 'x'"]),
+    (["run", MODELS / "sub6_axis1.onnx", "-i", "x"], ["NAME=FILE", "--input"]),
+    (["run", MODELS / "sub6_axis1.onnx", "-i", "x=a.txt"], ["a.txt", ".npy"]),
+    (["run", MODELS / "sub6_axis1.onnx", "-i", "x=nowhere.npy"], ["nowhere.npy", "no such file"]),
+    (["run", MODELS / "sub6_axis1.onnx", "-o", "zz=c.npy"], ["no output 'zz'"]),
+    (["run", MODELS / "sub6_axis1.onnx", "-o", "z=nowhere/c.npy"], ["nowhere", "folder does not exist"]),
+    (["apply", "Sub6", "a.npy", "b.npy"], ["no operator 'Sub6'", "did you mean 'Sub-6'"]),
+    (["apply", "Sub-6", "a.npy", "b.npy", "--attr", "axiss=1"], ["Sub-6", "'axiss'", "did you mean 'axis'"]),
+    (["apply", "Sub-6", "a.npy", "b.npy", "--attr", "axis"], ["NAME=VALUE"]),
+    (["apply", "Sub-6", "a.npy", "b.npy", "--attr", "axis=x"], ["attribute axis", "'x'", "integer"]),
+    (["apply", "Sub-6", "a.npy", "b.npy", "--attr", "broadcast=2"], ["attribute broadcast", "0, 1"]),
+    (["infer", "Subtract-1", "2,3", "4"], ["Subtract-1", "dimension 1 is 3 in A and 4 in B"]),
+    (["infer", "Subtract-1", "2,x y z!,5..2", "4"], ["5..2"]),
+    (["infer", "Sub-6", "2,3", "3", "--attr", "axis=2", "--attr", "broadcast=1"], ["attribute axis", "got 2"]),
+    (["check", "nowhere.onnx"], ["no such file"]),
+    (["nonsense"], ["nonsense"]),
+]
+
+
+@pytest.mark.parametrize(("arguments", "words"), BAD)
+def test_bad_input_is_one_sentence_and_exit_code_2(
+    cli: Cli, arguments: list[object], words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    code, out, err = cli(*arguments)
+    assert (code, out) == (2, "")
+    for word in words:
+        assert word in err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_wrong_type_or_shape_names_the_input(cli: Cli, tmp_path: Path) -> None:
+    model = onnx_file(tmp_path / "m.onnx", [helper.make_node("Sub", ["x", "y"], ["z"])], shape=("N", 3))
+    arrays = {"wide": np.zeros((2, 3)), "flat": np.zeros(3, np.float32), "long": np.zeros((2, 4), np.float32)}
+    arrays |= {"two": np.zeros((2, 3), np.float32), "five": np.zeros((5, 3), np.float32)}
+    for name, array in arrays.items():
+        np.save(tmp_path / f"{name}.npy", array)
+    for x, y, words in (
+        ("wide", "two", ["input 'x'", "float64", "float32"]),
+        ("flat", "two", ["input 'x'", "rank 1", "declared rank 2"]),
+        ("long", "two", ["input 'x'", "dimension 1 is 4", "declared is 3"]),
+        ("two", "five", ["input 'y'", "N is 5 here and 2 in input 'x'"]),
+    ):
+        code, _out, err = cli("run", model, "-i", f"x={tmp_path / x}.npy", "-i", f"y={tmp_path / y}.npy")
+        assert code == 2
+        for word in words:
+            assert word in err
+
+
+def test_as_a_program_of_its_own() -> None:
+    def call(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(  # noqa: S603
+            [sys.executable, "-m", "eltwise", *arguments], capture_output=True, text=True, check=False
+        )
+
+    assert call("infer", "Sub-14", "2,1", "3").stdout == "2,3\n"
+    bad = call("infer", "Sub-14", "2", "3")
+    assert (bad.returncode, bad.stdout, bad.stderr.count("\n")) == (2, "", 1)
+    assert call("--version").stdout.strip()
+
+
+def test_a_cycle_is_a_finding_of_check_in_both_formats(cli: Cli, tmp_path: Path) -> None:
+    nodes = [
+        helper.make_node("Sub", ["x", "q"], ["p"], name="one"),
+        helper.make_node("Sub", ["p", "y"], ["q"], name="two"),
+    ]
+    code, out, _err = cli("check", onnx_file(tmp_path / "m.onnx", nodes))
+    assert code == 1
+    assert "cycle" in out
+    text = (MODELS / "subtract_none.xml").read_text()
+    looped = text.replace('from-layer="1" from-port="0" to-layer="2"', 'from-layer="2" from-port="2" to-layer="2"')
+    (tmp_path / "m.xml").write_text(looped)
+    code, out, err = cli("check", tmp_path / "m.xml")
+    assert (code, err) == (1, "")
+    assert "cycle" in out
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+@pytest.mark.parametrize("arguments", [["ops"], ["ops", "--json"], ["check", str(MODELS / "sub6_axis1.onnx")]])
+def test_output_that_cannot_be_written_is_one_sentence(arguments: list[str]) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(  # noqa: S603
+            [sys.executable, "-m", "eltwise", *arguments], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert done.returncode == 2
+    assert done.stderr.startswith("eltwise: the output cannot be written")
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no pipes in folders")
+@pytest.mark.parametrize("ending", [".onnx", ".xml", ".npy", ".npz", ".pb"])
+def test_a_pipe_in_place_of_a_file_is_refused_at_once(cli: Cli, tmp_path: Path, ending: str) -> None:
+    pipe = tmp_path / f"pipe{ending}"
+    os.mkfifo(pipe)
+    is_model = ending in (".onnx", ".xml")
+    code, _out, err = cli("check", pipe) if is_model else cli("apply", "Sub-7", pipe, pipe)
+    assert code == 2
+    assert "not a file" in err
+
+
+def test_run_dumps_what_was_built(cli: Cli) -> None:
+    inputs = ["--input", given("sub6_axis1", "x"), "--input", given("sub6_axis1", "y")]
+    code, plan, _err = cli("run", MODELS / "sub6_axis1.onnx", *inputs, "--dump", "plan")
+    assert code == 0
+    assert "= a - b, in float32\n" in plan
+    assert "innermost loop of 5: result +4, a +4, b +0\n" in plan
+    assert "define void @kernel" in cli("run", MODELS / "sub6_axis1.onnx", *inputs, "--dump", "llvm")[1]
+    assert "kernel:" in cli("run", MODELS / "sub6_axis1.onnx", *inputs, "--dump", "asm")[1]
+    code, out, err = cli("run", MODELS / "sub6_axis1.onnx", *inputs, "--dump", "plans")
+    assert (code, out) == (2, "")
+    assert "got 'plans'; allowed: plan, llvm, asm" in err
+    assert cli("run", MODELS / "sub6_axis1.onnx", *inputs, "--dump", "asm", "--json")[0] == 2
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["check", "none.onnx"],
+        ["check", "none.onnx", "--target", "onnxruntime"],
+        ["convert", "none.onnx", "new.onnx", "--opset", "14"],
+        ["repair", "none.onnx", "new.onnx", "--target", "openvino"],
+        ["run", "none.onnx"],
+        ["apply", "Sub-7", "none.npy", "none.npy"],
+        ["infer", "Sub-7", "2", "3"],
+        ["show", "Sub-9"],
+        ["targets", "--runtime", "none"],
+    ],
+)
+def test_errors_are_json_where_that_was_asked_for(cli: Cli, command: list[str]) -> None:
+    code, out, err = cli(*command)
+    assert (code, out) == (2, "")
+    assert err.startswith("eltwise: ")
+    code, out, said = cli(*command, "--json")
+    assert (code, said) == (2, err)
+    (error,) = json.loads(out)["error"]
+    assert error["sentence"] == err.removeprefix("eltwise: ").rstrip("\n")
+    assert {"kind", "problem"} <= error.keys()
+
+
+def test_json_names_each_problem_and_its_file(cli: Cli, tmp_path: Path) -> None:
+    nodes = [helper.make_node("Foo", ["x"], ["a"], name="one"), helper.make_node("Sub", ["a"], ["z"], name="two")]
+    path = onnx_file(tmp_path / "bad.onnx", nodes)
+    code, out, err = cli("convert", path, tmp_path / "new.onnx", "--opset", "17", "--json")
+    assert (code, "2 problems" in err) == (2, True)
+    assert [(error["where"], error["node"]) for error in json.loads(out)["error"]] == [
+        ("bad.onnx", "one"),
+        ("bad.onnx", "two"),
+    ]
+
+
+def test_json_that_is_a_files_name_changes_nothing(cli: Cli, tmp_path: Path) -> None:
+    assert cli("conform", "--op", "Sub-9", "--json", tmp_path / "results.json")[1] == ""

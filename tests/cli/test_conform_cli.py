@@ -1,0 +1,116 @@
+"""``eltwise conform``: results on stdout and in files, messages on stderr, exit codes, interrupts that lose nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from eltwise.conformance.results_reader import read_results
+from eltwise.ops import registry
+
+PLANTED = Path(__file__).parents[1] / "planted.py"
+Cli = Callable[..., tuple[int, str, str]]
+CATALOGUED = registry.row("Sub-7").types
+
+
+@pytest.fixture
+def conform(cli: Cli) -> Cli:
+    return partial(cli, "conform", "--quick")
+
+
+def test_a_run_prints_a_table_and_writes_every_file(conform: Cli, tmp_path: Path) -> None:
+    results, page, document = (tmp_path / name for name in ("results.json", "report.html", "conformance.md"))
+    asked = ["--runtime", f"{PLANTED}:saturating", "--op", "Sub-14", "--type", "uint8", "--type", "i16"]
+    code, out, err = conform(*asked, "--json", results, "--html", page, "--document", document)
+    assert code == 0
+    assert "saturation (uint8)" in out
+    assert "2 cells, quick, seed 0" in out
+    assert [line.split()[-1] for line in err.splitlines()] == [str(results), str(page), str(document)]
+    cells = read_results(results).cells
+    assert [(cell.dtype, cell.verdict) for cell in cells] == [("int16", "ok"), ("uint8", "differs")]
+    record = json.loads(results.read_text(encoding="utf-8"))["cells"][1]
+    assert set(record["example"]) == {"a", "b", "expected", "got"}
+    assert "saturation" in page.read_text(encoding="utf-8")
+    assert "saturation" in document.read_text(encoding="utf-8")
+
+
+def test_strict_exits_1_where_a_difference_is_not_known_or_gone(conform: Cli, tmp_path: Path) -> None:
+    known = tmp_path / "known.toml"
+    entry = '[[known]]\ncells = ["*/Sub-14/{}/*/*"]\nverdict = "differs"\nreason = "r"\nlink = "https://example.org"\n'
+    asked = ["--runtime", f"{PLANTED}:saturating", "--op", "Sub-14", "--type", "uint8", "--type", "int16"]
+    for types, code, words in (
+        (("uint8",), 0, ""),
+        ((), 1, "no entry of the file names it"),
+        (("uint8", "int16"), 1, "is right now"),
+    ):
+        known.write_text("".join(entry.format(name) for name in types), encoding="utf-8")
+        got, _out, err = conform(*asked, "--strict", known)
+        assert (got, words in err) == (code, True)
+    known.write_text("[[known]]\n", encoding="utf-8")
+    assert conform(*asked, "--strict", known)[0] == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--runtime", "onnxruntim"), "did you mean 'onnxruntime'?"),
+        (("--op", "Sub-8"), "did you mean 'Sub-"),
+        (("--type", "uint9"), "did you mean"),
+        (("--broadcast", "numpi"), "did you mean 'numpy'?"),
+        (("--path", "sttic"), "did you mean 'static'?"),
+        (("--runtime", "./nowhere.py:run"), "there is no such file"),
+        (("--op", "Sub-7", "--type", "uint8"), "nothing is left to ask"),
+        (("--thorough",), "exclude each other"),
+        (("--json", "no/such/folder/results.json"), "folder does not exist"),
+        (("--resume", "no/such/results.json"), "there is no such file"),
+    ],
+)
+def test_bad_input_is_one_sentence_before_anything_is_asked(conform: Cli, arguments: list[str], words: str) -> None:
+    code, out, err = conform(*arguments)
+    assert (code, out) == (2, "")
+    assert words in err
+    assert err.count("\n") == 1
+
+
+def test_a_runtime_that_cannot_start_is_said_and_exits_2(conform: Cli) -> None:
+    code, _out, err = conform("--runtime", f"{PLANTED}:no_such", "--op", "Sub-7", "--type", "int32")
+    assert code == 2
+    assert "cannot be started" in err
+
+
+def test_ctrl_c_keeps_what_is_there_and_the_run_can_go_on(tmp_path: Path) -> None:
+    results = tmp_path / "results.json"
+    asked = ["--quick", "--runtime", f"{PLANTED}:slowly", "--op", "Sub-7", "--json", str(results)]
+    command = [sys.executable, "-m", "eltwise", "conform", *asked]
+    log = tmp_path / "log"
+    environment = {**os.environ, "PLANTED_LOG": str(log)}
+    with subprocess.Popen(  # noqa: S603 - this interpreter, with this package
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=environment
+    ) as running:
+        deadline = time.monotonic() + 60
+        while (not log.exists() or log.stat().st_size < 4) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        running.send_signal(signal.SIGINT)
+        _out, err = running.communicate(timeout=30)
+    assert running.returncode == 130, err
+    kept = read_results(results)
+    assert kept.interrupted
+    assert 0 < len(kept.cells) < len(CATALOGUED)
+    assert {cell.verdict for cell in kept.cells} == {"ok"}
+    again = subprocess.run(  # noqa: S603 - the same
+        [*command, "--resume", str(results)], check=True, capture_output=True, timeout=60, env=environment
+    )
+    assert b"Traceback" not in again.stderr
+    whole = read_results(results)
+    assert not whole.interrupted
+    assert len(whole.cells) == len(CATALOGUED)
+    assert set(kept.cells) <= set(whole.cells)

@@ -1,0 +1,88 @@
+"""The hard values: distinct, paired completely, and on every way of rounding."""
+
+from __future__ import annotations
+
+import itertools
+from fractions import Fraction
+
+import pytest
+
+from eltwise.core.dtypes import BY_NAME, FLOAT16, TYPES, ElementType
+from eltwise.oracle import (
+    bits_of,
+    same_bits,
+)
+from eltwise.oracle.hard_values import all_pairs_8bit, hard_pairs, hard_values, random_bits
+from eltwise.oracle.numbers import FLOAT_LAYOUTS, decode, encode
+
+NUMERIC = [row for row in TYPES if row.is_numeric]
+FLOATS = list(FLOAT_LAYOUTS)
+INTEGERS = [row for row in NUMERIC if row.is_integer]
+
+
+@pytest.mark.parametrize("element_type", NUMERIC, ids=str)
+def test_hard_values_are_distinct_and_paired_completely(element_type: ElementType) -> None:
+    values = hard_values(element_type)
+    patterns = bits_of(values)
+    assert values.dtype == element_type.storage
+    assert len(set(patterns)) == len(patterns)
+    a, b = hard_pairs(element_type)
+    assert set(zip(bits_of(a), bits_of(b), strict=True)) == set(itertools.product(patterns, repeat=2))
+    assert same_bits(random_bits(element_type, 9, seed=4), random_bits(element_type, 9, seed=4))
+
+
+@pytest.mark.parametrize("element_type", INTEGERS, ids=str)
+def test_hard_integers_hold_the_limits_and_the_widths_of_other_types(element_type: ElementType) -> None:
+    low, high = element_type.limits
+    wanted = {low, low + 1, high - 1, high, -1, 0, 1, 2}
+    wanted |= {sign * 2**width + step for sign in (1, -1) for width in (31, 32, 53) for step in (-1, 0, 1)}
+    found = {decode(element_type, bits) for bits in bits_of(hard_values(element_type))}
+    assert {value for value in wanted if low <= value <= high} <= found
+    assert {int("0x" + digit * (element_type.bits // 4), 16) for digit in "5a"} <= set(
+        bits_of(hard_values(element_type))
+    )
+
+
+@pytest.mark.parametrize("element_type", FLOATS, ids=str)
+def test_hard_floats_meet_every_way_of_rounding(element_type: ElementType) -> None:
+    layout = FLOAT_LAYOUTS[element_type]
+    patterns = bits_of(hard_values(element_type))
+    normal = 1 << layout.mantissa_bits
+    assert {0, 1, normal - 1, normal, layout.largest_finite, layout.largest_finite + 1, layout.nan} <= set(patterns)
+    numbers = [value for value in (decode(element_type, bits) for bits in patterns) if isinstance(value, Fraction)]
+    seen = set()
+    for a, b in itertools.product(numbers, repeat=2):
+        seen |= {("difference", kind) for kind in kinds_of_rounding(element_type, a - b)}
+    for a in numbers:
+        seen |= {("square", kind) for kind in kinds_of_rounding(element_type, a * a)}
+    kinds = ["exact", "tie to even below", "tie to even above", "near a tie", "subnormal", "overflow"]
+    assert {("difference", kind) for kind in kinds} <= seen
+    # The square of an odd number leaves the remainder 1 by 8, so a tie of squares always goes down.
+    kinds = [kind for kind in kinds if kind != "tie to even above"] + ["vanishes"]
+    assert {("square", kind) for kind in kinds} <= seen
+
+
+def kinds_of_rounding(element_type: ElementType, exact: Fraction) -> set[str]:
+    layout = FLOAT_LAYOUTS[element_type]
+    bits = encode(element_type, abs(exact))
+    if bits > layout.largest_finite:
+        return {"overflow"}
+    rounded = decode(element_type, bits)
+    found = {"exact"} if rounded == abs(exact) else set()
+    found |= {"subnormal"} if 0 < bits < 1 << layout.mantissa_bits else set()
+    found |= {"vanishes"} if bits == 0 and exact != 0 else set()
+    if abs(exact) == rounded or bits in (0, layout.largest_finite):
+        return found
+    other = decode(element_type, bits + 1 if abs(exact) > rounded else bits - 1)
+    share = abs(exact - (rounded if exact > 0 else -rounded)) / abs(other - rounded)
+    if share == Fraction(1, 2):
+        found.add("tie to even below" if other > rounded else "tie to even above")
+    elif share > Fraction(3, 8):
+        found.add("near a tie")
+    return found
+
+
+def test_all_pairs_are_refused_beyond_eight_bits() -> None:
+    assert all_pairs_8bit(BY_NAME["int4"])[0].size == 256
+    with pytest.raises(ValueError, match="16 bits"):
+        all_pairs_8bit(FLOAT16)

@@ -1,0 +1,148 @@
+"""Results as a file: what is written is read again, and nothing that is broken is taken for results."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import referee_results
+from eltwise.conformance.cases import Case, rows_and_types, shape_cases
+from eltwise.conformance.cells import Cell, Example, Shown, StoredCase, shown, stored
+from eltwise.conformance.json_fields import Fields
+from eltwise.conformance.results import Results, results_text, write_results
+from eltwise.conformance.results_reader import read_results, results_of
+from eltwise.core.dtypes import TYPES
+from eltwise.core.errors import EltwiseError, FileFormatError, NameUnknownError
+from eltwise.ops import registry
+from eltwise.oracle import hard_values
+
+KEY = "saturating/Sub-14/uint8/numpy/static"
+
+
+@pytest.fixture(scope="module")
+def results() -> Results:
+    return referee_results.results()
+
+
+def test_what_is_written_is_read_again(results: Results, tmp_path: Path) -> None:
+    place = tmp_path / "results.json"
+    write_results(results, place)
+    assert read_results(place) == results
+    assert results_text(read_results(place)) == place.read_text(encoding="utf-8")
+
+
+def test_the_file_has_the_fields_that_are_documented(results: Results) -> None:
+    cell = next(
+        item for item in json.loads(results_text(results))["cells"] if item["op"] == "Sub-14" and "example" in item
+    )
+    case = cell.pop("case")
+    assert cell == {
+        "runtime": "saturating",
+        "version": "2.1",
+        "op": "Sub-14",
+        "dtype": "int8",
+        "broadcast": "numpy",
+        "path": "static",
+        "verdict": "differs",
+        "explanation": referee_results.SATURATES,
+        "wrong": 32640,
+        "total": 65536,
+        "example": {
+            "a": {"value": "-128", "bits": "0x80"},
+            "b": {"value": "127", "bits": "0x7f"},
+            "expected": {"value": "1", "bits": "0x01"},
+            "got": {"value": "-128", "bits": "0x80"},
+        },
+        "message": "",
+    }
+    assert case["a"] == {"dtype": "int8", "shape": [1], "bits": ["0x80"]}
+
+
+def test_every_case_of_the_matrix_is_stored_exactly(seed: int) -> None:
+    for row, element_type in rows_and_types():
+        for case in list(shape_cases(row, element_type, seed))[::25]:
+            again = stored(case).case(row)
+            assert (str(again), again.attributes) == (str(case), case.attributes)
+            assert (again.a.tobytes(), again.b.tobytes()) == (case.a.tobytes(), case.b.tobytes())
+
+
+def test_every_element_is_shown_with_all_its_bits() -> None:
+    for element_type in TYPES:
+        if element_type.is_numeric:
+            for place, pattern in enumerate(hard_values.hard_values(element_type)):
+                text = shown(hard_values.hard_values(element_type), place)
+                assert len(text.bits) == 2 + (element_type.bits + 3) // 4
+                assert text.value == str(pattern)
+
+
+@given(text=st.text(max_size=40), wrong=st.integers(0, 2**40))
+def test_any_words_of_a_runtime_survive(text: str, wrong: int) -> None:
+    row = registry.row("Sub-14")
+    case = StoredCase((), *(stored(Case(row, (), np.uint8([1]), np.uint8([2]))).a,) * 2)
+    example = Example(Shown(text, "0x1"), Shown("1", "0x1"), None, Shown("2", text))
+    cell = Cell(text, text, "Sub-14", "uint8", "numpy", "call", "accepted", text, wrong, wrong, example, text, case)
+    written = results_text(Results((cell,), text, text))
+    assert results_of(Fields(json.loads(written), "the file")).cells == (cell,)
+
+
+def _broken() -> dict[str, Callable[[dict[str, Any]], object]]:
+    """What is done to a good file, by what the error must say."""
+    return {
+        "field 'cells' cannot be read, got nothing": lambda file: file.pop("cells"),
+        "field 'cells' cannot be read, got 'none'": lambda file: file.update(cells="none"),
+        "cell 0 is no JSON object, got 3": lambda file: file["cells"].__setitem__(0, 3),
+        "there is no operator 'Sub-15'": lambda file: file["cells"][0].update(op="Sub-15"),
+        "cell 1: field 'verdict' cannot be read, got 'good'": lambda file: file["cells"][1].update(verdict="good"),
+        "field 'dtype' cannot be read, got 'FLOAT'": lambda file: file["cells"][0].update(dtype="FLOAT"),
+        "field 'path' cannot be read, got 'way'": lambda file: file["cells"][0].update(path="way"),
+        "field 'broadcast' cannot be read": lambda file: file["cells"][0].update(broadcast=None),
+        "field 'wrong' cannot be read, got -1": lambda file: file["cells"][0].update(wrong=-1),
+        "field 'total' cannot be read, got True": lambda file: file["cells"][0].update(total=True),
+        "field 'runtime' cannot be read, got 5": lambda file: file["cells"][0].update(runtime=5),
+        "field 'seed' cannot be read": lambda file: file.update(seed=0.5),
+        "field 'extent' cannot be read": lambda file: file.update(extent="some"),
+        "field 'interrupted' cannot be read": lambda file: file.update(interrupted="no"),
+        "field 'versions' is no JSON object": lambda file: file.update(versions=["1"]),
+        "a cell is there twice": lambda file: file["cells"].append(file["cells"][0]),
+        "field 'example' is no JSON object": lambda file: file["cells"][0].update(example=[1]),
+        "field 'value' cannot be read": lambda file: file["cells"][0]["example"]["a"].update(value=1),
+        "field 'shape' cannot be read": lambda file: file["cells"][0]["case"]["a"].update(shape=[-1]),
+        "1000000000000 patterns for the shape": lambda file: file["cells"][0]["case"]["a"].update(shape=[10**12]),
+        "at most 8 bits": lambda file: file["cells"][0]["case"]["b"].update(bits=["0x100"]),
+        "bit patterns such as 0xff": lambda file: file["cells"][0]["case"]["b"].update(bits=["-1"]),
+        "field 'axis' cannot be read": lambda file: file["cells"][0]["case"]["attributes"].update(axis={"a": 1}),
+    }
+
+
+@pytest.mark.parametrize("sentence", _broken())
+def test_a_broken_file_is_refused_with_the_place(sentence: str, results: Results, tmp_path: Path) -> None:
+    file = json.loads(results_text(Results(tuple(cell for cell in results.cells if cell.example)[:2])))
+    _broken()[sentence](file)
+    place = tmp_path / "results.json"
+    place.write_text(json.dumps(file), encoding="utf-8")
+    with pytest.raises(EltwiseError) as caught:
+        read_results(place)
+    assert sentence in str(caught.value)
+    assert str(place) in str(caught.value)
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[1]", b"\xff\xfe", b"[" * 100_000, b'{"cells": NaN}', b"9" * 5000])
+def test_what_is_no_results_file_is_refused(content: bytes, tmp_path: Path) -> None:
+    place = tmp_path / "results.json"
+    place.write_bytes(content)
+    with pytest.raises(FileFormatError, match=r"results\.json"):
+        read_results(place)
+
+
+def test_a_cell_is_found_by_its_key_and_a_wrong_key_gets_the_nearest(results: Results) -> None:
+    assert results.find(KEY).verdict == "differs"
+    with pytest.raises(NameUnknownError, match=f"did you mean '{KEY}'") as caught:
+        results.find(KEY.replace("static", "statik"))
+    assert len(str(caught.value)) < 400

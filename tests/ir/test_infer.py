@@ -1,0 +1,110 @@
+"""Inference of one node: types, shapes, and the sentences that name operator, node and tensors."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from eltwise.conformance.cases import rows_and_types
+from eltwise.core.dtypes import TYPES
+from eltwise.core.errors import ElementTypeError, EltwiseError, GraphError
+from eltwise.core.shapes import parse
+from eltwise.ir.graph import Node, TensorType
+from eltwise.ir.infer import Result, elementwise, node_result
+from eltwise.ops import registry
+from eltwise.ops.schema import Operation
+from infer_nodes import node, operation, result_of, typed
+
+
+@pytest.mark.parametrize(("row", "element_type"), [(row, one) for row in registry.ROWS for one in TYPES], ids=str)
+def test_exactly_the_types_of_the_row_are_allowed(row: registry.ElementwiseRow, element_type: object) -> None:
+    operand = TensorType(element_type, parse("2"))  # type: ignore[arg-type]
+    allowed = (row, element_type) in set(rows_and_types())
+    for a, b in ((operand, operand), (operand, typed("any 2")), (typed("any 2"), operand)):
+        if allowed:
+            assert elementwise(row.bind({}), a, b)[0] == operand
+        else:
+            with pytest.raises(ElementTypeError, match=f"{row.versioned_name}, operand [AB]: .*got {element_type}; al"):
+                elementwise(row.bind({}), a, b)
+
+
+def test_two_types_are_never_one() -> None:
+    row = registry.row("Subtract-1")
+    for a_type, b_type in itertools.permutations(row.types, 2):
+        with pytest.raises(ElementTypeError, match=f"operand A is {a_type} and operand B is {b_type}; allowed: one"):
+            elementwise(row.bind({}), TensorType(a_type, parse("")), TensorType(b_type, parse("")))
+
+
+def test_a_type_that_is_not_declared_is_that_of_the_other_operand() -> None:
+    minus = operation("Sub", 14)
+    assert result_of(minus, "any 2", "float32 2").type == typed("float32 2")
+    assert result_of(minus, "float32 2", "any 2").type == typed("float32 2")
+    assert result_of(minus, "any N", "any N").type == typed("any N")
+
+
+def test_assumptions_come_with_the_result() -> None:
+    found = result_of(operation("Sub", 7), "float32 N,3", "float32 4,1")
+    assert found == Result(typed("float32 4,3"), ("in dimension 0, A's N is 1 or 4",))
+    assert result_of(operation("Sub", 7), "float32 4,3", "float32 4,1").assumptions == ()
+
+
+@pytest.mark.parametrize(
+    ("bound", "a", "b", "sentence"),
+    [
+        (
+            operation("Sub", 14),
+            "bool 2",
+            "bool 2",
+            "Sub-14 node 'node', operand A ('x'): this element type is not allowed, got bool; allowed: float16, ",
+        ),
+        (
+            operation("Sub", 6),
+            "float32 2",
+            "int8 2",
+            "Sub-6 node 'node', operand B ('y'): this element type is not allowed, got int8; allowed: float16, ",
+        ),
+        (
+            operation("Sub", 6),
+            "int64 2",
+            "int32 2",
+            "Sub-6 node 'node', operands A 'x' and B 'y': operand A is int64 and operand B is int32; allowed: one",
+        ),
+        (
+            operation("Sub", 7),
+            "float32 2,3",
+            "float32 4",
+            "Sub-7 node 'node', operands A 'x' and B 'y': shapes (2,3) and (4) do not broadcast: dimension 1 is 3 in",
+        ),
+        (
+            operation("Sub", 6, broadcast=1, axis=5),
+            "float32 2,3",
+            "float32 3",
+            "Sub-6 node 'node', attribute axis: axis is out of range for B of rank 1 in A of rank 2, got 5; allowed:",
+        ),
+        (
+            operation("Sub", 6),
+            "float32 2,3",
+            "",
+            "Sub-6 node 'node', operand B: this input is missing",
+        ),
+    ],
+)
+def test_the_sentences_name_operator_node_and_tensors(bound: Operation, a: str, b: str, sentence: str) -> None:
+    with pytest.raises(EltwiseError) as caught:
+        result_of(bound, a, b)
+    assert str(caught.value).startswith(sentence)
+
+
+def test_numbers_of_inputs_and_outputs() -> None:
+    minus = operation("Sub", 14)
+    one = typed("float32 2")
+    with pytest.raises(
+        GraphError, match="Sub-14 node 'node', its inputs: there are too many inputs, got 3; allowed: 2"
+    ):
+        node_result(node(minus, ("x", "y", "w")), [one, one, one], None)
+    with pytest.raises(GraphError, match="operand A: this input is missing"):
+        node_result(node(minus, ()), [], None)
+    for outputs in ((), ("z", "w"), ("",)):
+        with pytest.raises(GraphError, match="its outputs: one output with a name is needed"):
+            node_result(Node("node", minus, ("x", "y"), outputs), [one, one], None)

@@ -1,0 +1,120 @@
+"""A thread whose floating-point mode another library changed gets the right bits all the same, and its mode back."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Callable
+
+import ml_dtypes
+import numpy as np
+import pytest
+from onnx import TensorProto
+
+import eltwise
+from eltwise.core.errors import UnsupportedError
+from eltwise.kernels import float_mode, jit
+from onnx_models import model, node, value
+
+DEFAULT, FLUSHES, ROUNDS_DOWN, ROUNDS_TO_ZERO = 0x1F80, 0x9FC0, 0x3F80, 0x7F80
+SET = """
+declare void @llvm.x86.sse.ldmxcsr(ptr)
+define void @kernel(ptr %arguments, i64 %first, i64 %last) {
+  call void @llvm.x86.sse.ldmxcsr(ptr %arguments)
+  ret void
+}
+"""
+
+pytestmark = pytest.mark.skipif(not jit.target().has_mode, reason="this processor has no MXCSR")
+
+
+def in_mode(mode: int, work: Callable[[], object]) -> object:
+    """Do work in a thread of its own that was left in a mode."""
+    results: list[object] = []
+
+    def body() -> None:
+        jit.compiled(SET)((ctypes.c_int32 * 1)(mode), 0, 0)
+        try:
+            results.append(work())
+        finally:
+            jit.compiled(SET)((ctypes.c_int32 * 1)(DEFAULT), 0, 0)
+
+    thread = threading.Thread(target=body)
+    thread.start()
+    thread.join()
+    return results[0]
+
+
+def test_the_change_is_real_and_seen() -> None:
+    subnormal = np.full(3, 1e-310)
+    assert in_mode(FLUSHES, lambda: float((subnormal - np.zeros(3))[0])) == 0.0
+    assert in_mode(FLUSHES, float_mode.is_default) is False
+    assert in_mode(ROUNDS_DOWN, float_mode.is_default) is False
+    assert in_mode(ROUNDS_TO_ZERO, float_mode.is_default) is False
+    assert in_mode(DEFAULT, float_mode.is_default) is True
+    assert float_mode.is_default()
+
+
+@pytest.mark.parametrize("mode", [FLUSHES, ROUNDS_DOWN, ROUNDS_TO_ZERO], ids=["flushes", "down", "to zero"])
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16, np.float32, np.float64], ids=str)
+@pytest.mark.parametrize("elements", [3, 700_000])
+def test_results_do_not_depend_on_it(dtype: type, mode: int, elements: int) -> None:
+    generator = np.random.default_rng(1)
+    tiny = float(ml_dtypes.finfo(dtype).smallest_normal)
+    a = (generator.standard_normal(elements) * tiny).astype(dtype)
+    b = (generator.standard_normal(elements)).astype(dtype)
+    expected = [eltwise.subtract(a, a[::-1].copy()), eltwise.subtract(a, b), eltwise.squared_difference(b, a)]
+
+    def work() -> list[np.ndarray]:
+        return [eltwise.subtract(a, a[::-1].copy()), eltwise.subtract(a, b), eltwise.squared_difference(b, a)]
+
+    for _again in range(2):
+        results = in_mode(mode, work)
+        assert isinstance(results, list)
+        for result, right in zip(results, expected, strict=True):
+            assert result.tobytes() == right.tobytes()
+
+
+def test_a_model_with_conversions_does_not_depend_on_it() -> None:
+    cast = node("Cast", ["x"], ["wide"], to=TensorProto.DOUBLE)
+    made = eltwise.load(
+        model(
+            [cast, node("Sub", ["wide", "y"], ["z"])],
+            [value("x", (3,)), value("y", (3,), TensorProto.DOUBLE)],
+            [value("z", (3,), TensorProto.DOUBLE)],
+        )
+    )
+    feeds = {"x": np.float32([1e-40, 1e-45, 1]), "y": np.array([1e-310, 0, 5e-324])}
+    expected = (feeds["x"].astype(np.float64) - feeds["y"]).tobytes()
+    for mode in (FLUSHES, ROUNDS_DOWN, DEFAULT):
+        result = in_mode(mode, lambda: bytes(made.run(feeds)["z"].tobytes()))
+        assert result == expected
+
+
+def test_the_mode_is_given_back() -> None:
+    a = np.float32([1, 2, 3])
+
+    def work() -> bool:
+        eltwise.subtract(a, a)
+        return float_mode.is_default()
+
+    assert in_mode(FLUSHES, work) is False
+
+
+def test_a_system_without_a_way_back_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(float_mode, "_library", lambda: None)
+    a = np.float32([1, 2, 3])
+
+    def work() -> str:
+        with pytest.raises(UnsupportedError) as caught:
+            eltwise.squared_difference(a, a)
+        return str(caught.value)
+
+    assert "floating-point mode was changed" in str(in_mode(FLUSHES, work))
+
+
+@pytest.mark.parametrize(("dtype", "number"), [(np.float32, 2.0**-149), (ml_dtypes.bfloat16, 2.0**-130)])
+def test_numbers_are_taken_in_any_mode(dtype: type, number: float) -> None:
+    a = np.zeros(3, dtype)
+    expected = eltwise.subtract(a, number).tobytes()
+    assert in_mode(FLUSHES, lambda: eltwise.subtract(a, number).tobytes()) == expected

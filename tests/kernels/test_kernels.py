@@ -1,0 +1,207 @@
+"""Compiled kernels: the whole matrix at every size, cut for threads and not, on every processor level that is here."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import eltwise
+from eltwise.conformance.cases import kinds_and_types, shape_cases, value_cases
+from eltwise.conformance.judging import failures
+from eltwise.core.dtypes import FLOAT32, TYPES, ElementType
+from eltwise.engine import quick
+from eltwise.kernels import compiled, dispatch, jit, numpy_kernel
+from eltwise.kernels.emit import kernel_text
+from eltwise.kernels.expression import Expression, of_formula
+from eltwise.kernels.nest import Nest
+from eltwise.kernels.plan import Plan
+from eltwise.kernels.scalar import compiles
+from eltwise.kernels.structure import Structure
+from eltwise.kernels.walks import Walks
+from eltwise.ops.schema import SUBTRACT, ElementwiseRow
+
+DIFFERENCE = of_formula(SUBTRACT)
+MATRIX = [pytest.param(row, element_type, id=f"{row}-{element_type}") for row, element_type in kinds_and_types()]
+
+
+@pytest.fixture(autouse=True)
+def _no_recipe_outlives_a_test(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(quick.CALLS, "_known", {})
+    compiled._recipe.cache_clear()
+    yield
+    compiled._recipe.cache_clear()
+
+
+@pytest.fixture
+def taken(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Every call that a kernel can take is taken, however small; the list says which were."""
+    calls: list[str] = []
+    compute = compiled.compute
+
+    def counted(
+        expression: Expression, element_type: ElementType, plan: Plan, operands: Sequence[np.ndarray], out: np.ndarray
+    ) -> bool:
+        calls.append(element_type.name)
+        return compute(expression, element_type, plan, operands, out)
+
+    monkeypatch.setattr(dispatch, "mode", lambda: "compiled")
+    monkeypatch.setattr(compiled, "compute", counted)
+    return calls
+
+
+def _wherever_possible(_nest: Nest, walks: Walks, is_aligned: bool) -> bool:
+    return walks.fills_lines(is_aligned) or (walks.second is None and walks.walks[0] == "vector")
+
+
+def run(op: str, a: np.ndarray, b: np.ndarray, **attributes: object) -> np.ndarray:
+    return eltwise.operator(op, **attributes)(a, b)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+@pytest.mark.parametrize(("row", "element_type"), MATRIX)
+def test_every_case_is_exact_on_any_number_of_threads(
+    row: ElementwiseRow,
+    element_type: ElementType,
+    threads: int,
+    seed: int,
+    taken: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(compiled, "LEAST_BYTES_PER_THREAD", 8)
+    monkeypatch.setattr(compiled, "num_threads", lambda: threads)
+    # With two threads past the cache, wherever that is possible, so that both kinds of stores meet every case.
+    if threads == 2:
+        monkeypatch.setattr(compiled, "streams", _wherever_possible)
+    cases = [*shape_cases(row, element_type, seed), *value_cases(row, element_type, seed)]
+    assert list(map(str, failures(run, cases))) == []
+    assert (len(taken) >= 5) == compiles(element_type)
+
+
+EVERY_LEVEL = """
+from eltwise.conformance.cases import kinds_and_types, shape_cases, value_cases
+from eltwise.conformance.judging import failures
+from eltwise.kernels import compiled
+import eltwise
+compiled.LEAST_BYTES_PER_THREAD = 8
+run = lambda op, a, b, **attributes: eltwise.operator(op, **attributes)(a, b)
+for row, element_type in kinds_and_types():
+    cases = [*shape_cases(row, element_type, 1), *value_cases(row, element_type, 1)]
+    assert not list(failures(run, cases)), (row, element_type)
+print("exact")
+"""
+
+
+@pytest.mark.parametrize("level", jit.LEVELS)
+def test_every_processor_level_is_exact_or_named(level: str, tmp_path: Path) -> None:
+    chosen = {"ELTWISE_CPU": level, "ELTWISE_CACHE": str(tmp_path), "ELTWISE_KERNELS": "compiled"}
+    done = subprocess.run(  # noqa: S603
+        [sys.executable, "-c", EVERY_LEVEL],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | chosen | {"ELTWISE_NUM_THREADS": "2"},
+    )
+    assert done.stdout == "exact\n" or "this machine has no" in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize("element_type", [row for row in TYPES if compiles(row)], ids=str)
+@pytest.mark.parametrize("elements", [1, 15, 16, 17, 63, 64, 65, 127, 1000, 4099])
+def test_every_head_and_tail_is_exact(
+    element_type: ElementType, elements: int, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    generator = np.random.default_rng(seed)
+    raw = generator.integers(0, 256, (3, (elements + 70) * 8), dtype=np.uint8)
+    plan = Plan((elements,), ((elements,), (elements,)))
+    for streams in (False, True):
+        compiled._recipe.cache_clear()
+        monkeypatch.setattr(compiled, "streams", lambda _nest, _walks, _aligned, chosen=streams: chosen)
+        for offset in (0, 1, 3):
+            a, b, out = (part.view(element_type.storage)[offset : offset + elements] for part in raw)
+            expected, around = out.copy(), raw[2].copy()
+            numpy_kernel.compute(DIFFERENCE, plan, (a, b), expected)
+            compiled.compute(DIFFERENCE, element_type, plan, (a, b), out)
+            kind = out.astype(np.float64) if element_type.kind == "float" else out
+            wanted = expected.astype(np.float64) if element_type.kind == "float" else expected
+            assert np.array_equal(kind, wanted, equal_nan=element_type.kind == "float")
+            out[...] = around.view(element_type.storage)[offset : offset + elements]
+            assert raw[2].tobytes() == around.tobytes(), "something beside the result was written"
+
+
+def test_a_wrong_kernel_is_found(taken: list[str], monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    monkeypatch.setattr(compiled, "kernel_text", lambda structure: kernel_text(structure).replace("fsub", "fadd"))
+    compiled._kernel.cache_clear()
+    compiled._recipe.cache_clear()
+    try:
+        row, element_type = next((row, kind) for row, kind in kinds_and_types() if kind is FLOAT32)
+        assert list(failures(run, value_cases(row, element_type, seed)))
+    finally:
+        compiled._kernel.cache_clear()
+        compiled._recipe.cache_clear()
+    assert taken
+
+
+def test_what_kernels_leave_to_numpy() -> None:
+    a = np.arange(1 << 10, dtype=np.float32)
+    plan = Plan(a.shape, (a.shape, a.shape))
+    swapped, shifted = a.astype(">f4"), np.zeros(4 * a.size + 1, np.uint8)[1:].view(np.float32)
+    for operand in (a, swapped, shifted):
+        assert compiled.compute(DIFFERENCE, FLOAT32, plan, (operand, a), a.copy())
+    assert compiled.compute(DIFFERENCE, FLOAT32, plan, (a, np.ones_like(a)), a)
+    before = a.copy()
+    longer = np.concatenate([a, a])
+    for out in (longer[:1024], longer[2:1026], longer[1023:2047], longer[1023:0:-1], longer[::2]):
+        same = longer[1 : 1 + out.size]
+        overlapping = Plan(out.shape, (out.shape, out.shape))
+        assert not compiled.compute(DIFFERENCE, FLOAT32, overlapping, (same, same), out)
+        assert compiled.compute(DIFFERENCE, FLOAT32, overlapping, (same, same), same)
+    assert (a == before).all()
+    int4 = next(row for row in TYPES if row.name == "int4")
+    assert not dispatch.has_kernel(int4)
+    assert dispatch.has_kernel(FLOAT32)
+
+
+@pytest.mark.parametrize("name", ["x86-65", "native"])
+def test_a_processor_that_is_none_is_one_sentence(name: str) -> None:
+    code = "import eltwise, numpy; a = numpy.zeros(1 << 20, numpy.float32); eltwise.subtract(a, a)"
+    environment = os.environ | {"ELTWISE_CPU": name}
+    done = subprocess.run(  # noqa: S603
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, env=environment
+    )
+    assert f"EltwiseError: ELTWISE_CPU: this is no processor level, got '{name}'" in done.stderr.replace(
+        "AttributeValueError", "EltwiseError"
+    )
+
+
+def test_text_is_the_same_for_the_same_structure() -> None:
+    structure = Structure(
+        expression=DIFFERENCE,
+        element_type=FLOAT32,
+        walks=("vector", "vector", "scalar"),
+        outer_loops=2,
+        swapped=(False,) * 3,
+        streams=False,
+        has_heads=True,
+        vector_bytes=64,
+        has_masks=True,
+        has_half=True,
+        has_mode=True,
+    )
+    assert kernel_text(structure) == kernel_text(structure)
+    assert "nontemporal !0" not in kernel_text(structure)
+    streaming = kernel_text(replace(structure, streams=True))
+    assert streaming.index("nontemporal !0") < streaming.index("fence seq_cst")
+    for fast in ("fast", "nsz", "nnan", "reassoc", "contract", "nsw", "nuw"):
+        assert fast not in kernel_text(structure)
+
+
+def test_dispatch_gives_small_calls_to_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiled, "compute", lambda *_: pytest.fail("a kernel was used for 4 elements"))
+    a = np.float32([1, 2, 3, 4])
+    dispatch.compute(DIFFERENCE, FLOAT32, Plan((4,), ((4,), (4,))), (a, a), a.copy())

@@ -1,0 +1,264 @@
+"""The oracle's numbers and formulas against NumPy, ml_dtypes, Python's floats, and hand-made tables."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eltwise import oracle
+from eltwise.core.dtypes import BFLOAT16, BY_NAME, FLOAT8E4M3FN, FLOAT8E5M2, FLOAT16, FLOAT64, INT8, TYPES, ElementType
+from eltwise.oracle import (
+    add,
+    array_of,
+    bits_of,
+    differences,
+    evaluate,
+    multiply,
+    same_bits,
+    squared_difference,
+    subtract,
+)
+from eltwise.oracle.hard_values import all_pairs_8bit, hard_pairs, hard_values, random_bits
+from eltwise.oracle.numbers import FLOAT_LAYOUTS, Number, Special, decode, encode, is_nan
+
+NUMERIC = [row for row in TYPES if row.is_numeric]
+FLOATS = list(FLOAT_LAYOUTS)
+INTEGERS = [row for row in NUMERIC if row.is_integer]
+SMALL_FLOATS = [FLOAT8E4M3FN, FLOAT8E5M2, FLOAT16, BFLOAT16]
+FORMULAS: list[oracle.Formula] = ["subtract", "squared_difference", "add", "multiply"]
+
+
+def witness(formula: oracle.Formula, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """NumPy's and ml_dtypes' own arithmetic, each step in the element type."""
+    with np.errstate(all="ignore"):
+        if formula == "squared_difference":
+            difference = np.subtract(a, b)
+            return np.multiply(difference, difference)
+        return {"subtract": np.subtract, "add": np.add, "multiply": np.multiply}[formula](a, b)
+
+
+def assert_agrees(formula: oracle.Formula, a: np.ndarray, b: np.ndarray) -> None:
+    expected = evaluate(formula, a, b, "none")
+    wrong = differences(witness(formula, a, b), expected)
+    shown = [[hex(bits_of(array)[at]) for array in (a, b, expected)] for at in wrong[:5]]
+    assert not wrong, f"{len(wrong)} of {a.size} differ; a, b, oracle: {shown}"
+
+
+def number_of(value: float) -> Number:
+    """A Python float as the oracle writes it."""
+    if np.isnan(value):
+        return Special.NAN
+    if value in (np.inf, -np.inf):
+        return Special.POSITIVE_INFINITY if value > 0 else Special.NEGATIVE_INFINITY
+    return Special.NEGATIVE_ZERO if value == 0 and np.signbit(value) else Fraction(value)
+
+
+def patterns_to_read(element_type: ElementType) -> np.ndarray:
+    if element_type.bits <= 16:
+        return array_of(element_type, range(1 << element_type.bits))
+    return np.concatenate([hard_values(element_type), random_bits(element_type, 5000, seed=3)])
+
+
+def test_there_are_sixteen_numeric_types() -> None:
+    assert len(NUMERIC) == 16
+    assert len(FLOATS) + len(INTEGERS) == 16
+
+
+@pytest.mark.parametrize("element_type", NUMERIC, ids=str)
+def test_every_pattern_is_read_as_numpy_reads_it(element_type: ElementType) -> None:
+    array = patterns_to_read(element_type)
+    if element_type.is_integer:
+        expected = [int(value) for value in array]
+    else:
+        with np.errstate(invalid="ignore"):
+            expected = [number_of(value) for value in array.astype(np.float64).tolist()]
+    assert [decode(element_type, bits) for bits in bits_of(array)] == expected
+
+
+@pytest.mark.parametrize("element_type", NUMERIC, ids=str)
+def test_every_number_is_written_as_the_pattern_it_was_read_from(element_type: ElementType) -> None:
+    for bits in bits_of(patterns_to_read(element_type)):
+        written = encode(element_type, decode(element_type, bits))
+        assert written == bits or (is_nan(element_type, bits) and is_nan(element_type, written))
+
+
+@pytest.mark.parametrize("element_type", SMALL_FLOATS, ids=str)
+def test_rounding_of_midpoints_and_their_neighbours_is_that_of_a_cast_from_float32(element_type: ElementType) -> None:
+    layout = FLOAT_LAYOUTS[element_type]
+    stride = 1 if element_type.bits == 8 else 13
+    lows = [decode(element_type, bits) for bits in range(0, layout.largest_finite, stride)]
+    highs = [decode(element_type, bits + 1) for bits in range(0, layout.largest_finite, stride)]
+    middles = np.array([float((low + high) / 2) for low, high in zip(lows, highs, strict=True)], np.float32)
+    inputs = np.concatenate([middles, np.nextafter(middles, np.float32(0)), np.nextafter(middles, np.float32(np.inf))])
+    inputs = np.concatenate([inputs, -inputs])
+    with np.errstate(all="ignore"):
+        cast = inputs.astype(element_type.storage)
+    written = [encode(element_type, number_of(value)) for value in inputs.tolist()]
+    assert differences(cast, array_of(element_type, written)) == []
+
+
+@pytest.mark.parametrize(
+    ("value", "bits"),
+    [(448, 0x7E), (463.5, 0x7E), (464, 0x7E), (464.0001, 0x7F), (480, 0x7F), (10**9, 0x7F), (-464, 0xFE), (-465, 0xFF)],
+)
+def test_float8_e4m3fn_overflows_to_nan_beyond_464_as_ml_dtypes_does(value: float, bits: int) -> None:
+    cast = np.array([value], np.float32).astype(ml_dtypes.float8_e4m3fn)
+    written = encode(FLOAT8E4M3FN, Fraction(float(np.float32(value))))
+    assert written == bits
+    assert same_bits(cast, array_of(FLOAT8E4M3FN, [written]))
+
+
+@pytest.mark.parametrize(
+    ("element_type", "limit", "largest"),
+    [(FLOAT16, 65520, 0x7BFF), (BFLOAT16, (2**9 - 1) * 2**119, 0x7F7F), (FLOAT8E5M2, 61440, 0x7B)],
+    ids=str,
+)
+def test_overflow_starts_half_a_step_beyond_the_largest_finite(
+    element_type: ElementType, limit: int, largest: int
+) -> None:
+    assert encode(element_type, Fraction(limit)) == largest + 1
+    assert encode(element_type, Fraction(limit) - Fraction(1, 1000)) == largest
+    assert encode(element_type, -Fraction(limit)) == FLOAT_LAYOUTS[element_type].sign | (largest + 1)
+
+
+@given(st.fractions(), st.integers(-1100, 1000))
+def test_float64_rounds_as_pythons_own_division(fraction: Fraction, exponent: int) -> None:
+    exact = fraction * Fraction(2) ** exponent
+    expected = np.array([float(exact)])
+    assert encode(FLOAT64, exact) == bits_of(np.abs(expected) if exact == 0 else expected)[0]
+
+
+@given(st.sampled_from(FLOATS), st.fractions(-100, 100), st.integers(-160, 20))
+def test_no_neighbour_is_nearer_than_the_rounded_number(
+    element_type: ElementType, fraction: Fraction, exponent: int
+) -> None:
+    exact = fraction * Fraction(2) ** exponent
+    bits = encode(element_type, exact)
+    rounded = decode(element_type, bits)
+    if not isinstance(rounded, Fraction):
+        return
+    for neighbour in (bits - 1, bits + 1):
+        other = decode(element_type, neighbour % (1 << element_type.bits))
+        if isinstance(other, Fraction):
+            near, far = abs(exact - rounded), abs(exact - other)
+            assert near < far or (near == far and bits % 2 == 0)
+
+
+def test_numbers_that_no_type_holds_are_refused() -> None:
+    for element_type, bits in [(INT8, 256), (INT8, -1), (FLOAT16, 1 << 16), (BY_NAME["uint4"], 16)]:
+        with pytest.raises(ValueError, match="no pattern"):
+            decode(element_type, bits)
+    with pytest.raises(ValueError, match="no numeric type"):
+        decode(BY_NAME["bool"], 1)
+    with pytest.raises(ValueError, match="no value of the integer type"):
+        encode(INT8, Fraction(1, 2))
+
+
+@pytest.mark.parametrize("formula", FORMULAS)
+@pytest.mark.parametrize("element_type", NUMERIC, ids=str)
+def test_hard_and_random_pairs_agree_with_numpy_and_ml_dtypes(
+    element_type: ElementType, formula: oracle.Formula
+) -> None:
+    assert_agrees(formula, *hard_pairs(element_type))
+    assert_agrees(formula, random_bits(element_type, 4000, seed=1), random_bits(element_type, 4000, seed=2))
+
+
+@pytest.mark.parametrize("formula", FORMULAS)
+@pytest.mark.parametrize("element_type", [row for row in NUMERIC if row.bits <= 8], ids=str)
+def test_all_pairs_of_the_small_types_agree_with_numpy_and_ml_dtypes(
+    element_type: ElementType, formula: oracle.Formula
+) -> None:
+    assert_agrees(formula, *all_pairs_8bit(element_type))
+
+
+@pytest.mark.parametrize("element_type", INTEGERS, ids=str)
+def test_integers_wrap(element_type: ElementType) -> None:
+    low, high = element_type.limits
+    modulus = 1 << element_type.bits
+    values = [(low, 1), (low, high), (high, low), (0, low), (high, -1), (3, 5), (low, low)]
+    for a, b in values:
+        a_bits, b_bits = a % modulus, b % modulus
+        difference = subtract(element_type, a_bits, b_bits)
+        assert difference == (a - b) % modulus
+        assert squared_difference(element_type, a_bits, b_bits) == (a - b) ** 2 % modulus
+        assert add(element_type, a_bits, b_bits) == (a + b) % modulus
+        assert multiply(element_type, a_bits, b_bits) == a * b % modulus
+    assert decode(element_type, subtract(element_type, low % modulus, 1)) == high
+
+
+@pytest.mark.parametrize("element_type", FLOATS, ids=str)
+def test_zeros_infinities_and_nan_follow_the_standard(element_type: ElementType) -> None:
+    layout = FLOAT_LAYOUTS[element_type]
+    zero, negative_zero, one = 0, layout.sign, encode(element_type, Fraction(1))
+    table = {
+        (zero, zero): zero,
+        (zero, negative_zero): zero,
+        (negative_zero, zero): negative_zero,
+        (negative_zero, negative_zero): zero,
+        (one, one): zero,
+        (layout.sign | one, layout.sign | one): zero,
+        (one, negative_zero): one,
+        (negative_zero, one): layout.sign | one,
+        (1, 2): layout.sign | 1,
+    }
+    if layout.has_infinity:
+        infinity = layout.largest_finite + 1
+        opposite = layout.sign | infinity
+        largest = layout.largest_finite
+        table |= {
+            (infinity, infinity): layout.nan,
+            (opposite, opposite): layout.nan,
+            (infinity, opposite): infinity,
+            (opposite, infinity): opposite,
+            (one, infinity): opposite,
+            (negative_zero, opposite): infinity,
+            (infinity, one): infinity,
+            (largest, layout.sign | largest): infinity,
+            (layout.nan, infinity): layout.nan,
+        }
+    table |= {(layout.nan, one): layout.nan, (one, layout.sign | layout.nan): layout.nan}
+    assert {pair: subtract(element_type, *pair) for pair in table} == table
+    # The sum of a and b is the difference of a and -b.
+    assert {(a, b): add(element_type, a, b ^ layout.sign) for a, b in table} == table
+    assert squared_difference(element_type, negative_zero, zero) == zero
+    assert is_nan(element_type, squared_difference(element_type, layout.nan, one))
+    overflow = squared_difference(element_type, layout.largest_finite, layout.sign | layout.largest_finite)
+    assert overflow == layout.largest_finite + 1
+
+
+@pytest.mark.parametrize("element_type", FLOATS, ids=str)
+def test_squared_difference_rounds_after_each_step(element_type: ElementType) -> None:
+    step = Fraction(1, 1 << FLOAT_LAYOUTS[element_type].mantissa_bits)
+    one, minus_half_step = encode(element_type, Fraction(1)), encode(element_type, -step / 2)
+    assert squared_difference(element_type, one, minus_half_step) == one
+    assert encode(element_type, (1 + step / 2) ** 2) == one + 1
+
+
+@pytest.mark.parametrize("element_type", FLOATS, ids=str)
+def test_products_have_the_sign_that_the_standard_gives_them(element_type: ElementType) -> None:
+    layout = FLOAT_LAYOUTS[element_type]
+    one, sign = encode(element_type, Fraction(1)), layout.sign
+    magnitudes = {(0, 0): 0, (0, one): 0, (one, one): one, (1, 1): 0, (one, 1): 1, (one, layout.nan): layout.nan}
+    if layout.has_infinity:
+        infinity = layout.largest_finite + 1
+        magnitudes |= {(infinity, one): infinity, (infinity, 0): layout.nan, (infinity, layout.nan): layout.nan}
+        magnitudes |= {(infinity, infinity): infinity, (layout.largest_finite, layout.largest_finite): infinity}
+    for (a, b), magnitude in magnitudes.items():
+        for a_sign, b_sign in ((0, 0), (0, sign), (sign, 0), (sign, sign)):
+            wanted = magnitude if magnitude == layout.nan else magnitude | (a_sign ^ b_sign)
+            assert multiply(element_type, a | a_sign, b | b_sign) == wanted
+            assert multiply(element_type, b | b_sign, a | a_sign) == wanted
+
+
+@given(st.sampled_from(FLOATS), st.integers(0, 2**64 - 1), st.integers(0, 2**64 - 1))
+def test_swapped_operands_give_the_opposite_and_the_same_square(element_type: ElementType, a: int, b: int) -> None:
+    a, b = a % (1 << element_type.bits), b % (1 << element_type.bits)
+    one, other = subtract(element_type, a, b), subtract(element_type, b, a)
+    if not is_nan(element_type, one) and decode(element_type, one) not in (0, Special.NEGATIVE_ZERO):
+        assert one ^ other == FLOAT_LAYOUTS[element_type].sign
+    assert squared_difference(element_type, a, b) == squared_difference(element_type, b, a)

@@ -1,0 +1,300 @@
+"""The adapters of the neighbours and what a file says beside its nodes: carried, dropped and said, or refused."""
+
+from __future__ import annotations
+
+import multiprocessing
+import re
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from importlib.util import find_spec
+
+import numpy as np
+import pytest
+from onnx import NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
+
+import eltwise
+from conversions import IR10, IR11, ask_onnxruntime, ask_openvino, converted, onnx_of, written, wrong_outputs
+from eltwise.core.errors import EltwiseError, ManyProblemsError
+from eltwise.ops import registry
+from eltwise.passes.graphs import convert_graph
+from onnx_models import model, node, value
+from openvino_models import Ir, binary
+
+X = np.arange(6, dtype=np.float32).reshape(1, 2, 1, 3)
+Attributes = dict[str, object]
+
+
+def ints(name: str, *numbers: int) -> TensorProto:
+    return numpy_helper.from_array(np.array(numbers, np.int64), name)
+
+
+def onnx_neighbour(
+    nodes: list[NodeProto], opset: int, *constants: TensorProto, shape: list[int | str | None] | None = None
+) -> eltwise.Model:
+    inputs: list[ValueInfoProto] = [value("x", [1, 2, 1, 3] if shape is None else shape)]
+    return eltwise.load(model(nodes, inputs, [ValueInfoProto(name="z")], opset, ir_version=10, initializers=constants))
+
+
+def neighbour(op_type: str, inputs: list[str], **attributes: object) -> list[NodeProto]:
+    return [node(op_type, inputs, ["z"], "moved", **attributes)]
+
+
+ONNX = [
+    (neighbour("Identity", ["x"]), 13, [], "Convert-1"),
+    (neighbour("Cast", ["x"], to=TensorProto.INT8), 13, [], "Convert-1"),
+    (neighbour("Cast", ["x"], to=TensorProto.FLOAT8E5M2, saturate=0), 21, [], "Convert-1"),
+    (neighbour("Cast", ["x"], to="DOUBLE"), 1, [], "Convert-1"),
+    (neighbour("Reshape", ["x"], shape=[0, -1]), 1, [], "Reshape-1"),
+    (neighbour("Reshape", ["x", "s"]), 13, [ints("s", 3, -1)], "Reshape-1"),
+    (neighbour("Reshape", ["x", "s"], allowzero=1), 14, [ints("s", 6)], "Reshape-1"),
+    (neighbour("Squeeze", ["x"]), 13, [], "Squeeze-1"),
+    (neighbour("Squeeze", ["x"], axes=[0, 2]), 6, [], "Squeeze-1"),
+    (neighbour("Squeeze", ["x", "s"]), 13, [ints("s", -2)], "Squeeze-1"),
+    (neighbour("Squeeze", ["x", "s"]), 13, [ints("s")], "Convert-1"),
+    (neighbour("Unsqueeze", ["x"], axes=[4]), 11, [], "Unsqueeze-1"),
+    (neighbour("Unsqueeze", ["x", "s"]), 13, [ints("s", -1, 0)], "Unsqueeze-1"),
+    (neighbour("Unsqueeze", ["x", "s"]), 13, [ints("s")], "Convert-1"),
+]
+
+
+@pytest.mark.parametrize(("nodes", "opset", "constants", "becomes"), ONNX)
+def test_onnx_neighbours_as_ir_and_back(
+    nodes: list[NodeProto], opset: int, constants: list[TensorProto], becomes: str
+) -> None:
+    before = onnx_neighbour(nodes, opset, *constants)
+    right = before.run({"x": X})
+    after, report = converted(before, IR11)
+    assert report.changes[-1].after == (becomes,)
+    assert wrong_outputs(after.run({"x": X}), right) == []
+    for target in (opset, 21):
+        back, _report = converted(after, onnx_of(target))
+        assert wrong_outputs(back.run({"x": X}), right) == []
+
+
+IR = [
+    ("Convert", [], {"destination_type": "f8e4m3"}, 21, {"saturate": 0}),
+    ("Convert", [], {"destination_type": "u8"}, 7, {}),
+    ("Reshape", [("i32", "2", [2, 3])], {"special_zero": "false"}, 7, {}),
+    ("Reshape", [("i64", "2", [0, -1])], {"special_zero": "true"}, 13, {}),
+    ("Squeeze", [], {}, 7, {}),
+    ("Squeeze", [("i32", "0", [])], {}, 13, {}),
+    ("Squeeze", [("i32", "", [-2])], {}, 7, {"axes": (2,)}),
+    ("Squeeze", [("i64", "2", [0, 2])], {}, 13, {}),
+    ("Squeeze", [("i64", "2", [0, 1])], {"allow_axis_skip": "true"}, 11, {"axes": (0,)}),
+    ("Unsqueeze", [("u8", "1", [2])], {}, 13, {}),
+    ("Unsqueeze", [("i64", "1", [-1])], {}, 7, {"axes": (4,)}),
+    ("Identity", [], {}, 13, {}),
+]
+WIDTHS = {"i32": np.int32, "i64": np.int64, "u8": np.uint8}
+
+
+def ir_neighbour(kind: str, constants: list[tuple[str, str, list[int]]], data: Attributes) -> eltwise.Model:
+    ir = Ir().parameter("x", "1,2,1,3")
+    for index, (element_type, shape, numbers) in enumerate(constants):
+        ir.constant(f"c{index}", element_type, shape, np.array(numbers, WIDTHS[element_type]).tobytes())
+    opset = {"Identity": "opset16"}.get(kind, "opset15" if "allow_axis_skip" in data else "opset1")
+    ir.layer(kind, "moved", ["x", *(f"c{index}" for index in range(len(constants)))], opset=opset, names="z", **data)
+    return eltwise.load(ir.result("moved").xml(), ir.weights)
+
+
+@pytest.mark.parametrize(("kind", "constants", "data", "opset", "attributes"), IR)
+def test_ir_neighbours_as_onnx(
+    kind: str, constants: list[tuple[str, str, list[int]]], data: Attributes, opset: int, attributes: Attributes
+) -> None:
+    before = ir_neighbour(kind, constants, data)
+    after, _report = converted(before, onnx_of(opset))
+    given = dict(after.graph.nodes[-1].operation.given)
+    given.pop("to", None)
+    assert given == attributes
+    assert wrong_outputs(after.run({"x": X}), before.run({"x": X})) == []
+
+
+@pytest.fixture(scope="module")
+def process() -> Iterator[ProcessPoolExecutor]:
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as executor:
+        yield executor
+
+
+def test_real_runtimes_give_the_same(process: ProcessPoolExecutor) -> None:
+    if find_spec("onnxruntime") is None or find_spec("openvino") is None:
+        pytest.skip("onnxruntime or openvino is not installed; the extra 'witnesses' has both")
+    models = [(onnx_neighbour(nodes, opset, *constants), IR11, ask_openvino) for nodes, opset, constants, _ in ONNX]
+    models += [(ir_neighbour(*layer), onnx_of(opset), ask_onnxruntime) for *layer, opset, _ in IR]
+    for before, target, ask in models:
+        right = before.run({"x": X})
+        if right["z"].dtype.itemsize == 1 and right["z"].dtype.kind not in "iu":
+            continue  # What runtimes give back for float8 are bytes.
+        after, _report = converted(before, target)
+        theirs = process.submit(ask, *written(after.graph), {"x": X}).result()
+        assert wrong_outputs(theirs, right) == [], before.graph.nodes
+
+
+def test_outputs_of_one_value_are_found_by_their_names(process: ProcessPoolExecutor) -> None:
+    nodes = [node("Sub", ["x", "x"], ["p"]), node("Identity", ["p"], ["q"]), node("Identity", ["x"], ["y"])]
+    before = eltwise.load(model(nodes, [value("x")], [value(name, None) for name in ("p", "q", "y", "x")], 13))
+    after, _report = converted(before, IR11)
+    given = {"x": np.ones((2, 3), np.float32)}
+    assert wrong_outputs(after.run(given), before.run(given)) == []
+    if find_spec("openvino") is not None:
+        theirs = process.submit(ask_openvino, *written(after.graph), given).result()
+        assert wrong_outputs(theirs, before.run(given)) == []
+
+
+REFUSED_TO_IR = [
+    (neighbour("Cast", ["x"], to=TensorProto.FLOAT8E4M3FN), 19, "does not saturate"),
+    (neighbour("Squeeze", ["x", "x_axes"]), 13, "empty axes squeeze nothing in ONNX"),
+]
+
+
+@pytest.mark.parametrize(("nodes", "opset", "words"), REFUSED_TO_IR)
+def test_what_ir_cannot_say(nodes: list[NodeProto], opset: int, words: str) -> None:
+    inputs = [value("x", [1, 2, 1, 3]), value("x_axes", [None], TensorProto.INT64)]
+    before = eltwise.load(model(nodes, inputs, [ValueInfoProto(name="z")], opset, ir_version=10))
+    with pytest.raises(EltwiseError, match=f"node 'moved'.*{words}"):
+        convert_graph(before.graph, IR11)
+
+
+REFUSED_TO_ONNX = [
+    ("Reshape", [("i64", "2", [0, 3])], {"special_zero": "false"}, 13, "reads a 0 in the shape as a copied size"),
+    ("Convert", [], {"destination_type": "bf16"}, 11, "Cast-9 of ONNX opset 11 .* got bfloat16.*opset 13 and newer do"),
+    ("Convert", [], {"destination_type": "i4"}, 13, "got int4.*opset 21 and newer do"),
+]
+
+
+@pytest.mark.parametrize(("kind", "constants", "data", "opset", "words"), REFUSED_TO_ONNX)
+def test_what_onnx_cannot_say(
+    kind: str, constants: list[tuple[str, str, list[int]]], data: Attributes, opset: int, words: str
+) -> None:
+    ir = Ir().parameter("x", "0,2,0,3")
+    for index, (element_type, shape, numbers) in enumerate(constants):
+        ir.constant(f"c{index}", element_type, shape, np.array(numbers, WIDTHS[element_type]).tobytes())
+    ir.layer(kind, "moved", ["x", *(f"c{index}" for index in range(len(constants)))], **data).result("moved")
+    before = eltwise.load(ir.xml(), ir.weights)
+    with pytest.raises(EltwiseError, match=f"node 'moved'.*{words}"):
+        convert_graph(before.graph, onnx_of(opset))
+
+
+def test_every_reason_of_every_node_is_listed() -> None:
+    ir = Ir().parameter("a", "?,3", "i8").parameter("b", "?,3", "i8").parameter("c", "...", "i8")
+    ir.layer("Subtract", "first", ["a", "b"], precision="I8", auto_broadcast="none")
+    ir.layer("Multiply", "second", ["c", "b"], precision="I8", auto_broadcast="pdpd")
+    ir.layer("Convert", "third", ["a"], destination_type="f8e5m2")
+    ir.result("first").result("second").result("third")
+    with pytest.raises(ManyProblemsError) as caught:
+        convert_graph(eltwise.load(ir.xml()).graph, onnx_of(13))
+    reasons = [str(problem) for problem in caught.value.problems]
+    assert len(reasons) == 3
+    for reason, words in zip(
+        reasons,
+        (
+            r"Subtract-1 node 'first'.*demands equal shapes",
+            r"Multiply-1 node 'second'.*rank of operand A is not known",
+            r"Convert-1 node 'third'.*Cast-13.*got float8_e5m2",
+        ),
+        strict=True,
+    ):
+        assert re.search(words, reason)
+
+
+def test_one_constant_that_many_nodes_read_is_aligned_for_each_and_stays_for_the_rest() -> None:
+    weights = numpy_helper.from_array(np.float32([1, 2, 4]), "w")
+    nodes = [
+        node("Sub", ["x", "w"], ["p"], broadcast=1, axis=0),
+        node("Mul", ["p", "w"], ["q"], broadcast=1, axis=1),
+        node("Add", ["q", "w"], ["r"], broadcast=1, axis=0),
+        node("Sub", ["r", "w"], ["z"], broadcast=1),
+    ]
+    before = eltwise.load(model(nodes, [value("x", [3, 3, 3])], [value("z", None)], 6, initializers=[weights]))
+    after, _report = converted(before, IR11)
+    shapes = [tensor.array.shape for _name, tensor in after.graph.constants]
+    assert sorted(shapes) == [(3,), (3, 1), (3, 1, 1)]
+    assert [made.row.name for made in after.graph.nodes] == ["Subtract", "Multiply", "Add", "Subtract"]
+    given = {"x": np.arange(27, dtype=np.float32).reshape(3, 3, 3)}
+    assert wrong_outputs(after.run(given), before.run(given)) == []
+
+
+def test_one_value_that_many_nodes_read_is_aligned_once() -> None:
+    nodes = [node(kind, ["x", "y"], [kind], broadcast=1, axis=0) for kind in ("Sub", "Mul", "Add")]
+    outputs = [value(kind, None) for kind in ("Sub", "Mul", "Add")]
+    before = eltwise.load(model(nodes, [value("x", ["N", 3]), value("y", ["N"])], outputs, 6))
+    after, report = converted(before, IR11)
+    names = [made.row.name for made in after.graph.nodes]
+    assert names == ["Unsqueeze", "Subtract", "Multiply", "Add"]
+    assert report.dropped == (
+        "the name N of dimension 0 of the input 'x'",
+        "the name N of dimension 0 of the input 'y'",
+    )
+    given = {"x": np.float32([[1, 2, 3], [4, 5, 6]]), "y": np.float32([7, 9])}
+    assert wrong_outputs(after.run(given), before.run(given)) == []
+
+
+def test_what_a_file_says_of_itself_is_carried_or_dropped_aloud() -> None:
+    proto = model([node("Sub", ["x", "w"], ["z"], "minus")], [value("x"), value("w")], [value("z")], 13)
+    proto.graph.initializer.append(numpy_helper.from_array(np.ones((2, 3), np.float32), "w"))
+    proto.graph.value_info.append(value("z"))
+    proto.producer_name = "maker"
+    helper.set_model_props(proto, {"author": "somebody", "not a path!": "x"})
+    proto.opset_import.append(helper.make_opsetid("com.example", 2))
+    after, report = converted(eltwise.load(proto), IR11)
+    assert after.graph.metadata == (("author", "somebody"),)
+    assert [port.name for port in after.inputs] == ["x"]
+    assert report.dropped == (
+        "the import of opset 2 of the domain 'com.example', which no node uses",
+        "the input 'w', which had a value in the file, has this value now and is no input",
+        "the declared types of 1 value, which are inferred anew",
+        "the metadata 'producer_name'",
+        "the metadata 'metadata_props.not a path!'",
+    )
+    back, report = converted(after, onnx_of(13))
+    assert (report.dropped, back.graph.metadata) == ((), (("metadata_props.author", "somebody"),))
+    assert [(made.name, made.outputs) for made in back.graph.nodes] == [("minus", ("z",))]
+
+
+def test_limits_of_sizes_and_further_names_are_dropped_aloud() -> None:
+    ir = Ir().parameter("a", "2..5,3", names="first,other").parameter("b", "?,3", names="b")
+    ir.layer("Subtract", "s", ["a", "b"], names="z,zz").result("s", "r")
+    after, report = converted(eltwise.load(ir.xml()), onnx_of(17))
+    assert [(port.name, str(port.type)) for port in after.inputs] == [("a", "float32(?,3)"), ("b", "float32(?,3)")]
+    assert report.dropped == (
+        "the limits 2..5 of dimension 0 of the input 'a'",
+        "the further names of the input 'a': 'first', 'other'",
+        "the further names of the output 'z': 'zz', 'r'",
+    )
+
+
+def test_a_value_with_several_names_and_an_input_that_is_an_output() -> None:
+    ir = Ir().parameter("a", "2", names="a").layer("Subtract", "s", ["a", "a"], names="s")
+    ir.result("s", "one", "first").result("s", "two", "second").result("a", "three", "third").result("a", "four")
+    before = eltwise.load(ir.xml())
+    after, report = converted(before, onnx_of(17))
+    assert [port.name for port in after.outputs] == ["first", "second", "third", "a"]
+    assert [made.row.name for made in after.graph.nodes] == ["Sub", "Identity", "Identity"]
+    given = {"a": np.float32([1, -0.0])}
+    assert wrong_outputs(after.run(given), before.run(given)) == []
+    back, report = converted(after, IR11)
+    assert [change.reason for change in report.changes[1:]] == ["it changes nothing but the name of an output"] * 2
+    assert wrong_outputs(back.run(given), before.run(given)) == []
+
+
+def test_an_input_and_another_value_of_one_name_are_refused_in_onnx() -> None:
+    ir = Ir().parameter("a", "2").layer("Subtract", "s", ["a", "a"], names="a").result("s", "r")
+    with pytest.raises(EltwiseError, match="an input and an output are both called 'a'"):
+        convert_graph(eltwise.load(ir.xml()).graph, onnx_of(17))
+
+
+def test_types_that_ir_10_changes_at_its_ports_are_refused() -> None:
+    half = binary("Subtract", "2", "2", "f16")
+    with pytest.raises(ManyProblemsError, match="float32 for a float16 port") as caught:
+        convert_graph(eltwise.load(half.xml()).graph, IR10)
+    assert len(caught.value.problems) == 3
+    with pytest.raises(EltwiseError, match=r"int32 or float32 at every output.*version 11 keeps every type"):
+        convert_graph(eltwise.load(binary("Subtract", "2", "2", "i64").xml()).graph, IR10)
+
+
+def test_every_row_has_its_counterpart_in_the_other_dialect() -> None:
+    formulas = {row.formula for row in registry.ROWS if row.domain == "openvino"}
+    assert {row.formula for row in registry.ROWS if row.domain == "ai.onnx"} <= formulas
+    for row in registry.ROWS:
+        if row.domain == "openvino":
+            after, report = converted(eltwise.load(binary(row.name, "2,3", "3").xml()), onnx_of(17))
+            assert len(report.changes[0].after) == len(row.formula.steps) == len(after.graph.nodes)

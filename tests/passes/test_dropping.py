@@ -1,0 +1,92 @@
+"""What a file says of its parts, which changes no result, is not lost in silence."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+from onnx import TensorProto, numpy_helper
+
+import eltwise
+from eltwise.passes.files import convert_file
+from onnx_models import model, node, value
+from openvino_models import binary
+
+DESCRIBED = (
+    "the doc strings of 1 node",
+    "the metadata of 1 node",
+    "the doc strings of 2 values",
+    "the doc strings of 1 initializer",
+    "2 quantization annotations",
+)
+RT_INFO = '<rt_info><attribute name="fused_names" version="0" value="minus"/></rt_info>'
+
+
+def described_model(kind: int = TensorProto.FLOAT, opset: int = 13) -> onnx.ModelProto:
+    array = numpy_helper.from_array(np.ones(3, np.float32), "c")
+    nodes = [node("Sub", ["x", "y"], ["d"], "first"), node("Sub", ["d", "y"], ["z"], "second")]
+    made = model(nodes, [value("x", (3,), kind), value("y", (3,), kind)], [value("z", (3,), kind)], opset, 10)
+    made.graph.initializer.append(array)
+    made.graph.initializer[0].doc_string = "one"
+    made.graph.node[0].doc_string = "what it is for"
+    made.graph.node[1].metadata_props.add(key="from", value="somewhere")
+    made.graph.input[0].doc_string = made.graph.output[0].doc_string = "metres"
+    made.graph.quantization_annotation.add(tensor_name="x")
+    made.graph.quantization_annotation.add(tensor_name="y")
+    return made
+
+
+def described_ir(kind: str = "u8") -> bytes:
+    text = binary("Subtract", "2,3", "2,3", kind).xml()
+    assert text.count(b"</layer>") == 4
+    described = text.replace(b"</layer>", f"{RT_INFO}</layer>".encode(), 2).replace(
+        b"</layers>", b"</layers><meta_data><cli_parameters/></meta_data>"
+    )
+    return described.replace(RT_INFO.encode(), b"<rt_info/>", 1)
+
+
+def test_onnx_models_say_of_their_parts_what_an_ir_cannot() -> None:
+    proto = described_model()
+    made, report = eltwise.convert(proto, "openvino")
+    assert report.dropped == DESCRIBED
+    assert eltwise.convert(made, opset=13)[1].dropped == ()
+    loaded = eltwise.load(proto)
+    assert eltwise.convert(loaded, opset=14)[1].dropped == DESCRIBED
+    assert eltwise.convert(loaded, opset=13)[1].dropped == ()
+
+
+def test_a_file_in_another_opset_still_says_it(tmp_path: Path) -> None:
+    source, out = tmp_path / "in.onnx", tmp_path / "out.onnx"
+    source.write_bytes(described_model(opset=6).SerializeToString())
+    assert convert_file(source, out, opset=14).dropped == ()
+    made = onnx.load_model(out)
+    assert [made.graph.node[0].doc_string, made.graph.node[1].metadata_props[0].value] == [
+        "what it is for",
+        "somewhere",
+    ]
+    repaired, report = eltwise.repair(described_model(TensorProto.BFLOAT16), "onnxruntime")
+    assert report.dropped == ()
+    assert {part.doc_string for part in repaired.graph.node} == {"", "what it is for"}
+    again, report = eltwise.repair(eltwise.load(described_model(TensorProto.BFLOAT16)), "onnxruntime")
+    assert report.dropped == DESCRIBED
+    assert eltwise.repair(again, "onnxruntime")[1].unchanged
+
+
+def test_layers_say_what_is_dropped_where_an_ir_is_written_anew() -> None:
+    said = ("the rt_info of 1 layer", "the section <meta_data>")
+    assert eltwise.convert(described_ir(), opset=17)[1].dropped[1:] == said
+    made, report = eltwise.repair(described_ir(), "openvino")
+    assert (report.unchanged, report.dropped) == (False, said)
+    assert eltwise.repair(described_ir("i16"), "openvino")[1].dropped == ()
+    assert eltwise.repair(made, "openvino")[1].dropped == ()
+
+
+def test_saving_says_what_is_not_written(tmp_path: Path) -> None:
+    loaded = eltwise.load(described_model())
+    assert eltwise.save(loaded, tmp_path / "copy.onnx") == DESCRIBED
+    assert eltwise.save(eltwise.load(tmp_path / "copy.onnx"), tmp_path / "again.onnx") == ()
+    (tmp_path / "in.xml").write_bytes(described_ir())
+    said = eltwise.save(eltwise.load(tmp_path / "in.xml"), tmp_path / "copy.xml")
+    assert said == ("the rt_info of 1 layer", "the section <meta_data>")
+    assert eltwise.save(eltwise.load(tmp_path / "copy.xml"), tmp_path / "again.xml") == ()

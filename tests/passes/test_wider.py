@@ -1,0 +1,191 @@
+"""Nodes computed in a wider type give the same bits: every pair of 8-bit values, hard and random pairs of others."""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from ctypes import c_uint16
+from importlib.util import find_spec
+
+import ml_dtypes
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+import eltwise
+from conversions import ask_openvino
+from eltwise import oracle
+from eltwise.core.dtypes import BFLOAT16, FLOAT16, FLOAT32, INT8, INT16, INT32, TYPES, UINT8, UINT16, ElementType
+from eltwise.core.errors import ElementTypeError
+from eltwise.formats.openvino.writer import write_openvino
+from eltwise.ops import registry
+from eltwise.ops.schema import ADD, MULTIPLY, SQUARED_DIFFERENCE, SUBTRACT, Formula
+from eltwise.oracle import hard_values
+from eltwise.passes.exactness import exact_wider
+from eltwise.passes.onnx_versions.wider_nodes import compute_wider_nodes
+from eltwise.passes.wider import compute_wider
+from onnx_models import model, node, value
+from openvino_models import PRECISIONS, Ir
+
+FORMULAS = (SUBTRACT, SQUARED_DIFFERENCE, ADD, MULTIPLY)
+EXACT = [
+    (formula, row) for formula in FORMULAS for row in TYPES if row.runs and row.is_numeric and exact_wider(formula, row)
+]
+
+
+@pytest.fixture(scope="module")
+def process() -> Iterator[ProcessPoolExecutor]:
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as executor:
+        yield executor
+
+
+def pairs(element_type: ElementType, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Every pair of values of 8 bits or fewer; of others every pair of hard values, and random ones."""
+    if element_type.bits <= 8:
+        low, high = element_type.limits
+        every = np.arange(low, high + 1).astype(element_type.storage)
+        return np.repeat(every, every.size), np.tile(every, every.size)
+    hard = hard_values.hard_pairs(element_type)
+    drawn = hard_values.random_bits(element_type, 20000, seed)
+    return np.concatenate([hard[0], drawn[:10000]]), np.concatenate([hard[1], drawn[10000:]])
+
+
+def computed_in(formula: Formula, narrow: ElementType, wide: ElementType, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """The formula in the wide type by NumPy, and one cast back."""
+    with np.errstate(all="ignore"):
+        x, y = a.astype(wide.storage), b.astype(wide.storage)
+        results = {"subtract": x - y, "add": x + y, "multiply": x * y, "squared_difference": (x - y) * (x - y)}
+        return np.asarray(results[formula.name].astype(narrow.storage))
+
+
+@pytest.mark.parametrize(("formula", "element_type"), EXACT, ids=lambda part: getattr(part, "name", ""))
+def test_the_wider_type_gives_the_same_bits(formula: Formula, element_type: ElementType, seed: int) -> None:
+    wide = exact_wider(formula, element_type)
+    assert wide is not None
+    a, b = pairs(element_type, seed)
+    result = computed_in(formula, element_type, wide, a, b)
+    chosen = np.random.default_rng(seed).permutation(a.size)[:4000]
+    assert oracle.same_bits(result[chosen], oracle.evaluate(formula.name, a[chosen], b[chosen], "none"))
+    row = next(row for row in registry.ROWS if row.formula == formula and element_type in row.types)
+    assert oracle.same_bits(result, np.asarray(eltwise.operator(row.versioned_name)(a, b)))
+
+
+def test_where_no_wider_type_is_exact_there_is_none() -> None:
+    assert (exact_wider(SUBTRACT, BFLOAT16), exact_wider(SUBTRACT, UINT8)) == (FLOAT32, INT32)
+    assert exact_wider(MULTIPLY, FLOAT16) is exact_wider(MULTIPLY, BFLOAT16) is FLOAT32
+    for formula, element_type in ((SQUARED_DIFFERENCE, BFLOAT16), (SQUARED_DIFFERENCE, FLOAT16), (MULTIPLY, UINT16)):
+        assert exact_wider(formula, element_type) is None
+    assert not any(exact_wider(formula, row) for formula in FORMULAS for row in TYPES if row.bits > 16)
+    hard = hard_values.hard_pairs(FLOAT16)
+    squared = computed_in(SQUARED_DIFFERENCE, FLOAT16, FLOAT32, *hard)
+    assert not oracle.same_bits(squared, oracle.evaluate("squared_difference", *hard, "none"))
+
+
+def test_products_that_are_subnormal_are_rounded_once(seed: int) -> None:
+    """Where two roundings could differ: products of every significand around the least numbers of bfloat16."""
+    significands = (128 + np.arange(128)) / 128
+    x, y = np.repeat(significands, 128), np.tile(significands, 128)
+    for exponent in range(-138, -124):
+        a = (x * 2.0**-70).astype(ml_dtypes.bfloat16)
+        b = (y * 2.0 ** (exponent + 70)).astype(ml_dtypes.bfloat16)
+        chosen = np.random.default_rng(seed + exponent).permutation(a.size)[:1500]
+        result = computed_in(MULTIPLY, BFLOAT16, FLOAT32, a[chosen], b[chosen])
+        assert oracle.same_bits(result, oracle.evaluate("multiply", a[chosen], b[chosen], "none"))
+
+
+IR_ROWS = [row for row in registry.ROWS if row.domain == "openvino"]
+
+
+@pytest.mark.parametrize("row", IR_ROWS, ids=str)
+@pytest.mark.parametrize("element_type", [UINT8, INT8], ids=str)
+def test_8_bit_layers_are_right_in_openvino(
+    row: registry.ElementwiseRow, element_type: ElementType, process: ProcessPoolExecutor, seed: int
+) -> None:
+    a, b = pairs(element_type, seed)
+    ir = Ir()
+    for name in ("a", "b"):
+        ir.parameter(name, "?", element_type.ir, names=name)
+    precision = PRECISIONS.get(element_type.ir, element_type.ir.upper())
+    ir.layer(row.name, "n", ["a", "b"], names="z", precision=precision)
+    ir.layer(row.name, "m", ["n", "b"], names="again", precision=precision)
+    ir.result("n", "r").result("m", "s")
+    before = eltwise.load(ir.xml())
+    graph, report = compute_wider(
+        before.graph, lambda place: place.element_type is not None and place.element_type.bits == 8
+    )
+    name = row.versioned_name
+    assert [change.after for change in report.changes] == [("Convert-1", "Convert-1", name, "Convert-1")] * 2
+    after, given = eltwise.load(*write_openvino(graph)), {"a": a, "b": b}
+    right = before.run(given)
+    assert all(oracle.same_bits(after.run(given)[key], right[key]) for key in right)
+    assert [port.name for port in after.outputs] == [port.name for port in before.outputs]
+    if find_spec("openvino") is None:
+        pytest.skip("openvino is not installed; the extra 'witnesses' has it")
+    theirs = process.submit(ask_openvino, *write_openvino(graph), given).result()
+    assert all(oracle.same_bits(np.asarray(theirs[key]), right[key]) for key in right)
+    wrong = process.submit(ask_openvino, *write_openvino(before.graph), given).result()
+    assert not all(oracle.same_bits(np.asarray(wrong[key]), right[key]) for key in right)
+
+
+def mixed_model() -> onnx.ModelProto:
+    """bfloat16 in a graph and in a branch, among nodes that are not touched."""
+    kind = TensorProto.BFLOAT16
+    branch = helper.make_graph([node("Sub", ["d", "y"], ["p"], "inner")], "branch", [], [value("p", ["N"], kind)])
+    other = helper.make_graph([node("Identity", ["d"], ["q"])], "other", [], [value("q", ["N"], kind)])
+    nodes = [
+        node("Sub", ["x", "y"], ["d"], "outer"),
+        node("Sub", ["d", "d"], ["zero"], "itself"),
+        node("If", ["c"], ["z"], "if", then_branch=branch, else_branch=other),
+        node("Cast", ["x"], ["f"], to=TensorProto.FLOAT),
+        node("Sub", ["f", "f"], ["g"], "float"),
+    ]
+    inputs = [value("x", ["N"], kind), value("y", ["N"], kind), value("c", (), TensorProto.BOOL)]
+    outputs = [value("z", ["N"], kind), value("zero", ["N"], kind), value("g", ["N"])]
+    return model(nodes, inputs, outputs, 17)
+
+
+def ask_onnxruntime_in_bits(data: bytes, x: np.ndarray, y: np.ndarray) -> list[np.ndarray]:
+    """Run on bfloat16, which onnxruntime's Python interface takes and gives as bits only."""
+    import onnxruntime
+
+    session = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"])
+    make = onnxruntime.OrtValue.ortvalue_from_numpy_with_onnx_type
+    given = {name: make(array.view(np.uint16), TensorProto.BFLOAT16) for name, array in (("x", x), ("y", y))}
+    given["c"] = onnxruntime.OrtValue.ortvalue_from_numpy(np.array(True))
+    results = session.run_with_ort_values(["z", "zero"], given)
+    return [np.ctypeslib.as_array((c_uint16 * x.size).from_address(found.data_ptr())).copy() for found in results]
+
+
+def test_bfloat16_sub_runs_right_in_onnxruntime(process: ProcessPoolExecutor, seed: int) -> None:
+    made = mixed_model()
+    report = compute_wider_nodes(made, lambda place: place.element_type is BFLOAT16)
+    assert [change.node for change in report.changes] == ["outer", "itself", "inner"]
+    assert report.changes[1].after == ("Cast-13", "Sub-14", "Cast-13")
+    onnx.checker.check_model(made, full_check=True)
+    x, y = pairs(BFLOAT16, seed)
+    first = oracle.evaluate("subtract", x, y, "none")
+    right = [oracle.evaluate("subtract", first, y, "none"), oracle.evaluate("subtract", first, first, "none")]
+    if find_spec("onnxruntime") is None:
+        pytest.skip("onnxruntime is not installed; the extra 'witnesses' has it")
+    theirs = process.submit(
+        ask_onnxruntime_in_bits, made.SerializeToString(), x.view(np.uint16), y.view(np.uint16)
+    ).result()
+    for got, wanted in zip(theirs, right, strict=True):
+        assert oracle.same_bits(np.ascontiguousarray(got).view(ml_dtypes.bfloat16), wanted)
+
+
+def test_what_is_not_meant_stays_and_what_is_not_exact_is_refused() -> None:
+    made = mixed_model()
+    before = made.SerializeToString()
+    report = compute_wider_nodes(made, lambda place: place.element_type is INT16)
+    assert report.unchanged
+    assert made.SerializeToString() == before
+    with pytest.raises(ElementTypeError, match="Sub-14 node 'float': no wider type gives the same bits, got float32"):
+        compute_wider_nodes(made, lambda _place: True)
+    assert made.SerializeToString() == before
+    loaded = eltwise.load(model([node("Sub", ["x", "y"], ["z"])], [value("x"), value("y")], [value("z")], 14))
+    assert compute_wider(loaded.graph, lambda place: place.element_type is FLOAT16)[0] is loaded.graph
+    with pytest.raises(ElementTypeError, match="no wider type gives the same bits"):
+        compute_wider(loaded.graph, lambda _place: True)

@@ -1,0 +1,170 @@
+"""The page of the results: what stands in its file, and that no text of a runtime can become more than text."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import referee_results
+from eltwise.conformance.cases import Case
+from eltwise.conformance.cells import VERDICTS, Cell, stored
+from eltwise.conformance.results import Results
+from eltwise.core.errors import FileFormatError
+from eltwise.ops import registry
+from eltwise.report import legend
+from eltwise.report.findings import findings
+from eltwise.report.page import page, write_page
+
+ASSETS = Path(legend.__file__).parent / "assets"
+
+
+class Reader(HTMLParser):
+    """What a browser would make of a page: its elements and the texts of its scripts."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.addresses: list[str] = []
+        self.scripts: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.addresses += [value or "" for name, value in attrs if name in ("src", "href", "srcset", "action")]
+
+    def handle_data(self, data: str) -> None:
+        if self.tags and self.tags[-1] == "script" and data.strip():
+            self.scripts.append(data)
+
+
+@pytest.fixture(scope="module")
+def results() -> Results:
+    return referee_results.results()
+
+
+@pytest.fixture(scope="module")
+def text(results: Results) -> str:
+    return page(results, "out/results.json")
+
+
+def embedded(text: str) -> dict[str, list[dict[str, object]]]:
+    return json.loads(Reader(text).scripts[0])  # type: ignore[no-any-return]
+
+
+def test_every_cell_is_in_the_page_with_all_that_is_known_of_it(text: str, results: Results) -> None:
+    cells = embedded(text)["cells"]
+    keys = ["/".join(str(cell[name]) for name in ("runtime", "op", "dtype", "broadcast", "path")) for cell in cells]
+    assert keys == [cell.key for cell in results.cells]
+    for shown, cell in zip(cells, results.cells, strict=True):
+        assert (shown["verdict"], shown["explanation"], shown["message"]) == (
+            cell.verdict,
+            cell.explanation,
+            cell.message,
+        )
+        assert (shown.get("example") is None) == (cell.example is None)
+
+
+def test_hostile_words_of_a_runtime_end_no_script_and_start_no_element(text: str, results: Results) -> None:
+    tags = Reader(text).tags
+    assert tags.count("script") == 2
+    assert "img" not in tags
+    harmless = page(Results(results.cells[:1]))
+    assert tags == Reader(harmless).tags
+    assert any(cell["message"] == referee_results.HOSTILE for cell in embedded(text)["cells"])
+
+
+def test_the_page_addresses_nothing_outside_itself(text: str) -> None:
+    assert set(Reader(text).addresses) == {"data:,", "#matrix"}
+    assert not re.search(r"@import|url\(|fetch\(|XMLHttpRequest|import\(", text)
+
+
+def test_the_policy_allows_only_the_page_s_own_script_and_style(text: str) -> None:
+    script = Reader(text).scripts[1]
+    style = text.partition("<style>")[2].partition("</style>")[0]
+    policy = text.partition('Content-Security-Policy" content="')[2].partition('"')[0]
+    for part in (script, style):
+        assert f"'sha256-{base64.b64encode(hashlib.sha256(part.encode()).digest()).decode()}'" in policy
+    assert policy.startswith("default-src 'none';")
+    assert "unsafe" not in policy
+
+
+def test_no_script_makes_html_of_texts() -> None:
+    for path in ASSETS.glob("*.js"):
+        assert not re.search(
+            r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(|new Function|setHTML",
+            path.read_text(encoding="utf-8"),
+        ), path.name
+
+
+def test_every_verdict_has_a_mark_of_its_own() -> None:
+    marks = [legend.SIGNS[verdict].mark for verdict in VERDICTS]
+    assert len(set(marks)) == len(VERDICTS)
+
+
+def test_the_same_results_give_the_same_page(text: str) -> None:
+    assert page(referee_results.results(), "out/results.json") == text
+
+
+def test_a_page_that_cannot_be_written_leaves_nothing(results: Results, tmp_path: Path) -> None:
+    with pytest.raises(FileFormatError, match="folder does not exist"):
+        write_page(results, tmp_path / "none" / "page.html")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_findings_hold_every_cell_that_is_not_right_once(results: Results) -> None:
+    found = findings(results)
+    keys = [cell.key for finding in found for cell in finding.cells]
+    assert sorted(keys) == sorted(cell.key for cell in results.cells if cell.verdict != "ok")
+    assert [finding.title for finding in found] == [
+        f"saturating: {referee_results.SATURATES}",
+        "./mine.py:run: refuses what is allowed",
+        "fragile: crashes",
+        "fragile: gives no answer in time",
+        "fragile: takes what must be refused",
+    ]
+
+
+def test_a_finding_says_where_and_shows_an_example(results: Results) -> None:
+    finding = findings(results)[0]
+    assert finding.sentences == (
+        "In 70 of 84 cells: int8 and uint8 in Sub-14, Subtract-1 and SquaredDifference-1; every broadcast rule; "
+        "path static, dynamic, a-constant, b-constant, neighbours.",
+        "For A = -128 (0x80) and B = 127 (0x7f) in Sub-14 it gives -128 (0x80), where 1 (0x01) is exact; "
+        "32,640 of 65,536 elements of that cell are wrong.",
+    )
+
+
+def test_refusals_in_the_same_words_are_one_finding_whatever_their_numbers() -> None:
+    def refusing(op: str, message: str) -> Cell:
+        return Cell("picky", "1", op, "bfloat16", "numpy", "static", "refused", wrong=4, total=5, message=message)
+
+    cells = (
+        refusing("Sub-13", "no kernel for Sub(13) of node 'case0'; of 5 cases 1 ok, 4 refused"),
+        refusing("Sub-14", "no kernel for Sub(14) of node 'case7'; of 46 cases 5 ok, 41 refused"),
+        refusing("Subtract-1", "no memory"),
+    )
+    first, second = findings(Results(cells))
+    assert [len(first.cells), len(second.cells)] == [2, 1]
+    assert first.sentences[1] == "In its own words: no kernel for Sub(13) of node 'case0'"
+
+
+def test_a_result_of_another_shape_is_shown_by_its_shapes() -> None:
+    case = Case(registry.row("Sub-14"), (), np.zeros((0,), np.uint8), np.zeros((1,), np.uint8))
+    message = "gave uint8[7] where uint8[3] must come; of 3 cases 1 ok, 2 differs"
+    cell = Cell("r", "1", "Sub-14", "uint8", "numpy", "static", "differs", "wrong shape", 1, 2, None, message)
+    told = {got.shape: findings(Results((replace(cell, case=stored(case, got)),)))[0].sentences[1] for got in SHAPED}
+    assert told == {
+        (1,): "For A of shape (0) and B of shape (1) it gives uint8[1], where uint8[0] must come.",
+        (0,): "It gave uint8[7] where uint8[3] must come.",
+    }
+
+
+SHAPED = (np.zeros((1,), np.uint8), np.zeros((0,), np.uint8))

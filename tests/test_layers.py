@@ -1,0 +1,132 @@
+"""A package imports only from lower layers. Imports are read from the syntax tree, wherever they stand."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import eltwise
+
+ROOT = Path(eltwise.__file__).parent
+
+LAYERS: tuple[tuple[str, ...], ...] = (
+    ("version", "core"),
+    ("ops", "oracle"),
+    ("ir", "kernels"),
+    ("formats",),
+    ("engine",),
+    ("model",),
+    ("passes", "runtimes", "backend"),
+    ("conformance",),
+    ("report",),
+    ("targets",),
+    ("cli",),
+    ("__main__",),
+)
+"""From the lowest up. A package may import itself and those of lower layers, not its neighbours."""
+
+HEAVY = {
+    "onnx": ("formats/onnx/", "passes/", "runtimes/", "conformance/", "backend.py"),
+    "google": ("formats/onnx/", "passes/"),
+    "lxml": ("formats/openvino/",),
+    "llvmlite": ("kernels/jit.py",),
+    "typer": ("cli/",),
+    "rich": ("cli/",),
+    "onnxruntime": ("runtimes/",),
+    "openvino": ("runtimes/",),
+    "torch": ("runtimes/",),
+    "jax": ("runtimes/",),
+    "numexpr": ("runtimes/",),
+}
+"""The files that may import a heavy library at run time."""
+
+LAYER_OF = {package: number for number, layer in enumerate(LAYERS) for package in layer}
+PUBLIC = ROOT / "__init__.py"  # The public API stands above all.
+
+
+def imports(source: str) -> list[tuple[str, bool]]:
+    """Every module that a source imports, and whether only for the type checker."""
+    found = []
+
+    def walk(node: ast.AST, typing_only: bool) -> None:
+        if isinstance(node, ast.Import):
+            found.extend((alias.name, typing_only) for alias in node.names)
+        if isinstance(node, ast.ImportFrom) and node.module:
+            found.extend((f"{node.module}.{alias.name}", typing_only) for alias in node.names)
+        is_guard = isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+        for child in ast.iter_child_nodes(node):
+            walk(child, typing_only or (is_guard and child in getattr(node, "body", ())))
+
+    walk(ast.parse(source), False)
+    return found
+
+
+def faults(files: dict[str, str]) -> list[str]:
+    """Every import that goes up or sideways, and every heavy library where it has no business."""
+    found = []
+    for file, source in files.items():
+        package = file.split("/")[0].removesuffix(".py")
+        if package not in LAYER_OF:
+            found.append(f"{file} belongs to no layer")
+            continue
+        for module, typing_only in imports(source):
+            top, *rest = module.split(".")
+            if top == "eltwise":
+                target = rest[0] if rest and rest[0] in LAYER_OF else "__init__"
+                if target != package and LAYER_OF.get(target, len(LAYERS)) >= LAYER_OF[package]:
+                    found.append(f"{file} imports {module}")
+            elif top in HEAVY and not typing_only and not file.startswith(HEAVY[top]):
+                found.append(f"{file} imports {module}")
+    return found
+
+
+def sources() -> dict[str, str]:
+    return {
+        path.relative_to(ROOT).as_posix(): path.read_text() for path in sorted(ROOT.rglob("*.py")) if path != PUBLIC
+    }
+
+
+def test_a_package_imports_only_from_lower_layers() -> None:
+    assert faults(sources()) == []
+
+
+def test_every_package_of_the_list_exists() -> None:
+    assert set(LAYER_OF) == {file.split("/")[0].removesuffix(".py") for file in sources()}
+
+
+@pytest.mark.parametrize(
+    ("file", "planted"),
+    [
+        ("core/shapes.py", "from eltwise.engine import call"),
+        ("core/errors.py", "import eltwise.cli.printing"),
+        ("core/dtypes.py", "from eltwise import load"),
+        ("ir/infer.py", "def late() -> None:\n    from eltwise.model import load"),
+        ("kernels/plan.py", "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from eltwise.engine import call"),
+        ("ops/elementwise.py", "from eltwise.oracle import add"),
+        ("oracle/numbers.py", "from eltwise.ops import schema"),
+        ("engine/call.py", "import onnx"),
+        ("ir/graph.py", "from lxml import etree"),
+        (
+            "model.py",
+            "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from onnx import ModelProto\nimport onnx",
+        ),
+        ("model.py", "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    pass\nelse:\n    import onnx"),
+    ],
+)
+def test_a_planted_fault_is_found(file: str, planted: str) -> None:
+    before = sources()
+    after = before | {file: f"{before[file]}\n{planted}\n"}
+    assert len(set(faults(after)) - set(faults(before))) == 1
+
+
+def test_the_reference_imports_nothing_of_the_package_but_the_element_types() -> None:
+    used = {
+        ".".join(module.split(".")[:3])
+        for file, source in sources().items()
+        if file.startswith("oracle/")
+        for module, _typing_only in imports(source)
+        if module.startswith("eltwise.")
+    }
+    assert used - {"eltwise.oracle.evaluation", "eltwise.oracle.numbers"} == {"eltwise.core.dtypes"}
