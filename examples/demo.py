@@ -46,9 +46,9 @@ def main() -> int:
         table.add_column(column, no_wrap=True)
     wrong = 0
     for entry in json.loads((MODELS / "index.json").read_text()):
-        row, right = _run(entry)
+        schema, right = _run(entry)
         wrong += not right
-        table.add_row(*(row[column] for column in columns))
+        table.add_row(*(schema[column] for column in columns))
     console.print(table)
     console.print(f"{wrong} results are wrong" if wrong else "every result is what is known", style="bold")
     return 1 if wrong else 0
@@ -90,7 +90,7 @@ def _judged(entry: dict[str, object], path: Path, operands: list[np.ndarray], re
         return result.shape == printed.shape and bool(close.all()), "text"
     attributes = entry["attributes"]
     assert isinstance(attributes, dict)
-    case = Case(registry.row(str(entry["operator"])), tuple(attributes.items()), operands[0], operands[1])
+    case = Case(registry.find(str(entry["operator"])), tuple(attributes.items()), operands[0], operands[1])
     return oracle.same_bits(result, case.expected()), "oracle"
 
 

@@ -19,9 +19,9 @@ def typed(text: str) -> TensorType:
 
 
 def operation(name: str, opset: int, domain: Domain = "ai.onnx", **attributes: object) -> Operation:
-    row = registry.resolve(domain, name, opset)
-    assert row is not None
-    return row.bind(attributes)
+    schema = registry.resolve(domain, name, opset)
+    assert schema is not None
+    return schema.bind(attributes)
 
 
 def node(bound: Operation, inputs: tuple[str, ...] = ("x", "y")) -> Node:

@@ -17,7 +17,7 @@ from eltwise.ir.graph import Graph, structure_problems
 from eltwise.ir.infer_graph import infer_graph
 from eltwise.ops import registry
 
-RUN_TYPES = [row for row in TYPES if row.runs]
+RUN_TYPES = [each for each in TYPES if each.runs]
 NEWEST = min(registry.NEWEST_OPSET["ai.onnx"], onnx.defs.onnx_opset_version())
 NEIGHBOURS = ("Constant", "Identity", "Cast", "Reshape", "Squeeze", "Unsqueeze")
 
@@ -64,8 +64,8 @@ def tensor_model(tensor: TensorProto, opset: int = 25) -> onnx.ModelProto:
 
 def neighbour_model(op_type: str, opset: int) -> onnx.ModelProto:
     """A model with one of the neighbours as the opset has it."""
-    row = registry.resolve("ai.onnx", op_type, opset)
-    assert row is not None
+    schema = registry.resolve("ai.onnx", op_type, opset)
+    assert schema is not None
     initializers = []
     attributes: dict[str, object] = {}
     inputs = ["x"]
@@ -78,7 +78,7 @@ def neighbour_model(op_type: str, opset: int) -> onnx.ModelProto:
     elif op_type in shape_of:
         indices = [3, 2] if op_type == "Reshape" else [1]
         name = "shape" if op_type == "Reshape" else "axes"
-        if len(row.operands) == 2:
+        if len(schema.operands) == 2:
             initializers = [numpy_helper.from_array(np.array(indices, np.int64), name)]
             inputs.append(name)
         else:

@@ -13,7 +13,7 @@ from eltwise.core.shapes import UNKNOWN_RANK, Dimension, Shape, of_sizes
 from eltwise.formats.openvino.ports import ResultNames, output_ports
 from eltwise.ir.graph import Graph, Node, Origin, Port, Tensor, TensorType
 from eltwise.ops import registry
-from eltwise.ops.schema import ElementwiseRow
+from eltwise.ops.schema import ElementwiseSchema
 from eltwise.oracle import hard_values
 
 OPSETS = (7, 13, 14, 17)
@@ -30,8 +30,8 @@ class Chain:
         opset = int(generator.choice(OPSETS)) if domain == "ai.onnx" else 0
         self._origin = Origin("ai.onnx", 8, opset) if opset else Origin("openvino", 11)
         names = ("Sub", "Add", "Mul") if opset else ("Subtract", "Add", "Multiply", "SquaredDifference")
-        rows = [registry.resolve(self._origin.domain, name, opset or 1) for name in names]
-        self._rows = [row for row in rows if isinstance(row, ElementwiseRow)]
+        schemas = [registry.resolve(self._origin.domain, name, opset or 1) for name in names]
+        self._rows = [schema for schema in schemas if isinstance(schema, ElementwiseSchema)]
         self.element_type: ElementType = self._any(self._rows[0].types)
         self._shape = self._any(_SHAPES)
         narrow = [self._shape, self._shape[1:], (*self._shape[:-1], 1)[: len(self._shape)], (1,) * len(self._shape)]
@@ -44,9 +44,9 @@ class Chain:
         self._given = {"x": FLOAT32 if is_cast and opset != 7 else self.element_type, "y": self.element_type}
         if self._given["x"] is not self.element_type:
             kind, attribute = ("Cast", "to") if opset else ("Convert", "destination_type")
-            row = registry.resolve(self._origin.domain, kind, opset or 1)
-            assert row is not None
-            self._nodes.append(Node("cast", row.bind({attribute: self.element_type}), ("x",), ("cast",)))
+            schema = registry.resolve(self._origin.domain, kind, opset or 1)
+            assert schema is not None
+            self._nodes.append(Node("cast", schema.bind({attribute: self.element_type}), ("x",), ("cast",)))
 
     def _any(self, choices: Sequence[Choice]) -> Choice:
         return choices[int(self._generator.integers(len(choices)))]

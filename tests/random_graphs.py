@@ -12,7 +12,7 @@ from eltwise.core.shapes import Dimension, Shape, of_sizes
 from eltwise.formats.openvino.ports import ResultNames, output_ports
 from eltwise.ir.graph import Graph, Node, Origin, Port, Tensor, TensorType
 from eltwise.ops import registry
-from eltwise.ops.schema import ElementwiseRow, Row
+from eltwise.ops.schema import ElementwiseSchema, OpSchema
 from eltwise.oracle import hard_values
 
 Sizes = tuple[int, ...]
@@ -34,10 +34,10 @@ class Growth:
     def is_onnx(self) -> bool:
         return self.origin.domain == "ai.onnx"
 
-    def row(self, name: str) -> Row:
-        row = registry.resolve(self.origin.domain, name, self.origin.opset if self.is_onnx else 15)
-        assert row is not None
-        return row
+    def schema(self, name: str) -> OpSchema:
+        schema = registry.resolve(self.origin.domain, name, self.origin.opset if self.is_onnx else 15)
+        assert schema is not None
+        return schema
 
     def new(self, prefix: str) -> str:
         return f"{prefix}{len(self.known)}"
@@ -66,10 +66,10 @@ class Growth:
         self.known[name] = (kind, array.shape)
         return name
 
-    def add(self, row: Row, inputs: list[str], kind: ElementType, sizes: Sizes, **attributes: object) -> None:
+    def add(self, schema: OpSchema, inputs: list[str], kind: ElementType, sizes: Sizes, **attributes: object) -> None:
         output = self.new("v")
         name = output if not self.is_onnx or self.draw(st.booleans()) else f"node_{output}"
-        self.nodes.append(Node(name, row.bind(attributes), tuple(inputs), (output,)))
+        self.nodes.append(Node(name, schema.bind(attributes), tuple(inputs), (output,)))
         self.known[output] = (kind, sizes)
 
 
@@ -83,31 +83,35 @@ def drawn(element_type: ElementType, sizes: Sizes, seed: int) -> np.ndarray:
 def grow_elementwise(growth: Growth) -> None:
     draw = growth.draw
     domain, opset = growth.origin.domain, growth.origin.opset
-    rows = [
-        row for row in registry.ROWS if row.domain == domain and registry.resolve(domain, row.name, opset or 1) is row
+    schemas = [
+        schema
+        for schema in registry.ELEMENTWISE
+        if schema.domain == domain and registry.resolve(domain, schema.name, opset or 1) is schema
     ]
-    row: ElementwiseRow = draw(st.sampled_from(rows))
-    there = [(name, kind) for name, kind in growth.known.items() if kind[0] in row.types]
+    schema: ElementwiseSchema = draw(st.sampled_from(schemas))
+    there = [(name, kind) for name, kind in growth.known.items() if kind[0] in schema.types]
     if there and draw(st.booleans()):
         a, (kind, sizes) = draw(st.sampled_from(there))
     else:
         usual = (
-            [FLOAT32, *row.types] if growth.is_onnx else [FLOAT16, FLOAT32, FLOAT64, INT32, INT64] * 4 + [*row.types]
+            [FLOAT32, *schema.types]
+            if growth.is_onnx
+            else [FLOAT16, FLOAT32, FLOAT64, INT32, INT64] * 4 + [*schema.types]
         )
         kind, sizes = draw(st.sampled_from(usual)), tuple(draw(st.lists(st.integers(1, 3), max_size=3)))
         a = growth.source(kind, sizes)
     start = draw(st.integers(0, len(sizes)))
     end = draw(st.integers(start, len(sizes)))
     rule = draw(st.sampled_from(["equal", "run", "numpy"]))
-    if row.broadcasting == "numpy" or (rule == "numpy" and row.broadcasting == "auto_broadcast"):
+    if schema.broadcasting == "numpy" or (rule == "numpy" and schema.broadcasting == "auto_broadcast"):
         b_sizes = tuple(draw(st.sampled_from([1, size])) for size in sizes[start:])
-        growth.add(row, [a, growth.source(kind, b_sizes)], kind, sizes)
+        growth.add(schema, [a, growth.source(kind, b_sizes)], kind, sizes)
     elif rule == "equal":
-        attributes = {} if row.broadcasting == "legacy" else {"auto_broadcast": "none"}
-        growth.add(row, [a, growth.source(kind, sizes)], kind, sizes, **attributes)
+        attributes = {} if schema.broadcasting == "legacy" else {"auto_broadcast": "none"}
+        growth.add(schema, [a, growth.source(kind, sizes)], kind, sizes, **attributes)
     else:
-        on = {"broadcast": 1} if row.broadcasting == "legacy" else {"auto_broadcast": "pdpd"}
-        growth.add(row, [a, growth.source(kind, sizes[start:end])], kind, sizes, axis=start, **on)
+        on = {"broadcast": 1} if schema.broadcasting == "legacy" else {"auto_broadcast": "pdpd"}
+        growth.add(schema, [a, growth.source(kind, sizes[start:end])], kind, sizes, axis=start, **on)
 
 
 def grow_neighbour(growth: Growth) -> None:
@@ -120,30 +124,30 @@ def grow_neighbour(growth: Growth) -> None:
     name = names.get(behaviour, behaviour.capitalize())
     if behaviour == "identity" and not growth.is_onnx:
         return
-    row = growth.row(name)
-    if kind not in row.types:
+    schema = growth.schema(name)
+    if kind not in schema.types:
         return
     if behaviour == "identity":
-        growth.add(row, [value], kind, sizes)
+        growth.add(schema, [value], kind, sizes)
     elif behaviour == "cast":
-        grow_cast(growth, row, value, kind, sizes)
+        grow_cast(growth, schema, value, kind, sizes)
     elif behaviour == "reshape":
-        grow_reshape(growth, row, value, kind, sizes)
+        grow_reshape(growth, schema, value, kind, sizes)
     else:
-        grow_axes(growth, row, value, kind, sizes)
+        grow_axes(growth, schema, value, kind, sizes)
 
 
-def grow_cast(growth: Growth, row: Row, value: str, kind: ElementType, sizes: Sizes) -> None:
-    targets = [other for other in row.types if not (kind.kind == "float" and other.is_integer)]
+def grow_cast(growth: Growth, schema: OpSchema, value: str, kind: ElementType, sizes: Sizes) -> None:
+    targets = [other for other in schema.types if not (kind.kind == "float" and other.is_integer)]
     target = growth.draw(st.sampled_from(targets))
     name = "to" if growth.is_onnx else "destination_type"
     extra = {}
-    if "saturate" in row.attribute_names and growth.draw(st.booleans()):
+    if "saturate" in schema.attribute_names and growth.draw(st.booleans()):
         extra = {"saturate": growth.draw(st.integers(0, 1))}
-    growth.add(row, [value], target, sizes, **{name: target}, **extra)
+    growth.add(schema, [value], target, sizes, **{name: target}, **extra)
 
 
-def grow_reshape(growth: Growth, row: Row, value: str, kind: ElementType, sizes: Sizes) -> None:
+def grow_reshape(growth: Growth, schema: OpSchema, value: str, kind: ElementType, sizes: Sizes) -> None:
     draw, count = growth.draw, int(np.prod(sizes, dtype=int))
     copied = (0, -1) if sizes else (-1,)
     target: Sizes = draw(st.sampled_from([(-1,), (count,), (1, count), sizes, (*sizes[:1], -1), copied]))
@@ -152,37 +156,37 @@ def grow_reshape(growth: Growth, row: Row, value: str, kind: ElementType, sizes:
     if -1 in made:
         rest = int(np.prod([size for size in made if size != -1], dtype=int))
         made = tuple(count // rest if size == -1 else size for size in made)
-    if "shape" in row.attribute_names:
-        growth.add(row, [value], kind, made, shape=target)
+    if "shape" in schema.attribute_names:
+        growth.add(schema, [value], kind, made, shape=target)
         return
     attributes: dict[str, object] = {}
     if not growth.is_onnx:
         attributes = {"special_zero": copies or draw(st.booleans())}
-    elif "allowzero" in row.attribute_names and not copies and draw(st.booleans()):
+    elif "allowzero" in schema.attribute_names and not copies and draw(st.booleans()):
         attributes = {"allowzero": 1}
     if growth.is_onnx:
-        growth.add(row, [value, growth.indices(target)], kind, made, **attributes)
+        growth.add(schema, [value, growth.indices(target)], kind, made, **attributes)
     else:
         name = growth.new("i")
         growth.constants[name] = Tensor(np.array(target, np.int32), INT32)
         growth.known[name] = (INT32, (len(target),))
-        growth.add(row, [value, name], kind, made, **attributes)
+        growth.add(schema, [value, name], kind, made, **attributes)
 
 
-def grow_axes(growth: Growth, row: Row, value: str, kind: ElementType, sizes: Sizes) -> None:
-    draw, inserts = growth.draw, row.name == "Unsqueeze"
+def grow_axes(growth: Growth, schema: OpSchema, value: str, kind: ElementType, sizes: Sizes) -> None:
+    draw, inserts = growth.draw, schema.name == "Unsqueeze"
     rank = len(sizes) + 1 if inserts else len(sizes)
     candidates = list(range(rank)) if inserts else [axis for axis, size in enumerate(sizes) if size == 1]
     if not candidates:
         return
     axis = draw(st.sampled_from(candidates))
     made = (*sizes[:axis], 1, *sizes[axis:]) if inserts else (*sizes[:axis], *sizes[axis + 1 :])
-    if draw(st.booleans()) and not (growth.is_onnx and row.version == 1):
+    if draw(st.booleans()) and not (growth.is_onnx and schema.version == 1):
         axis -= rank
-    if "axes" in row.attribute_names:
-        growth.add(row, [value], kind, made, axes=(axis,))
+    if "axes" in schema.attribute_names:
+        growth.add(schema, [value], kind, made, axes=(axis,))
     else:
-        growth.add(row, [value, growth.indices((axis,))], kind, made)
+        growth.add(schema, [value, growth.indices((axis,))], kind, made)
 
 
 @st.composite

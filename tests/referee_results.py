@@ -8,7 +8,7 @@ from eltwise.conformance.cases import Case, rows_and_types
 from eltwise.conformance.cells import Cell, Example, Verdict, shown, stored
 from eltwise.conformance.results import Results
 from eltwise.core.dtypes import ElementType
-from eltwise.ops.schema import ElementwiseRow
+from eltwise.ops.schema import ElementwiseSchema
 
 HOSTILE = (
     "</script><script>window.taken = 1</script><img src=x onerror='window.taken = 2'>\n<!-- & \u2028 \x00 ${taken}"
@@ -25,43 +25,49 @@ def results() -> Results:
     cells = [
         cell
         for runtime in ("exact", "saturating", "./mine.py:run", "fragile")
-        for row, element_type in rows_and_types()
-        if row.name in OPERATORS
-        for rule in RULES[row.broadcasting]
+        for schema, element_type in rows_and_types()
+        if schema.name in OPERATORS
+        for rule in RULES[schema.broadcasting]
         for path in PATHS
-        for cell in _cells(runtime, row, element_type, rule, path)
+        for cell in _cells(runtime, schema, element_type, rule, path)
     ]
     return Results(tuple(cells), "an invented processor", "2026-11-21", 7, "quick", versions=VERSIONS)
 
 
-def _cells(runtime: str, row: ElementwiseRow, element_type: ElementType, rule: str, path: str) -> list[Cell]:
+def _cells(runtime: str, schema: ElementwiseSchema, element_type: ElementType, rule: str, path: str) -> list[Cell]:
     eight_bits = element_type.bits == 8 and element_type.is_integer
     if runtime == "saturating" and eight_bits and path != "both-constant":
-        return [saturated(runtime, row, element_type, rule, path)]
+        return [saturated(runtime, schema, element_type, rule, path)]
     if runtime == "./mine.py:run":
-        if row.domain == "openvino":
+        if schema.domain == "openvino":
             return []
         if element_type.name == "bfloat16":
-            return [_plain(runtime, row, element_type, rule, path, "refused", HOSTILE)]
-    if runtime == "fragile" and row.broadcasting == "legacy":
+            return [_plain(runtime, schema, element_type, rule, path, "refused", HOSTILE)]
+    if runtime == "fragile" and schema.broadcasting == "legacy":
         verdict: Verdict = "accepted" if rule == "none" else "hung" if path == "dynamic" else "crashed"
-        return [_plain(runtime, row, element_type, rule, path, verdict, f"it {verdict}\nand says more")]
-    return [_plain(runtime, row, element_type, rule, path, "ok", "")]
+        return [_plain(runtime, schema, element_type, rule, path, verdict, f"it {verdict}\nand says more")]
+    return [_plain(runtime, schema, element_type, rule, path, "ok", "")]
 
 
 def _plain(
-    runtime: str, row: ElementwiseRow, element_type: ElementType, rule: str, path: str, verdict: Verdict, message: str
+    runtime: str,
+    schema: ElementwiseSchema,
+    element_type: ElementType,
+    rule: str,
+    path: str,
+    verdict: Verdict,
+    message: str,
 ) -> Cell:
     wrong = 0 if verdict == "ok" else 3
-    place = (row.versioned_name, element_type.name, rule, path)
+    place = (schema.versioned_name, element_type.name, rule, path)
     return Cell(runtime, VERSIONS.get(runtime, ""), *place, verdict, wrong=wrong, total=12, message=message)
 
 
-def saturated(runtime: str, row: ElementwiseRow, element_type: ElementType, rule: str, path: str) -> Cell:
+def saturated(runtime: str, schema: ElementwiseSchema, element_type: ElementType, rule: str, path: str) -> Cell:
     """A cell of a runtime that clamps what it should wrap."""
     low, high = element_type.limits
-    case = Case(row, (), np.array([low], element_type.storage), np.array([high], element_type.storage))
+    case = Case(schema, (), np.array([low], element_type.storage), np.array([high], element_type.storage))
     expected, got = case.expected(), np.array([low], element_type.storage)
     example = Example(shown(case.a, 0), shown(case.b, 0), shown(expected, 0), shown(got, 0))
-    place = (row.versioned_name, element_type.name, rule, path)
+    place = (schema.versioned_name, element_type.name, rule, path)
     return Cell(runtime, VERSIONS[runtime], *place, "differs", SATURATES, 32640, 65536, example, "", stored(case, got))

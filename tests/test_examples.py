@@ -76,8 +76,8 @@ def test_the_shapes_of_the_openvino_texts(
 
 @pytest.mark.parametrize("entry", INDEX, ids=lambda entry: entry["model"])
 def test_every_example_model_gives_what_is_known(entry: dict[str, object]) -> None:
-    row, right = script("demo")._run(entry)
-    assert right, row
+    schema, right = script("demo")._run(entry)
+    assert right, schema
 
 
 def test_the_example_models_are_what_their_script_makes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -110,5 +110,5 @@ def _square() -> dict[str, object]:
 def test_the_oracle_agrees_with_the_texts() -> None:
     for case in PUBLISHED:
         x, y = (np.array(case[key]["values"], np.float32).reshape(case[key]["shape"]) for key in "xy")
-        exact = Case(registry.row("Sub-14"), (), x, y).expected()
+        exact = Case(registry.find("Sub-14"), (), x, y).expected()
         assert oracle.same_bits(eltwise.subtract(x, y), exact)

@@ -12,7 +12,7 @@ from eltwise.conformance.cases import Case, layouts, rows_and_types, shape_cases
 from eltwise.conformance.judging import failures
 from eltwise.core.dtypes import ElementType
 from eltwise.ops import registry
-from eltwise.ops.schema import ElementwiseRow
+from eltwise.ops.schema import ElementwiseSchema
 from planted import (
     broadcasting_without_leave,
     exact,
@@ -28,39 +28,41 @@ from planted import (
     widening,
 )
 
-MATRIX = [pytest.param(row, element_type, id=f"{row}-{element_type}") for row, element_type in rows_and_types()]
+MATRIX = [
+    pytest.param(schema, element_type, id=f"{schema}-{element_type}") for schema, element_type in rows_and_types()
+]
 
 
-@pytest.mark.parametrize(("row", "element_type"), MATRIX)
-def test_every_layout_is_exact_or_refused(row: ElementwiseRow, element_type: ElementType, seed: int) -> None:
-    assert list(map(str, failures(exact, shape_cases(row, element_type, seed)))) == []
+@pytest.mark.parametrize(("schema", "element_type"), MATRIX)
+def test_every_layout_is_exact_or_refused(schema: ElementwiseSchema, element_type: ElementType, seed: int) -> None:
+    assert list(map(str, failures(exact, shape_cases(schema, element_type, seed)))) == []
 
 
-@pytest.mark.parametrize(("row", "element_type"), MATRIX)
-def test_every_hard_value_is_exact(row: ElementwiseRow, element_type: ElementType, seed: int) -> None:
-    cases = list(value_cases(row, element_type, seed))
+@pytest.mark.parametrize(("schema", "element_type"), MATRIX)
+def test_every_hard_value_is_exact(schema: ElementwiseSchema, element_type: ElementType, seed: int) -> None:
+    cases = list(value_cases(schema, element_type, seed))
     assert any(case.a.size == 4**element_type.bits for case in cases) == (element_type.bits <= 8)
     assert list(map(str, failures(exact, cases))) == []
 
 
 def test_the_matrix_holds_what_must_work_and_what_must_be_refused() -> None:
-    for row in registry.ROWS:
+    for schema in registry.ELEMENTWISE:
         outcomes = []
-        for case in shape_cases(row, row.types[0], 0):
+        for case in shape_cases(schema, schema.types[0], 0):
             try:
                 outcomes.append(case.expected().ndim)
             except oracle.OracleRefusal:
                 outcomes.append(-1)
-        assert outcomes.count(-1) >= 4, f"{row}: nothing to refuse"
-        assert outcomes.count(0) >= 1, f"{row}: no scalar"
-        assert max(outcomes) >= 64, f"{row}: no high rank"
+        assert outcomes.count(-1) >= 4, f"{schema}: nothing to refuse"
+        assert outcomes.count(0) >= 1, f"{schema}: no scalar"
+        assert max(outcomes) >= 64, f"{schema}: no high rank"
 
 
 def test_every_attribute_of_the_catalog_is_in_the_matrix() -> None:
     without_effect = {"consumed_inputs"}
-    for row, _element_type in rows_and_types():
-        used = {name for layout in layouts(row) for name, _value in layout.attributes}
-        assert used == set(row.attribute_names) - without_effect, row
+    for schema, _element_type in rows_and_types():
+        used = {name for layout in layouts(schema) for name, _value in layout.attributes}
+        assert used == set(schema.attribute_names) - without_effect, schema
 
 
 # The wrong runtimes. Each is right but for one thing, and the comparison must find just that.
@@ -92,25 +94,25 @@ WRONG: list[tuple[Callable[..., np.ndarray], str, list[str], list[str]]] = [
 
 @pytest.mark.parametrize(("runtime", "kinds", "rows", "types"), WRONG)
 def test_a_wrong_runtime_is_rejected_on_every_type_that_it_gets_wrong(
-    runtime: Callable[..., np.ndarray], kinds: str, rows: list[str], types: list[str], seed: int
+    runtime: Callable[..., np.ndarray], kinds: str, schemas: list[str], types: list[str], seed: int
 ) -> None:
-    for row, element_type in rows_and_types():
-        if str(row) not in rows or str(element_type) not in types:
+    for schema, element_type in rows_and_types():
+        if str(schema) not in schemas or str(element_type) not in types:
             continue
-        found = {failure.kind for failure in failures(runtime, every_case(row, element_type, seed))}
+        found = {failure.kind for failure in failures(runtime, every_case(schema, element_type, seed))}
         wanted = {kind for kind in KINDS if kind in kinds}
-        assert found == wanted, f"{runtime.__name__} on {row} {element_type}"
+        assert found == wanted, f"{runtime.__name__} on {schema} {element_type}"
 
 
 KINDS = ("differs", "refused", "accepted", "wrong type or shape")
 
 
-def every_case(row: ElementwiseRow, element_type: ElementType, seed: int) -> list[Case]:
-    return [*value_cases(row, element_type, seed), *shape_cases(row, element_type, seed)]
+def every_case(schema: ElementwiseSchema, element_type: ElementType, seed: int) -> list[Case]:
+    return [*value_cases(schema, element_type, seed), *shape_cases(schema, element_type, seed)]
 
 
 @pytest.mark.parametrize("runtime", {entry[0] for entry in WRONG}, ids=lambda runtime: runtime.__name__)
 def test_what_a_wrong_runtime_gets_right_is_not_held_against_it(runtime: Callable[..., np.ndarray], seed: int) -> None:
-    row = next(row for row, _element_type in rows_and_types() if str(row) == "Sub-7")
+    schema = next(schema for schema, _element_type in rows_and_types() if str(schema) == "Sub-7")
     a, b = (np.array([5, 7], np.uint32), np.array([5, 7], np.uint32))
-    assert not list(failures(runtime, [Case(row, (), a, b)]))
+    assert not list(failures(runtime, [Case(schema, (), a, b)]))

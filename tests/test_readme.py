@@ -57,4 +57,6 @@ def test_the_table_of_types_is_the_catalog() -> None:
         types = {name for group, cell in zip(groups, cells[2:7], strict=True) if cell for name in group}
         _dialect, _space, names = cells[0].partition(" ")
         promised |= dict.fromkeys(names.split(", "), types)
-    assert promised == {str(row): {element_type.ir for element_type in row.types} for row in registry.ROWS}
+    assert promised == {
+        str(schema): {element_type.ir for element_type in schema.types} for schema in registry.ELEMENTWISE
+    }

@@ -87,12 +87,12 @@ def test_apply_to_raw_bytes_of_a_type_that_is_said(cli: Cli, tmp_path: Path) -> 
 
 def test_ops_lists_the_catalog(cli: Cli) -> None:
     code, out, _err = cli("ops")
-    names = [row.versioned_name for row in registry.ROWS]
+    names = [schema.versioned_name for schema in registry.ELEMENTWISE]
     assert code == 0
     assert [line.split()[0] for line in out.splitlines() if line.split()[:1] and line.split()[0] in names] == names
-    rows = json.loads(cli("ops", "--json")[1])
-    assert [row["operator"] for row in rows] == names
-    assert [len(row["types"]) for row in rows] == [len(row.types) for row in registry.ROWS]
+    schemas = json.loads(cli("ops", "--json")[1])
+    assert [schema["operator"] for schema in schemas] == names
+    assert [len(schema["types"]) for schema in schemas] == [len(schema.types) for schema in registry.ELEMENTWISE]
     assert {"Sub-14", "Add-1", "openvino.Add-1", "Multiply-1"} < set(names)
 
 

@@ -19,7 +19,7 @@ from eltwise.ops import registry
 
 PLANTED = Path(__file__).parents[1] / "planted.py"
 Cli = Callable[..., tuple[int, str, str]]
-CATALOGUED = registry.row("Sub-7").types
+CATALOGUED = registry.find("Sub-7").types
 
 
 @pytest.fixture

@@ -14,10 +14,10 @@ from eltwise.ops.schema import ADD, MULTIPLY, SQUARED_DIFFERENCE, SUBTRACT, Form
 from eltwise.oracle import hard_values
 
 KINDS = [
-    pytest.param(formula, row, id=f"{formula.name}-{row}")
+    pytest.param(formula, each, id=f"{formula.name}-{each}")
     for formula in (SUBTRACT, SQUARED_DIFFERENCE, ADD, MULTIPLY)
-    for row in TYPES
-    if row.is_numeric
+    for each in TYPES
+    if each.is_numeric
 ]
 
 

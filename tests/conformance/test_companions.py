@@ -22,7 +22,7 @@ from eltwise.core.dtypes import INT32
 from eltwise.ops import registry
 from eltwise.report.findings import findings
 
-ROW = registry.row("Sub-14")
+ROW = registry.find("Sub-14")
 
 
 def case(*shape: int, storage: type = np.int32) -> Case:

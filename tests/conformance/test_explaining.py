@@ -16,28 +16,28 @@ from eltwise.conformance.explaining import Difference, Explanation, explain, hol
 from eltwise.conformance.number_arrays import patterns_of, values_of
 from eltwise.core.dtypes import FLOAT32, INT8, TYPES, UINT8, ElementType, by_name
 from eltwise.ops import registry
-from eltwise.ops.schema import ElementwiseRow
+from eltwise.ops.schema import ElementwiseSchema
 from eltwise.oracle import hard_values
 
-ROWS = {row.versioned_name: row for row in registry.ROWS}
+ROWS = {schema.versioned_name: schema for schema in registry.ELEMENTWISE}
 KINDS = [
-    pytest.param(ROWS[name], row, id=f"{name}-{row}")
+    pytest.param(ROWS[name], each, id=f"{name}-{each}")
     for name in ("Subtract-1", "SquaredDifference-1")
-    for row in TYPES
-    if row.is_numeric
+    for each in TYPES
+    if each.is_numeric
 ]
 SOME_KINDS = [*KINDS[:16:3], *KINDS[16::2]]
 F16, F32, F64, BF16 = np.float16, np.float32, np.float64, ml_dtypes.bfloat16
 
 
 @cache
-def exact(row: ElementwiseRow, element_type: ElementType) -> tuple[Case, np.ndarray]:
+def exact(schema: ElementwiseSchema, element_type: ElementType) -> tuple[Case, np.ndarray]:
     """Several hundred hard pairs, random ones, and the oracle's results."""
     hard = hard_values.hard_values(element_type)
     few = np.concatenate([hard[[0, hard.size // 2]], hard[1 :: max(1, hard.size // 24)]])  # With both zeros of floats.
     drawn = [hard_values.random_bits(element_type, 200, number) for number in (1, 2)]
     a, b = np.concatenate([np.repeat(few, few.size), drawn[0]]), np.concatenate([np.tile(few, few.size), drawn[1]])
-    case = Case(row, (), a, b)
+    case = Case(schema, (), a, b)
     return case, case.expected()
 
 
@@ -48,14 +48,15 @@ def explained(case: Case, expected: np.ndarray, got: np.ndarray) -> Explanation:
     return explanation
 
 
-@pytest.mark.parametrize(("row", "element_type"), SOME_KINDS)
+@pytest.mark.parametrize(("schema", "element_type"), SOME_KINDS)
 def test_each_planted_deviation_is_named_or_a_simpler_one_that_agrees(
-    row: ElementwiseRow, element_type: ElementType
+    schema: ElementwiseSchema, element_type: ElementType
 ) -> None:
-    case, expected = exact(row, element_type)
+    case, expected = exact(schema, element_type)
     a, b = (values_of(operand, element_type) for operand in (case.a, case.b))
     results = {
-        each.name: predict(each, row.formula, element_type, a, b) for each in deviations(row.formula, element_type)
+        each.name: predict(each, schema.formula, element_type, a, b)
+        for each in deviations(schema.formula, element_type)
     }
     named = 0
     for name, patterns in results.items():
@@ -67,13 +68,13 @@ def test_each_planted_deviation_is_named_or_a_simpler_one_that_agrees(
     assert named >= 8
 
 
-@pytest.mark.parametrize(("row", "element_type"), SOME_KINDS)
+@pytest.mark.parametrize(("schema", "element_type"), SOME_KINDS)
 def test_compositions_of_two_leave_nothing_unexplained(
-    row: ElementwiseRow, element_type: ElementType, seed: int
+    schema: ElementwiseSchema, element_type: ElementType, seed: int
 ) -> None:
-    case, expected = exact(row, element_type)
+    case, expected = exact(schema, element_type)
     a, b = (values_of(operand, element_type) for operand in (case.a, case.b))
-    known = deviations(row.formula, element_type)
+    known = deviations(schema.formula, element_type)
     generator = np.random.default_rng(seed)
     tried = 0
     while tried < 3:
@@ -81,19 +82,19 @@ def test_compositions_of_two_leave_nothing_unexplained(
         if both is None:
             continue
         tried += 1
-        patterns = predict(both, row.formula, element_type, a, b)
+        patterns = predict(both, schema.formula, element_type, a, b)
         assert explained(case, expected, patterns.view(expected.dtype)).name != "unexplained", both.name
 
 
-@pytest.mark.parametrize(("row", "element_type"), KINDS)
-def test_the_exact_result_needs_no_explanation(row: ElementwiseRow, element_type: ElementType) -> None:
-    case, expected = exact(row, element_type)
+@pytest.mark.parametrize(("schema", "element_type"), KINDS)
+def test_the_exact_result_needs_no_explanation(schema: ElementwiseSchema, element_type: ElementType) -> None:
+    case, expected = exact(schema, element_type)
     assert explained(case, expected, expected) == Explanation("", "", 0)
 
 
-@pytest.mark.parametrize(("row", "element_type"), KINDS[::4])
-def test_one_wrong_pair_is_unexplained_and_named(row: ElementwiseRow, element_type: ElementType) -> None:
-    case, expected = exact(row, element_type)
+@pytest.mark.parametrize(("schema", "element_type"), KINDS[::4])
+def test_one_wrong_pair_is_unexplained_and_named(schema: ElementwiseSchema, element_type: ElementType) -> None:
+    case, expected = exact(schema, element_type)
     a_bits, b_bits, patterns = (patterns_of(array, element_type) for array in (case.a, case.b, expected))
     places = np.flatnonzero((a_bits == a_bits[-7]) & (b_bits == b_bits[-7]))
     patterns[places] ^= 1
@@ -217,9 +218,9 @@ def test_wrong_types_and_shapes_are_said() -> None:
 
 def test_a_rest_that_is_computed_in_another_way_is_found() -> None:
     case, _expected = exact(ROWS["SquaredDifference-1"], UINT8)
-    rows = [np.resize(operand, (40, 37)) for operand in (case.a, case.b)]
-    case = Case(case.row, (), *rows)
-    square = (rows[0].astype(int) - rows[1].astype(int)) ** 2
+    schemas = [np.resize(operand, (40, 37)) for operand in (case.a, case.b)]
+    case = Case(case.schema, (), *schemas)
+    square = (schemas[0].astype(int) - schemas[1].astype(int)) ** 2
     got = square.clip(0, 255)
     got[:, 32:] = np.where(square >= 2**15, 0, got)[:, 32:]
     explanation = explained(case, case.expected(), got.astype(np.uint8))
@@ -229,7 +230,7 @@ def test_a_rest_that_is_computed_in_another_way_is_found() -> None:
 
 def test_scalars_that_are_right_do_not_hide_why_the_others_are_wrong() -> None:
     case, expected = exact(ROWS["Subtract-1"], INT8)
-    scalars = [Case(case.row, (), case.a[place], case.b[place]) for place in range(0, case.a.size, 7)]
+    scalars = [Case(case.schema, (), case.a[place], case.b[place]) for place in range(0, case.a.size, 7)]
     right = [Difference(scalar, scalar.expected(), scalar.expected()) for scalar in scalars]
     explanation = explain([Difference(case, expected, clip(np.int8, case.a, case.b)), *right])
     assert explanation.name == "as specified (where the result has one element), elsewhere saturation"

@@ -15,7 +15,7 @@ from eltwise.oracle import (
 from eltwise.oracle.hard_values import all_pairs_8bit, hard_pairs, hard_values, random_bits
 from eltwise.oracle.numbers import FLOAT_LAYOUTS, decode, encode
 
-NUMERIC = [row for row in TYPES if row.is_numeric]
+NUMERIC = [each for each in TYPES if each.is_numeric]
 FLOATS = list(FLOAT_LAYOUTS)
 INTEGERS = [row for row in NUMERIC if row.is_integer]
 

@@ -14,7 +14,7 @@ from eltwise.core.dtypes import FLOAT32, INT32, UINT8, ElementType
 from eltwise.ops import registry
 from eltwise.oracle import hard_values
 
-ROW = registry.ROWS[4]
+ROW = registry.ELEMENTWISE[4]
 
 
 def failing(element_type: ElementType, where: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> Evidence:

@@ -37,7 +37,7 @@ from eltwise.core.dtypes import (
 from eltwise.oracle import bits_of, hard_values
 from eltwise.oracle.numbers import FLOAT_LAYOUTS, decode, encode, is_nan
 
-NUMERIC = [row for row in TYPES if row.is_numeric]
+NUMERIC = [each for each in TYPES if each.is_numeric]
 NARROW = [row for row in FLOAT_LAYOUTS if row.bits < 64]
 
 

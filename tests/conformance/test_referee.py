@@ -329,8 +329,8 @@ def test_every_subject_is_asked_what_works_and_what_must_be_refused() -> None:
         assert len(shapes) >= (3 if subject.rule == "none" else 9), subject
         assert max(case.a.ndim for case in cases) >= 12
         assert any(case.a.dtype != case.b.dtype for case in cases)
-        foreign = [case for case in cases if set(dict(case.attributes)) - set(subject.row.attribute_names)]
-        assert foreign or subject.row.domain == "openvino" or subject.row.version == 1, subject
+        foreign = [case for case in cases if set(dict(case.attributes)) - set(subject.schema.attribute_names)]
+        assert foreign or subject.schema.domain == "openvino" or subject.schema.version == 1, subject
 
 
 def test_a_process_is_replaced_after_it_ended() -> None:

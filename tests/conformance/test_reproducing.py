@@ -33,7 +33,7 @@ def cell_of(runtime: str, op: str, dtype: str, path: str, attributes: Attributes
     a, b = np.array([1, 3, 2], storage), np.array([2, 1, 2], storage)
     if square:
         a = np.arange(9).reshape(3, 3).astype(storage)
-    case = Case(registry.row(op), attributes, a, b)
+    case = Case(registry.find(op), attributes, a, b)
     example = Example(shown(a, 0), shown(b, 0), shown(a, 0), shown(b, 0))
     return Cell(runtime, "1.0", op, dtype, "numpy", path, "differs", EVIL, 1, 3, example, EVIL, stored(case, a))
 
@@ -94,7 +94,7 @@ def test_the_script_calls_a_callable(tmp_path: Path) -> None:
 
 def test_the_script_says_so_where_the_specification_refuses(tmp_path: Path) -> None:
     cell = cell_of("numpy", "Sub-14", "int8", "call")
-    mixed = Case(registry.row("Sub-14"), (), np.int8([1]), np.int16([1]))
+    mixed = Case(registry.find("Sub-14"), (), np.int8([1]), np.int16([1]))
     done = run(replace(cell, verdict="accepted", case=stored(mixed)), tmp_path / "case")
     assert done.stderr.strip() == "got [0], where the specification refuses"
     assert not (tmp_path / "case" / "expected.npy").exists()
@@ -115,10 +115,10 @@ def test_every_runtime_has_a_short_script_that_needs_only_its_own_package(runtim
     known = {entry.name: entry for entry in RUNTIMES}.get(runtime)
     domains = ("ai.onnx", "openvino") if known is None else known.domains
     own = OWN_PACKAGES.get(runtime, "eltwise" if runtime.startswith("eltwise") else runtime)
-    for row in (row for row in registry.ROWS if row.domain in domains):
-        for element_type in row.types:
+    for schema in (schema for schema in registry.ELEMENTWISE if schema.domain in domains):
+        for element_type in schema.types:
             for path in ("call",) if known is None else known.paths:
-                text = files_of(cell_of(runtime, str(row), element_type.name, path))[SCRIPT].decode()
+                text = files_of(cell_of(runtime, str(schema), element_type.name, path))[SCRIPT].decode()
                 assert imported(text) <= {"pathlib", "numpy", "ml_dtypes", "sys", "runpy", "os", own}
                 plain = element_type.storage.isbuiltin == 1
                 lines = [line for line in text.splitlines() if line and not line.startswith(("#", "import", "from"))]

@@ -66,9 +66,9 @@ def test_the_file_has_the_fields_that_are_documented(results: Results) -> None:
 
 
 def test_every_case_of_the_matrix_is_stored_exactly(seed: int) -> None:
-    for row, element_type in rows_and_types():
-        for case in list(shape_cases(row, element_type, seed))[::25]:
-            again = stored(case).case(row)
+    for schema, element_type in rows_and_types():
+        for case in list(shape_cases(schema, element_type, seed))[::25]:
+            again = stored(case).case(schema)
             assert (str(again), again.attributes) == (str(case), case.attributes)
             assert (again.a.tobytes(), again.b.tobytes()) == (case.a.tobytes(), case.b.tobytes())
 
@@ -84,8 +84,8 @@ def test_every_element_is_shown_with_all_its_bits() -> None:
 
 @given(text=st.text(max_size=40), wrong=st.integers(0, 2**40))
 def test_any_words_of_a_runtime_survive(text: str, wrong: int) -> None:
-    row = registry.row("Sub-14")
-    case = StoredCase((), *(stored(Case(row, (), np.uint8([1]), np.uint8([2]))).a,) * 2)
+    schema = registry.find("Sub-14")
+    case = StoredCase((), *(stored(Case(schema, (), np.uint8([1]), np.uint8([2]))).a,) * 2)
     example = Example(Shown(text, "0x1"), Shown("1", "0x1"), None, Shown("2", text))
     cell = Cell(text, text, "Sub-14", "uint8", "numpy", "call", "accepted", text, wrong, wrong, example, text, case)
     written = results_text(Results((cell,), text, text))

@@ -93,19 +93,21 @@ def ir_text(layer: str, ir_type: str, shapes: list[tuple[int, ...]], rule: str, 
 
 
 ONNX_ASKED = [
-    (ask, row, element_type.name)
+    (ask, schema, element_type.name)
     for ask, silent_on in ((ask_onnxruntime, {"bfloat16"}), (ask_reference_evaluator, set()))
-    for row in registry.ROWS
-    if row.domain == "ai.onnx" and row.version in WITNESSED_OPSETS
-    for element_type in row.types
+    for schema in registry.ELEMENTWISE
+    if schema.domain == "ai.onnx" and schema.version in WITNESSED_OPSETS
+    for element_type in schema.types
     if element_type.name not in silent_on
 ]
 
 
-@pytest.mark.parametrize(("ask", "row", "type_name"), ONNX_ASKED, ids=lambda part: getattr(part, "__name__", str(part)))
+@pytest.mark.parametrize(
+    ("ask", "schema", "type_name"), ONNX_ASKED, ids=lambda part: getattr(part, "__name__", str(part))
+)
 def test_onnx_witness(
     ask: Callable[..., np.ndarray],
-    row: registry.ElementwiseRow,
+    schema: registry.ElementwiseSchema,
     type_name: str,
     process: ProcessPoolExecutor,
     seed: int,
@@ -113,9 +115,9 @@ def test_onnx_witness(
     if find_spec("onnxruntime") is None:
         pytest.skip("onnxruntime is not installed; the extra 'witnesses' has it")
     element_type = BY_NAME[type_name]
-    for opset in WITNESSED_OPSETS[row.version]:
+    for opset in WITNESSED_OPSETS[schema.version]:
         for a, b in pairs_of(element_type, seed):
-            model = onnx_model(row.name, element_type, opset, a, b)
+            model = onnx_model(schema.name, element_type, opset, a, b)
             theirs = process.submit(ask, model, a, b).result()
             ours = eltwise.load(model).run({"x": a, "y": b})["z"]
             assert oracle.same_bits(ours, theirs), f"opset {opset}, shapes {a.shape} and {b.shape}"

@@ -16,7 +16,7 @@ from eltwise.oracle import array_of, bits_of, differences
 from eltwise.oracle.hard_values import hard_values, random_bits
 from eltwise.oracle.numbers import FLOAT_LAYOUTS, Number, Special, decode, encode
 
-ALL = [row for row in TYPES if row.runs]
+ALL = [each for each in TYPES if each.runs]
 FLOATS = list(FLOAT_LAYOUTS)
 FLOAT8 = (FLOAT8E4M3FN, FLOAT8E5M2)
 SMALL = [row for row in ALL if row.bits <= 8]

@@ -32,7 +32,7 @@ from eltwise.core.errors import ValueRangeError
 from eltwise.oracle import differences
 from layouts import layouts, view
 
-ALL = [row for row in TYPES if row.runs]
+ALL = [each for each in TYPES if each.runs]
 
 
 @pytest.mark.parametrize(

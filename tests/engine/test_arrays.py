@@ -18,7 +18,7 @@ from eltwise.core.dtypes import BOOL, INT8, TYPES, ElementType, of_numpy
 from eltwise.core.errors import ElementTypeError
 from eltwise.engine.arrays import as_array, is_scalar
 
-NUMERIC = [row for row in TYPES if row.is_numeric]
+NUMERIC = [each for each in TYPES if each.is_numeric]
 INF, NAN = float("inf"), float("nan")
 
 
@@ -52,7 +52,7 @@ class Own(np.ndarray):
 # ---- what is taken
 
 
-@pytest.mark.parametrize("row", [row for row in TYPES if row.runs], ids=str)
+@pytest.mark.parametrize("each", [each for each in TYPES if each.runs], ids=str)
 @pytest.mark.parametrize("swapped", [False, True])
 def test_arrays_are_taken_as_they_are(row: ElementType, swapped: bool) -> None:
     dtype = row.storage.newbyteorder("S") if swapped else row.storage
@@ -64,7 +64,7 @@ def test_arrays_are_taken_as_they_are(row: ElementType, swapped: bool) -> None:
         assert (taken.shape, taken.strides, taken.dtype) == (given_array.shape, given_array.strides, dtype)
 
 
-@pytest.mark.parametrize("row", [row for row in TYPES if row.runs], ids=str)
+@pytest.mark.parametrize("each", [each for each in TYPES if each.runs], ids=str)
 def test_numpy_scalars_have_their_own_type(row: ElementType) -> None:
     taken, element_type = as_array(row.storage.type(1), "operand A")
     assert (element_type, taken.shape) == (row, ())

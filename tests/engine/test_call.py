@@ -19,7 +19,7 @@ from eltwise.core.errors import ElementTypeError, EltwiseError, ShapeError, Valu
 from eltwise.oracle.hard_values import hard_pairs, random_bits
 from layouts import layouts, view
 
-NUMERIC = [row for row in TYPES if row.is_numeric]
+NUMERIC = [each for each in TYPES if each.is_numeric]
 
 
 @pytest.mark.parametrize("element_type", NUMERIC, ids=str)

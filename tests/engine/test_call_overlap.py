@@ -15,7 +15,7 @@ from eltwise.core.dtypes import TYPES, ElementType
 from eltwise.core.errors import ValueRangeError
 from layouts import Layout, Sizes, layouts, plain, view
 
-NUMERIC = [row for row in TYPES if row.is_numeric]
+NUMERIC = [each for each in TYPES if each.is_numeric]
 FormulaName = Literal["subtract", "squared_difference"]
 FORMULAS: tuple[FormulaName, ...] = ("subtract", "squared_difference")
 FUNCTIONS = {"subtract": eltwise.subtract, "squared_difference": eltwise.squared_difference}

@@ -14,7 +14,7 @@ MIB = 1 << 20
 
 
 @pytest.mark.parametrize("layout", ["plain", "swapped", "transposed", "broadcast"])
-@pytest.mark.parametrize("element_type", [row for row in TYPES if row.is_numeric], ids=str)
+@pytest.mark.parametrize("element_type", [each for each in TYPES if each.is_numeric], ids=str)
 def test_a_call_needs_no_memory_of_its_own(element_type: ElementType, layout: str) -> None:
     size = element_type.storage.itemsize
     shape = (1000, 4000 // size)

@@ -23,7 +23,7 @@ def _nothing_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
     quick.CALLS.types.clear()
 
 
-@pytest.mark.parametrize("element_type", [row for row in TYPES if row.is_numeric], ids=str)
+@pytest.mark.parametrize("element_type", [each for each in TYPES if each.is_numeric], ids=str)
 def test_the_second_call_gives_what_the_first_gave(element_type: ElementType, seed: int) -> None:
     generator, pool = np.random.default_rng(seed), hard_values(element_type)
     for a_shape, b_shape in (((), ()), ((5,), (5,)), ((4, 1), (3,)), ((2, 3), (2, 3)), ((0, 3), (3,)), ((3,), ())):

@@ -31,7 +31,7 @@ from eltwise.core.errors import ElementTypeError, EltwiseError, ValueRangeError
 from eltwise.engine.arrays import exact_scalar, is_scalar
 from eltwise.oracle.numbers import Special, decode, encode
 
-NUMERIC = [row for row in TYPES if row.is_numeric]
+NUMERIC = [each for each in TYPES if each.is_numeric]
 INF, NAN = float("inf"), float("nan")
 
 

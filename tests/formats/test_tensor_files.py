@@ -22,7 +22,7 @@ from eltwise.formats.tensor_files import (
 from eltwise.oracle import same_bits
 from eltwise.oracle.hard_values import hard_values
 
-ALL = [row for row in TYPES if row.runs]
+ALL = [each for each in TYPES if each.runs]
 RAW = [row for row in ALL if row.storage.isbuiltin == 2]
 BY_NUMPY = [row for row in ALL if row.storage.isbuiltin != 2]
 

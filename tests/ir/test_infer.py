@@ -17,23 +17,27 @@ from eltwise.ops.schema import Operation
 from infer_nodes import node, operation, result_of, typed
 
 
-@pytest.mark.parametrize(("row", "element_type"), [(row, one) for row in registry.ROWS for one in TYPES], ids=str)
-def test_exactly_the_types_of_the_row_are_allowed(row: registry.ElementwiseRow, element_type: object) -> None:
+@pytest.mark.parametrize(
+    ("schema", "element_type"), [(schema, one) for schema in registry.ELEMENTWISE for one in TYPES], ids=str
+)
+def test_exactly_the_types_of_the_row_are_allowed(schema: registry.ElementwiseSchema, element_type: object) -> None:
     operand = TensorType(element_type, parse("2"))  # type: ignore[arg-type]
-    allowed = (row, element_type) in set(rows_and_types())
+    allowed = (schema, element_type) in set(rows_and_types())
     for a, b in ((operand, operand), (operand, typed("any 2")), (typed("any 2"), operand)):
         if allowed:
-            assert elementwise(row.bind({}), a, b)[0] == operand
+            assert elementwise(schema.bind({}), a, b)[0] == operand
         else:
-            with pytest.raises(ElementTypeError, match=f"{row.versioned_name}, operand [AB]: .*got {element_type}; al"):
-                elementwise(row.bind({}), a, b)
+            with pytest.raises(
+                ElementTypeError, match=f"{schema.versioned_name}, operand [AB]: .*got {element_type}; al"
+            ):
+                elementwise(schema.bind({}), a, b)
 
 
 def test_two_types_are_never_one() -> None:
-    row = registry.row("Subtract-1")
-    for a_type, b_type in itertools.permutations(row.types, 2):
+    schema = registry.find("Subtract-1")
+    for a_type, b_type in itertools.permutations(schema.types, 2):
         with pytest.raises(ElementTypeError, match=f"operand A is {a_type} and operand B is {b_type}; allowed: one"):
-            elementwise(row.bind({}), TensorType(a_type, parse("")), TensorType(b_type, parse("")))
+            elementwise(schema.bind({}), TensorType(a_type, parse("")), TensorType(b_type, parse("")))
 
 
 def test_a_type_that_is_not_declared_is_that_of_the_other_operand() -> None:

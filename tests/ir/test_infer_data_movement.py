@@ -151,7 +151,7 @@ def test_neighbours_that_cannot_be(
     with pytest.raises(kind) as caught:
         result_of(bound, *inputs, indices=indices)
     assert str(caught.value).startswith(
-        (f"{bound.row} node 'node', {sentence}", f"{bound.row} node 'node': {sentence}")
+        (f"{bound.schema} node 'node', {sentence}", f"{bound.schema} node 'node': {sentence}")
     )
 
 

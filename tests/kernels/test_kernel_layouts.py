@@ -17,7 +17,7 @@ from eltwise.kernels.scalar import compiles
 from eltwise.kernels.structure import tile_sizes
 from eltwise.kernels.walks import Walks
 
-COMPILED = [row for row in TYPES if compiles(row)]
+COMPILED = [each for each in TYPES if compiles(each)]
 DIFFERENCE = Expression(2, (Step("subtract", 0, 1),))
 EXPRESSIONS = (
     DIFFERENCE,
@@ -117,7 +117,7 @@ def test_a_kernel_that_turns_tiles_wrongly_is_found(monkeypatch: pytest.MonkeyPa
     a = np.arange(256 * 256, dtype=np.int32).reshape(256, 256)
     plan, out = Plan(a.shape, (a.shape, a.shape)), np.empty_like(a)
     try:
-        compiled.compute(DIFFERENCE, next(row for row in TYPES if row.name == "int32"), plan, (a.T, a), out)
+        compiled.compute(DIFFERENCE, next(each for each in TYPES if each.name == "int32"), plan, (a.T, a), out)
         assert not np.array_equal(out, a.T - a)
     finally:
         compiled._kernel.cache_clear()
@@ -133,7 +133,7 @@ def test_results_in_records_are_not_streamed_past_their_gaps(itemsize: int, monk
         names = [("tag", "u1", (before,)), ("data", kind, (1024,)), ("end", "u1")]
         records = np.zeros(20, np.dtype(names))
         a, b = np.random.default_rng(before).standard_normal((2, 20, 1024)).astype(kind)
-        element_type = next(row for row in TYPES if row.numpy == kind)
+        element_type = next(each for each in TYPES if each.numpy == kind)
         plan = Plan(a.shape, (a.shape, a.shape))
         assert compiled.compute(DIFFERENCE, element_type, plan, (a, b), records["data"])
         assert (records["data"] == a - b).all()

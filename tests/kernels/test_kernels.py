@@ -25,7 +25,7 @@ from eltwise.kernels.plan import Plan
 from eltwise.kernels.scalar import compiles
 from eltwise.kernels.structure import Structure
 from eltwise.kernels.walks import Walks
-from eltwise.ops.schema import SUBTRACT, ElementwiseRow
+from eltwise.ops.schema import SUBTRACT, ElementwiseSchema
 
 DIFFERENCE = of_formula(SUBTRACT)
 MATRIX = [pytest.param(row, element_type, id=f"{row}-{element_type}") for row, element_type in kinds_and_types()]
@@ -65,9 +65,9 @@ def run(op: str, a: np.ndarray, b: np.ndarray, **attributes: object) -> np.ndarr
 
 
 @pytest.mark.parametrize("threads", [1, 2, 5])
-@pytest.mark.parametrize(("row", "element_type"), MATRIX)
+@pytest.mark.parametrize(("schema", "element_type"), MATRIX)
 def test_every_case_is_exact_on_any_number_of_threads(
-    row: ElementwiseRow,
+    row: ElementwiseSchema,
     element_type: ElementType,
     threads: int,
     seed: int,
@@ -111,7 +111,7 @@ def test_every_processor_level_is_exact_or_named(level: str, tmp_path: Path) -> 
     assert done.stdout == "exact\n" or "this machine has no" in done.stderr, done.stderr
 
 
-@pytest.mark.parametrize("element_type", [row for row in TYPES if compiles(row)], ids=str)
+@pytest.mark.parametrize("element_type", [each for each in TYPES if compiles(each)], ids=str)
 @pytest.mark.parametrize("elements", [1, 15, 16, 17, 63, 64, 65, 127, 1000, 4099])
 def test_every_head_and_tail_is_exact(
     element_type: ElementType, elements: int, seed: int, monkeypatch: pytest.MonkeyPatch
@@ -162,7 +162,7 @@ def test_what_kernels_leave_to_numpy() -> None:
         assert not compiled.compute(DIFFERENCE, FLOAT32, overlapping, (same, same), out)
         assert compiled.compute(DIFFERENCE, FLOAT32, overlapping, (same, same), same)
     assert (a == before).all()
-    int4 = next(row for row in TYPES if row.name == "int4")
+    int4 = next(each for each in TYPES if each.name == "int4")
     assert not dispatch.has_kernel(int4)
     assert dispatch.has_kernel(FLOAT32)
 

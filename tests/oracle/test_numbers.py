@@ -26,7 +26,7 @@ from eltwise.oracle import (
 from eltwise.oracle.hard_values import all_pairs_8bit, hard_pairs, hard_values, random_bits
 from eltwise.oracle.numbers import FLOAT_LAYOUTS, Number, Special, decode, encode, is_nan
 
-NUMERIC = [row for row in TYPES if row.is_numeric]
+NUMERIC = [each for each in TYPES if each.is_numeric]
 FLOATS = list(FLOAT_LAYOUTS)
 INTEGERS = [row for row in NUMERIC if row.is_integer]
 SMALL_FLOATS = [FLOAT8E4M3FN, FLOAT8E5M2, FLOAT16, BFLOAT16]

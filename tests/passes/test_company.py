@@ -164,7 +164,7 @@ def test_whatever_company_a_chain_has_is_asked(domain: str, seed: int) -> None:
             places = [place for _number, place in graph_places(graph, infer_graph(graph).types)]
         for place in places:
             assert place.element_type is not None
-            subject = Subject(place.row.versioned_name, place.element_type.name, place.rule)
+            subject = Subject(place.schema.versioned_name, place.element_type.name, place.rule)
             if subject not in asked:
                 asked[subject] = {company for company, _case in chained_cases(question_of(subject), 0)}
             assert set(place.companies) <= asked[subject]
@@ -173,7 +173,9 @@ def test_whatever_company_a_chain_has_is_asked(domain: str, seed: int) -> None:
 
 
 def test_the_cases_of_a_company_are_what_its_name_says() -> None:
-    several = [question for question in questions() if str(question.row) in ("Sub-6", "Add-14", "SquaredDifference-1")]
+    several = [
+        question for question in questions() if str(question.schema) in ("Sub-6", "Add-14", "SquaredDifference-1")
+    ]
     others = [question_of(Subject("Mul-14", kind, "numpy")) for kind in ("float64", "bfloat16")]
     for question in (*several, *others):
         for company, case in list(chained_cases(question, 0))[::_SHARE]:
@@ -195,7 +197,7 @@ def test_the_cases_of_a_company_are_what_its_name_says() -> None:
 def test_the_models_of_companies_mean_what_the_oracle_says(op: str) -> None:
     """The engine gives the expected bits in every company, so that the models hold what the cases say."""
     own, truth = Eltwise(), Truth()
-    asked = [question for question in questions() if str(question.row) == op]
+    asked = [question for question in questions() if str(question.schema) == op]
     for number, question in enumerate(asked):
         cases = [case for _company, case in chained_cases(question, 0)][number % _SHARE :: _SHARE]
         for start in range(0, len(cases), 64):

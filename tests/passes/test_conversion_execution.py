@@ -33,8 +33,8 @@ from eltwise.ops import registry
 from eltwise.passes import elementwise
 from eltwise.passes.alignment import Alignment, align
 
-LEGACY = [row for row in registry.ROWS if row.broadcasting == "legacy"]
-OPENVINO = [row for row in registry.ROWS if row.domain == "openvino"]
+LEGACY = [schema for schema in registry.ELEMENTWISE if schema.broadcasting == "legacy"]
+OPENVINO = [schema for schema in registry.ELEMENTWISE if schema.domain == "openvino"]
 CHOSEN = [FLOAT32, INT32]
 
 
@@ -52,12 +52,12 @@ def test_the_cases_are_every_legal_axis_up_to_rank_5() -> None:
     assert any(run.a == (3, 3, 3) and run.b == (3,) and run.axis == 0 for run in ALL_RUNS)
 
 
-@pytest.mark.parametrize("row", LEGACY, ids=str)
-def test_legacy_onnx_as_ir(row: registry.ElementwiseRow, process: ProcessPoolExecutor, seed: int) -> None:
-    for element_type in [kind for kind in CHOSEN if kind in row.types]:
+@pytest.mark.parametrize("schema", LEGACY, ids=str)
+def test_legacy_onnx_as_ir(schema: registry.ElementwiseSchema, process: ProcessPoolExecutor, seed: int) -> None:
+    for element_type in [kind for kind in CHOSEN if kind in schema.types]:
         operands = arrays(ALL_RUNS, element_type, seed)
-        right = expected(row.formula.name, "legacy", ALL_RUNS, operands)
-        before = eltwise.load(legacy_model(ALL_RUNS, row.name, row.version, element_type))
+        right = expected(schema.formula.name, "legacy", ALL_RUNS, operands)
+        before = eltwise.load(legacy_model(ALL_RUNS, schema.name, schema.version, element_type))
         after, report = converted(before, IR11)
         assert len(report.changes) == len(ALL_RUNS)
         assert wrong_outputs(before.run(feeds(operands)), right) == []
@@ -68,13 +68,13 @@ def test_legacy_onnx_as_ir(row: registry.ElementwiseRow, process: ProcessPoolExe
 
 
 @pytest.mark.parametrize(("opset", "element_type"), [(7, INT32), (17, FLOAT32)])
-@pytest.mark.parametrize("row", OPENVINO, ids=str)
+@pytest.mark.parametrize("schema", OPENVINO, ids=str)
 def test_pdpd_as_onnx(
-    row: registry.ElementwiseRow, opset: int, element_type: ElementType, process: ProcessPoolExecutor, seed: int
+    schema: registry.ElementwiseSchema, opset: int, element_type: ElementType, process: ProcessPoolExecutor, seed: int
 ) -> None:
     operands = arrays(ALL_RUNS, element_type, seed)
-    right = expected(row.formula.name, "pdpd", ALL_RUNS, operands)
-    ir = pdpd_model(ALL_RUNS, row.name, element_type)
+    right = expected(schema.formula.name, "pdpd", ALL_RUNS, operands)
+    ir = pdpd_model(ALL_RUNS, schema.name, element_type)
     before = eltwise.load(ir.xml())
     after, _report = converted(before, onnx_of(opset))
     assert wrong_outputs(before.run(feeds(operands)), right) == []
@@ -103,13 +103,13 @@ def test_only_ranks_are_needed(process: ProcessPoolExecutor, seed: int) -> None:
             assert wrong_outputs(theirs, right) == []
 
 
-@pytest.mark.parametrize("row", OPENVINO, ids=str)
+@pytest.mark.parametrize("schema", OPENVINO, ids=str)
 @pytest.mark.parametrize("type_name", ["int8", "uint64", "float16", "bfloat16"])
-def test_every_kind_of_type_there_and_back(row: registry.ElementwiseRow, type_name: str, seed: int) -> None:
+def test_every_kind_of_type_there_and_back(schema: registry.ElementwiseSchema, type_name: str, seed: int) -> None:
     element_type, cases = BY_NAME[type_name], ALL_RUNS[::5]
     operands = arrays(cases, element_type, seed)
-    right = expected(row.formula.name, "pdpd", cases, operands)
-    first, _report = converted(eltwise.load(pdpd_model(cases, row.name, element_type).xml()), onnx_of(17))
+    right = expected(schema.formula.name, "pdpd", cases, operands)
+    first, _report = converted(eltwise.load(pdpd_model(cases, schema.name, element_type).xml()), onnx_of(17))
     second, _report = converted(first, IR11)
     third, _report = converted(second, onnx_of(17))
     for found in (first, second, third):

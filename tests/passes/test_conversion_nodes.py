@@ -208,7 +208,7 @@ def test_one_constant_that_many_nodes_read_is_aligned_for_each_and_stays_for_the
     after, _report = converted(before, IR11)
     shapes = [tensor.array.shape for _name, tensor in after.graph.constants]
     assert sorted(shapes) == [(3,), (3, 1), (3, 1, 1)]
-    assert [made.row.name for made in after.graph.nodes] == ["Subtract", "Multiply", "Add", "Subtract"]
+    assert [made.schema.name for made in after.graph.nodes] == ["Subtract", "Multiply", "Add", "Subtract"]
     given = {"x": np.arange(27, dtype=np.float32).reshape(3, 3, 3)}
     assert wrong_outputs(after.run(given), before.run(given)) == []
 
@@ -218,7 +218,7 @@ def test_one_value_that_many_nodes_read_is_aligned_once() -> None:
     outputs = [value(kind, None) for kind in ("Sub", "Mul", "Add")]
     before = eltwise.load(model(nodes, [value("x", ["N", 3]), value("y", ["N"])], outputs, 6))
     after, report = converted(before, IR11)
-    names = [made.row.name for made in after.graph.nodes]
+    names = [made.schema.name for made in after.graph.nodes]
     assert names == ["Unsqueeze", "Subtract", "Multiply", "Add"]
     assert report.dropped == (
         "the name N of dimension 0 of the input 'x'",
@@ -268,7 +268,7 @@ def test_a_value_with_several_names_and_an_input_that_is_an_output() -> None:
     before = eltwise.load(ir.xml())
     after, report = converted(before, onnx_of(17))
     assert [port.name for port in after.outputs] == ["first", "second", "third", "a"]
-    assert [made.row.name for made in after.graph.nodes] == ["Sub", "Identity", "Identity"]
+    assert [made.schema.name for made in after.graph.nodes] == ["Sub", "Identity", "Identity"]
     given = {"a": np.float32([1, -0.0])}
     assert wrong_outputs(after.run(given), before.run(given)) == []
     back, report = converted(after, IR11)
@@ -292,9 +292,9 @@ def test_types_that_ir_10_changes_at_its_ports_are_refused() -> None:
 
 
 def test_every_row_has_its_counterpart_in_the_other_dialect() -> None:
-    formulas = {row.formula for row in registry.ROWS if row.domain == "openvino"}
-    assert {row.formula for row in registry.ROWS if row.domain == "ai.onnx"} <= formulas
-    for row in registry.ROWS:
-        if row.domain == "openvino":
-            after, report = converted(eltwise.load(binary(row.name, "2,3", "3").xml()), onnx_of(17))
-            assert len(report.changes[0].after) == len(row.formula.steps) == len(after.graph.nodes)
+    formulas = {schema.formula for schema in registry.ELEMENTWISE if schema.domain == "openvino"}
+    assert {schema.formula for schema in registry.ELEMENTWISE if schema.domain == "ai.onnx"} <= formulas
+    for schema in registry.ELEMENTWISE:
+        if schema.domain == "openvino":
+            after, report = converted(eltwise.load(binary(schema.name, "2,3", "3").xml()), onnx_of(17))
+            assert len(report.changes[0].after) == len(schema.formula.steps) == len(after.graph.nodes)

@@ -151,17 +151,17 @@ def types_of(operator: str, opset: int) -> set[str]:
 
 @pytest.mark.parametrize("operator", LEGACY_OPERATORS)
 def test_every_type_goes_where_the_version_has_it(operator: str) -> None:
-    rows = [row for row in TYPES if row.onnx and row.onnx.lower() in types_of(operator, NEWEST)]
-    for row in rows:
-        result = TensorProto.BOOL if operator in ("Equal", "Greater", "Less") else row.onnx_number
+    schemas = [each for each in TYPES if each.onnx and each.onnx.lower() in types_of(operator, NEWEST)]
+    for schema in schemas:
+        result = TensorProto.BOOL if operator in ("Equal", "Greater", "Less") else schema.onnx_number
         made = model(
             [node(operator, ["x", "y"], ["z"])],
-            [value("x", (2,), row.onnx_number), value("y", (2,), row.onnx_number)],
+            [value("x", (2,), schema.onnx_number), value("y", (2,), schema.onnx_number)],
             [value("z", (2,), result)],
             NEWEST,
         )
         for opset in (1, 6, 7, 9, 13, 14):
-            if row.onnx.lower() in types_of(operator, opset):
+            if schema.onnx.lower() in types_of(operator, opset):
                 assert in_opset(made, opset)[0].graph == made.graph
                 continue
             with pytest.raises(ElementTypeError, match="the type is not allowed in this version"):
@@ -169,9 +169,9 @@ def test_every_type_goes_where_the_version_has_it(operator: str) -> None:
 
 
 def test_sub_goes_where_the_catalog_has_its_type() -> None:
-    for row in (row for row in registry.ROWS if row.name == "Sub"):
-        expected = {kind.onnx.lower() for kind in row.types}
-        assert types_of("Sub", row.version) == expected
+    for schema in (schema for schema in registry.ELEMENTWISE if schema.name == "Sub"):
+        expected = {kind.onnx.lower() for kind in schema.types}
+        assert types_of("Sub", schema.version) == expected
 
 
 def test_all_reasons_are_listed() -> None:

@@ -18,7 +18,7 @@ from onnx_models import model, node, value
 from openvino_models import Ir
 
 
-@pytest.mark.parametrize("element_type", [row for row in TYPES if row.runs and row.is_numeric], ids=str)
+@pytest.mark.parametrize("element_type", [each for each in TYPES if each.runs and each.is_numeric], ids=str)
 def test_plain_numbers_are_kept_by_the_types_that_runtimes_hold_constants_in(element_type: ElementType) -> None:
     """Judged by what float32 without subnormals, bfloat16's range and int32 do to a number."""
     bits = element_type.bits

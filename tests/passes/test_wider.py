@@ -31,7 +31,10 @@ from openvino_models import PRECISIONS, Ir
 
 FORMULAS = (SUBTRACT, SQUARED_DIFFERENCE, ADD, MULTIPLY)
 EXACT = [
-    (formula, row) for formula in FORMULAS for row in TYPES if row.runs and row.is_numeric and exact_wider(formula, row)
+    (formula, each)
+    for formula in FORMULAS
+    for each in TYPES
+    if each.runs and each.is_numeric and exact_wider(formula, each)
 ]
 
 
@@ -68,8 +71,10 @@ def test_the_wider_type_gives_the_same_bits(formula: Formula, element_type: Elem
     result = computed_in(formula, element_type, wide, a, b)
     chosen = np.random.default_rng(seed).permutation(a.size)[:4000]
     assert oracle.same_bits(result[chosen], oracle.evaluate(formula.name, a[chosen], b[chosen], "none"))
-    row = next(row for row in registry.ROWS if row.formula == formula and element_type in row.types)
-    assert oracle.same_bits(result, np.asarray(eltwise.operator(row.versioned_name)(a, b)))
+    schema = next(
+        schema for schema in registry.ELEMENTWISE if schema.formula == formula and element_type in schema.types
+    )
+    assert oracle.same_bits(result, np.asarray(eltwise.operator(schema.versioned_name)(a, b)))
 
 
 def test_where_no_wider_type_is_exact_there_is_none() -> None:
@@ -77,7 +82,7 @@ def test_where_no_wider_type_is_exact_there_is_none() -> None:
     assert exact_wider(MULTIPLY, FLOAT16) is exact_wider(MULTIPLY, BFLOAT16) is FLOAT32
     for formula, element_type in ((SQUARED_DIFFERENCE, BFLOAT16), (SQUARED_DIFFERENCE, FLOAT16), (MULTIPLY, UINT16)):
         assert exact_wider(formula, element_type) is None
-    assert not any(exact_wider(formula, row) for formula in FORMULAS for row in TYPES if row.bits > 16)
+    assert not any(exact_wider(formula, each) for formula in FORMULAS for each in TYPES if each.bits > 16)
     hard = hard_values.hard_pairs(FLOAT16)
     squared = computed_in(SQUARED_DIFFERENCE, FLOAT16, FLOAT32, *hard)
     assert not oracle.same_bits(squared, oracle.evaluate("squared_difference", *hard, "none"))
@@ -95,27 +100,27 @@ def test_products_that_are_subnormal_are_rounded_once(seed: int) -> None:
         assert oracle.same_bits(result, oracle.evaluate("multiply", a[chosen], b[chosen], "none"))
 
 
-IR_ROWS = [row for row in registry.ROWS if row.domain == "openvino"]
+IR_ROWS = [schema for schema in registry.ELEMENTWISE if schema.domain == "openvino"]
 
 
-@pytest.mark.parametrize("row", IR_ROWS, ids=str)
+@pytest.mark.parametrize("schema", IR_ROWS, ids=str)
 @pytest.mark.parametrize("element_type", [UINT8, INT8], ids=str)
 def test_8_bit_layers_are_right_in_openvino(
-    row: registry.ElementwiseRow, element_type: ElementType, process: ProcessPoolExecutor, seed: int
+    schema: registry.ElementwiseSchema, element_type: ElementType, process: ProcessPoolExecutor, seed: int
 ) -> None:
     a, b = pairs(element_type, seed)
     ir = Ir()
     for name in ("a", "b"):
         ir.parameter(name, "?", element_type.ir, names=name)
     precision = PRECISIONS.get(element_type.ir, element_type.ir.upper())
-    ir.layer(row.name, "n", ["a", "b"], names="z", precision=precision)
-    ir.layer(row.name, "m", ["n", "b"], names="again", precision=precision)
+    ir.layer(schema.name, "n", ["a", "b"], names="z", precision=precision)
+    ir.layer(schema.name, "m", ["n", "b"], names="again", precision=precision)
     ir.result("n", "r").result("m", "s")
     before = eltwise.load(ir.xml())
     graph, report = compute_wider(
         before.graph, lambda place: place.element_type is not None and place.element_type.bits == 8
     )
-    name = row.versioned_name
+    name = schema.versioned_name
     assert [change.after for change in report.changes] == [("Convert-1", "Convert-1", name, "Convert-1")] * 2
     after, given = eltwise.load(*write_openvino(graph)), {"a": a, "b": b}
     right = before.run(given)

@@ -157,7 +157,7 @@ def test_refusals_in_the_same_words_are_one_finding_whatever_their_numbers() -> 
 
 
 def test_a_result_of_another_shape_is_shown_by_its_shapes() -> None:
-    case = Case(registry.row("Sub-14"), (), np.zeros((0,), np.uint8), np.zeros((1,), np.uint8))
+    case = Case(registry.find("Sub-14"), (), np.zeros((0,), np.uint8), np.zeros((1,), np.uint8))
     message = "gave uint8[7] where uint8[3] must come; of 3 cases 1 ok, 2 differs"
     cell = Cell("r", "1", "Sub-14", "uint8", "numpy", "static", "differs", "wrong shape", 1, 2, None, message)
     told = {got.shape: findings(Results((replace(cell, case=stored(case, got)),)))[0].sentences[1] for got in SHAPED}

@@ -39,8 +39,8 @@ REFUSED = Answer("refused", (), "no kernel")
 ORT = shipped_table().find("onnxruntime")
 
 
-def place(row: str, element_type: ElementType, rule: str = "numpy", *layouts: str) -> Place:
-    return Place("n", registry.row(row), element_type, rule, layouts or ("equal",), ("static",))  # type: ignore[arg-type]
+def place(schema: str, element_type: ElementType, rule: str = "numpy", *layouts: str) -> Place:
+    return Place("n", registry.find(schema), element_type, rule, layouts or ("equal",), ("static",))  # type: ignore[arg-type]
 
 
 def known(*answers: tuple[str, str, str, Way, Answer]) -> Measurement:

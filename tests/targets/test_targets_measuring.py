@@ -91,7 +91,9 @@ def test_the_shipped_table_has_all_that_is_asked_today(measurement: Measurement)
     assert {subject_of(question) for question in questions} == {
         subject for subject in measurement.answers if not subject.way
     }
-    one_of_each = {(question.row, question.rule): question for question in questions if question.element_type.bits > 8}
+    one_of_each = {
+        (question.schema, question.rule): question for question in questions if question.element_type.bits > 8
+    }
     for question in one_of_each.values():
         asked = {
             (path, layout_of(case, path))

@@ -129,8 +129,8 @@ def mended(measurement: Measurement) -> dict[Subject, list[tuple[Surroundings, L
 
 def is_promised(subject: Subject) -> bool:
     """What is tested every time: what `repair` was made for. Of the rest some are drawn."""
-    row = registry.row(subject.op)
-    if row.formula not in (SUBTRACT, SQUARED_DIFFERENCE):
+    schema = registry.find(subject.op)
+    if schema.formula not in (SUBTRACT, SQUARED_DIFFERENCE):
         return False
     return subject.element_type in PROMISED_TYPES or (subject.op, subject.element_type) == ("Sub-6", "float32")
 
@@ -170,7 +170,7 @@ def cases(subject: Subject, path: Surroundings, layout: Layout, seed: int) -> li
 def is_mended(measurement: Measurement, model: BuiltModel) -> bool:
     """Whether there is a way to write the node; where sizes are not known, several circumstances count together."""
     place = examined(model.data, model.weights if model.dialect == "openvino" else None).places[-1]
-    opset = max(7, place.row.version) if model.dialect == "onnx" else 0
+    opset = max(7, place.schema.version) if model.dialect == "onnx" else 0
     return decide(measurement, place, opset=opset).way not in ("", None)
 
 

@@ -78,7 +78,9 @@ class Workload:
         return sum(self.read_bytes) + self.result_bytes
 
 
-TWELVE_TYPES = tuple(row for row in TYPES if row.is_numeric and row.bits >= 8 and not row.name.startswith("float8"))
+TWELVE_TYPES = tuple(
+    each for each in TYPES if each.is_numeric and each.bits >= 8 and not each.name.startswith("float8")
+)
 _MILLION = 1 << 20
 _SMALL = 16
 _GROWTH = (1_000, 10_000, 100_000, 1_000_000)

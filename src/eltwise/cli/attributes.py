@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from eltwise.core.errors import AttributeValueError, UnsupportedError
 from eltwise.engine.api import Operator, operator
 from eltwise.ops import registry
-from eltwise.ops.schema import Row
+from eltwise.ops.schema import OpSchema
 
 
 def bound_operator(name: str, attributes: Iterable[str]) -> Operator:
@@ -16,12 +16,12 @@ def bound_operator(name: str, attributes: Iterable[str]) -> Operator:
     Raises:
         EltwiseError: for a name or a value that the row does not have.
     """
-    return operator(name, **_attributes(registry.row(name), attributes))
+    return operator(name, **_attributes(registry.find(name), attributes))
 
 
-def _attributes(row: Row, texts: Iterable[str]) -> dict[str, object]:
+def _attributes(schema: OpSchema, texts: Iterable[str]) -> dict[str, object]:
     """Read NAME=VALUE by the kind that the row gives the attribute; an unknown name is left for the row to refuse."""
-    kinds = {attribute.name: attribute.kind for attribute in row.attributes}
+    kinds = {attribute.name: attribute.kind for attribute in schema.attributes}
     values: dict[str, object] = {}
     for text in texts:
         name, equals, value = text.partition("=")

@@ -103,7 +103,7 @@ def _selection(
     chosen = tuple(map(runtimes.find, dict.fromkeys(runtime))) if runtime else runtimes.installed()
     selection = Selection(
         chosen,
-        tuple(str(registry.row(name)) for name in op or ()),
+        tuple(str(registry.find(name)) for name in op or ()),
         tuple(by_name(name).name for name in type_ or ()),
         tuple(_known("broadcast rule", name, runtimes.RULES) for name in broadcast or ()),
         tuple(_known("path", name, paths.PATHS) for name in path or ()),

@@ -8,7 +8,7 @@ import typer
 
 from eltwise.cli import printing
 from eltwise.ops import registry
-from eltwise.ops.schema import Attribute, ElementwiseRow
+from eltwise.ops.schema import Attribute, ElementwiseSchema
 
 _COLUMNS = ("operator", "dialect", "opsets", "broadcasting", "types", "attributes")
 _DOMAINS = {"ai.onnx": "ONNX", "openvino": "OpenVINO"}
@@ -24,18 +24,18 @@ Json = Annotated[bool, typer.Option("--json", help="Print what a program can rea
 def ops(json: Json = False) -> None:
     """List the catalog: one row an operator version."""
     if json:
-        printing.json_text([_fields(row) for row in registry.ROWS])
+        printing.json_text([_fields(schema) for schema in registry.ELEMENTWISE])
         return
     columns = _COLUMNS if printing.is_wide() else _COLUMNS[:-1]
     table = printing.table(*columns, folding="types")
-    for row in registry.ROWS:
+    for schema in registry.ELEMENTWISE:
         cells = (
-            row.versioned_name,
-            _DOMAINS[row.domain],
-            _opsets(row),
-            row.broadcasting,
-            " ".join(element_type.ir or element_type.name for element_type in row.types),
-            " ".join(row.attribute_names) or "none",
+            schema.versioned_name,
+            _DOMAINS[schema.domain],
+            _opsets(schema),
+            schema.broadcasting,
+            " ".join(element_type.ir or element_type.name for element_type in schema.types),
+            " ".join(schema.attribute_names) or "none",
         )
         table.add_row(*cells[: len(columns)])
     printing.show(table)
@@ -43,28 +43,31 @@ def ops(json: Json = False) -> None:
 
 def show(op: Annotated[str, typer.Argument(metavar="OPERATOR", help="A versioned name.")], json: Json = False) -> None:
     """Show one row of the catalog whole."""
-    row = registry.row(op)
+    schema = registry.find(op)
     if json:
-        printing.json_text(_fields(row))
+        printing.json_text(_fields(schema))
         return
-    before = registry.previous(row)
+    before = registry.previous(schema)
     lines = [
-        ("operator", f"{row.versioned_name} of {_DOMAINS[row.domain]}"),
-        ("since", f"opset {row.version}; holds for {_opsets(row)}{', the newest' if row.last is None else ''}"),
-        ("formula", row.formula.text),
-        ("broadcasting", _BROADCASTING[row.broadcasting]),
-        ("types of A, B and the result", ", ".join(element_type.name for element_type in row.types)),
-        ("attributes", "none" if not row.attributes else ""),
-        *((f"  {attribute.name}", _described(attribute)) for attribute in row.attributes),
+        ("operator", f"{schema.versioned_name} of {_DOMAINS[schema.domain]}"),
+        (
+            "since",
+            f"opset {schema.version}; holds for {_opsets(schema)}{', the newest' if schema.last is None else ''}",
+        ),
+        ("formula", schema.formula.text),
+        ("broadcasting", _BROADCASTING[schema.broadcasting]),
+        ("types of A, B and the result", ", ".join(element_type.name for element_type in schema.types)),
+        ("attributes", "none" if not schema.attributes else ""),
+        *((f"  {attribute.name}", _described(attribute)) for attribute in schema.attributes),
         ("arithmetic", "integers wrap; floats are rounded once a step, to nearest even; subnormals are kept"),
-        (f"changed from {before.versioned_name}" if before else "changed", row.changes),
+        (f"changed from {before.versioned_name}" if before else "changed", schema.changes),
     ]
     printing.pairs(lines)
 
 
-def _opsets(row: ElementwiseRow) -> str:
-    last = registry.NEWEST_OPSET[row.domain] if row.last is None else row.last
-    return f"{row.version}" if row.version == last else f"{row.version} to {last}"
+def _opsets(schema: ElementwiseSchema) -> str:
+    last = registry.NEWEST_OPSET[schema.domain] if schema.last is None else schema.last
+    return f"{schema.version}" if schema.version == last else f"{schema.version} to {last}"
 
 
 def _described(attribute: Attribute) -> str:
@@ -73,18 +76,18 @@ def _described(attribute: Attribute) -> str:
     return f"{attribute.kind}, default {default}{choices}. {attribute.meaning}"
 
 
-def _fields(row: ElementwiseRow) -> dict[str, object]:
-    before = registry.previous(row)
+def _fields(schema: ElementwiseSchema) -> dict[str, object]:
+    before = registry.previous(schema)
     return {
-        "operator": row.versioned_name,
-        "name": row.name,
-        "domain": row.domain,
-        "since": row.version,
-        "last": row.last,
-        "types": [element_type.name for element_type in row.types],
-        "broadcasting": row.broadcasting,
-        "formula": row.formula.text,
-        "arithmetic": row.arithmetic.name,
+        "operator": schema.versioned_name,
+        "name": schema.name,
+        "domain": schema.domain,
+        "since": schema.version,
+        "last": schema.last,
+        "types": [element_type.name for element_type in schema.types],
+        "broadcasting": schema.broadcasting,
+        "formula": schema.formula.text,
+        "arithmetic": schema.arithmetic.name,
         "attributes": [
             {
                 "name": attribute.name,
@@ -93,8 +96,8 @@ def _fields(row: ElementwiseRow) -> dict[str, object]:
                 "choices": list(attribute.choices),
                 "meaning": attribute.meaning,
             }
-            for attribute in row.attributes
+            for attribute in schema.attributes
         ],
         "previous": before.versioned_name if before else None,
-        "changes": row.changes,
+        "changes": schema.changes,
     }

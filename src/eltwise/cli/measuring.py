@@ -66,7 +66,7 @@ def _request(op: list[str] | None, type_: list[str] | None) -> Request:
     from eltwise.ops import registry
     from eltwise.targets.circumstances import Request
 
-    ops = tuple(str(registry.row(name)) for name in op or ())
+    ops = tuple(str(registry.find(name)) for name in op or ())
     return Request(ops, tuple(by_name(name).name for name in type_ or ()))
 
 

@@ -32,10 +32,10 @@ class Alignment:
 def _as_specified(case: Case, shape: Sizes) -> Pair | None:
     given = dict(case.attributes)
     axis = given.get("axis", -1)
-    onto = case.row.broadcasting == "legacy" or given.get("auto_broadcast") == "pdpd"
+    onto = case.schema.broadcasting == "legacy" or given.get("auto_broadcast") == "pdpd"
     if not onto or not isinstance(axis, int):
         return _ends_aligned(case, shape)
-    rule: oracle.RuleName = "legacy" if case.row.broadcasting == "legacy" else "pdpd"
+    rule: oracle.RuleName = "legacy" if case.schema.broadcasting == "legacy" else "pdpd"
     try:
         placement = oracle.place(rule, case.a.shape, case.b.shape, axis, given.get("broadcast", 0) == 1)
     except oracle.OracleRefusal:

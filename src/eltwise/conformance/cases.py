@@ -12,7 +12,7 @@ from eltwise import oracle
 from eltwise.conformance.shapes_of_rules import NUMPY_PAIRS, Sizes, one_directional
 from eltwise.core.dtypes import ElementType
 from eltwise.ops import registry
-from eltwise.ops.schema import ElementwiseRow
+from eltwise.ops.schema import ElementwiseSchema
 from eltwise.oracle import hard_values
 
 Attributes = tuple[tuple[str, object], ...]
@@ -46,7 +46,7 @@ class Around:
         is_followed: whether a node that changes no bit reads the result of the case.
     """
 
-    maker: ElementwiseRow | None
+    maker: ElementwiseSchema | None
     is_cast: bool
     slot: str
     x: np.ndarray
@@ -74,7 +74,7 @@ class Case:
         around: what stands around the node, None on all paths but ``chained``.
     """
 
-    row: ElementwiseRow
+    schema: ElementwiseSchema
     attributes: Attributes
     a: np.ndarray
     b: np.ndarray
@@ -82,12 +82,12 @@ class Case:
 
     def __str__(self) -> str:
         attributes = "".join(f" {name}={value}" for name, value in self.attributes)
-        return f"{self.row}{attributes} {self.a.dtype}{list(self.a.shape)}, {self.b.dtype}{list(self.b.shape)}"
+        return f"{self.schema}{attributes} {self.a.dtype}{list(self.a.shape)}, {self.b.dtype}{list(self.b.shape)}"
 
     @property
     def formula(self) -> oracle.Formula:
         """What the operator computes."""
-        return self.row.formula.name
+        return self.schema.formula.name
 
     @property
     def rule(self) -> oracle.RuleName:
@@ -96,8 +96,8 @@ class Case:
         Raises:
             oracle.OracleRefusal: for a rule that does not exist.
         """
-        if self.row.broadcasting != "auto_broadcast":
-            return self.row.broadcasting
+        if self.schema.broadcasting != "auto_broadcast":
+            return self.schema.broadcasting
         rule = dict(self.attributes).get("auto_broadcast", "numpy")
         for known in ("none", "numpy", "pdpd"):
             if rule == known:
@@ -143,9 +143,9 @@ class Case:
     def _alignment(self) -> tuple[int, bool]:
         """The axis, and whether legacy broadcasting is switched on."""
         given = dict(self.attributes)
-        foreign = [name for name in given if name not in self.row.attribute_names]
+        foreign = [name for name in given if name not in self.schema.attribute_names]
         if foreign:
-            raise oracle.OracleRefusal(f"{self.row} has no attribute {foreign[0]}")
+            raise oracle.OracleRefusal(f"{self.schema} has no attribute {foreign[0]}")
         axis = given.get("axis", -1)
         assert isinstance(axis, int)
         return axis, given.get("broadcast", 0) == 1
@@ -161,31 +161,31 @@ def _same_shape(
     return result
 
 
-def rows_and_types() -> Iterator[tuple[ElementwiseRow, ElementType]]:
+def rows_and_types() -> Iterator[tuple[ElementwiseSchema, ElementType]]:
     """Every row of the catalog with every element type that it allows."""
-    for row in registry.ROWS:
-        for element_type in row.types:
-            yield row, element_type
+    for schema in registry.ELEMENTWISE:
+        for element_type in schema.types:
+            yield schema, element_type
 
 
-def kinds_and_types() -> Iterator[tuple[ElementwiseRow, ElementType]]:
+def kinds_and_types() -> Iterator[tuple[ElementwiseSchema, ElementType]]:
     """For each formula and way to broadcast the row with the most types: what kernels are made for."""
-    kinds: dict[tuple[str, str], ElementwiseRow] = {}
-    for row in registry.ROWS:
-        kind = row.formula.name, row.broadcasting
-        if kind not in kinds or len(row.types) >= len(kinds[kind].types):
-            kinds[kind] = row
-    for row in kinds.values():
-        for element_type in row.types:
-            yield row, element_type
+    kinds: dict[tuple[str, str], ElementwiseSchema] = {}
+    for schema in registry.ELEMENTWISE:
+        kind = schema.formula.name, schema.broadcasting
+        if kind not in kinds or len(schema.types) >= len(kinds[kind].types):
+            kinds[kind] = schema
+    for schema in kinds.values():
+        for element_type in schema.types:
+            yield schema, element_type
 
 
-def layouts(row: ElementwiseRow) -> Iterator[Layout]:
+def layouts(schema: ElementwiseSchema) -> Iterator[Layout]:
     """The attributes and shapes for a row, from its broadcast rules."""
-    if row.broadcasting == "numpy":
+    if schema.broadcasting == "numpy":
         yield from (Layout((), a, b) for a, b in NUMPY_PAIRS)
         return
-    if row.broadcasting == "legacy":
+    if schema.broadcasting == "legacy":
         yield from (Layout((), a, b) for a, b in NUMPY_PAIRS)
         yield from (Layout((("broadcast", 0), ("axis", 0)), a, b) for a, b in NUMPY_PAIRS)
         switched_on: Attributes = (("broadcast", 1),)
@@ -197,21 +197,21 @@ def layouts(row: ElementwiseRow) -> Iterator[Layout]:
         yield Layout(switched_on if axis is None else (*switched_on, ("axis", axis)), a, b)
 
 
-def shape_cases(row: ElementwiseRow, element_type: ElementType, seed: int) -> Iterator[Case]:
+def shape_cases(schema: ElementwiseSchema, element_type: ElementType, seed: int) -> Iterator[Case]:
     """One case a layout, filled with hard and random values in an order drawn with the seed."""
     generator = np.random.default_rng(seed)
     drawn = hard_values.random_bits(element_type, 256, seed)
     pool = np.concatenate([hard_values.hard_values(element_type), drawn])
-    for layout in layouts(row):
+    for layout in layouts(schema):
         a, b = (pool[generator.integers(0, pool.size, size=sizes)] for sizes in (layout.a, layout.b))
-        yield Case(row, layout.attributes, np.asarray(a), np.asarray(b))
+        yield Case(schema, layout.attributes, np.asarray(a), np.asarray(b))
 
 
-def value_cases(row: ElementwiseRow, element_type: ElementType, seed: int) -> Iterator[Case]:
+def value_cases(schema: ElementwiseSchema, element_type: ElementType, seed: int) -> Iterator[Case]:
     """Every pair of hard values, random bit patterns, and for types of up to 8 bits every pair there is."""
     hard_a, hard_b = hard_values.hard_pairs(element_type)
-    yield Case(row, (), hard_a, hard_b)
+    yield Case(schema, (), hard_a, hard_b)
     first, second = (hard_values.random_bits(element_type, 2000, seed + offset) for offset in (0, 1))
-    yield Case(row, (), first, second)
+    yield Case(schema, (), first, second)
     if element_type.bits <= 8:
-        yield Case(row, (), *hard_values.all_pairs_8bit(element_type))
+        yield Case(schema, (), *hard_values.all_pairs_8bit(element_type))

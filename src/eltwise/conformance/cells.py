@@ -9,7 +9,7 @@ import numpy as np
 
 from eltwise.conformance.cases import Attributes, Case
 from eltwise.core.dtypes import ElementType, of_numpy
-from eltwise.ops.schema import ElementwiseRow
+from eltwise.ops.schema import ElementwiseSchema
 from eltwise.oracle import array_of, bits_of
 
 Verdict = Literal["ok", "refused", "accepted", "differs", "hung", "crashed"]
@@ -69,9 +69,9 @@ class StoredCase:
     got: StoredOperand | None = None
     beside: StoredCase | None = None
 
-    def case(self, row: ElementwiseRow) -> Case:
+    def case(self, schema: ElementwiseSchema) -> Case:
         """Make the case again, of the operator version that it was asked of."""
-        return Case(row, self.attributes, self.a.array(), self.b.array())
+        return Case(schema, self.attributes, self.a.array(), self.b.array())
 
 
 @dataclass(frozen=True)

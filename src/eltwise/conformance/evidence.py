@@ -92,7 +92,7 @@ def gather(differences: Sequence[Difference], alignment: Alignment = SPECIFIED) 
     Raises:
         ValueError: where there are none, or not all are of one formula and one type.
     """
-    kinds = {(difference.case.row.formula, of_numpy(difference.expected.dtype)) for difference in differences}
+    kinds = {(difference.case.schema.formula, of_numpy(difference.expected.dtype)) for difference in differences}
     if len(kinds) != 1:
         raise ValueError(f"the differences have {len(kinds)} formulas and types instead of one")
     ((formula, element_type),) = kinds

@@ -124,7 +124,7 @@ def _operator(net: _Net, case: Case, number: int, path: ModelPath) -> None:
     a, b = _made_operands(net, case, number, path)
     followed, result = is_followed(case, path), f"result{number}"
     between = f"between{number}" if followed or path == READ_WIDER else result
-    net.add(case.row.name, between, given, [a, b], (element_type, sizes))
+    net.add(case.schema.name, between, given, [a, b], (element_type, sizes))
     if path == READ_WIDER:
         net.add("Convert", result, {"destination_type": FLOAT32.ir}, [between], (FLOAT32, sizes))
     elif followed:

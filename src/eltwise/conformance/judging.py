@@ -52,7 +52,7 @@ def judge(run: Run, case: Case) -> Failure | None:
     except oracle.OracleRefusal as refusal:
         expected, reason = None, str(refusal)
     try:
-        got = run(case.row.versioned_name, case.a, case.b, **dict(case.attributes))
+        got = run(case.schema.versioned_name, case.a, case.b, **dict(case.attributes))
     except (EltwiseError, ValueError, TypeError) as error:
         return None if expected is None else Failure(case, "refused", str(error))
     if expected is None:

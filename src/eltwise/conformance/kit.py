@@ -45,7 +45,7 @@ class _Place:
 
     @property
     def name(self) -> str:
-        operator = str(self.subject.row).lower().replace("-", "").replace(".", "_")
+        operator = str(self.subject.schema).lower().replace("-", "").replace(".", "_")
         parts = (operator, self.subject.element_type, self.subject.rule, self.path.replace("-", "_"))
         return f"test_{'_'.join(map(str, parts))}_{self.number:04d}"
 
@@ -114,7 +114,7 @@ def _written(place: _Place, case: Case, expected: np.ndarray | None) -> tuple[di
         contents |= {files[name]: npy_bytes(array) for name, array in (inputs | outputs).items()}
     entry: dict[str, object] = {
         "name": place.name,
-        "op": str(place.subject.row),
+        "op": str(place.subject.schema),
         "dtype": place.subject.element_type.name,
         "broadcast": place.subject.rule,
         "path": place.path,

@@ -37,7 +37,7 @@ def build(cases: Sequence[Case], path: ModelPath) -> BuiltModel:
     bytes.
     """
     inputs, outputs = paths.input_names(cases, path), paths.output_names(cases, path)
-    if cases[0].row.domain == "ai.onnx":
+    if cases[0].schema.domain == "ai.onnx":
         return BuiltModel("onnx", onnx_models.build(cases, path), b"", inputs, outputs)
     xml, weights = ir_models.build(cases, path)
     return BuiltModel("openvino", xml, weights, inputs, outputs)

@@ -66,7 +66,7 @@ def build_proto(cases: Sequence[Case], path: ModelPath) -> ModelProto:
         inputs.append(_input(NEUTRAL, neutral(cases[0]), dynamic=False))
     result_type = _result_type(cases[0], path).onnx_number
     outputs = [helper.make_tensor_value_info(name, result_type, None) for name in output_names(cases, path)]
-    opsets = [helper.make_opsetid("", cases[0].row.version)]
+    opsets = [helper.make_opsetid("", cases[0].schema.version)]
     version = max(helper.find_min_ir_version_for(opsets), _LEAST_IR_VERSION)
     graph = helper.make_graph(nodes, "case", inputs, outputs, constants)
     return helper.make_model(graph, opset_imports=opsets, ir_version=version)
@@ -75,12 +75,12 @@ def build_proto(cases: Sequence[Case], path: ModelPath) -> ModelProto:
 def _nodes(case: Case, number: int, path: ModelPath) -> list[NodeProto]:
     from onnx import helper
 
-    kind, result = case.row.name, f"result{number}"
+    kind, result = case.schema.name, f"result{number}"
     a, b = f"a{number}", f"b{number}"
     given: dict[str, Any] = {
         name: list(value) if isinstance(value, tuple) else value for name, value in case.attributes
     }
-    scalar: dict[str, Any] = {"broadcast": 1} if case.row.broadcasting == "legacy" else {}
+    scalar: dict[str, Any] = {"broadcast": 1} if case.schema.broadcasting == "legacy" else {}
     before, between = [], result
     if path == "neighbours":
         before.append(helper.make_node(kind, [a, NEUTRAL], [f"before{number}"], f"before{number}_node", **scalar))
@@ -117,7 +117,7 @@ def _maker(case: Case, around: Around, number: int) -> NodeProto | None:
 def _cast_to(case: Case, element_type: ElementType) -> int | str:
     """How Cast says a type in the opset of a case."""
     number = element_type.onnx_number
-    if case.row.version >= _CAST_TAKES_NUMBERS:
+    if case.schema.version >= _CAST_TAKES_NUMBERS:
         return number
     from onnx import TensorProto
 

@@ -43,7 +43,7 @@ _NEUTRAL_NUMBERS = {"add": -0.0, "multiply": 1.0}
 
 def neutral(case: Case) -> np.ndarray:
     """What that input is for a case: a number that the operators around it leave every other number as it is with."""
-    number = _NEUTRAL_NUMBERS.get(case.row.formula.name, 0.0) if case.row.domain == "ai.onnx" else 0.0
+    number = _NEUTRAL_NUMBERS.get(case.schema.formula.name, 0.0) if case.schema.domain == "ai.onnx" else 0.0
     return np.array(number).astype(case.a.dtype)
 
 

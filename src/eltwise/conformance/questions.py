@@ -18,7 +18,7 @@ from eltwise.conformance.results import Extent
 from eltwise.conformance.shapes_of_rules import FEW_ONTO, NUMPY_PAIRS, Sizes
 from eltwise.core.dtypes import TYPES, ElementType
 from eltwise.ops import registry
-from eltwise.ops.schema import ElementwiseRow
+from eltwise.ops.schema import ElementwiseSchema
 from eltwise.oracle import OracleRefusal, RuleName, hard_values, place
 
 Groups = tuple[tuple[Case, ...], ...]
@@ -54,12 +54,12 @@ _FEW_REFUSED: tuple[tuple[Sizes, Sizes], ...] = (((3,), (4,)), ((2, 3), (2,)))
 class Subject:
     """What a runtime is asked about: an operator version with an element type and a broadcast rule."""
 
-    row: ElementwiseRow
+    schema: ElementwiseSchema
     element_type: ElementType
     rule: RuleName
 
     def __str__(self) -> str:
-        return f"{self.row}/{self.element_type}/{self.rule}"
+        return f"{self.schema}/{self.element_type}/{self.rule}"
 
     @property
     def attributes(self) -> Attributes:
@@ -69,15 +69,15 @@ class Subject:
 
 def subjects() -> Iterator[Subject]:
     """Everything that the catalog has to ask about, in its order."""
-    for row in registry.ROWS:
-        for element_type in row.types:
-            for rule in rules_of(row):
-                yield Subject(row, element_type, rule)
+    for schema in registry.ELEMENTWISE:
+        for element_type in schema.types:
+            for rule in rules_of(schema):
+                yield Subject(schema, element_type, rule)
 
 
-def rules_of(row: ElementwiseRow) -> tuple[RuleName, ...]:
+def rules_of(schema: ElementwiseSchema) -> tuple[RuleName, ...]:
     """The broadcast rules that a row can have."""
-    return ("none", "numpy", "pdpd") if row.broadcasting == "auto_broadcast" else (row.broadcasting,)
+    return ("none", "numpy", "pdpd") if schema.broadcasting == "auto_broadcast" else (schema.broadcasting,)
 
 
 @lru_cache(maxsize=_KEPT)
@@ -133,9 +133,9 @@ def value_cases(subject: Subject, path: Path, extent: Extent, seed: int) -> list
     Types of up to 8 bits are asked every pair that there is, where that costs no model of its own size.
     """
     element_type, attributes = subject.element_type, subject.attributes
-    made = [Case(subject.row, attributes, *_pairs(element_type, extent, seed))]
+    made = [Case(subject.schema, attributes, *_pairs(element_type, extent, seed))]
     if element_type.bits <= 8 and (path in ("static", "call") or extent != "quick"):
-        made.append(Case(subject.row, attributes, *_all_pairs(element_type)))
+        made.append(Case(subject.schema, attributes, *_all_pairs(element_type)))
     if subject.rule == "none":
         return made
     hard = hard_values.hard_values(element_type)
@@ -143,27 +143,27 @@ def value_cases(subject: Subject, path: Path, extent: Extent, seed: int) -> list
     if path in ("static", "dynamic", "call"):
         switch = _switched_on(subject)
         for scalar in hard[:: max(1, hard.size // _SCALARS[extent])]:
-            made.append(Case(subject.row, switch, hard, np.array(scalar)))
+            made.append(Case(subject.schema, switch, hard, np.array(scalar)))
     return made
 
 
 def foreign_cases(subject: Subject) -> Iterator[Case]:
     """What must be refused whatever the shapes: operands of two types, and attributes of other versions."""
-    row, element_type = subject.row, subject.element_type
+    schema, element_type = subject.schema, subject.element_type
     ones = np.ones(2, element_type.storage)
     other = next(other for other in TYPES if other.bits == element_type.bits and other is not element_type)
-    wider = next(other for other in row.types if other is not element_type)
-    for second in dict.fromkeys(other for other in (other, wider) if other in row.types):
-        yield Case(row, subject.attributes, ones, np.ones(2, second.storage))
-    known = {attribute.name for attribute in row.attributes}
-    for candidate in registry.ROWS:
-        if candidate.name != row.name:
+    wider = next(other for other in schema.types if other is not element_type)
+    for second in dict.fromkeys(other for other in (other, wider) if other in schema.types):
+        yield Case(schema, subject.attributes, ones, np.ones(2, second.storage))
+    known = {attribute.name for attribute in schema.attributes}
+    for candidate in registry.ELEMENTWISE:
+        if candidate.name != schema.name:
             continue
         for attribute in candidate.attributes:
             if attribute.name not in known:
                 known.add(attribute.name)
                 value = (0,) if attribute.kind == "ints" else 0
-                yield Case(row, (*subject.attributes, (attribute.name, value)), ones, ones)
+                yield Case(schema, (*subject.attributes, (attribute.name, value)), ones, ones)
 
 
 @cache
@@ -196,9 +196,9 @@ def _fixed(array: np.ndarray) -> np.ndarray:
 def _spread(subject: Subject, hard: np.ndarray) -> Case:
     """Every hard value against every other by broadcasting: a column against a row, or a matrix against a row."""
     if subject.rule == "numpy":
-        return Case(subject.row, subject.attributes, hard.reshape(-1, 1), hard.reshape(1, -1))
+        return Case(subject.schema, subject.attributes, hard.reshape(-1, 1), hard.reshape(1, -1))
     matrix = np.repeat(hard.reshape(-1, 1), hard.size, axis=1)
-    return Case(subject.row, _switched_on(subject), matrix, hard)
+    return Case(subject.schema, _switched_on(subject), matrix, hard)
 
 
 def _switched_on(subject: Subject) -> Attributes:
@@ -215,7 +215,7 @@ def _layout_cases(subject: Subject, path: Path, extent: Extent, seed: int) -> li
         # Drawn by the shapes alone, so that every path, rule and version is asked the same, which is computed once.
         generator = np.random.default_rng([seed, *layout.a, pool.size, *layout.b])
         a, b = (np.asarray(pool[generator.integers(0, pool.size, size=sizes)]) for sizes in (layout.a, layout.b))
-        made.append(Case(subject.row, layout.attributes, a, b))
+        made.append(Case(subject.schema, layout.attributes, a, b))
     return made
 
 
@@ -225,7 +225,7 @@ def _layouts(subject: Subject, path: Path, extent: Extent) -> list[Layout]:
     share = SHARES[extent] if path in ("static", "call") or extent == "thorough" else 0
     if not share:
         return list(dict.fromkeys(few))
-    others = [layout for layout in layouts(subject.row) if _rule_of(subject, layout) == subject.rule]
+    others = [layout for layout in layouts(subject.schema) if _rule_of(subject, layout) == subject.rule]
     return list(dict.fromkeys([*few, *others[::share]]))
 
 
@@ -245,7 +245,9 @@ def _few(subject: Subject, *, whole: bool) -> Iterator[Layout]:
 
 def _rule_of(subject: Subject, layout: Layout) -> str:
     return (
-        str(dict(layout.attributes).get("auto_broadcast", "numpy")) if len(rules_of(subject.row)) > 1 else subject.rule
+        str(dict(layout.attributes).get("auto_broadcast", "numpy"))
+        if len(rules_of(subject.schema)) > 1
+        else subject.rule
     )
 
 

@@ -58,12 +58,12 @@ class Selection:
         """The work, in the order in which its results are shown."""
         for runtime in self.runtimes:
             for subject in subjects():
-                if self._takes(subject) and subject.row.domain in runtime.domains and subject.rule in runtime.rules:
+                if self._takes(subject) and subject.schema.domain in runtime.domains and subject.rule in runtime.rules:
                     paths = tuple(path for path in PATHS if path in runtime.paths and path in (self.paths or PATHS))
                     yield Job(runtime, subject, paths)
 
     def _takes(self, subject: Subject) -> bool:
-        asked = ((self.ops, str(subject.row)), (self.types, subject.element_type.name), (self.rules, subject.rule))
+        asked = ((self.ops, str(subject.schema)), (self.types, subject.element_type.name), (self.rules, subject.rule))
         return all(name in names for names, name in asked if names)
 
 

@@ -57,9 +57,9 @@ def files_of(cell: Cell) -> dict[str, bytes]:
             f"the results do not hold the failing case of the cell {cell.key}",
             hint="judge it anew: eltwise conform with --runtime, --op and --type",
         )
-    case = cell.case.case(registry.row(cell.op))
+    case = cell.case.case(registry.find(cell.op))
     expected = case.expected_or_none()
-    before = [] if cell.case.beside is None else [cell.case.beside.case(case.row)]
+    before = [] if cell.case.beside is None else [cell.case.beside.case(case.schema)]
     contents, inputs, model = _model_and_inputs([*before, case], cell.path)
     contents |= {f"{name}.npy": npy_bytes(array) for name, array in inputs.items()}
     if expected is not None:

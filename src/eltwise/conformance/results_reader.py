@@ -15,7 +15,7 @@ from eltwise.core.errors import EltwiseError, FileFormatError
 from eltwise.ops import registry
 
 _RULES = ("none", "numpy", "pdpd", "legacy")
-_RUN = {row.name: row for row in TYPES if row.runs}
+_RUN = {each.name: each for each in TYPES if each.runs}
 
 
 def read_results(path: Path) -> Results:
@@ -52,7 +52,7 @@ def results_of(fields: Fields) -> Results:
 def cell_of(fields: Fields) -> Cell:
     """Read one cell."""
     op = fields.text("op")
-    registry.row(op)
+    registry.find(op)
     return Cell(
         runtime=fields.text("runtime"),
         version=fields.text("version", ""),

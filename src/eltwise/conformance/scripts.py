@@ -222,7 +222,7 @@ def _eltwise(kernels: str) -> Callable[[Request], _Body]:
             results = f'eltwise.load(here / "{request.model}").run({{{fed}}})'
             lines = [f"got = list({results}.values())[{request.output}]"]
         else:
-            call = f"eltwise.operator({request.case.row.versioned_name!r}{_attributes(request.case)})(a, b)"
+            call = f"eltwise.operator({request.case.schema.versioned_name!r}{_attributes(request.case)})(a, b)"
             lines = [*_operands(request), f"got = {call}"]
         return _Body(("import os", f'os.environ["ELTWISE_KERNELS"] = "{kernels}"', "import eltwise"), tuple(lines))
 
@@ -231,7 +231,7 @@ def _eltwise(kernels: str) -> Callable[[Request], _Body]:
 
 def _callable(request: Request, file: str, function: str) -> _Body:
     place = str(Path(file).absolute())
-    call = f"run({request.case.row.versioned_name!r}, a, b{_attributes(request.case)})"
+    call = f"run({request.case.schema.versioned_name!r}, a, b{_attributes(request.case)})"
     lines = (
         f"sys.path.insert(0, {str(Path(place).parent)!r})",
         f"run = runpy.run_path({place!r})[{function!r}]",

@@ -52,7 +52,7 @@ def _one_that_crashes(judged: Judged, ask: AskAgain) -> Judged:
 
 def _pair(case: Case, a: np.ndarray, b: np.ndarray) -> Case:
     attributes = tuple((name, value) for name, value in case.attributes if name != "axis")
-    return Case(case.row, attributes, a, b)
+    return Case(case.schema, attributes, a, b)
 
 
 def _size(judged: Judged) -> tuple[bool, int]:

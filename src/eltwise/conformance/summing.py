@@ -48,7 +48,7 @@ def cell_of(
         explainer: explains differences.
         shrink: finds the smallest failing case.
     """
-    place = (runtime, version, str(subject.row), subject.element_type.name, subject.rule, path)
+    place = (runtime, version, str(subject.schema), subject.element_type.name, subject.rule, path)
     verdict = worst(item.verdict for item in judged)
     failing = [item for item in judged if item.verdict == verdict]
     changed = [item for item in judged if item.answer.mode]

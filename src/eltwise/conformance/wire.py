@@ -113,7 +113,7 @@ def question(path: str, groups: Sequence[Sequence[Case]], thrifty: bool) -> Mess
 
 
 def _described(case: Case) -> dict[str, object]:
-    fields: dict[str, object] = {"op": case.row.versioned_name, "attributes": list(case.attributes)}
+    fields: dict[str, object] = {"op": case.schema.versioned_name, "attributes": list(case.attributes)}
     if case.around is not None:
         around = {name: getattr(case.around, name) for name in _AROUND}
         maker = case.around.maker
@@ -141,11 +141,11 @@ def _case(item: dict[str, Any], arrays: Iterator[np.ndarray]) -> Case:
     a, b = next(arrays), next(arrays)
     given = item.get("around")
     if given is None:
-        return Case(registry.row(item["op"]), attributes, a, b)
+        return Case(registry.find(item["op"]), attributes, a, b)
     fields: dict[str, Any] = {name: _hashable(given[name]) for name in _AROUND}
-    maker = given["maker"] and registry.row(given["maker"])
+    maker = given["maker"] and registry.find(given["maker"])
     around = Around(maker=maker, x=next(arrays), y=next(arrays), **fields)
-    return Case(registry.row(item["op"]), attributes, a, b, around)
+    return Case(registry.find(item["op"]), attributes, a, b, around)
 
 
 def _hashable(value: object) -> object:

@@ -90,7 +90,7 @@ def not_run(element_type: ElementType, **place: str) -> ElementTypeError:
     """Make the error for a type that is known by name but not run."""
     return ElementTypeError(
         f"element type {element_type.name} is not run here",
-        allowed=", ".join(row.name for row in TYPES if row.is_numeric),
+        allowed=", ".join(each.name for each in TYPES if each.is_numeric),
         **place,
     )
 
@@ -155,11 +155,11 @@ TYPES: tuple[ElementType, ...] = (
     _row("nf4", "", -1, "nf4", "NF4", None, 4, "float"),
 )
 
-BY_NAME = {row.name: row for row in TYPES}
-BY_ONNX_NUMBER = {row.onnx_number: row for row in TYPES if row.onnx}
-BY_ONNX_NAME = {row.onnx: row for row in TYPES if row.onnx}
-BY_IR_NAME = {row.ir: row for row in TYPES if row.ir}
-_BY_NUMPY = {row.numpy: row for row in TYPES if row.numpy is not None}
+BY_NAME = {each.name: each for each in TYPES}
+BY_ONNX_NUMBER = {each.onnx_number: each for each in TYPES if each.onnx}
+BY_ONNX_NAME = {each.onnx: each for each in TYPES if each.onnx}
+BY_IR_NAME = {each.ir: each for each in TYPES if each.ir}
+_BY_NUMPY = {each.numpy: each for each in TYPES if each.numpy is not None}
 
 
 def _by_name(name: str) -> ElementType:
@@ -189,7 +189,7 @@ def of_numpy(numpy_type: np.dtype[np.generic], **place: str) -> ElementType:
         raise ElementTypeError(
             "no element type of ONNX or OpenVINO that is run here",
             got=str(numpy_type),
-            allowed=", ".join(row.name for row in TYPES if row.is_numeric),
+            allowed=", ".join(each.name for each in TYPES if each.is_numeric),
             **place,
         )
     return found

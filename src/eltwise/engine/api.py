@@ -57,7 +57,7 @@ class Operator:
     @property
     def name(self) -> str:
         """The versioned name."""
-        return self.operation.row.versioned_name
+        return self.operation.schema.versioned_name
 
     def __repr__(self) -> str:
         attributes = "".join(f", {name}={value!r}" for name, value in self.operation.given)
@@ -107,12 +107,12 @@ def operator(name: str, **attributes: object) -> Operator:
     """
     if not isinstance(name, str):
         raise NameUnknownError("an operator is named by a text", got=type(name).__name__, allowed="for example 'Sub-6'")
-    return Operator(registry.row(name).bind(attributes))
+    return Operator(registry.find(name).bind(attributes))
 
 
 @lru_cache(maxsize=256, typed=True)
 def _kept(name: str, auto_broadcast: str, axis: int) -> Operation:
-    return registry.row(name).bind({"auto_broadcast": auto_broadcast, "axis": axis})
+    return registry.find(name).bind({"auto_broadcast": auto_broadcast, "axis": axis})
 
 
 def _auto_broadcast(name: str, auto_broadcast: str, axis: int) -> Operation:

@@ -18,7 +18,7 @@ from eltwise.kernels import dispatch, float_mode
 from eltwise.kernels.expression import Expression, of_formula
 from eltwise.kernels.plan import Plan, make_plan
 from eltwise.kernels.pool import POOL
-from eltwise.ops.schema import ElementwiseRow, Operation
+from eltwise.ops.schema import ElementwiseSchema, Operation
 
 
 def apply(operation: Operation, a: object, b: object, out: np.ndarray | None = None) -> np.ndarray:
@@ -46,15 +46,15 @@ def apply(operation: Operation, a: object, b: object, out: np.ndarray | None = N
 
 
 def _checked_and_computed(operation: Operation, a: object, b: object, out: np.ndarray | None) -> np.ndarray:
-    row = operation.row
+    schema = operation.schema
     try:
         (first, a_type), (second, b_type) = _operands(a, b)
         plan = _plan(operation, a_type, b_type, first.shape, second.shape)
         target = allocated(plan.shape, a_type) if out is None else check_out(out, a_type, plan.shape)
     except EltwiseError as error:
-        raise error.located(operator=row.versioned_name) from None
-    assert isinstance(row, ElementwiseRow)
-    expression = of_formula(row.formula)
+        raise error.located(operator=schema.versioned_name) from None
+    assert isinstance(schema, ElementwiseSchema)
+    expression = of_formula(schema.formula)
     compute(expression, a_type, plan, (first, second), np.asarray(target))
     quick.CALLS.remember(operation, expression, a_type, plan, (first, second), target, out is not None)
     return target

@@ -40,12 +40,12 @@ def explain(runner: Runner, feeds: Mapping[str, object], kind: Kind) -> str:
 def _section(number: int, step: Group | Node, operands: list[np.ndarray], result: np.ndarray, kind: Kind) -> str:
     mark = {"plan": "", "llvm": "; ", "asm": "# "}[kind]
     if isinstance(step, Node):
-        return f"{mark}step {number}: {step.row.versioned_name} node {step.label!r}, by itself\n"
+        return f"{mark}step {number}: {step.schema.versioned_name} node {step.label!r}, by itself\n"
     names = ", ".join(
         f"{operand_name(index)} is {operand.value!r} {_shape(array)}"
         for index, (operand, array) in enumerate(zip(step.operands, operands, strict=True))
     )
-    nodes = ", ".join(f"{node.row.versioned_name} {node.label!r}" for node in step.nodes)
+    nodes = ", ".join(f"{node.schema.versioned_name} {node.label!r}" for node in step.nodes)
     heading = [
         f"step {number}: {step.result!r} {_shape(result)} = {step.expression}, in {step.element_type.name}",
         f"nodes: {nodes}",

@@ -15,7 +15,7 @@ from eltwise.ir.graph import Graph, Node, TensorType
 from eltwise.ir.infer import elementwise
 from eltwise.kernels.expression import Expression, Step, of_formula
 from eltwise.kernels.plan import Plan, Sizes, make_plan
-from eltwise.ops.schema import ElementwiseRow
+from eltwise.ops.schema import ElementwiseSchema
 
 MOST_OPERANDS = 8
 """More arrays than that at once are walked no faster together than apart."""
@@ -100,9 +100,9 @@ def _readers(graph: Graph) -> dict[str, list[Node | None]]:
 
 def _alone(node: Node, types: Mapping[str, TensorType]) -> Group | None:
     """A node as a group of its own; None where it is none of the catalog's or its operands are not known."""
-    row = node.row
+    schema = node.schema
     operands = [types.get(value) for value in node.inputs]
-    if not isinstance(row, ElementwiseRow) or None in operands:
+    if not isinstance(schema, ElementwiseSchema) or None in operands:
         return None
     a, b = (operand for operand in operands if operand is not None)
     element_type = a.element_type
@@ -116,7 +116,7 @@ def _alone(node: Node, types: Mapping[str, TensorType]) -> Group | None:
     read = tuple(Operand(value, sizes) for value, sizes in zip(node.inputs, plan.operands, strict=True))
     operands_once = tuple(dict.fromkeys(read))
     places = [operands_once.index(operand) for operand in read]
-    expression = _renumbered(of_formula(row.formula), places, len(operands_once))
+    expression = _renumbered(of_formula(schema.formula), places, len(operands_once))
     return Group((node,), expression, operands_once, element_type, plan.shape)
 
 

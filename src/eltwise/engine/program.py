@@ -19,7 +19,7 @@ from eltwise.engine.fusion import Group, grouped
 from eltwise.ir.graph import Graph, Node, TensorType
 from eltwise.ir.infer import cast_target, constant_tensor, located, node_result
 from eltwise.ir.infer_graph import infer_graph
-from eltwise.ops.schema import ElementwiseRow, NeighbourRow
+from eltwise.ops.schema import DataMovementSchema, ElementwiseSchema
 
 Values = dict[str, np.ndarray]
 Observe = Callable[[Group | Node, list[np.ndarray], np.ndarray], None]
@@ -62,7 +62,7 @@ class Program:
                 inputs = [values[value] if value else None for value in step.inputs]
                 operands = [array for array in inputs if array is not None]
                 result, name = run_node(step, inputs), step.outputs[0]
-                is_fresh = isinstance(step.row, ElementwiseRow) or getattr(step.row, "behaviour", "") == "cast"
+                is_fresh = isinstance(step.schema, ElementwiseSchema) or getattr(step.schema, "behaviour", "") == "cast"
             values[name] = result
             if is_fresh:
                 fresh.add(name)
@@ -126,21 +126,21 @@ def run_node(node: Node, inputs: list[np.ndarray | None]) -> np.ndarray:
     Raises:
         EltwiseError: for values that it cannot take, naming the node.
     """
-    row = node.row
-    if isinstance(row, ElementwiseRow):
+    schema = node.schema
+    if isinstance(schema, ElementwiseSchema):
         try:
             return call.apply(node.operation, inputs[0], inputs[1])
         except EltwiseError as error:
             raise located(error, node) from None
-    assert isinstance(row, NeighbourRow)
+    assert isinstance(schema, DataMovementSchema)
     types = [None if array is None else TensorType(of_numpy(array.dtype), of_sizes(array.shape)) for array in inputs]
-    indices = inputs[1] if row.index_types and len(inputs) > 1 else None
+    indices = inputs[1] if schema.index_types and len(inputs) > 1 else None
     result = node_result(node, types, indices).type
-    if row.behaviour == "constant":
+    if schema.behaviour == "constant":
         return constant_tensor(node.operation).array
     data = inputs[0]
     assert data is not None
-    if row.behaviour == "cast":
+    if schema.behaviour == "cast":
         return _cast_node(node, data)
     return data.reshape(result.shape.sizes())
 

@@ -115,7 +115,7 @@ def _type_of_raw_bytes(header: NpyHeader, wanted: ElementType | None, where: str
             f"raw bytes are no {chosen.name} here",
             where=where,
             got=f"{header.item_bytes}-byte elements",
-            allowed=", ".join(row.name for row in TYPES if _fits_raw(row, header.item_bytes)) or "none",
+            allowed=", ".join(each.name for each in TYPES if _fits_raw(each, header.item_bytes)) or "none",
         )
     return chosen
 

@@ -25,7 +25,7 @@ _WARNED_OF = re.compile(r"\\|\d[A-Za-z_]")
 """What Python may warn of where a program's text is concerned; no header of numbers has it."""
 
 _ORDERS: tuple[ByteOrder, ...] = ("<", ">", "|", "=")
-_BY_CODE = {row.storage.str[1:]: row for row in TYPES if row.runs and row.storage.kind != "V"}
+_BY_CODE = {each.storage.str[1:]: each for each in TYPES if each.runs and each.storage.kind != "V"}
 
 
 @dataclass(frozen=True)
@@ -106,6 +106,6 @@ def _type_of(descr: object, where: str) -> tuple[ByteOrder, ElementType | None, 
             "the file holds no numbers of a type that is run here",
             where=where,
             got=repr(descr)[:60],
-            allowed=", ".join(row.name for row in TYPES if row.runs),
+            allowed=", ".join(each.name for each in TYPES if each.runs),
         )
     return order, row, row.storage.itemsize

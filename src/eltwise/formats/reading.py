@@ -33,7 +33,9 @@ def unsupported_operators(found: Sequence[tuple[str, str]], domain: Domain) -> U
         found: the operator's name (with its domain or opset) and the node's label, for each such node.
         domain: the dialect, for the list of what is run.
     """
-    names = sorted({row.name for row in (*registry.ROWS, *registry.NEIGHBOURS) if row.domain == domain})
+    names = sorted(
+        {schema.name for schema in (*registry.ELEMENTWISE, *registry.DATA_MOVEMENT) if schema.domain == domain}
+    )
     nodes = ", ".join(f"{operator} node {label!r}" for operator, label in found)
     count = "this operator is" if len(found) == 1 else f"these {len(found)} operators are"
     return UnsupportedError(f"{count} not run here: {nodes}", allowed=", ".join(names))

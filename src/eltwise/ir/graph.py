@@ -10,7 +10,7 @@ import numpy as np
 from eltwise.core.dtypes import ElementType
 from eltwise.core.errors import EltwiseError, GraphError, NameUnknownError, unknown_name
 from eltwise.core.shapes import Shape, of_sizes
-from eltwise.ops.schema import Domain, Operation, Row
+from eltwise.ops.schema import Domain, Operation, OpSchema
 
 _LONGEST_CYCLE_SHOWN = 12
 
@@ -86,9 +86,9 @@ class Node:
     outputs: tuple[str, ...]
 
     @property
-    def row(self) -> Row:
+    def schema(self) -> OpSchema:
         """The operator version that it is."""
-        return self.operation.row
+        return self.operation.schema
 
     @property
     def label(self) -> str:
@@ -229,7 +229,7 @@ class _Cycles:
 
     def not_made(self, node: Node, value: str) -> list[GraphError]:
         """Say why a value is not there when a node needs it; nothing where a named cycle says so already."""
-        place = {"operator": node.row.versioned_name, "node": node.label, "operand": f"input {value!r}"}
+        place = {"operator": node.schema.versioned_name, "node": node.label, "operand": f"input {value!r}"}
         maker = self._maker.get(value)
         if maker is None:
             return [GraphError("nothing makes this input", **place)]

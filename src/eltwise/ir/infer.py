@@ -17,7 +17,7 @@ from eltwise.core.errors import AttributeValueError, ElementTypeError, EltwiseEr
 from eltwise.core.reshaping import of_rank, reshaped, squeezed, unsqueezed
 from eltwise.core.shapes import Shape
 from eltwise.ir.graph import Node, Tensor, TensorType
-from eltwise.ops.schema import ElementwiseRow, NeighbourRow, Operation, Row
+from eltwise.ops.schema import DataMovementSchema, ElementwiseSchema, Operation, OpSchema
 
 
 @dataclass(frozen=True)
@@ -36,21 +36,21 @@ def elementwise(operation: Operation, a: TensorType, b: TensorType) -> tuple[Ten
         ShapeError: where the shapes do not broadcast.
         AttributeValueError: where ``axis`` is out of range.
     """
-    row = operation.row
-    for operand, operand_type in zip(row.operands, (a, b), strict=True):
+    schema = operation.schema
+    for operand, operand_type in zip(schema.operands, (a, b), strict=True):
         if operand_type.element_type is not None:
-            row.check_type(operand_type.element_type, f"operand {operand}")
+            schema.check_type(operand_type.element_type, f"operand {operand}")
     if None not in (a.element_type, b.element_type) and a.element_type is not b.element_type:
         raise ElementTypeError(
             f"operand A is {a.element_type} and operand B is {b.element_type}",
-            operator=row.versioned_name,
+            operator=schema.versioned_name,
             allowed="one type for both",
             hint="convert one of them first; types are never changed silently",
         )
     try:
         found = broadcast(operation.rule, a.shape, b.shape)
     except EltwiseError as error:
-        raise error.located(operator=row.versioned_name) from None
+        raise error.located(operator=schema.versioned_name) from None
     return TensorType(a.element_type or b.element_type, found.shape), found
 
 
@@ -65,46 +65,46 @@ def node_result(node: Node, inputs: Sequence[TensorType | None], indices: np.nda
     Raises:
         EltwiseError: naming the operator version, the node and the operand.
     """
-    row = node.row
+    schema = node.schema
     try:
         _check_inputs(node, inputs)
-        if isinstance(row, ElementwiseRow):
+        if isinstance(schema, ElementwiseSchema):
             a, b = inputs
             assert a is not None
             assert b is not None
             result, found = elementwise(node.operation, a, b)
             return Result(result, found.assumptions)
-        assert isinstance(row, NeighbourRow)
+        assert isinstance(schema, DataMovementSchema)
         data = inputs[0] if inputs else None
         if data is not None and data.element_type is not None:
-            row.check_type(data.element_type, f"operand {row.operands[0]}")
-        return Result(_BEHAVIOURS[row.behaviour](node.operation, inputs, indices))
+            schema.check_type(data.element_type, f"operand {schema.operands[0]}")
+        return Result(_BEHAVIOURS[schema.behaviour](node.operation, inputs, indices))
     except EltwiseError as error:
         raise located(error, node) from None
 
 
 def located(error: EltwiseError, node: Node) -> EltwiseError:
     """Add the node and the names of its tensors to an error."""
-    named = [(operand, name) for operand, name in zip(node.row.operands, node.inputs, strict=False) if name]
+    named = [(operand, name) for operand, name in zip(node.schema.operands, node.inputs, strict=False) if name]
     for operand, name in named:
         if error.operand == f"operand {operand}":
             error.operand += f" ({name!r})"
     operands = " and ".join(f"{operand} {name!r}" for operand, name in named)
     place = f"operand{'s' if len(named) > 1 else ''} {operands}" if named else ""
     return error.located(
-        operator=node.row.versioned_name,
+        operator=node.schema.versioned_name,
         node=node.label,
         operand=place,
     )
 
 
 def _check_inputs(node: Node, inputs: Sequence[TensorType | None]) -> None:
-    row = node.row
-    if len(inputs) > len(row.operands):
+    schema = node.schema
+    if len(inputs) > len(schema.operands):
         raise GraphError(
-            "there are too many inputs", got=str(len(inputs)), allowed=str(len(row.operands)), operand="its inputs"
+            "there are too many inputs", got=str(len(inputs)), allowed=str(len(schema.operands)), operand="its inputs"
         )
-    for index, operand in enumerate(row.operands[: row.required_operands]):
+    for index, operand in enumerate(schema.operands[: schema.required_operands]):
         if index >= len(inputs) or inputs[index] is None:
             raise GraphError("this input is missing", operand=f"operand {operand}")
     if len(node.outputs) != 1 or not node.outputs[0]:
@@ -119,7 +119,7 @@ def constant_tensor(operation: Operation) -> Tensor:
         AttributeValueError: where not exactly one of them is there.
     """
     if len(operation.given) != 1:
-        names = ", ".join(operation.row.attribute_names)
+        names = ", ".join(operation.schema.attribute_names)
         raise AttributeValueError(
             "exactly one attribute must hold the value", got=str(len(operation.given)), allowed=f"one of {names}"
         )
@@ -133,7 +133,7 @@ def constant_tensor(operation: Operation) -> Tensor:
 
 def _constant(operation: Operation, _inputs: Sequence[TensorType | None], _indices: np.ndarray | None) -> TensorType:
     tensor = constant_tensor(operation)
-    operation.row.check_type(tensor.element_type, "attribute value")
+    operation.schema.check_type(tensor.element_type, "attribute value")
     return tensor.type
 
 
@@ -144,7 +144,7 @@ def _identity(_operation: Operation, inputs: Sequence[TensorType | None], _indic
 
 def _cast(operation: Operation, inputs: Sequence[TensorType | None], _indices: np.ndarray | None) -> TensorType:
     target = cast_target(operation)
-    operation.row.check_type(target, "the result's type")
+    operation.schema.check_type(target, "the result's type")
     assert inputs[0] is not None
     return TensorType(target, inputs[0].shape)
 
@@ -161,19 +161,19 @@ def _moved(operation: Operation, inputs: Sequence[TensorType | None], indices: n
     assert data is not None
     index_operand = inputs[1] if len(inputs) > 1 else None
     if index_operand is not None:
-        _check_index_operand(operation.row, index_operand)
+        _check_index_operand(operation.schema, index_operand)
     return TensorType(data.element_type, _moved_shape(operation, data.shape, index_operand, indices))
 
 
-def _check_index_operand(row: Row, index_operand: TensorType) -> None:
-    assert isinstance(row, NeighbourRow)
-    operand = f"operand {row.operands[1]}"
-    if index_operand.element_type not in (None, *row.index_types):
-        allowed = ", ".join(map(str, row.index_types))
+def _check_index_operand(schema: OpSchema, index_operand: TensorType) -> None:
+    assert isinstance(schema, DataMovementSchema)
+    operand = f"operand {schema.operands[1]}"
+    if index_operand.element_type not in (None, *schema.index_types):
+        allowed = ", ".join(map(str, schema.index_types))
         raise ElementTypeError(
             "this element type is not allowed", operand=operand, got=str(index_operand.element_type), allowed=allowed
         )
-    ranks = (0, 1) if row.domain == "openvino" and row.behaviour != "reshape" else (1,)
+    ranks = (0, 1) if schema.domain == "openvino" and schema.behaviour != "reshape" else (1,)
     if index_operand.shape.rank not in (None, *ranks):
         raise ShapeError(
             "the rank is not allowed",
@@ -186,21 +186,21 @@ def _check_index_operand(row: Row, index_operand: TensorType) -> None:
 def _moved_shape(
     operation: Operation, data: Shape, index_operand: TensorType | None, indices: np.ndarray | None
 ) -> Shape:
-    row = operation.row
-    assert isinstance(row, NeighbourRow)
-    given = operation.value("shape" if row.behaviour == "reshape" else "axes")
+    schema = operation.schema
+    assert isinstance(schema, DataMovementSchema)
+    given = operation.value("shape" if schema.behaviour == "reshape" else "axes")
     values = given if isinstance(given, tuple) else None
     if index_operand is not None and indices is None:
-        return _moved_rank(row, data, index_operand)
+        return _moved_rank(schema, data, index_operand)
     if indices is not None:
         values = tuple(int(value) for value in np.atleast_1d(indices).ravel())
-    negative = not (row.domain == "ai.onnx" and row.version == 1)
-    if row.behaviour == "reshape":
+    negative = not (schema.domain == "ai.onnx" and schema.version == 1)
+    if schema.behaviour == "reshape":
         return _reshaped(operation, data, values)
-    if row.behaviour == "unsqueeze":
+    if schema.behaviour == "unsqueeze":
         assert values is not None
         return unsqueezed(data, values, negative)
-    if row.domain == "openvino" and values == ():
+    if schema.domain == "openvino" and values == ():
         values = None  # OpenVINO reads empty axes as absent ones.
     return squeezed(data, values, negative, skip=operation.value("allow_axis_skip") is True)
 
@@ -208,7 +208,7 @@ def _moved_shape(
 def _reshaped(operation: Operation, data: Shape, target: tuple[int, ...] | None) -> Shape:
     if target is None:
         raise AttributeValueError("a required attribute is missing", operand="attribute shape")
-    if operation.row.domain == "openvino":
+    if operation.schema.domain == "openvino":
         special_zero = operation.value("special_zero") is True
         return reshaped(data, target, zero_copies=special_zero, empty_copies_cancel=True)
     allowzero = operation.value("allowzero") == 1
@@ -217,14 +217,14 @@ def _reshaped(operation: Operation, data: Shape, target: tuple[int, ...] | None)
     return reshaped(data, target, zero_copies=not allowzero)
 
 
-def _moved_rank(row: NeighbourRow, data: Shape, index_operand: TensorType) -> Shape:
+def _moved_rank(schema: DataMovementSchema, data: Shape, index_operand: TensorType) -> Shape:
     """What is known of the result when only the type of the shape or axes operand is."""
     length = _length(index_operand.shape)
-    if row.behaviour == "reshape":
+    if schema.behaviour == "reshape":
         return of_rank(length)
     if length is None or data.rank is None:
         return of_rank(None)
-    return of_rank(data.rank + length if row.behaviour == "unsqueeze" else None)
+    return of_rank(data.rank + length if schema.behaviour == "unsqueeze" else None)
 
 
 def _length(shape: Shape) -> int | None:

@@ -10,7 +10,7 @@ import numpy as np
 from eltwise.core.errors import ElementTypeError, EltwiseError, ShapeError
 from eltwise.ir.graph import Graph, Node, Port, TensorType
 from eltwise.ir.infer import constant_tensor, node_result
-from eltwise.ops.schema import NeighbourRow
+from eltwise.ops.schema import DataMovementSchema
 
 
 @dataclass
@@ -74,19 +74,19 @@ def _infer_node(inference: Inference, node: Node, arrays: Mapping[str, np.ndarra
     except EltwiseError as error:
         inference.problems.append(error)
         return None
-    place = f"{node.row.versioned_name} node {node.label!r}"
+    place = f"{node.schema.versioned_name} node {node.label!r}"
     inference.assumptions += [f"{place}: {assumption}" for assumption in result.assumptions]
     return result.type
 
 
 def _indices(node: Node, arrays: Mapping[str, np.ndarray]) -> np.ndarray | None:
-    takes_indices = isinstance(node.row, NeighbourRow) and node.row.index_types and len(node.inputs) > 1
+    takes_indices = isinstance(node.schema, DataMovementSchema) and node.schema.index_types and len(node.inputs) > 1
     return arrays.get(node.inputs[1]) if takes_indices else None
 
 
 def _remember_constant(node: Node, arrays: dict[str, np.ndarray]) -> None:
     """Keep values that are known before a run, so that they can serve as shapes and axes."""
-    behaviour = getattr(node.row, "behaviour", "")
+    behaviour = getattr(node.schema, "behaviour", "")
     if behaviour == "constant":
         arrays[node.outputs[0]] = constant_tensor(node.operation).array
     elif behaviour == "identity" and node.inputs[0] in arrays:

@@ -27,14 +27,14 @@ from eltwise.core.dtypes import (
     UINT64,
     ElementType,
 )
-from eltwise.ops.schema import Attribute, Behaviour, Domain, NeighbourRow
+from eltwise.ops.schema import Attribute, Behaviour, DataMovementSchema, Domain
 
 _FLOATS = (FLOAT16, FLOAT32, FLOAT64)
 _CLASSIC = (*_FLOATS, INT8, INT16, INT32, INT64, UINT8, UINT16, UINT32, UINT64, BOOL)
 _WITH_BFLOAT16 = (*_CLASSIC, BFLOAT16)
 _WITH_FLOAT8 = (*_WITH_BFLOAT16, FLOAT8E4M3FN, FLOAT8E5M2)
 _WITH_4BIT = (*_WITH_FLOAT8, INT4, UINT4)
-_ALL = tuple(row for row in TYPES if row.runs)
+_ALL = tuple(each for each in TYPES if each.runs)
 
 _VALUE_REQUIRED = Attribute("value", "tensor", required=True, meaning="The value.")
 _VALUE = Attribute("value", "tensor", meaning="The value.")
@@ -137,13 +137,13 @@ _OPENVINO_INDEX = (INT8, INT16, INT32, INT64, UINT8, UINT16, UINT32, UINT64)
 
 def _rows(
     domain: Domain, table: dict[tuple[str, Behaviour], tuple[_Version, ...]], index_types: tuple[ElementType, ...]
-) -> tuple[NeighbourRow, ...]:
-    rows = []
+) -> tuple[DataMovementSchema, ...]:
+    schemas = []
     for (name, behaviour), versions in table.items():
         ends = (*(version[0] - 1 for version in versions[1:]), None)
         for (version, types, operands, required, attributes), last in zip(versions, ends, strict=True):
-            rows.append(
-                NeighbourRow(
+            schemas.append(
+                DataMovementSchema(
                     name=name,
                     domain=domain,
                     version=version,
@@ -156,10 +156,10 @@ def _rows(
                     index_types=index_types if len(operands) == 2 else (),
                 )
             )
-    return tuple(rows)
+    return tuple(schemas)
 
 
-ROWS: tuple[NeighbourRow, ...] = (
+SCHEMAS: tuple[DataMovementSchema, ...] = (
     *_rows("ai.onnx", _ONNX, (INT64,)),
     *_rows("openvino", _OPENVINO, _OPENVINO_INDEX),
 )

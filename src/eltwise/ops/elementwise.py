@@ -25,7 +25,7 @@ from eltwise.core.dtypes import (
     UINT64,
     ElementType,
 )
-from eltwise.ops.schema import ADD, MULTIPLY, SQUARED_DIFFERENCE, SUBTRACT, Attribute, ElementwiseRow, Formula
+from eltwise.ops.schema import ADD, MULTIPLY, SQUARED_DIFFERENCE, SUBTRACT, Attribute, ElementwiseSchema, Formula
 
 _FLOATS = (FLOAT16, FLOAT32, FLOAT64)
 _HIGH_PRECISION = (*_FLOATS, INT32, INT64, UINT32, UINT64)
@@ -80,9 +80,9 @@ _ONNX_VERSIONS: tuple[_Version, ...] = (
 """The versions of ONNX's arithmetic operators, which all changed together."""
 
 
-def _onnx(name: str, formula: Formula) -> tuple[ElementwiseRow, ...]:
+def _onnx(name: str, formula: Formula) -> tuple[ElementwiseSchema, ...]:
     return tuple(
-        ElementwiseRow(
+        ElementwiseSchema(
             name=name,
             domain="ai.onnx",
             version=version,
@@ -99,8 +99,8 @@ def _onnx(name: str, formula: Formula) -> tuple[ElementwiseRow, ...]:
     )
 
 
-def _openvino(name: str, formula: Formula, qualified: bool = False) -> ElementwiseRow:
-    return ElementwiseRow(
+def _openvino(name: str, formula: Formula, qualified: bool = False) -> ElementwiseSchema:
+    return ElementwiseSchema(
         name=name,
         domain="openvino",
         version=1,
@@ -116,7 +116,7 @@ def _openvino(name: str, formula: Formula, qualified: bool = False) -> Elementwi
     )
 
 
-ROWS: tuple[ElementwiseRow, ...] = (
+SCHEMAS: tuple[ElementwiseSchema, ...] = (
     *_onnx("Sub", SUBTRACT),
     *_onnx("Add", ADD),
     *_onnx("Mul", MULTIPLY),

@@ -6,17 +6,17 @@ from functools import lru_cache
 
 from eltwise.core.errors import unknown_name
 from eltwise.ops import data_movement, elementwise
-from eltwise.ops.schema import Domain, ElementwiseRow, Row
+from eltwise.ops.schema import Domain, ElementwiseSchema, OpSchema
 
 NEWEST_OPSET: dict[Domain, int] = {"ai.onnx": 28, "openvino": 16}
 """The newest opset of each domain that the tables were checked against."""
 
-ROWS = elementwise.ROWS
-NEIGHBOURS = data_movement.ROWS
-_BY_VERSIONED_NAME = {row.versioned_name: row for row in ROWS}
+ELEMENTWISE = elementwise.SCHEMAS
+DATA_MOVEMENT = data_movement.SCHEMAS
+_BY_VERSIONED_NAME = {schema.versioned_name: schema for schema in ELEMENTWISE}
 
 
-def row(versioned_name: str) -> ElementwiseRow:
+def find(versioned_name: str) -> ElementwiseSchema:
     """Find a row of the catalog by its versioned name.
 
     Raises:
@@ -29,7 +29,7 @@ def row(versioned_name: str) -> ElementwiseRow:
 
 
 @lru_cache(maxsize=1024)  # Models have many nodes of few operators.
-def resolve(domain: Domain, name: str, opset: int) -> Row | None:
+def resolve(domain: Domain, name: str, opset: int) -> OpSchema | None:
     """Select the row that an opset has of an operator: the greatest since-version not above it.
 
     OpenVINO's names are matched without regard to case, ONNX's exactly. None where there is no such operator.
@@ -37,7 +37,7 @@ def resolve(domain: Domain, name: str, opset: int) -> Row | None:
     wanted = name.casefold() if domain == "openvino" else name
     candidates = [
         candidate
-        for candidate in (*ROWS, *NEIGHBOURS)
+        for candidate in (*ELEMENTWISE, *DATA_MOVEMENT)
         if candidate.domain == domain
         and (candidate.name.casefold() if domain == "openvino" else candidate.name) == wanted
         and candidate.version <= opset
@@ -45,9 +45,11 @@ def resolve(domain: Domain, name: str, opset: int) -> Row | None:
     return max(candidates, key=lambda candidate: candidate.version, default=None)
 
 
-def previous(of: ElementwiseRow) -> ElementwiseRow | None:
+def previous(of: ElementwiseSchema) -> ElementwiseSchema | None:
     """The version before this one, None for the first."""
     older = [
-        other for other in ROWS if (other.name, other.domain) == (of.name, of.domain) and other.version < of.version
+        other
+        for other in ELEMENTWISE
+        if (other.name, other.domain) == (of.name, of.domain) and other.version < of.version
     ]
     return max(older, key=lambda other: other.version, default=None)

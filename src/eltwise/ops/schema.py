@@ -174,7 +174,7 @@ MULTIPLY = Formula("multiply", "a * b", (Step("multiply", "a", "b"),))
 
 
 @dataclass(frozen=True)
-class Row:
+class OpSchema:
     """One version of one operator, of the catalog or of its neighbours.
 
     Attributes:
@@ -227,10 +227,10 @@ class Row:
             NameUnknownError: for an attribute that this version does not have.
             AttributeValueError: for a value that it does not allow, or one that is missing.
         """
-        rows = {attribute.name: attribute for attribute in self.attributes}
+        schemas = {attribute.name: attribute for attribute in self.attributes}
         for name in given:
-            if name not in rows:
-                raise unknown_name("attribute", name, rows, operator=self.versioned_name)
+            if name not in schemas:
+                raise unknown_name("attribute", name, schemas, operator=self.versioned_name)
         for attribute in self.attributes:
             if attribute.required and attribute.name not in given:
                 raise AttributeValueError(
@@ -238,7 +238,7 @@ class Row:
                     operator=self.versioned_name,
                     operand=f"attribute {attribute.name}",
                 )
-        values = {name: rows[name].checked(value, self.versioned_name) for name, value in given.items()}
+        values = {name: schemas[name].checked(value, self.versioned_name) for name, value in given.items()}
         ordered = tuple((name, values[name]) for name in self.attribute_names if name in values)
         return self._bound(ordered)
 
@@ -257,12 +257,12 @@ class Row:
                 operator=self.versioned_name,
                 operand=operand,
                 got=element_type.name,
-                allowed=", ".join(row.name for row in self.types),
+                allowed=", ".join(each.name for each in self.types),
             )
 
 
 @dataclass(frozen=True)
-class ElementwiseRow(Row):
+class ElementwiseSchema(OpSchema):
     """One version of an element-wise operator with two operands of one type T and a result of type T.
 
     Attributes:
@@ -291,7 +291,7 @@ class ElementwiseRow(Row):
 
 
 @dataclass(frozen=True)
-class NeighbourRow(Row):
+class DataMovementSchema(OpSchema):
     """One version of an operator that may stand beside those of the catalog and moves or converts their values.
 
     Attributes:
@@ -307,7 +307,7 @@ class NeighbourRow(Row):
 class Operation:
     """A row with its attributes bound: only those that were given, in the row's order."""
 
-    row: Row
+    schema: OpSchema
     given: tuple[tuple[str, AttributeValue], ...] = ()
 
     def __hash__(self) -> int:
@@ -316,14 +316,14 @@ class Operation:
     @cached_property
     def _hash(self) -> int:
         """Computed once: an operation is the key of every call's plan."""
-        return hash((self.row.domain, self.row.versioned_name, self.given))
+        return hash((self.schema.domain, self.schema.versioned_name, self.given))
 
     def value(self, name: str) -> AttributeValue:
         """The value of an attribute: as given, else its default; None where the row has no such attribute."""
         for key, value in self.given:
             if key == name:
                 return value
-        return next((attribute.default for attribute in self.row.attributes if attribute.name == name), None)
+        return next((attribute.default for attribute in self.schema.attributes if attribute.name == name), None)
 
     def integer(self, name: str, otherwise: int) -> int:
         """The value of an integer attribute; ``otherwise`` where it is unset."""
@@ -333,7 +333,7 @@ class Operation:
     @cached_property
     def rule(self) -> Rule:
         """The broadcast rule that the row and its attributes choose; only for element-wise rows."""
-        broadcasting = getattr(self.row, "broadcasting", None)
+        broadcasting = getattr(self.schema, "broadcasting", None)
         match broadcasting:
             case "numpy":
                 return Rule("numpy")
@@ -344,4 +344,4 @@ class Operation:
                 assert name in ("none", "numpy", "pdpd")
                 return Rule(name, self.integer("axis", -1))
             case _:
-                raise TypeError(f"{self.row} does not broadcast")
+                raise TypeError(f"{self.schema} does not broadcast")

@@ -48,7 +48,7 @@ _FORMULAS: dict[str, Callable[[ElementType, int, int], int]] = {
     "add": lru_cache(_KEPT)(add),
     "multiply": lru_cache(_KEPT)(multiply),
 }
-_BY_STORAGE = {row.numpy: row for row in TYPES if row.numpy is not None}
+_BY_STORAGE = {each.numpy: each for each in TYPES if each.numpy is not None}
 
 
 class OracleRefusal(ValueError):  # noqa: N818 - the oracle refuses a combination; it has not gone wrong itself

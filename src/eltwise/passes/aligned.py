@@ -66,20 +66,20 @@ class _Work:
 
     def align(self, node: Node) -> None:
         a, b = (self._types[value].shape for value in node.inputs)
-        place = f"{node.row.versioned_name} node {node.label!r}"
+        place = f"{node.schema.versioned_name} node {node.label!r}"
         try:
             alignment = align(node.operation.rule, a, b, "numpy")
         except EltwiseError as error:
-            self.problems.append(error.located(operator=node.row.versioned_name, node=node.label))
+            self.problems.append(error.located(operator=node.schema.versioned_name, node=node.label))
             return
         before = len(self.nodes)
         operand = self._aligned(node.inputs[1], alignment)
         self.nodes.append(
-            replace(node, operation=node.row.bind({"auto_broadcast": "numpy"}), inputs=(node.inputs[0], operand))
+            replace(node, operation=node.schema.bind({"auto_broadcast": "numpy"}), inputs=(node.inputs[0], operand))
         )
-        after = tuple(made.row.versioned_name for made in self.nodes[before:])
+        after = tuple(made.schema.versioned_name for made in self.nodes[before:])
         reason = alignment.reason or "its ends are aligned already, as auto_broadcast='numpy' has it"
-        self.changes.append(Change(node.label, node.row.versioned_name, after, reason))
+        self.changes.append(Change(node.label, node.schema.versioned_name, after, reason))
         self.assumptions += [f"{place}: {assumption}" for assumption in alignment.assumptions]
 
     def _aligned(self, value: str, alignment: Alignment) -> str:
@@ -98,13 +98,13 @@ class _Work:
 
     def _unsqueezed(self, value: str, trailing: int) -> str:
         rank = self._types[value].shape.rank
-        row = registry.resolve("openvino", "Unsqueeze", 1)
+        schema = registry.resolve("openvino", "Unsqueeze", 1)
         assert rank is not None
-        assert row is not None
+        assert schema is not None
         axes = np.arange(rank, rank + trailing, dtype=np.int64)
         name = self._fresh(f"{value}/aligned")
         self.nodes.append(
-            Node(name, row.bind({}), (value, self._constant(f"{name}/axes", Tensor(axes, INT64))), (name,))
+            Node(name, schema.bind({}), (value, self._constant(f"{name}/axes", Tensor(axes, INT64))), (name,))
         )
         return name
 

@@ -84,7 +84,7 @@ def _cast_at(building: Building, port: Port, target: ElementType, data: str, out
     except EltwiseError as error:
         building.problems.append(error.located(node=port.name))
         return
-    after = (building.nodes[-1].row.versioned_name,)
+    after = (building.nodes[-1].schema.versioned_name,)
     building.changes.append(Change("", before, after, f"{port.inner_type} inside, {port.type.element_type} outside"))
 
 
@@ -138,7 +138,7 @@ def _onnx_output(building: Building, port: Port) -> Port:
             building.add("Identity", [value], port.name, [port.type.element_type])
             before = f"output {port.name!r}"
             building.changes.append(
-                Change("", before, (building.nodes[-1].row.versioned_name,), f"it is also called {value!r}")
+                Change("", before, (building.nodes[-1].schema.versioned_name,), f"it is also called {value!r}")
             )
         except EltwiseError as error:
             building.problems.append(error.located(node=port.name))

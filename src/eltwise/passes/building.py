@@ -14,7 +14,7 @@ from eltwise.core.errors import ElementTypeError, EltwiseError, UnsupportedError
 from eltwise.core.shapes import UNKNOWN_RANK
 from eltwise.ir.graph import Graph, Node, Origin, Tensor, TensorType
 from eltwise.ops import registry
-from eltwise.ops.schema import Row
+from eltwise.ops.schema import OpSchema
 from eltwise.passes.report import Change
 
 _FIRST_OPENVINO_OPSET = 1
@@ -71,7 +71,7 @@ class Building:
         self.taken.add(name)
         return name
 
-    def row(self, operator: str) -> Row | None:
+    def schema(self, operator: str) -> OpSchema | None:
         """The version of an operator that the new graph's nodes have, None where its opset has none."""
         opset = self.target.opset if self.target.domain == "ai.onnx" else _FIRST_OPENVINO_OPSET
         return registry.resolve(self.target.domain, operator, opset)
@@ -99,17 +99,17 @@ class Building:
             UnsupportedError: where the target has no such operator.
             ElementTypeError: where the target's version does not allow the type.
         """
-        row = self.row(operator)
-        if row is None:
+        schema = self.schema(operator)
+        if schema is None:
             raise UnsupportedError(f"{self.dialect} has no operator {operator}")
         for element_type in types:
-            if element_type is not None and element_type not in row.types:
-                raise _forbidden(row, element_type, self.dialect)
+            if element_type is not None and element_type not in schema.types:
+                raise _forbidden(schema, element_type, self.dialect)
         if self.target.domain == "openvino":
             name = output
         elif name == output:
             name = ""  # A node without a name is called by what it makes.
-        self.nodes.append(Node(name, row.bind(attributes), tuple(inputs), (output,)))
+        self.nodes.append(Node(name, schema.bind(attributes), tuple(inputs), (output,)))
 
     def tensor_names(self) -> dict[str, tuple[str, ...]]:
         """OpenVINO's further names of the new values: what the values were called in ONNX."""
@@ -168,8 +168,8 @@ class Building:
 
     def add_with_axes(self, operator: str, value: str, output: str, axes: tuple[int, ...], name: str = "") -> None:
         """Add a Squeeze or Unsqueeze with known axes, in an attribute or in a constant as the version has it."""
-        row, types, data = self.row(operator), [self.type_of(value).element_type], self.names[value]
-        if row is not None and "axes" in row.attribute_names:
+        schema, types, data = self.schema(operator), [self.type_of(value).element_type], self.names[value]
+        if schema is not None and "axes" in schema.attribute_names:
             self.add(operator, [data], output, types, name, axes=axes)
         else:
             self.add(operator, [data, self.integers(axes, f"{output}/axes")], output, types, name)
@@ -182,17 +182,17 @@ def described(origin: Origin) -> str:
     return f"OpenVINO IR {origin.file_version}"
 
 
-def _forbidden(row: Row, element_type: ElementType, dialect: str) -> ElementTypeError:
+def _forbidden(schema: OpSchema, element_type: ElementType, dialect: str) -> ElementTypeError:
     """The error for a type that the target's version does not allow, with the version that does."""
     versions = [
         other
-        for other in (*registry.ROWS, *registry.NEIGHBOURS)
-        if (other.domain, other.name) == (row.domain, row.name) and element_type in other.types
+        for other in (*registry.ELEMENTWISE, *registry.DATA_MOVEMENT)
+        if (other.domain, other.name) == (schema.domain, schema.name) and element_type in other.types
     ]
-    newer = min((other.version for other in versions if other.version > row.version), default=0)
+    newer = min((other.version for other in versions if other.version > schema.version), default=0)
     return ElementTypeError(
-        f"{row.versioned_name} of {dialect} does not allow this element type",
+        f"{schema.versioned_name} of {dialect} does not allow this element type",
         got=element_type.name,
-        allowed=", ".join(other.name for other in row.types),
+        allowed=", ".join(other.name for other in schema.types),
         hint=f"opset {newer} and newer do" if newer else "",
     )

@@ -6,7 +6,7 @@ from eltwise.core.dtypes import ElementType
 from eltwise.core.errors import UnsupportedError
 from eltwise.ir.graph import Node
 from eltwise.ops import registry
-from eltwise.ops.schema import ElementwiseRow, Formula, Step
+from eltwise.ops.schema import ElementwiseSchema, Formula, Step
 from eltwise.passes.alignment import align
 from eltwise.passes.building import Building
 from eltwise.passes.report import Change
@@ -18,12 +18,12 @@ def convert_elementwise(building: Building, node: Node) -> None:
     Raises:
         EltwiseError: where the target cannot say it exactly.
     """
-    row = node.row
-    assert isinstance(row, ElementwiseRow)
+    schema = node.schema
+    assert isinstance(schema, ElementwiseSchema)
     a, b = (building.type_of(value) for value in node.inputs)
-    steps = _steps(building, row.formula)
-    first = building.row(steps[0][0])
-    assert isinstance(first, ElementwiseRow)
+    steps = _steps(building, schema.formula)
+    first = building.schema(steps[0][0])
+    assert isinstance(first, ElementwiseSchema)
     same_value = node.inputs[0] == node.inputs[1]
     rule = node.operation.rule
     alignment = align(rule, a.shape, a.shape if same_value else b.shape, first.broadcasting)
@@ -33,11 +33,11 @@ def convert_elementwise(building: Building, node: Node) -> None:
         operands[1] = building.unsqueezed(node.inputs[1], alignment.trailing)
     element_type = a.element_type or b.element_type
     _add_steps(building, node, steps, operands, element_type, dict(alignment.attributes))
-    after = tuple(made.row.versioned_name for made in building.nodes[before:])
+    after = tuple(made.schema.versioned_name for made in building.nodes[before:])
     reasons = [alignment.reason] if alignment.reason else []
-    reasons += [f"{row.formula.text}, a node for each step"] if len(steps) > 1 else []
-    building.changes.append(Change(node.label, row.versioned_name, after, "; ".join(reasons)))
-    place = f"{row.versioned_name} node {node.label!r}"
+    reasons += [f"{schema.formula.text}, a node for each step"] if len(steps) > 1 else []
+    building.changes.append(Change(node.label, schema.versioned_name, after, "; ".join(reasons)))
+    place = f"{schema.versioned_name} node {node.label!r}"
     building.assumptions += [f"{place}: {assumption}" for assumption in alignment.assumptions]
 
 
@@ -58,8 +58,12 @@ def _steps(building: Building, formula: Formula) -> list[tuple[str, Step]]:
 
 def _operator(building: Building, steps: tuple[Step, ...]) -> str:
     """The operator of the target's dialect that computes these steps, empty where there is none."""
-    rows = (row for row in registry.ROWS if row.domain == building.target.domain and row.formula.steps == steps)
-    return next((row.name for row in rows), "")
+    schemas = (
+        schema
+        for schema in registry.ELEMENTWISE
+        if schema.domain == building.target.domain and schema.formula.steps == steps
+    )
+    return next((schema.name for schema in schemas), "")
 
 
 def _add_steps(

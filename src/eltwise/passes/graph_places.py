@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from eltwise.core.dtypes import ElementType
 from eltwise.core.shapes import UNKNOWN_RANK
 from eltwise.ir.graph import Graph, Node, TensorType
-from eltwise.ops.schema import ElementwiseRow
+from eltwise.ops.schema import ElementwiseSchema
 from eltwise.passes.company import FORMULAS, OTHERS, Maker, Operand, companies_of, held_as, needed_of
 from eltwise.passes.places import Place, layouts_of, read_wider, surroundings_of
 from eltwise.passes.plain import is_plain_constant
@@ -26,8 +26,8 @@ def graph_places(graph: Graph, types: Mapping[str, TensorType]) -> Iterator[tupl
     wiring = _Wiring(graph)
     for number, node in enumerate(graph.nodes):
         wiring.pass_by(node)
-        if isinstance(node.row, ElementwiseRow) and len(node.inputs) == 2 and len(node.outputs) == 1:
-            yield number, _place(node, node.row, types, wiring)
+        if isinstance(node.schema, ElementwiseSchema) and len(node.inputs) == 2 and len(node.outputs) == 1:
+            yield number, _place(node, node.schema, types, wiring)
 
 
 class _Wiring:
@@ -40,7 +40,7 @@ class _Wiring:
         self._makers = {value: node for node in graph.nodes for value in node.outputs}
         self._given = {port.value for port in graph.outputs}
         self._read = {value for node in graph.nodes for value in node.inputs}
-        others = [node for node in graph.nodes if not isinstance(node.row, ElementwiseRow)]
+        others = [node for node in graph.nodes if not isinstance(node.schema, ElementwiseSchema)]
         self._read_otherwise = {value for node in others for value in node.inputs}
         needed = needed_of(self._given, self._makers.get, lambda node: node.inputs)
         self._readers = Counter(value for node in needed for value in node.inputs)
@@ -51,7 +51,7 @@ class _Wiring:
         """Take note of a node; all before it were passed by."""
         if all(value in self.made for value in node.inputs if value):
             self.made.update(node.outputs)
-        if getattr(node.row, "behaviour", "") == "constant":
+        if getattr(node.schema, "behaviour", "") == "constant":
             self.constants.update(node.outputs)
 
     def has_neighbours(self, node: Node) -> bool:
@@ -87,17 +87,17 @@ class _Wiring:
         is_shared = False
         while (node := self._makers.get(value)) is not None:
             is_shared = is_shared or self._readers[value] > 1 or value in self._given
-            if getattr(node.row, "behaviour", "") == "identity":
+            if getattr(node.schema, "behaviour", "") == "identity":
                 value = node.inputs[0]
                 continue
             has_constant = any(name in self.made for name in node.inputs)
-            if isinstance(node.row, ElementwiseRow):
-                return Maker(node.row.formula.name, has_constant, is_shared)
-            return Maker("cast" if getattr(node.row, "behaviour", "") == "cast" else "")
+            if isinstance(node.schema, ElementwiseSchema):
+                return Maker(node.schema.formula.name, has_constant, is_shared)
+            return Maker("cast" if getattr(node.schema, "behaviour", "") == "cast" else "")
         return None
 
 
-def _place(node: Node, row: ElementwiseRow, types: Mapping[str, TensorType], wiring: _Wiring) -> Place:
+def _place(node: Node, schema: ElementwiseSchema, types: Mapping[str, TensorType], wiring: _Wiring) -> Place:
     a, b = (types[name].shape if name in types else UNKNOWN_RANK for name in node.inputs)
     element_type = _element_type(node, types)
     rule = node.operation.rule
@@ -109,7 +109,7 @@ def _place(node: Node, row: ElementwiseRow, types: Mapping[str, TensorType], wir
     )
     first, second = (wiring.operand(name) for name in node.inputs)
     companies = () if element_type is None else companies_of(element_type, first, second, is_static, FORMULAS)
-    place = Place(node.label, row, element_type, rule.name, layouts_of(rule, a, b), surroundings, companies)
+    place = Place(node.label, schema, element_type, rule.name, layouts_of(rule, a, b), surroundings, companies)
     return read_wider(place) if wiring.is_brought_further(node.outputs[0], element_type) else place
 
 

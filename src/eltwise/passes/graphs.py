@@ -8,7 +8,7 @@ from eltwise.core.errors import EltwiseError, raise_all
 from eltwise.ir.graph import Graph, Node, Origin, Tensor, structure_problems
 from eltwise.ir.infer import constant_tensor
 from eltwise.ir.infer_graph import infer_graph
-from eltwise.ops.schema import ElementwiseRow, NeighbourRow
+from eltwise.ops.schema import DataMovementSchema, ElementwiseSchema
 from eltwise.passes import boundary
 from eltwise.passes.building import Building, described
 from eltwise.passes.dropping import carried_metadata, dropped
@@ -69,28 +69,28 @@ def _with_constants_beside(graph: Graph) -> tuple[Graph, tuple[Change, ...]]:
     """Make constants of the Constant nodes, and of the inputs that have a value: IR has neither."""
     constants, nodes, changes = list(graph.constants), [], []
     for node in graph.nodes:
-        if getattr(node.row, "behaviour", "") != "constant":
+        if getattr(node.schema, "behaviour", "") != "constant":
             nodes.append(node)
             continue
         constants.append((node.outputs[0], constant_tensor(node.operation)))
-        changes.append(Change(node.label, node.row.versioned_name, (), "it became a constant beside the nodes"))
+        changes.append(Change(node.label, node.schema.versioned_name, (), "it became a constant beside the nodes"))
     return replace(graph, constants=tuple(constants), nodes=tuple(nodes), optional_inputs=()), tuple(changes)
 
 
 def _convert(building: Building, node: Node) -> None:
     before = len(building.nodes)
     try:
-        if node.row.domain == building.target.domain:
+        if node.schema.domain == building.target.domain:
             inputs = tuple(building.names[value] if value else "" for value in node.inputs)
             building.nodes.append(replace(node, inputs=inputs))
-        elif isinstance(node.row, ElementwiseRow):
+        elif isinstance(node.schema, ElementwiseSchema):
             convert_elementwise(building, node)
         else:
-            assert isinstance(node.row, NeighbourRow)
+            assert isinstance(node.schema, DataMovementSchema)
             convert_neighbour(building, node)
     except EltwiseError as error:
         del building.nodes[before:]
-        building.problems.append(error.located(operator=node.row.versioned_name, node=node.label))
+        building.problems.append(error.located(operator=node.schema.versioned_name, node=node.label))
 
 
 def _constants(building: Building, given: set[str]) -> tuple[tuple[str, Tensor], ...]:

@@ -14,7 +14,7 @@ from eltwise.core.dtypes import FLOAT8E4M3FN, FLOAT8E5M2, INT64
 from eltwise.core.errors import UnsupportedError
 from eltwise.ir.graph import Node
 from eltwise.ir.infer import cast_target
-from eltwise.ops.schema import NeighbourRow
+from eltwise.ops.schema import DataMovementSchema
 from eltwise.passes.building import Building
 from eltwise.passes.report import Change
 
@@ -29,12 +29,12 @@ def convert_neighbour(building: Building, node: Node) -> None:
     Raises:
         EltwiseError: where the target cannot say it exactly.
     """
-    row = node.row
-    assert isinstance(row, NeighbourRow)
+    schema = node.schema
+    assert isinstance(schema, DataMovementSchema)
     before = len(building.nodes)
-    reason = _ADAPTERS[row.behaviour](building, node)
-    after = tuple(made.row.versioned_name for made in building.nodes[before:])
-    building.changes.append(Change(node.label, row.versioned_name, after, reason))
+    reason = _ADAPTERS[schema.behaviour](building, node)
+    after = tuple(made.schema.versioned_name for made in building.nodes[before:])
+    building.changes.append(Change(node.label, schema.versioned_name, after, reason))
 
 
 def pass_on(building: Building, node: Node) -> Reason:
@@ -47,7 +47,7 @@ def pass_on(building: Building, node: Node) -> Reason:
     element_type = building.type_of(node.inputs[0]).element_type
     if building.target.domain == "ai.onnx":
         building.add("Identity", [data], output, [element_type], node.name)
-        return "" if getattr(node.row, "behaviour", "") == "identity" else "it changes nothing"
+        return "" if getattr(node.schema, "behaviour", "") == "identity" else "it changes nothing"
     if element_type is not None and node.outputs[0] in building.given_back:
         building.add("Convert", [data], output, [element_type], destination_type=element_type)
         return "it changes nothing but the name of an output"
@@ -81,20 +81,20 @@ def _reshape(building: Building, node: Node) -> Reason:
         _assume_no_empty_copy(building, node, values)
     types = [building.type_of(node.inputs[0]).element_type]
     data, output = building.names[node.inputs[0]], building.names[node.outputs[0]]
-    row = building.row("Reshape")
-    assert row is not None
-    if "shape" in row.attribute_names:
+    schema = building.schema("Reshape")
+    assert schema is not None
+    if "shape" in schema.attribute_names:
         if values is None or (not copies and 0 in values):
-            raise UnsupportedError(f"{row} of {building.dialect} needs a known shape, and reads a 0 in it as a copy")
+            raise UnsupportedError(f"{schema} of {building.dialect} needs a known shape, and reads a 0 in it as a copy")
         building.add("Reshape", [data], output, types, node.name, shape=values)
         return "the shape is an attribute"
     attributes: dict[str, object] = {}
     if building.target.domain == "openvino":
         attributes = {"special_zero": copies or (values is not None and 0 not in values)}
     elif not copies and (values is None or 0 in values):
-        if "allowzero" not in row.attribute_names:
+        if "allowzero" not in schema.attribute_names:
             raise UnsupportedError(
-                f"{row} of {building.dialect} reads a 0 in the shape as a copied size",
+                f"{schema} of {building.dialect} reads a 0 in the shape as a copied size",
                 hint="opset 14 and newer need not",
             )
         attributes = {"allowzero": 1}
@@ -104,7 +104,7 @@ def _reshape(building: Building, node: Node) -> Reason:
 
 
 def _zero_copies(node: Node) -> bool:
-    if node.row.domain == "openvino":
+    if node.schema.domain == "openvino":
         return node.operation.value("special_zero") is True
     return node.operation.value("allowzero") != 1
 
@@ -118,14 +118,14 @@ def _assume_no_empty_copy(building: Building, node: Node, values: tuple[int, ...
     if values is not None and dimensions is not None and not any(dimensions[index].may_be(0) for index in copied):
         return
     building.assumptions.append(
-        f"{node.row.versioned_name} node {node.label!r}: no size that the shape copies beside a -1 is 0"
+        f"{node.schema.versioned_name} node {node.label!r}: no size that the shape copies beside a -1 is 0"
     )
 
 
 def _squeeze(building: Building, node: Node) -> Reason:
     values = _given(building, node, "axes")
     has_axes = values is not None or (len(node.inputs) > 1 and bool(node.inputs[1]))
-    if values == () and node.row.domain == "openvino":
+    if values == () and node.schema.domain == "openvino":
         has_axes = False  # OpenVINO reads empty axes as absent ones.
     if not has_axes:
         types = [building.type_of(node.inputs[0]).element_type]
@@ -156,19 +156,19 @@ def _unsqueeze(building: Building, node: Node) -> Reason:
 
 
 def _with_axes(building: Building, node: Node, values: tuple[int, ...] | None) -> Reason:
-    operator = node.row.name
+    operator = node.schema.name
     if values == ():
         return pass_on(building, node)
-    row = building.row(operator)
-    assert row is not None
-    if values is None and "axes" in row.attribute_names:
-        raise UnsupportedError(f"{row} of {building.dialect} needs axes that are known", operand="operand axes")
+    schema = building.schema(operator)
+    assert schema is not None
+    if values is None and "axes" in schema.attribute_names:
+        raise UnsupportedError(f"{schema} of {building.dialect} needs axes that are known", operand="operand axes")
     if values is None and operator == "Squeeze" and _length(building, node) == 0:
         raise UnsupportedError("empty axes squeeze nothing in ONNX and everything in OpenVINO", operand="operand axes")
     data, output = building.names[node.inputs[0]], building.names[node.outputs[0]]
-    if values is not None and "axes" in row.attribute_names:
+    if values is not None and "axes" in schema.attribute_names:
         building.add_with_axes(
-            operator, node.inputs[0], output, _counted(building, node, row.version, values), node.name
+            operator, node.inputs[0], output, _counted(building, node, schema.version, values), node.name
         )
         return "the axes are an attribute"
     axes, reason = _index_operand(building, node, values, "axes")
@@ -192,7 +192,7 @@ def _counted(building: Building, node: Node, version: int, values: tuple[int, ..
         raise UnsupportedError(
             f"{building.dialect} cannot count axes from the end, and the rank is not known", operand="operand axes"
         )
-    rank += len(values) if node.row.name == "Unsqueeze" else 0
+    rank += len(values) if node.schema.name == "Unsqueeze" else 0
     return tuple(axis % rank for axis in values)
 
 

@@ -13,7 +13,7 @@ from typing import Literal
 from eltwise.core.broadcasting import Rule
 from eltwise.core.dtypes import UINT32, ElementType
 from eltwise.core.shapes import Shape
-from eltwise.ops.schema import ElementwiseRow
+from eltwise.ops.schema import ElementwiseSchema
 from eltwise.passes.company import Company
 
 Layout = Literal["equal", "broadcast", "inside", "scalars", "empty", "high rank", "unknown rank"]
@@ -53,7 +53,7 @@ class Place:
     """
 
     node: str
-    row: ElementwiseRow
+    schema: ElementwiseSchema
     element_type: ElementType | None
     rule: str
     layouts: tuple[Layout, ...]

@@ -44,15 +44,15 @@ def compute_wider(graph: Graph, chosen: Chosen) -> tuple[Graph, Report]:
         if place is None or element_type is None or not chosen(place):
             nodes.append(node)
             continue
-        wider = exact_wider(place.row.formula, element_type)
+        wider = exact_wider(place.schema.formula, element_type)
         if wider is None:
             problems.append(_no_wider(node, element_type))
             continue
         made = _widened(graph, node, element_type, wider, taken)
         nodes += made
         reason = f"{element_type} is computed in {wider}, which gives the same bits"
-        after = tuple(one.row.versioned_name for one in made)
-        changes.append(Change(node.label, node.row.versioned_name, after, reason))
+        after = tuple(one.schema.versioned_name for one in made)
+        changes.append(Change(node.label, node.schema.versioned_name, after, reason))
     raise_all(problems)
     if not changes:
         return graph, Report(described(graph.origin), described(graph.origin), unchanged=True)
@@ -64,7 +64,7 @@ def compute_wider(graph: Graph, chosen: Chosen) -> tuple[Graph, Report]:
 def _no_wider(node: Node, element_type: ElementType) -> ElementTypeError:
     return ElementTypeError(
         "no wider type gives the same bits",
-        operator=node.row.versioned_name,
+        operator=node.schema.versioned_name,
         node=node.label,
         got=element_type.name,
     )
@@ -87,10 +87,10 @@ def _widened(graph: Graph, node: Node, narrow: ElementType, wide: ElementType, t
 
 def _cast(graph: Graph, value: str, result: str, element_type: ElementType) -> Node:
     operator, attribute = _CAST[graph.origin.domain]
-    row = registry.resolve(graph.origin.domain, operator, graph.origin.opset or 1)
-    assert row is not None
+    schema = registry.resolve(graph.origin.domain, operator, graph.origin.opset or 1)
+    assert schema is not None
     name = result if graph.origin.domain == "openvino" else ""
-    return Node(name, row.bind({attribute: element_type}), (value,), (result,))
+    return Node(name, schema.bind({attribute: element_type}), (value,), (result,))
 
 
 def _fresh(wanted: str, taken: set[str]) -> str:

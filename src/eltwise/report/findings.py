@@ -124,7 +124,7 @@ def _shows(reason: str, cell: Cell) -> str:
 def _wrong_result(cell: Cell) -> str:
     """A result of another type or shape: that of the stored case, or of the one that the referee's words are about."""
     if cell.case is not None and cell.case.got is not None:
-        got, expected = cell.case.got.array(), cell.case.case(registry.row(cell.op)).expected()
+        got, expected = cell.case.got.array(), cell.case.case(registry.find(cell.op)).expected()
         if (got.dtype, got.shape) != (expected.dtype, expected.shape):
             right = f"{expected.dtype}{list(expected.shape)}"
             return f"For {call_of(cell)} it gives {got.dtype}{list(got.shape)}, where {right} must come."
@@ -135,7 +135,7 @@ def _refusal(cell: Cell) -> str:
     """Why the case of a cell must be refused, in the oracle's words."""
     assert cell.case is not None
     try:
-        cell.case.case(registry.row(cell.op)).expected()
+        cell.case.case(registry.find(cell.op)).expected()
     except OracleRefusal as refusal:
         return f"the specification refuses it: {refusal}"
     return "it must be refused"

@@ -41,12 +41,12 @@ def runtimes_of(cells: Iterable[Cell]) -> dict[str, str]:
 
 def operators_of(cells: Iterable[Cell]) -> list[str]:
     """The versioned names in the order of the catalog."""
-    return _ordered((cell.op for cell in cells), [row.versioned_name for row in registry.ROWS])
+    return _ordered((cell.op for cell in cells), [schema.versioned_name for schema in registry.ELEMENTWISE])
 
 
 def types_of(cells: Iterable[Cell]) -> list[str]:
     """The element types in the order of the table of types."""
-    return _ordered((cell.dtype for cell in cells), [row.name for row in TYPES])
+    return _ordered((cell.dtype for cell in cells), [each.name for each in TYPES])
 
 
 def _ordered(names: Iterable[str], order: Sequence[str]) -> list[str]:

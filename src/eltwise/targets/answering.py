@@ -101,7 +101,7 @@ def _explained(judged: Sequence[Judged], question: Question, explainer: Explaine
 
 def _reasons(question: Question, explanation: str) -> Reasons:
     """The deviations that an explanation names, and what they do."""
-    place = ("", "", str(question.row), question.element_type.name, question.rule, "static")
+    place = ("", "", str(question.schema), question.element_type.name, question.rule, "static")
     cell = Cell(*place, "differs", explanation)
     found = reasons(cell)
     return found, "; ".join(filter(None, (meaning(reason, cell) for reason in found)))

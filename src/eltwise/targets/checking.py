@@ -55,8 +55,8 @@ def check(source: Source | Model, target: str, *, weights: bytes | None = None, 
     others_found = (*_of_stamps(stamps, model, known), *of_nodes)
     found = (*wrong, *map(_not_yet, others_found)) if wrong else others_found
     places = judged(measurement, model.places)
-    unknown = [place for place in model.places if not measurement.knows(place.row)]
-    others = Counter(f"{place.row.versioned_name} (not measured)" for place in unknown)
+    unknown = [place for place in model.places if not measurement.knows(place.schema)]
+    others = Counter(f"{place.schema.versioned_name} (not measured)" for place in unknown)
     others.update(model.not_judged)
     beside = sum(place.is_beside_others for place in places)
     named = {finding.node for finding in found}
@@ -150,7 +150,7 @@ def _of_nodes(measurement: Measurement, model: Examined, stamps: Stamps, target:
             continue
         yield Finding(
             place.node,
-            place.row.versioned_name,
+            place.schema.versioned_name,
             place.element_type.name if place.element_type else "",
             place.rule,
             decision.now.kind,
@@ -184,6 +184,6 @@ def in_words(decision: Decision, opset: int) -> str:
         words.append("aligns B by its shape")
     if "wider" in way:
         assert place.element_type is not None
-        wider = exact_wider(place.row.formula, place.element_type)
+        wider = exact_wider(place.schema.formula, place.element_type)
         words.append(f"computes it in {wider} and casts back")
     return " and ".join(words)

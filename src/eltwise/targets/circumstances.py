@@ -50,13 +50,13 @@ class Request:
 
     def takes(self, question: Question) -> bool:
         """Whether a question is among what is asked."""
-        asked = ((self.ops, str(question.row)), (self.types, question.element_type.name))
+        asked = ((self.ops, str(question.schema)), (self.types, question.element_type.name))
         return all(name in names for names, name in asked if names)
 
 
 def subject_of(question: Question, way: Way = "") -> Subject:
     """What the table calls a question of the referee, written in some way."""
-    return Subject(str(question.row), question.element_type.name, question.rule, way)
+    return Subject(str(question.schema), question.element_type.name, question.rule, way)
 
 
 def question_of(subject: Subject) -> Question:
@@ -133,16 +133,16 @@ def _of_values(question: Question) -> Iterator[Case]:
     pool = _pool(question)
     grid_a, grid_b = np.tile(pool, pool.size), np.repeat(pool, pool.size)
     before = (1,) * HIGHEST_ORDINARY_RANK
-    yield Case(question.row, question.attributes, grid_a.reshape(*before, -1), grid_b.reshape(*before, -1))
+    yield Case(question.schema, question.attributes, grid_a.reshape(*before, -1), grid_b.reshape(*before, -1))
     if question.rule == "none":
         return
     grid, switched = grid_a.reshape(pool.size, pool.size), _switched_on(question)
     # A size of 1 in B, and, where there is an axis, each element of B beside a row of A.
-    yield Case(question.row, switched, grid, pool.reshape(-1, 1))
+    yield Case(question.schema, switched, grid, pool.reshape(-1, 1))
     if question.rule == "numpy":
-        yield Case(question.row, (), pool.reshape(*before, 1, -1), pool.reshape(-1, 1))
+        yield Case(question.schema, (), pool.reshape(*before, 1, -1), pool.reshape(-1, 1))
     else:
-        yield Case(question.row, (*switched, ("axis", 0)), grid, pool)
+        yield Case(question.schema, (*switched, ("axis", 0)), grid, pool)
 
 
 def _of_single_numbers(question: Question) -> Iterator[Case]:
@@ -150,8 +150,8 @@ def _of_single_numbers(question: Question) -> Iterator[Case]:
     pool, switched = _pool(question), _switched_on(question)
     for number, shape in product(pool[:: max(1, pool.size // _SINGLES)], ((), (1,))):
         single = np.asarray(number).reshape(shape)
-        yield Case(question.row, switched, pool, single)
-        yield Case(question.row, switched, single, pool)
+        yield Case(question.schema, switched, pool, single)
+        yield Case(question.schema, switched, single, pool)
 
 
 def _pool(question: Question) -> np.ndarray:
@@ -175,7 +175,7 @@ def _of_ranks(question: Question, ranks: range, seed: int) -> Iterator[Case]:
             shapes += [((2,) * rank, (2, 2), switched), ((2,) * rank, (2, 2), (*switched, ("axis", 1)))]
         for shape_a, shape_b, given in shapes:
             first, second = (np.asarray(generator.choice(pool, size)) for size in (shape_a, shape_b))
-            yield Case(question.row, given, first, second)
+            yield Case(question.schema, given, first, second)
 
 
 def _of_no_elements(question: Question) -> Iterator[Case]:
@@ -187,7 +187,7 @@ def _of_no_elements(question: Question) -> Iterator[Case]:
         shapes += [((2, 0, 3), (3,), switched), ((2, 0), (2,), (*switched, ("axis", 0)))]
     for shape_a, shape_b, given in shapes:
         a, b = (np.empty(sizes, question.element_type.storage) for sizes in (shape_a, shape_b))
-        yield Case(question.row, given, a, b)
+        yield Case(question.schema, given, a, b)
 
 
 def _switched_on(question: Question) -> Attributes:

@@ -18,7 +18,7 @@ from eltwise.conformance.cases import Around, Attributes, Case
 from eltwise.conformance.questions import Subject as Question
 from eltwise.core.dtypes import FLOAT32, ElementType
 from eltwise.ops import registry
-from eltwise.ops.schema import ElementwiseRow, FormulaName
+from eltwise.ops.schema import ElementwiseSchema, FormulaName
 from eltwise.oracle import hard_values
 from eltwise.passes.company import Before, Company, all_companies, has_neutral, is_cast_apart
 from eltwise.passes.plain import plain_places
@@ -61,17 +61,17 @@ def chained_cases(question: Question, seed: int) -> Iterator[Chained]:
                 yield company, case
 
 
-def _makers(question: Question) -> dict[Before, ElementwiseRow]:
+def _makers(question: Question) -> dict[Before, ElementwiseSchema]:
     """The operator versions that may stand before, by what they compute."""
-    found: dict[Before, ElementwiseRow] = {}
-    for name in dict.fromkeys(row.name for row in registry.ROWS):
-        row = registry.resolve(question.row.domain, name, question.row.version)
-        if isinstance(row, ElementwiseRow) and question.element_type in row.types:
-            found[row.formula.name] = row
+    found: dict[Before, ElementwiseSchema] = {}
+    for name in dict.fromkeys(schema.name for schema in registry.ELEMENTWISE):
+        schema = registry.resolve(question.schema.domain, name, question.schema.version)
+        if isinstance(schema, ElementwiseSchema) and question.element_type in schema.types:
+            found[schema.formula.name] = schema
     return found
 
 
-def _cases(question: Question, company: Company, maker: ElementwiseRow | None, pool: _Pool) -> Iterator[Case]:
+def _cases(question: Question, company: Company, maker: ElementwiseSchema | None, pool: _Pool) -> Iterator[Case]:
     for other in _others(company, pool):
         for operands, constant in _made_of(company, maker, pool):
             case = _case(question, company, maker, other, operands, constant)
@@ -100,7 +100,7 @@ def _others(company: Company, pool: _Pool) -> tuple[np.ndarray, ...]:
 
 
 def _made_of(
-    company: Company, maker: ElementwiseRow | None, pool: _Pool
+    company: Company, maker: ElementwiseSchema | None, pool: _Pool
 ) -> Iterator[tuple[tuple[np.ndarray, np.ndarray], str]]:
     """The operands of the node before, and which of them is a constant."""
     if company.before == "cast":
@@ -120,7 +120,7 @@ def _made_of(
 def _case(
     question: Question,
     company: Company,
-    maker: ElementwiseRow | None,
+    maker: ElementwiseSchema | None,
     other: np.ndarray,
     operands: tuple[np.ndarray, np.ndarray],
     constant: str,
@@ -142,7 +142,7 @@ def _case(
         is_followed=company.is_with_neutral,
     )
     a, b = (own, other) if company.slot == "a" else (other, own)
-    return Case(question.row, _attributes(question, a, b), a, b, around)
+    return Case(question.schema, _attributes(question, a, b), a, b, around)
 
 
 class _Content:

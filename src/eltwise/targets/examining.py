@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from eltwise.core.errors import EltwiseError, GraphError, UnsupportedError, raise_all
 from eltwise.ir.graph import Graph, Origin
 from eltwise.model import Model, examine
-from eltwise.ops.schema import ElementwiseRow
+from eltwise.ops.schema import ElementwiseSchema
 from eltwise.passes.entry import message_of
 from eltwise.passes.graph_places import graph_places
 from eltwise.passes.places import Place
@@ -141,8 +141,8 @@ def _of_graph(graph: Graph, others: Counter[str], where: str = "") -> Examined:
     places = []
     for _number, place in graph_places(graph, infer_graph(graph).types):
         if place.element_type is None:
-            others[f"{place.row.name} of unknown type"] += 1
+            others[f"{place.schema.name} of unknown type"] += 1
         else:
             places.append(place)
-    others.update(node.row.name for node in graph.nodes if not isinstance(node.row, ElementwiseRow))
+    others.update(node.schema.name for node in graph.nodes if not isinstance(node.schema, ElementwiseSchema))
     return Examined(graph.origin, tuple(places), others, None, graph, where)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from eltwise.core.dtypes import FLOAT16
 from eltwise.ops import registry
-from eltwise.ops.schema import ElementwiseRow
+from eltwise.ops.schema import ElementwiseSchema
 from eltwise.passes.exactness import exact_wider
 from eltwise.passes.places import Layout, Place
 from eltwise.targets.table import WAYS, Answer, Measurement, Way, worst
@@ -35,7 +35,7 @@ class Decision:
 
 def judged(measurement: Measurement, places: Iterable[Place]) -> tuple[Place, ...]:
     """The nodes of operators of which anything was measured; of the others nothing can be said."""
-    return tuple(place for place in places if measurement.knows(place.row))
+    return tuple(place for place in places if measurement.knows(place.schema))
 
 
 def decide(measurement: Measurement, place: Place, allowed: Collection[str] = (), opset: int = 0) -> Decision:
@@ -89,7 +89,7 @@ def _answers(measurement: Measurement, place: Place, moved: Place) -> Iterator[t
 
 def _is_exact(place: Place, way: Way) -> bool:
     """Whether a way keeps every bit by itself."""
-    if "wider" in way and (place.element_type is None or exact_wider(place.row.formula, place.element_type) is None):
+    if "wider" in way and (place.element_type is None or exact_wider(place.schema.formula, place.element_type) is None):
         return False
     # Runtimes that compute float16 in float32 drop a cast to it between two such nodes, whatever one reader showed.
     if "wider" in way and place.element_type is FLOAT16 and "neighbours" in place.surroundings:
@@ -99,12 +99,12 @@ def _is_exact(place: Place, way: Way) -> bool:
 
 def in_opset(place: Place, opset: int) -> Place | None:
     """The node as another opset has it; None where that has no such operator or type."""
-    row = registry.resolve(place.row.domain, place.row.name, opset)
-    if not isinstance(row, ElementwiseRow) or (place.element_type and place.element_type not in row.types):
+    schema = registry.resolve(place.schema.domain, place.schema.name, opset)
+    if not isinstance(schema, ElementwiseSchema) or (place.element_type and place.element_type not in schema.types):
         return None
-    if row.broadcasting == place.rule:
-        return replace(place, row=row)
-    if row.broadcasting != "numpy":
+    if schema.broadcasting == place.rule:
+        return replace(place, schema=schema)
+    if schema.broadcasting != "numpy":
         return None
     layouts: dict[Layout, None] = {"broadcast" if layout == "inside" else layout: None for layout in place.layouts}
-    return replace(place, row=row, rule="numpy", layouts=tuple(layouts))
+    return replace(place, schema=schema, rule="numpy", layouts=tuple(layouts))

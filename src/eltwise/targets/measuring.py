@@ -80,7 +80,7 @@ def _known_of(runtime: str, version: str, table: Table | None) -> Mapping[Subjec
 
 def questions_of(runtime: Runtime, request: Request) -> list[Question]:
     """What of a request a runtime can be asked, in the order of the catalog."""
-    return [found for found in subjects() if request.takes(found) and found.row.domain in runtime.domains]
+    return [found for found in subjects() if request.takes(found) and found.schema.domain in runtime.domains]
 
 
 def _has_rare_layout(circumstance: Circumstance) -> bool:
@@ -132,7 +132,7 @@ class _Session:
         is_possible = {
             "aligned": question.rule == "pdpd",
             "newer": question.rule == "legacy",
-            "wider": exact_wider(question.row.formula, question.element_type) is not None,
+            "wider": exact_wider(question.schema.formula, question.element_type) is not None,
         }
         # What is legacy has no Cast between these types in its own opset.
         return all(is_possible[step] for step in steps) and (question.rule != "legacy" or "newer" in steps)

@@ -128,7 +128,7 @@ def _problems(decisions: Sequence[Decision], runtime: str) -> Iterator[EltwiseEr
         names = to_allow(now)
         yield UnsupportedError(
             f"{what}{reasons}, and no way to write it is known to be exact there",
-            operator=place.row.versioned_name,
+            operator=place.schema.versioned_name,
             node=place.node,
             got=place.element_type.name if place.element_type else "",
             hint="to leave it as it is: " + " ".join(f"--allow {name!r}" for name in names) if names else "",
@@ -158,7 +158,7 @@ def _rewritten(
 
     def way_of(place: Place) -> Way:
         """In another opset a node is another one, with other neighbours, so that it is decided anew."""
-        if not measurement.knows(place.row):
+        if not measurement.knows(place.schema):
             return ""
         decision = decide(measurement, place, allow)
         if decision.way is None:
@@ -210,7 +210,7 @@ def _allowed(decisions: Sequence[Decision]) -> Iterator[str]:
     for decision in decisions:
         if not decision.then.runs:
             place, then = decision.place, decision.then
-            yield f"{place.row.versioned_name} node {place.node!r}: allowed: {', '.join(to_allow(then))}"
+            yield f"{place.schema.versioned_name} node {place.node!r}: allowed: {', '.join(to_allow(then))}"
 
 
 def loaded(made: Examined) -> Model:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from eltwise.core.errors import unknown_name
-from eltwise.ops.schema import ElementwiseRow
+from eltwise.ops.schema import ElementwiseSchema
 from eltwise.passes.company import Company
 from eltwise.passes.places import Layout, Place, Surroundings
 
@@ -106,7 +106,7 @@ class Measurement:
     def answer(self, place: Place, way: Way = "") -> Answer:
         """What happens to a node, written in some way: the worst of what may happen, where several may."""
         element_type = place.element_type.name if place.element_type else ""
-        subject = Subject(place.row.versioned_name, element_type, place.rule, way)
+        subject = Subject(place.schema.versioned_name, element_type, place.rule, way)
         alone = self.of(subject, product(place.surroundings, place.layouts))
         return worst([alone, *self._in_companies(subject, place.companies)])
 
@@ -125,9 +125,9 @@ class Measurement:
         known = self.answers.get(subject, {})
         return worst(known.get(circumstance, NOT_MEASURED) for circumstance in circumstances)
 
-    def knows(self, row: ElementwiseRow) -> bool:
+    def knows(self, schema: ElementwiseSchema) -> bool:
         """Whether anything was measured of an operator version."""
-        return row.versioned_name in self._known
+        return schema.versioned_name in self._known
 
     @cached_property
     def _known(self) -> frozenset[str]:

@@ -40,8 +40,8 @@ def test_every_opset_selects_its_row_of_sub(opset: int) -> None:
     proto = sub_model(opset, **attributes)
     assert all_problems(read(proto)) == []
     graph = there_and_back(proto)
-    version = max(row.version for row in registry.ROWS if row.name == "Sub" and row.version <= opset)
-    assert [found.row.versioned_name for found in graph.nodes] == [f"Sub-{version}"]
+    version = max(schema.version for schema in registry.ELEMENTWISE if schema.name == "Sub" and schema.version <= opset)
+    assert [found.schema.versioned_name for found in graph.nodes] == [f"Sub-{version}"]
     assert graph.origin == Origin("ai.onnx", 8, opset)
     onnx.checker.check_model(write_onnx(graph))
 
@@ -52,7 +52,7 @@ def test_every_neighbour_in_every_opset(op_type: str, opset: int) -> None:
     proto = neighbour_model(op_type, opset)
     assert all_problems(read(proto)) == []
     graph = there_and_back(proto)
-    assert graph.nodes[0].row.version == onnx.defs.get_schema(op_type, opset, "").since_version
+    assert graph.nodes[0].schema.version == onnx.defs.get_schema(op_type, opset, "").since_version
     onnx.checker.check_model(write_onnx(graph))
 
 
@@ -90,7 +90,7 @@ def test_old_files_have_opset_1_without_saying_so(ir_version: int) -> None:
     proto = model([node("Sub", ["x", "y"], ["z"])], [value("x"), value("y")], [value("z")], ir_version=ir_version)
     graph = there_and_back(proto)
     assert graph.origin == Origin("ai.onnx", ir_version, 1)
-    assert graph.nodes[0].row.versioned_name == "Sub-1"
+    assert graph.nodes[0].schema.versioned_name == "Sub-1"
     assert not onnx.ModelProto.FromString(write_onnx(graph)).opset_import
 
 
@@ -235,7 +235,7 @@ def test_an_openvino_graph_cannot_be_written_as_onnx() -> None:
 
 def test_a_node_of_another_opset_cannot_be_written() -> None:
     graph = read(sub_model(13)).graph
-    older = registry.row("Sub-7").bind({})
+    older = registry.find("Sub-7").bind({})
     wrong = Graph("g", graph.origin, graph.inputs, graph.outputs, (Node("n", older, ("x", "y"), ("z",)),))
     with pytest.raises(UnsupportedError, match=r"Sub-7 node 'n': a model of opset 13 .* allowed: Sub-13"):
         write_onnx(wrong)

@@ -28,8 +28,8 @@ def tensors(draw: st.DrawFn) -> TensorProto:
 @st.composite
 def nodes_of(draw: st.DrawFn, opset: int) -> onnx.NodeProto:
     op_type = draw(st.sampled_from(["Sub", *NEIGHBOURS]))
-    row = registry.resolve("ai.onnx", op_type, opset)
-    assert row is not None
+    schema = registry.resolve("ai.onnx", op_type, opset)
+    assert schema is not None
     values = {
         "int": st.integers(0, 1),
         "ints": st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1, max_size=3),
@@ -40,7 +40,9 @@ def nodes_of(draw: st.DrawFn, opset: int) -> onnx.NodeProto:
         "tensor": tensors(),
     }
     attributes = {
-        a.name: draw(values[a.kind]) for a in row.attributes if a.required or (draw(st.booleans()) and a.kind in values)
+        a.name: draw(values[a.kind])
+        for a in schema.attributes
+        if a.required or (draw(st.booleans()) and a.kind in values)
     }
     inputs = draw(st.lists(NAMES, max_size=3))
     return node(op_type, inputs, [draw(NAMES.filter(bool))], draw(NAMES), **attributes)

@@ -327,7 +327,7 @@ def test_graphs_that_ir_cannot_say_are_refused():
     graph = read(binary())
     port = graph.inputs[0]
     named = replace(port, type=TensorType(FLOAT32, parse("N,3")))
-    onnx = Node("o", registry.row("Sub-14").bind({}), ("a", "b"), ("s",))
+    onnx = Node("o", registry.find("Sub-14").bind({}), ("a", "b"), ("s",))
     refused = {
         "graph of ONNX": replace(graph, origin=Origin("ai.onnx", 8, 14)),
         "version of the IR format": replace(graph, origin=Origin("openvino", 12)),

@@ -14,7 +14,7 @@ from eltwise.formats.openvino.writer import write_openvino, write_openvino_file
 from eltwise.ir.infer_graph import infer_graph
 from openvino_models import BITS, Ir, assert_round_trip, binary, read, run
 
-RUNNING = [row.ir for row in TYPES if row.runs]
+RUNNING = [each.ir for each in TYPES if each.runs]
 
 
 def test_the_helper_knows_every_type_that_runs():
@@ -27,7 +27,7 @@ def test_the_helper_knows_every_type_that_runs():
 def test_a_layer_becomes_a_node_of_its_row(kind, version):
     graph = read(binary(kind, version=version, auto_broadcast="numpy"))
     (node,) = graph.nodes
-    assert (node.name, node.row.versioned_name, node.inputs, node.outputs) == ("s", f"{kind}-1", ("a", "b"), ("s",))
+    assert (node.name, node.schema.versioned_name, node.inputs, node.outputs) == ("s", f"{kind}-1", ("a", "b"), ("s",))
     assert node.operation.given == (("auto_broadcast", "numpy"),)
     assert (graph.name, graph.origin.domain, graph.origin.file_version) == ("model", "openvino", int(version))
     assert [port.name for port in graph.inputs] == list(graph.input_order) == ["a", "b"]
@@ -40,8 +40,8 @@ def test_every_operation_set_selects_its_row(opset):
     number = int(opset.lower().removeprefix("opset"))
     ir = Ir().parameter("a").layer("sQuEeZe", "q", ["a"], opset=opset).layer("SUBTRACT", "s", ["q", "a"], opset=opset)
     squeeze, subtract = read(ir.result("s")).nodes
-    assert squeeze.row.versioned_name == ("Squeeze-15" if number >= 15 else "Squeeze-1")
-    assert subtract.row.versioned_name == "Subtract-1"
+    assert squeeze.schema.versioned_name == ("Squeeze-15" if number >= 15 else "Squeeze-1")
+    assert subtract.schema.versioned_name == "Subtract-1"
 
 
 def test_type_names_of_all_kinds_are_read_without_regard_to_case():

@@ -102,7 +102,9 @@ def test_what_openvino_writes_is_read(tmp_path: Path):
             assert mine.tobytes() == other.tobytes()
 
 
-@pytest.mark.parametrize("element_type", [row.ir for row in TYPES if row.runs and row.bits > 4 and "f8" not in row.ir])
+@pytest.mark.parametrize(
+    "element_type", [each.ir for each in TYPES if each.runs and each.bits > 4 and "f8" not in each.ir]
+)
 def test_openvino_reads_our_constants(element_type):
     pytest.importorskip("openvino")
     storage = BY_IR_NAME[element_type].storage

@@ -22,7 +22,7 @@ Loaded = Callable[[dict[str, np.ndarray]], list[np.ndarray]]
 _FEW = 4
 """So many cases of a refused group are asked one by one."""
 
-_RUN = {row.numpy for row in TYPES if row.is_numeric}
+_RUN = {each.numpy for each in TYPES if each.is_numeric}
 
 
 class Runtime(Protocol):
@@ -45,7 +45,7 @@ def answers(runtime: Runtime, path: str, groups: Groups, thrifty: bool) -> Itera
     """
     if path == "call":
         for case in (case for group in groups for case in group):
-            yield _attempt(partial(runtime.call, case.row.versioned_name, case.a, case.b, **dict(case.attributes)))
+            yield _attempt(partial(runtime.call, case.schema.versioned_name, case.a, case.b, **dict(case.attributes)))
         return
     model_path = next(known for known in (*MODEL_PATHS, READ_WIDER, CHAINED) if known == path)
     kept: dict[object, Loaded] = {}
@@ -97,7 +97,7 @@ def _load(runtime: Runtime, path: ModelPath, group: Sequence[Case], kept: dict[o
     if paths.has_constants(path):
         return runtime.load(models.build(group, path))
     key = tuple(
-        (case.row.versioned_name, case.attributes, *(_signature(array, path) for array in (case.a, case.b)))
+        (case.schema.versioned_name, case.attributes, *(_signature(array, path) for array in (case.a, case.b)))
         for case in group
     )
     if key not in kept:

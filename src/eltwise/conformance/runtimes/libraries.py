@@ -29,7 +29,7 @@ class _Library:
         """Follow the steps of the operator's formula, one function of the library each."""
         operands = {"a": self.take(a), "b": self.take(b)}
         results: list[Any] = []
-        for step in registry.row(op).formula.steps:
+        for step in registry.find(op).formula.steps:
             left, right = (
                 results[place] if isinstance(place, int) else operands[place] for place in (step.left, step.right)
             )

@@ -18,7 +18,7 @@ from eltwise.formats.onnx.header import default_domain
 from eltwise.formats.onnx.tensors import TensorFiller, fill_tensor, read_tensor
 from eltwise.ir.graph import Node, Origin, Tensor
 from eltwise.ops import registry
-from eltwise.ops.schema import Attribute, AttributeKind, AttributeValue, Operation, Row
+from eltwise.ops.schema import Attribute, AttributeKind, AttributeValue, Operation, OpSchema
 
 _TYPE_OF_KIND: dict[AttributeKind, AttributeProto.AttributeType] = {
     "int": AttributeProto.INT,
@@ -46,15 +46,15 @@ def label_of(proto: NodeProto) -> str:
     return proto.name or next(filter(None, proto.output), "")
 
 
-def find_row(proto: NodeProto, opset: int) -> Row | None:
+def find_schema(proto: NodeProto, opset: int) -> OpSchema | None:
     """Select the row that a node is of; None where it is none that is run here."""
     if default_domain(proto.domain) or proto.overload:
         return None
-    row = registry.resolve("ai.onnx", proto.op_type, opset)
-    if row is None or opset <= registry.NEWEST_OPSET["ai.onnx"]:
-        return row
-    schema = onnx.defs.get_schema(proto.op_type, opset, "")
-    return row if schema.since_version == row.version and not schema.deprecated else None
+    schema = registry.resolve("ai.onnx", proto.op_type, opset)
+    if schema is None or opset <= registry.NEWEST_OPSET["ai.onnx"]:
+        return schema
+    published = onnx.defs.get_schema(proto.op_type, opset, "")
+    return schema if published.since_version == schema.version and not published.deprecated else None
 
 
 def read_node(proto: NodeProto, origin: Origin, folder: Path | ExternalData | None = None) -> Node:
@@ -70,50 +70,50 @@ def read_node(proto: NodeProto, origin: Origin, folder: Path | ExternalData | No
         EltwiseError: naming the operator version, the node and the attribute; for several at once where several
             attributes are wrong.
     """
-    row = find_row(proto, origin.opset)
-    if row is None:
+    schema = find_schema(proto, origin.opset)
+    if schema is None:
         raise UnsupportedError("this operator is not run here", operator=proto.op_type, node=label_of(proto))
-    place = {"operator": row.versioned_name, "node": label_of(proto)}
+    place = {"operator": schema.versioned_name, "node": label_of(proto)}
     try:
         if "" in proto.output:
             raise GraphError("an output has no name", operand="its outputs")
-        operation = _read_attributes(proto, row, origin, folder, place)
+        operation = _read_attributes(proto, schema, origin, folder, place)
     except EltwiseError as error:
         raise error.located(**place) from None
     return Node(proto.name, operation, tuple(proto.input), tuple(proto.output))
 
 
 def _read_attributes(
-    proto: NodeProto, row: Row, origin: Origin, folder: Path | ExternalData | None, place: dict[str, str]
+    proto: NodeProto, schema: OpSchema, origin: Origin, folder: Path | ExternalData | None, place: dict[str, str]
 ) -> Operation:
-    attributes = {attribute.name: attribute for attribute in row.attributes}
+    attributes = {attribute.name: attribute for attribute in schema.attributes}
     values: dict[str, object] = {}
     problems: list[EltwiseError] = []
     for given in proto.attribute:
         try:
             if given.name not in attributes:
-                row.bind({given.name: None})
+                schema.bind({given.name: None})
             if given.name in values:
                 raise AttributeValueError("the attribute is given twice")
             values[given.name] = None
-            value = _read_attribute(given, attributes[given.name], row, origin, folder)
-            values[given.name] = attributes[given.name].checked(value, row.versioned_name)
+            value = _read_attribute(given, attributes[given.name], schema, origin, folder)
+            values[given.name] = attributes[given.name].checked(value, schema.versioned_name)
         except EltwiseError as error:
             operand = f"attribute {given.name}" if given.name in attributes else ""
             problems.append(error.located(operand=operand, **place))
     raise_all(problems)
-    return row.bind(values)
+    return schema.bind(values)
 
 
-def _attribute_type(attribute: Attribute, row: Row) -> AttributeProto.AttributeType:
+def _attribute_type(attribute: Attribute, schema: OpSchema) -> AttributeProto.AttributeType:
     """The type that an attribute has in files; Cast-1 alone names the element type in words."""
-    if attribute.kind == "element type" and row.version < 6:
+    if attribute.kind == "element type" and schema.version < 6:
         return AttributeProto.STRING
     return _TYPE_OF_KIND[attribute.kind]
 
 
 def _read_attribute(
-    proto: AttributeProto, attribute: Attribute, row: Row, origin: Origin, folder: Path | ExternalData | None
+    proto: AttributeProto, attribute: Attribute, schema: OpSchema, origin: Origin, folder: Path | ExternalData | None
 ) -> object:
     """Read the value of an attribute; a number or text that is absent is zero or empty, as protobuf 3 writes those."""
     if proto.ref_attr_name:
@@ -122,7 +122,7 @@ def _read_attribute(
         )
     if attribute.kind == "not run":
         return None
-    wanted = _attribute_type(attribute, row)
+    wanted = _attribute_type(attribute, schema)
     _check_type(proto, wanted, origin)
     match wanted:
         case AttributeProto.TENSOR:
@@ -174,8 +174,8 @@ def _text(value: bytes) -> str:
 def _element_type(given: int | str) -> ElementType:
     found = BY_ONNX_NAME.get(given) if isinstance(given, str) else BY_ONNX_NUMBER.get(given)
     if found is None:
-        runs = [row for row in BY_ONNX_NAME.values() if row.runs]
-        names = (row.onnx if isinstance(given, str) else f"{row.onnx_number} ({row.onnx})" for row in runs)
+        runs = [schema for schema in BY_ONNX_NAME.values() if schema.runs]
+        names = (schema.onnx if isinstance(given, str) else f"{schema.onnx_number} ({schema.onnx})" for schema in runs)
         raise AttributeValueError("there is no such element type", got=repr(given)[:80], allowed=", ".join(names))
     return found
 
@@ -190,19 +190,23 @@ def write_node(node: Node, fill: TensorFiller = fill_tensor) -> NodeProto:
     Raises:
         UnsupportedError: for a node of another dialect.
     """
-    row = node.row
-    if row.domain != "ai.onnx":
-        raise UnsupportedError("this is no ONNX operator", operator=row.versioned_name, node=node.label)
-    proto = NodeProto(op_type=row.name, input=node.inputs, output=node.outputs)
+    schema = node.schema
+    if schema.domain != "ai.onnx":
+        raise UnsupportedError("this is no ONNX operator", operator=schema.versioned_name, node=node.label)
+    proto = NodeProto(op_type=schema.name, input=node.inputs, output=node.outputs)
     if node.name:
         proto.name = node.name
-    attributes = {attribute.name: attribute for attribute in row.attributes}
-    proto.attribute.extend(_write_attribute(value, attributes[name], row, fill) for name, value in node.operation.given)
+    attributes = {attribute.name: attribute for attribute in schema.attributes}
+    proto.attribute.extend(
+        _write_attribute(value, attributes[name], schema, fill) for name, value in node.operation.given
+    )
     return proto
 
 
-def _write_attribute(value: AttributeValue, attribute: Attribute, row: Row, fill: TensorFiller) -> AttributeProto:
-    kind = _attribute_type(attribute, row)
+def _write_attribute(
+    value: AttributeValue, attribute: Attribute, schema: OpSchema, fill: TensorFiller
+) -> AttributeProto:
+    kind = _attribute_type(attribute, schema)
     proto = AttributeProto(name=attribute.name, type=kind)
     field = _FIELD_OF_TYPE[kind]
     if isinstance(value, Tensor):

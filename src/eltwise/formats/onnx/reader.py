@@ -20,7 +20,7 @@ from eltwise.core.shapes import UNKNOWN_RANK
 from eltwise.formats.onnx.external import ExternalData
 from eltwise.formats.onnx.header import default_domain, not_held, read_metadata, read_origin
 from eltwise.formats.onnx.messages import check_text, parse_message
-from eltwise.formats.onnx.nodes import find_row, label_of, read_node
+from eltwise.formats.onnx.nodes import find_schema, label_of, read_node
 from eltwise.formats.onnx.tensors import read_tensor
 from eltwise.formats.onnx.types import read_type
 from eltwise.formats.reading import Reading, unsupported_operators
@@ -186,7 +186,7 @@ def _read_nodes(model: ModelProto, origin: Origin, external: ExternalData, findi
     unknown = ""
     for index, proto in enumerate(model.graph.node):
         called = (default_domain(proto.domain), proto.op_type) in functions
-        if called or find_row(proto, origin.opset) is None:
+        if called or find_schema(proto, origin.opset) is None:
             unsupported.append((_operator(proto, origin, called), label_of(proto) or f"number {index}"))
             unknown = unknown or _nearest(proto, origin)
             findings.unresolved.update(filter(None, proto.output))
@@ -228,5 +228,5 @@ def _nearest(proto: NodeProto, origin: Origin) -> str:
     """The hint for an operator name that is misspelt: one that ONNX does not know but that is near to one run here."""
     if default_domain(proto.domain) or _since_version(proto, origin.opset):
         return ""
-    names = {row.name for row in (*registry.ROWS, *registry.NEIGHBOURS) if row.domain == "ai.onnx"}
+    names = {schema.name for schema in (*registry.ELEMENTWISE, *registry.DATA_MOVEMENT) if schema.domain == "ai.onnx"}
     return unknown_name("operator", proto.op_type, sorted(names)).hint

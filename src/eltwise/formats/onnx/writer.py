@@ -98,13 +98,13 @@ def write_model_proto(graph: Graph, fill: TensorFiller = fill_tensor) -> ModelPr
 
 def _check_version(node: Node, opset: int) -> None:
     """Refuse a node whose version is not the one that readers of the file would take it for."""
-    row = registry.resolve("ai.onnx", node.row.name, opset)
-    if row is not None and row != node.row:
+    schema = registry.resolve("ai.onnx", node.schema.name, opset)
+    if schema is not None and schema != node.schema:
         raise UnsupportedError(
             f"a model of opset {opset} cannot hold this operator version",
-            operator=node.row.versioned_name,
+            operator=node.schema.versioned_name,
             node=node.label,
-            allowed=row.versioned_name,
+            allowed=schema.versioned_name,
         )
 
 

@@ -15,7 +15,7 @@ from eltwise.formats.openvino.document import Layer, PortRecord
 from eltwise.formats.openvino.xml import parse_integer, shown
 from eltwise.ir.graph import Node, TensorType
 from eltwise.ops import registry
-from eltwise.ops.schema import Attribute, AttributeKind, AttributeValue, ElementwiseRow, Row
+from eltwise.ops.schema import Attribute, AttributeKind, AttributeValue, ElementwiseSchema, OpSchema
 
 NEWEST_OPSET = registry.NEWEST_OPSET["openvino"]
 PDPD_AXIS = "auto_broadcast.auto_broadcast_axis"
@@ -49,16 +49,16 @@ def opset_of(layer: Layer) -> int:
     return int(found.group(1))
 
 
-def row_of(layer: Layer) -> Row:
+def row_of(layer: Layer) -> OpSchema:
     """The operator version that a layer of a known operator is.
 
     Raises:
         UnsupportedError: for an operation set that is not read here, or that does not have the operator yet.
     """
-    row = registry.resolve("openvino", layer.type, opset_of(layer))
-    if row is None:
-        rows = [row for row in registry.NEIGHBOURS if row.domain == "openvino"]
-        since = min(row.version for row in rows if row.name.casefold() == layer.folded_type)
+    schema = registry.resolve("openvino", layer.type, opset_of(layer))
+    if schema is None:
+        schemas = [schema for schema in registry.DATA_MOVEMENT if schema.domain == "openvino"]
+        since = min(schema.version for schema in schemas if schema.name.casefold() == layer.folded_type)
         raise UnsupportedError(
             "this operation set does not have the operator yet",
             operator=layer.type,
@@ -66,7 +66,7 @@ def row_of(layer: Layer) -> Row:
             got=repr(layer.version),
             allowed=f"opset{since} to opset{NEWEST_OPSET}",
         )
-    return row
+    return schema
 
 
 def read_node(layer: Layer, inputs: Sequence[str]) -> Node:
@@ -79,8 +79,8 @@ def read_node(layer: Layer, inputs: Sequence[str]) -> Node:
     Raises:
         EltwiseError: for an operation set, attribute or value that is not allowed.
     """
-    row = row_of(layer)
-    operation = row.bind(_read_attributes(row, layer.data))
+    schema = row_of(layer)
+    operation = schema.bind(_read_attributes(schema, layer.data))
     return Node(layer.name, operation, tuple(inputs), (layer.name,))
 
 
@@ -91,8 +91,8 @@ def write_node(
     return Layer(
         id=number,
         name=node.outputs[0],
-        type=node.row.name,
-        version=f"opset{node.row.version}",
+        type=node.schema.name,
+        version=f"opset{node.schema.version}",
         data=_write_attributes(node),
         inputs=tuple(port_of(index, value_type) for index, value_type in enumerate(inputs)),
         outputs=(port_of(len(inputs), output, names),),
@@ -110,14 +110,14 @@ def port_of(number: int, value_type: TensorType, names: Sequence[str] = ()) -> P
     )
 
 
-def _ir_name(row: Row, attribute: Attribute) -> str:
-    return PDPD_AXIS if isinstance(row, ElementwiseRow) and attribute.name == "axis" else attribute.name
+def _ir_name(schema: OpSchema, attribute: Attribute) -> str:
+    return PDPD_AXIS if isinstance(schema, ElementwiseSchema) and attribute.name == "axis" else attribute.name
 
 
-def _read_attributes(row: Row, data: Mapping[str, str]) -> dict[str, AttributeValue]:
-    known = {_ir_name(row, attribute): attribute for attribute in row.attributes}
-    ignored = ("axis",) if isinstance(row, ElementwiseRow) else ()
-    check_attributes([name for name in data if name not in ignored], known, row.versioned_name)
+def _read_attributes(schema: OpSchema, data: Mapping[str, str]) -> dict[str, AttributeValue]:
+    known = {_ir_name(schema, attribute): attribute for attribute in schema.attributes}
+    ignored = ("axis",) if isinstance(schema, ElementwiseSchema) else ()
+    check_attributes([name for name in data if name not in ignored], known, schema.versioned_name)
     takes_axis = data.get("auto_broadcast", "").casefold() == "pdpd"
     given = {
         attribute.name: _READ[attribute.kind](data[name], f"attribute {name}")
@@ -141,14 +141,14 @@ def check_attributes(given: Iterable[str], known: Iterable[str], operator: str) 
 
 def _write_attributes(node: Node) -> dict[str, str]:
     given = dict(node.operation.given)
-    if isinstance(node.row, ElementwiseRow):
+    if isinstance(node.schema, ElementwiseSchema):
         if node.operation.value("auto_broadcast") == "pdpd":
             given.setdefault("axis", -1)
         else:
             given.pop("axis", None)
     return {
-        _ir_name(node.row, attribute): _write_value(given[attribute.name])
-        for attribute in node.row.attributes
+        _ir_name(node.schema, attribute): _write_value(given[attribute.name])
+        for attribute in node.schema.attributes
         if attribute.name in given
     }
 
@@ -170,7 +170,7 @@ def read_element_type(text: str, operand: str) -> ElementType:
     if element_type is None and text in _TYPES_WITHOUT_ROW:
         raise ElementTypeError(f"element type {text} is not run here", operand=operand)
     if element_type is None:
-        names = [row.ir for row in TYPES if row.ir and row.runs]
+        names = [each.ir for each in TYPES if each.ir and each.runs]
         raise unknown_name("element type", shown(text), names, operand=operand)
     if not element_type.runs:
         raise not_run(element_type, operand=operand)

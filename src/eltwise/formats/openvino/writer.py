@@ -84,10 +84,10 @@ def _check(graph: Graph) -> None:
             got=str(graph.origin.file_version),
             allowed=", ".join(map(str, VERSIONS)),
         )
-    foreign = [node for node in graph.nodes if node.row.domain != "openvino"]
+    foreign = [node for node in graph.nodes if node.schema.domain != "openvino"]
     if foreign:
         raise UnsupportedError(
-            "the operator is not OpenVINO's", operator=foreign[0].row.versioned_name, node=foreign[0].label
+            "the operator is not OpenVINO's", operator=foreign[0].schema.versioned_name, node=foreign[0].label
         )
     if graph.optional_inputs:
         raise UnsupportedError(

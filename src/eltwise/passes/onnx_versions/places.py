@@ -18,7 +18,7 @@ from eltwise.formats.onnx.nodes import label_of
 from eltwise.formats.onnx.tensors import read_tensor
 from eltwise.ir.graph import Tensor
 from eltwise.ops import registry
-from eltwise.ops.schema import ElementwiseRow, FormulaName
+from eltwise.ops.schema import ElementwiseSchema, FormulaName
 from eltwise.passes.company import OTHERS, Maker, Operand, Other, companies_of, held_as, needed_of, zeros_of
 from eltwise.passes.onnx_versions.inferring import with_types
 from eltwise.passes.onnx_versions.names import subgraphs
@@ -65,21 +65,21 @@ def find_nodes(model: ModelProto, opset: int) -> Iterator[Found]:
     for scope in all_scopes(model, with_types(model, opset)):
         makers = _Makers(scope, opset)
         for index, node in enumerate(scope.body.node):
-            row = None if node.op_type in called or _is_function(scope) else _row(node, opset)
-            yield Found(scope, index, None if row is None else _place(node, row, scope, makers))
+            schema = None if node.op_type in called or _is_function(scope) else _row(node, opset)
+            yield Found(scope, index, None if schema is None else _place(node, schema, scope, makers))
 
 
 def _is_function(scope: Scope) -> bool:
     return isinstance(scope.outermost.body, FunctionProto)
 
 
-def _row(node: NodeProto, opset: int) -> ElementwiseRow | None:
-    row = registry.resolve("ai.onnx", node.op_type, opset) if is_own(node) else None
+def _row(node: NodeProto, opset: int) -> ElementwiseSchema | None:
+    schema = registry.resolve("ai.onnx", node.op_type, opset) if is_own(node) else None
     well_formed = len(node.input) == 2 and len(node.output) == 1 and all((*node.input, *node.output))
-    return row if isinstance(row, ElementwiseRow) and well_formed else None
+    return schema if isinstance(schema, ElementwiseSchema) and well_formed else None
 
 
-def _place(node: NodeProto, row: ElementwiseRow, scope: Scope, makers: _Makers) -> Place:
+def _place(node: NodeProto, schema: ElementwiseSchema, scope: Scope, makers: _Makers) -> Place:
     a, b = node.input
     tensors = scope.constant(a), scope.constant(b)
     constant = tensors[0] is not None, tensors[1] is not None
@@ -93,7 +93,7 @@ def _place(node: NodeProto, row: ElementwiseRow, scope: Scope, makers: _Makers) 
     held = [_held(tensor) for tensor in tensors]
     plain = [found is not None and is_plain_constant(found.array, found.element_type) for found in held]
     surroundings = surroundings_of(constant, made, is_static, has_neighbours, is_plain=sum(constant) == sum(plain) == 1)
-    layouts = _layouts(node, row, *shapes)
+    layouts = _layouts(node, schema, *shapes)
     element_type = _element_type(node, scope)
     a_is, b_is = (
         Operand(_kinds(tensor, found, is_made), None if tensor else makers.maker(name))
@@ -101,7 +101,7 @@ def _place(node: NodeProto, row: ElementwiseRow, scope: Scope, makers: _Makers) 
     )
     companies = companies_of(element_type, a_is, b_is, is_static, _FORMULAS) if element_type else ()
     beside = makers.is_beside_others(node)
-    place = Place(label_of(node), row, element_type, row.broadcasting, layouts, surroundings, companies, beside)
+    place = Place(label_of(node), schema, element_type, schema.broadcasting, layouts, surroundings, companies, beside)
     return read_wider(place) if makers.is_read_otherwise(node) else place
 
 
@@ -126,8 +126,8 @@ def _kinds(tensor: TensorProto | None, held: Tensor | None, is_made: bool) -> tu
     return OTHERS if is_made else ("run-time",)
 
 
-def _layouts(node: NodeProto, row: ElementwiseRow, a: Shape, b: Shape) -> tuple[Layout, ...]:
-    if row.broadcasting != "legacy":
+def _layouts(node: NodeProto, schema: ElementwiseSchema, a: Shape, b: Shape) -> tuple[Layout, ...]:
+    if schema.broadcasting != "legacy":
         return layouts_of(Rule("numpy"), a, b)
     axis = next((attribute.i for attribute in node.attribute if attribute.name == "axis"), -1)
     return layouts_of(Rule("legacy", axis), a, b)
@@ -198,11 +198,11 @@ class _Makers:
             if node.op_type == "Identity" and is_own(node) and node.input:
                 name = node.input[0]
                 continue
-            row = _row(node, self._opset)
-            if row is None:
+            schema = _row(node, self._opset)
+            if schema is None:
                 return Maker("cast" if node.op_type == "Cast" and is_own(node) else "")
             has_constant = any(self.is_made_of_constants(operand) for operand in node.input if operand)
-            return Maker(row.formula.name, has_constant, is_shared)
+            return Maker(schema.formula.name, has_constant, is_shared)
         owner = self._scope.owner(name)
         return None if owner is not None and owner.parent is None else Maker("")
 

@@ -14,7 +14,7 @@ from eltwise.core.errors import ElementTypeError, EltwiseError, raise_all
 from eltwise.formats.onnx.header import read_origin
 from eltwise.formats.onnx.messages import check_text
 from eltwise.formats.onnx.nodes import label_of
-from eltwise.ops.schema import ElementwiseRow
+from eltwise.ops.schema import ElementwiseSchema
 from eltwise.passes.exactness import exact_wider
 from eltwise.passes.onnx_versions.names import Names
 from eltwise.passes.onnx_versions.places import find_nodes
@@ -40,7 +40,7 @@ def compute_wider_nodes(model: ModelProto, chosen: Chosen) -> Report:
     found = _Found(origin.opset, names)
     for one in find_nodes(model, origin.opset):
         if one.place is not None and one.place.element_type is not None and chosen(one.place):
-            found.widen(one.scope, one.index, one.place.row, one.place.element_type)
+            found.widen(one.scope, one.index, one.place.schema, one.place.element_type)
     raise_all(found.problems)
     for scope, rewrites in reversed(found.plans):
         replace_nodes(scope.body, rewrites, names)
@@ -58,14 +58,14 @@ class _Found:
     changes: list[Change] = field(default_factory=list)
     problems: list[EltwiseError] = field(default_factory=list)
 
-    def widen(self, scope: Scope, index: int, row: ElementwiseRow, element_type: ElementType) -> None:
+    def widen(self, scope: Scope, index: int, schema: ElementwiseSchema, element_type: ElementType) -> None:
         node = scope.body.node[index]
-        wider = exact_wider(row.formula, element_type)
+        wider = exact_wider(schema.formula, element_type)
         if wider is None:
             self.problems.append(
                 ElementTypeError(
                     "no wider type gives the same bits",
-                    operator=row.versioned_name,
+                    operator=schema.versioned_name,
                     node=label_of(node),
                     got=element_type.name,
                 )
@@ -76,7 +76,7 @@ class _Found:
         made = _widened(node, element_type, wider, self.names)
         self.plans[-1][1][index] = Rewrite(made)
         reason = f"{element_type} is computed in {wider}, which gives the same bits"
-        self.changes.append(Change(label_of(node), row.versioned_name, versioned_names(made, self.opset), reason))
+        self.changes.append(Change(label_of(node), schema.versioned_name, versioned_names(made, self.opset), reason))
 
 
 def _widened(node: NodeProto, narrow: ElementType, wide: ElementType, names: Names) -> list[NodeProto]:
