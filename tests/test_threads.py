@@ -324,11 +324,11 @@ import numpy as np
 import eltwise
 from eltwise.kernels import jit
 a = np.ones(1 << 20, np.float32)
-compile_now = jit._compile
-jit._compile = lambda text: (time.sleep(0.5), compile_now(text))[1]
+compile_now, started = jit._compile, threading.Event()
+jit._compile = lambda text: (started.set(), time.sleep(0.5), compile_now(text))[2]
 thread = threading.Thread(target=eltwise.subtract, args=(a, a))
 thread.start()
-time.sleep(0.2)
+started.wait()
 child = os.fork()
 if child == 0:
     jit._compile = compile_now
