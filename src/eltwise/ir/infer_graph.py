@@ -96,7 +96,7 @@ def _indices(node: Node, constants: Mapping[str, Tensor]) -> np.ndarray | None:
 
 def _remember_constant(node: Node, constants: dict[str, Tensor]) -> None:
     """Keep values that are known before a run, so that they can serve as shapes and axes."""
-    behaviour = getattr(node.schema, "behaviour", "")
+    behaviour = node.schema.behaviour
     if behaviour == "constant":
         constants[node.outputs[0]] = constant_tensor(node.operation)
     elif behaviour == "identity" and node.inputs[0] in constants:
