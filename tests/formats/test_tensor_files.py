@@ -11,7 +11,7 @@ import pytest
 
 from eltwise.core.dtypes import BOOL, FLOAT8E5M2, TYPES, ElementType, by_name
 from eltwise.core.errors import ElementTypeError, EltwiseError, FileFormatError, NameUnknownError
-from eltwise.formats.npy_files import npz_bytes
+from eltwise.formats.npy import npz_bytes
 from eltwise.formats.tensor_files import (
     TensorFile,
     check_places,

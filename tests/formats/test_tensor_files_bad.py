@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from eltwise.core.dtypes import BFLOAT16
 from eltwise.core.errors import EltwiseError, FileFormatError
-from eltwise.formats.npy_files import npy_bytes, npz_bytes
+from eltwise.formats.npy import npy_bytes, npz_bytes
 from eltwise.formats.tensor_files import TensorFile, read_tensor_file
 
 ARRAY = np.arange(6, dtype=np.float32).reshape(2, 3)

@@ -1,11 +1,14 @@
-"""Files as bytes: read with a sentence for every failure, written beside and renamed."""
+"""Files and folders: read with a sentence for every failure, written to a temporary name and renamed."""
 
 from __future__ import annotations
 
 import os
+import secrets
+import shutil
 import stat
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from eltwise.core.errors import FileFormatError
@@ -33,7 +36,7 @@ def read_bytes(path: Path, limit: int | None = None) -> bytes:
 
 
 def check_regular(path: Path) -> None:
-    """Refuse what is there but no file: a folder, and a pipe or device, which might never end.
+    """Refuse a path that exists and is not a file: a folder, and a pipe or device, which might never end.
 
     Raises:
         FileFormatError: naming it.
@@ -43,15 +46,14 @@ def check_regular(path: Path) -> None:
 
 
 def unreadable(path: Path, error: OSError | ValueError) -> FileFormatError:
-    """Make the error for a file that the operating system does not give."""
+    """Make the error for a file that the operating system cannot read."""
     if isinstance(error, FileNotFoundError):
         return FileFormatError("there is no such file", where=str(path))
-    reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    return FileFormatError(f"the file cannot be read ({reason})", where=str(path))
+    return FileFormatError(f"the file cannot be read ({_reason(error)})", where=str(path))
 
 
 def write_atomically(path: Path, chunks: Iterable[Buffer]) -> None:
-    """Write a file beside its place and rename it: whatever happens, the place holds the old file or the whole new one.
+    """Write a temporary file and rename it: whatever happens, the path holds the old file or the whole new one.
 
     Raises:
         FileFormatError: where the folder does not exist or cannot be written.
@@ -60,11 +62,11 @@ def write_atomically(path: Path, chunks: Iterable[Buffer]) -> None:
 
 
 def write_together(contents: Sequence[tuple[Path, Iterable[Buffer]]]) -> None:
-    """Write files that belong together: all of them beside their places first, then rename each, in order.
+    """Write files that belong together: all of them to temporary files first, then rename each, in order.
 
     Raises:
         FileFormatError: where a folder does not exist or cannot be written. Where that shows before the first file is
-            renamed, as nearly always, no place has changed.
+            renamed, as nearly always, no file has changed.
     """
     staged: list[tuple[Path, Path]] = []
     place = contents[0][0]
@@ -88,10 +90,10 @@ def write_together(contents: Sequence[tuple[Path, Iterable[Buffer]]]) -> None:
 
 
 def check_writable(path: Path) -> None:
-    """Refuse a place that no file can be written to.
+    """Refuse a path that no file can be written to.
 
     Raises:
-        FileFormatError: where its folder does not exist, or something that is no file is there.
+        FileFormatError: where its folder does not exist, or the path exists and is not a file.
     """
     try:
         is_file = stat.S_ISREG(path.stat().st_mode)
@@ -103,13 +105,68 @@ def check_writable(path: Path) -> None:
         raise FileFormatError("this is a folder or a device, not a file", where=str(path))
     if not path.parent.is_dir():
         raise FileFormatError(
-            "the output's folder does not exist", where=str(path), got=str(path.parent), hint="make the folder first"
+            "the output's folder does not exist", where=str(path), got=str(path.parent), hint="create it first"
         )
 
 
-def _unwritable(path: Path, error: OSError | ValueError) -> FileFormatError:
-    reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    return FileFormatError(f"the file cannot be written ({reason})", where=str(path))
+def check_new_folder(folder: Path) -> None:
+    """Refuse a path that no new folder can be made at.
+
+    Raises:
+        FileFormatError: where it exists and is not an empty folder, or the folder above does not exist.
+    """
+    place = Path(os.path.realpath(folder))
+    try:
+        if place.is_dir() and any(place.iterdir()):
+            raise FileFormatError("the folder is not empty", where=str(folder), hint="name a new or an empty folder")
+        if place.exists() and not place.is_dir():
+            raise FileFormatError("this is a file, not a folder", where=str(folder))
+        if not place.parent.is_dir():
+            raise FileFormatError(
+                "the folder above does not exist",
+                where=str(folder),
+                got=str(place.parent),
+                hint="create it first",
+            )
+    except (OSError, ValueError) as error:
+        raise _unwritable(folder, error, "folder") from None
+
+
+@contextmanager
+def new_folder(folder: Path) -> Iterator[Path]:
+    """A temporary folder to fill: renamed to its path on success, removed otherwise.
+
+    Raises:
+        FileFormatError: where the path is taken, or something in it cannot be written.
+    """
+    check_new_folder(folder)
+    place = Path(os.path.realpath(folder))
+    beside = place.parent / f".{place.name[:40]}.{secrets.token_hex(4)}.part"
+    try:
+        beside.mkdir()
+        yield beside
+        if place.is_dir():
+            place.rmdir()
+        beside.rename(place)
+    except OSError as error:
+        raise _unwritable(folder, error, "folder") from None
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)
+
+
+def write_into(folder: Path, name: str, data: bytes) -> None:
+    """Write a file into a folder that is being filled; ``name`` may hold folders of its own."""
+    file = folder / name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(data)
+
+
+def _unwritable(path: Path, error: OSError | ValueError, kind: str = "file") -> FileFormatError:
+    return FileFormatError(f"the {kind} cannot be written ({_reason(error)})", where=str(path))
+
+
+def _reason(error: OSError | ValueError) -> str:
+    return error.strerror if isinstance(error, OSError) and error.strerror else str(error)
 
 
 def _umask() -> int:

@@ -19,7 +19,7 @@ from eltwise.formats.openvino.ports import ResultNames, input_port, output_ports
 from eltwise.formats.openvino.values import Weights, read_constant, read_parameter
 from eltwise.formats.openvino.wiring import Source, Wiring, wire
 from eltwise.formats.openvino.xml import LARGEST_XML, shown
-from eltwise.formats.reading import Reading, unsupported_operators
+from eltwise.formats.registry import Reading, unsupported_operators
 from eltwise.ir.graph import Graph, Node, Origin, Port, Tensor
 
 
