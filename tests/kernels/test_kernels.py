@@ -65,7 +65,7 @@ def run(op: str, a: np.ndarray, b: np.ndarray, **attributes: object) -> np.ndarr
 
 
 @pytest.mark.parametrize("threads", [1, 2, 5])
-@pytest.mark.parametrize(("schema", "element_type"), MATRIX)
+@pytest.mark.parametrize(("row", "element_type"), MATRIX)
 def test_every_case_is_exact_on_any_number_of_threads(
     schema: ElementwiseSchema,
     element_type: ElementType,
