@@ -31,7 +31,7 @@ from eltwise import oracle
 from eltwise.core.dtypes import BY_NAME, FLOAT32, INT32, ElementType
 from eltwise.ops import registry
 from eltwise.passes import elementwise
-from eltwise.passes.alignment import Alignment, align
+from eltwise.passes.align_broadcast import Alignment, align
 
 LEGACY = [schema for schema in registry.ELEMENTWISE if schema.broadcasting == "legacy"]
 OPENVINO = [schema for schema in registry.ELEMENTWISE if schema.domain == "openvino"]

@@ -13,10 +13,19 @@ import pytest
 from onnx import NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
 
 import eltwise
-from conversions import IR10, IR11, ask_onnxruntime, ask_openvino, converted, onnx_of, written, wrong_outputs
+from conversions import (
+    IR10,
+    IR11,
+    ask_onnxruntime,
+    ask_openvino,
+    convert_graph,
+    converted,
+    onnx_of,
+    written,
+    wrong_outputs,
+)
 from eltwise.core.errors import EltwiseError, ManyProblemsError
 from eltwise.ops import registry
-from eltwise.passes.graphs import convert_graph
 from onnx_models import model, node, value
 from openvino_models import Ir, binary
 

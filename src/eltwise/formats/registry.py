@@ -81,9 +81,7 @@ def of_domain(domain: Domain) -> ModelFormat:
 
 def unknown_ending(path: Path, allowed: str) -> FileFormatError:
     """Make the error for a file whose ending is not known."""
-    return FileFormatError(
-        "the ending does not tell the format", where=str(path), got=path.suffix or "none", allowed=allowed
-    )
+    return FileFormatError("unknown file ending", where=str(path), got=path.suffix or "none", allowed=allowed)
 
 
 def unsupported_operators(found: Sequence[tuple[str, str]], domain: Domain) -> UnsupportedError:

@@ -115,7 +115,8 @@ def _read_pb(place: TensorFile, _wanted: ElementType | None) -> np.ndarray:
 def _pb_bytes(name: str, array: np.ndarray) -> bytes:
     from eltwise.formats.onnx.tensors import write_tensor
 
-    return write_tensor(name, Tensor(array, of_numpy(array.dtype))).SerializeToString()
+    proto = write_tensor(name, Tensor(array, of_numpy(array.dtype)))
+    return bytes(proto.SerializeToString())
 
 
 _FORMATS = {

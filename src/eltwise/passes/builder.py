@@ -133,7 +133,8 @@ class Builder:
     def cast(self, value: str, output: str, types: Sequence[ElementType | None], to: ElementType) -> None:
         """Add a cast; ``types`` are those of its input and output."""
         operator, attribute = _CAST[self.target.domain]
-        self.add(operator, [value], output, types, **{attribute: to})
+        attributes: dict[str, object] = {attribute: to}
+        self.add(operator, [value], output, types, "", **attributes)
 
     def constant(self, wanted: str, tensor: Tensor) -> str:
         """Add a constant; gives its name."""

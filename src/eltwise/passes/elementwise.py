@@ -78,7 +78,8 @@ def _choices(schema: ElementwiseSchema) -> Iterator[dict[str, object]]:
     yield {}
     for attribute in schema.attributes:
         if attribute.kind == "boolean":
-            yield from ({attribute.name: value} for value in (True, False))
+            yield {attribute.name: True}
+            yield {attribute.name: False}
 
 
 def _is_same(function: str, other: str, element_type: ElementType | None) -> bool:

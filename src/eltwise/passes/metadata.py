@@ -1,4 +1,4 @@
-"""Metadata: what a graph states besides its nodes, and what another format cannot state; none of it changes a result."""
+"""Metadata: what a graph states besides its nodes, and what another format cannot state. It changes no result."""
 
 from __future__ import annotations
 

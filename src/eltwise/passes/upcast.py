@@ -32,9 +32,13 @@ def exact_upcast(expression: Expression, element_type: ElementType) -> ElementTy
     """
     if element_type.is_integer and element_type.bits < INT32.bits:
         return INT32 if _is_exact_in(expression, element_type, INT32) else None
-    # A step that rounds must be the last one, since each step rounds to the narrow type.
-    rounds_early = any(step.definition.rounds for step in expression.steps[:-1])
-    return FLOAT32 if element_type in (FLOAT16, BFLOAT16) and not rounds_early else None
+    if element_type not in (FLOAT16, BFLOAT16):
+        return None
+    *before, last = expression.steps
+    # Each step rounds to the narrow type, so that one cast at the end would not do.
+    if any(step.definition.rounds for step in before):
+        return None
+    return FLOAT32 if not last.definition.rounds or FLOAT32.digits >= 2 * element_type.digits + 2 else None
 
 
 def _is_exact_in(expression: Expression, narrow: ElementType, wide: ElementType) -> bool:

@@ -212,7 +212,13 @@ def test_every_unsupported_layer_is_in_one_sentence():
     ir.layer("Mine", "three", ["two"], opset="extension").layer("Subtract", "s", ["three", "one"]).result("s")
     reading = read_openvino(ir.xml(), None)
     (problem,) = reading.problems
-    words = ["3 operators", "Divide (opset1) node 'one'", "'two'", "Mine (extension) node 'three'", "SquaredDifference"]
+    words = [
+        "3 unsupported operators",
+        "Divide (opset1) node 'one'",
+        "'two'",
+        "Mine (extension) node 'three'",
+        "SquaredDifference",
+    ]
     assert_says(str(problem), *words)
     assert reading.unresolved == {"one", "two", "two:1", "three"}
     assert structure_problems(reading.graph, reading.unresolved) == []
