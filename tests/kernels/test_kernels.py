@@ -28,7 +28,9 @@ from eltwise.ops.expression import Expression, expression_of
 from eltwise.ops.schema import ElementwiseSchema
 
 DIFFERENCE = expression_of("subtract")
-MATRIX = [pytest.param(schema, element_type, id=f"{schema}-{element_type}") for schema, element_type in kinds_and_types()]
+MATRIX = [
+    pytest.param(schema, element_type, id=f"{schema}-{element_type}") for schema, element_type in kinds_and_types()
+]
 
 
 @pytest.fixture(autouse=True)
@@ -65,7 +67,7 @@ def run(op: str, a: np.ndarray, b: np.ndarray, **attributes: object) -> np.ndarr
 
 
 @pytest.mark.parametrize("threads", [1, 2, 5])
-@pytest.mark.parametrize(("row", "element_type"), MATRIX)
+@pytest.mark.parametrize(("schema", "element_type"), MATRIX)
 def test_every_case_is_exact_on_any_number_of_threads(
     schema: ElementwiseSchema,
     element_type: ElementType,
