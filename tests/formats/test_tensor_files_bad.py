@@ -209,6 +209,7 @@ def test_an_npz_file_that_is_none(content: bytes, sentence: str, tmp_path: Path)
     assert peak < 2_000_000
 
 
+@pytest.mark.slow
 @settings(max_examples=800)
 @given(st.data())
 def test_every_broken_file_is_an_array_or_an_error(
