@@ -104,7 +104,7 @@ def operators_page() -> str:
 def _operator_cells(schema: Any) -> Iterator[str]:
     yield f"**{schema.versioned_name}**"
     yield opset_range(schema)
-    yield f"`{schema.formula.text}`"
+    yield f"`{schema.expression()}`".replace("|", "&#124;")
     yield " ".join(element_type.ir or element_type.name for element_type in schema.types)
     yield schema.broadcasting
     yield ", ".join(f"`{attribute.name}`" for attribute in schema.attributes)

@@ -52,8 +52,8 @@ def schema_fields(schema: ElementwiseSchema) -> dict[str, object]:
         "last": schema.last,
         "types": [element_type.name for element_type in schema.types],
         "broadcasting": schema.broadcasting,
-        "formula": schema.formula.text,
-        "arithmetic": schema.arithmetic.name,
+        "formula": str(schema.expression()),
+        "arithmetic": "exact",
         "attributes": [
             {
                 "name": attribute.name,

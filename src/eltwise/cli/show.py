@@ -34,7 +34,7 @@ def show(op: Annotated[str, typer.Argument(metavar="OPERATOR", help="A versioned
             "since",
             f"opset {schema.version}; holds for {opset_range(schema)}{', the newest' if schema.last is None else ''}",
         ),
-        ("expression", schema.formula.text),
+        ("expression", str(schema.expression())),
         ("broadcasting", _BROADCASTING[schema.broadcasting]),
         ("types of A, B and the result", ", ".join(element_type.name for element_type in schema.types)),
         ("attributes", "none" if not schema.attributes else ""),
