@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ import eltwise
 from eltwise.cli import app
 from eltwise.cli.ops import FORMATS, opset_range
 from eltwise.ops import registry
+from eltwise.ops.schema import ElementwiseSchema
 
 ROOT = Path(__file__).parent.parent
 OPERATORS_MARK = "<!-- operators -->"
@@ -83,16 +84,10 @@ def operators_page() -> str:
         "",
     ]
     for domain, title in FORMATS.items():
-        schemas = [schema for schema in registry.ELEMENTWISE if schema.domain == domain]
-        lines += [
-            f"## {title}",
-            "",
-            "| operator | opsets | computes | types | broadcasting | attributes |",
-            "|---|" * 0,
-        ]
-        lines[-1] = "|---|---|---|---|---|---|"
-        lines += [f"| {' | '.join(_operator_cells(schema))} |" for schema in schemas]
-        lines.append("")
+        lines += [f"## {title}", ""]
+        of_domain = [schema for schema in registry.ELEMENTWISE if schema.domain == domain]
+        for name, schemas in itertools.groupby(of_domain, key=lambda schema: schema.name):
+            lines += _operator_lines(name, list(schemas))
     lines += ["## Data movement", "", "These may be part of a model too, in the version of its opset.", ""]
     lines += ["| operator | format | types |", "|---|---|---|"]
     for schema in registry.DATA_MOVEMENT:
@@ -101,13 +96,14 @@ def operators_page() -> str:
     return "\n".join(lines) + "\n"
 
 
-def _operator_cells(schema: Any) -> Iterator[str]:
-    yield f"**{schema.versioned_name}**"
-    yield opset_range(schema)
-    yield f"`{schema.expression()}`".replace("|", "&#124;")
-    yield " ".join(element_type.ir or element_type.name for element_type in schema.types)
-    yield schema.broadcasting
-    yield ", ".join(f"`{attribute.name}`" for attribute in schema.attributes)
+def _operator_lines(name: str, schemas: list[ElementwiseSchema]) -> list[str]:
+    lines = [f"### {name}", "", f"`{schemas[0].expression()}`", "", "| version | opsets | types | broadcasting |"]
+    lines.append("|---|---|---|---|")
+    for schema in schemas:
+        types = " ".join(element_type.ir or element_type.name for element_type in schema.types)
+        lines.append(f"| {schema.versioned_name} | {opset_range(schema)} | {types} | {schema.broadcasting} |")
+    attributes = {attribute.name: attribute.meaning for schema in schemas for attribute in schema.attributes}
+    return [*lines, "", *(f"- `{attribute}`: {meaning}" for attribute, meaning in attributes.items()), ""]
 
 
 def command_line_page() -> str:
@@ -135,7 +131,7 @@ def _command_lines(name: str, command: Any) -> list[str]:
         parameter for parameter in command.params if parameter not in arguments and "--help" not in parameter.opts
     ]
     usage = " ".join(["eltwise", name, *map(_metavar, arguments), "[OPTIONS]"])
-    lines = [f"## {name}", "", command.help, "", "```text", usage, "```", "", "| | |", "|---|---|"]
+    lines = [f"## {name}", "", command.help, "", "```text", usage, "```", "", "| argument | meaning |", "|---|---|"]
     lines += [f"| `{_metavar(argument)}` | {argument.help or ''} |" for argument in arguments]
     for option in options:
         value = "" if option.is_flag else f" {option.metavar or 'NUMBER'}"
