@@ -231,9 +231,7 @@ def loaded(graph: Graph) -> eltwise.Model:
         raise
 
 
-def conversion_outcome(
-    before: eltwise.Model, target: Origin, feeds: dict[str, np.ndarray], right: dict[str, np.ndarray]
-) -> str:
+def outcome(before: eltwise.Model, target: Origin, feeds: dict[str, np.ndarray], right: dict[str, np.ndarray]) -> str:
     """Convert and run: what came of it, after the bits were compared."""
     try:
         after, _report = converted(before, target)
