@@ -18,7 +18,7 @@ from rich.table import Table
 import eltwise
 from eltwise import oracle
 from eltwise.conformance.cases import Case
-from eltwise.formats.tensor_files import parse_place, read_tensor_file
+from eltwise.formats.tensor_files import parse_tensor_file, read_tensor_file
 from eltwise.ops import registry
 
 MODELS = Path(__file__).parent / "models"
@@ -59,7 +59,7 @@ def _run(entry: dict[str, object]) -> tuple[dict[str, str], bool]:
     model = eltwise.load(path)
     inputs = {}
     for port in model.inputs:
-        place = parse_place(str(MODELS / f"{path.stem}.{port.name}.npy"))
+        place = parse_tensor_file(str(MODELS / f"{path.stem}.{port.name}.npy"))
         inputs[port.name] = read_tensor_file(place, port.type.element_type)
     (result,) = model.run(inputs).values()
     right, known = _judged(entry, path, list(inputs.values()), result)

@@ -11,7 +11,7 @@ import pytest
 
 from eltwise.core.errors import ElementTypeError, FileFormatError
 from eltwise.formats import files
-from eltwise.formats.tensor_files import TensorFile, check_places, read_tensor_file, write_tensor_files
+from eltwise.formats.tensor_files import TensorFile, check_tensor_files, read_tensor_file, write_tensor_files
 
 ARRAY = np.arange(6, dtype=np.float32).reshape(2, 3)
 
@@ -54,7 +54,7 @@ def test_places_that_cannot_be_written(name: str, sentence: str, write: bool, tm
     (tmp_path / "file").write_bytes(b"")
     place = {"z": TensorFile(tmp_path / name)}
     with pytest.raises(FileFormatError) as caught:
-        write_tensor_files({"z": ARRAY}, place) if write else check_places(place)
+        write_tensor_files({"z": ARRAY}, place) if write else check_tensor_files(place)
     assert str(caught.value).startswith(f"{tmp_path / name}: {sentence}")
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["file", "folder.npy"]
 

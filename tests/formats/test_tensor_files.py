@@ -14,8 +14,8 @@ from eltwise.core.errors import ElementTypeError, EltwiseError, FileFormatError,
 from eltwise.formats.npy import npz_bytes
 from eltwise.formats.tensor_files import (
     TensorFile,
-    check_places,
-    parse_place,
+    check_tensor_files,
+    parse_tensor_file,
     read_tensor_file,
     write_tensor_files,
 )
@@ -41,7 +41,7 @@ def written_by_numpy(path: Path, array: np.ndarray) -> TensorFile:
 @pytest.mark.parametrize("place", ["t.npy", "t.npz", "t.npz:key", "t.NPY", "t.pb"])
 @pytest.mark.parametrize("element_type", ALL, ids=str)
 def test_what_is_written_is_read_back(element_type: ElementType, place: str, tmp_path: Path) -> None:
-    where = parse_place(str(tmp_path / place))
+    where = parse_tensor_file(str(tmp_path / place))
     for array in (values(element_type), values(element_type)[:2].reshape(2, 1, 1), values(element_type)[0], []):
         expected = np.asarray(array, element_type.storage)
         write_tensor_files({"z": expected}, {"z": where})
@@ -171,10 +171,10 @@ def test_bytes_that_are_no_value(element_type: str, good: list[int], bad: list[i
 )
 def test_places(text: str, path: str, key: str | None) -> None:
     if key is not None:
-        assert parse_place(text) == TensorFile(Path(path), key)
+        assert parse_tensor_file(text) == TensorFile(Path(path), key)
         return
     with pytest.raises(FileFormatError, match=r"unknown file ending, got .*; allowed: .npy, .npz"):
-        parse_place(text)
+        parse_tensor_file(text)
 
 
 def test_several_results_go_into_one_archive(tmp_path: Path) -> None:
@@ -182,7 +182,7 @@ def test_several_results_go_into_one_archive(tmp_path: Path) -> None:
     path = tmp_path / "all.npz"
     same_path = tmp_path / "." / "all.npz"
     places = {"p": TensorFile(path), "q": TensorFile(same_path, "other"), "r": TensorFile(path)}
-    check_places(places)
+    check_tensor_files(places)
     write_tensor_files(results, places)
     with np.load(path) as archive:
         assert sorted(archive.files) == ["other", "p", "r"]
@@ -207,9 +207,9 @@ def test_the_same_arrays_give_the_same_archive() -> None:
 )
 def test_two_results_never_go_to_one_place(first: str, second: str, tmp_path: Path) -> None:
     (tmp_path / "d").mkdir()
-    places = {"p": parse_place(f"{tmp_path}/{first}"), "q": parse_place(f"{tmp_path}/{second}")}
+    places = {"p": parse_tensor_file(f"{tmp_path}/{first}"), "q": parse_tensor_file(f"{tmp_path}/{second}")}
     with pytest.raises(FileFormatError, match="'p' and 'q' would be written to the same file"):
-        check_places(places)
+        check_tensor_files(places)
 
 
 def test_an_archive_without_arrays(tmp_path: Path) -> None:

@@ -249,7 +249,7 @@ def test_what_a_file_says_of_itself_is_carried_or_dropped_aloud() -> None:
     assert [port.name for port in after.inputs] == ["x"]
     assert report.dropped == (
         "the import of opset 2 of the domain 'com.example', which no node uses",
-        "the input 'w', which had a value in the file, has this value now and is no input",
+        "the input 'w', whose default value became a constant",
         "the declared types of 1 value, which are inferred anew",
         "the metadata 'producer_name'",
         "the metadata 'metadata_props.not a path!'",

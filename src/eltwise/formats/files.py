@@ -73,7 +73,7 @@ def write_together(contents: Sequence[tuple[Path, Iterable[Chunk]]]) -> None:
             to. Where that shows before the first file is renamed, as nearly always, no file has changed.
     """
     staged: list[tuple[Path, Path]] = []
-    target = place = contents[-1][0]
+    target = resolved = contents[-1][0]
     try:
         for path, chunks in contents:
             check_writable(path)
@@ -83,9 +83,11 @@ def write_together(contents: Sequence[tuple[Path, Iterable[Chunk]]]) -> None:
                     where=str(target),
                     hint="choose another name",
                 )
-            place = Path(os.path.realpath(path)) if path == target else path
-            descriptor, beside = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name[:40]}.", suffix=".part")
-            staged.append((Path(beside), place))
+            resolved = Path(os.path.realpath(path)) if path == target else path
+            descriptor, temporary = tempfile.mkstemp(
+                dir=resolved.parent, prefix=f".{resolved.name[:40]}.", suffix=".part"
+            )
+            staged.append((Path(temporary), resolved))
             with os.fdopen(descriptor, "wb") as file:
                 for chunk in chunks:
                     if isinstance(chunk, int):
@@ -93,19 +95,19 @@ def write_together(contents: Sequence[tuple[Path, Iterable[Chunk]]]) -> None:
                     else:
                         file.write(chunk)
                 file.truncate()
-            Path(beside).chmod(_mode(place))
-        for written, place in staged:
-            written.replace(place)
+            Path(temporary).chmod(_mode(resolved))
+        for written, resolved in staged:
+            written.replace(resolved)
     except OSError as error:
-        raise _unwritable(place, error) from None
+        raise _unwritable(resolved, error) from None
     finally:
-        for written, _place in staged:
+        for written, _resolved in staged:
             written.unlink(missing_ok=True)
 
 
-def _mode(place: Path) -> int:
+def _mode(resolved: Path) -> int:
     """The mode of the file that is replaced, or of a new one; what we write is nothing to execute."""
-    return (place.lstat().st_mode if place.is_file() and not place.is_symlink() else ~_umask()) & 0o666
+    return (resolved.lstat().st_mode if resolved.is_file() and not resolved.is_symlink() else ~_umask()) & 0o666
 
 
 def check_writable(path: Path) -> None:
@@ -134,17 +136,17 @@ def check_new_folder(folder: Path) -> None:
     Raises:
         FileFormatError: where it exists and is not an empty folder, or the folder above does not exist.
     """
-    place = Path(os.path.realpath(folder))
+    resolved = Path(os.path.realpath(folder))
     try:
-        if place.is_dir() and any(place.iterdir()):
+        if resolved.is_dir() and any(resolved.iterdir()):
             raise FileFormatError("the folder is not empty", where=str(folder), hint="name a new or an empty folder")
-        if place.exists() and not place.is_dir():
+        if resolved.exists() and not resolved.is_dir():
             raise FileFormatError("this is a file, not a folder", where=str(folder))
-        if not place.parent.is_dir():
+        if not resolved.parent.is_dir():
             raise FileFormatError(
                 "the folder above does not exist",
                 where=str(folder),
-                got=str(place.parent),
+                got=str(resolved.parent),
                 hint="create it first",
             )
     except (OSError, ValueError) as error:
@@ -159,18 +161,18 @@ def new_folder(folder: Path) -> Iterator[Path]:
         FileFormatError: where the path is taken, or something in it cannot be written.
     """
     check_new_folder(folder)
-    place = Path(os.path.realpath(folder))
-    beside = place.parent / f".{place.name[:40]}.{secrets.token_hex(4)}.part"
+    resolved = Path(os.path.realpath(folder))
+    temporary = resolved.parent / f".{resolved.name[:40]}.{secrets.token_hex(4)}.part"
     try:
-        beside.mkdir()
-        yield beside
-        if place.is_dir():
-            place.rmdir()
-        beside.rename(place)
+        temporary.mkdir()
+        yield temporary
+        if resolved.is_dir():
+            resolved.rmdir()
+        temporary.rename(resolved)
     except OSError as error:
         raise _unwritable(folder, error, "folder") from None
     finally:
-        shutil.rmtree(beside, ignore_errors=True)
+        shutil.rmtree(temporary, ignore_errors=True)
 
 
 def write_into(folder: Path, name: str, data: bytes) -> None:

@@ -32,10 +32,10 @@ class TensorFile:
         return self.path.suffix.lower()
 
 
-def parse_place(text: str) -> TensorFile:
+def parse_tensor_file(text: str) -> TensorFile:
     """Parse FILE or FILE.npz:KEY as it is written at the shell.
 
-    >>> parse_place("values.npz:x").key
+    >>> parse_tensor_file("values.npz:x").key
     'x'
 
     Raises:
@@ -50,49 +50,49 @@ def parse_place(text: str) -> TensorFile:
     return TensorFile(path)
 
 
-def read_tensor_file(place: TensorFile, wanted: ElementType | None = None) -> np.ndarray:
+def read_tensor_file(file: TensorFile, wanted: ElementType | None = None) -> np.ndarray:
     """Read one tensor.
 
     Args:
-        place: where it is.
+        file: where it is.
         wanted: the element type of raw void bytes in .npy files.
 
     Raises:
         EltwiseError: where there is none, or it does not match the ending.
     """
-    return _FORMATS[place.ending].read(place, wanted)
+    return _FORMATS[file.ending].read(file, wanted)
 
 
-def check_places(places: Mapping[str, TensorFile]) -> None:
+def check_tensor_files(targets: Mapping[str, TensorFile]) -> None:
     """Refuse files that cannot be written, before anything is computed.
 
     Raises:
         FileFormatError: for a folder that does not exist, or two results in one file.
     """
     seen: dict[tuple[str, str], str] = {}
-    for name, place in places.items():
-        files.check_writable(place.path)
-        target = (os.path.realpath(place.path), place.key or name if place.ending == ".npz" else "")
+    for name, file in targets.items():
+        files.check_writable(file.path)
+        target = (os.path.realpath(file.path), file.key or name if file.ending == ".npz" else "")
         if target in seen:
             raise FileFormatError(
-                f"{seen[target]!r} and {name!r} would be written to the same file", where=str(place.path)
+                f"{seen[target]!r} and {name!r} would be written to the same file", where=str(file.path)
             )
         seen[target] = name
 
 
-def write_tensor_files(results: Mapping[str, np.ndarray], places: Mapping[str, TensorFile]) -> None:
+def write_tensor_files(results: Mapping[str, np.ndarray], targets: Mapping[str, TensorFile]) -> None:
     """Write each named result to its file; results for one .npz file are written together.
 
     Raises:
         FileFormatError: where a file cannot be written.
     """
     archives: dict[str, dict[str, np.ndarray]] = {}
-    for name, place in places.items():
+    for name, file in targets.items():
         array = results[name]
-        if place.ending == ".npz":
-            archives.setdefault(os.path.realpath(place.path), {})[place.key or name] = array
+        if file.ending == ".npz":
+            archives.setdefault(os.path.realpath(file.path), {})[file.key or name] = array
         else:
-            files.write_atomically(place.path, [_FORMATS[place.ending].encode(name, array)])
+            files.write_atomically(file.path, [_FORMATS[file.ending].encode(name, array)])
     for path, arrays in archives.items():
         files.write_atomically(Path(path), [npy.npz_bytes(arrays)])
 
@@ -105,11 +105,11 @@ class _Format:
     encode: Callable[[str, np.ndarray], bytes]
 
 
-def _read_pb(place: TensorFile, _wanted: ElementType | None) -> np.ndarray:
+def _read_pb(file: TensorFile, _wanted: ElementType | None) -> np.ndarray:
     from eltwise.formats.onnx.tensors import read_tensor_proto
 
-    data = files.read_bytes(place.path, files.LARGEST_PROTOBUF)
-    return read_tensor_proto(data, place.path.parent, str(place.path)).array
+    data = files.read_bytes(file.path, files.LARGEST_PROTOBUF)
+    return read_tensor_proto(data, file.path.parent, str(file.path)).array
 
 
 def _pb_bytes(name: str, array: np.ndarray) -> bytes:
@@ -120,9 +120,9 @@ def _pb_bytes(name: str, array: np.ndarray) -> bytes:
 
 
 _FORMATS = {
-    ".npy": _Format(lambda place, wanted: npy.read_npy(place.path, wanted), lambda _name, array: npy.npy_bytes(array)),
+    ".npy": _Format(lambda file, wanted: npy.read_npy(file.path, wanted), lambda _name, array: npy.npy_bytes(array)),
     ".npz": _Format(
-        lambda place, wanted: npy.read_npz(place.path, place.key, wanted),
+        lambda file, wanted: npy.read_npz(file.path, file.key, wanted),
         lambda name, array: npy.npz_bytes({name: array}),
     ),
     ".pb": _Format(_read_pb, _pb_bytes),

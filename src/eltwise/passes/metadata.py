@@ -67,7 +67,7 @@ def _of_origin(before: Graph, after: Graph) -> Iterator[str]:
 
 
 def _of_optional_input(port: Port) -> str:
-    return f"the input {port.name!r}, which had a value in the file, has this value now and is no input"
+    return f"the input {port.name!r}, whose default value became a constant"
 
 
 def _of_port(kind: str, before: Port, after: Port, kept_names: set[str]) -> Iterator[str]:

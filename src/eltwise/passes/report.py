@@ -40,7 +40,7 @@ class Change:
 
     Attributes:
         node: the node's name, or the name of its output where it has none; empty for the model as a whole.
-        before: its versioned name, for example ``Sub-6``; what was changed where it is no node.
+        before: its versioned name, for example ``Sub-6``; what was changed where it is not a node.
         after: the versioned names of the nodes that replace it, in order.
         reason: why, in one sentence without a full stop.
     """
