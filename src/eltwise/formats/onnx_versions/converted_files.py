@@ -11,7 +11,7 @@ from onnx import ModelProto
 from eltwise.conversion.report import Change, Report
 from eltwise.errors import EltwiseError, FileFormatError
 from eltwise.formats.files import LARGEST_PROTOBUF, check_writable, read_bytes, write_together
-from eltwise.formats.onnx_messages import parse_message
+from eltwise.formats.onnx_messages import check_text, parse_message
 from eltwise.formats.onnx_versions.carrying import Progress, carry
 from eltwise.formats.onnx_versions.converting import check_opset, convert_model
 
@@ -105,6 +105,7 @@ def convert_model_proto(model: ModelProto, opset: int, folder: Path | None = Non
     Raises:
         EltwiseError: with every reason of every node that cannot be converted.
     """
+    check_text(model)
     copy = ModelProto()
     copy.CopyFrom(model)
     return copy, convert_model(copy, opset, folder)
