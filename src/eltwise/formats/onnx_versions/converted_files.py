@@ -10,7 +10,7 @@ from onnx import ModelProto
 
 from eltwise.conversion.report import Change, Report
 from eltwise.errors import EltwiseError, FileFormatError
-from eltwise.formats.files import LARGEST_PROTOBUF, check_writable, read_bytes, write_together
+from eltwise.formats.files import check_writable, read_message, write_together
 from eltwise.formats.onnx_messages import check_text, parse_message
 from eltwise.formats.onnx_versions.carrying import Progress, carry
 from eltwise.formats.onnx_versions.converting import check_opset, convert_model
@@ -36,7 +36,7 @@ def convert_onnx_file(source: Path, target: Path, opset: int, progress: Progress
             written; then the target is as it was.
     """
     try:
-        data, model, report = _converted(read_bytes(source, LARGEST_PROTOBUF), opset, source.parent)
+        data, model, report = _converted(read_message(source), opset, source.parent)
     except EltwiseError as error:
         raise error.located(where=source.name) from None
     return write_with_data(source, target, data, model, report, progress)
