@@ -13,7 +13,7 @@ ROOT = Path(eltwise.__file__).parent
 
 # One row a floor, from the ground up. A package's own __init__ stands where its entry stands.
 FLOORS: tuple[tuple[str, ...], ...] = (
-    ("errors", "version"),
+    ("errors", "machine", "version"),
     ("dtypes", "shapes", "conversion", "conversion.report"),
     ("broadcasting", "moves", "casting", "dlpack", "oracle_numbers", "conversion.plain"),
     ("arrays", "oracle", "spec"),
