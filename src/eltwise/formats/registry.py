@@ -102,7 +102,7 @@ def unsupported_operators(found: Sequence[tuple[str, str]], domain: Domain) -> U
 def _read_onnx_file(path: Path) -> Reading:
     from eltwise.formats.onnx.reader import read_onnx
 
-    return read_onnx(files.read_bytes(path, files.LARGEST_PROTOBUF), path.parent, path.name)
+    return read_onnx(files.read_message(path), path.parent, path.name)
 
 
 def _read_onnx(data: bytes, _weights: bytes | None, where: str) -> Reading:

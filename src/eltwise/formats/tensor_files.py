@@ -108,7 +108,7 @@ class _Format:
 def _read_pb(file: TensorFile, _wanted: ElementType | None) -> np.ndarray:
     from eltwise.formats.onnx.tensors import read_tensor_proto
 
-    data = files.read_bytes(file.path, files.LARGEST_PROTOBUF)
+    data = files.read_message(file.path)
     return read_tensor_proto(data, file.path.parent, str(file.path)).array
 
 

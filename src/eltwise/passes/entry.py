@@ -119,7 +119,7 @@ def message_of(source: Source) -> ModelProto | None:
         return source
     if isinstance(source, str | os.PathLike):
         is_onnx = registry.of_path(Path(source)) is registry.ONNX
-        return parse_model(files.read_bytes(Path(source), files.LARGEST_PROTOBUF)) if is_onnx else None
+        return parse_model(files.read_message(Path(source))) if is_onnx else None
     if not isinstance(source, bytes | bytearray | memoryview):
         return None  # ``load`` says what is wrong with it.
     return parse_model(bytes(source)) if registry.of_bytes(source) is registry.ONNX else None
