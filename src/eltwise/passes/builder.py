@@ -11,8 +11,9 @@ import numpy as np
 from eltwise.core.dtypes import INT64, ElementType
 from eltwise.core.errors import ElementTypeError, EltwiseError, UnsupportedError, raise_all
 from eltwise.core.shapes import UNKNOWN_RANK
-from eltwise.ir.graph import Graph, Node, Origin, Tensor, TensorType, structure_problems
+from eltwise.ir.graph import Graph, Node, Origin, Tensor, TensorType
 from eltwise.ir.infer_graph import infer_graph
+from eltwise.ir.verify import structure_problems
 from eltwise.ops import registry
 from eltwise.ops.schema import OpSchema
 from eltwise.passes.report import Change, Report

@@ -11,9 +11,10 @@ import numpy as np
 from eltwise.core.dtypes import INT64, ElementType
 from eltwise.core.errors import EltwiseError, raise_all
 from eltwise.core.shapes import Dimension, Shape
-from eltwise.ir.graph import Graph, Node, Origin, Port, Tensor, structure_problems
+from eltwise.ir.graph import Graph, Node, Origin, Port, Tensor
 from eltwise.ir.infer import constant_tensor
 from eltwise.ir.infer_graph import infer_graph
+from eltwise.ir.verify import structure_problems
 from eltwise.ops.schema import DataMovementSchema, ElementwiseSchema
 from eltwise.passes.builder import Builder, described
 from eltwise.passes.elementwise import convert_elementwise

@@ -22,8 +22,9 @@ from eltwise.formats.openvino.document import DEEPEST_METADATA, VERSIONS
 from eltwise.formats.openvino.layers import ir_name
 from eltwise.formats.openvino.ports import ResultNames, join_names, own_names
 from eltwise.formats.openvino.values import DIMENSION_WORDS
-from eltwise.ir.graph import Graph, Node, Port, Tensor, TensorType, structure_problems
+from eltwise.ir.graph import Graph, Node, Port, Tensor, TensorType
 from eltwise.ir.infer_graph import infer_graph
+from eltwise.ir.verify import structure_problems
 from eltwise.ops.schema import AttributeValue
 
 
