@@ -109,7 +109,7 @@ def copy_ir(source: Path, target: Path) -> None:
 
 def _check_data(source: Path, weights: Path) -> None:
     """Refuse to write weights over the external data of the very model."""
-    from eltwise.passes.onnx_versions.carrying import check_not_read, data_files
+    from eltwise.formats.onnx.data_files import check_not_read, data_files
 
     proto = message_of(source)
     if proto is not None:
