@@ -132,6 +132,8 @@ def _input_problems(graph: Graph) -> Iterator[EltwiseError]:
 
 def _of_optional_input(port: Port, graph: Graph) -> Iterator[EltwiseError]:
     found, place = graph.constant[port.value].type, f"input {port.name!r}"
+    if found.other:
+        return  # An unknown type is a fault of the tensor itself.
     if type_text(port.type) != type_text(found):
         words = "the initializer has another type than the input of its name"
         yield ElementTypeError(words, operand=place, got=f"{type_text(found)} and {type_text(port.type)}")

@@ -70,7 +70,7 @@ def _write(made: Examined, report: Report, source: Path, out: Path, progress: Pr
         from eltwise.formats.onnx.reader import read_model_proto, read_onnx
 
         if report.unchanged:
-            data = files.read_bytes(source, files.LARGEST_PROTOBUF)
+            data = files.read_message(source)
             reading = read_onnx(data, source.parent, source.name, reads_weights=False)
         else:
             reading = read_model_proto(made.proto, source.parent, source.name, reads_weights=False)
