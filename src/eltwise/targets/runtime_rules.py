@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Set
-
-from onnx import GraphProto, ModelProto
+from typing import TYPE_CHECKING
 
 from eltwise.core.errors import EltwiseError, GraphError, UnsupportedError
 from eltwise.formats.onnx.nodes import label_of, subgraphs
 from eltwise.passes.onnx_versions.names import all_graphs
+
+if TYPE_CHECKING:
+    from onnx import GraphProto, ModelProto
 
 _FREE_INITIALIZERS = 4
 """From this ir_version on an initializer need not be an input."""
