@@ -94,7 +94,7 @@ def contradiction(rule: Rule, a: Shape, b: Shape, infer: Infer = broadcast) -> s
             return f"{a_sizes} {b_sizes} gives {placed.shape}, but inference raises"
         if not holds(found.shape, bound, placed.shape):
             return f"{a_sizes} {b_sizes} gives {placed.shape}, which is not ({found.shape}) with {bound}"
-        starts = (found.a_start, found.b_start)
+        starts = found.starts
         if a.is_known and b.is_known and starts != (placed.a_start, placed.b_start):
             return f"{a_sizes} {b_sizes} lie at {placed.a_start}, {placed.b_start}, not at {starts}"
     return ""

@@ -35,7 +35,7 @@ def test_how_operands_lie_in_memory_does_not_matter(element_type: ElementType, d
         operands.append(array)
     before = [memory.copy() for memory in memories]
     result = eltwise.squared_difference(*operands)
-    assert oracle.same_bits(result, oracle.evaluate("squared_difference", *operands, "none"))
+    assert oracle.same_bits(result, oracle.evaluate("squared_difference", *operands, rule="none"))
     assert result.flags.c_contiguous
     assert result.flags.writeable
     assert type(result) is np.ndarray
@@ -50,7 +50,7 @@ def test_every_rank(rank: int, name: str) -> None:
     shape = (2,) * min(rank, 3) + (1,) * max(rank - 3, 0)
     a = np.arange(2 ** min(rank, 3)).astype(dtype).reshape(shape)
     swapped = a.astype(dtype.newbyteorder("S"))
-    expected = oracle.evaluate("subtract", a, a[..., ::-1] if rank else a, "numpy")
+    expected = oracle.evaluate("subtract", a, a[..., ::-1] if rank else a, rule="numpy")
     out = np.empty(shape, dtype.newbyteorder("S"))
     for first in (a, swapped):
         second = first[..., ::-1] if rank else first
@@ -83,7 +83,7 @@ def test_nothing_is_warned_of_and_no_setting_of_numpy_matters(element_type: Elem
     with np.errstate(all="raise"):
         strict = [eltwise.subtract(a, b), eltwise.squared_difference(a, b)]
     for formula, result in zip(("subtract", "squared_difference"), strict, strict=True):
-        assert oracle.same_bits(result, oracle.evaluate(formula, a, b, "none"))  # type: ignore[arg-type]
+        assert oracle.same_bits(result, oracle.evaluate(formula, a, b, rule="none"))  # type: ignore[arg-type]
 
 
 def test_nothing_is_written_to_the_terminal_with_warnings_as_errors() -> None:
@@ -195,8 +195,8 @@ def test_calls_from_many_threads_at_once_do_not_disturb_each_other() -> None:
         out = np.empty(shape, element_type.storage)
         eltwise.subtract(a, b, out=out)
         operation = eltwise.operator("SquaredDifference-1", auto_broadcast="pdpd", axis=number % 2 - 1)
-        right = oracle.evaluate("squared_difference", a, b, "none")
-        return oracle.same_bits(out, oracle.evaluate("subtract", a, b, "none")) and oracle.same_bits(
+        right = oracle.evaluate("squared_difference", a, b, rule="none")
+        return oracle.same_bits(out, oracle.evaluate("subtract", a, b, rule="none")) and oracle.same_bits(
             operation(a, b), right
         )
 

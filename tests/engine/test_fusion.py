@@ -111,7 +111,9 @@ def test_random_trees_give_the_bits_that_their_nodes_give(
         expected = dict(feeds)
         for node in graph.nodes:
             formula: str = "subtract" if node.operation is SUB else "squared_difference"
-            expected[node.outputs[0]] = oracle.evaluate(formula, *(expected[name] for name in node.inputs), "numpy")
+            expected[node.outputs[0]] = oracle.evaluate(
+                formula, *(expected[name] for name in node.inputs), rule="numpy"
+            )
         for _again in range(2):
             results = runner.run(feeds)
             for name in outputs:
@@ -126,7 +128,7 @@ def test_a_wrong_fusion_is_found() -> None:
     right = Runner(graph, infer_graph(graph).outputs).run({"a": a, "b": b})["z"]
     swapped = graph_of("x = a - b; z = x - a", "a:2 b:2", "z")
     wrong = Runner(swapped, infer_graph(swapped).outputs).run({"a": a, "b": b})["z"]
-    assert oracle.same_bits(right, oracle.evaluate("subtract", a, a - b, "numpy"))
+    assert oracle.same_bits(right, oracle.evaluate("subtract", a, a - b, rule="numpy"))
     assert not oracle.same_bits(wrong, right)
 
 

@@ -33,7 +33,7 @@ def test_the_second_call_gives_what_the_first_gave(element_type: ElementType, se
             )
             for name in ("Subtract-1", "SquaredDifference-1"):
                 formula: str = "subtract" if name == "Subtract-1" else "squared_difference"
-                expected = oracle.evaluate(formula, a, b, "numpy")
+                expected = oracle.evaluate(formula, a, b, rule="numpy")
                 for call in (eltwise.operator(name), eltwise.subtract if name == "Subtract-1" else None):
                     for _again in range(3 if call else 0):
                         result = call(a, b)  # type: ignore[misc]

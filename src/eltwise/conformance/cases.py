@@ -128,7 +128,8 @@ class Case:
             oracle.OracleRefusal: where the case must be refused.
         """
         if self.a.shape != self.b.shape or self.a.size < _LARGE:
-            return oracle.evaluate(self.formula, self.a, self.b, self.rule, *self._alignment())
+            axis, enabled = self._alignment()
+            return oracle.evaluate(self.formula, self.a, self.b, rule=self.rule, axis=axis, enabled=enabled)
         self.placement()  # It may have to be refused all the same.
         operands = (np.ascontiguousarray(operand).tobytes() for operand in (self.a, self.b))
         return _same_shape(self.formula, self.a.dtype, self.b.dtype, *operands).reshape(self.a.shape)
@@ -156,7 +157,7 @@ def _same_shape(
     formula: str, a_type: np.dtype[np.generic], b_type: np.dtype[np.generic], a: bytes, b: bytes
 ) -> np.ndarray:
     """The exact result for operands of one shape: the same values are asked of every row that has the formula."""
-    result = oracle.evaluate(formula, np.frombuffer(a, a_type), np.frombuffer(b, b_type), "none")
+    result = oracle.evaluate(formula, np.frombuffer(a, a_type), np.frombuffer(b, b_type), rule="none")
     result.flags.writeable = False
     return result
 
