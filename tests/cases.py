@@ -139,6 +139,7 @@ _VARIADIC: tuple[tuple[Sizes, ...], ...] = (
     ((), (3,), (2, 1), (4, 1, 1)),
     ((2, 3), (3,), (4,)),
     *(((2, 3),) * count for count in (9, 20)),
+    ((1,) * 63 + (3,),) * 2,
 )
 """One operand, several that are equal or broadcast, more than a kernel reads at once."""
 
@@ -173,9 +174,7 @@ def values(element_type: ElementType, seed: int) -> np.ndarray:
     """Hard and random values of a type."""
     if element_type is BOOL:
         return np.array([False, True])
-    return np.concatenate(
-        [hard_values.hard_values(element_type), hard_values.random_bits(element_type, 256, seed)]
-    )
+    return np.concatenate([hard_values.hard_values(element_type), hard_values.random_bits(element_type, 256, seed)])
 
 
 def value_cases(schema: ElementwiseSchema, element_type: ElementType, seed: int) -> Iterator[Case]:

@@ -135,7 +135,7 @@ def test_inference_never_contradicts_a_run_where_it_is_easily_forgotten(rule: Ru
 
 
 def forgetting_assumptions(rule: Rule, a: Shape, b: Shape) -> Broadcast:
-    return Broadcast(broadcast(rule, a, b).shape, None, None)
+    return Broadcast(broadcast(rule, a, b).shape, (None, None))
 
 
 def refusing_symbols(rule: Rule, a: Shape, b: Shape) -> Broadcast:
@@ -145,12 +145,12 @@ def refusing_symbols(rule: Rule, a: Shape, b: Shape) -> Broadcast:
 
 
 def taking_as_shape(rule: Rule, a: Shape, b: Shape) -> Broadcast:
-    return Broadcast(a, 0, 0, broadcast(rule, a, b).assumptions)
+    return Broadcast(a, (0, 0), broadcast(rule, a, b).assumptions)
 
 
 def aligning_the_starts(rule: Rule, a: Shape, b: Shape) -> Broadcast:
     found = broadcast(rule, a, b)
-    return Broadcast(found.shape, 0, 0, found.assumptions)
+    return Broadcast(found.shape, (0, 0), found.assumptions)
 
 
 @pytest.mark.parametrize(

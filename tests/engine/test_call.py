@@ -116,9 +116,9 @@ A = np.ones((2, 3), np.float32)
         (np.ones((3, 2), np.float32), ShapeError, "out has another shape, got (3, 2); allowed: (2, 3)"),
         (np.ones((1, 2, 3), np.float32), ShapeError, "out has another shape, got (1, 2, 3); allowed: (2, 3)"),
         (np.ones((), np.float32), ShapeError, "out has another shape, got (); allowed: (2, 3)"),
-        ([[1, 2, 3], [4, 5, 6]], ElementTypeError, "out is no NumPy array, got list"),
-        (np.float32(1), ElementTypeError, "out is no NumPy array, got float32"),
-        (np.ma.masked_array(A, A > 0), ElementTypeError, "out is no NumPy array, got MaskedArray"),
+        ([[1, 2, 3], [4, 5, 6]], ElementTypeError, "out must be a NumPy array, got list"),
+        (np.float32(1), ElementTypeError, "out must be a NumPy array, got float32"),
+        (np.ma.masked_array(A, A > 0), ElementTypeError, "out must be a NumPy array, got MaskedArray"),
         (np.broadcast_to(np.float32(1), (2, 3)), ValueRangeError, "out is read-only"),
     ],
 )
@@ -166,7 +166,7 @@ def test_types_are_never_mixed() -> None:
             eltwise.subtract(a, b)
         with pytest.raises(ElementTypeError):
             eltwise.subtract(b, a)
-    with pytest.raises(ElementTypeError, match="operands A and B: two Python numbers have no element type; make one"):
+    with pytest.raises(ElementTypeError, match="operand A and operand B: a Python number has no element type; make"):
         eltwise.subtract(3, 2.0)
 
 

@@ -145,14 +145,18 @@ def _unary(schema: ElementwiseSchema) -> Callable[..., np.ndarray]:
     return function
 
 
+_NUMPY, _UNSET = "numpy", -1
+"""The defaults, which are these very objects where nothing else is given."""
+
+
 def _binary(schema: ElementwiseSchema) -> Callable[..., np.ndarray]:
     calls = calls_of(schema.bind({}))
     names = ("auto_broadcast", "axis")
 
     def function(
-        a: object, b: object, auto_broadcast: str = "numpy", axis: int = -1, out: np.ndarray | None = None
+        a: object, b: object, auto_broadcast: str = _NUMPY, axis: int = _UNSET, out: np.ndarray | None = None
     ) -> np.ndarray:
-        if auto_broadcast == "numpy" and axis == -1:
+        if auto_broadcast is _NUMPY and axis is _UNSET:
             return calls.two(a, b, out)
         return _bound(schema, names, (auto_broadcast, axis)).two(a, b, out)
 
@@ -166,13 +170,13 @@ def _quotient(schema: ElementwiseSchema) -> Callable[..., np.ndarray]:
     def function(
         a: object,
         b: object,
-        auto_broadcast: str = "numpy",
-        axis: int = -1,
+        auto_broadcast: str = _NUMPY,
+        axis: int = _UNSET,
         out: np.ndarray | None = None,
         *,
         floor: bool = True,
     ) -> np.ndarray:
-        if auto_broadcast == "numpy" and axis == -1 and floor is True:
+        if auto_broadcast is _NUMPY and axis is _UNSET and floor is True:
             return calls.two(a, b, out)
         return _bound(schema, names, (auto_broadcast, axis, floor)).two(a, b, out)
 

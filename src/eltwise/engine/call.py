@@ -111,7 +111,7 @@ class Calls:
         if not taken:
             raise ElementTypeError(
                 "a Python number has no element type",
-                operand=", ".join(names),
+                operand=" and ".join(names),
                 hint="make one operand an array, for example numpy.float32(2)",
             )
         first = next(iter(taken.values()))[1]

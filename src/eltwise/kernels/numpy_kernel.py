@@ -111,21 +111,25 @@ def _run(
 
 def direct(expression: Expression, element_type: ElementType) -> Run:
     """Make a function that computes few elements of arrays in native byte order which broadcast as NumPy does."""
-    loops = loops_of(expression, element_type)
+    loops, count = loops_of(expression, element_type), expression.operands
     storage = expression.result_type(element_type).storage
     function, reads, _all = loops[0]
-    is_plain = len(loops) == 1 and element_type.bits >= 8 and reads == tuple(range(expression.operands))
+    is_plain = len(loops) == 1 and element_type.bits >= 8 and reads == tuple(range(count))
     is_quiet = element_type.is_integer and not any(step.definition.divides for step in expression.steps)
 
     def plain(*arrays: Any) -> np.ndarray:
-        return whole(function(*arrays) if is_quiet else quietly(function, *arrays))
+        if len(arrays) == count:
+            return whole(function(*arrays) if is_quiet else quietly(function, *arrays))
+        out: np.ndarray = arrays[count]
+        quietly(function, *arrays[:count], out=out)
+        return out
 
     def stepwise(*arrays: Any) -> np.ndarray:
-        operands, given = arrays[: expression.operands], arrays[expression.operands :]
-        if given:
-            quietly(_run, loops, operands, given[0], element_type)
-            return np.asarray(given[0])
-        result = quietly(_run, loops, operands, None, element_type)
+        if len(arrays) > count:
+            out: np.ndarray = arrays[count]
+            quietly(_run, loops, arrays[:count], out, element_type)
+            return out
+        result = quietly(_run, loops, arrays, None, element_type)
         return whole(result if result.dtype == storage else result.astype(storage))
 
     return plain if is_plain else stepwise
