@@ -84,8 +84,8 @@ def test_layers_say_what_is_dropped_where_an_ir_is_written_anew() -> None:
 
 def test_saving_says_what_is_not_written(tmp_path: Path) -> None:
     loaded = eltwise.load(described_model())
-    assert eltwise.save(loaded, tmp_path / "copy.onnx") == DESCRIBED
-    assert eltwise.save(eltwise.load(tmp_path / "copy.onnx"), tmp_path / "again.onnx") == ()
+    assert eltwise.save(loaded, tmp_path / "copy.onnx") == ()
+    assert (tmp_path / "copy.onnx").read_bytes() == described_model().SerializeToString()
     (tmp_path / "in.xml").write_bytes(described_ir())
     said = eltwise.save(eltwise.load(tmp_path / "in.xml"), tmp_path / "copy.xml")
     assert said == ("the rt_info of 1 layer", "the section <meta_data>")
