@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from eltwise.cli import printing
-from eltwise.formats.folders import check_new_folder
+from eltwise.formats.files import check_new_folder
 
 
 def reproduce(

@@ -20,8 +20,8 @@ from eltwise.conformance.questions import Subject, groups
 from eltwise.conformance.results import Extent
 from eltwise.conformance.verdicts import Truth
 from eltwise.core.dtypes import of_numpy
-from eltwise.formats.folders import new_folder, write_into
-from eltwise.formats.npy_files import npy_bytes
+from eltwise.formats.files import new_folder, write_into
+from eltwise.formats.npy import npy_bytes
 from eltwise.ir.graph import Tensor
 from eltwise.oracle import OracleRefusal
 from eltwise.version import VERSION

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -24,7 +23,7 @@ from eltwise.conformance.smallest import smallest_failure
 from eltwise.conformance.summing import cell_of
 from eltwise.conformance.verdicts import Truth
 from eltwise.core.errors import FileFormatError, UnsupportedError
-from eltwise.core.machine import machine_name
+from eltwise.core.machine import machine_name, processors
 from eltwise.version import VERSION
 
 LIMIT = 30.0
@@ -122,7 +121,7 @@ def judge_all(selection: Selection, settings: Settings, tell: Tell, known: Resul
     session = _Session(settings, tell, _kept(known, settings))
     session.check_versions(selection.runtimes)
     session.add(jobs)
-    count = settings.processes or max(1, min(_MOST_PROCESSES, len(os.sched_getaffinity(0))))
+    count = settings.processes or max(1, min(_MOST_PROCESSES, processors()))
     interrupted = session.run(count)
     order = {key: place for place, key in enumerate(key for job in jobs for key in job.cell_keys)}
     cells = sorted(session.cells.values(), key=lambda cell: order.get(cell.key, -1))

@@ -14,8 +14,8 @@ from eltwise.conformance.paths import MODEL_PATHS
 from eltwise.conformance.results import Results
 from eltwise.conformance.scripts import Request, script
 from eltwise.core.errors import UnsupportedError
-from eltwise.formats.folders import new_folder, write_into
-from eltwise.formats.npy_files import npy_bytes
+from eltwise.formats.files import new_folder, write_into
+from eltwise.formats.npy import npy_bytes
 from eltwise.ops import registry
 
 SCRIPT = "reproduce.py"

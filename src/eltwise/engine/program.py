@@ -122,7 +122,7 @@ def make_program(graph: Graph, outputs: Sequence[Port], bound: Mapping[str, np.n
         symbols: the sizes of the symbols of declared shapes.
     """
     types = {name: TensorType(of_numpy(array.dtype), of_sizes(array.shape)) for name, array in bound.items()}
-    inference = infer_graph(_with_inputs(graph, types))
+    inference = infer_graph(with_inputs(graph, types))
     known = {} if inference.problems else inference.types
     sources = grouped(graph, known)
     constants = {name: tensor.array for name, tensor in graph.constants if name not in bound}
@@ -188,8 +188,13 @@ def _is_ready(port: Port, outputs: Sequence[Port], sources: Sequence[Group | Nod
     return is_static and port.type.element_type in (None, made)
 
 
-def _with_inputs(graph: Graph, types: Mapping[str, TensorType]) -> Graph:
-    """The same graph with inputs that declare what the arrays are; replaced constants are inputs like others."""
+def with_inputs(graph: Graph, types: Mapping[str, TensorType]) -> Graph:
+    """The same graph with inputs that declare what the arrays are; replaced constants are inputs like others.
+
+    Args:
+        graph: the graph.
+        types: of the arrays, by value name.
+    """
     ports = [
         replace(port, type=types[port.value], inner_type=None)
         for port in (*graph.inputs, *graph.optional_inputs)

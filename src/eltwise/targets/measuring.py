@@ -15,7 +15,7 @@ from eltwise.conformance.runtimes import Runtime
 from eltwise.conformance.verdicts import Truth
 from eltwise.core.machine import machine_name
 from eltwise.passes.company import Company
-from eltwise.passes.exactness import exact_wider
+from eltwise.passes.upcast import exact_upcast
 from eltwise.targets.asking import LIMIT, answers_of, writing
 from eltwise.targets.circumstances import Request, subject_of
 from eltwise.targets.stamps import loaded_file_versions, loaded_opsets
@@ -132,7 +132,7 @@ class _Session:
         is_possible = {
             "aligned": question.rule == "pdpd",
             "newer": question.rule == "legacy",
-            "wider": exact_wider(question.schema.expression(), question.element_type) is not None,
+            "wider": exact_upcast(question.schema.expression(), question.element_type) is not None,
         }
         # What is legacy has no Cast between these types in its own opset.
         return all(is_possible[step] for step in steps) and (question.rule != "legacy" or "newer" in steps)

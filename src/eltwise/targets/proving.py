@@ -18,7 +18,7 @@ from eltwise.core.errors import EltwiseError, UnsupportedError
 from eltwise.formats.openvino.writer import write_openvino
 from eltwise.model import Model
 from eltwise.passes.report import Comparison
-from eltwise.passes.verifying import Run, VerificationError, equal_elements, runs_of
+from eltwise.passes.verify import Run, VerificationError, equal_elements, runs_of
 from eltwise.targets.examining import Examined
 from eltwise.targets.table import RUNTIMES, Target
 

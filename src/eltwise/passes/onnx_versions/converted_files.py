@@ -9,9 +9,9 @@ from google.protobuf.message import EncodeError
 from onnx import ModelProto
 
 from eltwise.core.errors import EltwiseError, FileFormatError
-from eltwise.formats.files import LARGEST_PROTOBUF, check_writable, read_bytes, write_together
-from eltwise.formats.onnx.messages import parse_message
-from eltwise.passes.onnx_versions.carrying import Progress, carry
+from eltwise.formats.files import check_writable, read_message, write_together
+from eltwise.formats.onnx.data_files import Progress, move_data
+from eltwise.formats.onnx.messages import check_text, parse_message
 from eltwise.passes.onnx_versions.converting import check_opset, convert_model
 from eltwise.passes.report import Change, Report
 
@@ -36,7 +36,7 @@ def convert_onnx_file(source: Path, target: Path, opset: int, progress: Progress
             written; then the target is as it was.
     """
     try:
-        data, model, report = _converted(read_bytes(source, LARGEST_PROTOBUF), opset, source.parent)
+        data, model, report = _converted(read_message(source), opset, source.parent)
     except EltwiseError as error:
         raise error.located(where=source.name) from None
     return write_with_data(source, target, data, model, report, progress)
@@ -63,7 +63,7 @@ def write_with_data(
     """
     try:
         check_writable(target)
-        beside, is_moved = carry(model, source, target, progress)
+        beside, is_moved = move_data(model, source.parent, target, progress)
         if is_moved:
             change = Change("", "external data", (beside[0][0].name,), "the target is in another folder")
             report = replace(report, unchanged=False, changes=(*report.changes, change))
@@ -105,6 +105,7 @@ def convert_model_proto(model: ModelProto, opset: int, folder: Path | None = Non
     Raises:
         EltwiseError: with every reason of every node that cannot be converted.
     """
+    check_text(model)
     copy = ModelProto()
     copy.CopyFrom(model)
     return copy, convert_model(copy, opset, folder)
