@@ -12,7 +12,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import cases
 import eltwise
 from cases import failures, functions_and_types, shape_cases, value_cases
 from eltwise.core.dtypes import FLOAT32, TYPES, ElementType
@@ -98,11 +97,6 @@ print("exact")
 """
 
 
-WITH_CASES = {
-    "PYTHONPATH": os.pathsep.join([str(Path(cases.__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])])
-}
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("level", jit.LEVELS)
 def test_every_processor_level_is_exact_or_named(level: str, tmp_path: Path) -> None:
@@ -112,7 +106,7 @@ def test_every_processor_level_is_exact_or_named(level: str, tmp_path: Path) -> 
         capture_output=True,
         text=True,
         check=False,
-        env=os.environ | chosen | WITH_CASES | {"ELTWISE_NUM_THREADS": "2"},
+        env=os.environ | chosen | {"ELTWISE_NUM_THREADS": "2", "PYTHONPATH": os.pathsep.join(sys.path)},
     )
     assert done.stdout == "exact\n" or "this machine has no" in done.stderr, done.stderr
 
@@ -130,7 +124,7 @@ llvm.get_host_cpu_features = lambda: llvm.FeatureMap({n: t and "avx512" not in n
         capture_output=True,
         text=True,
         check=False,
-        env=os.environ | chosen | WITH_CASES,
+        env=os.environ | chosen | {"PYTHONPATH": os.pathsep.join(sys.path)},
     )
     assert done.stdout == ""
     assert "ELTWISE_CPU: this machine has no avx512" in done.stderr
