@@ -54,7 +54,7 @@ def show(op: Annotated[str, typer.Argument(metavar="OPERATOR", help="A versioned
             "since",
             f"opset {schema.version}; holds for {_opsets(schema)}{', the newest' if schema.last is None else ''}",
         ),
-        ("formula", schema.formula.text),
+        ("formula", str(schema.expression())),
         ("broadcasting", _BROADCASTING[schema.broadcasting]),
         ("types of A, B and the result", ", ".join(element_type.name for element_type in schema.types)),
         ("attributes", "none" if not schema.attributes else ""),
@@ -86,8 +86,8 @@ def _fields(schema: ElementwiseSchema) -> dict[str, object]:
         "last": schema.last,
         "types": [element_type.name for element_type in schema.types],
         "broadcasting": schema.broadcasting,
-        "formula": schema.formula.text,
-        "arithmetic": schema.arithmetic.name,
+        "formula": str(schema.expression()),
+        "arithmetic": "exact",
         "attributes": [
             {
                 "name": attribute.name,
