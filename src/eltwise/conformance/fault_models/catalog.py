@@ -22,11 +22,8 @@ COMBINATIONS: tuple[tuple[str, ...], ...] = (
     *((operand, "int32 arithmetic") for operand in ("A clamped to int32", "B clamped to int32", "-B clamped to int32")),
     (_FLOAT32, "result clamped to float32"),
     (_FLOAT32, "result clamped to float32", "sign of zero lost"),
-    *(
-        (f"{operand} prepared for bfloat16", _FLOAT32, "result clamped to float32")
-        for operand in ("A", "B", "-B")
-    ),
-    *((f"{operand} clamped to bfloat16", _FLOAT32, "result clamped to float32") for operand in "AB"),
+    *((_FLOAT32, f"{operand} prepared for bfloat16", "result clamped to float32") for operand in ("A", "B", "-B")),
+    *((_FLOAT32, f"{operand} clamped to bfloat16", "result clamped to float32") for operand in "AB"),
     ("zeros not added", _FLOAT32),
     ("float32 arithmetic", "result clamped to float32", "A clamped to float32"),
     ("result rounded to float32", "result clamped to float32"),
