@@ -28,7 +28,9 @@ from eltwise.ops.expression import Expression, expression_of
 from eltwise.ops.schema import ElementwiseSchema
 
 DIFFERENCE = expression_of("subtract")
-MATRIX = [pytest.param(schema, element_type, id=f"{schema}-{element_type}") for schema, element_type in kinds_and_types()]
+MATRIX = [
+    pytest.param(schema, element_type, id=f"{schema}-{element_type}") for schema, element_type in kinds_and_types()
+]
 
 
 @pytest.fixture(autouse=True)

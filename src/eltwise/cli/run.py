@@ -1,0 +1,94 @@
+"""``eltwise run``: run a model on tensor files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from eltwise.cli import printing
+from eltwise.cli.printing import Json
+from eltwise.core.errors import AttributeValueError, NameUnknownError
+
+if TYPE_CHECKING:
+    from eltwise.formats.tensor_files import TensorFile
+    from eltwise.ir.graph import Port
+    from eltwise.model import Model
+
+
+def run(
+    model: Annotated[Path, typer.Argument(help="An .onnx file, or an .xml file with its .bin beside it.")],
+    inputs: Annotated[
+        list[str] | None,
+        typer.Option("--input", "-i", metavar="NAME=FILE", help="An input, by name or position, and its tensor file."),
+    ] = None,
+    outputs: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--output", "-o", metavar="NAME=FILE", help="The file to write an output to. Other outputs are printed."
+        ),
+    ] = None,
+    dump: Annotated[
+        str | None,
+        typer.Option("--dump", metavar="KIND", help="Print how the model is computed: plan, llvm or asm."),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Run a model on tensor files (.npy, .npz:KEY or .pb)."""
+    from eltwise.formats.tensor_files import check_places, parse_place, read_tensor_file, write_tensor_files
+    from eltwise.model import load
+
+    if dump is not None and (outputs or json):
+        raise AttributeValueError(
+            "--dump prints how a model is computed, not its results",
+            operand="--dump",
+            hint="leave out --output and --json",
+        )
+    loaded = load(model)
+    everything = (*loaded.inputs, *loaded.optional_inputs)
+    feeds = {}
+    for text in inputs or []:
+        name, place = _assignment(text, everything, "--input")
+        port = loaded.graph.find_input(name)
+        if name in feeds:
+            raise NameUnknownError("this input is given twice", operand=f"input {name!r}")
+        feeds[name] = read_tensor_file(parse_place(place), port.type.element_type)
+    if dump is not None:
+        typer.echo(loaded.explain(feeds, dump), nl=False)  # type: ignore[arg-type]
+        return
+    places = _places(loaded, outputs or [])
+    check_places(places)
+    results = loaded.run(feeds)
+    write_tensor_files(results, places)
+    rest = {name: array for name, array in results.items() if name not in places}
+    printing.results(rest, json=json)
+
+
+def _places(model: Model, outputs: Iterable[str]) -> dict[str, TensorFile]:
+    from eltwise.formats.tensor_files import parse_place
+
+    places: dict[str, TensorFile] = {}
+    for text in outputs:
+        if "=" not in text and len(model.outputs) == 1:
+            name, place = model.outputs[0].name, text
+        else:
+            name, place = _assignment(text, model.outputs, "--output")
+        port = model.graph.find_output(name)
+        if port.name in places:
+            raise NameUnknownError("this output is given twice", operand=f"output {port.name!r}")
+        places[port.name] = parse_place(place)
+    return places
+
+
+def _assignment(text: str, ports: tuple[Port, ...], option: str) -> tuple[str, str]:
+    """Split NAME=FILE; a name of the model may itself hold an equals sign."""
+    for port in ports:
+        for name in (port.name, *port.aliases):
+            if text.startswith(f"{name}="):
+                return name, text[len(name) + 1 :]
+    name, equals, place = text.partition("=")
+    if not equals or not name or not place:
+        raise AttributeValueError("this option needs NAME=FILE", operand=option, got=repr(text))
+    return name, place
