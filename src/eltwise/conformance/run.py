@@ -161,11 +161,6 @@ def run_tests(
     return Outcome(results, session.not_started)
 
 
-def _processors() -> int:
-    """The processors that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 def _kept(known: Results | None, settings: Settings) -> dict[str, TestResult]:
     """The results to continue from."""
     if known is None:

@@ -23,13 +23,14 @@ def reproduce(
     json: Annotated[bool, typer.Option("--json", help="Print what a program can read.")] = False,
 ) -> None:
     """Write a cell's smallest failing case: a model, inputs, what is exact, what came, and a script that shows it."""
-    from eltwise.conformance import reproducing
-    from eltwise.conformance.results_reader import read_results
+    from eltwise.conformance.reproduce import SCRIPT
+    from eltwise.conformance.reproduce import reproduce as write_files
+    from eltwise.conformance.results_file import read_results
 
     check_new_folder(output)
-    names = reproducing.reproduce(read_results(results), cell, output)
+    names = write_files(read_results(results), cell, output)
     if json:
         printing.json_text({"folder": str(output), "files": list(names)})
         return
     printing.line(f"{output}: {', '.join(names)}")
-    printing.line(f"run: python {shlex.quote(str(output / reproducing.SCRIPT))}")
+    printing.line(f"run: python {shlex.quote(str(output / SCRIPT))}")
