@@ -24,13 +24,19 @@ def conform(  # noqa: PLR0917 - a command has as many parameters as options
         list[str] | None,
         typer.Option("--runtime", metavar="NAME", help="A runtime, or FILE.py:FUNCTION. Default: all installed."),
     ] = None,
-    op: Annotated[list[str] | None, typer.Option("--op", metavar="NAME", help="An operator version, such as Sub-14.")] = None,
-    type_: Annotated[list[str] | None, typer.Option("--type", metavar="NAME", help="An element type, such as uint8.")] = None,
+    op: Annotated[
+        list[str] | None, typer.Option("--op", metavar="NAME", help="An operator version, such as Sub-14.")
+    ] = None,
+    type_: Annotated[
+        list[str] | None, typer.Option("--type", metavar="NAME", help="An element type, such as uint8.")
+    ] = None,
     broadcast: Annotated[
-        list[str] | None, typer.Option("--broadcast", metavar="RULE", help="A broadcast rule: legacy, numpy, none or pdpd.")
+        list[str] | None,
+        typer.Option("--broadcast", metavar="RULE", help="A broadcast rule: legacy, numpy, none or pdpd."),
     ] = None,
     path: Annotated[
-        list[str] | None, typer.Option("--path", metavar="PATH", help="An operand source: static, dynamic, a-constant, ...")
+        list[str] | None,
+        typer.Option("--path", metavar="PATH", help="An operand source: static, dynamic, a-constant, ..."),
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Run fewer cases: about a minute for one runtime.")] = False,
     thorough: Annotated[bool, typer.Option("--thorough", help="Run all cases, each in a model of its own.")] = False,
@@ -39,8 +45,12 @@ def conform(  # noqa: PLR0917 - a command has as many parameters as options
         float, typer.Option("--limit", min=0.1, max=86400, help="The time limit of one answer in seconds.")
     ] = 30.0,
     json: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the results as JSON.")] = None,
-    html: Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write the results as an HTML page.")] = None,
-    document: Annotated[Path | None, typer.Option("--document", metavar="FILE", help="Write the results as Markdown.")] = None,
+    html: Annotated[
+        Path | None, typer.Option("--html", metavar="FILE", help="Write the results as an HTML page.")
+    ] = None,
+    document: Annotated[
+        Path | None, typer.Option("--document", metavar="FILE", help="Write the results as Markdown.")
+    ] = None,
     strict: Annotated[
         Path | None,
         typer.Option("--strict", metavar="FILE", help="Exit 1 unless the failures are those of this file."),

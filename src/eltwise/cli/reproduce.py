@@ -1,4 +1,4 @@
-"""``eltwise reproduce``: one cell of the referee's results as files that show it with that runtime alone."""
+"""``eltwise reproduce``: write a failing case as files that show it with its runtime alone."""
 
 from __future__ import annotations
 
@@ -9,20 +9,19 @@ from typing import Annotated
 import typer
 
 from eltwise.cli import printing
+from eltwise.cli.printing import Json
 from eltwise.formats.folders import check_new_folder
 
 
 def reproduce(
-    results: Annotated[Path, typer.Argument(metavar="RESULTS", help="What eltwise conform --json wrote.")],
-    cell: Annotated[
-        str, typer.Argument(metavar="CELL", help="RUNTIME/OPERATOR/TYPE/BROADCAST/PATH, as the page and the table say.")
-    ],
+    results: Annotated[Path, typer.Argument(metavar="RESULTS", help="A file that `eltwise conform --json` wrote.")],
+    cell: Annotated[str, typer.Argument(metavar="CELL", help="The test: RUNTIME/OPERATOR/TYPE/BROADCAST/PATH.")],
     output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FOLDER", help="Where to; a new or an empty folder.")
+        Path, typer.Option("--output", "-o", metavar="FOLDER", help="The folder to write, new or empty.")
     ],
-    json: Annotated[bool, typer.Option("--json", help="Print what a program can read.")] = False,
+    json: Json = False,
 ) -> None:
-    """Write a cell's smallest failing case: a model, inputs, what is exact, what came, and a script that shows it."""
+    """Write the smallest failing case of a test: model, inputs, expected and actual result, and a script."""
     from eltwise.conformance.reproduce import SCRIPT
     from eltwise.conformance.reproduce import reproduce as write_files
     from eltwise.conformance.results_file import read_results

@@ -6,8 +6,6 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-import numpy as np
-
 from eltwise.conformance.cases import Case
 from eltwise.conformance.compare import CaseResult, References, compare
 from eltwise.conformance.contexts import CALL
@@ -134,9 +132,7 @@ class Tester:
             else:
                 self._run_group(part, before, done)
 
-    def _handle_end(
-        self, group: Group, before: Group | None, answer: Answer, is_fresh: bool, done: TestRun
-    ) -> None:
+    def _handle_end(self, group: Group, before: Group | None, answer: Answer, is_fresh: bool, done: TestRun) -> None:
         """Find out what ended the process: a group before it, a case of it, or only the whole group."""
         if answer.kind == "crashed" and not is_fresh and not self._crash_of([group]):
             culprit = before is not None and self._crash_of([before, group] * _REPEATED)
@@ -242,11 +238,4 @@ def _is_same(one: CaseResult, other: CaseResult) -> bool:
     """Whether the same came."""
     if one.got is None or other.got is None:
         return one.got is other.got
-    return one.wrong == other.wrong and np.array_equal(*(_bytes(item.got) for item in (one, other)))
-
-
-def _bytes(array: np.ndarray | None) -> np.ndarray:
-    assert array is not None
-    return np.frombuffer(array.tobytes(), np.uint8)
-
-
+    return one.wrong == other.wrong and one.got.tobytes() == other.got.tobytes()

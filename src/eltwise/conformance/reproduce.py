@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 
 from eltwise import runtimes
-from eltwise.conformance import reproduce_script
 from eltwise.conformance.cases import LETTERS, Case
 from eltwise.conformance.contexts import CALL, SOURCES
 from eltwise.conformance.models import build
@@ -87,7 +86,7 @@ def files_of(test: TestResult) -> dict[str, bytes]:
     }
     contents["case.json"] = json.dumps(about, indent=2).encode()
     contents["adapter.py"] = _source(module)
-    return contents | {SCRIPT: Path(reproduce_script.__file__).read_bytes()}
+    return contents | {SCRIPT: _source("eltwise.conformance.reproduce_script")}
 
 
 def _runtime(name: str) -> Runtime:
@@ -102,7 +101,7 @@ def _absolute(name: str) -> str:
 
 
 def _source(module: str) -> bytes:
-    """The source of an adapter."""
+    """The source of a module."""
     package, _dot, name = module.rpartition(".")
     return (package_files(package) / f"{name}.py").read_bytes()
 

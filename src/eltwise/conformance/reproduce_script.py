@@ -47,14 +47,14 @@ def is_right(got: object, expected: np.ndarray) -> bool:
 def main() -> None:
     """Print what came beside what is expected."""
     for line in CASE["about"]:
-        print(line)
+        print(line)  # noqa: T201
     got = run()
     described = f"{got.dtype} {list(got.shape)} {got.ravel()[:8]}" if isinstance(got, np.ndarray) else repr(got)
-    print(f"got      {described}")
+    print(f"got      {described}")  # noqa: T201
     if CASE["expected"] is None:
         raise SystemExit("the specification requires an error")
     expected = read("expected", CASE["expected"])
-    print(f"expected {expected.dtype} {list(expected.shape)} {expected.ravel()[:8]}")
+    print(f"expected {expected.dtype} {list(expected.shape)} {expected.ravel()[:8]}")  # noqa: T201
     raise SystemExit(0 if is_right(got, expected) else "the bits differ")
 
 

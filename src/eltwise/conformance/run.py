@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -20,7 +19,7 @@ from eltwise.conformance.smallest import Shrinker
 from eltwise.conformance.suite import Variant, groups, variants
 from eltwise.conformance.summary import summarized
 from eltwise.core.errors import FileFormatError, UnsupportedError
-from eltwise.core.machine import machine_name
+from eltwise.core.machine import machine_name, processors
 from eltwise.runtimes import Host, Runtime, StoppedError
 from eltwise.runtimes.host import LIMIT
 from eltwise.version import VERSION
@@ -146,7 +145,7 @@ def run_tests(
     session = _Session(settings, on_progress, _kept(known, settings))
     session.check_versions(selection.runtimes)
     session.add(jobs)
-    interrupted = session.run(settings.processes or max(1, min(_MOST_PROCESSES, _processors())))
+    interrupted = session.run(settings.processes or max(1, min(_MOST_PROCESSES, processors())))
     order = {key: index for index, key in enumerate(key for job in jobs for key in job.keys)}
     tests = sorted(session.tests.values(), key=lambda test: order.get(test.key, -1))
     results = Results(

@@ -255,7 +255,9 @@ def layout_cases(variant: Variant, source: str, extent: Extent, seed: int) -> li
         if source == "dynamic" and not any(shapes):
             continue  # Nothing of scalars is dynamic.
         # Drawn by the shapes alone, so that every source, rule and version gets the same, which is computed once.
-        generator = np.random.default_rng([seed, *shapes[0], pool.size, *(size for sizes in shapes[1:] for size in sizes)])
+        generator = np.random.default_rng(
+            [seed, *shapes[0], pool.size, *(size for sizes in shapes[1:] for size in sizes)]
+        )
         operands = [np.asarray(pool[generator.integers(0, pool.size, size=sizes)]) for sizes in shapes]
         made.append(variant.case(operands, attributes))
     return made

@@ -58,7 +58,7 @@ def summarized(
     case = stored(smallest.case, _kept(smallest), smallest.beside) if _is_small(smallest) else None
     message = "; ".join(part for part in (words, *notes) if part)[:_LONGEST_MESSAGE]
     counts = _counts(outcome, results, failing)
-    return TestResult(*test, outcome, reasons, *counts, _example(smallest), message, case)
+    return TestResult(*test, outcome, reasons, *counts, _example(smallest), message, case, words)
 
 
 def _explained(
@@ -68,7 +68,7 @@ def _explained(
     if outcome != "differs":
         return (), failing[0].answer.words
     problems = dict.fromkeys(item.problem for item in failing if item.problem)
-    names = [(problem,) for problem in problems]
+    names: list[tuple[str, ...]] = [(problem,) for problem in problems]
     words = [_problem_in_words(item) for item in failing if item.problem][:1]
     if any(item.wrong and not item.problem for item in failing):
         found = explainer.explain([item.compared for item in results if item.compared is not None])
@@ -87,9 +87,7 @@ def _problem_in_words(item: CaseResult) -> str:
     return f"{came} instead of {wanted}"
 
 
-def _counts(
-    outcome: Outcome, results: Sequence[CaseResult], failing: Sequence[CaseResult]
-) -> tuple[int, int]:
+def _counts(outcome: Outcome, results: Sequence[CaseResult], failing: Sequence[CaseResult]) -> tuple[int, int]:
     """Elements if values differ; else cases, of those that could have the outcome."""
     if outcome == "differs":
         compared = [item for item in results if item.expected is not None and item.answer.kind == "result"]
@@ -113,7 +111,9 @@ def _mixture(results: Sequence[CaseResult], not_run: int) -> list[str]:
 def _mode_note(changed: Sequence[CaseResult], count: int) -> list[str]:
     if not changed:
         return []
-    return [f"left the thread's floating-point mode changed after {len(changed)} of {count} cases: {changed[0].answer.mode}"]
+    return [
+        f"left the thread's floating-point mode changed after {len(changed)} of {count} cases: {changed[0].answer.mode}"
+    ]
 
 
 def _is_small(item: CaseResult) -> bool:

@@ -48,9 +48,7 @@ class _Call:
     def __init__(self, run: Callable[[Sequence[np.ndarray]], object]) -> None:
         self._run = run
 
-    def bind(
-        self, inputs: Sequence[np.ndarray], outputs: Sequence[np.ndarray] | None = None
-    ) -> Callable[[], object]:
+    def bind(self, inputs: Sequence[np.ndarray], outputs: Sequence[np.ndarray] | None = None) -> Callable[[], object]:
         if outputs is not None:
             raise NotImplementedError("the function makes its own result")
         copies = [array.copy() for array in inputs]  # It may write into its operands.

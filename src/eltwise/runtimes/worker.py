@@ -1,7 +1,7 @@
 """The process of one runtime: it reads requests from its input and writes a reply for each to its output.
 
-Run as ``python -m eltwise.runtimes.worker ADAPTER NAME``. What the runtime prints goes to standard error; the frames use
-descriptors that it does not know.
+Run as ``python -m eltwise.runtimes.worker ADAPTER NAME``. What the runtime prints goes to standard error;
+the frames use descriptors that it does not know.
 """
 
 from __future__ import annotations

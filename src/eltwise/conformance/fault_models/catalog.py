@@ -68,9 +68,7 @@ def combinations_of(operation: Operation) -> tuple[FaultModel, ...]:
     """The combinations of fault models that an operation has."""
     known = {fault.name: fault for fault in fault_models(operation)}
     return tuple(
-        combined([known[name] for name in names])
-        for names in COMBINATIONS
-        if all(name in known for name in names)
+        combined([known[name] for name in names]) for names in COMBINATIONS if all(name in known for name in names)
     )
 
 

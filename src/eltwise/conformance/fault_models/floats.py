@@ -183,14 +183,10 @@ def _prepared_for_bfloat16(operation: Operation) -> Iterator[FaultModel]:
     """What is done to constants that may be needed in bfloat16 later."""
     text = "finite values beyond the largest bfloat16 become that, subnormal float32 values become +0"
     for index, name in enumerate("AB"):
-        yield FaultModel(
-            f"{name} prepared for bfloat16", f"in operand {name}, {text}", before=((index, _prepared),)
-        )
+        yield FaultModel(f"{name} prepared for bfloat16", f"in operand {name}, {text}", before=((index, _prepared),))
     if operation.function == "subtract":
         negated = lambda values: -_prepared(-values)  # noqa: E731
-        yield FaultModel(
-            "-B prepared for bfloat16", f"A + (-B) is computed, and in -B, {text}", before=((1, negated),)
-        )
+        yield FaultModel("-B prepared for bfloat16", f"A + (-B) is computed, and in -B, {text}", before=((1, negated),))
     yield FaultModel("result prepared for bfloat16", f"in the result, {text}", after=(_prepared,))
 
 

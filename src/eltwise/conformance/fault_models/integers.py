@@ -125,9 +125,7 @@ def _in_integers(element_type: ElementType, other: ElementType) -> Iterator[Faul
         before=limits,
         keep=saturating,
     )
-    yield FaultModel(
-        f"operands clamped to {other}", f"operands are clamped to the limits of {other}", before=limits
-    )
+    yield FaultModel(f"operands clamped to {other}", f"operands are clamped to the limits of {other}", before=limits)
     yield FaultModel(
         f"result clamped to {other}",
         f"results are clamped to the limits of {other}",
