@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from eltwise.conformance.cases import rows_and_types
+from matrix import schemas_and_types
 from eltwise.core.dtypes import TYPES
 from eltwise.core.errors import ElementTypeError, EltwiseError, GraphError
 from eltwise.core.shapes import parse
@@ -22,7 +22,7 @@ from infer_nodes import node, operation, result_of, typed
 )
 def test_exactly_the_types_of_the_row_are_allowed(schema: registry.ElementwiseSchema, element_type: object) -> None:
     operand = TensorType(element_type, parse("2"))  # type: ignore[arg-type]
-    allowed = (schema, element_type) in set(rows_and_types())
+    allowed = (schema, element_type) in set(schemas_and_types())
     for a, b in ((operand, operand), (operand, typed("any 2")), (typed("any 2"), operand)):
         if allowed:
             assert elementwise(schema.bind({}), a, b)[0] == operand

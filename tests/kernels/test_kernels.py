@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 
 import eltwise
-from eltwise.conformance.cases import kinds_and_types, shape_cases, value_cases
-from eltwise.conformance.judging import failures
+from matrix import failures, kinds_and_types, shape_cases, value_cases
 from eltwise.core.dtypes import FLOAT32, TYPES, ElementType
 from eltwise.engine import quick
 from eltwise.kernels import compiled, dispatch, jit, numpy_kernel
@@ -87,8 +86,7 @@ def test_every_case_is_exact_on_any_number_of_threads(
 
 
 EVERY_LEVEL = """
-from eltwise.conformance.cases import kinds_and_types, shape_cases, value_cases
-from eltwise.conformance.judging import failures
+from matrix import failures, kinds_and_types, shape_cases, value_cases
 from eltwise.kernels import compiled, jit
 import eltwise
 jit.target()  # Refuses a level that the machine does not have, which is no wrong result.
