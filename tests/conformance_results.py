@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from cases import versions_and_types
 from eltwise.conformance.cases import Case
 from eltwise.conformance.results import Example, Outcome, Results, TestResult, shown, stored
 from eltwise.core.dtypes import ElementType
 from eltwise.ops.schema import ElementwiseSchema
-from matrix import schemas_and_types
 
 HOSTILE = (
     "</script><script>window.taken = 1</script><img src=x onerror='window.taken = 2'>\n<!-- & \u2028 \x00 ${taken}"
@@ -25,7 +25,7 @@ def results() -> Results:
     tests = [
         test
         for runtime in ("exact", "saturating", "./mine.py:run", "fragile")
-        for schema, element_type in schemas_and_types()
+        for schema, element_type in versions_and_types()
         if schema.name in OPERATORS
         for rule in RULES[schema.broadcasting]
         for path in PATHS

@@ -6,16 +6,18 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from eltwise.core.errors import AttributeValueError, EltwiseError
+from eltwise.formats import registry
 from eltwise.ir.graph import Origin
 from eltwise.ir.infer_graph import infer_graph
-from eltwise.model import Examination, Model, is_xml, load
-from eltwise.passes.building import described
-from eltwise.passes.graphs import convert_graph
+from eltwise.model import Examination, Model, load
+from eltwise.passes.builder import described
 from eltwise.passes.report import Comparison, Report
-from eltwise.passes.verifying import compare
+from eltwise.passes.to_onnx import to_onnx
+from eltwise.passes.to_openvino import to_openvino
+from eltwise.passes.verify import compare
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -30,7 +32,7 @@ DEFAULT_IR_VERSION = 11
 
 IR_VERSIONS = (10, 11)
 
-Format = Literal["onnx", "openvino"]
+Format = registry.FormatName
 
 
 @dataclass(frozen=True)
@@ -116,11 +118,11 @@ def message_of(source: Source) -> ModelProto | None:
     if is_model_proto(source):
         return source
     if isinstance(source, str | os.PathLike):
-        is_onnx = Path(source).suffix.lower() == ".onnx"
+        is_onnx = registry.of_path(Path(source)) is registry.ONNX
         return parse_model(files.read_message(Path(source))) if is_onnx else None
     if not isinstance(source, bytes | bytearray | memoryview):
         return None  # ``load`` says what is wrong with it.
-    return None if is_xml(source) else parse_model(bytes(source))
+    return parse_model(bytes(source)) if registry.of_bytes(source) is registry.ONNX else None
 
 
 def _proto_in_another_opset(
@@ -168,7 +170,10 @@ def convert_model(before: Model, wanted: Wanted) -> tuple[Model, Report]:
         return before, Report(described(target), described(target), unchanged=True)
     if target.domain == origin.domain == "ai.onnx":
         return _in_another_opset(before, target)
-    graph, report = convert_graph(before.graph, target)
+    if target.domain == "ai.onnx":
+        graph, report = to_onnx(before.graph, target.opset, target.file_version)
+    else:
+        graph, report = to_openvino(before.graph, target.file_version)
     return Model(Examination(graph, infer_graph(graph), ())), report
 
 

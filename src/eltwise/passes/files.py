@@ -7,15 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from eltwise.core.errors import EltwiseError, FileFormatError, raise_all
-from eltwise.formats import files
-from eltwise.ir.graph import structure_problems
+from eltwise.formats import files, registry
 from eltwise.ir.infer_graph import infer_graph
+from eltwise.ir.verify import structure_problems
 from eltwise.model import Examination, Model, load, save
-from eltwise.passes.entry import Format, Wanted, compared, convert_model, message_of, stated_opset
+from eltwise.passes.entry import Wanted, compared, convert_model, message_of, stated_opset
 from eltwise.passes.report import Report
-from eltwise.passes.verifying import compare
+from eltwise.passes.verify import compare
 
-_FORMATS: dict[str, Format] = {".onnx": "onnx", ".xml": "openvino"}
 Progress = Callable[[int, int], None]
 """Told how many bytes of how many have been copied."""
 
@@ -48,8 +47,8 @@ def convert_file(
         EltwiseError: with every reason; the target is as it was.
     """
     check_places(source, target, in_place)
-    wanted = Wanted(_format(target), opset, ir_version)
-    if _format(source) == wanted.format == "onnx":
+    wanted = Wanted(registry.of_path(target).name, opset, ir_version)
+    if registry.of_path(source).name == wanted.format == "onnx":
         return _in_another_opset(source, target, stated_opset(wanted), verify, progress)
     before = load(source)
     try:
@@ -75,18 +74,6 @@ def check_places(source: Path, target: Path, in_place: bool) -> None:
     if source.exists() and target.exists() and source.samefile(target) and not in_place:
         raise FileFormatError("the target is the source itself", where=str(target), hint="say --in-place to replace it")
     files.check_writable(target)
-
-
-def _format(path: Path) -> Format:
-    found = _FORMATS.get(path.suffix.lower())
-    if found is None:
-        raise FileFormatError(
-            "the ending does not say what format this is",
-            where=str(path),
-            got=path.suffix or "none",
-            allowed=", ".join(_FORMATS),
-        )
-    return found
 
 
 def _in_another_opset(source: Path, target: Path, opset: int, verify: bool, progress: Progress | None) -> Report:
@@ -122,7 +109,7 @@ def copy_ir(source: Path, target: Path) -> None:
 
 def _check_data(source: Path, weights: Path) -> None:
     """Refuse to write weights over the external data of the very model."""
-    from eltwise.passes.onnx_versions.carrying import check_not_read, data_files
+    from eltwise.formats.onnx.data_files import check_not_read, data_files
 
     proto = message_of(source)
     if proto is not None:

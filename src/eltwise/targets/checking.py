@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from eltwise.core.errors import UnsupportedError
 from eltwise.model import Model, load
-from eltwise.passes.exactness import exact_wider
-from eltwise.passes.verifying import VerificationError
+from eltwise.passes.upcast import exact_upcast
+from eltwise.passes.verify import VerificationError
 from eltwise.targets.examining import Examined, examined
 from eltwise.targets.judging import Decision, decide, judged, to_allow
 from eltwise.targets.malformed import malformed, refused
@@ -184,6 +184,6 @@ def in_words(decision: Decision, opset: int) -> str:
         words.append("aligns B by its shape")
     if "wider" in way:
         assert place.element_type is not None
-        wider = exact_wider(place.schema.expression(), place.element_type)
+        wider = exact_upcast(place.schema.expression(), place.element_type)
         words.append(f"computes it in {wider} and casts back")
     return " and ".join(words)

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from eltwise.core.dtypes import FLOAT16
 from eltwise.ops import registry
 from eltwise.ops.schema import ElementwiseSchema
-from eltwise.passes.exactness import exact_wider
 from eltwise.passes.places import Layout, Place
+from eltwise.passes.upcast import exact_upcast
 from eltwise.targets.table import WAYS, Answer, Measurement, Way, worst
 
 NOT_DIFFERENT = ("not measured", "refused in part")
@@ -90,7 +90,7 @@ def _answers(measurement: Measurement, place: Place, moved: Place) -> Iterator[t
 def _is_exact(place: Place, way: Way) -> bool:
     """Whether a way keeps every bit by itself."""
     if "wider" in way and (
-        place.element_type is None or exact_wider(place.schema.expression(), place.element_type) is None
+        place.element_type is None or exact_upcast(place.schema.expression(), place.element_type) is None
     ):
         return False
     # Runtimes that compute float16 in float32 drop a cast to it between two such nodes, whatever one reader showed.

@@ -12,7 +12,7 @@ from eltwise.core.errors import EltwiseError, UnsupportedError
 from eltwise.formats.openvino.writer import write_openvino
 from eltwise.model import Model
 from eltwise.passes.report import Comparison
-from eltwise.passes.verifying import VerificationError, equal_elements, runs_of
+from eltwise.passes.verify import VerificationError, equal_elements, runs_of
 from eltwise.runtimes import Host, wire
 from eltwise.runtimes import Model as Program
 from eltwise.targets.examining import Examined

@@ -6,10 +6,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from eltwise.ir.graph import Graph
-from eltwise.passes.aligned import align_nodes
+from eltwise.ir.infer_graph import infer_graph
+from eltwise.passes.align_broadcast import align_broadcast
+from eltwise.passes.builder import Chosen
+from eltwise.passes.graph_places import graph_places
 from eltwise.passes.places import Place
 from eltwise.passes.report import Change, Report
-from eltwise.passes.wider import compute_wider
+from eltwise.passes.upcast import upcast
 from eltwise.targets.table import Way
 
 if TYPE_CHECKING:
@@ -39,9 +42,15 @@ def rewrite_graph(graph: Graph, way_of: WayOf) -> tuple[Graph, Report]:
         way = ways[place.node] if place.node in ways else way_of(place)
         return "wider" in way
 
-    aligned, first = align_nodes(graph, is_aligned)
-    widened, second = compute_wider(aligned, is_wider)
+    aligned, first = align_broadcast(graph, _nodes(graph, is_aligned))
+    widened, second = upcast(aligned, _nodes(aligned, is_wider))
     return widened, joined(first, second)
+
+
+def _nodes(graph: Graph, chosen: Callable[[Place], bool]) -> Chosen:
+    """Select nodes by their places."""
+    places = {graph.nodes[number].outputs: place for number, place in graph_places(graph, infer_graph(graph).types)}
+    return lambda node: node.outputs in places and chosen(places[node.outputs])
 
 
 def rewrite_proto(model: ModelProto, way_of: WayOf, opset: int = 0) -> Report:

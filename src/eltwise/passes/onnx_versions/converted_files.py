@@ -10,8 +10,8 @@ from onnx import ModelProto
 
 from eltwise.core.errors import EltwiseError, FileFormatError
 from eltwise.formats.files import check_writable, read_message, write_together
+from eltwise.formats.onnx.data_files import Progress, move_data
 from eltwise.formats.onnx.messages import check_text, parse_message
-from eltwise.passes.onnx_versions.carrying import Progress, carry
 from eltwise.passes.onnx_versions.converting import check_opset, convert_model
 from eltwise.passes.report import Change, Report
 
@@ -63,7 +63,7 @@ def write_with_data(
     """
     try:
         check_writable(target)
-        beside, is_moved = carry(model, source, target, progress)
+        beside, is_moved = move_data(model, source.parent, target, progress)
         if is_moved:
             change = Change("", "external data", (beside[0][0].name,), "the target is in another folder")
             report = replace(report, unchanged=False, changes=(*report.changes, change))

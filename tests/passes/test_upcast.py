@@ -23,15 +23,14 @@ from eltwise.formats.openvino.writer import write_openvino
 from eltwise.ops import registry
 from eltwise.ops.expression import expression_of
 from eltwise.oracle import hard_values
-from eltwise.passes.exactness import exact_wider
 from eltwise.passes.onnx_versions.wider_nodes import compute_wider_nodes
-from eltwise.passes.wider import compute_wider
+from eltwise.passes.upcast import exact_upcast, upcast
 from onnx_models import model, node, value
 from openvino_models import PRECISIONS, Ir
 
 
 def wider(function: str, element_type: ElementType) -> ElementType | None:
-    return exact_wider(expression_of(function), element_type)
+    return exact_upcast(expression_of(function), element_type)
 
 
 FORMULAS = ("subtract", "squared_difference", "add", "multiply")
@@ -72,7 +71,7 @@ def test_the_wider_type_gives_the_same_bits(formula: str, element_type: ElementT
     a, b = pairs(element_type, seed)
     result = computed_in(formula, element_type, wide, a, b)
     chosen = np.random.default_rng(seed).permutation(a.size)[:4000]
-    assert oracle.same_bits(result[chosen], oracle.evaluate(formula, a[chosen], b[chosen], "none"))
+    assert oracle.same_bits(result[chosen], oracle.evaluate(formula, a[chosen], b[chosen], rule="none"))
     schema = next(
         schema for schema in registry.ELEMENTWISE if schema.function == formula and element_type in schema.types
     )
@@ -94,7 +93,7 @@ def test_where_no_wider_type_is_exact_there_is_none() -> None:
     assert not any(wider(formula, each) for formula in FORMULAS for each in TYPES if each.bits > 16)
     hard = hard_values.hard_pairs(FLOAT16)
     squared = computed_in("squared_difference", FLOAT16, FLOAT32, *hard)
-    assert not oracle.same_bits(squared, oracle.evaluate("squared_difference", *hard, "none"))
+    assert not oracle.same_bits(squared, oracle.evaluate("squared_difference", *hard, rule="none"))
 
 
 def test_products_that_are_subnormal_are_rounded_once(seed: int) -> None:
@@ -106,7 +105,7 @@ def test_products_that_are_subnormal_are_rounded_once(seed: int) -> None:
         b = (y * 2.0 ** (exponent + 70)).astype(ml_dtypes.bfloat16)
         chosen = np.random.default_rng(seed + exponent).permutation(a.size)[:1500]
         result = computed_in("multiply", BFLOAT16, FLOAT32, a[chosen], b[chosen])
-        assert oracle.same_bits(result, oracle.evaluate("multiply", a[chosen], b[chosen], "none"))
+        assert oracle.same_bits(result, oracle.evaluate("multiply", a[chosen], b[chosen], rule="none"))
 
 
 IR_ROWS = [schema for schema in registry.ELEMENTWISE if schema.domain == "openvino"]
@@ -126,9 +125,7 @@ def test_8_bit_layers_are_right_in_openvino(
     ir.layer(schema.name, "m", ["n", "b"], names="again", precision=precision)
     ir.result("n", "r").result("m", "s")
     before = eltwise.load(ir.xml())
-    graph, report = compute_wider(
-        before.graph, lambda place: place.element_type is not None and place.element_type.bits == 8
-    )
+    graph, report = upcast(before.graph, lambda _node: True)
     name = schema.versioned_name
     assert [change.after for change in report.changes] == [("Convert-1", "Convert-1", name, "Convert-1")] * 2
     after, given = eltwise.load(*write_openvino(graph)), {"a": a, "b": b}
@@ -179,8 +176,8 @@ def test_bfloat16_sub_runs_right_in_onnxruntime(process: ProcessPoolExecutor, se
     assert report.changes[1].after == ("Cast-13", "Sub-14", "Cast-13")
     onnx.checker.check_model(made, full_check=True)
     x, y = pairs(BFLOAT16, seed)
-    first = oracle.evaluate("subtract", x, y, "none")
-    right = [oracle.evaluate("subtract", first, y, "none"), oracle.evaluate("subtract", first, first, "none")]
+    first = oracle.evaluate("subtract", x, y, rule="none")
+    right = [oracle.evaluate("subtract", first, y, rule="none"), oracle.evaluate("subtract", first, first, rule="none")]
     if find_spec("onnxruntime") is None:
         pytest.skip("onnxruntime is not installed; the extra 'witnesses' has it")
     theirs = process.submit(
@@ -200,6 +197,6 @@ def test_what_is_not_meant_stays_and_what_is_not_exact_is_refused() -> None:
         compute_wider_nodes(made, lambda _place: True)
     assert made.SerializeToString() == before
     loaded = eltwise.load(model([node("Sub", ["x", "y"], ["z"])], [value("x"), value("y")], [value("z")], 14))
-    assert compute_wider(loaded.graph, lambda place: place.element_type is FLOAT16)[0] is loaded.graph
+    assert upcast(loaded.graph, lambda _node: False)[0] is loaded.graph
     with pytest.raises(ElementTypeError, match="no wider type gives the same bits"):
-        compute_wider(loaded.graph, lambda _place: True)
+        upcast(loaded.graph, lambda _node: True)
