@@ -26,7 +26,7 @@ def test_computing_as_specified_gives_the_oracle_s_results(formula: str, element
     drawn = [hard_values.random_bits(element_type, 500, seed + number) for number in (0, 1)]
     a = np.concatenate([np.repeat(hard, hard.size), drawn[0]])
     b = np.concatenate([np.tile(hard, hard.size), drawn[1]])
-    exact = oracle.evaluate(formula, a, b, "none")  # type: ignore[arg-type]
+    exact = oracle.evaluate(formula, a, b, rule="none")  # type: ignore[arg-type]
     got = predict(SPECIFIED, formula, element_type, values_of(a, element_type), values_of(b, element_type))
     assert (got == patterns_of(exact, element_type)).all()
 

@@ -118,7 +118,7 @@ def outcome(rule: Rule, a: Sizes, b: Sizes) -> np.ndarray | None:
     first = 1000 * np.arange(np.prod(a, dtype=int), dtype=np.int64).reshape(a)
     second = np.arange(np.prod(b, dtype=int), dtype=np.int64).reshape(b)
     try:
-        return oracle.evaluate("subtract", first, second, rule.name, rule.axis, rule.enabled)
+        return oracle.evaluate("subtract", first, second, rule=rule.name, axis=rule.axis, enabled=rule.enabled)
     except oracle.OracleRefusal:
         return None
 

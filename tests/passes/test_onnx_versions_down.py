@@ -64,7 +64,7 @@ def test_every_pair_that_the_version_can_say_and_no_other(operator: str, opset: 
     converted, _report = in_opset(made, opset)
     operands = arrays([Run(a, b, None) for a, b in PAIRS], FLOAT32, seed)
     right = {
-        f"z{index}": oracle.evaluate("subtract" if operator == "Sub" else "add", a, b, "numpy")
+        f"z{index}": oracle.evaluate("subtract" if operator == "Sub" else "add", a, b, rule="numpy")
         for index, (a, b) in enumerate(operands)
         if said[index]
     }

@@ -71,7 +71,7 @@ def test_the_wider_type_gives_the_same_bits(formula: str, element_type: ElementT
     a, b = pairs(element_type, seed)
     result = computed_in(formula, element_type, wide, a, b)
     chosen = np.random.default_rng(seed).permutation(a.size)[:4000]
-    assert oracle.same_bits(result[chosen], oracle.evaluate(formula, a[chosen], b[chosen], "none"))
+    assert oracle.same_bits(result[chosen], oracle.evaluate(formula, a[chosen], b[chosen], rule="none"))
     schema = next(
         schema for schema in registry.ELEMENTWISE if schema.function == formula and element_type in schema.types
     )
@@ -93,7 +93,7 @@ def test_where_no_wider_type_is_exact_there_is_none() -> None:
     assert not any(wider(formula, each) for formula in FORMULAS for each in TYPES if each.bits > 16)
     hard = hard_values.hard_pairs(FLOAT16)
     squared = computed_in("squared_difference", FLOAT16, FLOAT32, *hard)
-    assert not oracle.same_bits(squared, oracle.evaluate("squared_difference", *hard, "none"))
+    assert not oracle.same_bits(squared, oracle.evaluate("squared_difference", *hard, rule="none"))
 
 
 def test_products_that_are_subnormal_are_rounded_once(seed: int) -> None:
@@ -105,7 +105,7 @@ def test_products_that_are_subnormal_are_rounded_once(seed: int) -> None:
         b = (y * 2.0 ** (exponent + 70)).astype(ml_dtypes.bfloat16)
         chosen = np.random.default_rng(seed + exponent).permutation(a.size)[:1500]
         result = computed_in("multiply", BFLOAT16, FLOAT32, a[chosen], b[chosen])
-        assert oracle.same_bits(result, oracle.evaluate("multiply", a[chosen], b[chosen], "none"))
+        assert oracle.same_bits(result, oracle.evaluate("multiply", a[chosen], b[chosen], rule="none"))
 
 
 IR_ROWS = [schema for schema in registry.ELEMENTWISE if schema.domain == "openvino"]
@@ -176,8 +176,8 @@ def test_bfloat16_sub_runs_right_in_onnxruntime(process: ProcessPoolExecutor, se
     assert report.changes[1].after == ("Cast-13", "Sub-14", "Cast-13")
     onnx.checker.check_model(made, full_check=True)
     x, y = pairs(BFLOAT16, seed)
-    first = oracle.evaluate("subtract", x, y, "none")
-    right = [oracle.evaluate("subtract", first, y, "none"), oracle.evaluate("subtract", first, first, "none")]
+    first = oracle.evaluate("subtract", x, y, rule="none")
+    right = [oracle.evaluate("subtract", first, y, rule="none"), oracle.evaluate("subtract", first, first, rule="none")]
     if find_spec("onnxruntime") is None:
         pytest.skip("onnxruntime is not installed; the extra 'witnesses' has it")
     theirs = process.submit(

@@ -12,7 +12,7 @@ from functools import cache, lru_cache
 
 import numpy as np
 
-from eltwise.conformance.cases import Attributes, Case, Layout, layouts
+from eltwise.conformance.cases import ASKED, Attributes, Case, Layout, layouts
 from eltwise.conformance.paths import Path
 from eltwise.conformance.results import Extent
 from eltwise.conformance.shapes_of_rules import FEW_ONTO, NUMPY_PAIRS, Sizes
@@ -69,7 +69,7 @@ class Subject:
 
 def subjects() -> Iterator[Subject]:
     """Everything that the catalog has to ask about, in its order."""
-    for schema in registry.ELEMENTWISE:
+    for schema in ASKED:
         for element_type in schema.types:
             for rule in rules_of(schema):
                 yield Subject(schema, element_type, rule)

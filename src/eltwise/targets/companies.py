@@ -167,7 +167,7 @@ class _Content:
 @lru_cache(maxsize=256)
 def _made(formula: str, x: _Content, y: _Content) -> np.ndarray:
     """What the node before makes."""
-    return oracle.evaluate(formula, x.array, y.array, "numpy")
+    return oracle.evaluate(formula, x.array, y.array, rule="numpy")
 
 
 def _attributes(question: Question, a: np.ndarray, b: np.ndarray) -> Attributes:

@@ -126,9 +126,9 @@ def _alignment(node: NodeProto, rule: Rule, scope: Scope) -> tuple[int, tuple[st
         raise _unknown_rank(node, rule, a)
     found = broadcast(rule, a, b)
     assumptions = tuple(_sentence(node, assumption) for assumption in found.assumptions)
-    if a.rank is None or b.rank is None or found.b_start is None:
+    if a.rank is None or b.rank is None or found.starts[1] is None:
         return 0, assumptions
-    return a.rank - found.b_start - b.rank, assumptions
+    return a.rank - found.starts[1] - b.rank, assumptions
 
 
 def _unknown_rank(node: NodeProto, rule: Rule, a: Shape) -> UnsupportedError:
