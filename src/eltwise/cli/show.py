@@ -9,12 +9,14 @@ import typer
 from eltwise.cli import printing
 from eltwise.cli.ops import FORMATS, opset_range, schema_fields
 from eltwise.cli.printing import Json
+from eltwise.core.dtypes import BOOL
 from eltwise.ops import registry
 
 if TYPE_CHECKING:
-    from eltwise.ops.schema import Attribute
+    from eltwise.ops.schema import Attribute, ElementwiseSchema
 
 _BROADCASTING = {
+    "none": "none: equal shapes",
     "legacy": "B onto A, with broadcast=1 (legacy)",
     "numpy": "both ways (numpy)",
     "auto_broadcast": "none, numpy or pdpd, as auto_broadcast says",
@@ -36,13 +38,23 @@ def show(op: Annotated[str, typer.Argument(metavar="OPERATOR", help="A versioned
         ),
         ("expression", str(schema.expression())),
         ("broadcasting", _BROADCASTING[schema.broadcasting]),
-        ("types of A, B and the result", ", ".join(element_type.name for element_type in schema.types)),
+        ("operands", _operands(schema)),
+        ("their type", ", ".join(element_type.name for element_type in schema.types)),
+        ("result", _result(schema)),
         ("attributes", "none" if not schema.attributes else ""),
         *((f"  {attribute.name}", _described(attribute)) for attribute in schema.attributes),
         ("arithmetic", "integers wrap; floats are rounded once a step, to nearest even; subnormals are kept"),
         (f"changed from {before.versioned_name}" if before else "changed", schema.changes),
     ]
     printing.pairs(lines)
+
+
+def _operands(schema: ElementwiseSchema) -> str:
+    return f"{schema.operands[0]}, one or more" if schema.is_variadic else " and ".join(schema.operands)
+
+
+def _result(schema: ElementwiseSchema) -> str:
+    return "bool" if schema.expression().result_type(schema.types[-1]) is BOOL else "of their type"
 
 
 def _described(attribute: Attribute) -> str:
