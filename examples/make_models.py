@@ -111,12 +111,12 @@ EXAMPLES = (
         axis=0,
     ),
     Example(
-        "divide_floor",
+        "divide_truncated",
         "Divide",
         ((4, 3), (3,)),
         "int32",
-        {"auto_broadcast": "numpy", "m_pythondiv": True},
-        note="integers round down",
+        {"auto_broadcast": "numpy", "m_pythondiv": False},
+        note="integers truncate",
     ),
     _ir("maximum_pdpd", "Maximum", ((2, 3, 4), (3,)), "pdpd", "pdpd, axis 1", axis=1),
     Example(
