@@ -9,7 +9,6 @@ import typer
 from eltwise.cli import printing
 from eltwise.cli.ops import FORMATS, opset_range, schema_fields
 from eltwise.cli.printing import Json
-from eltwise.core.dtypes import BOOL
 from eltwise.ops import registry
 
 if TYPE_CHECKING:
@@ -19,6 +18,7 @@ _BROADCASTING = {
     "none": "none: equal shapes",
     "legacy": "B onto A, with broadcast=1 (legacy)",
     "numpy": "both ways (numpy)",
+    "none": "none: all operands have one shape",
     "auto_broadcast": "none, numpy or pdpd, as auto_broadcast says",
 }
 
@@ -54,7 +54,7 @@ def _operands(schema: ElementwiseSchema) -> str:
 
 
 def _result(schema: ElementwiseSchema) -> str:
-    return "bool" if schema.expression().result_type(schema.types[-1]) is BOOL else "of their type"
+    return "bool" if schema.expression().gives_booleans else "of their type"
 
 
 def _described(attribute: Attribute) -> str:
