@@ -227,7 +227,8 @@ def ordering_no_zeros(op: str, *operands: np.ndarray, **attributes: object) -> n
     right = exact(op, *operands, **attributes)
     first = operands[0] if operands[0].ndim <= right.ndim else right
     try:
-        return np.where((right == 0) & (first == 0), first, right)
+        with np.errstate(all="ignore"):
+            return np.where((right == 0) & (first == 0), first, right)
     except ValueError:
         return right
 

@@ -84,6 +84,7 @@ def test_every_case_is_exact_on_any_number_of_threads(
 
 
 EVERY_LEVEL = """
+from cases import failures, functions_and_types, shape_cases, value_cases
 from eltwise.kernels import compiled, jit
 import eltwise
 jit.target()  # Refuses a level that the machine does not have, which is no wrong result.
@@ -96,6 +97,7 @@ print("exact")
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("level", jit.LEVELS)
 def test_every_processor_level_is_exact_or_named(level: str, tmp_path: Path) -> None:
     chosen = {"ELTWISE_CPU": level, "ELTWISE_CACHE": str(tmp_path), "ELTWISE_KERNELS": "compiled"}
@@ -104,7 +106,7 @@ def test_every_processor_level_is_exact_or_named(level: str, tmp_path: Path) -> 
         capture_output=True,
         text=True,
         check=False,
-        env=os.environ | chosen | {"ELTWISE_NUM_THREADS": "2"},
+        env=os.environ | chosen | {"ELTWISE_NUM_THREADS": "2", "PYTHONPATH": os.pathsep.join(sys.path)},
     )
     assert done.stdout == "exact\n" or "this machine has no" in done.stderr, done.stderr
 
@@ -122,7 +124,7 @@ llvm.get_host_cpu_features = lambda: llvm.FeatureMap({n: t and "avx512" not in n
         capture_output=True,
         text=True,
         check=False,
-        env=os.environ | chosen,
+        env=os.environ | chosen | {"PYTHONPATH": os.pathsep.join(sys.path)},
     )
     assert done.stdout == ""
     assert "ELTWISE_CPU: this machine has no avx512" in done.stderr

@@ -15,10 +15,9 @@ from eltwise import oracle
 from eltwise.core.dtypes import FLOAT32, TYPES
 from eltwise.core.errors import ElementTypeError, EltwiseError, ManyProblemsError
 from eltwise.ops import registry
-from eltwise.passes.onnx_versions.converted_files import convert_onnx_bytes
-from eltwise.passes.onnx_versions.schemas import LEGACY_OPERATORS, MIRRORED
+from eltwise.passes.legacy_broadcast import LEGACY_OPERATORS, MIRRORED
 from onnx_models import NEWEST, model, node, value
-from versions import FORMS, LEGAL, Form, cases_of, in_opset, old_model
+from versions import FORMS, LEGAL, Form, cases_of, convert_onnx_bytes, in_opset, old_model
 
 Sizes = tuple[int, ...]
 SHAPES = [shape for rank in range(4) for shape in itertools.product((1, 2, 3), repeat=rank)]
@@ -183,8 +182,8 @@ def test_all_reasons_are_listed() -> None:
     inputs = [value("x", (2, 1)), value("y", (1, 3)), value("i", (2,), TensorProto.INT8), value("u", None)]
     outputs = [value("p", (2, 3)), value("q", (2,), TensorProto.INT8), value("z", ["N", 3])]
     with pytest.raises(ManyProblemsError) as caught:
-        convert_onnx_bytes(model(nodes, inputs, outputs, 14).SerializeToString(), 6, "m.onnx")
-    assert str(caught.value).startswith("m.onnx: 3 problems:\n  1. Sub-14 node 'outer': ")
+        convert_onnx_bytes(model(nodes, inputs, outputs, 14).SerializeToString(), 6)
+    assert str(caught.value).startswith("3 problems:\n  1. Sub-14 node 'outer': ")
     assert [str(problem) for problem in caught.value.problems] == [
         "Sub-14 node 'outer': the shapes (2,1) and (1,3) are not known to broadcast as the versions up to 6 do; "
         "allowed: shapes that are equal for certain, or where B is one run of A's dimensions; use opset 7 or later",
