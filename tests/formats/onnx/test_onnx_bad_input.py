@@ -247,8 +247,8 @@ def test_all_operators_that_are_not_run_stand_in_one_error() -> None:
     assert problem == (
         "m.onnx: 4 unsupported operators: Pow-7 node 'by', com.example.Fused node 'b', "
         "Subb (unknown to opset 13) node 'typo', local.Helper (a function of the model) node 'call'; "
-        "allowed: Abs, Add, Cast, Constant, Div, Equal, Greater, GreaterOrEqual, Identity, Less, LessOrEqual, Max, Min, "
-        "Mul, Neg, Reshape, Squeeze, Sub, Unsqueeze; did you mean 'Sub'?"
+        "allowed: Abs, Add, Cast, Constant, Div, Equal, Greater, GreaterOrEqual, Identity, Less, LessOrEqual, Max, "
+        "Min, Mul, Neg, Reshape, Squeeze, Sub, Unsqueeze; did you mean 'Sub'?"
     ).replace("Pow-7", f"Pow-{onnx.defs.get_schema('Pow', 13, '').since_version}")
 
 
