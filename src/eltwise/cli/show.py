@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from eltwise.ops.schema import Attribute, ElementwiseSchema
 
 _BROADCASTING = {
-    "none": "none: equal shapes",
     "legacy": "B onto A, with broadcast=1 (legacy)",
     "numpy": "both ways (numpy)",
     "none": "none: all operands have one shape",
