@@ -27,7 +27,7 @@ from eltwise.passes.scopes import Scope
 _HELD = "eltwise.held"
 """The domain of what stands in the place of the nodes of a body, which the converter leaves alone."""
 
-_CHANGELOG = "https://github.com/onnx/onnx/blob/main/docs/Changelog.md"
+CHANGELOG = "https://github.com/onnx/onnx/blob/main/docs/Changelog.md"
 
 
 @dataclass(frozen=True)
@@ -174,7 +174,7 @@ def refuse_faults(node: NodeProto, source: int, opset: int, scope: Scope) -> Non
     """
     for fault in faults_of(node, source, opset):
         if not fault.is_right(node, scope):
-            raise UnsupportedError(fault.reason, hint=f"see {_CHANGELOG}{fault.source}")
+            raise UnsupportedError(fault.reason, hint=f"see {CHANGELOG}{fault.source}")
 
 
 def convert_node(node: NodeProto, source: int, opset: int, scope: Scope, names: Names) -> Rewrite:
