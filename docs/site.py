@@ -18,7 +18,7 @@ from eltwise.cli.ops import FORMATS, opset_range
 from eltwise.engine.api import FUNCTIONS
 from eltwise.ops import registry
 from eltwise.ops.schema import ElementwiseSchema
-from eltwise.passes.onnx_converter import CHANGELOG, FAULTS
+from eltwise.passes.converter_faults import CHANGELOG, FAULTS
 
 ROOT = Path(__file__).parent.parent
 OPERATORS_MARK = "<!-- operators -->"

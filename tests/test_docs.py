@@ -14,7 +14,7 @@ import pytest
 
 import eltwise
 from eltwise.ops import registry
-from eltwise.passes.onnx_converter import FAULTS
+from eltwise.passes.converter_faults import FAULTS
 
 ROOT = Path(__file__).parent.parent
 GENERATED = ROOT / "docs" / "conformance.md"

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from eltwise.ops.schema import Attribute, ElementwiseSchema
 
 _BROADCASTING = {
-    "none": "none: all operands have one shape",
     "legacy": "B onto A, with broadcast=1 (legacy)",
     "numpy": "both ways (numpy)",
+    "none": "none: all operands have one shape",
     "auto_broadcast": "none, numpy or pdpd, as auto_broadcast says",
 }
 
