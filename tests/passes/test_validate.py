@@ -161,7 +161,7 @@ BAD: dict[str, tuple[onnx.ModelProto, tuple[str, ...]]] = {
     "one operand": (one([node("Sub", ["a", ""], ["z"], "n")]), ("input 1 is marked single but has an empty string",)),
     "no result": (
         one([node("Neg", ["a"], [""]), node("Neg", ["a"], ["z"])]),
-        ("output 0 is marked single but has an empty string",),
+        ("an output has no name",),
     ),
     "mixed types": (
         sub(b=value("b", (2, 3), TensorProto.DOUBLE)),

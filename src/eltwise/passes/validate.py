@@ -67,9 +67,11 @@ def find_problems(graph: Graph) -> list[EltwiseError]:
     checked: dict[int, tuple[Node, Scope]] = {}
     for scope in all_scopes(graph):
         opset = scope.graph.origin.opset
+        if not 1 <= opset <= newest_opset():
+            continue
         context = CheckerContext()
         context.ir_version, context.opset_imports = graph.origin.file_version, {"": opset}
-        for node in scope.graph.nodes if 1 <= opset <= newest_opset() else ():
+        for node in scope.graph.nodes:
             if is_onnx(node, called):
                 checked[id(node)] = (node, scope)
                 found = list(_node_problems(node, scope.graph.origin, context))

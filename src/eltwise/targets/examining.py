@@ -78,11 +78,18 @@ def examined(source: Source | Model, weights: bytes | None = None) -> Examined:
 
 def message_of(source: Source) -> ModelProto | None:
     """The message of a source that is ONNX, with its external data left where it is; None for an IR."""
-    from eltwise.formats.onnx.reader import OnnxFile
-    from eltwise.passes.entry import read_onnx_graph
+    from eltwise.formats import files, registry
+    from eltwise.formats.onnx.messages import parse_model
+    from eltwise.formats.onnx.reader import is_model_proto
 
-    graph = read_onnx_graph(source)
-    return graph.message.model if graph is not None and isinstance(graph.message, OnnxFile) else None
+    if is_model_proto(source):
+        return source
+    if isinstance(source, str | os.PathLike):
+        is_onnx = registry.of_path(Path(source)) is registry.ONNX
+        return parse_model(files.read_message(Path(source))) if is_onnx else None
+    if not isinstance(source, bytes | bytearray | memoryview):
+        return None  # ``load`` says what is wrong with it.
+    return parse_model(bytes(source)) if registry.of_bytes(source) is registry.ONNX else None
 
 
 def examined_again(model: Examined) -> Examined:
