@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from eltwise import oracle
-from eltwise.conformance.shapes_of_rules import NUMPY_PAIRS, one_directional
+from eltwise.conformance.shape_pairs import NUMPY_PAIRS, one_directional
 from eltwise.core.dtypes import BOOL, ElementType
 from eltwise.core.errors import EltwiseError
 from eltwise.ops import registry

@@ -178,12 +178,13 @@ def test_in_python(tmp_path: Path) -> None:
         (tmp_path / "new.xml").read_bytes(), opset=13, weights=(tmp_path / "new.bin").read_bytes()
     )
     assert (back.graph.origin.opset, report.after) == (13, "ONNX opset 13")
-    proto, report = eltwise.convert(MODELS / "sub6_axis1.onnx", opset=17, verify=True)
-    assert isinstance(proto, onnx.ModelProto)
+    made, report = eltwise.convert(MODELS / "sub6_axis1.onnx", opset=17, verify=True)
+    assert isinstance(made, eltwise.Model)
     assert report.verified
-    for source in (proto, proto.SerializeToString()):
+    proto = made.proto()
+    for source in (made, proto, proto.SerializeToString()):
         lower, _report = eltwise.convert(source, opset=13)
-        assert lower.opset_import[0].version == 13
+        assert lower.proto().opset_import[0].version == 13
     assert proto.opset_import[0].version == 17
     newer, report = eltwise.convert(eltwise.load(proto), opset=21)
     assert isinstance(newer, eltwise.Model)

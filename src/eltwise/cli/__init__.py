@@ -14,11 +14,13 @@ from typing import NoReturn
 
 import typer
 
-from eltwise.cli import conforming, examining, measuring, printing, reproducing, targeting
+from eltwise.cli import examining, measuring, printing, targeting
 from eltwise.cli.apply import apply
 from eltwise.cli.bench import SETTINGS, bench
+from eltwise.cli.conform import conform
 from eltwise.cli.convert import convert
 from eltwise.cli.ops import ops
+from eltwise.cli.reproduce import reproduce
 from eltwise.cli.run import run
 from eltwise.cli.show import show
 from eltwise.core.errors import EltwiseError
@@ -43,8 +45,8 @@ for _command in (
     examining.check,
     convert,
     targeting.repair,
-    conforming.conform,
-    reproducing.reproduce,
+    conform,
+    reproduce,
     measuring.targets,
 ):
     app.command()(_command)

@@ -56,6 +56,8 @@ def align(rule: Rule, a: Shape, b: Shape, target: Broadcasting) -> Alignment:
     """
     if rule.name == "none" or (rule.name == "legacy" and not rule.enabled):
         return _demanding_equal(rule, a, b, target)
+    if target == "none":
+        return _to_equal(rule, a, b)
     if target == "legacy":
         return _to_legacy(rule, a, b)
     if rule.name == "numpy":
@@ -66,7 +68,7 @@ def align(rule: Rule, a: Shape, b: Shape, target: Broadcasting) -> Alignment:
 def _demanding_equal(rule: Rule, a: Shape, b: Shape, target: Broadcasting) -> Alignment:
     if target == "auto_broadcast":
         return Alignment((("auto_broadcast", "none"),))
-    if target == "legacy":
+    if target in ("legacy", "none"):
         return Alignment()
     broadcast(rule, a, b)
     if a.dimensions is None or b.dimensions is None:
@@ -87,6 +89,16 @@ def _may_broadcast(reason: str) -> UnsupportedError:
         f"this operator demands equal shapes, the other version broadcasts, and the shapes may differ: {reason}",
         hint="declare equal sizes",
     )
+
+
+def _to_equal(rule: Rule, a: Shape, b: Shape) -> Alignment:
+    found = broadcast(rule, a, b)
+    pairs = zip(a.dimensions or (), b.dimensions or (), strict=False)
+    if a.rank is None or a.rank != b.rank or not all(mine.is_same(other) for mine, other in pairs):
+        raise UnsupportedError(
+            f"this version demands equal shapes, and they may differ: ({a}) and ({b})", hint="declare equal sizes"
+        )
+    return Alignment(assumptions=found.assumptions)
 
 
 def _to_numpy(rule: Rule, a: Shape, b: Shape) -> Alignment:

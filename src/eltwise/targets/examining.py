@@ -13,7 +13,6 @@ from eltwise.core.errors import EltwiseError, GraphError, UnsupportedError, rais
 from eltwise.ir.graph import Graph, Origin
 from eltwise.model import Model, examine
 from eltwise.ops.schema import ElementwiseSchema
-from eltwise.passes.entry import message_of
 from eltwise.passes.graph_places import graph_places
 from eltwise.passes.places import Place
 from eltwise.targets.table import Dialect
@@ -75,6 +74,15 @@ def examined(source: Source | Model, weights: bytes | None = None) -> Examined:
         return replace(of_proto(proto, where), folder=Path(source).parent if where else None)  # type: ignore[arg-type]
     except EltwiseError as error:
         raise error.located(where=where) from None
+
+
+def message_of(source: Source) -> ModelProto | None:
+    """The message of a source that is ONNX, with its external data left where it is; None for an IR."""
+    from eltwise.formats.onnx.reader import OnnxFile
+    from eltwise.passes.entry import read_onnx_graph
+
+    graph = read_onnx_graph(source)
+    return graph.message.model if graph is not None and isinstance(graph.message, OnnxFile) else None
 
 
 def examined_again(model: Examined) -> Examined:

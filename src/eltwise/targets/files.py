@@ -9,7 +9,7 @@ from pathlib import Path
 from eltwise.core.errors import FileFormatError
 from eltwise.formats import files
 from eltwise.model import load, save
-from eltwise.passes.files import Progress, check_places, copy_ir
+from eltwise.passes.files import Progress, check_places, copy_ir, write_onnx
 from eltwise.passes.report import Report
 from eltwise.targets.examining import Examined, examined
 from eltwise.targets.proving import proved
@@ -67,10 +67,14 @@ def _check_format(source: Path, out: Path) -> None:
 
 def _write(made: Examined, report: Report, source: Path, out: Path, progress: Progress | None) -> Report:
     if made.proto is not None:
-        from eltwise.passes.onnx_versions.converted_files import serialized, write_with_data
+        from eltwise.formats.onnx.reader import read_model_proto, read_onnx
 
-        data = files.read_bytes(source) if report.unchanged else serialized(made.proto)
-        return write_with_data(source, out, data, made.proto, report, progress)
+        if report.unchanged:
+            data = files.read_message(source)
+            reading = read_onnx(data, source.parent, source.name, reads_weights=False)
+        else:
+            reading = read_model_proto(made.proto, source.parent, source.name, reads_weights=False)
+        return write_onnx(reading.graph, out, report, progress)
     if report.unchanged:
         copy_ir(source, out)
     else:

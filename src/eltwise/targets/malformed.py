@@ -21,11 +21,13 @@ def malformed(model: Examined, target: Target) -> list[EltwiseError]:
     """
     if model.proto is None:
         return []
-    from eltwise.passes.onnx_problems.finding import find_problems
-    from eltwise.passes.onnx_problems.runtime_rules import onnxruntime_problems, openvino_problems
+    from eltwise.formats.onnx.reader import read_model_proto
+    from eltwise.passes.validate import find_problems
+    from eltwise.targets.runtime_rules import onnxruntime_problems, openvino_problems
 
     of_target = onnxruntime_problems if target == "onnxruntime" else openvino_problems
-    return [*find_problems(model.proto, model.folder), *of_target(model.proto)]
+    graph = read_model_proto(model.proto, model.folder, "", reads_weights=False).graph
+    return [*find_problems(graph), *of_target(model.proto)]
 
 
 def refused(problem: EltwiseError) -> Finding:

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-import tempfile
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, BinaryIO, cast
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from eltwise.conformance import runtimes, wire
-from eltwise.conformance.process import environment_of
-from eltwise.conformance.runtimes import Runtime
-from eltwise.conformance.wire import Message
+from eltwise import runtimes
 from eltwise.core.errors import EltwiseError, UnsupportedError
 from eltwise.formats.openvino.writer import write_openvino
 from eltwise.model import Model
 from eltwise.passes.report import Comparison
-from eltwise.passes.verify import Run, VerificationError, equal_elements, runs_of
+from eltwise.passes.verify import VerificationError, equal_elements, runs_of
+from eltwise.runtimes import Host, wire
+from eltwise.runtimes import Model as Program
 from eltwise.targets.examining import Examined
 from eltwise.targets.table import RUNTIMES, Target
 
@@ -26,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _LIMIT = 300.0
-"""How many seconds all runs together may take there."""
+"""How many seconds one run may take."""
 
 
 class RefusedThereError(VerificationError):
@@ -54,17 +50,18 @@ def proved(before: Callable[[], Model], there: Examined, target: Target) -> Comp
         model = before()
     except EltwiseError as error:
         return Comparison(0, 0, str(error))
-    with tempfile.TemporaryFile() as asking, tempfile.TemporaryFile() as answering:
-        asked, answered = cast(BinaryIO, asking), cast(BinaryIO, answering)
-        arrays = tuple(np.frombuffer(part, np.uint8) for part in (data, weights))
-        wire.send(asked, Message({"dialect": there.dialect}, arrays))
-        runs, refusal = _written(model, asked)
-        if not runs:
-            return Comparison(0, 0, refusal)
-        ended = _run(runtimes.find(_runtime_of(there, target)), asked, answered)
-        # What was fed is drawn once more, so that not all runs are in memory at a time.
-        elements = sum(_compared(found, answered, target, ended) for found in runs_of(model) if isinstance(found, Run))
-    return Comparison(runs, elements)
+    with Host(runtimes.find(_runtime_of(there, target)), _LIMIT) as host:
+        program, runs, elements, refusal = Program(data, weights), 0, 0, ""
+        for found in runs_of(model):
+            if isinstance(found, str):
+                refusal = refusal or found
+                continue
+            answer = host.run(program, list(found.feeds.values()))
+            if answer.kind != "result":
+                raise RefusedThereError(f"{target} does not run the model: {answer.words}")
+            arrays = [np.empty(0) if array is None else array for array in answer.arrays]
+            runs, elements = runs + 1, elements + equal_elements(found, arrays, target)
+    return Comparison(runs, elements) if runs else Comparison(0, 0, refusal)
 
 
 def _runtime_of(there: Examined, target: Target) -> str:
@@ -87,43 +84,3 @@ def _bytes_of(there: Examined) -> tuple[bytes, bytes]:
         allowed = f"{wire.LARGEST} bytes"
         raise UnsupportedError("the model is too large to be handed over", got=f"{size} bytes", allowed=allowed)
     return write_openvino(there.graph)
-
-
-def _written(model: Model, asked: BinaryIO) -> tuple[int, str]:
-    """Write what is fed in each run; gives how many runs there are, and why not more."""
-    runs, refusal = 0, ""
-    for found in runs_of(model):
-        if isinstance(found, str):
-            refusal = refusal or found
-            continue
-        wire.send(asked, Message({"inputs": list(found.feeds)}, tuple(found.feeds.values())))
-        runs += 1
-    return runs, refusal
-
-
-def _run(runtime: Runtime, asked: BinaryIO, answered: BinaryIO) -> str:
-    """Let a process of its own run what is asked; how it ended where that was not well."""
-    asked.seek(0)
-    try:
-        done = subprocess.run(  # noqa: S603 - this interpreter, with a module of ours
-            [sys.executable, "-P", "-m", "eltwise.targets.running", runtime.adapter],
-            stdin=asked,
-            stdout=answered,
-            stderr=subprocess.DEVNULL,
-            env=environment_of(runtime),
-            timeout=_LIMIT,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        return f"it gave no answer within {_LIMIT:g} seconds"
-    finally:
-        answered.seek(0)
-    return f"its process ended with exit code {done.returncode}" if done.returncode else "it gave too few answers"
-
-
-def _compared(run: Run, answered: BinaryIO, target: str, ended: str) -> int:
-    message = wire.receive(answered)
-    words = ended if message is None else message.fields.get("refused")
-    if message is None or words is not None:
-        raise RefusedThereError(f"{target} does not run the model: {words}")
-    return equal_elements(run, message.arrays, target)

@@ -63,7 +63,7 @@ def repair(
         return made.proto if made.proto is not None else loaded(made), report
     from eltwise.model import load
 
-    return (source if report.unchanged else load(made.proto)), _with_dropped(report, source.graph)
+    return (source if report.unchanged else load(made.proto)), report
 
 
 def repair_examined(model: Examined, target: Target, allow: str | Sequence[str] = ()) -> tuple[Examined, Report]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from eltwise.core.errors import raise_all
 from eltwise.ir.graph import Graph
 from eltwise.ir.infer_graph import infer_graph
 from eltwise.passes.align_broadcast import align_broadcast
@@ -64,11 +65,18 @@ def rewrite_proto(model: ModelProto, way_of: WayOf, opset: int = 0) -> Report:
     Raises:
         EltwiseError: naming each node that cannot be written so.
     """
-    from eltwise.formats.onnx.header import read_origin
-    from eltwise.passes.onnx_versions.converting import convert_model
+    from eltwise.formats.onnx.reader import read_model_proto
+    from eltwise.formats.onnx.tensors import keep_tensor
+    from eltwise.formats.onnx.writer import write_model_proto
     from eltwise.passes.onnx_versions.wider_nodes import compute_wider_nodes
+    from eltwise.passes.opset import convert_opset
+    from eltwise.passes.validate import find_problems
 
-    first = convert_model(model, opset or read_origin(model).opset)
+    graph = read_model_proto(model, None, "", reads_weights=False).graph
+    raise_all(find_problems(graph))
+    made, first = convert_opset(graph, opset or graph.origin.opset)
+    if not first.unchanged:
+        model.CopyFrom(write_model_proto(made, keep_tensor))
     return joined(first, compute_wider_nodes(model, lambda place: "wider" in way_of(place)))
 
 

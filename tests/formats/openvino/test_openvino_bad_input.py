@@ -134,7 +134,7 @@ def test_long_cycles_are_not_listed_whole():
         '<edge from-layer="0" from-port="0" to-layer="1" to-port="1"/>',
         '<edge from-layer="60" from-port="2" to-layer="1" to-port="1"/>',
     )
-    assert_says(sentence_of(text), "60 layers in all", "cycle")
+    assert_says(sentence_of(text), "60 nodes in all", "cycle")
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,7 @@ def label_of(proto: NodeProto) -> str:
 
 def find_schema(proto: NodeProto, opset: int) -> OpSchema | None:
     """Select the row that a node is of; None where it is none that is run here."""
-    if default_domain(proto.domain) or proto.overload:
+    if default_domain(proto.domain) or proto.overload or not 0 < opset < 2**31:
         return None
     schema = registry.resolve("ai.onnx", proto.op_type, opset)
     if schema is None or opset <= registry.NEWEST_OPSET["ai.onnx"]:
@@ -135,6 +135,8 @@ def subgraphs(proto: NodeProto) -> Iterator[tuple[str, GraphProto]]:
 @cache
 def since_version(op_type: str, opset: int) -> int:
     """The version of ONNX's own operator that an opset has, 0 where the installed onnx package knows none."""
+    if not 0 < opset < 2**31:
+        return 0
     try:
         return int(onnx.defs.get_schema(op_type, opset, "").since_version)
     except onnx.defs.SchemaError:

@@ -33,8 +33,8 @@ TensorFiller = Callable[[TensorProto, str, Tensor], None]
 SMALLEST_EXTERNAL = 1024
 """The least number of bytes of a tensor that goes to external data."""
 
-_TYPED_FIELDS = ("float_data", "int32_data", "string_data", "int64_data", "double_data", "uint64_data")
-_FIELD_OF = {
+TYPED_FIELDS = ("float_data", "int32_data", "string_data", "int64_data", "double_data", "uint64_data")
+FIELD_OF = {
     FLOAT32: "float_data",
     FLOAT64: "double_data",
     INT64: "int64_data",
@@ -91,6 +91,7 @@ class StoredTensor(Tensor):
 
     Attributes:
         message: what the file says; of a sparse tensor, the whole of it.
+        folder: the model's folder, for external data; None where it is not known.
         operand: what to call it in errors.
     """
 
@@ -99,7 +100,7 @@ class StoredTensor(Tensor):
     ) -> None:
         self.message = message
         self.operand = operand
-        self._folder = folder
+        self.folder = folder
 
     @cached_property
     def array(self) -> np.ndarray:
@@ -110,7 +111,7 @@ class StoredTensor(Tensor):
         """
         if isinstance(self.message, SparseTensorProto):
             raise UnsupportedError("sparse initializers are not run here", operand=f"sparse {self.operand}")
-        return read_tensor(self.message, self._folder, self.operand).array
+        return read_tensor(self.message, self.folder, self.operand).array
 
     @property
     def is_sparse(self) -> bool:
@@ -159,6 +160,19 @@ def _unknown_type(number: int) -> str:
     return "" if number in BY_ONNX_NUMBER or number == TensorProto.UNDEFINED else f"element type {number}"
 
 
+def check_count(field: str, got: int, needed: int, unit: str) -> None:
+    """Refuse a field that does not hold as much as type and shape need.
+
+    Raises:
+        FileFormatError: saying how much it holds and needs.
+    """
+    if got != needed:
+        what = "length" if unit else "number of entries"
+        raise FileFormatError(
+            f"{field} has not the {what} that type and shape need", got=f"{got}{unit}", allowed=f"{needed}{unit}"
+        )
+
+
 def read_element_type(number: int) -> ElementType:
     """Find an element type by its number in TensorProto.DataType.
 
@@ -192,7 +206,7 @@ def _read_data(
     """Read the elements from the one place where the tensor keeps them."""
     elements = element_count(sizes)
     needed = element_type.file_bytes(elements)
-    places = [field for field in _TYPED_FIELDS if len(getattr(proto, field))]
+    places = [field for field in TYPED_FIELDS if len(getattr(proto, field))]
     if proto.HasField("raw_data"):
         places.append("raw_data")
     if proto.data_location == TensorProto.EXTERNAL:
@@ -209,31 +223,21 @@ def _read_data(
             return decode(external.read(proto.external_data, needed), element_type, sizes)
         case ["raw_data"]:
             raw = np.frombuffer(proto.raw_data, np.uint8)
-            if raw.size != needed:
-                raise FileFormatError(
-                    "raw_data has not the length that type and shape need",
-                    got=f"{raw.size} bytes",
-                    allowed=f"{needed} bytes",
-                )
+            check_count("raw_data", raw.size, needed, " bytes")
             return decode(raw, element_type, sizes)
         case _:
             return Tensor(_from_field(proto, places[0], element_type, elements).reshape(sizes), element_type)
 
 
 def _from_field(proto: TensorProto, field: str, element_type: ElementType, elements: int) -> np.ndarray:
-    right = _FIELD_OF.get(element_type, "int32_data")
+    right = FIELD_OF.get(element_type, "int32_data")
     if field != right:
         raise FileFormatError(
             f"the data of a {element_type} tensor is in the wrong field", got=field, allowed=f"{right} or raw_data"
         )
     entries = getattr(proto, field)
     needed = element_type.file_bytes(elements) if element_type.bits == 4 else elements
-    if len(entries) != needed:
-        raise FileFormatError(
-            f"{field} has not the number of entries that type and shape need",
-            got=str(len(entries)),
-            allowed=str(needed),
-        )
+    check_count(field, len(entries), needed, "")
     if field in ("float_data", "double_data"):
         return np.fromiter(entries, element_type.storage, count=needed)
     values = np.fromiter(entries, np.uint64 if field == "uint64_data" else np.int64, count=needed)

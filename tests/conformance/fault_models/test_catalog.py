@@ -1,0 +1,100 @@
+"""Fault models: computing as specified gives the reference result, and each fault does what its name says."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from eltwise import oracle
+from eltwise.conformance.fault_models.catalog import combinations_of, fault_models
+from eltwise.conformance.fault_models.model import AS_SPECIFIED, Operation
+from eltwise.conformance.fault_models.values import patterns_of, values_of
+from eltwise.core.dtypes import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, INT8, INT64, TYPES, UINT8, UINT64, ElementType
+from eltwise.ops.expression import expression_of
+from eltwise.oracle import hard_values
+
+KINDS = [
+    pytest.param(formula, each, id=f"{formula}-{each}")
+    for formula in ("subtract", "squared_difference", "add", "multiply")
+    for each in TYPES
+    if each.is_numeric
+]
+
+
+@pytest.mark.parametrize(("formula", "element_type"), KINDS)
+def test_computing_as_specified_gives_the_oracle_s_results(formula: str, element_type: ElementType, seed: int) -> None:
+    hard = hard_values.hard_values(element_type)[::2]
+    drawn = [hard_values.random_bits(element_type, 500, seed + number) for number in (0, 1)]
+    a = np.concatenate([np.repeat(hard, hard.size), drawn[0]])
+    b = np.concatenate([np.tile(hard, hard.size), drawn[1]])
+    exact = oracle.evaluate(formula, a, b, rule="none")
+    operation = Operation(expression_of(formula), element_type)
+    got = operation.predict(AS_SPECIFIED, [values_of(a, element_type), values_of(b, element_type)])
+    assert (got == patterns_of(exact, element_type)).all()
+
+
+@pytest.mark.parametrize(("formula", "element_type"), KINDS)
+def test_faults_have_names_of_their_own_and_all_can_be_computed(formula: str, element_type: ElementType) -> None:
+    operation = Operation(expression_of(formula), element_type)
+    known = fault_models(operation)
+    assert len({fault.name for fault in known}) == len(known)
+    assert len({fault.text for fault in known}) == len(known)
+    hard = values_of(hard_values.hard_values(element_type)[::5], element_type)
+    a, b = np.repeat(hard, hard.size), np.tile(hard, hard.size)
+    right = operation.predict(AS_SPECIFIED, [a, b])
+    tried = (*known, *combinations_of(operation))
+    different = [bool((operation.predict(fault, [a, b]) != right).any()) for fault in tried]
+    assert sum(different) >= 4
+
+
+def example(formula: str, element_type: ElementType, name: str, a: object, b: object) -> object:
+    """What a fault gives for one pair."""
+    operation = Operation(expression_of(formula), element_type)
+    (fault,) = [each for each in fault_models(operation) if each.name == name]
+    operands = [values_of(np.array([number], element_type.storage), element_type) for number in (a, b)]
+    return operation.predict(fault, operands).view(element_type.storage)[0]
+
+
+@pytest.mark.parametrize(
+    ("formula", "element_type", "name", "a", "b", "expected"),
+    [
+        ("subtract", UINT8, "saturation", 3, 5, 0),
+        ("subtract", INT8, "saturation", 100, -100, 127),
+        ("squared_difference", INT8, "saturation at every step", 100, -100, 127),
+        ("squared_difference", UINT8, "saturation", 3, 5, 4),
+        ("subtract", UINT8, "clamping below zero", 3, 5, 0),
+        ("squared_difference", UINT8, "square saturates", 3, 5, 255),
+        ("squared_difference", UINT8, "saturation through uint16 and int16", 254, 2, 0),
+        ("squared_difference", INT8, "integers taken for float bits", 7, -3, -3),
+        ("subtract", INT64, "int32 arithmetic", 2**31, 1, 2**31 - 1),
+        ("subtract", INT64, "int32 arithmetic, operands clamped", 2**40, 0, 2**31 - 1),
+        ("subtract", UINT64, "int32 arithmetic", 0, 1, 2**64 - 1),
+        ("subtract", INT64, "result clamped to int32", 2**40, 1, 2**31 - 1),
+        ("subtract", INT64, "-B clamped to int32", 0, 2**40, 1 - 2**31 - 1),
+        ("subtract", INT64, "float32 arithmetic, saturate", 2**24 + 1, 0, 2**24),
+        ("subtract", INT64, "float64 arithmetic, indefinite", -(2**63), 2**63 - 1, -(2**63)),
+        ("subtract", FLOAT64, "float32 arithmetic", 1e300, 0, np.inf),
+        ("subtract", FLOAT64, "float32 arithmetic, operands clamped", np.inf, 0, 3.4028234663852886e38),
+        ("subtract", FLOAT32, "subnormal results flushed", 2.0**-126, 2.0**-127, 0),
+        ("subtract", FLOAT32, "overflow clamped", 3e38, -3e38, 3.4028234663852886e38),
+        ("subtract", BFLOAT16, "rounding toward zero", 1, -0.0077, 1),
+        ("subtract", BFLOAT16, "float32 arithmetic, even results truncated", 1, -0.0076, 1),
+        ("squared_difference", FLOAT16, "rounded once", 85.25, 1.0009765625, 7096),
+        ("subtract", FLOAT16, "zero for equal operands", np.inf, np.inf, 0),
+        ("squared_difference", FLOAT16, "fused", 85.25, 1.0009765625, 7096),
+        ("subtract", FLOAT32, "A rounded to bfloat16", 1.001, 0, 1),
+        ("subtract", FLOAT32, "A prepared for bfloat16", 3.4e38, 0, 3.3895313892515355e38),
+    ],
+)
+def test_a_fault_does_what_its_name_says(
+    formula: str, element_type: ElementType, name: str, a: object, b: object, expected: object
+) -> None:
+    got = example(formula, element_type, name, a, b)
+    assert got == np.array(expected).astype(element_type.storage)
+
+
+def test_what_acts_together_acts_in_the_listed_order() -> None:
+    operation = Operation(expression_of("subtract"), INT64)
+    (both,) = [each for each in combinations_of(operation) if each.name == "A clamped to int32 + int32 arithmetic"]
+    operands = [values_of(np.array([number]), INT64) for number in (2**40, 2**32 + 1)]
+    assert operation.predict(both, operands).view(np.int64)[0] == 2**31 - 2

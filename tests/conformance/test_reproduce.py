@@ -1,0 +1,165 @@
+"""A failing case as files: the script shows it with that runtime alone, and nothing is half written."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import conformance_results
+import eltwise
+from eltwise.conformance.cases import Attributes, Case
+from eltwise.conformance.reproduce import SCRIPT, files_of, reproduce
+from eltwise.conformance.results import Example, Results, TestResult, shown, stored, write_results
+from eltwise.core.dtypes import BY_NAME
+from eltwise.core.errors import FileFormatError, NameUnknownError, UnsupportedError
+from eltwise.ops import registry
+from eltwise.runtimes import installed
+
+DIFFERS = "saturating/Sub-14/uint8/numpy/static"
+EVIL_NAME = "./mine'\"\n.py:run"
+EVIL = "it differs\nimport os; os.abort()\r\x0c'''\"\"\" \u2028 # \\"
+
+
+def cell_of(
+    runtime: str, op: str, dtype: str, path: str, attributes: Attributes = (), square: bool = False
+) -> TestResult:
+    """A cell that says of its runtime that it gives the operands back."""
+    storage = BY_NAME[dtype].storage
+    a, b = np.array([1, 3, 2], storage), np.array([2, 1, 2], storage)
+    if square:
+        a = np.arange(9).reshape(3, 3).astype(storage)
+    case = Case(registry.find(op), attributes, (a, b))
+    example = Example((shown(a, 0), shown(b, 0)), shown(a, 0), shown(b, 0))
+    where = (op, dtype, "numpy", path)
+    return TestResult(runtime, "1.0", *where, "differs", ((EVIL,),), 1, 3, example, EVIL, stored(case, a), EVIL)
+
+
+def run(cell: TestResult, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Write a cell and run its script from somewhere else, with the package in reach only where the runtime is it."""
+    reproduce(Results((cell,)), cell.key, folder)
+    own = str(Path(eltwise.__file__).parents[1]) if cell.runtime.startswith("eltwise") else ""
+    return subprocess.run(  # noqa: S603
+        [sys.executable, "-W", "error::SyntaxWarning", str(folder / SCRIPT)],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=folder.parent,
+        env={"PYTHONPATH": own, "PATH": "", "HOME": str(folder)},
+    )
+
+
+@pytest.mark.parametrize(
+    ("runtime", "op", "dtype", "path", "sees"),
+    [
+        ("openvino", "Subtract-1", "uint8", "static", "got      uint8 [3] [0 2 0]"),
+        ("openvino", "Subtract-1", "uint4", "neighbours", "expected uint4 [3] [15 2 0]"),
+        ("openvino-onnx", "Sub-14", "int8", "both-constant", ""),
+        ("onnxruntime", "Sub-14", "bfloat16", "static", "NOT_IMPLEMENTED"),
+        ("onnxruntime", "Sub-14", "uint8", "a-constant", ""),
+        ("onnx-reference", "Sub-14", "bfloat16", "b-constant", ""),
+        ("numpy", "SquaredDifference-1", "bfloat16", "call", ""),
+        ("eltwise", "Subtract-1", "int4", "dynamic", ""),
+        ("eltwise-numpy", "Sub-14", "bfloat16", "call", ""),
+    ],
+)
+def test_the_script_asks_the_runtime_and_compares(
+    runtime: str, op: str, dtype: str, path: str, sees: str, tmp_path: Path
+) -> None:
+    if runtime not in {known.name for known in installed()}:
+        pytest.skip(f"{runtime} is not installed; the extra 'witnesses' has it")
+    done = run(cell_of(runtime, op, dtype, path), tmp_path / "case")
+    assert done.returncode == bool(sees), done.stderr
+    assert sees in done.stdout + done.stderr
+
+
+def test_the_script_shows_a_wrong_alignment(tmp_path: Path) -> None:
+    attributes: Attributes = (("axis", 0), ("broadcast", 1))
+    cell = cell_of("onnx-reference", "Sub-6", "float32", "static", attributes, square=True)
+    done = run(cell, tmp_path / "case")
+    assert done.returncode == 1
+    assert "the bits differ" in done.stderr
+
+
+def test_the_script_calls_a_callable(tmp_path: Path) -> None:
+    (tmp_path / "beside.py").write_text("def wrong(a, b):\n    return a + b\n", encoding="utf-8")
+    mine = tmp_path / "mi'ne.py"
+    mine.write_text("import beside\ndef run(op, a, b, **more):\n    return beside.wrong(a, b)\n", encoding="utf-8")
+    done = run(cell_of(f"{mine}:run", "Sub-14", "uint8", "call"), tmp_path / "case")
+    assert (done.returncode, done.stdout.splitlines()[-2]) == (1, "got      uint8 [3] [3 4 4]")
+
+
+def test_the_script_says_so_where_the_specification_refuses(tmp_path: Path) -> None:
+    cell = cell_of("numpy", "Sub-14", "int8", "call")
+    mixed = Case(registry.find("Sub-14"), (), (np.int8([1]), np.int16([1])))
+    done = run(replace(cell, outcome="accepted", case=stored(mixed)), tmp_path / "case")
+    assert done.stderr.strip() == "the specification requires an error"
+    assert not (tmp_path / "case" / "expected.npy").exists()
+
+
+def test_words_out_of_a_results_file_become_no_code(tmp_path: Path) -> None:
+    first, second = (cell_of(name, "Sub-6", "float32", "call", (("axis", 0),)) for name in ("numpy", EVIL_NAME))
+    assert second.case is not None
+    wild = replace(second, case=replace(second.case, attributes=(("axis=0); abort(", "'\n\"; abort()"),)))
+    one, other = files_of(first), files_of(wild)
+    assert one[SCRIPT] == other[SCRIPT]
+    assert {name for name in one if name.endswith(".py")} == {SCRIPT, "adapter.py"}
+    case = json.loads(other["case.json"])
+    assert (case["adapter"], case["model"]) == ("PythonFunction", "")
+    assert all(line.isprintable() for line in case["about"])
+
+
+def test_a_cell_that_is_right_or_not_there_is_refused(tmp_path: Path) -> None:
+    results = conformance_results.results()
+    with pytest.raises(UnsupportedError, match="passed: there is nothing to reproduce"):
+        reproduce(results, "saturating/Sub-14/uint8/numpy/both-constant", tmp_path / "case")
+    with pytest.raises(UnsupportedError, match="do not contain the failing case"):
+        reproduce(results, "fragile/Sub-6/float32/legacy/static", tmp_path / "case")
+    with pytest.raises(NameUnknownError, match="did you mean"):
+        reproduce(results, "saturating/Sub-14/uint8/numpy/statics", tmp_path / "case")
+    with pytest.raises(NameUnknownError, match="there is no runtime 'saturating'"):
+        reproduce(results, DIFFERS, tmp_path / "case")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_is_taken_is_left_alone(tmp_path: Path) -> None:
+    cell = cell_of("numpy", "Sub-14", "uint8", "call")
+    taken = tmp_path / "case"
+    taken.mkdir()
+    reproduce(Results((cell,)), cell.key, taken)
+    before = {path.name: path.read_bytes() for path in taken.iterdir()}
+    with pytest.raises(FileFormatError, match="the folder is not empty"):
+        reproduce(Results((cell,)), cell.key, taken)
+    assert {path.name: path.read_bytes() for path in taken.iterdir()} == before
+    (tmp_path / "file").write_text("x", encoding="utf-8")
+    for place, sentence in (("file", "this is a file"), ("none/case", "the folder above does not exist")):
+        with pytest.raises(FileFormatError, match=sentence):
+            reproduce(Results((cell,)), cell.key, tmp_path / place)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["case", "file"]
+
+
+def test_the_command(tmp_path: Path) -> None:
+    cell = cell_of("numpy", "Sub-14", "uint8", "call")
+    write_results(Results((cell,)), tmp_path / "results.json")
+    command = [sys.executable, "-m", "eltwise", "reproduce", "results.json", cell.key, "--output"]
+    environment = {"PYTHONPATH": str(Path(eltwise.__file__).parents[1]), "HOME": str(tmp_path)}
+
+    def asked(*more: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(  # noqa: S603
+            [*command, *more], capture_output=True, text=True, check=False, cwd=tmp_path, env=environment
+        )
+
+    done = asked("my case")
+    assert (
+        done.stdout == "my case: a.npy, b.npy, expected.npy, got.npy, case.json, adapter.py, reproduce.py\n"
+        "run: python 'my case/reproduce.py'\n"
+    )
+    again = asked("my case")
+    assert (again.returncode, again.stdout) == (2, "")
+    assert again.stderr.startswith("eltwise: my case: the folder is not empty")
+    assert json.loads(asked("other", "--json").stdout)["files"][-1] == "reproduce.py"

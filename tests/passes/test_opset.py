@@ -1,0 +1,363 @@
+"""The rest of a model: other operators, subgraphs, functions and everything that is said beside the nodes."""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from importlib.util import find_spec
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+from onnx.reference import ReferenceEvaluator
+
+import eltwise
+from conversions import ask_onnxruntime
+from eltwise.core.errors import EltwiseError, FileFormatError, GraphError, ManyProblemsError, UnsupportedError
+from onnx_models import NEWEST, model, node, sub_model, value
+from versions import convert_onnx_bytes, in_opset
+
+X = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+
+
+@pytest.fixture(scope="module")
+def process() -> Iterator[ProcessPoolExecutor]:
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as executor:
+        yield executor
+
+
+def run(made: onnx.ModelProto, **given: np.ndarray) -> list[np.ndarray]:
+    return list(ReferenceEvaluator(made).run(None, given))
+
+
+def test_a_network_of_opset_6_goes_to_the_newest(process: ProcessPoolExecutor) -> None:
+    generator = np.random.default_rng(3)
+    weights = {
+        "w": generator.normal(size=(3, 3, 1, 1)),
+        "bias": np.array([1.0, -2.0, 3.0]),
+        "scale": np.array([0.5, 2.0, 1.0]),
+        "zero": np.zeros(3),
+        "one": np.ones(3),
+    }
+    nodes = [
+        node("Conv", ["x", "w"], ["c"], "conv", kernel_shape=[1, 1]),
+        node("Add", ["c", "bias"], ["a"], "add", axis=1, broadcast=1),
+        node("BatchNormalization", ["a", "scale", "zero", "zero", "one"], ["b"], "bn", epsilon=1e-5, is_test=1),
+        node("Relu", ["b"], ["r"], "relu"),
+        node("Clip", ["r"], ["k"], "clip", min=0.5, max=4.0),
+        node("MaxPool", ["k"], ["p"], "pool", kernel_shape=[2, 2]),
+        node("ReduceMean", ["p"], ["m"], "mean", axes=[2], keepdims=0),
+        node("Squeeze", ["m"], ["s"], "squeeze", axes=[2]),
+        node("Softmax", ["s"], ["z"], "softmax", axis=1),
+    ]
+    tensors = [numpy_helper.from_array(array.astype(np.float32), name) for name, array in weights.items()]
+    made = model(nodes, [value("x", (1, 3, 2, 2))], [value("z", (1, 3))], 6, ir_version=4, initializers=tensors)
+    x = generator.normal(size=(1, 3, 2, 2)).astype(np.float32)
+    conv = np.einsum("oi,nihw->nohw", weights["w"][:, :, 0, 0].astype(np.float32), x)
+    normal = (conv + weights["bias"].reshape(3, 1, 1)) / np.sqrt(1 + 1e-5) * weights["scale"].reshape(3, 1, 1)
+    top = np.clip(np.maximum(normal, 0), 0.5, 4).max((2, 3))
+    right = np.exp(top - top.max()) / np.exp(top - top.max()).sum()
+    for opset in (7, 9, 11, 12, 13, 17, NEWEST):
+        converted, report = in_opset(made, opset)
+        onnx.checker.check_model(converted, full_check=True)
+        if opset > 14:  # Before, the reference evaluator's batch normalization is wrong.
+            assert np.allclose(run(converted, x=x)[0], right, atol=1e-6)
+        if opset < 27 and find_spec("onnxruntime") is not None:
+            theirs = process.submit(ask_onnxruntime, converted.SerializeToString(), {"x": x}).result()["z"]
+            assert np.allclose(theirs, right, atol=1e-6)
+        assert [found.name for found in converted.graph.node if found.name] == [found.name for found in nodes]
+        assert any(change.node == "add" for change in report.changes)
+
+
+def branch(name: str, axis: int) -> onnx.GraphProto:
+    minus = node("Sub", ["x", "y"], [name], f"in_{name}", axis=axis, broadcast=1)
+    return helper.make_graph([minus], name, [], [value(name, (2, 3, 4))])
+
+
+def conditional(opset: int = 6) -> onnx.ModelProto:
+    nodes = [
+        node("If", ["c"], ["i"], "if", then_branch=branch("p", 0), else_branch=branch("q", 1)),
+        node("Clip", ["i"], ["z"], "clip", min=-5.0),
+    ]
+    inputs = [value("x", (2, 3, 4)), value("c", (), TensorProto.BOOL)]
+    outputs = [value("z", (2, 3, 4))]
+    return model(nodes, inputs, outputs, opset, ir_version=4)
+
+
+@pytest.mark.parametrize("opset", [7, 11, 13, NEWEST])
+def test_subgraphs_are_converted_with_the_values_around_them(opset: int) -> None:
+    made = conditional()
+    made.graph.input.append(value("y", None))
+    with pytest.raises(EltwiseError, match=r"(?s)in_q.*unknown rank.*in_p"):
+        in_opset(made, opset)
+    made.graph.input.pop()
+    for size, chosen in ((2, True), (3, False)):
+        # Which branch is legal depends on y's size: the other one assumes what cannot be.
+        given = {"x": X, "y": np.arange(size, dtype=np.float32), "c": np.array(chosen)}
+        whole = onnx.ModelProto()
+        whole.CopyFrom(made)
+        whole.graph.input.append(value("y", ["N"]))
+        converted, report = in_opset(whole, opset)
+        assert len(report.assumptions) == 2
+        right = np.maximum(X - given["y"].reshape((2, 1, 1) if chosen else (3, 1)), -5)
+        assert np.array_equal(run(converted, **given)[0], right)
+        assert {change.node for change in report.changes} >= {"in_p", "in_q"}
+
+
+def test_an_initializer_that_only_a_subgraph_reads_is_aligned_where_it_is() -> None:
+    made = conditional()
+    del made.graph.node[0].attribute[1].g.node[0].attribute[:]
+    made.graph.node[0].attribute[1].g.node[0].CopyFrom(node("Neg", ["x"], ["p"], "in_p"))
+    made.graph.initializer.append(numpy_helper.from_array(np.float32([1, 2, 3]), "y"))
+    converted, report = in_opset(made, 13)
+    assert list(converted.graph.initializer[0].dims) == [3, 1]
+    assert np.array_equal(run(converted, x=X, c=np.array(False))[0], np.maximum(X - np.float32([[1], [2], [3]]), -5))
+    assert "the initializer itself" in str(report)
+
+
+def test_a_loop_body_is_converted() -> None:
+    body = helper.make_graph(
+        [
+            node("Identity", ["go"], ["go_on"]),
+            node("Sub", ["state", "y"], ["less"], "inner", axis=0, broadcast=1),
+        ],
+        "body",
+        [value("i", (), TensorProto.INT64), value("go", (), TensorProto.BOOL), value("state", (2, 3))],
+        [value("go_on", (), TensorProto.BOOL), value("less", (2, 3))],
+    )
+    inputs = [value("n", (), TensorProto.INT64), value("c", (), TensorProto.BOOL), value("x"), value("y", (2,))]
+    made = model([node("Loop", ["n", "c", "x"], ["z"], body=body)], inputs, [value("z")], 6, ir_version=4)
+    converted, _report = in_opset(made, 17)
+    y = np.float32([1, 2])
+    result = run(converted, n=np.int64(3), c=np.array(True), x=np.ones((2, 3), np.float32), y=y)[0]
+    assert np.array_equal(result, np.ones((2, 3), np.float32) - 3 * y.reshape(2, 1))
+
+
+def rich_model(opset: int = 6) -> onnx.ModelProto:
+    made = sub_model(opset, axis=0, broadcast=1)
+    made.graph.input[1].CopyFrom(value("y", (2,)))
+    made.graph.node.add(op_type="Custom", domain="my.domain", name="custom", input=["z"], output=["w"], doc_string="d")
+    made.graph.node.add(op_type="Neg", name="neg", input=["z"], output=["v"], doc_string="the neg")
+    made.graph.output.add().CopyFrom(value("v"))
+    made.opset_import.add(domain="my.domain", version=3)
+    made.producer_name, made.doc_string, made.model_version = "old exporter", "a text", 7
+    made.metadata_props.add(key="author", value="somebody")
+    made.graph.doc_string = "the graph"
+    made.graph.quantization_annotation.add(tensor_name="w")
+    sparse = made.graph.sparse_initializer.add()
+    sparse.values.name, sparse.values.data_type = "sparse", TensorProto.FLOAT
+    sparse.indices.data_type = TensorProto.INT64
+    sparse.dims.append(3)
+    sparse.values.dims.append(0)
+    sparse.indices.dims.append(0)
+    return onnx.ModelProto.FromString(made.SerializeToString() + b"\xf2\xe2\x09\x03new")
+
+
+def test_what_is_no_node_of_onnx_stays_as_it_was() -> None:
+    made = rich_model()
+    data, report = convert_onnx_bytes(made.SerializeToString(), 17)
+    converted = onnx.ModelProto.FromString(data)
+    assert data.endswith(b"\xf2\xe2\x09\x03new")
+    assert [change.node for change in report.changes] == ["difference"]
+    assert [found.op_type for found in converted.graph.node] == ["Constant", "Unsqueeze", "Sub", "Custom", "Neg"]
+    assert list(converted.graph.node[3:]) == list(made.graph.node[1:])
+    assert {entry.domain: entry.version for entry in converted.opset_import} == {"": 17, "my.domain": 3}
+    del converted.graph.node[:], made.graph.node[:]
+    converted.opset_import[0].version = 6
+    assert converted == made
+
+
+def test_a_model_that_is_not_changed_is_not_touched() -> None:
+    made = rich_model()
+    before = made.SerializeToString()
+    data, report = convert_onnx_bytes(before, 6)
+    assert data == before
+    assert report.unchanged
+    assert str(report) == "ONNX opset 6 -> ONNX opset 6: unchanged, byte for byte"
+    copy, _report = eltwise.convert(made, opset=17)
+    assert made.SerializeToString() == before
+    assert copy.graph.origin.opset == 17
+
+
+def with_function(opset: int, function_opset: int, op_type: str) -> onnx.ModelProto:
+    function = helper.make_function(
+        "my", "Twice", ["a"], ["b"], [node(op_type, ["a"], ["b"])], [helper.make_opsetid("", function_opset)]
+    )
+    call = node("Twice", ["x"], ["z"])
+    call.domain = "my"
+    made = model([call], [value("x")], [value("z")], opset)
+    made.opset_import.add(domain="my", version=1)
+    made.functions.append(function)
+    return made
+
+
+def test_functions_are_converted_where_a_version_changed() -> None:
+    converted, report = in_opset(with_function(13, 13, "Identity"), 21)
+    assert converted.functions[0].opset_import[0].version == 21
+    assert report.changes == ()
+    made = with_function(13, 13, "Neg")
+    converted, _report = in_opset(made, 21)
+    assert converted.functions == made.functions
+    with pytest.raises(EltwiseError, match="the type is not known, and not every type is allowed"):
+        in_opset(with_function(21, 21, "Identity"), 13)
+
+
+def reasons(made: onnx.ModelProto, opset: int) -> list[str]:
+    with pytest.raises(ManyProblemsError) as caught:
+        convert_onnx_bytes(made.SerializeToString(), opset)
+    return [str(problem) for problem in caught.value.problems]
+
+
+def test_what_cannot_be_converted_is_listed_with_the_converters_words() -> None:
+    nodes = [
+        node("HardSwish", ["x"], ["a"], "swish"),
+        node("Upsample", ["x", "x"], ["b"], "up"),
+        node("Nothing", ["x"], ["c"], "no"),
+        node("Sub", ["a", "c"], ["z"], "minus"),
+    ]
+    made = model(nodes, [value("x")], [value("z")], 14)
+    made.graph.value_info.extend([value("a", (2, 3)), value("c", None)])
+    assert reasons(made, 6) == [
+        "Upsample-10 node 'up': the operator is deprecated, and ONNX's opset 14 has it no longer",
+        "Nothing node 'no': ONNX's opset 14 has no such operator",
+    ]
+    del made.graph.node[1]
+    made.graph.node[1].op_type = "Affine"
+    assert reasons(made, 6) == [
+        "HardSwish-14 node 'swish': onnx's converter cannot convert it, got 'No Previous Version of HardSwish exists'",
+        "Affine node 'no': ONNX's opset 14 has no such operator",
+        "Sub-14 node 'minus', operand B ('c'): the legacy broadcast can only be written where both ranks are known, "
+        "got a value of unknown rank; declare its shape in the model; symbols will do",
+    ]
+
+
+def test_a_slope_lies_on_the_channels() -> None:
+    made = model(
+        [node("PRelu", ["x", "s"], ["z"])], [value("x", (2, 3, 4)), value("s", (3,))], [value("z", (2, 3, 4))], 6
+    )
+    converted, _report = in_opset(made, 16)
+    slope = np.float32([2, 3, 4])
+    assert np.array_equal(run(converted, x=X - 9, s=slope)[0], np.where(X < 9, (X - 9) * slope.reshape(3, 1), X - 9))
+    made.graph.input[1].CopyFrom(value("s", (1,)))
+    assert convert_onnx_bytes(made.SerializeToString(), 7)[1].changes == ()
+    for shape in ((3, 1), None):
+        made.graph.input[1].CopyFrom(value("s", shape))
+        with pytest.raises(UnsupportedError, match="which dimension the slope belongs to"):
+            convert_onnx_bytes(made.SerializeToString(), 7)
+    made.opset_import[0].version = 7
+    with pytest.raises(UnsupportedError, match="which dimension the slope belongs to"):
+        convert_onnx_bytes(made.SerializeToString(), 6)
+
+
+@pytest.mark.parametrize("opset", [0, -1, NEWEST + 1, 2**70, True, "14", 14.0])
+def test_an_opset_that_there_is_not_is_refused(opset: object) -> None:
+    with pytest.raises(EltwiseError, match=f"there is no such opset.*allowed: 1 to {NEWEST}"):
+        convert_onnx_bytes(sub_model().SerializeToString(), opset)  # type: ignore[arg-type]
+
+
+def test_what_is_no_model_is_refused() -> None:
+    for data in (b"", b"no model", sub_model().SerializeToString()[:-3]):
+        with pytest.raises(FileFormatError):
+            convert_onnx_bytes(data, 14)
+
+
+def test_a_node_that_is_ill_formed_is_refused() -> None:
+    for broken in (node("Sub", ["x"], ["z"]), node("Sub", ["x", ""], ["z"]), node("Sub", ["x", "y", "x"], ["z"])):
+        with pytest.raises(GraphError):
+            convert_onnx_bytes(model([broken], [value("x"), value("y")], [value("z")], 6).SerializeToString(), 14)
+
+
+def alone(
+    op_type: str, opset: int, shapes: dict[str, tuple[int, ...] | None], number: int, **attributes: object
+) -> onnx.ModelProto:
+    types = {"pads": TensorProto.INT64, "k": TensorProto.INT64}
+    inputs = [value(name, shape, types.get(name, number)) for name, shape in shapes.items()]
+    made = model([node(op_type, list(shapes), ["z"], "n", **attributes)], inputs, [value("z", None, number)], opset)
+    return onnx.shape_inference.infer_shapes(made)
+
+
+FLOAT, FLOAT16, DOUBLE = TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.DOUBLE
+MEND = [
+    ("Resize", 10, 11, {"x": (1, 1, 3, 4)}, FLOAT, {"mode": "linear"}),
+    ("Resize", 10, 13, {"x": (1, 1, 3, 4)}, FLOAT, {"mode": "nearest"}),
+    ("Upsample", 9, 11, {"x": (1, 1, 3, 4)}, FLOAT, {"mode": "linear"}),
+    ("Upsample", 9, 17, {"x": (1, 1, 3, 4)}, FLOAT, {"mode": "nearest"}),
+    ("Hardmax", 11, 13, {"x": (3, 4)}, FLOAT, {}),
+    ("Softmax", 11, 13, {"x": (2, 3, 4)}, FLOAT, {}),
+    ("Softmax", 13, 11, {"x": (2, 3, 4)}, FLOAT, {}),
+    ("LogSoftmax", 17, 12, {"x": (2, 3, 4)}, FLOAT, {"axis": 2}),
+    ("ReduceSum", 11, 10, {"x": (2, 3, 4)}, FLOAT, {"axes": [-1, 0]}),
+    ("ReduceMax", 12, 9, {"x": (2, 3, 4)}, FLOAT, {"axes": [-2]}),
+    ("Unsqueeze", 11, 9, {"x": (2, 3)}, FLOAT, {"axes": [-1, 0]}),
+    ("Squeeze", 12, 7, {"x": (1, 3, 1)}, FLOAT, {"axes": [-1]}),
+    ("Flatten", 13, 9, {"x": (2, 3, 4)}, FLOAT, {"axis": -1}),
+    ("Concat", 11, 8, {"x": (2, 3)}, FLOAT, {"axis": -1}),
+]
+
+
+@pytest.mark.parametrize(("op_type", "before", "after", "shapes", "number", "attributes"), MEND)
+def test_what_the_converter_gets_wrong_is_mended(
+    op_type: str,
+    before: int,
+    after: int,
+    shapes: dict[str, tuple[int, ...]],
+    number: int,
+    attributes: dict[str, object],
+    process: ProcessPoolExecutor,
+) -> None:
+    if op_type in ("Resize", "Upsample"):
+        shapes = {**shapes, "scales": (4,)}
+    made = alone(op_type, before, shapes, number, **attributes)
+    if "scales" in shapes:
+        made.graph.input.pop()
+        made.graph.initializer.append(numpy_helper.from_array(np.float32([1, 1, 1.5, 2]), "scales"))
+        made.graph.output[0].CopyFrom(value("z", (1, 1, 4, 8)))
+    converted, _report = in_opset(made, after)
+    if find_spec("onnxruntime") is None:
+        pytest.skip("onnxruntime is not installed; the extra 'witnesses' has it")
+    x = np.random.default_rng(9).normal(size=shapes["x"]).astype(helper.tensor_dtype_to_np_dtype(number))
+    old, new = (
+        process.submit(ask_onnxruntime, found.SerializeToString(), {"x": x}).result()["z"]
+        for found in (made, converted)
+    )
+    assert np.array_equal(old, new) if op_type != "LogSoftmax" else np.allclose(old, new)
+    assert old.dtype == new.dtype
+
+
+@pytest.mark.parametrize(
+    ("made", "opset", "reason"),
+    [
+        (alone("Clip", 7, {"x": (2, 3)}, DOUBLE, min=0.25), 13, "makes limits of float32"),
+        (alone("Hardmax", 11, {"x": (2, 3, 4)}, FLOAT), 13, "opset 13 gave axis another meaning"),
+        (alone("Softmax", 13, {"x": (2, 3, 4)}, FLOAT, axis=1), 11, "opset 13 gave axis another meaning"),
+        (alone("Resize", 10, {"x": (1, 1, 4, 4), "s": (4,)}, FLOAT), 11, "which pixel is the nearest"),
+        (alone("ReduceSum", 11, {"x": None}, FLOAT, axes=[-1]), 10, "opset 11 only, and counting them needs the rank"),
+        (alone("Gather", 11, {"x": (2, 3), "k": (1,)}, FLOAT, axis=-1), 10, "allowed since opset 11 only"),
+        (
+            alone("GroupNormalization", 18, {"x": (1, 4, 2), "s": (2,), "b": (2,)}, FLOAT, num_groups=2),
+            21,
+            "a scale for",
+        ),
+        (alone("Pad", 19, {"x": (2,), "pads": (2,)}, FLOAT, mode="wrap"), 18, "has not this value of mode"),
+        (alone("AveragePool", 19, {"x": (1, 1, 9)}, FLOAT, kernel_shape=[2], dilations=[2]), 11, "dilations"),
+    ],
+)
+def test_what_the_converter_gets_wrong_is_refused(made: onnx.ModelProto, opset: int, reason: str) -> None:
+    with pytest.raises(EltwiseError, match=reason):
+        convert_onnx_bytes(made.SerializeToString(), opset)
+
+
+def test_a_value_of_unknown_type_is_no_obstacle_where_its_type_does_not_matter() -> None:
+    first = node("Custom", ["x"], ["f"])
+    first.domain = "my.domain"
+    for last, fits in ((node("Squeeze", ["f"], ["z"], axes=[0]), True), (node("Clip", ["f"], ["z"], min=0.0), False)):
+        made = model([first, last], [value("x")], [value("z", ())], 6)
+        made.graph.output[0].ClearField("type")
+        made.opset_import.add(domain="my.domain", version=1)
+        if fits:
+            assert "Squeeze-13" in str(convert_onnx_bytes(made.SerializeToString(), 17)[1])
+            continue
+        with pytest.raises(UnsupportedError, match="makes limits of float32"):
+            convert_onnx_bytes(made.SerializeToString(), 17)

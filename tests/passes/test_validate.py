@@ -1,0 +1,421 @@
+"""What makes an ONNX model not valid is found, all of it; what is valid, or loads with one meaning, is let through."""
+
+from __future__ import annotations
+
+import multiprocessing
+import warnings
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import AttributeProto, NodeProto, SparseTensorProto, TensorProto, ValueInfoProto, helper, numpy_helper
+
+import eltwise
+from eltwise.core.errors import EltwiseError
+from eltwise.formats.onnx.header import newest_opset
+from eltwise.passes.files import convert_file
+from eltwise.targets.files import repair_file
+from onnx_models import find_problems, model, node, value
+
+DATA = Path(onnx.__file__).parent / "backend" / "test" / "data"
+A, B, Z = value("a"), value("b"), value("z", None)
+CONDITION = value("k", (), TensorProto.BOOL)
+
+
+def one(
+    nodes: list[NodeProto], opset: int = 14, *tensors: TensorProto, b: ValueInfoProto | None = B
+) -> onnx.ModelProto:
+    inputs = [A, CONDITION, *([b] if b is not None and not tensors else [])]
+    return model(nodes, inputs, [Z], opset, 8, tensors)
+
+
+def sub(opset: int = 14, *tensors: TensorProto, b: ValueInfoProto | None = B, **attributes: object) -> onnx.ModelProto:
+    return one([node("Sub", ["a", "b"], ["z"], "n", **attributes)], opset, *tensors, b=b)
+
+
+def tensor(values: object = (1, 2, 3), name: str = "b") -> TensorProto:
+    return numpy_helper.from_array(np.asarray(values, np.float32), name)
+
+
+def plain(number: int = TensorProto.FLOAT, sizes: tuple[int, ...] = (3,), **fields: object) -> TensorProto:
+    return TensorProto(name="b", data_type=number, dims=sizes, **fields)
+
+
+def sparse(sizes: tuple[int, ...], position: int) -> onnx.ModelProto:
+    made = sub(b=None)
+    held = SparseTensorProto(values=tensor([5]), indices=numpy_helper.from_array(np.int64([position])), dims=sizes)
+    made.graph.sparse_initializer.append(held)
+    return made
+
+
+def branch(nodes: list[NodeProto], result: str = "t") -> onnx.GraphProto:
+    return helper.make_graph(nodes, "branch", [], [value(result, None)])
+
+
+def choice(nodes: list[NodeProto], *after: NodeProto, result: str = "t") -> onnx.ModelProto:
+    other = branch([node("Add", ["a", "b"], ["t"])])
+    return one([node("If", ["k"], ["z"], "n", then_branch=branch(nodes, result), else_branch=other), *after])
+
+
+def changed(made: onnx.ModelProto, change: Callable[[onnx.ModelProto], object]) -> onnx.ModelProto:
+    change(made)
+    return made
+
+
+def untyped(made: onnx.ModelProto) -> None:
+    made.graph.node[0].attribute[0].ClearField("type")
+
+
+def twice(made: onnx.ModelProto) -> None:
+    made.graph.node[0].attribute.add().CopyFrom(made.graph.node[0].attribute[0])
+
+
+FLATTEN = node("Flatten", ["a"], ["z"], "n", axis=1)
+BAD: dict[str, tuple[onnx.ModelProto, tuple[str, ...]]] = {
+    "input twice": (changed(sub(), lambda made: made.graph.input.append(A)), ("the value 'a' is made twice",)),
+    "value twice": (
+        one([node("Sub", ["a", "b"], ["z"], "n"), node("Add", ["a", "b"], ["z"], "m")]),
+        ("node 'm': the value 'z' is made twice, by node 'n' and by node 'm'",),
+    ),
+    "input made": (one([node("Sub", ["b", "b"], ["a"]), node("Neg", ["a"], ["z"])]), ("by an input and by node 'a'",)),
+    "initializer made": (
+        one([node("Sub", ["a", "a"], ["b"]), node("Neg", ["b"], ["z"])], 14, tensor()),
+        ("by a constant and by node 'b'",),
+    ),
+    "two initializers": (
+        sub(14, tensor(), tensor([4, 5, 6])),
+        ("the value 'b' is made twice, by a constant and by a constant",),
+    ),
+    "twice in a node": (one([node("Split", ["a"], ["z", "z"], axis=0)], 11), ("made twice",)),
+    "no output": (one([node("Sub", ["a", "b"], ["c"])]), ("nothing makes the output 'z'",)),
+    "no operand": (
+        one([node("Sub", ["a", "q"], ["z"], "n")]),
+        ("Sub-14 node 'n', input 'q': nothing makes this input",),
+    ),
+    "no operand in a graph": (choice([node("Sub", ["a", "q"], ["t"])]), ("input 'q': nothing makes this input",)),
+    "no output in a graph": (choice([node("Sub", ["a", "b"], ["s"])]), ("nothing makes the output 't'",)),
+    "cycle": (
+        one([node("Sub", ["a", "d"], ["c"]), node("Add", ["c", "b"], ["d"]), node("Neg", ["d"], ["z"])]),
+        ("Sub-14 node 'c', input 'd': the nodes c -> d -> c form a cycle",),
+    ),
+    "cycle over a graph": (choice([node("Sub", ["a", "z"], ["t"])]), ("the nodes n -> n form a cycle",)),
+    "short": (sub(14, plain(raw_data=bytes(8))), ("initializer 'b': raw_data has not the length", "got 8 bytes")),
+    "long": (sub(14, plain(raw_data=bytes(16))), ("allowed: 12 bytes",)),
+    "half of 4 bits": (
+        sub(14, plain(TensorProto.INT4, raw_data=bytes(3))),
+        ("got 3 bytes; allowed: 2 bytes", "operand 'b'"),
+    ),
+    "nothing": (sub(14, plain()), ("the tensor has no data",)),
+    "few": (sub(14, plain(float_data=[1, 2])), ("float_data has not the number of entries", "got 2; allowed: 3")),
+    "half of complex": (
+        sub(14, plain(TensorProto.COMPLEX64, float_data=[1, 2, 3])),
+        ("got 3; allowed: 6", "tensor(complex64)"),
+    ),
+    "other field": (sub(14, plain(int32_data=[1, 2, 3])), ("in the wrong field, got int32_data",)),
+    "two places": (sub(14, plain(float_data=[1, 2, 3], raw_data=bytes(12))), ("its data in several places",)),
+    "negative": (sub(14, plain(sizes=(-1,))), ("a size is negative, got (-1)",)),
+    "no type": (sub(14, plain(99, raw_data=bytes(12))), ("there is no element type of this number, got 99",)),
+    "short constant": (
+        one([node("Constant", [], ["s"], value=plain(raw_data=bytes(8))), node("Sub", ["a", "s"], ["z"])]),
+        ("Constant node 's', attribute value: raw_data has not the length",),
+    ),
+    "sparse position": (sparse((3,), 7), ("a value's position is not in its shape, got 7",)),
+    "sparse shape": (sparse((4,), 1), ("shapes (2,3) and (4) do not broadcast",)),
+    "unknown operator": (
+        one([node("Foo", ["a"], ["z"], "n")]),
+        ("Foo node 'n': ONNX's opset 14 has no such operator",),
+    ),
+    "later operator": (one([node("Gelu", ["a"], ["z"])]), ("ONNX's opset 14 has no such operator",)),
+    "unknown operator in a graph": (choice([node("Foo", ["a"], ["t"])]), ("Foo node 't': ONNX's opset 14 has no",)),
+    "deprecated": (
+        one([node("Scatter", ["a", "i", "b"], ["z"])], 11, tensor(), numpy_helper.from_array(np.int64([0, 0, 0]), "i")),
+        ("Scatter-11 node 'z': the operator is deprecated",),
+    ),
+    "attribute": (sub(to=1), ("Sub-14 node 'n': there is no attribute 'to'",)),
+    "attribute of old": (sub(7, consumed_inputs=[0]), ("Sub-7 node 'n': there is no attribute 'consumed_inputs'",)),
+    "attribute twice": (changed(one([FLATTEN]), twice), ("'axis' appeared multiple times",)),
+    "attribute type": (
+        one([node("Flatten", ["a"], ["z"], axis=1.0)]),
+        ("Expected: 'INT', actual: 'FLOAT'",),
+    ),
+    "attribute without type": (changed(one([FLATTEN]), untyped), ("onnx's checker refuses it",)),
+    "attribute of two types": (
+        changed(
+            choice([node("Sub", ["a", "b"], ["t"])]), lambda made: setattr(made.graph.node[0].attribute[0], "i", 1)
+        ),
+        ("onnx's checker refuses it",),
+    ),
+    "cast to nothing": (
+        one([node("Cast", ["a"], ["z"], to=99)]),
+        ("Cast-13 node 'z', attribute to: there is no such element type, got 99",),
+    ),
+    "attribute missing": (one([node("Cast", ["a"], ["z"])]), ("attribute to: a required attribute is missing",)),
+    "three operands": (
+        one([node("Sub", ["a", "b", "a"], ["z"], "n")]),
+        ("has input size 3 not in range [min=2, max=2]",),
+    ),
+    "one operand": (one([node("Sub", ["a", ""], ["z"], "n")]), ("input 1 is marked single but has an empty string",)),
+    "no result": (
+        one([node("Neg", ["a"], [""]), node("Neg", ["a"], ["z"])]),
+        ("output 0 is marked single but has an empty string",),
+    ),
+    "mixed types": (
+        sub(b=value("b", (2, 3), TensorProto.DOUBLE)),
+        ("Sub-14 node 'n': operands 'a' and 'b' have different types, got tensor(float) and tensor(double)",),
+    ),
+    "type": (
+        one([node("Not", ["a"], ["z"])]),
+        ("Not-1 node 'z', operand 'a': the type is not allowed in this version, got tensor(float)",),
+    ),
+    "shapes": (sub(b=value("b", (2, 4))), ("Sub-14 node 'n': shapes (2,3) and (2,4) do not broadcast",)),
+    "axis": (sub(6, b=value("b", (3,)), broadcast=1, axis=77), ("attribute axis: axis is out of range",)),
+    "no broadcast": (sub(6, b=value("b", (3,))), ("Sub-6 node 'n': shapes (2,3) and (3) do not broadcast",)),
+    "concat": (one([node("Concat", ["a", "b"], ["z"], "n", axis=7)]), ("onnx's inference refuses it", "-rank, rank-1")),
+    "concat in a graph": (
+        choice([node("Concat", ["a", "b"], ["t"], axis=7)]),
+        ("Concat-13 node 't': onnx's inference",),
+    ),
+    "result type": (
+        changed(sub(), lambda made: made.graph.output[0].CopyFrom(value("z", None, TensorProto.INT64))),
+        ("onnx's inference refuses it",),
+    ),
+    "input without type": (
+        changed(sub(), lambda made: made.graph.input[0].ClearField("type")),
+        ("input 'a': the input has no type",),
+    ),
+    "initializer's type": (
+        changed(sub(14, plain(TensorProto.DOUBLE, double_data=[1, 2, 3])), lambda made: made.graph.input.append(B)),
+        ("the initializer has another type than the input of its name, got tensor(double) and tensor(float)",),
+    ),
+    "initializer's shape": (
+        changed(sub(14, tensor()), lambda made: made.graph.input.append(B)),
+        ("input 'b': the initializer has another shape than the input of its name, got (3) and (2,3)",),
+    ),
+    "several": (
+        one([node("Foo", ["a"], ["c"]), node("Sub", ["a", "q"], ["z"]), node("Cast", ["c"], ["d"])], 14, plain()),
+        ("nothing makes this input", "no data", "no such operator", "attribute to: a required attribute is missing"),
+    ),
+}
+"""Models that are not valid, with what is said of them: one problem, or as many as there are texts if none is alone."""
+
+
+def problems(made: onnx.ModelProto) -> list[str]:
+    return [str(problem) for problem in find_problems(made)]
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_what_is_not_valid_is_named_and_goes_nowhere(name: str, tmp_path: Path) -> None:
+    made, texts = BAD[name]
+    found = problems(made)
+    assert all(any(text in problem for problem in found) for text in texts), found
+    source, target = tmp_path / "bad.onnx", tmp_path / "new.onnx"
+    source.write_bytes(made.SerializeToString())
+    for opset in (made.opset_import[0].version, 17, 1):
+        with pytest.raises(EltwiseError) as caught:
+            convert_file(source, target, opset=opset)
+        assert len(getattr(caught.value, "problems", [caught.value])) == len(found)
+    for runtime in ("onnxruntime", "openvino"):
+        report = eltwise.check(source, runtime)
+        refused = [finding for finding in report.findings if finding.kind == "refused"]
+        assert len(refused) >= len(found)
+        assert report.right == 0
+        assert not any(finding.is_repairable for finding in report.findings)
+        with pytest.raises(EltwiseError):
+            repair_file(source, target, target=runtime)
+    assert not target.exists()
+
+
+def loop() -> onnx.ModelProto:
+    inputs = [value("i", (), TensorProto.INT64), value("c", (), TensorProto.BOOL), value("v", (9, 9))]
+    outputs = [value("d", (), TensorProto.BOOL), value("w", (2, 3))]
+    nodes = [node("Identity", ["c"], ["d"]), node("Add", ["v", "one"], ["w"])]
+    body = helper.make_graph(nodes, "body", inputs, outputs)
+    return one([node("Loop", ["", "k", "a"], ["z"], body=body)], 14, tensor([1], "one"))
+
+
+def elsewhere(name: str) -> NodeProto:
+    made = node(name, ["a"], ["z"])
+    made.domain = "com.microsoft"
+    return made
+
+
+GOOD: dict[str, onnx.ModelProto] = {
+    "plain": sub(),
+    "nodes in another order": one([node("Neg", ["c"], ["z"]), node("Sub", ["a", "b"], ["c"])]),
+    "nodes in another order, over a graph": choice([node("Sub", ["a", "c"], ["t"])], node("Neg", ["a"], ["c"])),
+    "one initializer twice": sub(14, tensor(), tensor()),
+    "an output twice": changed(sub(), lambda made: made.graph.output.append(Z)),
+    "an output of another shape": changed(sub(), lambda made: made.graph.output[0].CopyFrom(value("z", (5, 5, 6)))),
+    "an output without type": changed(sub(), lambda made: made.graph.output[0].ClearField("type")),
+    "a declared shape that is wrong": changed(
+        one([node("Sub", ["a", "b"], ["c"]), node("Neg", ["c"], ["z"])]),
+        lambda made: made.graph.value_info.append(value("c", (7,))),
+    ),
+    "a declared value that is none": changed(sub(), lambda made: made.graph.value_info.append(value("q"))),
+    "no name of the graph": changed(sub(), lambda made: made.graph.ClearField("name")),
+    "no output": changed(sub(), lambda made: made.graph.ClearField("output")),
+    "operands left out": one([node("Clip", ["a", "", ""], ["z"])]),
+    "a graph": choice([node("Sub", ["a", "b"], ["t"])]),
+    "a loop whose shapes are declared wrong": loop(),
+    "an integer Constant of opset 8": one(
+        [
+            node("Constant", [], ["s"], value=numpy_helper.from_array(np.int64([3, 2]))),
+            node("Reshape", ["a", "s"], ["z"]),
+        ],
+        8,
+    ),
+    "axes below zero in opset 9": one([node("Unsqueeze", ["a"], ["z"], axes=[-1])], 9),
+    "a sparse initializer": sparse((3,), 1),
+    "a domain that is not imported": one([elsewhere("Gelu")]),
+    "an operator of onnxruntime": one([node("SimplifiedLayerNormalization", ["a", "b"], ["z"], axis=-1)], 14, tensor()),
+    "an experimental operator": one([node("Affine", ["a"], ["z"], alpha=1.0, beta=0.0)], 9),
+    "an operator deprecated later": changed(
+        one([node("GroupNormalization", ["x", "s", "s"], ["z"], num_groups=2)], 18),
+        lambda made: made.graph.input.extend([value("x", (1, 4, 2)), value("s", (2,))]),
+    ),
+    "text": changed(
+        sub(), lambda made: made.graph.initializer.append(helper.make_tensor("s", TensorProto.STRING, [1], [b"s"]))
+    ),
+}
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_what_loads_with_one_meaning_has_no_problem(name: str) -> None:
+    assert problems(GOOD[name]) == []
+
+
+def load_all(models: dict[str, bytes]) -> dict[str, str]:
+    import onnxruntime
+
+    onnxruntime.set_default_logger_severity(4)
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    answers = {}
+    for name, data in models.items():
+        try:
+            onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
+        except Exception as error:  # noqa: BLE001 - whatever it raises is its refusal
+            answers[name] = str(error)
+    return answers
+
+
+LOADED_OTHERWISE = {"two initializers", "two places"}
+"""What onnxruntime loads with one of two meanings."""
+
+
+def test_onnxruntime_loads_the_good_and_refuses_the_bad() -> None:
+    if find_spec("onnxruntime") is None:
+        pytest.skip("onnxruntime is not installed; the extra 'witnesses' has it")
+    models = {
+        **{f"good: {name}": made for name, made in GOOD.items()},
+        **{name: made for name, (made, _) in BAD.items()},
+    }
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as process:
+        data = {name: made.SerializeToString() for name, made in models.items()}
+        refused = process.submit(load_all, data).result()
+    assert refused.keys() == BAD.keys() - LOADED_OTHERWISE
+
+
+def test_every_model_of_onnx_is_valid() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from onnx.backend.test.case.node import collect_testcases
+
+        cases = {case.name: case.model for case in collect_testcases(None)}  # type: ignore[arg-type]
+    cases |= {str(path): onnx.load(path, load_external_data=False) for path in sorted(DATA.rglob("*.onnx"))}
+    judged = {name: made for name, made in cases.items() if any(not entry.domain for entry in made.opset_import)}
+    assert len(judged) > 1000
+    found = {name: problems(made) for name, made in judged.items()}
+    assert {name: texts for name, texts in found.items() if texts} == {}
+
+
+def test_many_cycles_and_long_chains_take_no_time() -> None:
+    chain = [node("Neg", [f"v{number}"], [f"v{number + 1}"]) for number in range(5000)]
+    made = one([node("Neg", ["a"], ["v0"]), *chain[::-1], node("Neg", ["v5000"], ["z"])])
+    assert problems(made) == []
+    rings = [node("Add", ["a", f"p{number ^ 1}"], [f"p{number}"]) for number in range(2000)]
+    assert len(problems(one([*rings, node("Neg", ["a"], ["z"])]))) == 1000
+
+
+@pytest.mark.parametrize(
+    ("entries", "words"),
+    [
+        ({"location": "w", "offset": "16", "length": "12"}, ""),
+        ({"location": "w", "offset": "16"}, ""),
+        ({"location": "w", "offset": "16", "length": "12", "checksum": "00"}, ""),
+        ({"location": "w", "offset": "32", "length": "12"}, "lies beyond the end of 'w'"),
+        ({"location": "w", "offset": "16", "length": "8"}, "length is not what type and shape need, got 8 bytes"),
+        ({"location": "w", "offset": "-4", "length": "12"}, "offset is not a size"),
+        ({"location": "w", "offset": "abc"}, "offset is not a size"),
+        ({"location": "none"}, "there is no external data file 'none'"),
+        ({"location": "../w"}, "is not inside the model's folder"),
+        ({}, "is not inside the model's folder"),
+    ],
+)
+def test_places_of_external_data_are_looked_at(tmp_path: Path, entries: dict[str, str], words: str) -> None:
+    (tmp_path / "w").write_bytes(bytes(33))
+    held = plain(data_location=TensorProto.EXTERNAL)
+    for key, text in entries.items():
+        held.external_data.add(key=key, value=text)
+    source, target = tmp_path / "old.onnx", tmp_path / "new.onnx"
+    source.write_bytes(sub(13, held).SerializeToString())
+    if not words:
+        assert convert_file(source, target, opset=14)
+        return
+    for opset in (13, 14):
+        with pytest.raises(EltwiseError, match=f"old.onnx: initializer 'b': .*{words}"):
+            convert_file(source, target, opset=opset)
+        with pytest.raises(EltwiseError, match=words):
+            eltwise.convert(source, opset=opset)
+    assert any(words in str(finding) for finding in eltwise.check(source, "onnxruntime").findings)
+    assert not target.exists()
+
+
+def test_a_function_is_judged_by_its_own_opset() -> None:
+    made = one([node("Twice", ["a"], ["z"])])
+    made.graph.node[0].domain = "mine"
+    made.opset_import.add(domain="mine", version=1)
+    body = [node("Cast", ["x"], ["c"]), node("Gelu", ["c"], ["y"], approximate="none")]
+    body[0].attribute.add(name="to", type=AttributeProto.INT, ref_attr_name="to")
+    imports = [helper.make_opsetid("", 20)]
+    made.functions.append(helper.make_function("mine", "Twice", ["x"], ["y"], body, imports, ["to"]))
+    assert problems(made) == []
+    made.functions[0].opset_import[0].version = 14
+    assert problems(made) == ["Gelu node 'y': ONNX's opset 14 has no such operator"]
+    made.functions[0].output[0] = "q"
+    assert len(problems(made)) == 2
+    for version in (2**40, newest_opset() + 1, 0, -1):
+        made.functions[0].opset_import[0].version = version
+        assert sum("the opset of the function 'Twice' is not known here" in text for text in problems(made)) == 1
+
+
+def function(name: str, called: str) -> onnx.FunctionProto:
+    call = helper.make_node(called, ["a"], ["r"], domain="" if called == "Neg" else "mine")
+    return helper.make_function("mine", name, ["a"], ["r"], [call], [helper.make_opsetid("", 14)])
+
+
+@pytest.mark.parametrize(
+    ("functions", "wrong"),
+    [
+        ({"f": "f"}, ["f"]),
+        ({"f": "g", "g": "f"}, ["f", "g"]),
+        ({"f": "g", "g": "Neg"}, []),
+        ({"f": "g", "g": "g", "h": "Neg"}, ["f", "g"]),
+    ],
+)
+def test_functions_that_call_themselves_are_found(functions: dict[str, str], wrong: list[str]) -> None:
+    made = sub()
+    made.opset_import.append(helper.make_opsetid("mine", 1))
+    made.functions.extend(function(name, called) for name, called in functions.items())
+    found = [problem.operand for problem in find_problems(made) if "calls itself" in problem.problem]
+    assert found == [f"the function {name!r}" for name in wrong]
+
+
+def test_both_names_of_the_domain_are_one() -> None:
+    made = sub()
+    made.graph.node[0].domain = "ai.onnx"
+    assert find_problems(made) == []
