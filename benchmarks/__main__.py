@@ -87,7 +87,7 @@ def _cells(row: Row) -> tuple[str, ...]:
     best = row.best_peer
     return (
         row.workload.name,
-        row.workload.expression,
+        str(row.workload.expression),
         row.workload.element_type.name,
         _milliseconds(row.seconds.get(OWN)),
         best,

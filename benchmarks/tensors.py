@@ -41,15 +41,15 @@ def make_tensors(workload: Workload, seed: int) -> Tensors:
         _drawn(workload.element_type, shape, order, seed + index)
         for index, (shape, order) in enumerate(zip(workload.shapes, orders, strict=True))
     )
-    result_type = evaluate(np, workload, [operand.reshape(-1)[:0] for operand in operands]).dtype
-    return Tensors(operands, aligned_empty(workload.result_shape, result_type))
+    return Tensors(operands, aligned_empty(workload.result_shape, workload.result_type.storage))
 
 
-def evaluate(library: Any, workload: Workload, operands: Any) -> Any:
-    """Evaluate the expression with the functions of an array library that uses NumPy's names."""
-    values = list(operands)
-    for name, numbers in workload.steps:
-        values.append(getattr(library, name)(*(values[number] for number in numbers)))
+def expected_result(workload: Workload, tensors: Tensors) -> np.ndarray:
+    """Evaluate the expression with NumPy's functions."""
+    values = list(tensors.operands)
+    with np.errstate(all="ignore"):
+        for name, numbers in workload.steps("numpy"):
+            values.append(np.asarray(getattr(np, name)(*(values[number] for number in numbers))))
     return values[-1]
 
 

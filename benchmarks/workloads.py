@@ -9,10 +9,9 @@ from typing import Literal
 import numpy as np
 
 from eltwise.core.dtypes import FLOAT32, INT32, TYPES, ElementType
+from eltwise.ops.expression import Expression, Step, expression_of
 
 Sizes = tuple[int, ...]
-Step = tuple[str, tuple[int, ...]]
-"""A function by its NumPy name, and the numbers of its operands: inputs come first, then the result of each step."""
 
 Call = Literal["out", "allocate", "model"]
 """Into an existing result, with a result that the call allocates, or as a loaded model."""
@@ -20,11 +19,8 @@ Call = Literal["out", "allocate", "model"]
 MemoryOrder = Literal["contiguous", "transposed", "sliced"]
 """How the first operand lies in memory."""
 
-EXPRESSIONS: dict[str, tuple[Step, ...]] = {
-    "a - b": (("subtract", (0, 1)),),
-    "(a - b)^2": (("subtract", (0, 1)), ("multiply", (2, 2))),
-    "(a - b) - (c - d)": (("subtract", (0, 1)), ("subtract", (2, 3)), ("subtract", (4, 5))),
-}
+_DIFFERENCES = (Step("subtract", (0, 1)), Step("subtract", (2, 3)), Step("subtract", (4, 5)))
+_MODELS = {"nested": Expression(4, _DIFFERENCES)}
 
 
 @dataclass(frozen=True)
@@ -35,7 +31,7 @@ class Workload:
         name: how it is called in the table.
         element_type: of all operands.
         shapes: of the operands, in order.
-        expression: a key of ``EXPRESSIONS``.
+        function: a public function of eltwise, or a key of ``_MODELS``.
         call: how it is called.
         order: how the first operand lies in memory.
     """
@@ -43,14 +39,30 @@ class Workload:
     name: str
     element_type: ElementType
     shapes: tuple[Sizes, ...]
-    expression: str = "a - b"
+    function: str = "subtract"
     call: Call = "out"
     order: MemoryOrder = "contiguous"
 
     @property
-    def steps(self) -> tuple[Step, ...]:
-        """The steps of the expression."""
-        return EXPRESSIONS[self.expression]
+    def expression(self) -> Expression:
+        """What is computed."""
+        return _MODELS.get(self.function) or expression_of(self.function, len(self.shapes))
+
+    def steps(self, library: str) -> tuple[tuple[str, tuple[int, ...]], ...]:
+        """The steps by the names of an array library.
+
+        Raises:
+            LookupError: if the library has no function for one of them.
+        """
+        names = "numpy" if library == "numexpr" else library
+        return tuple(
+            (step.definition.library_name(names, self.element_type), step.operands) for step in self.expression.steps
+        )
+
+    @property
+    def result_type(self) -> ElementType:
+        """The element type of the result."""
+        return self.expression.result_type(self.element_type)
 
     @property
     def result_shape(self) -> Sizes:
@@ -60,7 +72,8 @@ class Workload:
     @property
     def bytes_moved(self) -> int:
         """Every operand read once and the result written once, in bytes."""
-        return sum(map(prod, (*self.shapes, self.result_shape))) * self.element_type.storage.itemsize
+        read = sum(map(prod, self.shapes)) * self.element_type.storage.itemsize
+        return read + prod(self.result_shape) * self.result_type.storage.itemsize
 
 
 _MEBI = 1 << 20
@@ -80,7 +93,7 @@ _ELEMENT_TYPES = tuple(each for each in TYPES if each.is_numeric and each.bits >
 
 def workloads(quick: bool) -> tuple[Workload, ...]:
     """Every workload; with ``quick`` fewer and smaller ones."""
-    square = "(a - b)^2"
+    square = "squared_difference"
     same = (_large(FLOAT32, quick),) * 2
     found = [Workload("same shape", each, (_large(each, quick),) * 2) for each in _ELEMENT_TYPES]
     found += [Workload(name, FLOAT32, (a, b), order=order) for name, a, b, order in _BROADCASTS]
@@ -91,7 +104,7 @@ def workloads(quick: bool) -> tuple[Workload, ...]:
         if not quick or name.startswith("outer")
     ]
     found.append(Workload("allocated result", FLOAT32, same, call="allocate"))
-    found.append(Workload("model", FLOAT32, same * 2, "(a - b) - (c - d)", "model"))
+    found.append(Workload("model", FLOAT32, same * 2, "nested", "model"))
     found.append(Workload("model of 16 elements", FLOAT32, ((16,),) * 2, call="model"))
     found += [
         Workload(f"{count:,} elements", FLOAT32, ((count,),) * 2, call="allocate")

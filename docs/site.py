@@ -15,6 +15,7 @@ from mkdocs.structure.files import File, Files
 import eltwise
 from eltwise.cli import app
 from eltwise.cli.ops import FORMATS, opset_range
+from eltwise.engine.api import FUNCTIONS
 from eltwise.ops import registry
 from eltwise.ops.schema import ElementwiseSchema
 
@@ -38,11 +39,26 @@ def on_files(files: Files, config: Any) -> Files:
 
 def on_page_markdown(markdown: str, page: Any, **_rest: object) -> str:
     """Add the operators' functions to the page of the Python names."""
-    if page.file.src_uri != _PAGE:
-        return markdown
-    written = set(re.findall(r"^::: eltwise\.(\w+)$", markdown, re.MULTILINE))
-    rest = [name for name in eltwise.__all__ if name not in written and inspect.isfunction(getattr(eltwise, name))]
-    return markdown.replace(OPERATORS_MARK, "\n".join(f"::: eltwise.{name}\n" for name in rest))
+    return markdown.replace(OPERATORS_MARK, functions_table()) if page.file.src_uri == _PAGE else markdown
+
+
+def functions_table() -> str:
+    """The operators' functions, and what their arguments mean, from their docstrings."""
+    lines, arguments = ["| function | |", "|---|---|"], {}
+    for name in FUNCTIONS:
+        function = getattr(eltwise, name)
+        shown = ", ".join(map(_parameter, inspect.signature(function).parameters.values()))
+        documentation = inspect.getdoc(function) or ""
+        summary = documentation.partition("\n")[0].replace("|", "&#124;")
+        lines.append(f'| <span id="eltwise.{name}">`{name}({shown})`</span> | {summary} |')
+        arguments |= dict(re.findall(r"^    (\w+): (.*)$", documentation, re.MULTILINE))
+    arguments = {name: meaning for name, meaning in arguments.items() if not name.endswith("Error")}
+    return "\n".join([*lines, "", *(f"- `{name}`: {meaning}" for name, meaning in arguments.items())])
+
+
+def _parameter(parameter: inspect.Parameter) -> str:
+    is_required = parameter.default is inspect.Parameter.empty
+    return parameter.name if is_required else f"{parameter.name}={parameter.default!r}"
 
 
 def on_post_page(output: str, page: Any, **_rest: object) -> str:
@@ -62,7 +78,7 @@ def undocumented(html: str) -> list[str]:
     """The public names that the page has no entry for, or that have no docstring of their own."""
     return [
         name
-        for name in eltwise.__all__
+        for name in dict.fromkeys((*eltwise.__all__, *FUNCTIONS))
         if not name.startswith("__")
         and (f'id="eltwise.{name}"' not in html or not inspect.getdoc(getattr(eltwise, name)))
     ]

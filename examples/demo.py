@@ -86,8 +86,7 @@ def is_right(entry: dict[str, object], operands: list[np.ndarray], result: np.nd
     assert isinstance(attributes, dict)
     operation = registry.find(str(entry["operator"])).bind(attributes)
     rule = operation.rule
-    a, b = operands
-    expected = oracle.evaluate(operation.function, a, b, rule=rule.name, axis=rule.axis, enabled=rule.enabled)
+    expected = oracle.evaluate(operation.function, *operands, rule=rule.name, axis=rule.axis, enabled=rule.enabled)
     return oracle.same_bits(result, expected)
 
 

@@ -91,6 +91,10 @@ EXAMPLES = (
     Example("sub7_both_ways", "Sub", _BOTH_WAYS, "float16", opset=7, note="Sub-7, float16, both ways"),
     Example("sub13_bfloat16", "Sub", ((2, 3), (3,)), "bfloat16", opset=13, note="Sub-13, bfloat16"),
     Example("sub14_uint8", "Sub", ((4, 1), (5,)), "uint8", opset=28, note="Sub-14 at opset 28, uint8 wraps"),
+    Example("div14_int32", "Div", ((4, 3), (3,)), "int32", opset=14, note="integers truncate"),
+    Example("max13_three", "Max", ((4, 1), (3,), ()), opset=13, note="three operands"),
+    Example("neg13_int32", "Neg", ((2, 3),), "int32", opset=13, note="one operand"),
+    Example("less13_bfloat16", "Less", ((2, 3), (3,)), "bfloat16", opset=13, result_type="bool", note="boolean result"),
     _ir("subtract_none", "Subtract", _SAME, "none", "its text, example 1"),
     _ir("subtract_numpy", "Subtract", _BOTH_WAYS, "numpy", "its text, example 2"),
     _ir("subtract_uint8", "Subtract", ((4, 1), (5,)), "numpy", "uint8 wraps", element_type="uint8"),
@@ -105,6 +109,24 @@ EXAMPLES = (
         "pdpd, axis 0",
         element_type="bfloat16",
         axis=0,
+    ),
+    Example(
+        "divide_truncated",
+        "Divide",
+        ((4, 3), (3,)),
+        "int32",
+        {"auto_broadcast": "numpy", "m_pythondiv": False},
+        note="integers truncate",
+    ),
+    _ir("maximum_pdpd", "Maximum", ((2, 3, 4), (3,)), "pdpd", "pdpd, axis 1", axis=1),
+    Example(
+        "greater_numpy",
+        "Greater",
+        ((2, 3), (3,)),
+        "uint8",
+        {"auto_broadcast": "numpy"},
+        result_type="bool",
+        note="boolean result",
     ),
 )
 
@@ -136,7 +158,8 @@ def _made(example: Example) -> dict[str, object]:
         np.save(MODELS / f"{example.name}.{name}.npy", values(sizes, example.element_type, step))
     if example.opset is None:
         _write_ir(example)
-        return _entry(example, f"{example.operator}-1", "oracle")
+        prefix = "openvino." if defs.has(example.operator) else ""  # ONNX has the plain name.
+        return _entry(example, f"{prefix}{example.operator}-1", "oracle")
     _write_onnx(example, example.opset)
     version = defs.get_schema(example.operator, example.opset).since_version
     return _entry(example, f"{example.operator}-{version}", "oracle")
@@ -161,10 +184,11 @@ def _entry(example: Example, operator: str, known: str) -> dict[str, object]:
 
 
 def values(sizes: Sizes, element_type: str, step: int) -> np.ndarray:
-    """Numbers that every element type holds and that differ from element to element."""
+    """Numbers that every element type holds and that differ from element to element; those of int32 have both signs."""
     count = int(np.prod(sizes))
     storage = np.dtype(getattr(ml_dtypes, element_type, element_type))
-    return ((np.arange(count) * step) % 251).astype(storage).reshape(sizes)
+    numbers = (np.arange(count) * step) % 251
+    return (numbers - 9 if element_type == "int32" else numbers).astype(storage).reshape(sizes)
 
 
 def _write_onnx(example: Example, opset: int) -> None:

@@ -1,4 +1,4 @@
-"""Element-wise subtraction of ONNX and OpenVINO models: every version, type and broadcast, bit for bit.
+"""Exact element-wise operators of ONNX and OpenVINO: every version, type and broadcast, bit for bit.
 
     >>> import eltwise, numpy
     >>> eltwise.subtract(numpy.float32([1, 2, 3]), numpy.float32([3, 2, 1]))
@@ -15,7 +15,23 @@ import importlib
 from typing import TYPE_CHECKING
 
 from eltwise.core.errors import EltwiseError
-from eltwise.engine.api import FUNCTIONS, Operator, operator, public_function
+from eltwise.engine.api import Operator, operator
+from eltwise.engine.functions import (
+    absolute,
+    add,
+    divide,
+    equal,
+    greater,
+    greater_equal,
+    less,
+    less_equal,
+    maximum,
+    minimum,
+    multiply,
+    negative,
+    squared_difference,
+    subtract,
+)
 from eltwise.kernels.pool import memory_pool
 from eltwise.kernels.threads import set_num_threads
 from eltwise.model import Model, load, save
@@ -28,18 +44,28 @@ if TYPE_CHECKING:
 
 __version__ = VERSION
 
-globals().update({name: public_function(name) for name in FUNCTIONS})
-
 __all__ = [
     "EltwiseError",
     "Model",
     "Operator",
     "__version__",
+    "absolute",
+    "add",
     "backend",
     "check",
     "convert",
+    "divide",
+    "equal",
+    "greater",
+    "greater_equal",
+    "less",
+    "less_equal",
     "load",
+    "maximum",
     "memory_pool",
+    "minimum",
+    "multiply",
+    "negative",
     "operator",
     "repair",
     "save",

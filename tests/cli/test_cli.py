@@ -16,6 +16,7 @@ import pytest
 from onnx import helper, numpy_helper
 
 from eltwise.ops import registry
+from eltwise.ops.schema import ElementwiseSchema
 
 MODELS = Path(__file__).parents[2] / "examples" / "models"
 Cli = Callable[..., tuple[int, str, str]]
@@ -104,6 +105,16 @@ def test_show_says_what_changed(cli: Cli) -> None:
         assert name in out
     assert json.loads(cli("show", "Sub-14", "--json")[1])["previous"] == "Sub-13"
     assert "'Sub-7'" in cli("show", "Sub-8")[2]
+
+
+@pytest.mark.parametrize("schema", registry.ELEMENTWISE, ids=str)
+def test_show_knows_every_operator_version(cli: Cli, schema: ElementwiseSchema) -> None:
+    code, out, err = cli("show", schema)
+    assert (code, err) == (0, "")
+    assert str(schema.expression()) in out
+    assert ("bool" in out.partition("result")[2].partition("\n")[0]) == (
+        schema.expression().result_type(schema.types[-1]).name == "bool"
+    )
 
 
 def test_infer(cli: Cli) -> None:

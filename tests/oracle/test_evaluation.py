@@ -203,13 +203,21 @@ def test_legacy_without_broadcast_demands_equal_shapes(a_shape: Sizes, b_shape: 
 
 def test_refused_types_and_names() -> None:
     zeros = {name: np.zeros(2, name) for name in ("int32", "int64", "bool", "complex64", "str", "object", "float32")}
-    with pytest.raises(OracleRefusal, match="A is int32 and B is int64"):
+    with pytest.raises(OracleRefusal, match="operands are int32 and int64"):
         evaluate("subtract", zeros["int32"], zeros["int64"], rule="numpy")
     for name in ("bool", "complex64", "str", "object"):
         with pytest.raises(OracleRefusal):
             evaluate("subtract", zeros[name], zeros[name], rule="numpy")
-    with pytest.raises(ValueError, match="no formula 'divide'"):
-        evaluate("divide", zeros["float32"], zeros["float32"], rule="numpy")
+    with pytest.raises(ValueError, match="no function 'power'"):
+        evaluate("power", zeros["float32"], zeros["float32"], rule="numpy")
+    with pytest.raises(ValueError, match="negative does not take 2 operands"):
+        evaluate("negative", zeros["float32"], zeros["float32"], rule="numpy")
+    with pytest.raises(ValueError, match="subtract does not take 3 operands"):
+        evaluate("subtract", *[zeros["float32"]] * 3, rule="numpy")
+    with pytest.raises(ValueError, match="pdpd broadcasts two operands, not 3"):
+        evaluate("maximum", *[zeros["float32"]] * 3, rule="pdpd")
+    with pytest.raises(OracleRefusal, match="divided by 0"):
+        evaluate("divide", zeros["int32"], zeros["int32"], rule="none")
     with pytest.raises(ValueError, match="no broadcast rule 'explicit'"):
         evaluate("subtract", zeros["float32"], zeros["float32"], rule="explicit")
 
@@ -241,6 +249,35 @@ def test_one_directional_rules_are_numpys_with_b_padded_on_both_sides(data: st.D
     expected = a - b.reshape((1,) * start + b_shape + (1,) * (len(a_shape) - end))
     for rule in ("legacy", "pdpd"):
         assert same_bits(evaluate("subtract", a, b, rule=rule, axis=start), expected)
+
+
+def test_any_number_of_operands_of_any_ranks() -> None:
+    a, b, c = np.int8([[1], [5]]), np.int8([3, 4, -1]), np.int8(2)
+    assert evaluate("maximum", a, b, c, rule="numpy").tolist() == [[3, 4, 2], [5, 5, 5]]
+    assert evaluate("minimum", a, b, c, rule="numpy").tolist() == [[1, 1, -1], [2, 2, -1]]
+    assert evaluate("maximum", a, rule="none").tolist() == [[1], [5]]
+    assert evaluate("negative", a, rule="none").tolist() == [[-1], [-5]]
+    with pytest.raises(OracleRefusal, match="must be equal"):
+        evaluate("maximum", a, b, rule="none")
+
+
+def test_comparisons_give_booleans() -> None:
+    a, b = np.float32([1, np.nan, -0.0, np.inf]), np.float32([2, np.nan, 0.0, np.inf])
+    wanted = {
+        "equal": [False, False, True, True],
+        "less": [True, False, False, False],
+        "less_equal": [True, False, True, True],
+        "greater": [False, False, False, False],
+        "greater_equal": [False, False, True, True],
+    }
+    for function, expected in wanted.items():
+        result = evaluate(function, a, b, rule="none")
+        assert result.dtype == np.bool_
+        assert result.tolist() == expected
+    booleans = np.array([True, False])
+    assert evaluate("equal", booleans, booleans[::-1], rule="none").tolist() == [False, False]
+    with pytest.raises(OracleRefusal, match="bool is no numeric type"):
+        evaluate("less", booleans, booleans, rule="none")
 
 
 # ---- arrays

@@ -15,7 +15,8 @@ from eltwise import oracle
 from eltwise.core.dtypes import FLOAT32, TYPES
 from eltwise.core.errors import ElementTypeError, EltwiseError, ManyProblemsError
 from eltwise.ops import registry
-from eltwise.passes.legacy_broadcast import LEGACY_OPERATORS, MIRRORED
+from eltwise.passes.legacy_broadcast import LEGACY_OPERATORS
+from eltwise.passes.legacy_broadcast_down import MIRRORED
 from onnx_models import NEWEST, model, node, value
 from versions import FORMS, LEGAL, Form, cases_of, convert_onnx_bytes, in_opset, old_model
 

@@ -50,6 +50,8 @@ def schema_fields(schema: ElementwiseSchema) -> dict[str, object]:
         "domain": schema.domain,
         "since": schema.version,
         "last": schema.last,
+        "operands": list(schema.operands),
+        "variadic": schema.is_variadic,
         "types": [element_type.name for element_type in schema.types],
         "broadcasting": schema.broadcasting,
         "formula": str(schema.expression()),

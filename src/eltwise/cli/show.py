@@ -35,9 +35,11 @@ def show(op: Annotated[str, typer.Argument(metavar="OPERATOR", help="A versioned
             "since",
             f"opset {schema.version}; holds for {opset_range(schema)}{', the newest' if schema.last is None else ''}",
         ),
-        ("expression", f"{schema.expression()}{', ...' if schema.is_variadic else ''}"),
+        ("expression", str(schema.expression())),
         ("broadcasting", _BROADCASTING[schema.broadcasting]),
-        (_typed(schema), ", ".join(element_type.name for element_type in schema.types)),
+        ("operands", _operands(schema)),
+        ("their type", ", ".join(element_type.name for element_type in schema.types)),
+        ("result", _result(schema)),
         ("attributes", "none" if not schema.attributes else ""),
         *((f"  {attribute.name}", _described(attribute)) for attribute in schema.attributes),
         ("arithmetic", "integers wrap; floats are rounded once a step, to nearest even; subnormals are kept"),
@@ -46,9 +48,12 @@ def show(op: Annotated[str, typer.Argument(metavar="OPERATOR", help="A versioned
     printing.pairs(lines)
 
 
-def _typed(schema: ElementwiseSchema) -> str:
-    operands = f"types of {', '.join(schema.operands)}{', ...' if schema.is_variadic else ''}"
-    return f"{operands} (the result is bool)" if schema.expression().gives_booleans else f"{operands} and the result"
+def _operands(schema: ElementwiseSchema) -> str:
+    return f"{schema.operands[0]}, one or more" if schema.is_variadic else " and ".join(schema.operands)
+
+
+def _result(schema: ElementwiseSchema) -> str:
+    return "bool" if schema.expression().gives_booleans else "of their type"
 
 
 def _described(attribute: Attribute) -> str:

@@ -18,8 +18,25 @@ import numpy as np
 import numpy.typing as npt
 
 from eltwise.core.dtypes import BOOL, TYPES, ElementType
-from eltwise.oracle import numbers
-from eltwise.oracle.numbers import is_nan
+from eltwise.oracle.numbers import (
+    UndefinedError,
+    absolute,
+    add,
+    divide,
+    equal,
+    floor_divide,
+    greater,
+    greater_equal,
+    is_nan,
+    less,
+    less_equal,
+    maximum,
+    minimum,
+    multiply,
+    negative,
+    squared_difference,
+    subtract,
+)
 
 RuleName = Literal["none", "numpy", "pdpd", "legacy"]
 Sizes = tuple[int, ...]
@@ -30,21 +47,21 @@ _KEPT = 1 << 15
 _FUNCTIONS: dict[str, Callable[..., int]] = {
     function.__name__: lru_cache(_KEPT)(function)
     for function in (
-        numbers.add,
-        numbers.subtract,
-        numbers.multiply,
-        numbers.squared_difference,
-        numbers.divide,
-        numbers.floor_divide,
-        numbers.maximum,
-        numbers.minimum,
-        numbers.negative,
-        numbers.absolute,
-        numbers.equal,
-        numbers.less,
-        numbers.less_equal,
-        numbers.greater,
-        numbers.greater_equal,
+        add,
+        subtract,
+        multiply,
+        squared_difference,
+        divide,
+        floor_divide,
+        maximum,
+        minimum,
+        negative,
+        absolute,
+        equal,
+        less,
+        less_equal,
+        greater,
+        greater_equal,
     )
 }
 _UNARY = ("negative", "absolute")
@@ -126,7 +143,7 @@ def _folded(compute: Callable[..., int], element_type: ElementType, values: list
         if function in _OF_ANY_NUMBER:
             return reduce(lambda first, second: compute(element_type, first, second), values)
         return compute(element_type, *values)
-    except numbers.UndefinedError:
+    except UndefinedError:
         raise OracleRefusal("an integer is divided by 0, of which no specification gives the result") from None
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from onnx import FunctionProto, GraphProto
 
 from eltwise.formats.onnx.reader import OnnxFile
-from eltwise.ir.graph import Graph
+from eltwise.ir.graph import Foreign, Graph, Node
 from eltwise.passes.builder import Names as FreshNames
 
 
@@ -65,3 +66,48 @@ def all_graphs(graph: Graph) -> Iterator[Graph]:
         body = waiting.pop()
         yield body
         waiting += (inner for node in body.nodes for _name, inner in node.graphs)
+
+
+def _is_removable(node: Node) -> bool:
+    """Whether a node goes away when nothing reads it any longer: a constant, or a change of shape."""
+    return node.schema.behaviour in ("unsqueeze", "squeeze") or (node.schema.name == "Constant" and not node.inputs)
+
+
+def unread_values(graph: Graph, values: list[str]) -> frozenset[str]:
+    """Of some values and those that they are made of, the ones that nothing reads any longer."""
+    names = Names(graph)
+    bodies = list(all_graphs(graph))
+    nodes = (node for body in bodies for node in body.nodes)
+    makers = {value: node for node in nodes if _is_removable(node) for value in node.outputs}
+    constants = {name for body in bodies for name, _tensor in body.constants}
+    found: set[str] = set()
+    waiting = list(values)
+    while waiting:
+        value = waiting.pop()
+        if value in found or not names.is_unread(value) or not (value in makers or value in constants):
+            continue
+        found.add(value)
+        if value in makers:
+            names.forget_reads(makers[value].inputs)
+            waiting += makers[value].inputs[1:]
+    return frozenset(found)
+
+
+def without_values(graph: Graph, unread: frozenset[str]) -> Graph:
+    """A graph without the constants and changes of shape that make what nothing reads."""
+    nodes = []
+    for node in graph.nodes:
+        if _is_removable(node) and not unread.isdisjoint(node.outputs):
+            continue
+        if isinstance(node.operation, Foreign) and node.graphs:
+            inner = tuple((name, without_values(body, unread)) for name, body in node.graphs)
+            nodes.append(replace(node, operation=replace(node.operation, graphs=inner)))
+            continue
+        nodes.append(node)
+    return replace(
+        graph,
+        nodes=tuple(nodes),
+        constants=tuple(entry for entry in graph.constants if entry[0] not in unread),
+        declared=tuple(entry for entry in graph.declared if entry[0] not in unread),
+        functions=tuple(replace(function, body=without_values(function.body, unread)) for function in graph.functions),
+    )

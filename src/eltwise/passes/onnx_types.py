@@ -6,6 +6,7 @@ those operators are the same in both. The few operators that are written otherwi
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto
@@ -15,8 +16,9 @@ from eltwise.core.shapes import element_count
 from eltwise.formats.onnx.nodes import Original, subgraphs, write_node
 from eltwise.formats.onnx.reader import OnnxFile
 from eltwise.formats.onnx.tensors import StoredTensor, keep_tensor
-from eltwise.formats.onnx.types import declare, type_text, value_type
+from eltwise.formats.onnx.types import declare, type_text, types_in, value_type
 from eltwise.ir.graph import Graph, Node, Tensor, TensorType
+from eltwise.ir.verify import topological_order
 from eltwise.ops import registry
 
 FIRST_INFERRED = 6
@@ -27,6 +29,12 @@ _LARGEST_KEPT = 1024
 
 _LONGEST_LISTS = 1 << 19
 """How many elements all values of rank 1 may have for inference to follow their elements; each takes some 150 bytes."""
+
+
+_LINE = re.compile(r"\(op_type:[^,()]*, node name: (\d+)\): ")
+_FOLLOWS = ("expected to have type", "Inference error(s)")
+"""What inference says of an operand whose type it could not infer, since a node before it has no inference; of a node
+whose graph holds the one that is wrong; and of operators that it takes for functions, whose defaults it leaves out."""
 
 
 def infer_types(graph: Graph) -> dict[int, dict[str, TensorType]]:
@@ -164,3 +172,53 @@ def _written_as_in_opset_6(node: NodeProto) -> Iterator[TensorProto]:
             name = f"{node.output[0]}:shape"
             node.input.append(name)
             yield TensorProto(name=name, data_type=TensorProto.INT64, dims=[len(sizes)], int64_data=sizes)
+
+
+def refused_by_inference(graph: Graph) -> Iterator[tuple[int, str]]:
+    """Ask onnx's strict inference: the nodes that it refuses, by their id, and its words; nothing below opset 6.
+
+    Declared shapes of results are not asked, since runtimes go by those that they infer; declared types are, as there.
+    """
+    if graph.origin.opset < FIRST_INFERRED:
+        return
+    copy = without_weights(graph)
+    numbered: list[int] = []
+    _prepare(graph, copy.graph, numbered)
+    for domain in _domains(copy.graph) - {entry.domain for entry in copy.opset_import} - {"ai.onnx"}:
+        copy.opset_import.add(domain=domain, version=1)
+    try:
+        infer_shapes(copy, strict_mode=True)
+    except (InferenceError, ValueError, RuntimeError) as error:
+        found = _LINE.split(str(error))
+        for number, words in zip(found[1::2], found[2::2], strict=True):
+            if not any(part in words for part in _FOLLOWS):
+                yield numbered[int(number)], words
+
+
+def _domains(graph: GraphProto) -> set[str]:
+    inner = (_domains(body) for node in graph.node for _name, body in subgraphs(node))
+    return {node.domain for node in graph.node}.union(*inner)
+
+
+def _prepare(graph: Graph, copy: GraphProto, numbered: list[int], is_outermost: bool = True) -> None:
+    """Number the nodes, order them, and leave out the shapes that a runtime does not go by."""
+    twins = list(copy.node)
+    for node, twin in zip(graph.nodes, twins, strict=True):
+        twin.name = str(len(numbered))
+        numbered.append(id(node))
+        for (_name, inner), (_same, body) in zip(node.graphs, subgraphs(twin), strict=True):
+            _prepare(inner, body, numbered, is_outermost=False)
+    order = topological_order(graph.nodes)
+    if order != sorted(order):
+        nodes = GraphProto(node=[twins[number] for number in order]).node
+        copy.ClearField("node")
+        copy.node.extend(nodes)
+    constants = {name for name, _tensor in graph.constants}
+    inputs = GraphProto(input=[value for value in copy.input if value.name not in constants]).input
+    copy.ClearField("input")
+    copy.input.extend(inputs)
+    for value in (*copy.output, *copy.value_info, *(() if is_outermost else copy.input)):
+        for found in types_in(value.type):
+            kind = found.WhichOneof("value")
+            if kind in ("tensor_type", "sparse_tensor_type"):
+                getattr(found, kind).ClearField("shape")

@@ -7,14 +7,11 @@ their values, wrong declared shapes of results, missing names and texts, domains
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
-import numpy as np
-from onnx import AttributeProto, GraphProto, NodeProto, SparseTensorProto, TensorProto, numpy_helper
+from onnx import AttributeProto, GraphProto, NodeProto, SparseTensorProto, TensorProto
 from onnx.checker import ValidationError, check_node
 from onnx.onnx_cpp2py_export.checker import CheckerContext
-from onnx.shape_inference import InferenceError, infer_shapes
 
 from eltwise.core.broadcasting import Rule, broadcast
 from eltwise.core.errors import (
@@ -25,19 +22,19 @@ from eltwise.core.errors import (
     ShapeError,
     UnsupportedError,
 )
-from eltwise.core.shapes import element_count
 from eltwise.formats.onnx.external import ExternalData
 from eltwise.formats.onnx.header import default_domain, newest_opset
-from eltwise.formats.onnx.nodes import Original, read_node, subgraphs, write_node
+from eltwise.formats.onnx.nodes import Original, read_node, write_node
 from eltwise.formats.onnx.reader import OnnxFile
-from eltwise.formats.onnx.tensors import StoredTensor, check_tensor, read_element_type
-from eltwise.formats.onnx.types import type_text, types_in
+from eltwise.formats.onnx.tensor_checks import check_tensor, position_problems
+from eltwise.formats.onnx.tensors import StoredTensor, read_element_type
+from eltwise.formats.onnx.types import type_text
 from eltwise.ir.graph import Graph, Node, Origin, Port
-from eltwise.ir.verify import structure_problems, topological_order
+from eltwise.ir.verify import structure_problems
 from eltwise.passes.legacy_broadcast import FIRST_NUMPY, LEGACY_OPERATORS, read_rule
 from eltwise.passes.names import all_graphs
 from eltwise.passes.onnx_schemas import called_functions, check_operands, find_schema, is_onnx, versioned_name
-from eltwise.passes.onnx_types import FIRST_INFERRED, without_weights
+from eltwise.passes.onnx_types import refused_by_inference
 from eltwise.passes.scopes import Scope, all_scopes
 
 _UNDECLARED = (
@@ -50,14 +47,6 @@ experimental operators of onnx's checker, and those that onnxruntime adds to the
 
 _DEPRECATED_LATER = ("GroupNormalization",)
 """Operators with a version that was allowed and is deprecated since, and that runtimes run; others never ran there."""
-
-_LINE = re.compile(r"\(op_type:[^,()]*, node name: (\d+)\): ")
-_FOLLOWS = ("expected to have type", "Inference error(s)")
-"""What inference says of an operand whose type it could not infer, since a node before it has no inference; of a node
-whose graph holds the one that is wrong; and of operators that it takes for functions, whose defaults it leaves out."""
-
-_MOST_POSITIONS = 1 << 16
-"""The most positions of a sparse tensor that are looked at one by one."""
 
 
 def find_problems(graph: Graph) -> list[EltwiseError]:
@@ -86,7 +75,7 @@ def find_problems(graph: Graph) -> list[EltwiseError]:
                 found = list(_node_problems(node, scope.graph.origin, context))
                 problems += [_located(error, node, opset) for error in found or _type_problems(node, opset, scope)]
     if not problems and not any(domain == "" for domain, _name in called):
-        refused = ((checked[number], words) for number, words in _inference_problems(graph) if number in checked)
+        refused = ((checked[number], words) for number, words in refused_by_inference(graph) if number in checked)
         problems += [_inferred(node, words, graph.origin.opset, scope) for (node, scope), words in refused]
     return problems
 
@@ -167,33 +156,12 @@ def _of_tensor(tensor: TensorProto | SparseTensorProto, operand: str, external: 
     if isinstance(tensor, SparseTensorProto):
         yield from _of_tensor(tensor.values, f"the values of {operand}", external)
         yield from _of_tensor(tensor.indices, f"the indices of {operand}", external)
-        yield from _of_positions(tensor)
+        yield from position_problems(tensor)
         return
     try:
         check_tensor(tensor, external)
     except EltwiseError as error:
         yield error.located(operand=operand)
-
-
-def _of_positions(sparse: SparseTensorProto) -> Iterator[EltwiseError]:
-    """Find positions of a sparse tensor's values that its shape does not have."""
-    indices, place = sparse.indices, f"the indices of {sparse.values.name!r}"
-    count, rank = element_count(tuple(sparse.values.dims)), len(sparse.dims)
-    if list(indices.dims) not in ([count], [count, rank]):
-        words = "the indices have not one position for each value"
-        yield ShapeError(words, operand=place, got=str(list(indices.dims)), allowed=f"({count}) or ({count},{rank})")
-        return
-    if element_count(tuple(indices.dims)) > _MOST_POSITIONS or indices.data_location == TensorProto.EXTERNAL:
-        return
-    try:
-        given = numpy_helper.to_array(indices)
-    except (ValueError, TypeError):
-        return  # The tensor of the positions is not right, and said so by itself.
-    sizes = list(sparse.dims) if given.ndim == 2 else [element_count(tuple(sparse.dims))]
-    outside = (given < 0) | (given >= np.array(sizes, np.object_))
-    if outside.any():
-        wrong = given.reshape(-1)[int(np.argmax(outside.reshape(-1)))]
-        yield ShapeError("a value's position is not in its shape", operand=place, got=str(wrong))
 
 
 def _node_problems(node: Node, origin: Origin, context: CheckerContext) -> Iterator[EltwiseError]:
@@ -271,53 +239,6 @@ def _type_problems(node: Node, opset: int, scope: Scope) -> Iterator[EltwiseErro
             broadcast(read_rule(node), *(scope.shape(value) for value in node.inputs))
     except EltwiseError as error:
         yield error
-
-
-def _inference_problems(graph: Graph) -> Iterator[tuple[int, str]]:
-    """Ask onnx's strict inference: the nodes that it refuses, by their id, and its words; nothing below opset 6."""
-    if graph.origin.opset < FIRST_INFERRED:
-        return
-    copy = without_weights(graph)
-    numbered: list[int] = []
-    _prepare(graph, copy.graph, numbered)
-    for domain in _domains(copy.graph) - {entry.domain for entry in copy.opset_import} - {"ai.onnx"}:
-        copy.opset_import.add(domain=domain, version=1)
-    try:
-        infer_shapes(copy, strict_mode=True)
-    except (InferenceError, ValueError, RuntimeError) as error:
-        found = _LINE.split(str(error))
-        for number, words in zip(found[1::2], found[2::2], strict=True):
-            if not any(part in words for part in _FOLLOWS):
-                yield numbered[int(number)], words
-
-
-def _domains(graph: GraphProto) -> set[str]:
-    inner = (_domains(body) for node in graph.node for _name, body in subgraphs(node))
-    return {node.domain for node in graph.node}.union(*inner)
-
-
-def _prepare(graph: Graph, copy: GraphProto, numbered: list[int], is_outermost: bool = True) -> None:
-    """Number the nodes, order them, and leave out the shapes that a runtime does not go by."""
-    twins = list(copy.node)
-    for node, twin in zip(graph.nodes, twins, strict=True):
-        twin.name = str(len(numbered))
-        numbered.append(id(node))
-        for (_name, inner), (_same, body) in zip(node.graphs, subgraphs(twin), strict=True):
-            _prepare(inner, body, numbered, is_outermost=False)
-    order = topological_order(graph.nodes)
-    if order != sorted(order):
-        nodes = GraphProto(node=[twins[number] for number in order]).node
-        copy.ClearField("node")
-        copy.node.extend(nodes)
-    constants = {name for name, _tensor in graph.constants}
-    inputs = GraphProto(input=[value for value in copy.input if value.name not in constants]).input
-    copy.ClearField("input")
-    copy.input.extend(inputs)
-    for value in (*copy.output, *copy.value_info, *(() if is_outermost else copy.input)):
-        for found in types_in(value.type):
-            kind = found.WhichOneof("value")
-            if kind in ("tensor_type", "sparse_tensor_type"):
-                getattr(found, kind).ClearField("shape")
 
 
 def _inferred(node: Node, words: str, opset: int, scope: Scope) -> EltwiseError:

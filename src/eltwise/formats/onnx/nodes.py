@@ -51,7 +51,7 @@ def label_of(proto: NodeProto) -> str:
 
 def find_schema(proto: NodeProto, opset: int) -> OpSchema | None:
     """Select the row that a node is of; None where it is none that is run here."""
-    if default_domain(proto.domain) or proto.overload:
+    if default_domain(proto.domain) or proto.overload or not 0 < opset < 2**31:
         return None
     schema = registry.resolve("ai.onnx", proto.op_type, opset)
     if schema is None or opset <= registry.NEWEST_OPSET["ai.onnx"]:

@@ -33,8 +33,8 @@ TensorFiller = Callable[[TensorProto, str, Tensor], None]
 SMALLEST_EXTERNAL = 1024
 """The least number of bytes of a tensor that goes to external data."""
 
-_TYPED_FIELDS = ("float_data", "int32_data", "string_data", "int64_data", "double_data", "uint64_data")
-_FIELD_OF = {
+TYPED_FIELDS = ("float_data", "int32_data", "string_data", "int64_data", "double_data", "uint64_data")
+FIELD_OF = {
     FLOAT32: "float_data",
     FLOAT64: "double_data",
     INT64: "int64_data",
@@ -160,51 +160,12 @@ def _unknown_type(number: int) -> str:
     return "" if number in BY_ONNX_NUMBER or number == TensorProto.UNDEFINED else f"element type {number}"
 
 
-_ENTRIES_EACH = {"COMPLEX64": 2, "COMPLEX128": 2}
-_PACKING_UNKNOWN = ("FLOAT6E2M3", "FLOAT6E3M2")
-
-
-def check_tensor(proto: TensorProto, external: ExternalData) -> None:
-    """Refuse a tensor of any type whose data is not what type and shape need; what is in other files is not read.
+def check_count(field: str, got: int, needed: int, unit: str) -> None:
+    """Refuse a field that does not hold as much as type and shape need.
 
     Raises:
-        EltwiseError: saying what is wrong.
+        FileFormatError: saying how much it holds and needs.
     """
-    if proto.data_type not in BY_ONNX_NUMBER and proto.data_type in TensorProto.DataType.values()[1:]:
-        return  # The installed onnx package knows more types than this one.
-    element_type = read_element_type(proto.data_type)
-    if min(proto.dims, default=0) < 0:
-        raise ShapeError("a size is negative", got=_listed(proto.dims), allowed="0 or more")
-    if proto.HasField("segment"):
-        return
-    elements = element_count(tuple(proto.dims))
-    raw = len(proto.raw_data)  # Protobuf copies it to give it; asked once.
-    places = [field for field in _TYPED_FIELDS if len(getattr(proto, field))] + ["raw_data"] * bool(raw)
-    if proto.data_location == TensorProto.EXTERNAL:
-        places.append("external_data")
-    if len(places) > 1:
-        raise FileFormatError("the tensor has its data in several places", got=" and ".join(places), allowed="one")
-    if not places and elements:
-        raise FileFormatError("the tensor has no data", allowed=f"data for its {elements} elements")
-    if not places or element_type.onnx in _PACKING_UNKNOWN:
-        return
-    needed = element_type.file_bytes(elements)
-    if places == ["external_data"]:
-        external.check(proto.external_data, needed)
-    elif places == ["raw_data"] and element_type.bits:
-        _check_count("raw_data", raw, needed, " bytes")
-    else:
-        fields = {"STRING": "string_data", "COMPLEX64": "float_data", "COMPLEX128": "double_data"}
-        right = fields.get(element_type.onnx, _FIELD_OF.get(element_type, "int32_data"))
-        if places != [right]:
-            allowed = f"{right} or raw_data" if element_type.bits else right
-            words = f"the data of a {element_type} tensor is in the wrong field"
-            raise FileFormatError(words, got=places[0], allowed=allowed)
-        entries = needed if 0 < element_type.bits < 8 else elements * _ENTRIES_EACH.get(element_type.onnx, 1)
-        _check_count(right, len(getattr(proto, right)), entries, "")
-
-
-def _check_count(field: str, got: int, needed: int, unit: str) -> None:
     if got != needed:
         what = "length" if unit else "number of entries"
         raise FileFormatError(
@@ -245,7 +206,7 @@ def _read_data(
     """Read the elements from the one place where the tensor keeps them."""
     elements = element_count(sizes)
     needed = element_type.file_bytes(elements)
-    places = [field for field in _TYPED_FIELDS if len(getattr(proto, field))]
+    places = [field for field in TYPED_FIELDS if len(getattr(proto, field))]
     if proto.HasField("raw_data"):
         places.append("raw_data")
     if proto.data_location == TensorProto.EXTERNAL:
@@ -262,21 +223,21 @@ def _read_data(
             return decode(external.read(proto.external_data, needed), element_type, sizes)
         case ["raw_data"]:
             raw = np.frombuffer(proto.raw_data, np.uint8)
-            _check_count("raw_data", raw.size, needed, " bytes")
+            check_count("raw_data", raw.size, needed, " bytes")
             return decode(raw, element_type, sizes)
         case _:
             return Tensor(_from_field(proto, places[0], element_type, elements).reshape(sizes), element_type)
 
 
 def _from_field(proto: TensorProto, field: str, element_type: ElementType, elements: int) -> np.ndarray:
-    right = _FIELD_OF.get(element_type, "int32_data")
+    right = FIELD_OF.get(element_type, "int32_data")
     if field != right:
         raise FileFormatError(
             f"the data of a {element_type} tensor is in the wrong field", got=field, allowed=f"{right} or raw_data"
         )
     entries = getattr(proto, field)
     needed = element_type.file_bytes(elements) if element_type.bits == 4 else elements
-    _check_count(field, len(entries), needed, "")
+    check_count(field, len(entries), needed, "")
     if field in ("float_data", "double_data"):
         return np.fromiter(entries, element_type.storage, count=needed)
     values = np.fromiter(entries, np.uint64 if field == "uint64_data" else np.int64, count=needed)

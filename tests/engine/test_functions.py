@@ -1,0 +1,63 @@
+"""The public functions: what the table makes of the registry, and the stubs that editors read."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import eltwise
+from eltwise.core.errors import EltwiseError
+from eltwise.engine import functions
+from eltwise.engine.api import FUNCTIONS
+from eltwise.ops import registry
+
+STUBS = {
+    node.name: node
+    for node in ast.parse(Path(functions.__file__).with_suffix(".pyi").read_text(encoding="utf-8")).body
+    if isinstance(node, ast.FunctionDef)
+}
+
+
+def test_there_is_a_function_for_every_operator_of_openvino() -> None:
+    versions = {schema.versioned_name for schema in registry.ELEMENTWISE if schema.domain == "openvino"}
+    assert set(FUNCTIONS.values()) == versions
+    assert set(FUNCTIONS) <= set(eltwise.__all__)
+    assert set(FUNCTIONS) == set(STUBS) == set(functions.__all__)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_the_stub_has_the_signature_of_the_function(name: str) -> None:
+    stub, signature = STUBS[name].args, inspect.signature(getattr(eltwise, name))
+    arguments = [*stub.args, *stub.kwonlyargs]
+    assert [argument.arg for argument in arguments] == list(signature.parameters)
+    given = [ast.literal_eval(default) for default in (*stub.defaults, *stub.kw_defaults) if default is not None]
+    defaults = [each.default for each in signature.parameters.values() if each.default is not inspect.Parameter.empty]
+    assert given == defaults
+    assert len(stub.kwonlyargs) == sum(each.kind is each.KEYWORD_ONLY for each in signature.parameters.values())
+
+
+@pytest.mark.parametrize(("name", "version"), FUNCTIONS.items())
+def test_a_function_computes_what_its_operator_does(name: str, version: str) -> None:
+    function, operator = getattr(eltwise, name), eltwise.operator(version)
+    operands = [np.float32([1.5, -2, 3]), np.float32([-2, -2, 5])][: len(operator.operation.schema.operands)]
+    assert (function(*operands) == operator(*operands)).all()
+    out = np.zeros_like(operator(*operands))
+    assert function(*operands, out=out) is out
+    assert (out == operator(*operands)).all()
+    assert function.__doc__ is not None
+    assert all(word in function.__doc__ for word in ("Args:", "out:", "Returns:", "Raises:", "EltwiseError"))
+    assert (function.__module__, function.__name__) == ("eltwise", name)
+    with pytest.raises(EltwiseError, match=version):
+        function(*[np.array(["text"])] * len(operands))
+
+
+def test_quotients_of_integers_are_rounded_as_asked() -> None:
+    a, b = np.int8([7, -7, 6]), np.int8([-2, 2, 3])
+    assert eltwise.divide(a, b).tolist() == [-4, -4, 2]
+    assert eltwise.divide(a, b, floor=False).tolist() == [-3, -3, 2]
+    assert eltwise.divide(a, b, "none", floor=False).tolist() == [-3, -3, 2]
+    assert eltwise.divide(np.float32([7]), np.float32([-2])).tolist() == [-3.5]
