@@ -14,6 +14,7 @@ import pytest
 
 import eltwise
 from eltwise.ops import registry
+from eltwise.passes.converter_faults import FAULTS
 
 ROOT = Path(__file__).parent.parent
 GENERATED = ROOT / "docs" / "conformance.md"
@@ -93,6 +94,10 @@ def test_the_page_of_operators_lists_the_registry() -> None:
     page = site().operators_page()
     for schema in (*registry.ELEMENTWISE, *registry.DATA_MOVEMENT):
         assert f"{schema.versioned_name}" in page
+
+
+def test_the_table_of_converter_faults_has_links() -> None:
+    assert site().faults_table().count("](https://") == len(FAULTS)
 
 
 def test_an_undocumented_public_name_is_found() -> None:

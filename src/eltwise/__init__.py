@@ -1,12 +1,13 @@
-"""Exact element-wise operators of ONNX and OpenVINO: every version, type and broadcast, bit for bit.
+"""Element-wise operators of ONNX and OpenVINO: every version, type and broadcast, bit for bit.
 
     >>> import eltwise, numpy
     >>> eltwise.subtract(numpy.float32([1, 2, 3]), numpy.float32([3, 2, 1]))
     array([-2.,  0.,  2.], dtype=float32)
 
-``operator`` gives any row of the catalog, ``load`` a model from an ONNX or OpenVINO file, ``convert`` carries one to
-another opset or format, ``check`` and ``repair`` say and mend what a runtime does with one, ``backend`` is ONNX's
-backend interface. Everything that a caller can cause to go wrong is an ``EltwiseError``.
+``operator`` gives a specific operator version. ``load`` reads a model from an ONNX or OpenVINO file, ``convert``
+converts it to another opset or format, ``check`` reports what a runtime computes differently, and ``repair`` rewrites
+the model so that it does not. ``backend`` is ONNX's backend interface. Every error that a caller can cause is an
+``EltwiseError``.
 """
 
 from __future__ import annotations

@@ -128,7 +128,7 @@ class Model:
         return explain.explain(self._runner, inputs, kind)
 
     def _check_feeds(self, inputs: object) -> None:
-        if not isinstance(inputs, Mapping):
+        if type(inputs) is not dict and not isinstance(inputs, Mapping):
             raise GraphError(
                 "the inputs are given by name",
                 got=type(inputs).__name__,

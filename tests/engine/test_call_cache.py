@@ -137,7 +137,7 @@ def test_what_is_known_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     operator = eltwise.operator("SquaredDifference-1", auto_broadcast="none")
     for size in range(1, 30):
         operator(np.zeros(size, np.int8), np.zeros(size, np.int8))
-    assert len(calls_of(operator.operation)._known) <= 8
+    assert len(calls_of(operator.operation).known) <= 8
 
 
 @pytest.mark.parametrize("error", [ValueError, RuntimeError])
@@ -145,7 +145,7 @@ def test_an_error_raised_in_the_middle_of_a_call_is_not_lost(error: type[Excepti
     a = np.arange(6, dtype=np.float32)
     operator = eltwise.operator("Subtract-1")
     operator(a, a)
-    known = calls_of(operator.operation)._known
+    known = calls_of(operator.operation).known
 
     def interrupted(*_arrays: object) -> np.ndarray:
         raise error("a signal's handler")

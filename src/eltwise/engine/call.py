@@ -25,7 +25,7 @@ from eltwise.ops.schema import Operation
 
 _MOST_CALLS = 4096
 
-_FEW = 1 << 12
+FEW = 1 << 12
 """Where the elements of two operands have at most this product, no result is large enough for a kernel."""
 
 _ndarray = np.ndarray
@@ -40,26 +40,8 @@ class Calls:
 
     def __init__(self, operation: Operation) -> None:
         self.operation = operation
-        self._known: dict[Hashable, Run] = {}
+        self.known: dict[Hashable, Run] = {}
         self._has_numpy_rule = operation.rule.name == "numpy" and not _divides(operation)
-
-    def two(self, a: object, b: object, out: object = None) -> np.ndarray:
-        """Compute the result of two operands; see ``apply``."""
-        if type(a) is _ndarray and type(b) is _ndarray:
-            kind = a.dtype
-            if out is not None:
-                return self.apply((a, b), out)
-            if self._has_numpy_rule and kind is b.dtype and a.size * b.size <= _FEW:
-                known = self._known.get(kind)
-            else:
-                known = self._known.get((kind, b.dtype, a.shape, b.shape))
-            if known is not None and LEAST * ONE != 0.0 and ONE + LEAST == ONE - LEAST:  # is_default(), but no call.
-                try:
-                    return known(a, b)
-                except ValueError:
-                    self._check_again((a, b))
-                    raise
-        return self.apply((a, b), out)
 
     def apply(self, operands: Sequence[object], out: object = None) -> np.ndarray:
         """Compute the result of operands.
@@ -74,11 +56,9 @@ class Calls:
         Raises:
             EltwiseError: for operands, shapes or types that the operator version does not allow.
         """
-        key = _key(operands, out)
-        known = None if key is None else self._known.get(key)
-        if known is not None and float_mode.is_default():
-            arrays = operands if out is None else (*operands, out)
-            return known(*arrays)
+        known = self.known.get(_key(operands, out))
+        if known is not None and LEAST * ONE != 0.0 and ONE + LEAST == ONE - LEAST:
+            return known(*operands) if out is None else known(*operands, out)
         if float_mode.is_default() or not float_mode.can_be_set():
             return self._checked(operands, out)
         with float_mode.default_mode():  # Numbers are taken in it too.
@@ -152,19 +132,19 @@ class Calls:
         plan: Plan,
         run: Run,
     ) -> None:
-        if len(self._known) >= _MOST_CALLS:
-            self._known.clear()
+        if len(self.known) >= _MOST_CALLS:
+            self.known.clear()
         key = _key(arrays, target)
         if key is not None:
-            self._known[key] = run
+            self.known[key] = run
         expression = self.operation.expression(len(arrays))
-        is_small = plan.bytes_of(element_type) <= _FEW * element_type.storage.itemsize
-        always_small = _FEW * element_type.storage.itemsize < dispatch.least_bytes(expression, element_type)
+        is_small = plan.bytes_of(element_type) <= FEW * element_type.storage.itemsize
+        always_small = FEW * element_type.storage.itemsize < dispatch.least_bytes(expression, element_type)
         is_any_shape = len(arrays) == 2 and target is None and self._has_numpy_rule
         if is_any_shape and is_small and always_small and all(array.dtype.isnative for array in arrays):
-            self._known[arrays[0].dtype] = run
+            self.known[arrays[0].dtype] = run
 
-    def _check_again(self, operands: Sequence[np.ndarray]) -> None:
+    def check_again(self, operands: Sequence[np.ndarray]) -> None:
         """Say what is wrong with shapes that NumPy's loops refused; nothing where a signal's handler raised."""
         arrays, element_type = self._arrays(operands)
         try:
@@ -219,16 +199,24 @@ def _divides(operation: Operation) -> bool:
     return any(step.definition.divides for step in operation.expression().steps)
 
 
-def _key(operands: Sequence[object], out: object) -> Hashable | None:
-    """What a call is kept by; None where something is not a plain array, or cannot be written to."""
-    arrays = operands if out is None else (*operands, out)
+def _key(operands: Sequence[object], out: object) -> Hashable:
+    """What a call is kept by; None, which nothing is kept by, where something is not a plain array or read-only."""
+    if len(operands) == 2:  # Written out, since a loop takes twice as long.
+        a, b = operands
+        if type(a) is not _ndarray or type(b) is not _ndarray:
+            return None
+        if out is None:
+            return a.dtype, a.shape, b.dtype, b.shape
+        if type(out) is not _ndarray or not out.flags.writeable:
+            return None
+        return a.dtype, a.shape, b.dtype, b.shape, out.dtype, out.shape, out.strides
     parts: list[Hashable] = []
-    for array in arrays:
+    for array in operands:
         if type(array) is not _ndarray:
             return None
-        parts.append(array.dtype)
-        parts.append(array.shape)
-    if out is None:
-        return tuple(parts)
-    assert isinstance(out, np.ndarray)
-    return (*parts, out.strides, "out") if out.flags.writeable else None
+        parts += (array.dtype, array.shape)
+    if out is not None:
+        if type(out) is not _ndarray or not out.flags.writeable:
+            return None
+        parts += (out.dtype, out.shape, out.strides)
+    return tuple(parts)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -33,15 +34,15 @@ class Step:
     """One step of a program; values are numbered: inputs, constants, then the result of each step.
 
     Attributes:
-        run: makes the result of the operands.
-        reads: the numbers of the operands; None for one that is left out.
+        run: makes the result, given all values.
+        reads: the numbers of the operands.
         last_reads: the values that nothing reads after it.
         source: what it computes.
         is_fresh: whether nothing else has a part in the result's memory.
     """
 
-    run: Callable[..., np.ndarray]
-    reads: tuple[int | None, ...]
+    run: Callable[[list[Any]], np.ndarray]
+    reads: tuple[int, ...]
     last_reads: tuple[int, ...]
     source: Group | Node
     is_fresh: bool
@@ -52,11 +53,13 @@ class Output:
     """An output of a program.
 
     Attributes:
+        name: what the caller calls it.
         port: what the graph declares.
         value: its number.
         is_ready: whether every run makes an array of its own that is what the graph declares.
     """
 
+    name: str
     port: Port
     value: int
     is_ready: bool
@@ -93,15 +96,14 @@ class Program:
         """
         values: list[Any] = [*inputs, *self.constants]
         for step in self.steps:
-            result = step.run(*[None if value is None else values[value] for value in step.reads])
+            result = step.run(values)
             values.append(result)
             if observe is not None:
-                operands = [values[value] for value in step.reads if value is not None]
-                observe(step.source, operands, result)
+                observe(step.source, [values[value] for value in step.reads], result)
             for value in step.last_reads:
                 values[value] = None  # Its memory serves the steps to come.
         return {
-            output.port.name: values[output.value] if output.is_ready else self._finished(output, values)
+            output.name: values[output.value] if output.is_ready else self._finished(output, values)
             for output in self.outputs
         }
 
@@ -131,51 +133,46 @@ def make_program(graph: Graph, outputs: Sequence[Port], bound: Mapping[str, np.n
     steps: list[Step] = []
     for source, last_reads in zip(sources, _last_reads(graph, sources), strict=True):
         read = [operand.value for operand in source.operands] if isinstance(source, Group) else list(source.inputs)
-        reads = tuple(numbers[value] if value else None for value in read)
+        reads = tuple(numbers[value] if value else _LEFT_OUT for value in read)
         numbers[source.result if isinstance(source, Group) else source.outputs[0]] = len(numbers)
-        steps.append(_step(source, reads, tuple(numbers[value] for value in last_reads), known, swapped))
-    made = [Output(port, numbers[port.value], _is_ready(port, outputs, sources)) for port in outputs]
+        is_fresh = isinstance(source, Group) or source.schema.behaviour in ("elementwise", "cast")
+        run = _group_run(source, reads, known, swapped) if isinstance(source, Group) else _node_run(source, reads)
+        given = tuple(value for value in reads if value != _LEFT_OUT)
+        steps.append(Step(run, given, tuple(numbers[value] for value in last_reads), source, is_fresh))
+    made = [Output(port.name, port, numbers[port.value], _is_ready(port, outputs, sources)) for port in outputs]
     return Program(tuple(constants.values()), tuple(steps), tuple(made), symbols)
 
 
-def _step(
-    source: Group | Node,
-    reads: tuple[int | None, ...],
-    last_reads: tuple[int, ...],
-    types: Mapping[str, TensorType],
-    swapped: Mapping[str, bool],
-) -> Step:
-    if isinstance(source, Node):
-        is_fresh = source.schema.behaviour in ("elementwise", "cast")
-        return Step(_alone(source), reads, last_reads, source, is_fresh)
-    names = [operand.value for operand in source.operands]
+_LEFT_OUT = -1
+
+
+def _node_run(node: Node, reads: tuple[int, ...]) -> Callable[[list[Any]], np.ndarray]:
+    return lambda values: run_node(node, [None if value == _LEFT_OUT else values[value] for value in reads])
+
+
+def _group_run(
+    group: Group, reads: tuple[int, ...], types: Mapping[str, TensorType], swapped: Mapping[str, bool]
+) -> Callable[[list[Any]], np.ndarray]:
+    """What computes a group; its errors name the node."""
+    names = [operand.value for operand in group.operands]
     sizes = [types[name].shape.sizes() for name in names]
     is_swapped = (False, *(swapped.get(name, False) for name in names))
-    run = dispatch.prepare(source.expression, source.element_type, source.plan, sizes, is_swapped)
-    return Step(_located(source, run), reads, last_reads, source, is_fresh=True)
+    operands = itemgetter(*reads) if len(reads) > 1 else lambda values: (values[reads[0]],)
+    function = dispatch.prepare(group.expression, group.element_type, group.plan, sizes, is_swapped)
 
-
-def _alone(node: Node) -> Callable[..., np.ndarray]:
-    return lambda *operands: run_node(node, operands)
-
-
-def _located(group: Group, run: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
-    """A group's function, whose errors name the node."""
-    if not group.divisors and 0 in group.shape:
-        return run
-
-    def located_run(*operands: np.ndarray) -> np.ndarray:
-        node = group.nodes[-1]
-        try:
-            for number, node in group.divisors:
+    def run(values: list[Any]) -> np.ndarray:
+        for number, node in group.divisors:
+            try:
                 name = f"operand {node.schema.operand_name(1)}"
-                check_divisor(operands[number], group.plan, number, name, node.schema.versioned_name)
-            node = group.nodes[-1]
-            return run(*operands)
+                check_divisor(values[reads[number]], group.plan, number, name, node.schema.versioned_name)
+            except EltwiseError as error:
+                raise located(error, node) from None
+        try:
+            return function(*operands(values))
         except EltwiseError as error:
-            raise located(error, node) from None
+            raise located(error, group.nodes[-1]) from None
 
-    return located_run
+    return run
 
 
 def _is_ready(port: Port, outputs: Sequence[Port], sources: Sequence[Group | Node]) -> bool:

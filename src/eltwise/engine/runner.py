@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Hashable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -46,8 +46,8 @@ class Runner:
             EltwiseError: for inputs that are missing or do not fit, or values that a node cannot take.
         """
         is_default = float_mode.is_default()
-        arrays = self._plain(feeds)
-        if arrays is not None and is_default:
+        if is_default and self._names is not None and len(feeds) == len(self._names):
+            arrays: list[Any] = [feeds.get(name) for name in self._names]
             program = self._programs.get(_key(arrays))
             if program is not None:
                 return program.run(arrays, observe)
@@ -63,7 +63,7 @@ class Runner:
         ordered = {port.value: bound[port.value] for port in self._graph.inputs}
         replaced = {name: array for name, array in bound.items() if name not in ordered}
         arrays = [*ordered.values(), *replaced.values()]
-        key = (*_key(arrays), *replaced)
+        key = (_key(arrays), *replaced) if replaced else _key(arrays)
         program = self._programs.get(key)
         if program is None:
             program = make_program(self._graph, self._outputs, ordered | replaced, symbols)
@@ -72,23 +72,12 @@ class Runner:
             self._programs[key] = program
         return program.run(arrays, observe)
 
-    def _plain(self, feeds: Mapping[str, object]) -> list[np.ndarray] | None:
-        """The inputs where exactly they are given, by name and as NumPy arrays that need no conversion."""
-        if self._names is None or len(feeds) != len(self._names):
-            return None
-        arrays = []
-        for name in self._names:
-            array = feeds.get(name)
-            if type(array) is not np.ndarray:
-                return None
-            arrays.append(array)
-        return arrays
 
-
-def _key(arrays: list[np.ndarray]) -> tuple[Hashable, ...]:
-    """The types and shapes of arrays; whatever was checked of them is the same for others of the same key."""
+def _key(arrays: Sequence[Any]) -> Hashable:
+    """The types and shapes of arrays, of which whatever was checked holds for others too; None for other objects."""
     parts: list[Hashable] = []
     for array in arrays:
-        parts.append(array.dtype)
-        parts.append(array.shape)
+        if type(array) is not np.ndarray:
+            return None
+        parts += (array.dtype, array.shape)
     return tuple(parts)

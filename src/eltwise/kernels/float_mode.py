@@ -31,15 +31,16 @@ _DEFAULT_ENVIRONMENT = ctypes.c_void_p(-1)
 """FE_DFL_ENV of glibc and musl."""
 
 
-def _quiet_context() -> Callable[..., Any]:
+def quiet_call() -> Callable[..., Any]:
+    """Make what calls a function in a context of its own, in which NumPy neither warns nor raises."""
     context = Context()
     context.run(np.seterr, all="ignore")
     return context.run
 
 
-_idle = [_quiet_context()]
-"""Contexts in which NumPy neither warns nor raises for what floats do. Each serves one call at a time: a call takes one
-out of the list, whatever thread or finalizer it is in, and puts it back."""
+IDLE = [quiet_call()]
+"""Contexts in which NumPy neither warns nor raises for what floats do, as functions that call others. Each serves one
+call at a time: a call takes one out of the list, whatever thread or finalizer it is in, and puts it back."""
 
 
 def is_default() -> bool:
@@ -98,14 +99,14 @@ def _library() -> Any:
 def quietly(function: Callable[P, R], *arguments: P.args, **keywords: P.kwargs) -> R:
     """Call a function while NumPy neither warns nor raises for what floats do; cheaper than ``numpy.errstate``."""
     try:
-        run = _idle.pop()
+        run = IDLE.pop()
     except IndexError:
-        run = _quiet_context()
+        run = quiet_call()
     try:
         result: R = run(function, *arguments, **keywords)
         return result
     finally:
-        _idle.append(run)
+        IDLE.append(run)
 
 
 def can_be_set() -> bool:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from eltwise.core.dtypes import ElementType
-from eltwise.kernels.float_mode import quietly
+from eltwise.kernels.float_mode import IDLE, quiet_call, quietly
 from eltwise.kernels.plan import Plan, Sizes
 from eltwise.kernels.pool import allocated
 from eltwise.ops.expression import Expression
@@ -112,19 +112,85 @@ def _run(
 def direct(expression: Expression, element_type: ElementType) -> Run:
     """Make a function that computes few elements of arrays in native byte order which broadcast as NumPy does."""
     loops, count = loops_of(expression, element_type), expression.operands
-    storage = expression.result_type(element_type).storage
     function, reads, _all = loops[0]
-    is_plain = len(loops) == 1 and element_type.bits >= 8 and reads == tuple(range(count))
-    is_quiet = element_type.is_integer and not any(step.definition.divides for step in expression.steps)
+    if element_type.bits < 8:
+        return _converting(loops, count, element_type, expression.result_type(element_type).storage)
+    if len(loops) == 1 and reads == tuple(range(count)):
+        is_quiet = element_type.is_integer and not any(step.definition.divides for step in expression.steps)
+        return _single(function, count, is_quiet)
+    return _several(loops, count)
 
-    def plain(*arrays: Any) -> np.ndarray:
-        if len(arrays) == count:
-            return whole(function(*arrays) if is_quiet else quietly(function, *arrays))
-        out: np.ndarray = arrays[count]
-        quietly(function, *arrays[:count], out=out)
+
+def _single(function: ArrayFunction, count: int, is_quiet: bool) -> Run:
+    """One loop, which is quiet by itself where the elements are integers that are not divided."""
+
+    def of_one(x: Any, out: Any = None) -> np.ndarray:
+        result: np.ndarray = quietly(function, x, out=out)
+        return whole(result) if out is None else result
+
+    def of_integers(a: Any, b: Any, out: Any = None) -> np.ndarray:
+        result = function(a, b) if out is None else function(a, b, out=out)
+        if type(result) is ndarray and (result.ndim == 1 or result.flags.c_contiguous):
+            return result
+        return whole(result) if out is None else out
+
+    def of_two(a: Any, b: Any, out: Any = None) -> np.ndarray:
+        try:  # What ``quietly`` does, written out: calls on few elements take no longer than this.
+            quiet = pop()
+        except IndexError:
+            quiet = quiet_call()
+        try:
+            result = quiet(function, a, b) if out is None else quiet(function, a, b, out=out)
+        finally:
+            push(quiet)
+        if type(result) is ndarray and (result.ndim == 1 or result.flags.c_contiguous):
+            return result
+        return whole(result) if out is None else out
+
+    pop, push, ndarray = IDLE.pop, IDLE.append, np.ndarray
+    if count == 1:
+        return of_one
+    return of_integers if is_quiet else of_two
+
+
+def _several(loops: tuple[_Loop, ...], count: int) -> Run:
+    """Several loops; each reads one value or two."""
+    pairs = tuple((function, reads[0], reads[1] if len(reads) > 1 else -1) for function, reads, _all in loops)
+    last, first, second = pairs[-1]
+
+    def run_all(values: list[Any]) -> Any:
+        append = values.append
+        for function, left, right in pairs:
+            append(function(values[left], values[right]) if right >= 0 else function(values[left]))
+        return values[-1]
+
+    def run_into(values: list[Any], out: np.ndarray) -> np.ndarray:
+        for function, left, right in pairs[:-1]:
+            values.append(function(values[left]) if right < 0 else function(values[left], values[right]))
+        operands = [values[first]] if second < 0 else [values[first], values[second]]
+        last(*operands, out=out)
         return out
 
-    def stepwise(*arrays: Any) -> np.ndarray:
+    def run(*arrays: Any) -> np.ndarray:
+        if len(arrays) > count:
+            return quietly(run_into, list(arrays[:count]), arrays[count])
+        try:
+            quiet = pop()
+        except IndexError:
+            quiet = quiet_call()
+        try:
+            return whole(quiet(run_all, [*arrays]))
+        finally:
+            push(quiet)
+
+    pop, push = IDLE.pop, IDLE.append
+    return run
+
+
+def _converting(loops: tuple[_Loop, ...], count: int, element_type: ElementType, storage: np.dtype[np.generic]) -> Run:
+    """Loops of the 4-bit types, of which some give int8."""
+
+    def run(*arrays: Any) -> np.ndarray:
         if len(arrays) > count:
             out: np.ndarray = arrays[count]
             quietly(_run, loops, arrays[:count], out, element_type)
@@ -132,7 +198,7 @@ def direct(expression: Expression, element_type: ElementType) -> Run:
         result = quietly(_run, loops, arrays, None, element_type)
         return whole(result if result.dtype == storage else result.astype(storage))
 
-    return plain if is_plain else stepwise
+    return run
 
 
 def whole(result: Any) -> np.ndarray:

@@ -18,25 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from eltwise.core.dtypes import BOOL, TYPES, ElementType
-from eltwise.oracle.numbers import (
-    UndefinedError,
-    absolute,
-    add,
-    divide,
-    equal,
-    floor_divide,
-    greater,
-    greater_equal,
-    is_nan,
-    less,
-    less_equal,
-    maximum,
-    minimum,
-    multiply,
-    negative,
-    squared_difference,
-    subtract,
-)
+from eltwise.oracle.numbers import BINARY, COMPARISONS, OF_ANY_NUMBER, OF_BOOLEANS, UNARY, UndefinedError, is_nan
 
 RuleName = Literal["none", "numpy", "pdpd", "legacy"]
 Sizes = tuple[int, ...]
@@ -44,30 +26,7 @@ Sizes = tuple[int, ...]
 _KEPT = 1 << 15
 """So many results of each function are kept: the same hard values meet again in other shapes."""
 
-_FUNCTIONS: dict[str, Callable[..., int]] = {
-    function.__name__: lru_cache(_KEPT)(function)
-    for function in (
-        add,
-        subtract,
-        multiply,
-        squared_difference,
-        divide,
-        floor_divide,
-        maximum,
-        minimum,
-        negative,
-        absolute,
-        equal,
-        less,
-        less_equal,
-        greater,
-        greater_equal,
-    )
-}
-_UNARY = ("negative", "absolute")
-_OF_ANY_NUMBER = ("maximum", "minimum")
-_COMPARISONS = ("equal", "less", "less_equal", "greater", "greater_equal")
-_OF_BOOLEANS = ("equal",)
+_FUNCTIONS = {name: lru_cache(_KEPT)(function) for name, function in (UNARY | BINARY).items()}
 _BY_STORAGE = {each.numpy: each for each in TYPES if each.numpy is not None}
 
 
@@ -121,9 +80,9 @@ def evaluate(
     """
     if function not in _FUNCTIONS:
         raise ValueError(f"there is no function {function!r}")
-    if len(operands) != (1 if function in _UNARY else 2) and not (function in _OF_ANY_NUMBER and operands):
+    if len(operands) != (1 if function in UNARY else 2) and not (function in OF_ANY_NUMBER and operands):
         raise ValueError(f"{function} does not take {len(operands)} operands")
-    element_type = _common_type(operands, function in _OF_BOOLEANS)
+    element_type = _common_type(operands, function in OF_BOOLEANS)
     shape, starts = _place_all(rule, [operand.shape for operand in operands], axis, enabled)
     bits = [bits_of(operand) for operand in operands]
     compute = _FUNCTIONS[function]
@@ -134,13 +93,13 @@ def evaluate(
             for own, operand, start in zip(bits, operands, starts, strict=True)
         ]
         results.append(_folded(compute, element_type, values, function))
-    return array_of(BOOL if function in _COMPARISONS else element_type, results, shape)
+    return array_of(BOOL if function in COMPARISONS else element_type, results, shape)
 
 
 def _folded(compute: Callable[..., int], element_type: ElementType, values: list[int], function: str) -> int:
     """Apply a function to its operands, one of two operands from left to right to any number of them."""
     try:
-        if function in _OF_ANY_NUMBER:
+        if function in OF_ANY_NUMBER:
             return reduce(lambda first, second: compute(element_type, first, second), values)
         return compute(element_type, *values)
     except UndefinedError:

@@ -438,3 +438,21 @@ def _order(number: Number) -> tuple[int, Fraction | int, int]:
         return 0, 0, -1
     assert not isinstance(number, Special)
     return 0, number, 0
+
+
+UNARY = {function.__name__: function for function in (negative, absolute)}
+BINARY = {
+    function.__name__: function
+    for function in (
+        *(add, subtract, multiply, squared_difference, divide, floor_divide, maximum, minimum),
+        *(equal, less, less_equal, greater, greater_equal),
+    )
+}
+"""The functions by name: of an element type and the bit patterns of one operand, or of two."""
+
+COMPARISONS = ("equal", "less", "less_equal", "greater", "greater_equal")
+"""Those that give 1 or 0 for true or false."""
+
+OF_BOOLEANS = ("equal",)
+OF_ANY_NUMBER = ("maximum", "minimum")
+"""Those that take any number of operands, from left to right."""
