@@ -29,6 +29,7 @@ from eltwise.engine.functions import (
     minimum,
     multiply,
     negative,
+    not_equal,
     squared_difference,
     subtract,
 )
@@ -66,6 +67,7 @@ __all__ = [
     "minimum",
     "multiply",
     "negative",
+    "not_equal",
     "operator",
     "repair",
     "save",
