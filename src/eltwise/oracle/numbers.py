@@ -239,6 +239,11 @@ def equal(element_type: ElementType, a: int, b: int) -> int:
     return int(first == second or (_is_zero(first) and _is_zero(second)))
 
 
+def not_equal(element_type: ElementType, a: int, b: int) -> int:
+    """Give 1 where a is not b; a NaN is not even itself."""
+    return 1 - equal(element_type, a, b)
+
+
 def less(element_type: ElementType, a: int, b: int) -> int:
     """Give 1 where a is less than b, as IEEE 754 orders floats."""
     first, second = decode(element_type, a), decode(element_type, b)
@@ -445,14 +450,14 @@ BINARY = {
     function.__name__: function
     for function in (
         *(add, subtract, multiply, squared_difference, divide, floor_divide, maximum, minimum),
-        *(equal, less, less_equal, greater, greater_equal),
+        *(equal, not_equal, less, less_equal, greater, greater_equal),
     )
 }
 """The functions by name: of an element type and the bit patterns of one operand, or of two."""
 
-COMPARISONS = ("equal", "less", "less_equal", "greater", "greater_equal")
+COMPARISONS = ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
 """Those that give 1 or 0 for true or false."""
 
-OF_BOOLEANS = ("equal",)
+OF_BOOLEANS = ("equal", "not_equal")
 OF_ANY_NUMBER = ("maximum", "minimum")
 """Those that take any number of operands, from left to right."""
