@@ -80,6 +80,16 @@ def test_links_to_files_lead_somewhere(page: Path) -> None:
         assert target.exists() or target in made, link
 
 
+def test_the_diff_of_an_operator_is_in_the_sources() -> None:
+    (diff,) = re.findall(r"^```diff\n(.*?)^```$", (ROOT / "CONTRIBUTING.md").read_text(), re.MULTILINE | re.DOTALL)
+    source = ""
+    for line in diff.splitlines():
+        if line.startswith("+++ "):
+            source = (ROOT / line.removeprefix("+++ ")).read_text(encoding="utf-8")
+        elif line.startswith("+"):
+            assert line.removeprefix("+") in source, line
+
+
 def site() -> ModuleType:
     pytest.importorskip("mkdocs")
     spec = importlib.util.spec_from_file_location("docs_site", ROOT / "docs" / "site.py")

@@ -30,6 +30,7 @@ from eltwise.engine.functions import (
     minimum,
     multiply,
     negative,
+    not_equal,
     squared_difference,
     subtract,
 )
@@ -67,6 +68,7 @@ __all__ = [
     "minimum",
     "multiply",
     "negative",
+    "not_equal",
     "operator",
     "repair",
     "save",

@@ -24,6 +24,7 @@ from eltwise.oracle import (
     differences,
     evaluate,
     evaluation,
+    functions,
     numbers,
     place,
     same_bits,
@@ -36,14 +37,20 @@ Sizes = tuple[int, ...]
 
 def test_the_oracle_shares_nothing_with_the_engine_but_the_types() -> None:
     imported = set()
-    for module in (evaluation, numbers):
+    for module in (evaluation, functions, numbers):
         for node in ast.walk(ast.parse(inspect.getsource(module))):
             if isinstance(node, ast.ImportFrom):
                 imported.add(node.module)
             if isinstance(node, ast.Import):
                 imported |= {name.name for name in node.names}
     foreign = {name for name in imported if name.split(".")[0] not in sys.stdlib_module_names}
-    assert foreign == {"numpy", "numpy.typing", "eltwise.core.dtypes", "eltwise.oracle.numbers"}
+    assert foreign == {
+        "numpy",
+        "numpy.typing",
+        "eltwise.core.dtypes",
+        "eltwise.oracle.functions",
+        "eltwise.oracle.numbers",
+    }
 
 
 # ---- broadcasting

@@ -12,26 +12,16 @@ from hypothesis import strategies as st
 
 from eltwise.core.dtypes import BFLOAT16, BY_NAME, FLOAT8E4M3FN, FLOAT8E5M2, FLOAT16, FLOAT64, INT8, TYPES, ElementType
 from eltwise.oracle import array_of, bits_of, differences, evaluate, same_bits
+from eltwise.oracle.functions import add, multiply, squared_difference, subtract
 from eltwise.oracle.hard_values import all_pairs_8bit, hard_pairs, hard_values, random_bits
-from eltwise.oracle.numbers import (
-    FLOAT_LAYOUTS,
-    Number,
-    Special,
-    add,
-    decode,
-    encode,
-    is_nan,
-    multiply,
-    squared_difference,
-    subtract,
-)
+from eltwise.oracle.numbers import FLOAT_LAYOUTS, Number, Special, decode, encode, is_nan
 
 NUMERIC = [each for each in TYPES if each.is_numeric]
 FLOATS = list(FLOAT_LAYOUTS)
 INTEGERS = [row for row in NUMERIC if row.is_integer]
 SMALL_8 = (ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2)
 SMALL_FLOATS = [FLOAT8E4M3FN, FLOAT8E5M2, FLOAT16, BFLOAT16]
-COMPARISONS = ["equal", "less", "less_equal", "greater", "greater_equal"]
+COMPARISONS = ["equal", "not_equal", "less", "less_equal", "greater", "greater_equal"]
 UNARY = ["negative", "absolute"]
 DIVISIONS = ["divide", "floor_divide"]
 FORMULAS: list[str] = [

@@ -1,4 +1,4 @@
-"""What depends on the machine: its name, its processors and the size of its caches."""
+"""What depends on the machine: its name, its processors, its memory and the size of its caches."""
 
 from __future__ import annotations
 
@@ -37,3 +37,15 @@ def processors() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+def memory_bytes() -> int | None:
+    """The size of this machine's memory; None where it does not say."""
+    if "SC_PHYS_PAGES" not in getattr(os, "sysconf_names", {}):
+        return None
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
+def is_x86() -> bool:
+    """Whether this is an x86 processor of 64 bits."""
+    return platform.machine().lower() in ("x86_64", "amd64")

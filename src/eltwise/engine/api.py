@@ -29,6 +29,7 @@ FUNCTIONS: dict[str, str] = {
     "absolute": "openvino.Abs-1",
     "squared_difference": "SquaredDifference-1",
     "equal": "openvino.Equal-1",
+    "not_equal": "NotEqual-1",
     "less": "openvino.Less-1",
     "less_equal": "LessEqual-1",
     "greater": "openvino.Greater-1",

@@ -19,6 +19,7 @@ __all__ = [
     "minimum",
     "multiply",
     "negative",
+    "not_equal",
     "squared_difference",
     "subtract",
 ]
@@ -102,6 +103,15 @@ def equal(
     out: np.ndarray | None = None,
 ) -> np.ndarray:
     """Say where a == b."""
+
+def not_equal(
+    a: object,
+    b: object,
+    auto_broadcast: AutoBroadcast = "numpy",
+    axis: int = -1,
+    out: np.ndarray | None = None,
+) -> np.ndarray:
+    """Say where a != b."""
 
 def less(
     a: object,

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import platform
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from functools import cache
 from typing import Any
 
 from eltwise.core.errors import AttributeValueError
+from eltwise.core.machine import is_x86
 from eltwise.kernels import disk_cache
 
 Kernel = Callable[..., None]
@@ -98,11 +98,7 @@ def _described(name: str, features: str, present: set[str]) -> Target:
     wide = 64 if has_masks else 32
     vector_bytes = wide if "avx2" in present else 16
     has_half = "f16c" in present or "neon" in present
-    return Target(name, features, vector_bytes, has_masks, has_half, has_mode=_is_x86())
-
-
-def _is_x86() -> bool:
-    return platform.machine().lower() in ("x86_64", "amd64")
+    return Target(name, features, vector_bytes, has_masks, has_half, has_mode=is_x86())
 
 
 def compiled(text: str) -> Kernel:

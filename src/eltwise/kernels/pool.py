@@ -18,6 +18,7 @@ import numpy as np
 
 from eltwise.core.dtypes import ElementType
 from eltwise.core.errors import ShapeError
+from eltwise.core.machine import memory_bytes
 from eltwise.core.shapes import of_sizes
 
 LEAST_BYTES = 1 << 18
@@ -29,9 +30,8 @@ _STEPS_PER_DOUBLING = 8
 
 def largest_idle_bytes() -> int:
     """The bound on memory that waits: an eighth of the machine's, and at most 1 GiB."""
-    pages = os.sysconf("SC_PHYS_PAGES") if "SC_PHYS_PAGES" in os.sysconf_names else 0
-    machine = pages * mmap.PAGESIZE
-    return min(1 << 30, machine // 8) if machine else 1 << 28
+    memory = memory_bytes()
+    return 1 << 28 if memory is None else min(1 << 30, memory // 8)
 
 
 @dataclass

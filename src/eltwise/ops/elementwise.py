@@ -211,6 +211,7 @@ _OPENVINO = (
     _openvino("Negative", "negative", _signed(_ANY_NUMERIC), is_unary=True),
     _openvino("Abs", "absolute", is_unary=True),
     _openvino("Equal", "equal", (BOOL, *_ANY_NUMERIC)),
+    _openvino("NotEqual", "not_equal", (BOOL, *_ANY_NUMERIC)),
     _openvino("Less", "less"),
     _openvino("LessEqual", "less_equal"),
     _openvino("Greater", "greater"),

@@ -373,6 +373,7 @@ def _comparison(name: str, sign: str, condition: str, torch: str, *, ordered: bo
 
 _COMPARISONS = (
     _comparison("equal", "==", "eq", "eq", ordered=True, commutes=True),
+    _comparison("not_equal", "!=", "ne", "ne", ordered=False, commutes=True),
     _comparison("less", "<", "lt", "lt", ordered=True, commutes=False),
     _comparison("less_equal", "<=", "le", "le", ordered=True, commutes=False),
     _comparison("greater", ">", "gt", "gt", ordered=True, commutes=False),

@@ -1,7 +1,7 @@
 """The oracle: slow and exact results of every function under every broadcast rule, to compare with.
 
-It shares nothing with the engine but the table of element types: the numbers are those of ``oracle_numbers``, the
-index arithmetic is written here, element by element, and NumPy only holds the bits.
+It shares nothing with the engine but the table of element types: the numbers are those of ``numbers``, what is computed
+with them is in ``functions``, the index arithmetic is written here, element by element, and NumPy only holds the bits.
 Sources: ONNX's Broadcasting page and the texts of its operators; OpenVINO's broadcast rules and operation
 specifications. What they leave open is decided in docs/semantics.md.
 """
@@ -18,7 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 from eltwise.core.dtypes import BOOL, TYPES, ElementType
-from eltwise.oracle.numbers import BINARY, COMPARISONS, OF_ANY_NUMBER, OF_BOOLEANS, UNARY, UndefinedError, is_nan
+from eltwise.oracle.functions import BINARY, COMPARISONS, OF_ANY_NUMBER, OF_BOOLEANS, UNARY, UndefinedError
+from eltwise.oracle.numbers import is_nan
 
 RuleName = Literal["none", "numpy", "pdpd", "legacy"]
 Sizes = tuple[int, ...]

@@ -68,13 +68,15 @@ def read_onnx(data: bytes, folder: Path | None, where: str, reads_weights: bool 
 
 
 def read_model_proto(model: ModelProto, folder: Path | None, where: str, reads_weights: bool = True) -> Reading:
-    """Read an ONNX model that is parsed already; it is not changed, and must not be as long as the graph is used.
+    """Read a copy of an ONNX model that is parsed already.
 
     The arguments and errors are those of ``read_onnx``.
     """
     try:
         check_text(model)
-        return _read_model(OnnxFile(model, None, folder), where, reads_weights)
+        own = ModelProto()
+        own.CopyFrom(model)
+        return _read_model(OnnxFile(own, None, folder), where, reads_weights)
     except EltwiseError as error:
         raise error.located(where=where) from None
 

@@ -1,0 +1,151 @@
+"""The table of primitives against the oracle: what a record states is true, and what it leaves out raises."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from eltwise import oracle
+from eltwise.core.dtypes import FLOAT16, FLOAT32, INT4, INT8, INT32, TYPES, UINT4, UINT8, ElementType
+from eltwise.ops import primitives
+from eltwise.ops.expression import COMPOSITES, Expression, Step, expression_of
+from eltwise.ops.primitives import PRIMITIVES, Interval, Primitive
+from eltwise.oracle.hard_values import hard_values
+
+NUMERIC = [each for each in TYPES if each.is_numeric and each.bits <= 16]
+EVERY = pytest.mark.parametrize("primitive", PRIMITIVES.values(), ids=lambda primitive: primitive.name)
+
+
+def takes(primitive: Primitive, element_type: ElementType) -> bool:
+    return element_type.kind in primitive.numpy
+
+
+def pairs(primitive: Primitive, element_type: ElementType) -> list[np.ndarray]:
+    """Every pair of hard values that the primitive is defined for."""
+    values = hard_values(element_type)
+    a, b = np.repeat(values, values.size), np.tile(values, values.size)
+    if primitive.divides and element_type.is_integer:
+        a, b = a[b != 0], b[b != 0]
+    return [a, b][: primitive.arity]
+
+
+def exact(primitive: Primitive, *operands: np.ndarray) -> np.ndarray:
+    return oracle.evaluate(primitive.name, *operands, rule="none")
+
+
+def of_ints(values: np.ndarray, element_type: ElementType) -> list[int]:
+    return [int(value) for value in values.astype(element_type.storage)]
+
+
+@EVERY
+@pytest.mark.parametrize("element_type", NUMERIC, ids=str)
+def test_whether_operands_may_change_places_is_true(primitive: Primitive, element_type: ElementType) -> None:
+    if primitive.arity == 1 or not takes(primitive, element_type) or primitive.divides:
+        assert not primitive.commutes or primitive.arity == 2
+        return
+    a, b = pairs(primitive, element_type)
+    assert oracle.same_bits(exact(primitive, a, b), exact(primitive, b, a)) == primitive.commutes
+
+
+@EVERY
+@pytest.mark.parametrize("element_type", NUMERIC, ids=str)
+def test_the_identity_changes_nothing(primitive: Primitive, element_type: ElementType) -> None:
+    if primitive.identity is None or not takes(primitive, element_type):
+        return
+    values = hard_values(element_type)
+    with np.errstate(all="ignore"):
+        identity = np.full(values.shape, primitive.identity_number(element_type)).astype(element_type.storage)
+    for position in range(2):
+        operands = [identity, values] if position == 0 else [values, identity]
+        if position == 0 and primitive.divides:
+            continue
+        unchanged = oracle.same_bits(exact(primitive, *operands), values)
+        assert unchanged == (position in primitive.identity_operands)
+
+
+@EVERY
+@pytest.mark.parametrize("element_type", [INT4, UINT4], ids=str)
+def test_the_range_holds_every_exact_result_and_is_tight(primitive: Primitive, element_type: ElementType) -> None:
+    """In int32 nothing of 4 bits wraps, so that the oracle's results there are the exact ones."""
+    if not takes(primitive, element_type) or primitive.result == "boolean":
+        return
+    operands = [operand.astype(np.int32) for operand in all_of(primitive, element_type)]
+    results = exact(primitive, *operands)
+    own = Interval(*element_type.limits)
+    found = primitive.value_range(*[own] * primitive.arity)
+    assert found.low <= results.min()
+    assert results.max() <= found.high
+    assert found.high - found.low <= 2 * (int(results.max()) - int(results.min())) + 1
+
+
+@EVERY
+@pytest.mark.parametrize("element_type", [INT4, UINT4], ids=str)
+def test_what_is_modular_does_not_see_what_wrapped(primitive: Primitive, element_type: ElementType) -> None:
+    if not takes(primitive, element_type):
+        return
+    operands = all_of(primitive, element_type)
+    wide = [operand.astype(np.int32) + 16 * (1 + index) for index, operand in enumerate(operands)]
+    if primitive.divides:
+        wide = [np.where(operand == 0, 16, operand) for operand in wide]
+    narrow = exact(primitive, *operands)
+    seen = exact(primitive, *wide)
+    same = seen if primitive.result == "boolean" else seen.astype(np.int8).astype(element_type.storage)
+    is_trivial = primitive.name == "absolute" and element_type.kind == "unsigned"
+    assert oracle.same_bits(same, narrow) == (primitive.is_modular or is_trivial)
+
+
+@EVERY
+def test_what_rounds_is_what_a_wider_type_shows(primitive: Primitive) -> None:
+    """A result that needs rounding differs from the wide one somewhere, one that does not is equal everywhere."""
+    operands = pairs(primitive, FLOAT16)
+    with np.errstate(all="ignore"):
+        wide = exact(primitive, *(operand.astype(np.float32) for operand in operands))
+        narrow = exact(primitive, *operands)
+        assert oracle.same_bits(narrow.astype(wide.dtype), wide) == (not primitive.rounds)
+        if primitive.result == "same":
+            assert FLOAT32.digits >= 2 * FLOAT16.digits + 2
+            assert oracle.same_bits(wide.astype(np.float16), narrow)
+
+
+def all_of(primitive: Primitive, element_type: ElementType) -> list[np.ndarray]:
+    low, high = element_type.limits
+    every = np.arange(low, high + 1).astype(element_type.storage)
+    a, b = np.repeat(every, every.size), np.tile(every, every.size)
+    if primitive.divides:
+        a, b = a[b != 0], b[b != 0]
+    return [a, b][: primitive.arity]
+
+
+def test_what_is_not_stated_raises() -> None:
+    with pytest.raises(LookupError, match="absolute states no identity element"):
+        primitives.find("absolute").identity_number(INT8)
+    with pytest.raises(LookupError, match="negative states no LLVM instructions for uint8"):
+        primitives.find("negative").instructions(UINT8)
+    with pytest.raises(LookupError, match="divide states no function of torch for int32"):
+        primitives.find("divide").library_name("torch", INT32)
+    with pytest.raises(LookupError, match="there is no primitive 'power'; there are add, subtract"):
+        primitives.find("power")
+    with pytest.raises(LookupError, match="no primitive 'power'"):
+        expression_of("power")
+
+
+def test_an_expression_is_checked_when_it_is_made() -> None:
+    with pytest.raises(ValueError, match="subtract takes 2 operands"):
+        Expression(2, (Step("subtract", (0,)),))
+    with pytest.raises(ValueError, match="not there yet"):
+        Expression(2, (Step("subtract", (0, 2)),))
+    with pytest.raises(ValueError, match="reads a boolean"):
+        Expression(2, (Step("less", (0, 1)), Step("less", (2, 1))))
+
+
+def test_the_notation() -> None:
+    texts = {
+        str(expression_of("maximum", 3)): "max(a, b, c)",
+        str(expression_of("negative")): "-a",
+        str(expression_of("floor_divide")): "a // b",
+        str(COMPOSITES["squared_difference"]): "(a - b) * (a - b)",
+        str(Expression(2, (Step("negative", (0,)), Step("less", (2, 1))))): "(-a) < b",
+        str(Expression(2, (Step("add", (0, 1)), Step("absolute", (2,)), Step("add", (3, 0))))): "abs(a + b) + a",
+        str(Expression(3, (Step("maximum", (0, 1)), Step("minimum", (3, 2))))): "min(max(a, b), c)",
+    }
+    assert all(text == expected for text, expected in texts.items()), texts
