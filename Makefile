@@ -1,5 +1,5 @@
-# Two commands do everything: `make demo` and `make test`. Nothing but Python 3.11 or newer, git and make is needed.
-.PHONY: demo test check format bench conform clean
+# `make demo` and `make test` need only Python 3.11 or newer, git and make.
+.PHONY: demo test test-slow test-all check format docs serve-docs bench conform clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -22,23 +22,33 @@ $(VENV)/.installed-check: $(VENV)/.installed
 	$(PIP) install --constraint constraints.txt --editable '.[check]'
 	touch $@
 
-$(VENV)/.installed-witnesses: $(VENV)/.installed
-	$(PIP) install --constraint constraints.txt --editable '.[witnesses]'
+$(VENV)/.installed-runtimes: $(VENV)/.installed
+	$(PIP) install --constraint constraints.txt --editable '.[runtimes]'
+	touch $@
+
+$(VENV)/.installed-docs: $(VENV)/.installed
+	$(PIP) install --constraint constraints.txt --editable '.[docs]'
 	touch $@
 
 $(VENV)/.installed-bench: $(VENV)/.installed
 	$(PIP) install --constraint constraints.txt --editable '.[bench]'
 	touch $@
 
-# Runs the main job on the example models and prints what came out.
+# Run the example models and compare the results with known ones.
 demo: $(VENV)/.installed
 	$(BIN)/python examples/make_models.py
 	$(BIN)/python examples/demo.py
 
-# Installs what the tests need and runs them all.
+# The tests that take less than about two seconds each: under five minutes on two cores.
 test: $(VENV)/.installed-test
 	.ci/browser
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto -m "not slow" --durations=15
+
+test-slow: $(VENV)/.installed-test
+	.ci/browser
+	$(BIN)/python -m pytest -n auto -m slow --durations=15
+
+test-all: test test-slow
 
 # Lint, format and types.
 check: $(VENV)/.installed-check
@@ -50,12 +60,19 @@ format: $(VENV)/.installed-check
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-# Measures beside the peers and prints the table: some minutes; BENCH_OPTIONS=--quick for one.
-bench: $(VENV)/.installed-bench
-	$(BIN)/eltwise bench $(BENCH_OPTIONS)
+# Build the documentation into build/site; a broken link or a public name without an entry is an error.
+docs: $(VENV)/.installed-docs
+	$(BIN)/mkdocs build --strict --quiet
 
-# Judges every runtime and writes the results, the page and the document; CONFORM_OPTIONS=--quick for the short one.
-conform: $(VENV)/.installed-witnesses
+serve-docs: $(VENV)/.installed-docs
+	$(BIN)/mkdocs serve
+
+# Measure eltwise beside other libraries and print a table. BENCH_OPTIONS=--quick takes about a minute.
+bench: $(VENV)/.installed-bench
+	$(BIN)/python -m benchmarks $(BENCH_OPTIONS)
+
+# Test every installed runtime; write the results, the page and docs/conformance.md. CONFORM_OPTIONS=--quick is shorter.
+conform: $(VENV)/.installed-runtimes
 	mkdir -p build/conformance
 	$(BIN)/eltwise conform $(CONFORM_OPTIONS) --json build/conformance/results.json \
 		--html build/conformance/report.html --document docs/conformance.md

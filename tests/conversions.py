@@ -103,7 +103,7 @@ def pdpd_model(cases: Sequence[Run], kind: str, element_type: ElementType, sizes
 
 
 def expected(
-    formula: oracle.Formula, rule: oracle.RuleName, cases: Sequence[Run], operands: list[tuple[np.ndarray, np.ndarray]]
+    formula: str, rule: oracle.RuleName, cases: Sequence[Run], operands: list[tuple[np.ndarray, np.ndarray]]
 ) -> dict[str, np.ndarray]:
     return {
         f"z{index}": oracle.evaluate(formula, a, b, rule, -1 if case.axis is None else case.axis)

@@ -92,7 +92,7 @@ WRONG: list[tuple[Callable[..., np.ndarray], str, list[str], list[str]]] = [
 ]
 
 
-@pytest.mark.parametrize(("runtime", "kinds", "rows", "types"), WRONG)
+@pytest.mark.parametrize(("runtime", "kinds", "schemas", "types"), WRONG)
 def test_a_wrong_runtime_is_rejected_on_every_type_that_it_gets_wrong(
     runtime: Callable[..., np.ndarray], kinds: str, schemas: list[str], types: list[str], seed: int
 ) -> None:

@@ -223,7 +223,7 @@ def test_output_that_cannot_be_written_is_one_sentence(arguments: list[str]) -> 
             [sys.executable, "-m", "eltwise", *arguments], stdout=full, stderr=subprocess.PIPE, text=True, check=False
         )
     assert done.returncode == 2
-    assert done.stderr.startswith("eltwise: the output cannot be written")
+    assert done.stderr.startswith("eltwise: cannot write the output")
     assert done.stderr.count("\n") == 1
 
 
@@ -286,6 +286,13 @@ def test_json_names_each_problem_and_its_file(cli: Cli, tmp_path: Path) -> None:
         ("bad.onnx", "one"),
         ("bad.onnx", "two"),
     ]
+
+
+def test_bench_says_where_the_benchmarks_are(cli: Cli) -> None:
+    code, out, err = cli("bench", "--quick", "--html", "page.html")
+    assert (code, out) == (2, "")
+    assert "make bench" in err
+    assert "bench" not in cli("--help")[1]
 
 
 def test_json_that_is_a_files_name_changes_nothing(cli: Cli, tmp_path: Path) -> None:

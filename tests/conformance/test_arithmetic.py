@@ -10,34 +10,29 @@ from eltwise.conformance.arithmetic import SPECIFIED, composed, predict
 from eltwise.conformance.deviations import deviations
 from eltwise.conformance.number_arrays import patterns_of, values_of
 from eltwise.core.dtypes import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, INT8, INT64, TYPES, UINT8, UINT64, ElementType
-from eltwise.ops.schema import ADD, MULTIPLY, SQUARED_DIFFERENCE, SUBTRACT, Formula
 from eltwise.oracle import hard_values
 
 KINDS = [
-    pytest.param(formula, each, id=f"{formula.name}-{each}")
-    for formula in (SUBTRACT, SQUARED_DIFFERENCE, ADD, MULTIPLY)
+    pytest.param(formula, each, id=f"{formula}-{each}")
+    for formula in ("subtract", "squared_difference", "add", "multiply")
     for each in TYPES
     if each.is_numeric
 ]
 
 
 @pytest.mark.parametrize(("formula", "element_type"), KINDS)
-def test_computing_as_specified_gives_the_oracle_s_results(
-    formula: Formula, element_type: ElementType, seed: int
-) -> None:
+def test_computing_as_specified_gives_the_oracle_s_results(formula: str, element_type: ElementType, seed: int) -> None:
     hard = hard_values.hard_values(element_type)[::2]
     drawn = [hard_values.random_bits(element_type, 500, seed + number) for number in (0, 1)]
     a = np.concatenate([np.repeat(hard, hard.size), drawn[0]])
     b = np.concatenate([np.tile(hard, hard.size), drawn[1]])
-    exact = oracle.evaluate(formula.name, a, b, "none")  # type: ignore[arg-type]
+    exact = oracle.evaluate(formula, a, b, "none")  # type: ignore[arg-type]
     got = predict(SPECIFIED, formula, element_type, values_of(a, element_type), values_of(b, element_type))
     assert (got == patterns_of(exact, element_type)).all()
 
 
 @pytest.mark.parametrize(("formula", "element_type"), KINDS)
-def test_deviations_have_names_of_their_own_and_all_can_be_computed(
-    formula: Formula, element_type: ElementType
-) -> None:
+def test_deviations_have_names_of_their_own_and_all_can_be_computed(formula: str, element_type: ElementType) -> None:
     known = deviations(formula, element_type)
     assert len({deviation.name for deviation in known}) == len(known)
     assert len({deviation.text for deviation in known}) == len(known)
@@ -48,7 +43,7 @@ def test_deviations_have_names_of_their_own_and_all_can_be_computed(
     assert sum(different) >= 4
 
 
-def example(formula: Formula, element_type: ElementType, name: str, a: object, b: object) -> object:
+def example(formula: str, element_type: ElementType, name: str, a: object, b: object) -> object:
     """What a deviation gives for one pair."""
     (deviation,) = [each for each in deviations(formula, element_type) if each.name == name]
     operands = [values_of(np.array([number], element_type.storage), element_type) for number in (a, b)]
@@ -58,42 +53,42 @@ def example(formula: Formula, element_type: ElementType, name: str, a: object, b
 @pytest.mark.parametrize(
     ("formula", "element_type", "name", "a", "b", "expected"),
     [
-        (SUBTRACT, UINT8, "saturation", 3, 5, 0),
-        (SUBTRACT, INT8, "saturation", 100, -100, 127),
-        (SQUARED_DIFFERENCE, INT8, "saturation at every step", 100, -100, 127),
-        (SQUARED_DIFFERENCE, UINT8, "saturation", 3, 5, 4),
-        (SQUARED_DIFFERENCE, UINT8, "clamping below zero", 3, 5, 0),
-        (SQUARED_DIFFERENCE, UINT8, "square saturates", 3, 5, 255),
-        (SQUARED_DIFFERENCE, UINT8, "saturation through uint16 and int16", 254, 2, 0),
-        (SQUARED_DIFFERENCE, INT8, "integers taken for float bits", 7, -3, -3),
-        (SUBTRACT, INT64, "int32 arithmetic", 2**31, 1, 2**31 - 1),
-        (SUBTRACT, INT64, "int32 arithmetic, operands clamped", 2**40, 0, 2**31 - 1),
-        (SUBTRACT, UINT64, "int32 arithmetic", 0, 1, 2**64 - 1),
-        (SUBTRACT, INT64, "result clamped to int32", 2**40, 1, 2**31 - 1),
-        (SUBTRACT, INT64, "-B clamped to int32", 0, 2**40, 1 - 2**31 - 1),
-        (SUBTRACT, INT64, "float32 arithmetic, saturate", 2**24 + 1, 0, 2**24),
-        (SUBTRACT, INT64, "float64 arithmetic, indefinite", -(2**63), 2**63 - 1, -(2**63)),
-        (SUBTRACT, FLOAT64, "float32 arithmetic", 1e300, 0, np.inf),
-        (SUBTRACT, FLOAT64, "float32 arithmetic, operands clamped", np.inf, 0, 3.4028234663852886e38),
-        (SUBTRACT, FLOAT32, "subnormal results flushed", 2.0**-126, 2.0**-127, 0),
-        (SUBTRACT, FLOAT32, "overflow clamped", 3e38, -3e38, 3.4028234663852886e38),
-        (SUBTRACT, BFLOAT16, "rounding toward zero", 1, -0.0077, 1),
-        (SUBTRACT, BFLOAT16, "float32 arithmetic, even results truncated", 1, -0.0076, 1),
-        (SQUARED_DIFFERENCE, FLOAT16, "rounded once", 85.25, 1.0009765625, 7096),
-        (SUBTRACT, FLOAT16, "zero for equal operands", np.inf, np.inf, 0),
-        (SUBTRACT, FLOAT32, "A rounded to bfloat16", 1.001, 0, 1),
-        (SUBTRACT, FLOAT32, "A prepared for bfloat16", 3.4e38, 0, 3.3895313892515355e38),
+        ("subtract", UINT8, "saturation", 3, 5, 0),
+        ("subtract", INT8, "saturation", 100, -100, 127),
+        ("squared_difference", INT8, "saturation at every step", 100, -100, 127),
+        ("squared_difference", UINT8, "saturation", 3, 5, 4),
+        ("squared_difference", UINT8, "clamping below zero", 3, 5, 0),
+        ("squared_difference", UINT8, "square saturates", 3, 5, 255),
+        ("squared_difference", UINT8, "saturation through uint16 and int16", 254, 2, 0),
+        ("squared_difference", INT8, "integers taken for float bits", 7, -3, -3),
+        ("subtract", INT64, "int32 arithmetic", 2**31, 1, 2**31 - 1),
+        ("subtract", INT64, "int32 arithmetic, operands clamped", 2**40, 0, 2**31 - 1),
+        ("subtract", UINT64, "int32 arithmetic", 0, 1, 2**64 - 1),
+        ("subtract", INT64, "result clamped to int32", 2**40, 1, 2**31 - 1),
+        ("subtract", INT64, "-B clamped to int32", 0, 2**40, 1 - 2**31 - 1),
+        ("subtract", INT64, "float32 arithmetic, saturate", 2**24 + 1, 0, 2**24),
+        ("subtract", INT64, "float64 arithmetic, indefinite", -(2**63), 2**63 - 1, -(2**63)),
+        ("subtract", FLOAT64, "float32 arithmetic", 1e300, 0, np.inf),
+        ("subtract", FLOAT64, "float32 arithmetic, operands clamped", np.inf, 0, 3.4028234663852886e38),
+        ("subtract", FLOAT32, "subnormal results flushed", 2.0**-126, 2.0**-127, 0),
+        ("subtract", FLOAT32, "overflow clamped", 3e38, -3e38, 3.4028234663852886e38),
+        ("subtract", BFLOAT16, "rounding toward zero", 1, -0.0077, 1),
+        ("subtract", BFLOAT16, "float32 arithmetic, even results truncated", 1, -0.0076, 1),
+        ("squared_difference", FLOAT16, "rounded once", 85.25, 1.0009765625, 7096),
+        ("subtract", FLOAT16, "zero for equal operands", np.inf, np.inf, 0),
+        ("subtract", FLOAT32, "A rounded to bfloat16", 1.001, 0, 1),
+        ("subtract", FLOAT32, "A prepared for bfloat16", 3.4e38, 0, 3.3895313892515355e38),
     ],
 )
 def test_a_deviation_does_what_its_name_says(
-    formula: Formula, element_type: ElementType, name: str, a: object, b: object, expected: object
+    formula: str, element_type: ElementType, name: str, a: object, b: object, expected: object
 ) -> None:
     got = example(formula, element_type, name, a, b)
     assert got == np.array(expected).astype(element_type.storage)
 
 
 def test_only_what_fits_together_is_composed() -> None:
-    known = {each.name: each for each in deviations(SUBTRACT, INT64)}
+    known = {each.name: each for each in deviations("subtract", INT64)}
     swapped, wide, clamped = (known[n] for n in ("operands swapped", "int32 arithmetic", "A clamped to int32"))
     assert composed(swapped, known["absolute difference"]) is None
     assert composed(known["float32 arithmetic, wrap"], clamped) is None

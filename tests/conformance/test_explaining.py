@@ -55,8 +55,8 @@ def test_each_planted_deviation_is_named_or_a_simpler_one_that_agrees(
     case, expected = exact(schema, element_type)
     a, b = (values_of(operand, element_type) for operand in (case.a, case.b))
     results = {
-        each.name: predict(each, schema.formula, element_type, a, b)
-        for each in deviations(schema.formula, element_type)
+        each.name: predict(each, schema.function, element_type, a, b)
+        for each in deviations(schema.function, element_type)
     }
     named = 0
     for name, patterns in results.items():
@@ -74,7 +74,7 @@ def test_compositions_of_two_leave_nothing_unexplained(
 ) -> None:
     case, expected = exact(schema, element_type)
     a, b = (values_of(operand, element_type) for operand in (case.a, case.b))
-    known = deviations(schema.formula, element_type)
+    known = deviations(schema.function, element_type)
     generator = np.random.default_rng(seed)
     tried = 0
     while tried < 3:
@@ -82,7 +82,7 @@ def test_compositions_of_two_leave_nothing_unexplained(
         if both is None:
             continue
         tried += 1
-        patterns = predict(both, schema.formula, element_type, a, b)
+        patterns = predict(both, schema.function, element_type, a, b)
         assert explained(case, expected, patterns.view(expected.dtype)).name != "unexplained", both.name
 
 

@@ -49,6 +49,13 @@ def truth(number: Number, target: ElementType, saturate: bool) -> int | None:
     return bits
 
 
+def truth_of(bits: int, source: ElementType, target: ElementType, saturate: bool) -> int | None:
+    number = number_of(source, bits)
+    if source is target and not (saturate and number in INFINITIES):
+        return bits
+    return truth(number, target, saturate)
+
+
 def whole_truth(number: Number, target: ElementType) -> int | None:
     if isinstance(number, int):
         return encode(target, number)  # An integer wraps.
@@ -61,7 +68,7 @@ def whole_truth(number: Number, target: ElementType) -> int | None:
 def check(values: np.ndarray, source: ElementType, target: ElementType, saturate: bool) -> None:
     """Compare the cast of all values that have a truth, and demand that the others are refused."""
     patterns = [bits & ((1 << source.bits) - 1) for bits in bits_of(values)]
-    found = [bits if source is target else truth(number_of(source, bits), target, saturate) for bits in patterns]
+    found = [truth_of(bits, source, target, saturate) for bits in patterns]
     right = [bits for bits in found if bits is not None]
     taken = values[[bits is not None for bits in found]]
     expected = array_of(target, right)

@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from onnx import TensorProto
 
+import eltwise
 from eltwise.core.casting import cast
 from eltwise.core.dtypes import (
     BFLOAT16,
@@ -17,6 +19,7 @@ from eltwise.core.dtypes import (
     FLOAT8E4M3FN,
     FLOAT8E5M2,
     FLOAT16,
+    FLOAT32,
     FLOAT64,
     INT4,
     INT8,
@@ -31,6 +34,7 @@ from eltwise.core.dtypes import (
 from eltwise.core.errors import ValueRangeError
 from eltwise.oracle import differences
 from layouts import layouts, view
+from onnx_models import model, node, value
 
 ALL = [each for each in TYPES if each.runs]
 
@@ -86,9 +90,26 @@ def test_overflow_infinities_and_nan(
     np.testing.assert_array_equal(got.astype(np.float64), results)
 
 
-def test_saturation_changes_nothing_on_the_way_to_the_same_type() -> None:
-    infinity = np.array([INF], ml_dtypes.float8_e5m2)
-    assert np.isinf(cast(infinity, FLOAT8E5M2, FLOAT8E5M2, saturate=True))
+@pytest.mark.parametrize("source", [FLOAT8E5M2, FLOAT16, BFLOAT16, FLOAT32, FLOAT64], ids=str)
+@pytest.mark.parametrize(("target", "largest"), [(FLOAT8E5M2, 57344), (FLOAT8E4M3FN, 448)])
+def test_infinities_saturate_from_every_float(source: ElementType, target: ElementType, largest: float) -> None:
+    numbers = np.array([INF, -INF, 0.5, -0.5]).astype(source.storage)
+    for shape in ((4,), (2, 2)):
+        got = cast(numbers.reshape(shape), source, target, saturate=True)
+        assert got.shape == shape
+        assert got.astype(float).ravel().tolist() == [largest, -largest, 0.5, -0.5]
+    assert float(cast(numbers[1], source, target, saturate=True)) == -largest
+    kept = cast(numbers, source, target, saturate=False).astype(float)
+    np.testing.assert_array_equal(kept[:2], [INF, -INF] if target is FLOAT8E5M2 else [NAN, NAN])
+
+
+@pytest.mark.parametrize("saturate", [0, 1])
+def test_a_model_saturates_on_the_way_to_the_same_type(saturate: int) -> None:
+    nodes = [node("Cast", ["x"], ["y"], to=TensorProto.FLOAT8E5M2, saturate=saturate)]
+    ports = [[value(name, (2,), TensorProto.FLOAT8E5M2)] for name in "xy"]
+    given = np.array([INF, -INF], ml_dtypes.float8_e5m2)
+    result = eltwise.load(model(nodes, *ports, opset=19, ir_version=9)).run({"x": given})["y"]
+    assert result.astype(float).tolist() == ([57344, -57344] if saturate else [INF, -INF])
 
 
 def test_integers_wrap() -> None:

@@ -52,7 +52,7 @@ class Own(np.ndarray):
 # ---- what is taken
 
 
-@pytest.mark.parametrize("each", [each for each in TYPES if each.runs], ids=str)
+@pytest.mark.parametrize("row", [each for each in TYPES if each.runs], ids=str)
 @pytest.mark.parametrize("swapped", [False, True])
 def test_arrays_are_taken_as_they_are(row: ElementType, swapped: bool) -> None:
     dtype = row.storage.newbyteorder("S") if swapped else row.storage
@@ -64,7 +64,7 @@ def test_arrays_are_taken_as_they_are(row: ElementType, swapped: bool) -> None:
         assert (taken.shape, taken.strides, taken.dtype) == (given_array.shape, given_array.strides, dtype)
 
 
-@pytest.mark.parametrize("each", [each for each in TYPES if each.runs], ids=str)
+@pytest.mark.parametrize("row", [each for each in TYPES if each.runs], ids=str)
 def test_numpy_scalars_have_their_own_type(row: ElementType) -> None:
     taken, element_type = as_array(row.storage.type(1), "operand A")
     assert (element_type, taken.shape) == (row, ())

@@ -110,7 +110,7 @@ def test_random_trees_give_the_bits_that_their_nodes_give(
         fused += len(graph.nodes) - len(runner._program(feeds).steps)
         expected = dict(feeds)
         for node in graph.nodes:
-            formula: oracle.Formula = "subtract" if node.operation is SUB else "squared_difference"
+            formula: str = "subtract" if node.operation is SUB else "squared_difference"
             expected[node.outputs[0]] = oracle.evaluate(formula, *(expected[name] for name in node.inputs), "numpy")
         for _again in range(2):
             results = runner.run(feeds)

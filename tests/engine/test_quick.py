@@ -32,7 +32,7 @@ def test_the_second_call_gives_what_the_first_gave(element_type: ElementType, se
                 np.asarray(pool[generator.integers(0, pool.size, shape)], order=order) for shape in (a_shape, b_shape)
             )
             for name in ("Subtract-1", "SquaredDifference-1"):
-                formula: oracle.Formula = "subtract" if name == "Subtract-1" else "squared_difference"
+                formula: str = "subtract" if name == "Subtract-1" else "squared_difference"
                 expected = oracle.evaluate(formula, a, b, "numpy")
                 for call in (eltwise.operator(name), eltwise.subtract if name == "Subtract-1" else None):
                     for _again in range(3 if call else 0):

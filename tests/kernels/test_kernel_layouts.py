@@ -10,19 +10,19 @@ import pytest
 from eltwise.core.dtypes import TYPES, ElementType
 from eltwise.kernels import compiled, jit, numpy_kernel
 from eltwise.kernels.emit import kernel_text
-from eltwise.kernels.expression import Expression, Step
 from eltwise.kernels.nest import Nest
 from eltwise.kernels.plan import Plan
 from eltwise.kernels.scalar import compiles
 from eltwise.kernels.structure import tile_sizes
 from eltwise.kernels.walks import Walks
+from eltwise.ops.expression import Expression, Step
 
 COMPILED = [each for each in TYPES if compiles(each)]
-DIFFERENCE = Expression(2, (Step("subtract", 0, 1),))
+DIFFERENCE = Expression(2, (Step("subtract", (0, 1)),))
 EXPRESSIONS = (
     DIFFERENCE,
-    Expression(2, (Step("subtract", 0, 1), Step("multiply", 2, 2))),
-    Expression(4, (Step("subtract", 0, 1), Step("subtract", 2, 3), Step("subtract", 4, 5))),
+    Expression(2, (Step("subtract", (0, 1)), Step("multiply", (2, 2)))),
+    Expression(4, (Step("subtract", (0, 1)), Step("subtract", (2, 3)), Step("subtract", (4, 5)))),
 )
 SIZES = (1, 2, 3, 5, 16, 17, 31, 64, 65, 130)
 
@@ -77,7 +77,7 @@ def test_every_layout_is_exact_and_nothing_beside_it_is_written(
         ]
         plan = Plan(shape, tuple(operand.shape for operand in operands))
         expected = np.empty(shape, element_type.storage)
-        numpy_kernel.compute(expression, plan, operands, expected)
+        numpy_kernel.compute(expression, element_type, plan, operands, expected)
         out = _drawn(generator, element_type, shape)
         memory = out
         while memory.base is not None:
@@ -107,7 +107,7 @@ def test_operands_that_lie_across_are_computed_in_tiles(
     least_rows, least_columns = tile_sizes(element_type.storage.itemsize, jit.target().vector_bytes)
     assert tiled == (rows >= least_rows and columns >= least_columns)
     compiled.compute(DIFFERENCE, element_type, plan, (a, b), out)
-    numpy_kernel.compute(DIFFERENCE, plan, (a, b), expected)
+    numpy_kernel.compute(DIFFERENCE, element_type, plan, (a, b), expected)
     assert np.array_equal(_bits(out, element_type), _bits(expected, element_type))
 
 

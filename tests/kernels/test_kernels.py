@@ -19,16 +19,18 @@ from eltwise.core.dtypes import FLOAT32, TYPES, ElementType
 from eltwise.engine import quick
 from eltwise.kernels import compiled, dispatch, jit, numpy_kernel
 from eltwise.kernels.emit import kernel_text
-from eltwise.kernels.expression import Expression, of_formula
 from eltwise.kernels.nest import Nest
 from eltwise.kernels.plan import Plan
 from eltwise.kernels.scalar import compiles
 from eltwise.kernels.structure import Structure
 from eltwise.kernels.walks import Walks
-from eltwise.ops.schema import SUBTRACT, ElementwiseSchema
+from eltwise.ops.expression import Expression, expression_of
+from eltwise.ops.schema import ElementwiseSchema
 
-DIFFERENCE = of_formula(SUBTRACT)
-MATRIX = [pytest.param(row, element_type, id=f"{row}-{element_type}") for row, element_type in kinds_and_types()]
+DIFFERENCE = expression_of("subtract")
+MATRIX = [
+    pytest.param(schema, element_type, id=f"{schema}-{element_type}") for schema, element_type in kinds_and_types()
+]
 
 
 @pytest.fixture(autouse=True)
@@ -67,7 +69,7 @@ def run(op: str, a: np.ndarray, b: np.ndarray, **attributes: object) -> np.ndarr
 @pytest.mark.parametrize("threads", [1, 2, 5])
 @pytest.mark.parametrize(("schema", "element_type"), MATRIX)
 def test_every_case_is_exact_on_any_number_of_threads(
-    row: ElementwiseSchema,
+    schema: ElementwiseSchema,
     element_type: ElementType,
     threads: int,
     seed: int,
@@ -79,7 +81,7 @@ def test_every_case_is_exact_on_any_number_of_threads(
     # With two threads past the cache, wherever that is possible, so that both kinds of stores meet every case.
     if threads == 2:
         monkeypatch.setattr(compiled, "streams", _wherever_possible)
-    cases = [*shape_cases(row, element_type, seed), *value_cases(row, element_type, seed)]
+    cases = [*shape_cases(schema, element_type, seed), *value_cases(schema, element_type, seed)]
     assert list(map(str, failures(run, cases))) == []
     assert (len(taken) >= 5) == compiles(element_type)
 
@@ -91,9 +93,9 @@ from eltwise.kernels import compiled
 import eltwise
 compiled.LEAST_BYTES_PER_THREAD = 8
 run = lambda op, a, b, **attributes: eltwise.operator(op, **attributes)(a, b)
-for row, element_type in kinds_and_types():
-    cases = [*shape_cases(row, element_type, 1), *value_cases(row, element_type, 1)]
-    assert not list(failures(run, cases)), (row, element_type)
+for schema, element_type in kinds_and_types():
+    cases = [*shape_cases(schema, element_type, 1), *value_cases(schema, element_type, 1)]
+    assert not list(failures(run, cases)), (schema, element_type)
 print("exact")
 """
 
@@ -125,7 +127,7 @@ def test_every_head_and_tail_is_exact(
         for offset in (0, 1, 3):
             a, b, out = (part.view(element_type.storage)[offset : offset + elements] for part in raw)
             expected, around = out.copy(), raw[2].copy()
-            numpy_kernel.compute(DIFFERENCE, plan, (a, b), expected)
+            numpy_kernel.compute(DIFFERENCE, element_type, plan, (a, b), expected)
             compiled.compute(DIFFERENCE, element_type, plan, (a, b), out)
             kind = out.astype(np.float64) if element_type.kind == "float" else out
             wanted = expected.astype(np.float64) if element_type.kind == "float" else expected
@@ -139,8 +141,8 @@ def test_a_wrong_kernel_is_found(taken: list[str], monkeypatch: pytest.MonkeyPat
     compiled._kernel.cache_clear()
     compiled._recipe.cache_clear()
     try:
-        row, element_type = next((row, kind) for row, kind in kinds_and_types() if kind is FLOAT32)
-        assert list(failures(run, value_cases(row, element_type, seed)))
+        schema, element_type = next((schema, kind) for schema, kind in kinds_and_types() if kind is FLOAT32)
+        assert list(failures(run, value_cases(schema, element_type, seed)))
     finally:
         compiled._kernel.cache_clear()
         compiled._recipe.cache_clear()

@@ -54,10 +54,10 @@ def test_no_version_is_missing() -> None:
 
 @pytest.mark.parametrize("schema", VERSIONS, ids=str)
 def test_the_attributes_are_those_of_the_schema(schema: OpSchema) -> None:
-    schema = schema_of(schema)
-    assert set(schema.attribute_names) == set(schema.attributes)
+    published = schema_of(schema)
+    assert set(schema.attribute_names) == set(published.attributes)
     for attribute in schema.attributes:
-        theirs = schema.attributes[attribute.name]
+        theirs = published.attributes[attribute.name]
         assert attribute.required == theirs.required
         assert attribute.kind in KINDS[theirs.type]
         default = onnx.helper.get_attribute_value(theirs.default_value) if theirs.default_value.name else None
@@ -75,9 +75,9 @@ def test_the_operands_are_those_of_the_schema(schema: OpSchema) -> None:
 
 @pytest.mark.parametrize("schema", VERSIONS, ids=str)
 def test_the_types_are_those_of_the_schema_that_run_here(schema: OpSchema) -> None:
-    schema = schema_of(schema)
-    constraints = {c.type_param_str: set(c.allowed_type_strs) for c in schema.type_constraints}
-    variables = {theirs.type_str for theirs in (*schema.inputs[:1], *schema.outputs)}
+    published = schema_of(schema)
+    constraints = {c.type_param_str: set(c.allowed_type_strs) for c in published.type_constraints}
+    variables = {theirs.type_str for theirs in (*published.inputs[:1], *published.outputs)}
     for variable in variables:
         theirs = {TYPE_NAMES[name] for name in constraints[variable] if name in TYPE_NAMES}
         assert set(schema.types) == theirs

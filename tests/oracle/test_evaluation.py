@@ -30,7 +30,7 @@ from eltwise.oracle import (
 )
 from eltwise.oracle.hard_values import hard_pairs, random_bits
 
-FORMULAS: list[oracle.Formula] = ["subtract", "squared_difference", "add", "multiply"]
+FORMULAS: list[str] = ["subtract", "squared_difference", "add", "multiply"]
 Sizes = tuple[int, ...]
 
 
@@ -247,7 +247,7 @@ def test_one_directional_rules_are_numpys_with_b_padded_on_both_sides(data: st.D
 
 
 @pytest.mark.parametrize("formula", FORMULAS)
-def test_strides_and_byte_order_do_not_matter_and_results_are_plain(formula: oracle.Formula) -> None:
+def test_strides_and_byte_order_do_not_matter_and_results_are_plain(formula: str) -> None:
     a, b = random_bits(FLOAT32, 24, seed=5).reshape(4, 6), random_bits(FLOAT32, 24, seed=6).reshape(6, 4).T
     expected = evaluate(formula, np.ascontiguousarray(a), np.ascontiguousarray(b), "none")
     swapped = a.astype(">f4").view(">f4")[::-1, ::-2]

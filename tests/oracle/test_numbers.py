@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eltwise import oracle
 from eltwise.core.dtypes import BFLOAT16, BY_NAME, FLOAT8E4M3FN, FLOAT8E5M2, FLOAT16, FLOAT64, INT8, TYPES, ElementType
 from eltwise.oracle import (
     add,
@@ -30,10 +29,10 @@ NUMERIC = [each for each in TYPES if each.is_numeric]
 FLOATS = list(FLOAT_LAYOUTS)
 INTEGERS = [row for row in NUMERIC if row.is_integer]
 SMALL_FLOATS = [FLOAT8E4M3FN, FLOAT8E5M2, FLOAT16, BFLOAT16]
-FORMULAS: list[oracle.Formula] = ["subtract", "squared_difference", "add", "multiply"]
+FORMULAS: list[str] = ["subtract", "squared_difference", "add", "multiply"]
 
 
-def witness(formula: oracle.Formula, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+def witness(formula: str, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """NumPy's and ml_dtypes' own arithmetic, each step in the element type."""
     with np.errstate(all="ignore"):
         if formula == "squared_difference":
@@ -42,7 +41,7 @@ def witness(formula: oracle.Formula, a: np.ndarray, b: np.ndarray) -> np.ndarray
         return {"subtract": np.subtract, "add": np.add, "multiply": np.multiply}[formula](a, b)
 
 
-def assert_agrees(formula: oracle.Formula, a: np.ndarray, b: np.ndarray) -> None:
+def assert_agrees(formula: str, a: np.ndarray, b: np.ndarray) -> None:
     expected = evaluate(formula, a, b, "none")
     wrong = differences(witness(formula, a, b), expected)
     shown = [[hex(bits_of(array)[at]) for array in (a, b, expected)] for at in wrong[:5]]
@@ -161,18 +160,14 @@ def test_numbers_that_no_type_holds_are_refused() -> None:
 
 @pytest.mark.parametrize("formula", FORMULAS)
 @pytest.mark.parametrize("element_type", NUMERIC, ids=str)
-def test_hard_and_random_pairs_agree_with_numpy_and_ml_dtypes(
-    element_type: ElementType, formula: oracle.Formula
-) -> None:
+def test_hard_and_random_pairs_agree_with_numpy_and_ml_dtypes(element_type: ElementType, formula: str) -> None:
     assert_agrees(formula, *hard_pairs(element_type))
     assert_agrees(formula, random_bits(element_type, 4000, seed=1), random_bits(element_type, 4000, seed=2))
 
 
 @pytest.mark.parametrize("formula", FORMULAS)
 @pytest.mark.parametrize("element_type", [row for row in NUMERIC if row.bits <= 8], ids=str)
-def test_all_pairs_of_the_small_types_agree_with_numpy_and_ml_dtypes(
-    element_type: ElementType, formula: oracle.Formula
-) -> None:
+def test_all_pairs_of_the_small_types_agree_with_numpy_and_ml_dtypes(element_type: ElementType, formula: str) -> None:
     assert_agrees(formula, *all_pairs_8bit(element_type))
 
 

@@ -185,9 +185,9 @@ def test_the_cases_of_a_company_are_what_its_name_says() -> None:
             if around.is_cast:
                 assert oracle.same_bits(own, around.x.astype(own.dtype))
             elif not around.maker or (company.is_static and not company.is_shared):  # The same values as in the others.
-                made = around.maker and oracle.evaluate(around.maker.formula.name, around.x, around.y, "numpy")
+                made = around.maker and oracle.evaluate(around.maker.function, around.x, around.y, "numpy")
                 assert oracle.same_bits(own, around.x if made is None else made)
-            assert (around.maker.formula.name if around.maker else "cast" if around.is_cast else "") == company.before
+            assert (around.maker.function if around.maker else "cast" if around.is_cast else "") == company.before
             assert (set("xy") & set(around.constants) != set()) == company.has_constant
             assert (set("ab") & set(around.constants) != set()) == (company.other != "run-time")
             assert (company.is_with_neutral and company.other != "almost neutral") == (not other.astype(float).any())

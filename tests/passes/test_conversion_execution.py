@@ -56,7 +56,7 @@ def test_the_cases_are_every_legal_axis_up_to_rank_5() -> None:
 def test_legacy_onnx_as_ir(schema: registry.ElementwiseSchema, process: ProcessPoolExecutor, seed: int) -> None:
     for element_type in [kind for kind in CHOSEN if kind in schema.types]:
         operands = arrays(ALL_RUNS, element_type, seed)
-        right = expected(schema.formula.name, "legacy", ALL_RUNS, operands)
+        right = expected(schema.function, "legacy", ALL_RUNS, operands)
         before = eltwise.load(legacy_model(ALL_RUNS, schema.name, schema.version, element_type))
         after, report = converted(before, IR11)
         assert len(report.changes) == len(ALL_RUNS)
@@ -73,7 +73,7 @@ def test_pdpd_as_onnx(
     schema: registry.ElementwiseSchema, opset: int, element_type: ElementType, process: ProcessPoolExecutor, seed: int
 ) -> None:
     operands = arrays(ALL_RUNS, element_type, seed)
-    right = expected(schema.formula.name, "pdpd", ALL_RUNS, operands)
+    right = expected(schema.function, "pdpd", ALL_RUNS, operands)
     ir = pdpd_model(ALL_RUNS, schema.name, element_type)
     before = eltwise.load(ir.xml())
     after, _report = converted(before, onnx_of(opset))
@@ -108,7 +108,7 @@ def test_only_ranks_are_needed(process: ProcessPoolExecutor, seed: int) -> None:
 def test_every_kind_of_type_there_and_back(schema: registry.ElementwiseSchema, type_name: str, seed: int) -> None:
     element_type, cases = BY_NAME[type_name], ALL_RUNS[::5]
     operands = arrays(cases, element_type, seed)
-    right = expected(schema.formula.name, "pdpd", cases, operands)
+    right = expected(schema.function, "pdpd", cases, operands)
     first, _report = converted(eltwise.load(pdpd_model(cases, schema.name, element_type).xml()), onnx_of(17))
     second, _report = converted(first, IR11)
     third, _report = converted(second, onnx_of(17))

@@ -292,9 +292,9 @@ def test_types_that_ir_10_changes_at_its_ports_are_refused() -> None:
 
 
 def test_every_row_has_its_counterpart_in_the_other_dialect() -> None:
-    formulas = {schema.formula for schema in registry.ELEMENTWISE if schema.domain == "openvino"}
-    assert {schema.formula for schema in registry.ELEMENTWISE if schema.domain == "ai.onnx"} <= formulas
+    formulas = {schema.function for schema in registry.ELEMENTWISE if schema.domain == "openvino"}
+    assert {schema.function for schema in registry.ELEMENTWISE if schema.domain == "ai.onnx"} <= formulas
     for schema in registry.ELEMENTWISE:
         if schema.domain == "openvino":
             after, report = converted(eltwise.load(binary(schema.name, "2,3", "3").xml()), onnx_of(17))
-            assert len(report.changes[0].after) == len(schema.formula.steps) == len(after.graph.nodes)
+            assert len(report.changes[0].after) == len(schema.expression().steps) == len(after.graph.nodes)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ from onnx import TensorProto
 
 import eltwise
 from eltwise.core.errors import EltwiseError, FileFormatError
+from eltwise.passes.files import convert_file
 from eltwise.passes.onnx_versions.converted_files import convert_onnx_file
 from eltwise.targets.files import repair_file
 from onnx_models import model, node, sub_model, value
@@ -72,7 +74,7 @@ def test_four_gibibytes_of_weights_are_never_read(tmp_path: Path, folder: str) -
     assert done.returncode == 0, done.stderr
     assert "the initializer itself" in done.stdout
     assert int(done.stderr) * 1024 < 300 << 20
-    copied = target.with_name("weights.data").stat()
+    copied = target.with_name("weights.data" if folder == "." else "new.onnx.data").stat()
     assert copied.st_size == 4 * GIB + 8
     assert copied.st_blocks * 512 < 64 << 20
     converted = onnx.load_model(target, load_external_data=False)
@@ -119,21 +121,183 @@ def test_the_data_follows_into_another_folder_and_is_a_file_of_its_own(tmp_path:
     (tmp_path / "b").mkdir()
     target = tmp_path / "b" / "new.onnx"
     told: list[tuple[int, int]] = []
-    for _again in range(2):  # The second time the data is there already.
-        convert_onnx_file(source, target, 14, lambda done, total: told.append((done, total)))
+    for _again in range(2):  # The second time the target and its data are there already.
+        report = convert_onnx_file(source, target, 14, lambda done, total: told.append((done, total)))
+        assert "external data became new.onnx.data: the target is in another folder" in str(report)
         assert result_of(target) == [[-1] * 3, [-2] * 3]
-    assert told == [(8, 8)]
-    assert not (tmp_path / "a" / "weights.data").samefile(tmp_path / "b" / "weights.data")
-    assert sorted(path.name for path in (tmp_path / "b").iterdir()) == ["new.onnx", "weights.data"]
+    assert told == [(8, 8)] * 2
+    assert not (tmp_path / "a" / "weights.data").samefile(tmp_path / "b" / "new.onnx.data")
+    assert names_in(tmp_path / "b") == ["new.onnx", "new.onnx.data"]
 
 
-def test_folders_below_the_model_are_made(tmp_path: Path) -> None:
-    source = small_model(tmp_path / "a", "deep/weights.data")
-    (tmp_path / "a" / "deep").mkdir()
-    (tmp_path / "a" / "weights.data").rename(tmp_path / "a" / "deep" / "weights.data")
+def names_in(folder: Path) -> list[str]:
+    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*"))
+
+
+NAMES = (
+    "weights.data",
+    ".bashrc",
+    ".cache/eltwise/kernel.object",
+    ".git/hooks/pre-commit",
+    "numpy.py",
+    "sub/new.onnx.data",
+    "new.onnx.data",
+    "NEW.ONNX.DATA",
+    "new.onnx",
+    "kept",
+    "link",
+)
+
+
+def hostile(folder: Path, names: tuple[str, ...] = NAMES, opset: int = 13) -> Path:
+    """A model that has a tensor of 300 in each of these files, which may be executed; ``link`` is one."""
+    nodes, tensors, result = [], [], "x"
+    for number, name in enumerate(names):
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if name == "link":
+            path.symlink_to("kept")
+        else:
+            path.write_bytes(np.float32([9, *range(number, number + 300)]).tobytes() + bytes(number))
+            path.chmod(0o755)
+        tensors.append(outside(f"w{number}", (300,), 4, name))
+        nodes.append(node("Sub", [result, f"w{number}"], [f"r{number}"]))
+        result = f"r{number}"
+    made = model(nodes, [value("x", (300,))], [value(result, (300,))], opset, 8, tensors)
+    path = folder / "hostile.onnx"
+    path.write_bytes(made.SerializeToString())
+    return path
+
+
+def run_of(path: Path) -> list[float]:
+    (result,) = eltwise.load(path).run({"x": np.zeros(300, np.float32)}).values()
+    found: list[float] = result.tolist()
+    return found
+
+
+def saved(source: Path, target: Path) -> None:
+    eltwise.save(eltwise.load(source), target, external_data=True)
+
+
+WRITERS: dict[str, tuple[Callable[[Path, Path], object], str]] = {
+    "converted": (lambda source, target: convert_file(source, target, opset=17), "new.onnx"),
+    "as it is": (lambda source, target: convert_file(source, target, opset=13), "new.onnx"),
+    "to IR": (convert_file, "new.xml"),
+    "repaired": (lambda source, target: repair_file(source, target, target="onnxruntime"), "new.onnx"),
+    "saved": (saved, "new.onnx"),
+}
+
+
+@pytest.mark.parametrize("writer", WRITERS)
+def test_no_name_in_a_model_chooses_a_file_that_is_written(tmp_path: Path, writer: str) -> None:
+    write, name = WRITERS[writer]
+    source, home = hostile(tmp_path / "archive"), tmp_path / "home"
+    for kept in (".bashrc", ".cache/eltwise/kernel.object", "kept", "New.Onnx.Data"):
+        (home / kept).parent.mkdir(parents=True, exist_ok=True)
+        (home / kept).write_bytes(b"the user's")
+    before = {path: path.read_bytes() for path in home.rglob("*") if path.is_file()}
+    expected = run_of(source)
+    write(source, home / name)
+    assert run_of(home / name) == expected
+    made = {path for path in home.rglob("*") if path.is_file()} - before.keys()
+    beside = {"new.xml": "new.bin"}.get(name, "new.onnx.data")
+    assert {path.name for path in made} <= {name, beside}
+    assert all(path.parent == home and path.stat().st_mode & 0o111 == 0 for path in made)
+    assert all(path.read_bytes() == content for path, content in before.items())
+    assert sorted(path.name for path in home.iterdir() if path.is_dir()) == [".cache"]
+
+
+def test_in_the_same_folder_the_data_stays_where_it_is(tmp_path: Path) -> None:
+    names = ("weights.data", "sub/w.data", ".hidden", "kept", "link", "new.onnx.data")
+    source = hostile(tmp_path, names)
+    before = {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in tmp_path.rglob("*") if path.is_file()}
+    for write, name in WRITERS.values():
+        if write is not saved:
+            write(source, tmp_path / name)
+    assert {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in before} == before
+    assert run_of(tmp_path / "new.onnx") == run_of(tmp_path / "new.xml") == run_of(source)
+    assert set(names_in(tmp_path)) - {path.relative_to(tmp_path).as_posix() for path in before} == {
+        "new.onnx",
+        "new.xml",
+        "new.bin",
+        "sub",
+    }
+
+
+@pytest.mark.parametrize("writer", ["converted", "as it is", "repaired", "saved"])
+@pytest.mark.parametrize("link", [Path.symlink_to, Path.hardlink_to])
+def test_a_link_in_the_datas_place_is_replaced_and_not_followed(
+    tmp_path: Path, writer: str, link: Callable[[Path, Path], None]
+) -> None:
+    write, name = WRITERS[writer]
+    source = hostile(tmp_path / "archive", ("weights.data", "other.data"), 13)
+    (tmp_path / "home").mkdir()
+    victim, target = tmp_path / "victim", tmp_path / "home" / name
+    victim.write_bytes(b"the user's")
+    target.write_bytes(b"old")
+    data = target.with_name("new.onnx.data")
+    link(data, victim)
+    write(source, target)
+    assert victim.read_bytes() == b"the user's"
+    assert run_of(target) == run_of(source)
+    assert not data.is_symlink()
+
+
+@pytest.mark.parametrize("writer", ["converted", "as it is", "to IR", "repaired"])
+@pytest.mark.parametrize("link", ["", "symbolic", "hard"])
+def test_the_data_that_is_read_is_not_written_over(tmp_path: Path, writer: str, link: str) -> None:
+    write, name = WRITERS[writer]
+    beside = {"new.xml": "new.bin"}.get(name, "new.onnx.data")
+    source = hostile(tmp_path, (f"sub/{beside}",) if not link else ("weights.data",))
+    target = tmp_path / "sub" / name
+    target.parent.mkdir(exist_ok=True)
+    target.write_bytes(b"old")
+    if link == "symbolic":
+        target.with_name(beside).symlink_to(tmp_path / "weights.data")
+    if link == "hard":
+        target.with_name(beside).hardlink_to(tmp_path / "weights.data")
+    with pytest.raises(FileFormatError, match="this file holds external data of the model that is read"):
+        write(source, target)
+    assert target.read_bytes() == b"old"
+    assert len(run_of(source)) == 300
+
+
+@pytest.mark.parametrize("writer", WRITERS)
+def test_data_without_the_model_that_it_belongs_to_is_not_replaced(tmp_path: Path, writer: str) -> None:
+    write, name = WRITERS[writer]
+    source = hostile(tmp_path / "archive", ("weights.data",), 13)
+    (tmp_path / "home").mkdir()
+    data = tmp_path / "home" / {"new.xml": "new.bin"}.get(name, "new.onnx.data")
+    data.write_bytes(b"the user's")
+    with pytest.raises(FileFormatError, match=rf"would replace {data.name}, and there is no {name}"):
+        write(source, tmp_path / "home" / name)
+    assert data.read_bytes() == b"the user's"
+    assert names_in(tmp_path / "home") == [data.name]
+
+
+def test_what_is_noted_of_the_data_stays_right(tmp_path: Path) -> None:
     (tmp_path / "b").mkdir()
-    convert_onnx_file(source, tmp_path / "b" / "new.onnx", 14)
-    assert result_of(tmp_path / "b" / "new.onnx") == [[-1] * 3, [-2] * 3]
+    for names, noted in ((("weights.data",), True), (("weights.data", "other.data"), False)):
+        source = hostile(tmp_path / f"a{len(names)}", names)
+        made = onnx.load_model(source, load_external_data=False)
+        for tensor in made.graph.initializer:
+            tensor.external_data.add(key="checksum", value="0")
+        source.write_bytes(made.SerializeToString())
+        target = tmp_path / "b" / "new.onnx"
+        convert_file(source, target, opset=13)
+        copied = onnx.load_model(target, load_external_data=False)
+        for tensor in copied.graph.initializer:
+            assert ("checksum" in {entry.key for entry in tensor.external_data}) == noted
+        onnx.checker.check_model(str(target))
+        assert run_of(target) == run_of(source)
+
+
+def test_data_with_the_targets_name_already_leaves_the_model_as_it_is(tmp_path: Path) -> None:
+    source = hostile(tmp_path / "a", ("new.onnx.data",))
+    (tmp_path / "b").mkdir()
+    assert convert_file(source, tmp_path / "b" / "new.onnx", opset=13).unchanged
+    assert (tmp_path / "b" / "new.onnx").read_bytes() == source.read_bytes()
+    assert run_of(tmp_path / "b" / "new.onnx") == run_of(source)
 
 
 def test_in_place_the_data_stays(tmp_path: Path) -> None:
@@ -183,20 +347,9 @@ def test_a_location_that_is_no_path_is_refused_wherever_the_model_goes(
     assert not target.exists()
 
 
-def test_another_file_in_the_datas_place_is_kept(tmp_path: Path) -> None:
-    source = small_model(tmp_path / "a")
-    (tmp_path / "b").mkdir()
-    for content in (b"01234567", b"short"):
-        (tmp_path / "b" / "weights.data").write_bytes(content)
-        with pytest.raises(FileFormatError, match=r"weights\.data.*another file is there; choose another folder"):
-            convert_onnx_file(source, tmp_path / "b" / "new.onnx", 14)
-        assert (tmp_path / "b" / "weights.data").read_bytes() == content
-        assert not (tmp_path / "b" / "new.onnx").exists()
-
-
 def test_a_model_is_not_written_over_its_own_data(tmp_path: Path) -> None:
     source = small_model(tmp_path)
-    with pytest.raises(FileFormatError, match="over its own external data"):
+    with pytest.raises(FileFormatError, match="holds external data of the model that is read"):
         convert_onnx_file(source, tmp_path / "weights.data", 14)
     assert (tmp_path / "weights.data").read_bytes() == np.float32([1, 2]).tobytes()
 

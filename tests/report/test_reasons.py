@@ -35,12 +35,12 @@ def test_an_explanation_is_taken_apart(explanation: str, expected: tuple[str, ..
 
 def test_no_name_of_a_deviation_holds_what_joins_names() -> None:
     for schema, element_type in rows_and_types():
-        for deviation in deviations(schema.formula, element_type):
+        for deviation in deviations(schema.function, element_type):
             assert reasons(cell(deviation.name)) == (deviation.name,)
 
 
 def test_every_deviation_says_what_it_means() -> None:
-    for deviation in deviations(registry.find("Subtract-1").formula, registry.find("Subtract-1").types[2]):
+    for deviation in deviations(registry.find("Subtract-1").function, registry.find("Subtract-1").types[2]):
         assert meaning(deviation.name, cell(deviation.name)) == deviation.text
     assert meaning("wrong shape", cell("wrong shape")) == "the result has another shape"
     assert meaning("axis ignored", cell("axis ignored")).startswith("axis is ignored")

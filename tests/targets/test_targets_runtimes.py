@@ -25,7 +25,6 @@ from eltwise.formats.openvino.writer import write_openvino
 from eltwise.ir.graph import Graph
 from eltwise.model import Model
 from eltwise.ops import registry
-from eltwise.ops.schema import SQUARED_DIFFERENCE, SUBTRACT
 from eltwise.passes import aligned, wider
 from eltwise.passes.alignment import Alignment
 from eltwise.passes.company import Company
@@ -130,7 +129,7 @@ def mended(measurement: Measurement) -> dict[Subject, list[tuple[Surroundings, L
 def is_promised(subject: Subject) -> bool:
     """What is tested every time: what `repair` was made for. Of the rest some are drawn."""
     schema = registry.find(subject.op)
-    if schema.formula not in (SUBTRACT, SQUARED_DIFFERENCE):
+    if schema.function not in ("subtract", "squared_difference"):
         return False
     return subject.element_type in PROMISED_TYPES or (subject.op, subject.element_type) == ("Sub-6", "float32")
 

@@ -1,7 +1,7 @@
-"""The command line: one room a group of commands; this one joins them and turns errors into exit codes.
+"""The command line: one module a command. This module registers them and turns errors into exit codes.
 
-Exit codes: 0 good, 1 the check found something, 2 bad input. Results go to stdout, messages to stderr; where a command
-was asked for JSON, an error is printed as JSON too, so that a program that reads stdout finds an object there.
+Exit codes: 0 success, 1 a check found something, 2 bad input. Results go to stdout, messages to stderr. With ``--json``
+an error is also printed as JSON on stdout.
 """
 
 from __future__ import annotations
@@ -14,42 +14,41 @@ from typing import NoReturn
 
 import typer
 
-from eltwise.cli import (
-    benching,
-    conforming,
-    converting,
-    examining,
-    listing,
-    measuring,
-    printing,
-    reproducing,
-    running,
-    targeting,
-)
+from eltwise.cli import conforming, examining, measuring, printing, reproducing, targeting
+from eltwise.cli.apply import apply
+from eltwise.cli.bench import SETTINGS, bench
+from eltwise.cli.convert import convert
+from eltwise.cli.ops import ops
+from eltwise.cli.run import run
+from eltwise.cli.show import show
 from eltwise.core.errors import EltwiseError
-from eltwise.passes.verifying import VerificationError
 from eltwise.version import VERSION
+
+_HELP = "Run, check, repair and convert the element-wise operators of ONNX and OpenVINO models, bit for bit."
 
 app = typer.Typer(
     name="eltwise",
-    help="Element-wise subtraction of ONNX and OpenVINO models: every version, type and broadcast, bit for bit.",
+    help=_HELP,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command()(running.run)
-app.command()(running.apply)
-app.command()(listing.ops)
-app.command()(listing.show)
-app.command()(examining.infer)
-app.command()(examining.check)
-app.command()(converting.convert)
-app.command()(targeting.repair)
-app.command()(benching.bench)
-app.command()(conforming.conform)
-app.command()(reproducing.reproduce)
-app.command()(measuring.targets)
+for _command in (
+    run,
+    apply,
+    ops,
+    show,
+    examining.infer,
+    examining.check,
+    convert,
+    targeting.repair,
+    conforming.conform,
+    reproducing.reproduce,
+    measuring.targets,
+):
+    app.command()(_command)
+app.command(hidden=True, context_settings=SETTINGS)(bench)
 
 
 def _version(wanted: bool) -> None:
@@ -58,44 +57,49 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
+@app.callback(help=_HELP)
 def _options(
     version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Print the version."),
 ) -> None:
-    """Element-wise subtraction of ONNX and OpenVINO models: every version, type and broadcast, bit for bit."""
+    pass
 
 
 def main() -> None:
-    """Run the command line; the one place where an ``EltwiseError`` becomes a sentence and an exit code."""
+    """Run the command line and exit."""
     try:
         try:
             app()
         finally:
             sys.stdout.flush()
-    except VerificationError as error:
-        _refuse(error, 1)
     except EltwiseError as error:
-        _refuse(error, 2)
+        _refuse(error, _exit_code(error))
     except MemoryError:
-        _refuse(EltwiseError("this needs more memory than the machine gives"), 2)
+        _refuse(EltwiseError("not enough memory"), 2)
     except KeyboardInterrupt:
         _leave("", 130)
     except BrokenPipeError:
         _leave("", 0)
     except OSError as error:
-        _leave(f"eltwise: the output cannot be written ({error.strerror or error})", 2)
+        _leave(f"eltwise: cannot write the output ({error.strerror or error})", 2)
+
+
+def _exit_code(error: EltwiseError) -> int:
+    """2 for bad input, 1 where a comparison that was asked for has failed."""
+    from eltwise.passes.verifying import VerificationError
+
+    return 1 if isinstance(error, VerificationError) else 2
 
 
 def _refuse(error: EltwiseError, code: int) -> NoReturn:
-    """Say an error and exit."""
+    """Print an error and exit."""
     if _is_json_wanted(sys.argv[1:]):
-        with contextlib.suppress(OSError):  # Nobody reads it any longer; the sentence may still be read.
+        with contextlib.suppress(OSError):  # stdout may be closed; stderr still has the sentence.
             printing.error_json(error)
     _leave(f"eltwise: {error}", code)
 
 
 def _is_json_wanted(arguments: list[str]) -> bool:
-    """Whether the command has a flag ``--json``, which in some is the name of a file instead, and was given it."""
+    """Whether the command was given the flag ``--json``; in ``conform`` that option is a file name instead."""
     given = list(itertools.takewhile(lambda argument: argument != "--", arguments))
     commands = getattr(typer.main.get_command(app), "commands", {})
     command = next((commands[argument] for argument in given if argument in commands), None)
@@ -105,7 +109,7 @@ def _is_json_wanted(arguments: list[str]) -> bool:
 
 
 def _leave(message: str, code: int) -> NoReturn:
-    """Say a last sentence and exit; what is left for stdout is dropped, so that Python does not try it again."""
+    """Print a message and exit; drop what is left for a closed stdout, or Python would fail on it again."""
     if message:
         print(message, file=sys.stderr)  # noqa: T201
     with contextlib.suppress(OSError, ValueError):

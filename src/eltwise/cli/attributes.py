@@ -1,26 +1,35 @@
-"""Attributes as they are written at the shell: NAME=VALUE, read by the kind that the row gives them."""
+"""Attributes on the command line: NAME=VALUE, parsed as the operator version declares them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from eltwise.core.errors import AttributeValueError, UnsupportedError
 from eltwise.engine.api import Operator, operator
 from eltwise.ops import registry
-from eltwise.ops.schema import OpSchema
+
+if TYPE_CHECKING:
+    from eltwise.ops.schema import OpSchema
+
+Attributes = Annotated[
+    list[str] | None, typer.Option("--attr", metavar="NAME=VALUE", help="An attribute, for example axis=1.")
+]
 
 
 def bound_operator(name: str, attributes: Iterable[str]) -> Operator:
-    """Bind a versioned name to attributes as they are written at the shell, NAME=VALUE.
+    """Bind an operator version to attributes written as NAME=VALUE.
 
     Raises:
-        EltwiseError: for a name or a value that the row does not have.
+        EltwiseError: for an unknown name or an invalid value.
     """
     return operator(name, **_attributes(registry.find(name), attributes))
 
 
 def _attributes(schema: OpSchema, texts: Iterable[str]) -> dict[str, object]:
-    """Read NAME=VALUE by the kind that the row gives the attribute; an unknown name is left for the row to refuse."""
+    """Parse each NAME=VALUE by the declared kind; the schema refuses unknown names later."""
     kinds = {attribute.name: attribute.kind for attribute in schema.attributes}
     values: dict[str, object] = {}
     for text in texts:
@@ -34,14 +43,14 @@ def _attributes(schema: OpSchema, texts: Iterable[str]) -> dict[str, object]:
 
 
 def _value(kind: str, text: str) -> object:
-    """A value as its attribute's kind; a text that is none is handed on, for the row to refuse."""
+    """Parse a value; a text of the wrong kind is returned as it is, for the schema to refuse."""
     if kind == "int":
         return _integer(text)
     if kind == "ints":
         return tuple(_integer(part) for part in text.split(",") if part)
     if kind == "string":
         return text
-    raise UnsupportedError(f"attributes of the kind {kind!r} cannot be given here")
+    raise UnsupportedError(f"attributes of the kind {kind!r} are not supported on the command line")
 
 
 def _integer(text: str) -> object:

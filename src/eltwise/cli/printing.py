@@ -1,12 +1,11 @@
-"""What goes to stdout: tables, pairs, arrays and JSON; wide where nobody watches, fitted where a terminal does."""
+"""Output: lines, tables, arrays and JSON. Tables fit the terminal; in a pipe they are 180 columns wide."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-import numpy as np
 import typer
 
 from eltwise.core.dtypes import of_numpy
@@ -14,8 +13,11 @@ from eltwise.core.errors import EltwiseError, ManyProblemsError
 from eltwise.core.shapes import of_sizes
 
 if TYPE_CHECKING:
+    import numpy as np
     from rich.console import Console
     from rich.table import Table
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 _FIRST_VALUES = 8
 _WIDTH_IN_A_PIPE = 180
@@ -28,7 +30,7 @@ def line(text: str) -> None:
 
 
 def note(text: str) -> None:
-    """Print one line to stderr, where it is no result."""
+    """Print one line to stderr."""
     typer.echo(text, err=True)
 
 
@@ -38,18 +40,18 @@ def json_text(value: object) -> None:
 
 
 def error_json(error: EltwiseError) -> None:
-    """Print what is wrong as JSON: an object whose ``error`` lists the fields of each problem."""
+    """Print an error as JSON: an object whose ``error`` lists the fields of each problem."""
     problems = error.problems if isinstance(error, ManyProblemsError) else (error,)
     json_text({"error": [problem.located(where=error.where).fields() for problem in problems]})
 
 
 def is_wide() -> bool:
-    """Whether there is room for every column: nobody's terminal, or a wide one."""
+    """Whether every column fits: in a pipe, or on a wide terminal."""
     return _console().width >= _WIDE
 
 
 def table(*columns: str, folding: str) -> Table:
-    """Make a table with these columns, of which one may fold its text."""
+    """Make a table with these columns; one of them may wrap its text."""
     from rich import box
     from rich.table import Table
 
@@ -72,7 +74,7 @@ def pairs(lines: Iterable[tuple[str, str]]) -> None:
 
 
 def show(made: Table) -> None:
-    """Print a table, as wide as the terminal, or wide enough in a pipe."""
+    """Print a table."""
     _console().print(made)
 
 

@@ -1,17 +1,21 @@
-"""How far a long run is, on stderr where somebody watches; quiet in a pipe."""
+"""Progress bars on stderr, shown only on a terminal."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 Tell = Callable[[int, int, str], None]
-"""Told how many are done, how many there are, and which it is."""
+"""Receives how many are done, how many there are, and the name of the next."""
+
+TellBytes = Callable[[int, int], None]
+"""Receives how many bytes are done, and how many there are."""
 
 
 @contextmanager
 def progress_of_many() -> Iterator[Tell]:
-    """A bar with the time that is left."""
+    """Show a bar with the remaining time."""
     from rich.console import Console
     from rich.progress import (
         BarColumn,
@@ -41,7 +45,7 @@ def progress_of_many() -> Iterator[Tell]:
 
 @contextmanager
 def waiting(text: str) -> Iterator[None]:
-    """A word on what takes long, where nothing can be counted."""
+    """Show a text while something runs whose length is not known."""
     from rich.console import Console
 
     console = Console(stderr=True)
@@ -50,3 +54,18 @@ def waiting(text: str) -> Iterator[None]:
         return
     with console.status(text):
         yield
+
+
+@contextmanager
+def progress_of_data() -> Iterator[TellBytes | None]:
+    """Show how much external data has been copied."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
+
+    columns = (TextColumn("copying weights"), BarColumn(), DownloadColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", visible=False)
+        yield lambda done, total: bar.update(task, completed=done, total=total, visible=True)

@@ -9,8 +9,7 @@ from typing import Annotated
 import typer
 
 from eltwise.cli import printing
-from eltwise.cli.converting import progress_of_data
-from eltwise.cli.progress import waiting
+from eltwise.cli.progress import progress_of_data, waiting
 
 _RUNNING = "running the model here and there"
 

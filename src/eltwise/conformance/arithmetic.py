@@ -16,7 +16,6 @@ from eltwise.conformance.formulas import Compute
 from eltwise.conformance.number_arrays import Change, Values, stored
 from eltwise.conformance.steps import Keep
 from eltwise.core.dtypes import ElementType
-from eltwise.ops.schema import Formula
 
 FORMULAS: dict[str, Compute] = {
     "subtract": formulas.difference,
@@ -57,7 +56,7 @@ class Deviation:
 SPECIFIED = Deviation("as specified", "the result is right")
 
 
-def predict(deviation: Deviation, formula: Formula, element_type: ElementType, a: Values, b: Values) -> Values:
+def predict(deviation: Deviation, formula: str, element_type: ElementType, a: Values, b: Values) -> Values:
     """Compute with a deviation.
 
     Args:
@@ -79,8 +78,8 @@ class Predictor:
     The arguments are those of ``predict``.
     """
 
-    def __init__(self, formula: Formula, element_type: ElementType, a: Values, b: Values) -> None:
-        self._compute = FORMULAS[formula.name]
+    def __init__(self, formula: str, element_type: ElementType, a: Values, b: Values) -> None:
+        self._compute = FORMULAS[formula]
         self._keep = Keep(None if element_type.is_integer else element_type)
         self._element_type = element_type
         self._operands = (a, b)

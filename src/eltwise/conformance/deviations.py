@@ -13,11 +13,10 @@ from eltwise.conformance.float_deviations import float_deviations
 from eltwise.conformance.formula_deviations import formula_deviations
 from eltwise.conformance.integer_deviations import integer_deviations
 from eltwise.core.dtypes import ElementType
-from eltwise.ops.schema import Formula
 
 
 @cache
-def deviations(formula: Formula, element_type: ElementType) -> tuple[Deviation, ...]:
+def deviations(formula: str, element_type: ElementType) -> tuple[Deviation, ...]:
     """Every named deviation that can make a difference for a formula and an element type, simplest first."""
     of_kind = integer_deviations if element_type.is_integer else float_deviations
     return (*formula_deviations(formula, element_type), *of_kind(formula, element_type))

@@ -12,7 +12,6 @@ from eltwise.conformance.alignments import SPECIFIED, Alignment
 from eltwise.conformance.cases import Case
 from eltwise.conformance.number_arrays import Values, patterns_of, values_of
 from eltwise.core.dtypes import ElementType, of_numpy
-from eltwise.ops.schema import Formula
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +44,7 @@ class Evidence:
         where: where the elements lie, a record of ``WHERE`` each.
     """
 
-    formula: Formula
+    formula: str
     element_type: ElementType
     a: Values
     b: Values
@@ -92,7 +91,7 @@ def gather(differences: Sequence[Difference], alignment: Alignment = SPECIFIED) 
     Raises:
         ValueError: where there are none, or not all are of one formula and one type.
     """
-    kinds = {(difference.case.schema.formula, of_numpy(difference.expected.dtype)) for difference in differences}
+    kinds = {(difference.case.schema.function, of_numpy(difference.expected.dtype)) for difference in differences}
     if len(kinds) != 1:
         raise ValueError(f"the differences have {len(kinds)} formulas and types instead of one")
     ((formula, element_type),) = kinds

@@ -10,14 +10,13 @@ from eltwise.conformance import formulas
 from eltwise.conformance.arithmetic import Deviation
 from eltwise.conformance.formulas import Compute
 from eltwise.core.dtypes import ElementType
-from eltwise.ops.schema import ADD, MULTIPLY, SQUARED_DIFFERENCE, SUBTRACT, Formula
 
 
-def formula_deviations(formula: Formula, element_type: ElementType) -> Iterator[Deviation]:
+def formula_deviations(formula: str, element_type: ElementType) -> Iterator[Deviation]:
     """The deviations of a formula, simplest first."""
     for name, text, compute in _OF[formula]:
         yield Deviation(name, text, compute=compute)
-    if formula == SQUARED_DIFFERENCE and element_type.is_integer and element_type.bits <= 16:
+    if formula == "squared_difference" and element_type.is_integer and element_type.bits <= 16:
         yield Deviation(
             "integers taken for float bits",
             "the 32-bit patterns of the integers are computed with as if they were float32: a negative operand, a NaN "
@@ -48,16 +47,16 @@ _OF_SQUARED_DIFFERENCE: tuple[tuple[str, str, Compute], ...] = (
     *_ANY,
     ("B negated first", "A + (-B) is computed instead of A - B", formulas.squared(formulas.first_negated)),
 )
-_OF: dict[Formula, tuple[tuple[str, str, Compute], ...]] = {
-    SUBTRACT: _OF_SUBTRACT,
-    SQUARED_DIFFERENCE: _OF_SQUARED_DIFFERENCE,
-    ADD: (
+_OF: dict[str, tuple[tuple[str, str, Compute], ...]] = {
+    "subtract": _OF_SUBTRACT,
+    "squared_difference": _OF_SQUARED_DIFFERENCE,
+    "add": (
         ("zeros not added", "where B is a zero the result is A, also where that is -0", formulas.added_but_zero),
         ("operands subtracted", "A - B is computed instead of A + B", formulas.difference),
         ("operands multiplied", "A * B is computed instead of A + B", formulas.multiplied),
         *_ANY,
     ),
-    MULTIPLY: (
+    "multiply": (
         ("operands added", "A + B is computed instead of A * B", formulas.added),
         ("operands subtracted", "A - B is computed instead of A * B", formulas.difference),
         ("absolute product", "the result is |A * B|", formulas.changed(formulas.multiplied, np.abs)),

@@ -12,7 +12,6 @@ import numpy as np
 from eltwise.conformance.number_arrays import Change, Values, largest_finite, rounded_digits
 from eltwise.conformance.steps import Keep
 from eltwise.core.dtypes import FLOAT64, ElementType
-from eltwise.ops.schema import MULTIPLY, Formula
 from eltwise.oracle.numbers import FLOAT_LAYOUTS
 
 Compute = Callable[[Values, Values, Keep], Values]
@@ -111,7 +110,7 @@ def of_float_bits(a: Values, b: Values, keep: Keep) -> Values:
     return np.where(a < 0, a, np.where(b < 0, b, 0))
 
 
-def flushed_before_rounding(formula: Formula, element_type: ElementType) -> Compute:
+def flushed_before_rounding(formula: str, element_type: ElementType) -> Compute:
     """A product, or the square of a difference, that is a zero where it is below all normal numbers before rounding.
 
     Processors that flush decide so: with the digits of the type, but as if its exponents had no end.
@@ -126,7 +125,7 @@ def flushed_before_rounding(formula: Formula, element_type: ElementType) -> Comp
         vanishes = is_small & np.isfinite(digits) & (digits != 0)
         return np.where(vanishes, np.copysign(0.0, digits), result)
 
-    if formula == MULTIPLY:
+    if formula == "multiply":
         return product
 
     def compute(a: Values, b: Values, keep: Keep) -> Values:

@@ -27,13 +27,12 @@ from eltwise.core.dtypes import (
     UINT64,
     ElementType,
 )
-from eltwise.ops.schema import SQUARED_DIFFERENCE, SUBTRACT, Formula
 
 _INTEGERS = (INT32, UINT32, INT8, UINT8, INT16, UINT16, INT64, UINT64)
 _FLOATS = (FLOAT32, FLOAT64, FLOAT16, BFLOAT16)
 
 
-def integer_deviations(formula: Formula, element_type: ElementType) -> Iterator[Deviation]:
+def integer_deviations(formula: str, element_type: ElementType) -> Iterator[Deviation]:
     """The deviations of an integer type, simplest first."""
     yield from _saturating(formula, element_type)
     yield from _through_16_bits(element_type)
@@ -59,20 +58,20 @@ def _not_negative(values: Values) -> Values:
     return np.maximum(values, 0)
 
 
-def _saturating(formula: Formula, element_type: ElementType) -> Iterator[Deviation]:
+def _saturating(formula: str, element_type: ElementType) -> Iterator[Deviation]:
     limits = _to_limits(element_type)
     saturating = Keep(element_type, overflow="clamp")
     yield Deviation("saturation", f"results saturate at the limits of {element_type}", result=(limits,))
     yield Deviation(
         "saturation at every step", f"every step saturates at the limits of {element_type}", keep=saturating
     )
-    if element_type.kind == "unsigned" and formula in (SUBTRACT, SQUARED_DIFFERENCE):
+    if element_type.kind == "unsigned" and formula in ("subtract", "squared_difference"):
         compute = formulas.changed(formulas.difference, _not_negative)
-        text = "negative differences become 0" + ("" if formula == SUBTRACT else " before they are squared")
+        text = "negative differences become 0" + ("" if formula == "subtract" else " before they are squared")
         yield Deviation(
-            "clamping below zero", text, compute=compute if formula == SUBTRACT else formulas.squared(compute)
+            "clamping below zero", text, compute=compute if formula == "subtract" else formulas.squared(compute)
         )
-    if formula == SQUARED_DIFFERENCE:
+    if formula == "squared_difference":
         wrapping = formulas.changed(formulas.difference, _to_width(element_type))
         yield Deviation(
             "square saturates",

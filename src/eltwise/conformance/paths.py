@@ -8,6 +8,8 @@ from typing import Literal, NamedTuple, get_args
 import numpy as np
 
 from eltwise.conformance.cases import Case
+from eltwise.core.dtypes import of_numpy
+from eltwise.ops import primitives
 
 ModelPath = Literal[
     "static", "dynamic", "a-constant", "b-constant", "both-constant", "neighbours", "read-wider", "chained"
@@ -38,13 +40,12 @@ NEUTRAL = "neutral"
 _CONSTANT: dict[ModelPath, str] = {"a-constant": "a", "b-constant": "b", "both-constant": "ab"}
 """Which operands are in the model."""
 
-_NEUTRAL_NUMBERS = {"add": -0.0, "multiply": 1.0}
-
 
 def neutral(case: Case) -> np.ndarray:
     """What that input is for a case: a number that the operators around it leave every other number as it is with."""
-    number = _NEUTRAL_NUMBERS.get(case.schema.formula.name, 0.0) if case.schema.domain == "ai.onnx" else 0.0
-    return np.array(number).astype(case.a.dtype)
+    function = case.schema.function if case.schema.domain == "ai.onnx" else "subtract"
+    element_type = of_numpy(case.a.dtype)
+    return np.array(primitives.find(function).identity_number(element_type)).astype(case.a.dtype)
 
 
 class Operand(NamedTuple):

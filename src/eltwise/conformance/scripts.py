@@ -14,7 +14,6 @@ import numpy as np
 from eltwise.conformance.cases import Case
 from eltwise.core.dtypes import ElementType, of_numpy
 from eltwise.core.errors import unknown_name
-from eltwise.oracle import Formula
 
 
 @dataclass(frozen=True)
@@ -178,17 +177,8 @@ def _openvino_evaluate(request: Request) -> _Body:
     return _Body(("import openvino",), lines, holds_bytes=bool(_foreign_types(request)))
 
 
-_FORMULAS: dict[Formula, str] = {
-    "subtract": "a - b",
-    "squared_difference": "(a - b) * (a - b)",
-    "add": "a + b",
-    "multiply": "a * b",
-}
-"""The formulas as expressions of arrays."""
-
-
 def _numpy(request: Request) -> _Body:
-    return _Body((), (*_operands(request), f"got = np.asarray({_FORMULAS[request.case.formula]})"))
+    return _Body((), (*_operands(request), f"got = np.asarray({request.case.schema.expression()})"))
 
 
 def _torch(request: Request) -> _Body:
@@ -199,7 +189,7 @@ def _torch(request: Request) -> _Body:
     ]
     storage = request.case.a.dtype
     view = f"ml_dtypes.{storage}" if _foreign_types(request) else f'"{storage}"'
-    lines.append(f"result = {_FORMULAS[request.case.formula]}")
+    lines.append(f"result = {request.case.schema.expression()}")
     lines.append(f"got = result.view(torch.uint{8 * storage.itemsize}).numpy().view({view})")
     return _Body(("import torch",), tuple(lines))
 
@@ -209,7 +199,7 @@ def _jax(request: Request) -> _Body:
         'jax.config.update("jax_enable_x64", True)',
         *_operands(request),
         "a, b = jax.numpy.asarray(a), jax.numpy.asarray(b)",
-        f"got = np.asarray({_FORMULAS[request.case.formula]})",
+        f"got = np.asarray({request.case.schema.expression()})",
     )
     return _Body(("import jax",), lines)
 

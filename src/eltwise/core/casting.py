@@ -36,7 +36,7 @@ def cast(array: np.ndarray, source: ElementType, target: ElementType, saturate: 
     array = array.astype(source.storage, copy=False)
     with np.errstate(all="ignore"):
         if source is target:
-            return array.astype(target.storage)
+            return _without_infinities(array, target) if saturate else array.astype(target.storage)
         if target.kind == "boolean":
             return np.asarray(_plain(array, source) != 0)
         if target.is_integer:
@@ -45,6 +45,15 @@ def cast(array: np.ndarray, source: ElementType, target: ElementType, saturate: 
         if target in _ROUNDED_FROM_FLOAT32:
             return _narrowed(array, source, target, saturate)
         return np.asarray(_plain(array, source).astype(target.storage))
+
+
+def _without_infinities(array: np.ndarray, target: ElementType) -> np.ndarray:
+    """The same bits, but for what saturates."""
+    same = array.astype(target.storage)
+    if target is FLOAT8E5M2:
+        limit = np.copysign(np.float32(_LARGEST_FLOAT8[target]), same.astype(np.float32)).astype(target.storage)
+        same = np.asarray(np.where(np.isinf(same), limit, same))
+    return same
 
 
 def _plain(array: np.ndarray, source: ElementType) -> np.ndarray:

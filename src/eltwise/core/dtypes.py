@@ -81,6 +81,11 @@ class ElementType:
         low = -(1 << (self.bits - 1)) if self.kind == "signed" else 0
         return low, low + (1 << self.bits) - 1
 
+    @cached_property
+    def digits(self) -> int:
+        """How many binary digits a float type has, the leading one among them."""
+        return int(ml_dtypes.finfo(self.storage).nmant) + 1  # type: ignore[no-untyped-call]
+
     def file_bytes(self, elements: int) -> int:
         """How many bytes a file needs for so many elements: types below a byte are packed."""
         return (elements * self.bits + 7) // 8

@@ -15,10 +15,10 @@ from eltwise.engine.arrays import as_array, check_out, exact_scalar, is_scalar
 from eltwise.ir.graph import TensorType
 from eltwise.ir.infer import elementwise
 from eltwise.kernels import dispatch, float_mode
-from eltwise.kernels.expression import Expression, of_formula
 from eltwise.kernels.plan import Plan, make_plan
 from eltwise.kernels.pool import POOL
-from eltwise.ops.schema import ElementwiseSchema, Operation
+from eltwise.ops.expression import Expression
+from eltwise.ops.schema import Operation
 
 
 def apply(operation: Operation, a: object, b: object, out: np.ndarray | None = None) -> np.ndarray:
@@ -53,8 +53,7 @@ def _checked_and_computed(operation: Operation, a: object, b: object, out: np.nd
         target = allocated(plan.shape, a_type) if out is None else check_out(out, a_type, plan.shape)
     except EltwiseError as error:
         raise error.located(operator=schema.versioned_name) from None
-    assert isinstance(schema, ElementwiseSchema)
-    expression = of_formula(schema.formula)
+    expression = operation.expression()
     compute(expression, a_type, plan, (first, second), np.asarray(target))
     quick.CALLS.remember(operation, expression, a_type, plan, (first, second), target, out is not None)
     return target

@@ -11,7 +11,7 @@ from eltwise.engine.fusion import Group
 from eltwise.engine.runner import Runner
 from eltwise.ir.graph import Node
 from eltwise.kernels.dump import KINDS, Kind, describe
-from eltwise.kernels.expression import operand_name
+from eltwise.ops.expression import operand_name
 
 
 def explain(runner: Runner, feeds: Mapping[str, object], kind: Kind) -> str:

@@ -13,8 +13,8 @@ from eltwise.core.dtypes import ElementType
 from eltwise.core.errors import EltwiseError
 from eltwise.ir.graph import Graph, Node, TensorType
 from eltwise.ir.infer import elementwise
-from eltwise.kernels.expression import Expression, Step, of_formula
 from eltwise.kernels.plan import Plan, Sizes, make_plan
+from eltwise.ops.expression import Expression, Step
 from eltwise.ops.schema import ElementwiseSchema
 
 MOST_OPERANDS = 8
@@ -116,7 +116,7 @@ def _alone(node: Node, types: Mapping[str, TensorType]) -> Group | None:
     read = tuple(Operand(value, sizes) for value, sizes in zip(node.inputs, plan.operands, strict=True))
     operands_once = tuple(dict.fromkeys(read))
     places = [operands_once.index(operand) for operand in read]
-    expression = _renumbered(of_formula(schema.formula), places, len(operands_once))
+    expression = _renumbered(node.operation.expression(), places, len(operands_once))
     return Group((node,), expression, operands_once, element_type, plan.shape)
 
 
@@ -142,5 +142,5 @@ def _renumbered(expression: Expression, places: Sequence[int], first_step: int) 
     def number(value: int) -> int:
         return places[value] if value < expression.operands else value - expression.operands + first_step
 
-    steps = tuple(Step(step.operation, number(step.left), number(step.right)) for step in expression.steps)
+    steps = tuple(Step(step.primitive, tuple(map(number, step.operands))) for step in expression.steps)
     return Expression(first_step, steps)

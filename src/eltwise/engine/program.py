@@ -62,7 +62,7 @@ class Program:
                 inputs = [values[value] if value else None for value in step.inputs]
                 operands = [array for array in inputs if array is not None]
                 result, name = run_node(step, inputs), step.outputs[0]
-                is_fresh = isinstance(step.schema, ElementwiseSchema) or getattr(step.schema, "behaviour", "") == "cast"
+                is_fresh = isinstance(step.schema, ElementwiseSchema) or step.schema.behaviour == "cast"
             values[name] = result
             if is_fresh:
                 fresh.add(name)

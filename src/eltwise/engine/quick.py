@@ -14,10 +14,10 @@ import numpy as np
 
 from eltwise.core.dtypes import ElementType
 from eltwise.kernels import dispatch, float_mode
-from eltwise.kernels.expression import Expression
-from eltwise.kernels.numpy_kernel import UFUNCS
 from eltwise.kernels.plan import Plan, Sizes
 from eltwise.kernels.pool import POOL
+from eltwise.ops.expression import Expression
+from eltwise.ops.primitives import ArrayFunction
 
 if TYPE_CHECKING:
     from eltwise.kernels.compiled import Recipe
@@ -27,7 +27,7 @@ _MOST_CALLS = 4096
 LEAST_ALWAYS = 1 << 12
 """Of two operands with at most so many elements in their product, no result is large enough for a kernel."""
 
-Step = tuple[np.ufunc, int, int]
+Step = tuple[ArrayFunction, int, int]
 """A loop and the numbers of the values that it reads; its result is the next value."""
 
 Steps = tuple[Step, ...]
@@ -147,7 +147,9 @@ def direct_steps(
         return None
     if not all(_lies_at_the_end(sizes, padded) for sizes, padded in zip(operands, plan.operands, strict=True)):
         return None
-    return tuple((UFUNCS[step.operation], step.left, step.right) for step in expression.steps)
+    return tuple(
+        (step.definition.numpy_function(element_type), step.operands[0], step.operands[1]) for step in expression.steps
+    )
 
 
 def renumbered(steps: Steps, places: Sequence[int], first: int) -> list[Step]:

@@ -11,6 +11,8 @@ from pathlib import Path
 from eltwise.core.errors import FileFormatError
 
 Buffer = bytes | bytearray | memoryview
+Chunk = Buffer | int
+"""A part of a file's content; a number is so many zero bytes, left as a hole."""
 
 LARGEST_PROTOBUF = 2**31 - 1
 """The largest protobuf message, in bytes."""
@@ -50,7 +52,7 @@ def unreadable(path: Path, error: OSError | ValueError) -> FileFormatError:
     return FileFormatError(f"the file cannot be read ({reason})", where=str(path))
 
 
-def write_atomically(path: Path, chunks: Iterable[Buffer]) -> None:
+def write_atomically(path: Path, chunks: Iterable[Chunk]) -> None:
     """Write a file beside its place and rename it: whatever happens, the place holds the old file or the whole new one.
 
     Raises:
@@ -59,25 +61,37 @@ def write_atomically(path: Path, chunks: Iterable[Buffer]) -> None:
     write_together([(path, chunks)])
 
 
-def write_together(contents: Sequence[tuple[Path, Iterable[Buffer]]]) -> None:
-    """Write files that belong together: all of them beside their places first, then rename each, in order.
+def write_together(contents: Sequence[tuple[Path, Iterable[Chunk]]]) -> None:
+    """Write a file, the last one, and its data: all of them beside their places first, then rename each, in order.
+
+    A link in the file's place is followed, one in the data's place is replaced.
 
     Raises:
-        FileFormatError: where a folder does not exist or cannot be written. Where that shows before the first file is
-            renamed, as nearly always, no place has changed.
+        FileFormatError: where a folder does not exist or cannot be written, or data is there and no file that it
+            belongs to. Where that shows before the first file is renamed, as nearly always, no place has changed.
     """
     staged: list[tuple[Path, Path]] = []
-    place = contents[0][0]
+    target = place = contents[-1][0]
     try:
         for path, chunks in contents:
             check_writable(path)
-            place = Path(os.path.realpath(path)) if path.is_symlink() else path
+            if path != target and os.path.lexists(path) and not target.exists():
+                raise FileFormatError(
+                    f"the model's data would replace {path.name}, and there is no {target.name} that it belongs to",
+                    where=str(target),
+                    hint="choose another name",
+                )
+            place = Path(os.path.realpath(path)) if path == target else path
             descriptor, beside = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name[:40]}.", suffix=".part")
             staged.append((Path(beside), place))
             with os.fdopen(descriptor, "wb") as file:
                 for chunk in chunks:
-                    file.write(chunk)
-            Path(beside).chmod(place.stat().st_mode & 0o7777 if place.exists() else 0o666 & ~_umask())
+                    if isinstance(chunk, int):
+                        file.seek(chunk, os.SEEK_CUR)
+                    else:
+                        file.write(chunk)
+                file.truncate()
+            Path(beside).chmod(_mode(place))
         for written, place in staged:
             written.replace(place)
     except OSError as error:
@@ -85,6 +99,11 @@ def write_together(contents: Sequence[tuple[Path, Iterable[Buffer]]]) -> None:
     finally:
         for written, _place in staged:
             written.unlink(missing_ok=True)
+
+
+def _mode(place: Path) -> int:
+    """The mode of the file that is replaced, or of a new one; what we write is nothing to execute."""
+    return (place.lstat().st_mode if place.is_file() and not place.is_symlink() else ~_umask()) & 0o666
 
 
 def check_writable(path: Path) -> None:

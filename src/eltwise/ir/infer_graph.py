@@ -86,7 +86,7 @@ def _indices(node: Node, arrays: Mapping[str, np.ndarray]) -> np.ndarray | None:
 
 def _remember_constant(node: Node, arrays: dict[str, np.ndarray]) -> None:
     """Keep values that are known before a run, so that they can serve as shapes and axes."""
-    behaviour = getattr(node.schema, "behaviour", "")
+    behaviour = node.schema.behaviour
     if behaviour == "constant":
         arrays[node.outputs[0]] = constant_tensor(node.operation).array
     elif behaviour == "identity" and node.inputs[0] in arrays:

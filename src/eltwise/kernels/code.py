@@ -14,6 +14,15 @@ def of(lanes: int, scalar: str) -> str:
     return f"<{lanes} x {scalar}>" if lanes > 1 else scalar
 
 
+def constant(lanes: int, scalar: str, value: int) -> str:
+    """An integer in every lane.
+
+    >>> constant(4, "i32", -1), constant(1, "i8", 2)
+    ('splat (i32 -1)', '2')
+    """
+    return f"splat ({scalar} {value})" if lanes > 1 else str(value)
+
+
 class Code:
     """The body of one function, written from top to bottom."""
 

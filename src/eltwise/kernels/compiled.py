@@ -16,12 +16,12 @@ from eltwise.core.machine import cache_bytes
 from eltwise.kernels import jit
 from eltwise.kernels.addresses import address, extent
 from eltwise.kernels.emit import kernel_text
-from eltwise.kernels.expression import Expression
 from eltwise.kernels.nest import Nest, make_nest
 from eltwise.kernels.plan import Plan, Sizes
 from eltwise.kernels.structure import CACHE_LINE, Structure
 from eltwise.kernels.threads import num_threads, run_together
 from eltwise.kernels.walks import Walks, choose
+from eltwise.ops.expression import Expression
 
 LEAST_BYTES_PER_THREAD = 3 << 19
 """Below this size of the result a second thread costs more than it saves."""

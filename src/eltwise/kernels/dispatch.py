@@ -13,9 +13,9 @@ import numpy as np
 from eltwise.core.dtypes import BFLOAT16, FLOAT16, ElementType
 from eltwise.core.errors import AttributeValueError
 from eltwise.kernels import numpy_kernel
-from eltwise.kernels.expression import Expression
 from eltwise.kernels.plan import Plan
 from eltwise.kernels.scalar import compiles
+from eltwise.ops.expression import Expression
 
 LEAST_BYTES = 1 << 20
 """Below this size of the result NumPy's own loops are as fast as a kernel, and nearer."""
@@ -45,7 +45,7 @@ def compute(
 
         if compiled.compute(expression, element_type, plan, operands, out):
             return
-    numpy_kernel.compute(expression, plan, operands, out)
+    numpy_kernel.compute(expression, element_type, plan, operands, out)
 
 
 def least_bytes(element_type: ElementType) -> int:

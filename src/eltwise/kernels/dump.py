@@ -11,9 +11,9 @@ from eltwise.core.dtypes import ElementType
 from eltwise.kernels import compiled, dispatch, jit
 from eltwise.kernels.compiled import Recipe
 from eltwise.kernels.emit import kernel_text
-from eltwise.kernels.expression import Expression, operand_name
 from eltwise.kernels.plan import Plan
 from eltwise.kernels.scalar import compiles
+from eltwise.ops.expression import Expression, operand_name
 
 Kind = Literal["plan", "llvm", "asm"]
 KINDS: tuple[Kind, ...] = ("plan", "llvm", "asm")

@@ -142,6 +142,7 @@ def _compile(text: str) -> tuple[Kernel, Any]:
     engine = llvm.create_mcjit_compiler(module, machine)
     version = ".".join(map(str, llvm.llvm_version_info))
     key = disk_cache.key_of(text, machine.triple, chosen.name, chosen.features, version)
-    engine.set_object_cache(lambda _module, code: disk_cache.store(key, code), lambda _module: disk_cache.load(key))
+    if disk_cache.folder() is not None:  # Asked here, since a warning that is an error gets lost in a callback.
+        engine.set_object_cache(lambda _module, code: disk_cache.store(key, code), lambda _module: disk_cache.load(key))
     engine.finalize_object()
     return _SIGNATURE(engine.get_function_address("kernel")), engine

@@ -12,23 +12,24 @@ from math import prod
 
 import numpy as np
 
-from eltwise.kernels.expression import Expression
+from eltwise.core.dtypes import ElementType
 from eltwise.kernels.plan import Plan, Sizes
-
-UFUNCS = {"subtract": np.subtract, "multiply": np.multiply, "add": np.add}
-"""The loops of each operation."""
+from eltwise.ops.expression import Expression
 
 _BLOCK_BYTES = 1 << 18
 """Results between two steps are held for blocks of this size, so that no call needs memory for a whole one."""
 
 
-def compute(expression: Expression, plan: Plan, operands: Sequence[np.ndarray], out: np.ndarray) -> None:
+def compute(
+    expression: Expression, element_type: ElementType, plan: Plan, operands: Sequence[np.ndarray], out: np.ndarray
+) -> None:
     """Compute an expression into ``out``, which may overlap the operands.
 
     Args:
         expression: the steps.
+        element_type: of the operands.
         plan: where the operands lie in the result.
-        operands: all of one element type; any strides, alignment and byte order.
+        operands: any strides, alignment and byte order.
         out: a writable array of the plan's shape and that type.
     """
     views = [
@@ -37,26 +38,28 @@ def compute(expression: Expression, plan: Plan, operands: Sequence[np.ndarray], 
     ]
     with np.errstate(all="ignore"):
         if len(expression.steps) == 1:
-            _last_step(expression, views, out)
+            _last_step(expression, element_type, views, out)
             return
         if out.nbytes <= _BLOCK_BYTES:
-            _steps(expression, views, out)
+            _steps(expression, element_type, views, out)
             return
         apart = [view.copy() if _overlaps(view, out) else view for view in views]
         for block in _blocks(plan.shape, _BLOCK_BYTES // out.itemsize):
-            _steps(expression, [_cut(view, block) for view in apart], out[block])
+            _steps(expression, element_type, [_cut(view, block) for view in apart], out[block])
 
 
-def _steps(expression: Expression, operands: list[np.ndarray], out: np.ndarray) -> None:
+def _steps(expression: Expression, element_type: ElementType, operands: list[np.ndarray], out: np.ndarray) -> None:
     values = list(operands)
     for step in expression.steps[:-1]:
-        values.append(np.asarray(UFUNCS[step.operation](values[step.left], values[step.right])))
-    _last_step(expression, values, out)
+        function = step.definition.numpy_function(element_type)
+        values.append(np.asarray(function(*(values[value] for value in step.operands))))
+    _last_step(expression, element_type, values, out)
 
 
-def _last_step(expression: Expression, values: list[np.ndarray], out: np.ndarray) -> None:
+def _last_step(expression: Expression, element_type: ElementType, values: list[np.ndarray], out: np.ndarray) -> None:
     last = expression.steps[-1]
-    UFUNCS[last.operation](values[last.left], values[last.right], out=out, casting="equiv")
+    function = last.definition.numpy_function(element_type)
+    function(*(values[value] for value in last.operands), out=out, casting="equiv")
 
 
 def _overlaps(operand: np.ndarray, out: np.ndarray) -> bool:

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 
 from eltwise.core.dtypes import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, ElementType
 from eltwise.kernels import halves
-from eltwise.kernels.code import Code, of
-from eltwise.kernels.expression import Expression
+from eltwise.kernels.code import Code, constant, of
+from eltwise.ops.expression import Expression, Step
 
 _NATIVE_FLOATS = {FLOAT32: "float", FLOAT64: "double"}
-_INTEGER = {"subtract": "sub", "multiply": "mul", "add": "add"}
-_FLOAT = {"subtract": "fsub", "multiply": "fmul", "add": "fadd"}
+_SUFFIXES = {"float": "f32", "double": "f64"}
+_CONSTANTS = {"zero": 0, "one": 1, "minus_one": -1}
 
 
 def compiles(element_type: ElementType) -> bool:
@@ -57,7 +57,7 @@ class Arithmetic:
             return wide[value]
 
         for step in expression.steps:
-            exact = self._step(code, lanes, step.operation, opened(step.left), opened(step.right))
+            exact = self._step(code, lanes, step, [opened(value) for value in step.operands])
             bits.append(self._closed(code, lanes, exact))
         return bits[-1]
 
@@ -72,12 +72,24 @@ class Arithmetic:
             return halves.from_bfloat16(code, lanes, bits)
         return halves.from_float16(code, lanes, bits, self.has_half)
 
-    def _step(self, code: Code, lanes: int, operation: str, left: str, right: str) -> str:
-        if self.element_type.is_integer:
-            return code.let(f"{_INTEGER[operation]} {of(lanes, f'i{self.element_type.bits}')} {left}, {right}")
-        if self.element_type in _NATIVE_FLOATS:
-            return code.let(f"{_FLOAT[operation]} {self._native(lanes)[0]} {left}, {right}")
-        return code.let(f"{_FLOAT[operation]} {of(lanes, 'float')} {left}, {right}")
+    def _step(self, code: Code, lanes: int, step: Step, operands: list[str]) -> str:
+        """Write the instructions of a step; see ``primitives.Instructions``."""
+        scalar = f"i{self.element_type.bits}" if self.element_type.is_integer else self._float
+        names = dict(zip("ab", operands, strict=False)) | {
+            "T": of(lanes, scalar),
+            "t": ("" if lanes == 1 else f"v{lanes}") + _SUFFIXES.get(scalar, scalar),
+            "B": of(lanes, "i1"),
+        }
+        constants = {name: constant(lanes, scalar, value) for name, value in _CONSTANTS.items()}
+        results: list[str] = []
+        for template in step.definition.instructions(self.element_type):
+            results.append(code.let(template.format(*results, **names, **constants)))
+        return results[-1]
+
+    @property
+    def _float(self) -> str:
+        """The LLVM type that floats are computed in."""
+        return _NATIVE_FLOATS.get(self.element_type, "float")
 
     def _closed(self, code: Code, lanes: int, value: str) -> str:
         """Make bits of it again, rounded to the type."""

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from eltwise.core.dtypes import ElementType
-from eltwise.kernels.expression import Expression
 from eltwise.kernels.scalar import Arithmetic
+from eltwise.ops.expression import Expression
 
 CACHE_LINE = 64
 """Streaming stores fill whole cache lines of this many bytes."""

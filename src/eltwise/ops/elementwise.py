@@ -25,7 +25,7 @@ from eltwise.core.dtypes import (
     UINT64,
     ElementType,
 )
-from eltwise.ops.schema import ADD, MULTIPLY, SQUARED_DIFFERENCE, SUBTRACT, Attribute, ElementwiseSchema, Formula
+from eltwise.ops.schema import Attribute, ElementwiseSchema
 
 _FLOATS = (FLOAT16, FLOAT32, FLOAT64)
 _HIGH_PRECISION = (*_FLOATS, INT32, INT64, UINT32, UINT64)
@@ -80,7 +80,7 @@ _ONNX_VERSIONS: tuple[_Version, ...] = (
 """The versions of ONNX's arithmetic operators, which all changed together."""
 
 
-def _onnx(name: str, formula: Formula) -> tuple[ElementwiseSchema, ...]:
+def _onnx(name: str, function: str) -> tuple[ElementwiseSchema, ...]:
     return tuple(
         ElementwiseSchema(
             name=name,
@@ -93,13 +93,13 @@ def _onnx(name: str, formula: Formula) -> tuple[ElementwiseSchema, ...]:
             attributes=attributes,
             changes=changes,
             broadcasting="legacy" if attributes else "numpy",
-            formula=formula,
+            function=function,
         )
         for version, last, types, attributes, changes in _ONNX_VERSIONS
     )
 
 
-def _openvino(name: str, formula: Formula, qualified: bool = False) -> ElementwiseSchema:
+def _openvino(name: str, function: str, qualified: bool = False) -> ElementwiseSchema:
     return ElementwiseSchema(
         name=name,
         domain="openvino",
@@ -112,16 +112,16 @@ def _openvino(name: str, formula: Formula, qualified: bool = False) -> Elementwi
         changes="The first version.",
         qualified=qualified,
         broadcasting="auto_broadcast",
-        formula=formula,
+        function=function,
     )
 
 
 SCHEMAS: tuple[ElementwiseSchema, ...] = (
-    *_onnx("Sub", SUBTRACT),
-    *_onnx("Add", ADD),
-    *_onnx("Mul", MULTIPLY),
-    _openvino("Subtract", SUBTRACT),
-    _openvino("SquaredDifference", SQUARED_DIFFERENCE),
-    _openvino("Add", ADD, qualified=True),
-    _openvino("Multiply", MULTIPLY),
+    *_onnx("Sub", "subtract"),
+    *_onnx("Add", "add"),
+    *_onnx("Mul", "multiply"),
+    _openvino("Subtract", "subtract"),
+    _openvino("SquaredDifference", "squared_difference"),
+    _openvino("Add", "add", qualified=True),
+    _openvino("Multiply", "multiply"),
 )

@@ -7,19 +7,19 @@ broadcast; verification, inference, execution, listing and tests are derived fro
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, SupportsIndex
 
 from eltwise.core.broadcasting import Rule
 from eltwise.core.dtypes import ElementType
 from eltwise.core.errors import AttributeValueError, ElementTypeError, UnsupportedError, unknown_name
+from eltwise.ops.expression import Expression, expression_of
 
 Domain = Literal["ai.onnx", "openvino"]
-Behaviour = Literal["constant", "identity", "cast", "reshape", "squeeze", "unsqueeze"]
+Behaviour = Literal["elementwise", "constant", "identity", "cast", "reshape", "squeeze", "unsqueeze"]
 AttributeKind = Literal["int", "ints", "float", "floats", "string", "element type", "boolean", "tensor", "not run"]
 Broadcasting = Literal["legacy", "numpy", "auto_broadcast"]
-FormulaName = Literal["subtract", "squared_difference", "add", "multiply"]
 AttributeValue = object
 """An int, a tuple of ints, a string, an element type or a tensor, as the attribute's kind says; hashable."""
 
@@ -119,61 +119,7 @@ _IN_WORDS: dict[AttributeKind, str] = {
 }
 
 
-@dataclass(frozen=True)
-class Arithmetic:
-    """How numbers are computed; the default is the strictest, others describe what real runtimes do.
-
-    Attributes:
-        name: what it is called in reports.
-        overflow: what an integer does beyond its limits.
-        compute: the type a float step is computed in; "exact" rounds the exact real result once.
-        rounding: whether a formula of several steps rounds to T after each or once at the end.
-        subnormals: whether results below the least normal number are kept or become zero.
-    """
-
-    name: str = "exact"
-    overflow: Literal["wrap", "saturate", "clamp"] = "wrap"
-    compute: Literal["exact", "float32", "int32"] = "exact"
-    rounding: Literal["each step", "once"] = "each step"
-    subnormals: Literal["kept", "flushed"] = "kept"
-
-
-EXACT = Arithmetic()
-
-
-@dataclass(frozen=True)
-class Step:
-    """One arithmetic step: an operation on operands ("a", "b") or on the results of earlier steps (their index)."""
-
-    operation: Literal["subtract", "multiply", "add"]
-    left: Literal["a", "b"] | int
-    right: Literal["a", "b"] | int
-
-
-@dataclass(frozen=True)
-class Formula:
-    """What an operator computes for each element: steps, of which the last is the result."""
-
-    name: FormulaName
-    text: str
-    steps: tuple[Step, ...]
-
-    def __post_init__(self) -> None:
-        for index, step in enumerate(self.steps):
-            for operand in (step.left, step.right):
-                if isinstance(operand, int) and not 0 <= operand < index:
-                    raise ValueError(f"step {index} of {self.name} reads step {operand}")
-
-
-SUBTRACT = Formula("subtract", "a - b", (Step("subtract", "a", "b"),))
-SQUARED_DIFFERENCE = Formula(
-    "squared_difference", "(a - b) * (a - b)", (Step("subtract", "a", "b"), Step("multiply", 0, 0))
-)
-ADD = Formula("add", "a + b", (Step("add", "a", "b"),))
-MULTIPLY = Formula("multiply", "a * b", (Step("multiply", "a", "b"),))
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class OpSchema:
     """One version of one operator, of the catalog or of its neighbours.
 
@@ -188,6 +134,7 @@ class OpSchema:
         changes: what is different from the version before, one sentence.
         qualified: whether its versioned name begins with the domain, because the other dialect has an operator of the
             same name and version.
+        behaviour: which inference and which evaluation apply.
     """
 
     name: str
@@ -200,6 +147,7 @@ class OpSchema:
     attributes: tuple[Attribute, ...] = ()
     changes: str = ""
     qualified: bool = False
+    behaviour: Behaviour
 
     def __post_init__(self) -> None:
         if not self.types or len(set(self.types)) != len(self.types):
@@ -240,10 +188,7 @@ class OpSchema:
                 )
         values = {name: schemas[name].checked(value, self.versioned_name) for name, value in given.items()}
         ordered = tuple((name, values[name]) for name in self.attribute_names if name in values)
-        return self._bound(ordered)
-
-    def _bound(self, values: tuple[tuple[str, AttributeValue], ...]) -> Operation:
-        return Operation(self, values)
+        return Operation(self, ordered)
 
     def check_type(self, element_type: ElementType, operand: str) -> None:
         """Refuse an element type that T does not allow.
@@ -261,19 +206,22 @@ class OpSchema:
             )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ElementwiseSchema(OpSchema):
-    """One version of an element-wise operator with two operands of one type T and a result of type T.
+    """One version of an element-wise operator: operands of one type T, a result of type T or boolean.
 
     Attributes:
+        function: what is computed: a primitive, or a composite of several.
         broadcasting: the rule, or ``auto_broadcast`` where the attribute of that name chooses it.
-        formula: what is computed.
-        arithmetic: how.
     """
 
-    broadcasting: Broadcasting = "numpy"
-    formula: Formula = field(default=SUBTRACT)
-    arithmetic: Arithmetic = field(default=EXACT)
+    behaviour: Behaviour = "elementwise"
+    function: str
+    broadcasting: Broadcasting
+
+    def expression(self, count: int | None = None) -> Expression:
+        """What is computed for each element of so many operands."""
+        return expression_of(self.function, count)
 
     def bind(self, given: Mapping[str, object]) -> Operation:
         """Check attributes by name and bind them; ``axis`` needs the broadcasting that reads it."""
@@ -290,16 +238,14 @@ class ElementwiseSchema(OpSchema):
         return operation
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class DataMovementSchema(OpSchema):
-    """One version of an operator that may stand beside those of the catalog and moves or converts their values.
+    """One version of an operator that moves or converts the values of element-wise ones.
 
     Attributes:
-        behaviour: which inference and which evaluation apply.
         index_types: the types of an operand that holds a shape or axes; empty where there is none.
     """
 
-    behaviour: Behaviour = "identity"
     index_types: tuple[ElementType, ...] = ()
 
 
@@ -332,9 +278,8 @@ class Operation:
 
     @cached_property
     def rule(self) -> Rule:
-        """The broadcast rule that the row and its attributes choose; only for element-wise rows."""
-        broadcasting = getattr(self.schema, "broadcasting", None)
-        match broadcasting:
+        """The broadcast rule that the version and its attributes choose; only for element-wise operators."""
+        match self._elementwise.broadcasting:
             case "numpy":
                 return Rule("numpy")
             case "legacy":
@@ -343,5 +288,22 @@ class Operation:
                 name = self.value("auto_broadcast")
                 assert name in ("none", "numpy", "pdpd")
                 return Rule(name, self.integer("axis", -1))
-            case _:
-                raise TypeError(f"{self.schema} does not broadcast")
+
+    @property
+    def function(self) -> str:
+        """What is computed: a primitive, or a composite of several; only for element-wise operators."""
+        return self._elementwise.function
+
+    def expression(self, count: int | None = None) -> Expression:
+        """What is computed for each element of so many operands; only for element-wise operators."""
+        return expression_of(self.function, count)
+
+    def result_type(self, element_type: ElementType) -> ElementType:
+        """The type of the result for operands of a type; only for element-wise operators."""
+        return self.expression().result_type(element_type)
+
+    @property
+    def _elementwise(self) -> ElementwiseSchema:
+        if not isinstance(self.schema, ElementwiseSchema):
+            raise TypeError(f"{self.schema} is not element-wise")
+        return self.schema

@@ -1,7 +1,6 @@
 """The slow, exact reference implementation; it shares nothing with the engine but the table of element types."""
 
 from eltwise.oracle.evaluation import (
-    Formula,
     OracleRefusal,
     Placement,
     RuleName,
@@ -18,7 +17,6 @@ from eltwise.oracle.evaluation import (
 )
 
 __all__ = [
-    "Formula",
     "OracleRefusal",
     "Placement",
     "RuleName",

@@ -21,7 +21,6 @@ from eltwise.core.dtypes import TYPES, ElementType
 from eltwise.oracle.numbers import add, is_nan, multiply, squared_difference, subtract
 
 __all__ = [
-    "Formula",
     "OracleRefusal",
     "RuleName",
     "add",
@@ -35,7 +34,6 @@ __all__ = [
     "subtract",
 ]
 
-Formula = Literal["subtract", "squared_difference", "add", "multiply"]
 RuleName = Literal["none", "numpy", "pdpd", "legacy"]
 Sizes = tuple[int, ...]
 
@@ -71,7 +69,7 @@ class Placement:
 
 
 def evaluate(
-    formula: Formula,
+    formula: str,
     a: npt.NDArray[Any],
     b: npt.NDArray[Any],
     rule: RuleName,

@@ -15,14 +15,13 @@ from typing import Literal, TypeVar, get_args
 import numpy as np
 
 from eltwise.core.dtypes import BFLOAT16, FLOAT16, FLOAT64, ElementType
-from eltwise.ops.schema import FormulaName
 
 Other = Literal["run-time", "constant", "number", "zero", "-zero", "zeros", "-zeros", "almost neutral"]
 """What the operand is that the node before does not make: given in a run, a constant, a constant of one number; one
 zero, or several, of the positive or the negative sign; one float64 that is 0 or 1 only when rounded to float32."""
 
-Before = FormulaName | Literal["", "cast"]
-"""What makes an operand: a sum, a product and the like, a cast from another type, or nothing: the operand is given."""
+Before = str
+"""What makes an operand: a primitive or composite, ``cast``, or nothing (empty): the operand is given."""
 
 OTHERS: tuple[Other, ...] = get_args(Other)
 NEUTRAL: tuple[Other, ...] = tuple(kind for kind in OTHERS if kind not in ("run-time", "constant", "number"))
@@ -30,7 +29,7 @@ NEUTRAL: tuple[Other, ...] = tuple(kind for kind in OTHERS if kind not in ("run-
 
 _HELD: tuple[Other, ...] = ("constant", "number")
 
-FORMULAS: tuple[FormulaName, ...] = get_args(FormulaName)
+FORMULAS = ("subtract", "squared_difference", "add", "multiply")
 """What nodes compute that are told apart."""
 
 Node = TypeVar("Node")
@@ -126,7 +125,7 @@ def all_companies() -> Iterator[Company]:
 
 
 def companies_of(
-    element_type: ElementType, a: Operand, b: Operand, is_static: bool, known: Collection[FormulaName]
+    element_type: ElementType, a: Operand, b: Operand, is_static: bool, known: Collection[str]
 ) -> tuple[Company, ...]:
     """In which companies a node may be.
 
@@ -179,7 +178,7 @@ def has_neutral(element_type: ElementType, kind: Other) -> bool:
     return element_type is FLOAT64 if kind == "almost neutral" else not element_type.is_integer
 
 
-def _befores(own: Operand, known: Collection[FormulaName]) -> tuple[Before, ...]:
+def _befores(own: Operand, known: Collection[str]) -> tuple[Before, ...]:
     if own.maker is None:
         return ("",)
     return tuple(known) if own.maker.kind in ("", "cast") else (own.maker.kind,)

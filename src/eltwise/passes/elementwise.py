@@ -6,7 +6,8 @@ from eltwise.core.dtypes import ElementType
 from eltwise.core.errors import UnsupportedError
 from eltwise.ir.graph import Node
 from eltwise.ops import registry
-from eltwise.ops.schema import ElementwiseSchema, Formula, Step
+from eltwise.ops.expression import Expression, Step, expression_of
+from eltwise.ops.schema import ElementwiseSchema
 from eltwise.passes.alignment import align
 from eltwise.passes.building import Building
 from eltwise.passes.report import Change
@@ -21,7 +22,7 @@ def convert_elementwise(building: Building, node: Node) -> None:
     schema = node.schema
     assert isinstance(schema, ElementwiseSchema)
     a, b = (building.type_of(value) for value in node.inputs)
-    steps = _steps(building, schema.formula)
+    steps = _steps(building, schema.expression())
     first = building.schema(steps[0][0])
     assert isinstance(first, ElementwiseSchema)
     same_value = node.inputs[0] == node.inputs[1]
@@ -35,33 +36,33 @@ def convert_elementwise(building: Building, node: Node) -> None:
     _add_steps(building, node, steps, operands, element_type, dict(alignment.attributes))
     after = tuple(made.schema.versioned_name for made in building.nodes[before:])
     reasons = [alignment.reason] if alignment.reason else []
-    reasons += [f"{schema.formula.text}, a node for each step"] if len(steps) > 1 else []
+    reasons += [f"{schema.expression()!s}, a node for each step"] if len(steps) > 1 else []
     building.changes.append(Change(node.label, schema.versioned_name, after, "; ".join(reasons)))
     place = f"{schema.versioned_name} node {node.label!r}"
     building.assumptions += [f"{place}: {assumption}" for assumption in alignment.assumptions]
 
 
-def _steps(building: Building, formula: Formula) -> list[tuple[str, Step]]:
-    """The operators of the target that compute a formula, with what each of them reads."""
-    whole = _operator(building, formula.steps)
+def _steps(building: Building, expression: Expression) -> list[tuple[str, Step]]:
+    """The operators of the target that compute an expression, with what each of them reads."""
+    whole = _operator(building, expression)
     if whole:
-        return [(whole, Step(formula.steps[0].operation, "a", "b"))]
+        return [(whole, Step(expression.steps[0].primitive, (0, 1)))]
     found = []
-    for step in formula.steps:
-        operator = _operator(building, (Step(step.operation, "a", "b"),))
+    for step in expression.steps:
+        operator = _operator(building, expression_of(step.primitive))
         # An operand that is read again would have to be aligned with a result.
-        if not operator or (isinstance(step.left, int) != isinstance(step.right, int)):
-            raise UnsupportedError(f"{building.dialect} has no operators for {formula.text}")
+        if not operator or len({value < expression.operands for value in step.operands}) > 1:
+            raise UnsupportedError(f"{building.dialect} has no operators for {expression}")
         found.append((operator, step))
     return found
 
 
-def _operator(building: Building, steps: tuple[Step, ...]) -> str:
-    """The operator of the target's dialect that computes these steps, empty where there is none."""
+def _operator(building: Building, expression: Expression) -> str:
+    """The operator of the target's dialect that computes an expression, empty where there is none."""
     schemas = (
         schema
         for schema in registry.ELEMENTWISE
-        if schema.domain == building.target.domain and schema.formula.steps == steps
+        if schema.domain == building.target.domain and schema.expression() == expression
     )
     return next((schema.name for schema in schemas), "")
 
@@ -74,16 +75,14 @@ def _add_steps(
     element_type: ElementType | None,
     attributes: dict[str, object],
 ) -> None:
-    """Add the nodes of a formula; only a step that reads the operands broadcasts."""
+    """Add the nodes of an expression; only a step that reads the operands broadcasts."""
     output = building.names[node.outputs[0]]
-    results: list[str] = []
+    values = list(operands)
     for number, (operator, step) in enumerate(steps, start=1):
         is_last = number == len(steps)
-        made = output if is_last else building.fresh(f"{output}/{step.operation}")
+        made = output if is_last else building.fresh(f"{output}/{step.primitive}")
         name = node.name if is_last else made
-        if isinstance(step.left, int) and isinstance(step.right, int):
-            building.add(operator, [results[step.left], results[step.right]], made, [element_type], name)
-        else:
-            read = [operands["ab".index(str(reference))] for reference in (step.left, step.right)]
-            building.add(operator, read, made, [element_type], name, **attributes)
-        results.append(made)
+        read = [values[value] for value in step.operands]
+        broadcasts = step.operands[0] < len(operands)
+        building.add(operator, read, made, [element_type], name, **(attributes if broadcasts else {}))
+        values.append(made)

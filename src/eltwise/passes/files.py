@@ -11,7 +11,7 @@ from eltwise.formats import files
 from eltwise.ir.graph import structure_problems
 from eltwise.ir.infer_graph import infer_graph
 from eltwise.model import Examination, Model, load, save
-from eltwise.passes.entry import Format, Wanted, compared, convert_model, stated_opset
+from eltwise.passes.entry import Format, Wanted, compared, convert_model, message_of, stated_opset
 from eltwise.passes.report import Report
 from eltwise.passes.verifying import compare
 
@@ -60,8 +60,7 @@ def convert_file(
     if report.unchanged:
         copy_ir(source, target)
         return report
-    if wanted.format == "openvino":
-        check_weights(source, target)
+    _check_data(source, target.with_suffix(".bin"))
     save(after, target)
     return report
 
@@ -118,23 +117,13 @@ def copy_ir(source: Path, target: Path) -> None:
         return
     weights = source.with_suffix(".bin")
     beside = [(target.with_suffix(".bin"), [files.read_bytes(weights)])] if weights.exists() else []
-    if beside:
-        check_weights(source, target)
     files.write_together([*beside, (target, [files.read_bytes(source)])])
 
 
-def check_weights(source: Path, target: Path) -> None:
-    """Refuse a .bin that would replace a file which is no IR's, or external data of the very model.
+def _check_data(source: Path, weights: Path) -> None:
+    """Refuse to write weights over the external data of the very model."""
+    from eltwise.passes.onnx_versions.carrying import check_not_read, data_files
 
-    Raises:
-        FileFormatError: naming it.
-    """
-    weights = target.with_suffix(".bin")
-    if not weights.exists():
-        return
-    is_read = source.suffix.lower() == ".onnx" and weights.name.encode() in files.read_bytes(source)
-    if is_read or not target.exists():
-        reason = "which the model's own file names" if is_read else f"and there is no {target.name} that it belongs to"
-        raise FileFormatError(
-            f"the IR's weights would replace {weights.name}, {reason}", where=str(target), hint="choose another name"
-        )
+    proto = message_of(source)
+    if proto is not None:
+        check_not_read(weights, data_files(proto, source.parent))

@@ -51,7 +51,7 @@ class _Wiring:
         """Take note of a node; all before it were passed by."""
         if all(value in self.made for value in node.inputs if value):
             self.made.update(node.outputs)
-        if getattr(node.schema, "behaviour", "") == "constant":
+        if node.schema.behaviour == "constant":
             self.constants.update(node.outputs)
 
     def has_neighbours(self, node: Node) -> bool:
@@ -87,13 +87,13 @@ class _Wiring:
         is_shared = False
         while (node := self._makers.get(value)) is not None:
             is_shared = is_shared or self._readers[value] > 1 or value in self._given
-            if getattr(node.schema, "behaviour", "") == "identity":
+            if node.schema.behaviour == "identity":
                 value = node.inputs[0]
                 continue
             has_constant = any(name in self.made for name in node.inputs)
             if isinstance(node.schema, ElementwiseSchema):
-                return Maker(node.schema.formula.name, has_constant, is_shared)
-            return Maker("cast" if getattr(node.schema, "behaviour", "") == "cast" else "")
+                return Maker(node.schema.function, has_constant, is_shared)
+            return Maker("cast" if node.schema.behaviour == "cast" else "")
         return None
 
 

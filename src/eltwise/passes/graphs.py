@@ -69,7 +69,7 @@ def _with_constants_beside(graph: Graph) -> tuple[Graph, tuple[Change, ...]]:
     """Make constants of the Constant nodes, and of the inputs that have a value: IR has neither."""
     constants, nodes, changes = list(graph.constants), [], []
     for node in graph.nodes:
-        if getattr(node.schema, "behaviour", "") != "constant":
+        if node.schema.behaviour != "constant":
             nodes.append(node)
             continue
         constants.append((node.outputs[0], constant_tensor(node.operation)))

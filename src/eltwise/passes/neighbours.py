@@ -47,7 +47,7 @@ def pass_on(building: Building, node: Node) -> Reason:
     element_type = building.type_of(node.inputs[0]).element_type
     if building.target.domain == "ai.onnx":
         building.add("Identity", [data], output, [element_type], node.name)
-        return "" if getattr(node.schema, "behaviour", "") == "identity" else "it changes nothing"
+        return "" if node.schema.behaviour == "identity" else "it changes nothing"
     if element_type is not None and node.outputs[0] in building.given_back:
         building.add("Convert", [data], output, [element_type], destination_type=element_type)
         return "it changes nothing but the name of an output"

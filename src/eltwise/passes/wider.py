@@ -44,7 +44,7 @@ def compute_wider(graph: Graph, chosen: Chosen) -> tuple[Graph, Report]:
         if place is None or element_type is None or not chosen(place):
             nodes.append(node)
             continue
-        wider = exact_wider(place.schema.formula, element_type)
+        wider = exact_wider(place.schema.expression(), element_type)
         if wider is None:
             problems.append(_no_wider(node, element_type))
             continue

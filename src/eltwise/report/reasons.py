@@ -71,7 +71,7 @@ def meaning(reason: str, cell: Cell) -> str:
     if reason in NOT_BY_VALUE:
         return NOT_BY_VALUE[reason]
     known = dict(_ALIGNMENTS)
-    known |= {found.name: found.text for found in deviations(registry.find(cell.op).formula, BY_NAME[cell.dtype])}
+    known |= {found.name: found.text for found in deviations(registry.find(cell.op).function, BY_NAME[cell.dtype])}
     return known.get(reason, "")
 
 

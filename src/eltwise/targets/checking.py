@@ -184,6 +184,6 @@ def in_words(decision: Decision, opset: int) -> str:
         words.append("aligns B by its shape")
     if "wider" in way:
         assert place.element_type is not None
-        wider = exact_wider(place.schema.formula, place.element_type)
+        wider = exact_wider(place.schema.expression(), place.element_type)
         words.append(f"computes it in {wider} and casts back")
     return " and ".join(words)

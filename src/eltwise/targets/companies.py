@@ -18,7 +18,7 @@ from eltwise.conformance.cases import Around, Attributes, Case
 from eltwise.conformance.questions import Subject as Question
 from eltwise.core.dtypes import FLOAT32, ElementType
 from eltwise.ops import registry
-from eltwise.ops.schema import ElementwiseSchema, FormulaName
+from eltwise.ops.schema import ElementwiseSchema
 from eltwise.oracle import hard_values
 from eltwise.passes.company import Before, Company, all_companies, has_neutral, is_cast_apart
 from eltwise.passes.plain import plain_places
@@ -67,7 +67,7 @@ def _makers(question: Question) -> dict[Before, ElementwiseSchema]:
     for name in dict.fromkeys(schema.name for schema in registry.ELEMENTWISE):
         schema = registry.resolve(question.schema.domain, name, question.schema.version)
         if isinstance(schema, ElementwiseSchema) and question.element_type in schema.types:
-            found[schema.formula.name] = schema
+            found[schema.function] = schema
     return found
 
 
@@ -111,10 +111,15 @@ def _made_of(
         return
     yield (pool.first, pool.second), "y"
     yield (pool.first, pool.single), "y"
-    if maker.formula.name == "subtract":
+    if not _commutes(maker):
         yield (pool.first, pool.second), "x"
         if maker.broadcasting != "legacy":
             yield (pool.single, pool.second), "x"
+
+
+def _commutes(maker: ElementwiseSchema) -> bool:
+    steps = maker.expression().steps
+    return len(steps) > 1 or steps[0].definition.commutes
 
 
 def _case(
@@ -125,7 +130,7 @@ def _case(
     operands: tuple[np.ndarray, np.ndarray],
     constant: str,
 ) -> Case:
-    own = operands[0] if maker is None else _made(maker.formula.name, *map(_Content, operands))
+    own = operands[0] if maker is None else _made(maker.function, *map(_Content, operands))
     if company.before == "cast":
         with np.errstate(over="ignore"):
             own = operands[0].astype(question.element_type.storage)
@@ -160,7 +165,7 @@ class _Content:
 
 
 @lru_cache(maxsize=256)
-def _made(formula: FormulaName, x: _Content, y: _Content) -> np.ndarray:
+def _made(formula: str, x: _Content, y: _Content) -> np.ndarray:
     """What the node before makes."""
     return oracle.evaluate(formula, x.array, y.array, "numpy")
 

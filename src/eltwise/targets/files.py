@@ -9,7 +9,7 @@ from pathlib import Path
 from eltwise.core.errors import FileFormatError
 from eltwise.formats import files
 from eltwise.model import load, save
-from eltwise.passes.files import Progress, check_places, check_weights, copy_ir
+from eltwise.passes.files import Progress, check_places, copy_ir
 from eltwise.passes.report import Report
 from eltwise.targets.examining import Examined, examined
 from eltwise.targets.proving import proved
@@ -50,8 +50,7 @@ def repair_file(
     made, report = repair_examined(examined(source), known, allow)
     if verify:
         report = replace(report, comparison=proved(lambda: load(source), made, known))
-    _write(made, report, source, out, progress)
-    return report
+    return _write(made, report, source, out, progress)
 
 
 def _check_format(source: Path, out: Path) -> None:
@@ -66,15 +65,14 @@ def _check_format(source: Path, out: Path) -> None:
     )
 
 
-def _write(made: Examined, report: Report, source: Path, out: Path, progress: Progress | None) -> None:
+def _write(made: Examined, report: Report, source: Path, out: Path, progress: Progress | None) -> Report:
     if made.proto is not None:
         from eltwise.passes.onnx_versions.converted_files import serialized, write_with_data
 
         data = files.read_bytes(source) if report.unchanged else serialized(made.proto)
-        write_with_data(source, out, data, made.proto, progress)
-        return
+        return write_with_data(source, out, data, made.proto, report, progress)
     if report.unchanged:
         copy_ir(source, out)
-        return
-    check_weights(source, out)
-    save(loaded(made), out)
+    else:
+        save(loaded(made), out)
+    return report

@@ -89,7 +89,9 @@ def _answers(measurement: Measurement, place: Place, moved: Place) -> Iterator[t
 
 def _is_exact(place: Place, way: Way) -> bool:
     """Whether a way keeps every bit by itself."""
-    if "wider" in way and (place.element_type is None or exact_wider(place.schema.formula, place.element_type) is None):
+    if "wider" in way and (
+        place.element_type is None or exact_wider(place.schema.expression(), place.element_type) is None
+    ):
         return False
     # Runtimes that compute float16 in float32 drop a cast to it between two such nodes, whatever one reader showed.
     if "wider" in way and place.element_type is FLOAT16 and "neighbours" in place.surroundings:

@@ -132,7 +132,7 @@ class _Session:
         is_possible = {
             "aligned": question.rule == "pdpd",
             "newer": question.rule == "legacy",
-            "wider": exact_wider(question.schema.formula, question.element_type) is not None,
+            "wider": exact_wider(question.schema.expression(), question.element_type) is not None,
         }
         # What is legacy has no Cast between these types in its own opset.
         return all(is_possible[step] for step in steps) and (question.rule != "legacy" or "newer" in steps)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from importlib import import_module
 from importlib.metadata import version
 from typing import Any
@@ -11,30 +10,29 @@ import numpy as np
 
 from eltwise.conformance.models import BuiltModel
 from eltwise.conformance.runtimes.asking import Loaded
+from eltwise.core.dtypes import of_numpy
 from eltwise.ops import registry
-
-_OPERATIONS = {"add": operator.add, "subtract": operator.sub, "multiply": operator.mul}
 
 
 class _Library:
     """One library: how it takes an array, how it gives one back."""
 
     name = ""
+    functions: Any
+    """The module that holds the functions."""
 
     def version(self) -> str:
         """Its version."""
         return version(self.name)
 
     def call(self, op: str, a: np.ndarray, b: np.ndarray, **_attributes: object) -> np.ndarray:
-        """Follow the steps of the operator's formula, one function of the library each."""
-        operands = {"a": self.take(a), "b": self.take(b)}
-        results: list[Any] = []
-        for step in registry.find(op).formula.steps:
-            left, right = (
-                results[place] if isinstance(place, int) else operands[place] for place in (step.left, step.right)
-            )
-            results.append(_OPERATIONS[step.operation](left, right))
-        return self.give(results[-1])
+        """Follow the steps of the operator's expression, one function of the library each."""
+        element_type = of_numpy(a.dtype)
+        values = [self.take(a), self.take(b)]
+        for step in registry.find(op).expression().steps:
+            function = getattr(self.functions, step.definition.library_name(self.name, element_type))
+            values.append(function(*(values[value] for value in step.operands)))
+        return self.give(values[-1])
 
     def load(self, model: BuiltModel) -> Loaded:
         """It takes no models."""
@@ -53,6 +51,7 @@ class Numpy(_Library):
     """NumPy, with the types of ml_dtypes."""
 
     name = "numpy"
+    functions = np
 
     def take(self, array: np.ndarray) -> np.ndarray:
         """As it is."""
@@ -69,7 +68,7 @@ class Torch(_Library):
     name = "torch"
 
     def __init__(self) -> None:
-        self._torch = import_module("torch")
+        self._torch = self.functions = import_module("torch")
 
     def take(self, array: np.ndarray) -> Any:
         """A tensor of its own."""
@@ -98,6 +97,7 @@ class Jax(_Library):
         self._jax = import_module("jax")
         self._jax.config.update("jax_platforms", "cpu")
         self._jax.config.update("jax_enable_x64", True)
+        self.functions = import_module("jax.numpy")
 
     def take(self, array: np.ndarray) -> Any:
         """An array of its own."""

@@ -89,7 +89,7 @@ class ExternalData:
         return path
 
     def _checked_size(self, path: Path, location: str, offset: int, length: int) -> int:
-        size = self._size(path)
+        size = size_of(path)
         if offset + length > size:
             raise FileFormatError(
                 f"the external data lies beyond the end of {location!r}",
@@ -97,17 +97,6 @@ class ExternalData:
                 allowed=f"up to byte {size}",
             )
         return size
-
-    @staticmethod
-    def _size(path: Path) -> int:
-        """The size of a regular file; asked before it is opened, since opening a pipe would wait forever."""
-        try:
-            status = path.stat()
-        except OSError as error:
-            raise _unreadable(path.name, error) from None
-        if not stat.S_ISREG(status.st_mode):
-            raise FileFormatError("the external data's location is no regular file", got=repr(str(path)))
-        return status.st_size
 
     def _range(self, path: Path, offset: int, length: int, size: int) -> np.ndarray:
         key = (path, offset, length)
@@ -121,9 +110,47 @@ class ExternalData:
         return self._ranges[key]
 
 
+def size_of(path: Path) -> int:
+    """The size of a regular file; asked before it is opened, since opening a pipe would wait forever.
+
+    Raises:
+        FileFormatError: where it is no regular file.
+    """
+    try:
+        status = path.stat()
+    except OSError as error:
+        raise _unreadable(path.name, error) from None
+    if not stat.S_ISREG(status.st_mode):
+        raise FileFormatError("the external data's location is no regular file", got=repr(str(path)))
+    return status.st_size
+
+
+def move(tensor: TensorProto, location: str, start: int, keeps_notes: bool) -> bool:
+    """Point a tensor to a file that holds the old one from a start on.
+
+    Args:
+        tensor: the tensor.
+        location: the new file.
+        start: where the old one starts in it.
+        keeps_notes: whether the checksum, and what others note there, still is of the file as a whole.
+
+    Returns:
+        Whether that changed the tensor.
+    """
+    before = fields_of(tensor.external_data)
+    after = {key: text for key, text in before.items() if keeps_notes or key in ("location", "offset", "length")}
+    after["location"] = location
+    if start:
+        after["offset"] = str(_natural(before.get("offset", "0"), "offset") + start)
+    del tensor.external_data[:]
+    for key, text in after.items():
+        tensor.external_data.add(key=key, value=text)
+    return after != before
+
+
 def _said(entries: Iterable[StringStringEntryProto], needed: int) -> tuple[str, int]:
     """The location and the offset of a tensor that needs so many bytes."""
-    fields = _fields(entries)
+    fields = fields_of(entries)
     offset = _natural(fields.get("offset", "0"), "offset")
     length = _natural(fields["length"], "length") if "length" in fields else needed
     if length != needed:
@@ -160,7 +187,12 @@ def _leads_out(location: str) -> bool:
     return False
 
 
-def _fields(entries: Iterable[StringStringEntryProto]) -> dict[str, str]:
+def fields_of(entries: Iterable[StringStringEntryProto]) -> dict[str, str]:
+    """A tensor's entries by their keys.
+
+    Raises:
+        FileFormatError: where one is given twice.
+    """
     fields: dict[str, str] = {}
     for entry in entries:
         if entry.key in fields:

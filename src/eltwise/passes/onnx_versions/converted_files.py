@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from google.protobuf.message import EncodeError
 from onnx import ModelProto
 
 from eltwise.core.errors import EltwiseError, FileFormatError
-from eltwise.formats.files import LARGEST_PROTOBUF, check_writable, read_bytes, write_atomically
+from eltwise.formats.files import LARGEST_PROTOBUF, check_writable, read_bytes, write_together
 from eltwise.formats.onnx.messages import parse_message
-from eltwise.passes.onnx_versions.carrying import Progress, carry, discard, files_to_carry
+from eltwise.passes.onnx_versions.carrying import Progress, carry
 from eltwise.passes.onnx_versions.converting import check_opset, convert_model
-from eltwise.passes.report import Report
+from eltwise.passes.report import Change, Report
 
 
 def convert_onnx_file(source: Path, target: Path, opset: int, progress: Progress | None = None) -> Report:
     """Write a model file in another opset of ONNX's own operators.
 
-    Tensors in other files are never read. Where the target is in another folder those files are copied beside it,
-    unless the same bytes are there already.
+    Tensors in other files are never read. Where the target is in another folder those files are copied into one beside
+    it, which is named after it.
 
     Args:
         source: the .onnx file.
@@ -38,36 +39,39 @@ def convert_onnx_file(source: Path, target: Path, opset: int, progress: Progress
         data, model, report = _converted(read_bytes(source, LARGEST_PROTOBUF), opset, source.parent)
     except EltwiseError as error:
         raise error.located(where=source.name) from None
-    write_with_data(source, target, data, model, progress)
-    return report
+    return write_with_data(source, target, data, model, report, progress)
 
 
 def write_with_data(
-    source: Path, target: Path, data: bytes, model: ModelProto, progress: Progress | None = None
-) -> None:
+    source: Path, target: Path, data: bytes, model: ModelProto, report: Report, progress: Progress | None = None
+) -> Report:
     """Write a model file that was made of another one, with the external data beside it.
 
     Args:
         source: the file that it was made of, whose folder holds the external data.
         target: the file to write; it is replaced as a whole or not at all.
         data: the new model's bytes.
-        model: the new model.
+        model: the new model, which is pointed to its external data.
+        report: what was changed.
         progress: told how many bytes of how many of the external data have been copied.
+
+    Returns:
+        The report, with the external data where that has another name now.
 
     Raises:
         EltwiseError: where a file cannot be read or written; then the target is as it was.
     """
     try:
         check_writable(target)
-        files = files_to_carry(model, source, target)
+        beside, is_moved = carry(model, source, target, progress)
+        if is_moved:
+            change = Change("", "external data", (beside[0][0].name,), "the target is in another folder")
+            report = replace(report, unchanged=False, changes=(*report.changes, change))
+            data = serialized(model)
     except EltwiseError as error:
         raise error.located(where=source.name) from None
-    carry(files, progress)
-    try:
-        write_atomically(target, [data])
-    except BaseException:
-        discard(files)
-        raise
+    write_together([*beside, (target, [data])])
+    return report
 
 
 def serialized(model: ModelProto) -> bytes:

@@ -18,8 +18,8 @@ from eltwise.formats.onnx.nodes import label_of
 from eltwise.formats.onnx.tensors import read_tensor
 from eltwise.ir.graph import Tensor
 from eltwise.ops import registry
-from eltwise.ops.schema import ElementwiseSchema, FormulaName
-from eltwise.passes.company import OTHERS, Maker, Operand, Other, companies_of, held_as, needed_of, zeros_of
+from eltwise.ops.schema import ElementwiseSchema
+from eltwise.passes.company import FORMULAS, OTHERS, Maker, Operand, Other, companies_of, held_as, needed_of, zeros_of
 from eltwise.passes.onnx_versions.inferring import with_types
 from eltwise.passes.onnx_versions.names import subgraphs
 from eltwise.passes.onnx_versions.schemas import is_own
@@ -27,7 +27,8 @@ from eltwise.passes.onnx_versions.scopes import Scope, all_scopes, type_text
 from eltwise.passes.places import Layout, Place, layouts_of, read_wider, surroundings_of
 from eltwise.passes.plain import is_plain_constant
 
-_FORMULAS: tuple[FormulaName, ...] = ("subtract", "add", "multiply")
+_OF_ONNX = {schema.function for schema in registry.ELEMENTWISE if schema.domain == "ai.onnx"}
+_FORMULAS = tuple(function for function in FORMULAS if function in _OF_ONNX)
 """What ONNX's operators compute that are told apart."""
 
 _RANDOM = ("RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Bernoulli", "Multinomial")
@@ -202,7 +203,7 @@ class _Makers:
             if schema is None:
                 return Maker("cast" if node.op_type == "Cast" and is_own(node) else "")
             has_constant = any(self.is_made_of_constants(operand) for operand in node.input if operand)
-            return Maker(schema.formula.name, has_constant, is_shared)
+            return Maker(schema.function, has_constant, is_shared)
         owner = self._scope.owner(name)
         return None if owner is not None and owner.parent is None else Maker("")
 

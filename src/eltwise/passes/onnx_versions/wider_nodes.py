@@ -60,7 +60,7 @@ class _Found:
 
     def widen(self, scope: Scope, index: int, schema: ElementwiseSchema, element_type: ElementType) -> None:
         node = scope.body.node[index]
-        wider = exact_wider(schema.formula, element_type)
+        wider = exact_wider(schema.expression(), element_type)
         if wider is None:
             self.problems.append(
                 ElementTypeError(

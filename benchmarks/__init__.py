@@ -1,0 +1,1 @@
+"""Measure eltwise beside other libraries: ``make bench``, or ``python -m benchmarks`` in a checkout."""

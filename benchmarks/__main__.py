@@ -1,0 +1,106 @@
+"""The command ``python -m benchmarks``: a table on the terminal, JSON, or a picture."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+from benchmarks.measure import LIMIT, OWN, Row, measure
+from benchmarks.peers import PEERS, installed, versions
+from benchmarks.picture import picture
+from benchmarks.workloads import workloads
+from eltwise.core.machine import machine_name
+from eltwise.kernels.threads import num_threads
+
+_COLUMNS = ("workload", "expression", "type", "eltwise ms", "best peer", "its ms", "ratio", "share of limit", "remarks")
+_BUSY = 0.5
+
+
+def main() -> int:
+    """Measure every workload; 1 if a result of eltwise is not exact, 130 after Ctrl-C."""
+    parser = argparse.ArgumentParser(prog="benchmarks", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="fewer and smaller workloads: about a minute")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--only", metavar="TEXT", default="", help="the workloads whose name contains TEXT")
+    parser.add_argument("--picture", metavar="FILE", type=Path, help="write an SVG")
+    options = parser.parse_args()
+    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
+    chosen = [workload for workload in workloads(options.quick) if options.only in workload.name]
+    rounds, seconds = (15, 0.8) if options.quick else (31, 10.0)
+    rows: list[Row] = []
+    console, interrupted = Console(stderr=True), False
+    try:
+        for workload in track(chosen, "measuring", console=console, disable=not console.is_terminal):
+            rows.append(measure(workload, installed(), num_threads(), rounds, seconds))
+    except KeyboardInterrupt:
+        interrupted = True
+    if options.json:
+        print(json.dumps(_fields(rows, load, quick=options.quick, interrupted=interrupted), indent=2))
+    else:
+        _show(rows, load, quick=options.quick)
+    if options.picture is not None:
+        options.picture.write_text(picture(rows), encoding="utf-8")
+    if interrupted:
+        return 130
+    return 1 if any(OWN in row.remarks for row in rows) else 0
+
+
+def _fields(rows: Sequence[Row], load: float, **flags: bool) -> dict[str, object]:
+    return {
+        "machine": machine_name(),
+        "threads": num_threads(),
+        "load": load,
+        "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        **flags,
+        "versions": versions(),
+        "not_installed": [name for name in PEERS if name not in installed()],
+        "rows": [row.fields() for row in rows],
+    }
+
+
+def _show(rows: Sequence[Row], load: float, *, quick: bool) -> None:
+    console = Console(markup=False, highlight=False)
+    console = console if console.is_terminal else Console(markup=False, highlight=False, width=200)
+    kind = "quick measurement" if quick else "measurement"
+    console.print(f"{machine_name()}, {num_threads()} threads, {datetime.now(UTC):%Y-%m-%d}, {kind}")
+    if load > _BUSY:
+        console.print(f"The machine was busy before the measurement (load {load:.1f}); do not trust these times.")
+    table = Table(box=None, pad_edge=False)
+    for column in _COLUMNS:
+        table.add_column(column, no_wrap=column != "remarks", overflow="fold")
+    for row in rows:
+        table.add_row(*_cells(row))
+    console.print(table)
+    console.print(", ".join(f"{name} {version}" for name, version in versions().items()))
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    best = row.best_peer
+    return (
+        row.workload.name,
+        row.workload.expression,
+        row.workload.element_type.name,
+        _milliseconds(row.seconds.get(OWN)),
+        best,
+        _milliseconds(row.seconds.get(best)),
+        f"{row.ratios[best]:.2f}" if best else "",
+        f"{row.ratios[LIMIT]:.2f}" if LIMIT in row.ratios else "",
+        "; ".join(f"{name} {remark}" for name, remark in row.remarks.items() if remark.startswith("differs")),
+    )
+
+
+def _milliseconds(seconds: float | None) -> str:
+    return "" if seconds is None else f"{seconds * 1e3:.3g}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,156 @@
+"""Measure: libraries take turns in one process, the median counts, and only exact results are timed."""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from math import ceil
+from random import Random
+from statistics import median
+
+import numpy as np
+
+from benchmarks.limit import memory_limit
+from benchmarks.peers import Contestant, Prepare, Refusal
+from benchmarks.tensors import Tensors, difference, evaluate, make_tensors
+from benchmarks.workloads import Workload
+from eltwise.core.machine import cache_bytes
+
+SEED = 20261121
+LIMIT = "memory limit"
+OWN = "eltwise"
+_SAMPLE_SECONDS = 1e-3
+_MOST_REPEATS = 2_000
+_SETTLING_SECONDS = 2e-3
+_LEAST_ROUNDS = 3
+_SLOW = 5
+
+
+@dataclass(frozen=True)
+class Row:
+    """What was measured of one workload.
+
+    Attributes:
+        workload: the workload.
+        seconds: the median of each library, by name.
+        ratios: for each other library, and for the memory limit, the median over the rounds of its time divided by
+            eltwise's in the same round. The speed of memory drifts on a shared machine; within a round it hardly does.
+        remarks: for each library that was not timed, why.
+    """
+
+    workload: Workload
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    ratios: Mapping[str, float] = field(default_factory=dict)
+    remarks: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def best_peer(self) -> str:
+        """The fastest other library; empty if there is none."""
+        peers = {name: ratio for name, ratio in self.ratios.items() if name != LIMIT}
+        return min(peers, key=peers.__getitem__, default="")
+
+    def fields(self) -> dict[str, object]:
+        """Everything as plain values, times in milliseconds."""
+        return {
+            "workload": self.workload.name,
+            "expression": self.workload.expression,
+            "type": self.workload.element_type.name,
+            "shapes": [list(shape) for shape in self.workload.shapes],
+            "call": self.workload.call,
+            "bytes": self.workload.bytes_moved,
+            "milliseconds": {name: seconds * 1e3 for name, seconds in self.seconds.items()},
+            "best_peer": self.best_peer or None,
+            "ratios": dict(self.ratios),
+            "not_timed": dict(self.remarks),
+        }
+
+
+def measure(workload: Workload, libraries: Mapping[str, Prepare], threads: int, rounds: int, seconds: float) -> Row:
+    """Measure one workload, for so many rounds or, after three, so many seconds.
+
+    Returns:
+        The row. Where eltwise is not exact, before or after the rounds, it has no times.
+    """
+    tensors = make_tensors(workload, SEED)
+    with np.errstate(all="ignore"):
+        expected = np.asarray(evaluate(np, workload, tensors.operands))
+    contestants, remarks = _prepared(workload, libraries, tensors, expected, threads)
+    if OWN in remarks:
+        return Row(workload, remarks=remarks)
+    if workload.bytes_moved > 2 * cache_bytes():
+        contestants.append(Contestant(LIMIT, memory_limit(tensors, threads)))
+    samples = _rounds(contestants, rounds, seconds)
+    wrong = _check(contestants[0], tensors, expected)
+    if wrong:
+        return Row(workload, remarks={OWN: f"after the rounds: {wrong}"})
+    ratios = {
+        name: median(theirs / ours for theirs, ours in zip(times, samples[OWN], strict=False))
+        for name, times in samples.items()
+        if name != OWN
+    }
+    return Row(workload, {name: median(times) for name, times in samples.items()}, ratios, remarks)
+
+
+def _prepared(
+    workload: Workload, libraries: Mapping[str, Prepare], tensors: Tensors, expected: np.ndarray, threads: int
+) -> tuple[list[Contestant], dict[str, str]]:
+    """The libraries that compute the workload exactly, and for each other one the reason why not."""
+    ready: list[Contestant] = []
+    remarks: dict[str, str] = {}
+    for name, prepare in libraries.items():
+        try:
+            contestant = prepare(workload, tensors, threads)
+        except Refusal as refusal:
+            remarks[name] = f"refused: {refusal}"
+            continue
+        wrong = _check(contestant, tensors, expected)
+        if wrong:
+            remarks[name] = f"differs: {wrong}"
+        else:
+            ready.append(contestant)
+    return ready, remarks
+
+
+def _check(contestant: Contestant, tensors: Tensors, expected: np.ndarray) -> str:
+    tensors.poison()
+    with np.errstate(all="ignore"):
+        return difference(contestant.fetch(contestant.run()), expected)
+
+
+def _rounds(contestants: Sequence[Contestant], rounds: int, seconds: float) -> dict[str, list[float]]:
+    """Let all take turns, in a new order each round; the slow ones stop after the first rounds."""
+    once = {contestant.name: _seconds(contestant, 1) for contestant in contestants}
+    slow = _SLOW * min(once.values())
+    samples: dict[str, list[float]] = {name: [] for name in once}
+    order = Random(SEED)  # noqa: S311 - an order is no secret
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        end = time.perf_counter() + seconds
+        for done in range(rounds):
+            if done >= _LEAST_ROUNDS and time.perf_counter() > end:
+                break
+            for contestant in order.sample(contestants, len(contestants)):
+                if done < _LEAST_ROUNDS or once[contestant.name] < slow:
+                    samples[contestant.name].append(_sample(contestant, once[contestant.name]))
+    finally:
+        if collects:
+            gc.enable()
+    return samples
+
+
+def _sample(contestant: Contestant, estimate: float) -> float:
+    """Time a run, or many where one is short."""
+    time.sleep(_SETTLING_SECONDS)  # Threads of the library before may still spin and take a processor.
+    count = max(1, min(_MOST_REPEATS, ceil(_SAMPLE_SECONDS / max(estimate, 1e-7))))
+    return _seconds(contestant, count) / count
+
+
+def _seconds(contestant: Contestant, count: int) -> float:
+    run = contestant.run
+    begin = time.perf_counter()
+    for _repeat in range(count):
+        run()
+    return time.perf_counter() - begin

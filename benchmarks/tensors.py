@@ -1,0 +1,99 @@
+"""The arrays of a workload, drawn with a seed, and the expected result."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from benchmarks.workloads import MemoryOrder, Sizes, Workload
+from eltwise.core.dtypes import ElementType
+
+_ALIGNMENT = 64
+_DRAWN = 1_000_003
+_EXTRA_COLUMNS = 96
+_POISON = 0xA5
+
+
+@dataclass(frozen=True)
+class Tensors:
+    """The operands of a workload and the array that receives the result."""
+
+    operands: tuple[np.ndarray, ...]
+    out: np.ndarray
+
+    @property
+    def are_contiguous(self) -> bool:
+        """Whether every operand is C-contiguous."""
+        return all(operand.flags.c_contiguous for operand in self.operands)
+
+    def poison(self) -> None:
+        """Overwrite the result, so that a run that writes nothing is found out."""
+        self.out.reshape(-1).view(np.uint8).fill(_POISON)
+
+
+def make_tensors(workload: Workload, seed: int) -> Tensors:
+    """Make the arrays of a workload, the same for the same seed."""
+    orders: list[MemoryOrder] = [workload.order, *["contiguous"] * (len(workload.shapes) - 1)]  # type: ignore[list-item]
+    operands = tuple(
+        _drawn(workload.element_type, shape, order, seed + index)
+        for index, (shape, order) in enumerate(zip(workload.shapes, orders, strict=True))
+    )
+    result_type = evaluate(np, workload, [operand.reshape(-1)[:0] for operand in operands]).dtype
+    return Tensors(operands, aligned_empty(workload.result_shape, result_type))
+
+
+def evaluate(library: Any, workload: Workload, operands: Any) -> Any:
+    """Evaluate the expression with the functions of an array library that uses NumPy's names."""
+    values = list(operands)
+    for name, numbers in workload.steps:
+        values.append(getattr(library, name)(*(values[number] for number in numbers)))
+    return values[-1]
+
+
+def difference(result: np.ndarray, expected: np.ndarray) -> str:
+    """Say how a result differs in type, shape or any bit; empty if it does not."""
+    if (result.dtype, result.shape) != (expected.dtype, expected.shape):
+        return f"got {result.dtype}{list(result.shape)}, expected {expected.dtype}{list(expected.shape)}"
+    bits = np.dtype(f"u{expected.itemsize}")
+    unequal = np.flatnonzero(
+        np.ascontiguousarray(result).reshape(-1).view(bits) != np.ascontiguousarray(expected).reshape(-1).view(bits)
+    )
+    if not unequal.size:
+        return ""
+    first = int(unequal[0])
+    got, wanted = result.reshape(-1)[first], expected.reshape(-1)[first]
+    return f"{unequal.size:,} of {result.size:,} elements differ, first at index {first}: got {got}, expected {wanted}"
+
+
+def aligned_empty(shape: Sizes, dtype: np.dtype[Any]) -> np.ndarray:
+    """Allocate an array that begins at a cache line."""
+    size = prod(shape) * dtype.itemsize
+    memory = np.empty(size + _ALIGNMENT, np.uint8)
+    begin = -memory.ctypes.data % _ALIGNMENT
+    return memory[begin : begin + size].view(dtype).reshape(shape)
+
+
+def _drawn(element_type: ElementType, shape: Sizes, order: MemoryOrder, seed: int) -> np.ndarray:
+    if order == "transposed":
+        return _filled(element_type, shape[::-1], seed).T
+    if order == "sliced":
+        return _filled(element_type, (*shape[:-1], shape[-1] + _EXTRA_COLUMNS), seed)[..., : shape[-1]]
+    return _filled(element_type, shape, seed)
+
+
+def _filled(element_type: ElementType, shape: Sizes, seed: int) -> np.ndarray:
+    """Repeat about a million drawn values: drawing all of them would take longer than the measurement."""
+    generator = np.random.default_rng(seed)
+    if element_type.is_integer:
+        low, high = element_type.limits
+        values = generator.integers(low, high, _DRAWN, dtype=element_type.storage, endpoint=True)
+    else:
+        values = (generator.standard_normal(_DRAWN) * 8).astype(element_type.storage)
+    array = aligned_empty(shape, element_type.storage)
+    flat = array.reshape(-1)
+    for begin in range(0, flat.size, _DRAWN):
+        flat[begin : begin + _DRAWN] = values[: flat.size - begin]
+    return array

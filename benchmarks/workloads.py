@@ -1,0 +1,107 @@
+"""What is measured, as data: an expression, an element type, shapes, memory order, and how it is called."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import Literal
+
+import numpy as np
+
+from eltwise.core.dtypes import FLOAT32, INT32, TYPES, ElementType
+
+Sizes = tuple[int, ...]
+Step = tuple[str, tuple[int, ...]]
+"""A function by its NumPy name, and the numbers of its operands: inputs come first, then the result of each step."""
+
+Call = Literal["out", "allocate", "model"]
+"""Into an existing result, with a result that the call allocates, or as a loaded model."""
+
+MemoryOrder = Literal["contiguous", "transposed", "sliced"]
+"""How the first operand lies in memory."""
+
+EXPRESSIONS: dict[str, tuple[Step, ...]] = {
+    "a - b": (("subtract", (0, 1)),),
+    "(a - b)^2": (("subtract", (0, 1)), ("multiply", (2, 2))),
+    "(a - b) - (c - d)": (("subtract", (0, 1)), ("subtract", (2, 3)), ("subtract", (4, 5))),
+}
+
+
+@dataclass(frozen=True)
+class Workload:
+    """One measurement.
+
+    Attributes:
+        name: how it is called in the table.
+        element_type: of all operands.
+        shapes: of the operands, in order.
+        expression: a key of ``EXPRESSIONS``.
+        call: how it is called.
+        order: how the first operand lies in memory.
+    """
+
+    name: str
+    element_type: ElementType
+    shapes: tuple[Sizes, ...]
+    expression: str = "a - b"
+    call: Call = "out"
+    order: MemoryOrder = "contiguous"
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """The steps of the expression."""
+        return EXPRESSIONS[self.expression]
+
+    @property
+    def result_shape(self) -> Sizes:
+        """The shape of the result."""
+        return np.broadcast_shapes(*self.shapes)
+
+    @property
+    def bytes_moved(self) -> int:
+        """Every operand read once and the result written once, in bytes."""
+        return sum(map(prod, (*self.shapes, self.result_shape))) * self.element_type.storage.itemsize
+
+
+_MEBI = 1 << 20
+_BROADCASTS: tuple[tuple[str, Sizes, Sizes, MemoryOrder], ...] = (
+    ("row (8192,4096) (4096)", (8192, 4096), (4096,), "contiguous"),
+    ("column (8192,4096) (8192,1)", (8192, 4096), (8192, 1), "contiguous"),
+    ("outer (6000,1) (1,5000)", (6000, 1), (1, 5000), "contiguous"),
+    ("middle (64,128,4000) (64,1,4000)", (64, 128, 4000), (64, 1, 4000), "contiguous"),
+    ("short rows (64,1,96,1) (56,1,80)", (64, 1, 96, 1), (56, 1, 80), "contiguous"),
+    ("both (300,1,256) (300,256)", (300, 1, 256), (300, 256), "contiguous"),
+    ("channel (8,64,65536) (64,1)", (8, 64, 65536), (64, 1), "contiguous"),
+    ("transposed A (4096,4096)", (4096, 4096), (4096, 4096), "transposed"),
+    ("sliced A (8192,4000)", (8192, 4000), (8192, 4000), "sliced"),
+)
+_ELEMENT_TYPES = tuple(each for each in TYPES if each.is_numeric and each.bits >= 8 and "float8" not in each.name)
+
+
+def workloads(quick: bool) -> tuple[Workload, ...]:
+    """Every workload; with ``quick`` fewer and smaller ones."""
+    square = "(a - b)^2"
+    same = (_large(FLOAT32, quick),) * 2
+    found = [Workload("same shape", each, (_large(each, quick),) * 2) for each in _ELEMENT_TYPES]
+    found += [Workload(name, FLOAT32, (a, b), order=order) for name, a, b, order in _BROADCASTS]
+    found.append(Workload("same shape", FLOAT32, same, square))
+    found += [
+        Workload(name, FLOAT32, (a, b), square, order=order)
+        for name, a, b, order in _BROADCASTS
+        if not quick or name.startswith("outer")
+    ]
+    found.append(Workload("allocated result", FLOAT32, same, call="allocate"))
+    found.append(Workload("model", FLOAT32, same * 2, "(a - b) - (c - d)", "model"))
+    found.append(Workload("model of 16 elements", FLOAT32, ((16,),) * 2, call="model"))
+    found += [
+        Workload(f"{count:,} elements", FLOAT32, ((count,),) * 2, call="allocate")
+        for count in (16, 1_000, 10_000, 100_000, 1_000_000)
+    ]
+    found.append(Workload("16 elements", INT32, ((16,),) * 2, call="allocate"))
+    return tuple(found)
+
+
+def _large(element_type: ElementType, quick: bool) -> Sizes:
+    """So many elements that no cache holds them."""
+    size = {1: 64, 2: 32, 4: 32, 8: 16}[element_type.storage.itemsize] * _MEBI
+    return (size // 2 if quick else size,)

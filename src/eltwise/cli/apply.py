@@ -1,0 +1,51 @@
+"""``eltwise apply``: apply one operator version to tensor files."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from eltwise.cli import printing
+from eltwise.cli.attributes import Attributes, bound_operator
+from eltwise.cli.printing import Json
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from eltwise.core.dtypes import ElementType
+
+
+def apply(
+    op: Annotated[str, typer.Argument(metavar="OPERATOR", help="A versioned name, for example Sub-6.")],
+    operands: Annotated[
+        list[str], typer.Argument(metavar="FILE...", help="The tensor file of each operand, in order.")
+    ],
+    attributes: Attributes = None,
+    output: Annotated[
+        str | None, typer.Option("--output", "-o", metavar="FILE", help="The file to write the result to.")
+    ] = None,
+    element_type: Annotated[
+        str | None,
+        typer.Option("--type", metavar="TYPE", help="The element type of raw bytes in .npy files, for example int4."),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Apply one operator version to tensor files."""
+    from eltwise.core.dtypes import by_name
+    from eltwise.formats.tensor_files import check_places, parse_place, write_tensor_files
+
+    bound = bound_operator(op, attributes or [])
+    wanted = by_name(element_type) if element_type else None
+    place = {"result": parse_place(output)} if output else {}
+    check_places(place)
+    result = bound(*(_operand(text, wanted) for text in operands))
+    write_tensor_files({"result": result}, place)
+    if not place:
+        printing.results({"result": result}, json=json)
+
+
+def _operand(text: str, wanted: ElementType | None) -> np.ndarray:
+    from eltwise.formats.tensor_files import parse_place, read_tensor_file
+
+    return read_tensor_file(parse_place(text), wanted)

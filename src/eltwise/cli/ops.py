@@ -1,0 +1,69 @@
+"""``eltwise ops``: list the operator versions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from eltwise.cli import printing
+from eltwise.cli.printing import Json
+from eltwise.ops import registry
+
+if TYPE_CHECKING:
+    from eltwise.ops.schema import ElementwiseSchema
+
+_COLUMNS = ("operator", "format", "opsets", "broadcasting", "types", "attributes")
+FORMATS = {"ai.onnx": "ONNX", "openvino": "OpenVINO"}
+
+
+def ops(json: Json = False) -> None:
+    """List every operator version that eltwise runs."""
+    if json:
+        printing.json_text([schema_fields(schema) for schema in registry.ELEMENTWISE])
+        return
+    columns = _COLUMNS if printing.is_wide() else _COLUMNS[:-1]
+    table = printing.table(*columns, folding="types")
+    for schema in registry.ELEMENTWISE:
+        cells = (
+            schema.versioned_name,
+            FORMATS[schema.domain],
+            opset_range(schema),
+            schema.broadcasting,
+            " ".join(element_type.ir or element_type.name for element_type in schema.types),
+            " ".join(schema.attribute_names) or "none",
+        )
+        table.add_row(*cells[: len(columns)])
+    printing.show(table)
+
+
+def opset_range(schema: ElementwiseSchema) -> str:
+    """The opsets that an operator version holds for."""
+    last = registry.NEWEST_OPSET[schema.domain] if schema.last is None else schema.last
+    return f"{schema.version}" if schema.version == last else f"{schema.version} to {last}"
+
+
+def schema_fields(schema: ElementwiseSchema) -> dict[str, object]:
+    """An operator version as plain values."""
+    before = registry.previous(schema)
+    return {
+        "operator": schema.versioned_name,
+        "name": schema.name,
+        "domain": schema.domain,
+        "since": schema.version,
+        "last": schema.last,
+        "types": [element_type.name for element_type in schema.types],
+        "broadcasting": schema.broadcasting,
+        "formula": str(schema.expression()),
+        "arithmetic": "exact",
+        "attributes": [
+            {
+                "name": attribute.name,
+                "kind": attribute.kind,
+                "default": attribute.default,
+                "choices": list(attribute.choices),
+                "meaning": attribute.meaning,
+            }
+            for attribute in schema.attributes
+        ],
+        "previous": before.versioned_name if before else None,
+        "changes": schema.changes,
+    }

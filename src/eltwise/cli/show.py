@@ -1,0 +1,51 @@
+"""``eltwise show``: show one operator version."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from eltwise.cli import printing
+from eltwise.cli.ops import FORMATS, opset_range, schema_fields
+from eltwise.cli.printing import Json
+from eltwise.ops import registry
+
+if TYPE_CHECKING:
+    from eltwise.ops.schema import Attribute
+
+_BROADCASTING = {
+    "legacy": "B onto A, with broadcast=1 (legacy)",
+    "numpy": "both ways (numpy)",
+    "auto_broadcast": "none, numpy or pdpd, as auto_broadcast says",
+}
+
+
+def show(op: Annotated[str, typer.Argument(metavar="OPERATOR", help="A versioned name.")], json: Json = False) -> None:
+    """Show one operator version: types, attributes, broadcasting and what changed."""
+    schema = registry.find(op)
+    if json:
+        printing.json_text(schema_fields(schema))
+        return
+    before = registry.previous(schema)
+    lines = [
+        ("operator", f"{schema.versioned_name} of {FORMATS[schema.domain]}"),
+        (
+            "since",
+            f"opset {schema.version}; holds for {opset_range(schema)}{', the newest' if schema.last is None else ''}",
+        ),
+        ("expression", str(schema.expression())),
+        ("broadcasting", _BROADCASTING[schema.broadcasting]),
+        ("types of A, B and the result", ", ".join(element_type.name for element_type in schema.types)),
+        ("attributes", "none" if not schema.attributes else ""),
+        *((f"  {attribute.name}", _described(attribute)) for attribute in schema.attributes),
+        ("arithmetic", "integers wrap; floats are rounded once a step, to nearest even; subnormals are kept"),
+        (f"changed from {before.versioned_name}" if before else "changed", schema.changes),
+    ]
+    printing.pairs(lines)
+
+
+def _described(attribute: Attribute) -> str:
+    default = "unset" if attribute.default is None else repr(attribute.default)
+    choices = f", one of {', '.join(map(str, attribute.choices))}" if attribute.choices else ""
+    return f"{attribute.kind}, default {default}{choices}. {attribute.meaning}"

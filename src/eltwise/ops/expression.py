@@ -1,0 +1,126 @@
+"""What is computed for each element: steps on numbered values. Pure.
+
+Values are numbered: first the operands, then the result of each step; the last one is the result. An operator version
+is an expression of as many operands as it takes; a tree of a graph's operators is one of as many as the tree reads.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+from eltwise.core.dtypes import BOOL, ElementType
+from eltwise.ops import primitives
+from eltwise.ops.primitives import Primitive
+
+
+@dataclass(frozen=True)
+class Step:
+    """One primitive on values, rounded or wrapped by itself.
+
+    Attributes:
+        primitive: its name in the table.
+        operands: the numbers of the values that it reads.
+    """
+
+    primitive: str
+    operands: tuple[int, ...]
+
+    @property
+    def definition(self) -> Primitive:
+        """The primitive."""
+        return primitives.find(self.primitive)
+
+
+@dataclass(frozen=True)
+class Expression:
+    """Steps, of which the last is the result.
+
+    Attributes:
+        operands: how many values are read from memory.
+        steps: at least one.
+    """
+
+    operands: int
+    steps: tuple[Step, ...]
+
+    def __post_init__(self) -> None:
+        for index, step in enumerate(self.steps):
+            if len(step.operands) != step.definition.arity:
+                raise ValueError(f"step {index}: {step.primitive} takes {step.definition.arity} operands")
+            if not all(0 <= value < self.operands + index for value in step.operands):
+                raise ValueError(f"step {index} reads a value that is not there yet")
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        """Computed once: an expression is part of the key of every large call."""
+        return hash((self.operands, self.steps))
+
+    def __str__(self) -> str:
+        """The expression as it is written on paper.
+
+        >>> print(Expression(3, (Step("subtract", (0, 1)), Step("subtract", (3, 2)))))
+        (a - b) - c
+        """
+        texts = [operand_name(index) for index in range(self.operands)]
+        lists: dict[int, list[str]] = {}
+        for step in self.steps:
+            notation = step.definition.notation
+            if notation.endswith(")"):
+                items = [texts[value] for value in step.operands]
+                first = step.operands[0] - self.operands
+                if first >= 0 and step.definition.arity > 1 and self.steps[first].primitive == step.primitive:
+                    items = [*lists[step.operands[0]], *items[1:]]
+                lists[len(texts)] = items
+                texts.append(notation.format(", ".join(items)))
+            else:
+                texts.append(notation.format(*(self._enclosed(value, texts[value]) for value in step.operands)))
+        return texts[-1]
+
+    def _enclosed(self, value: int, text: str) -> str:
+        """A value as the operand of a sign: in parentheses where it has a sign itself."""
+        has_sign = value >= self.operands and not self.steps[value - self.operands].definition.notation.endswith(")")
+        return f"({text})" if has_sign else text
+
+    def result_type(self, element_type: ElementType) -> ElementType:
+        """The type of the result for operands of a type."""
+        return BOOL if self.steps[-1].definition.result == "boolean" else element_type
+
+
+def operand_name(index: int) -> str:
+    """What an operand is called in a text: a, b, c, ... and from the 27th on x26, x27, ..."""
+    return chr(ord("a") + index) if index < 26 else f"x{index}"
+
+
+COMPOSITES: dict[str, Expression] = {
+    "squared_difference": Expression(2, (Step("subtract", (0, 1)), Step("multiply", (2, 2)))),
+}
+"""What operators compute that is more than one primitive."""
+
+
+@lru_cache(maxsize=256)
+def expression_of(function: str, count: int | None = None) -> Expression:
+    """The expression of a primitive or composite.
+
+    Args:
+        function: its name.
+        count: the number of operands; by default as many as it has. A primitive of two takes any number from 1 on,
+            from left to right.
+
+    >>> print(expression_of("squared_difference"), "|", expression_of("add", 3))
+    (a - b) * (a - b) | (a + b) + c
+    """
+    if function in COMPOSITES:
+        return COMPOSITES[function]
+    arity = primitives.find(function).arity
+    if arity == 1:
+        return Expression(1, (Step(function, (0,)),))
+    wanted = arity if count is None else count
+    if wanted == 1:
+        return Expression(1, (Step(function, (0, 0)),))  # Only of maxima and minima, which it leaves as they are.
+    steps = [Step(function, (0, 1))]
+    steps += [Step(function, (wanted + index - 2, index)) for index in range(2, wanted)]
+    return Expression(wanted, tuple(steps))

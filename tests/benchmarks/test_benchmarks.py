@@ -1,0 +1,152 @@
+"""The benchmarks without their times: workloads, arrays, libraries that agree, and results that are not exact."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks.limit import memory_limit
+from benchmarks.measure import LIMIT, OWN, Row, measure
+from benchmarks.peers import PEERS, Contestant, Refusal, installed, own
+from benchmarks.picture import picture
+from benchmarks.tensors import Tensors, difference, evaluate, make_tensors
+from benchmarks.workloads import Workload, workloads
+from eltwise.core.dtypes import BFLOAT16, FLOAT16, FLOAT32, INT8
+
+ROOT = Path(__file__).parents[2]
+SMALL = Workload("small", FLOAT32, ((40, 30), (30,)))
+
+
+def shrunk(workload: Workload) -> Workload:
+    return replace(workload, shapes=tuple(tuple(min(size, 3) for size in shape) for shape in workload.shapes))
+
+
+def expected(workload: Workload, tensors: Tensors) -> np.ndarray:
+    with np.errstate(all="ignore"):
+        return np.asarray(evaluate(np, workload, tensors.operands))
+
+
+@pytest.mark.parametrize("workload", workloads(quick=False), ids=lambda w: f"{w.name} {w.expression} {w.element_type}")
+def test_eltwise_is_exact_on_every_workload(workload: Workload, seed: int) -> None:
+    small = shrunk(workload)
+    tensors = make_tensors(small, seed)
+    contestant = own(small, tensors, 2)
+    tensors.poison()
+    assert difference(contestant.fetch(contestant.run()), expected(small, tensors)) == ""
+
+
+def test_workloads_are_distinct_and_fit_into_memory() -> None:
+    rows = workloads(quick=False)
+    assert len({(row.name, row.expression, row.element_type) for row in rows}) == len(rows)
+    assert all(row.bytes_moved < 3 << 30 for row in rows)
+    assert Workload("outer", INT8, ((5, 1), (1, 7))).bytes_moved == 5 + 7 + 35
+
+
+@pytest.mark.parametrize("order", ["contiguous", "transposed", "sliced"])
+def test_arrays_are_the_same_for_a_seed(order: str, seed: int) -> None:
+    workload = replace(SMALL, shapes=((40, 30), (40, 30)), order=order, element_type=BFLOAT16)
+    first, again = make_tensors(workload, seed), make_tensors(workload, seed)
+    assert [array.tobytes() for array in first.operands] == [array.tobytes() for array in again.operands]
+    assert first.operands[0].shape == (40, 30)
+    assert first.are_contiguous == (order == "contiguous")
+
+
+def test_one_wrong_bit_is_found(seed: int) -> None:
+    tensors = make_tensors(SMALL, seed)
+    right = expected(SMALL, tensors)
+    wrong = right.copy()
+    wrong.view(np.uint32)[3, 4] ^= 1
+    assert difference(right, right) == ""
+    assert difference(wrong, right).startswith("1 of 1,200 elements differ, first at index 94: got")
+    assert "expected float32[40, 30]" in difference(right.reshape(30, 40), right)
+    assert difference(np.float32([-0.0]), np.float32([0.0]))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name in PEERS if name != OWN])
+def test_a_library_agrees_or_refuses(name: str, seed: int) -> None:
+    if name not in installed():
+        pytest.skip(f"{name} is not installed")
+    timed = set()
+    for template in workloads(quick=True):
+        for element_type in (FLOAT32, FLOAT16):
+            if template.element_type is not FLOAT32 or (element_type is FLOAT16 and template.expression != "a - b"):
+                continue  # Runtimes may keep float16 intermediates in float32.
+            workload = replace(shrunk(template), element_type=element_type)
+            tensors = make_tensors(workload, seed)
+            try:
+                contestant = PEERS[name](workload, tensors, 2)
+            except Refusal:
+                continue
+            tensors.poison()
+            assert difference(contestant.fetch(contestant.run()), expected(workload, tensors)) == "", workload
+            timed.add((workload.expression, workload.call))
+    assert {("a - b", "out"), ("(a - b)^2", "out"), ("a - b", "allocate"), ("(a - b) - (c - d)", "model")} <= timed
+
+
+def test_who_differs_or_refuses_is_not_timed() -> None:
+    def wrong(_workload: Workload, tensors: Tensors, _threads: int) -> Contestant:
+        return Contestant("wrong", lambda: np.subtract(tensors.operands[1], tensors.operands[0]))
+
+    def unable(_workload: Workload, _tensors: Tensors, _threads: int) -> Contestant:
+        raise Refusal("no kernel")
+
+    row = measure(SMALL, {OWN: own, "wrong": wrong, "unable": unable, "numpy": PEERS["numpy"]}, 1, 3, 0)
+    assert set(row.seconds) == {OWN, "numpy"}
+    assert row.best_peer == "numpy"
+    assert row.remarks["wrong"].startswith("differs: ")
+    assert row.remarks["unable"] == "refused: no kernel"
+
+
+@pytest.mark.parametrize("right_runs", [0, 5])
+def test_an_inexact_result_of_eltwise_has_no_times(right_runs: int) -> None:
+    def planted(_workload: Workload, tensors: Tensors, _threads: int) -> Contestant:
+        runs = iter(range(1_000_000))
+
+        def run() -> np.ndarray:
+            np.subtract(*tensors.operands, out=tensors.out)
+            if next(runs) >= right_runs:
+                tensors.out.view(np.uint32)[7, 7] ^= 1
+            return tensors.out
+
+        return Contestant(OWN, run)
+
+    row = measure(SMALL, {OWN: planted}, 1, 3, 0)
+    assert "1 of 1,200 elements differ" in row.remarks[OWN]
+    assert row.seconds == {}
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_the_memory_limit_writes_the_whole_result(threads: int, seed: int) -> None:
+    tensors = make_tensors(Workload("row", FLOAT32, ((64, 256), (256,))), seed)
+    tensors.poison()
+    memory_limit(tensors, threads)()
+    a, out = (array.reshape(-1).view(np.uint32) for array in (tensors.operands[0], tensors.out))
+    assert np.array_equal(out, a ^ (np.arange(out.size, dtype=np.uint32) // 16 * 64))
+
+
+def test_the_picture_shows_the_rows_that_have_a_limit() -> None:
+    row = Row(SMALL, {OWN: 1.0, "numpy": 2.0}, {"numpy": 2.0, LIMIT: 0.9})
+    drawn = picture([row, Row(SMALL, {OWN: 1.0}, {})])
+    assert drawn.count('<rect class="own"') == 2  # One row and the legend.
+    assert "numpy" in drawn
+
+
+@pytest.mark.slow
+def test_the_command_prints_json() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks", "--quick", "--json", "--only", "16 elements"],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=ROOT,
+    )
+    report = json.loads(done.stdout)
+    assert {row["workload"] for row in report["rows"]} == {"16 elements", "model of 16 elements"}
+    assert all(row["ratios"]["numpy"] > 0 for row in report["rows"])
