@@ -21,7 +21,7 @@ class Fields:
 
     def __init__(self, value: object, place: str) -> None:
         if not isinstance(value, dict):
-            raise FileFormatError(f"{place} is no JSON object", got=_kind(value))
+            raise FileFormatError(f"{place} is not a JSON object", got=_kind(value))
         self._values: dict[str, object] = value
         self._place = place
 
@@ -37,7 +37,7 @@ class Fields:
         """A text; without ``otherwise`` it must be there."""
         value = self._values.get(name, otherwise)
         if not isinstance(value, str):
-            raise self._wrong(name, "a text", value)
+            raise self._wrong(name, "a string", value)
         return value
 
     def choice(self, name: str, choices: Sequence[Choice], otherwise: Choice | None = None) -> Choice:
@@ -52,7 +52,7 @@ class Fields:
         """A whole number that is not negative."""
         value = self._values.get(name, otherwise)
         if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-            raise self._wrong(name, "a whole number from 0 on", value)
+            raise self._wrong(name, "an integer that is not negative", value)
         return value
 
     def counts(self, name: str) -> tuple[int, ...]:
@@ -76,6 +76,11 @@ class Fields:
     def words(self, name: str) -> tuple[str, ...]:
         """A list of texts."""
         return tuple(Fields({name: value}, self._place).text(name) for value in self._list(name))
+
+    def lists_of_words(self, name: str) -> Iterator[tuple[str, ...]]:
+        """A list of lists of texts."""
+        for value in self._list(name):
+            yield Fields({name: value}, self._place).words(name)
 
     def patterns(self, name: str, bits: int) -> tuple[int, ...]:
         """A list of bit patterns written as ``"0xff"``, each of at most so many bits."""
@@ -121,13 +126,13 @@ def read_object(path: Path) -> Fields:
     """Read a file that holds one JSON object.
 
     Raises:
-        FileFormatError: where there is no such file, or it holds something else.
+        FileFormatError: if there is no such file, or it holds something else.
     """
     data = files.read_bytes(path, LARGEST_FILE)
     try:
         value = json.loads(data)
     except (ValueError, RecursionError) as error:
-        raise FileFormatError(f"this is no JSON ({error})", where=str(path)) from None
+        raise FileFormatError(f"not a JSON file ({error})", where=str(path)) from None
     return Fields(value, "the file")
 
 

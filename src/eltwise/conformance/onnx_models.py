@@ -1,4 +1,4 @@
-"""Cases as an ONNX model: protobuf as ONNX's own library makes it, at the opset in which the operator version began."""
+"""Cases as an ONNX model, made with ONNX's own library at the opset in which the operator version began."""
 
 from __future__ import annotations
 
@@ -7,135 +7,120 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eltwise.conformance.cases import Around, Case
-from eltwise.conformance.paths import (
-    NEUTRAL,
-    READ_WIDER,
-    ModelPath,
-    is_followed,
-    needs_neutral,
-    neutral,
-    operands,
-    output_names,
-)
+from eltwise.conformance.cases import LETTERS, Case
+from eltwise.conformance.models import NEUTRAL, Value, output_names, values_of
 from eltwise.core.dtypes import FLOAT32, ElementType, of_numpy
+from eltwise.ops import registry
 
 if TYPE_CHECKING:
-    from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto
+    from onnx import NodeProto, TensorProto, ValueInfoProto
 
 _CAST_TAKES_NUMBERS = 6
 """Cast-1 takes the name of a type."""
 
 _LEAST_IR_VERSION = 4
-"""From this version on an initializer is a constant and no input with a default."""
+"""From this version on an initializer is a constant and not an input with a default."""
 
 
-def build(cases: Sequence[Case], path: ModelPath) -> bytes:
-    """Build the model as bytes."""
-    made: bytes = build_proto(cases, path).SerializeToString(deterministic=True)
-    return made
-
-
-def smallest(opset: int, ir_version: int) -> bytes:
-    """The smallest model with these stamps: an Identity of two numbers."""
+def build(cases: Sequence[Case]) -> bytes:
+    """Build the model as bytes; ``models.build`` says what it holds."""
     from onnx import helper
 
-    x, y = (helper.make_tensor_value_info(name, 1, (2,)) for name in "xy")
-    graph = helper.make_graph([helper.make_node("Identity", ["x"], ["y"])], "smallest", [x], [y])
-    opsets = [helper.make_opsetid("", opset)]
-    model = helper.make_model(graph, opset_imports=opsets, ir_version=ir_version)
+    nodes: list[NodeProto] = []
+    for number, case in enumerate(cases):
+        nodes += _nodes(case, number)
+    inputs: list[ValueInfoProto] = []
+    constants: list[TensorProto] = []
+    for value in values_of(cases):
+        if value.is_constant:
+            constants.append(_tensor(value))
+        else:
+            inputs.append(_input(value))
+    outputs = [
+        helper.make_tensor_value_info(name, _result_type(cases[0]).onnx_number, None) for name in output_names(cases)
+    ]
+    opsets = [helper.make_opsetid("", cases[0].schema.version)]
+    version = max(helper.find_min_ir_version_for(opsets), _LEAST_IR_VERSION)
+    graph = helper.make_graph(nodes, "case", inputs, outputs, constants)
+    model = helper.make_model(graph, opset_imports=opsets, ir_version=version)
     made: bytes = model.SerializeToString(deterministic=True)
     return made
 
 
-def build_proto(cases: Sequence[Case], path: ModelPath) -> ModelProto:
-    """Build the model as a message; ``models.build`` says what it holds."""
+def _nodes(case: Case, number: int) -> list[NodeProto]:
     from onnx import helper
 
-    nodes: list[NodeProto] = []
-    inputs: list[ValueInfoProto] = []
-    constants: list[TensorProto] = []
-    for number, case in enumerate(cases):
-        nodes += _nodes(case, number, path)
-        for name, array, is_constant, is_dynamic in operands(case, number, path):
-            if is_constant:
-                constants.append(_tensor(name, array))
-            else:
-                inputs.append(_input(name, array, dynamic=is_dynamic))
-    if needs_neutral(cases, path):
-        inputs.append(_input(NEUTRAL, neutral(cases[0]), dynamic=False))
-    result_type = _result_type(cases[0], path).onnx_number
-    outputs = [helper.make_tensor_value_info(name, result_type, None) for name in output_names(cases, path)]
-    opsets = [helper.make_opsetid("", cases[0].schema.version)]
-    version = max(helper.find_min_ir_version_for(opsets), _LEAST_IR_VERSION)
-    graph = helper.make_graph(nodes, "case", inputs, outputs, constants)
-    return helper.make_model(graph, opset_imports=opsets, ir_version=version)
-
-
-def _nodes(case: Case, number: int, path: ModelPath) -> list[NodeProto]:
-    from onnx import helper
-
-    kind, result = case.schema.name, f"result{number}"
-    a, b = f"a{number}", f"b{number}"
+    context, result = case.context, f"result{number}"
+    operands = [f"{letter}{number}" for letter in LETTERS[: len(case.operands)]]
     given: dict[str, Any] = {
         name: list(value) if isinstance(value, tuple) else value for name, value in case.attributes
     }
-    scalar: dict[str, Any] = {"broadcast": 1} if case.schema.broadcasting == "legacy" else {}
-    before, between = [], result
-    if path == "neighbours":
-        before.append(helper.make_node(kind, [a, NEUTRAL], [f"before{number}"], f"before{number}_node", **scalar))
-        a = f"before{number}"
-    if case.around is not None and (maker := _maker(case, case.around, number)) is not None:
-        before.append(maker)
-        a, b = (maker.output[0], b) if case.around.slot == "a" else (a, maker.output[0])
-    after = []
-    if path == READ_WIDER:
+    before, after, between = [], [], result
+    if context.producer:
+        before.append(_producer(case, number, operands[context.produced]))
+        operands[context.produced] = f"made{number}"
+    if context.consumer == "Cast":
         between = f"between{number}"
         after.append(helper.make_node("Cast", [between], [result], f"after{number}_node", to=_cast_to(case, FLOAT32)))
-    if is_followed(case, path):
+    elif context.consumer == "neutral":
         between = f"between{number}"
-        after.append(helper.make_node(kind, [between, NEUTRAL], [result], f"after{number}_node", **scalar))
-    return [*before, helper.make_node(kind, [a, b], [between], f"case{number}", **given), *after]
+        after.append(_subtraction(case, between, result))
+    return [*before, helper.make_node(case.schema.name, operands, [between], f"case{number}", **given), *after]
 
 
-def _maker(case: Case, around: Around, number: int) -> NodeProto | None:
-    """The node before; whatever its operands are, they broadcast."""
+def _producer(case: Case, number: int, operand: str) -> NodeProto:
+    """The node that makes an operand; whatever its own operands are, they broadcast."""
     from onnx import helper
 
-    made = f"made{number}"
-    if around.is_cast:
-        return helper.make_node(
-            "Cast", [f"x{number}"], [made], f"{made}_node", to=_cast_to(case, of_numpy(case.a.dtype))
-        )
-    if around.maker is None:
-        return None
-    is_switched = around.maker.broadcasting == "legacy" and around.x.shape != around.y.shape
-    attributes: dict[str, Any] = {"broadcast": 1} if is_switched else {}
-    return helper.make_node(around.maker.name, [f"x{number}", f"y{number}"], [made], f"{made}_node", **attributes)
+    made, context = f"made{number}", case.context
+    if context.producer == NEUTRAL:
+        return _subtraction(case, operand, made)
+    if context.producer == "Cast":
+        to = _cast_to(case, case.element_type)
+        return helper.make_node("Cast", [f"x{number}"], [made], f"{made}_node", to=to)
+    producer = registry.find(context.producer)
+    shapes = {array.shape for array in case.around}
+    attributes: dict[str, Any] = {"broadcast": 1} if producer.broadcasting == "legacy" and len(shapes) > 1 else {}
+    inputs = [f"{letter}{number}" for letter in "xy"[: len(case.around)]]
+    return helper.make_node(producer.name, inputs, [made], f"{made}_node", **attributes)
+
+
+def _subtraction(case: Case, value: str, result: str) -> NodeProto:
+    """A node that changes no bit: it subtracts the 0 that is an input."""
+    from onnx import helper
+
+    schema = registry.resolve("ai.onnx", "Sub", case.schema.version)
+    is_legacy = getattr(schema, "broadcasting", "") == "legacy"
+    attributes: dict[str, Any] = {"broadcast": 1} if is_legacy else {}
+    return helper.make_node("Sub", [value, NEUTRAL], [result], f"{result}_node", **attributes)
 
 
 def _cast_to(case: Case, element_type: ElementType) -> int | str:
-    """How Cast says a type in the opset of a case."""
-    number = element_type.onnx_number
+    """How Cast names a type in the opset of a case."""
     if case.schema.version >= _CAST_TAKES_NUMBERS:
-        return number
+        return element_type.onnx_number
     from onnx import TensorProto
 
-    return str(TensorProto.DataType.Name(number))
+    return str(TensorProto.DataType.Name(element_type.onnx_number))
 
 
-def _result_type(case: Case, path: ModelPath) -> ElementType:
-    return FLOAT32 if path == READ_WIDER else of_numpy(case.a.dtype)
+def _result_type(case: Case) -> ElementType:
+    if case.context.consumer == "Cast":
+        return FLOAT32
+    return case.result_type
 
 
-def _input(name: str, array: np.ndarray, *, dynamic: bool) -> ValueInfoProto:
+def _input(value: Value) -> ValueInfoProto:
     from onnx import helper
 
-    shape = [f"{name}_{dimension}" for dimension in range(array.ndim)] if dynamic else array.shape
-    return helper.make_tensor_value_info(name, of_numpy(array.dtype).onnx_number, shape)
+    sizes: Any = value.array.shape
+    if value.is_dynamic:
+        sizes = [f"{value.name}_{dimension}" for dimension in range(value.array.ndim)]
+    return helper.make_tensor_value_info(value.name, of_numpy(value.array.dtype).onnx_number, sizes)
 
 
-def _tensor(name: str, array: np.ndarray) -> TensorProto:
+def _tensor(value: Value) -> TensorProto:
     from onnx import helper
 
-    return helper.make_tensor(name, of_numpy(array.dtype).onnx_number, array.shape, array.tobytes(), raw=True)
+    array = np.ascontiguousarray(value.array)
+    return helper.make_tensor(value.name, of_numpy(array.dtype).onnx_number, value.array.shape, array.tobytes(), raw=True)

@@ -1,0 +1,130 @@
+"""The comparison of one answer with the reference result, bit for bit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+
+import numpy as np
+
+from eltwise.conformance.cases import Case
+from eltwise.conformance.fault_models.catalog import BESIDE_ANOTHER, WRONG_SHAPE, WRONG_TYPE
+from eltwise.conformance.fault_models.explain import Compared
+from eltwise.conformance.fault_models.values import patterns_of
+from eltwise.conformance.results import OUTCOMES, Outcome
+from eltwise.core.dtypes import of_numpy
+from eltwise.oracle import OracleRefusal
+from eltwise.runtimes import Answer
+
+_EITHER_ZERO = ("maximum", "minimum")
+"""What may give a zero of either sign where both signs are among the operands."""
+
+
+@dataclass(frozen=True, eq=False)
+class CaseResult:
+    """A case, its reference result, what a runtime gave for it, and what that amounts to.
+
+    Attributes:
+        case: the case.
+        expected: the reference result; None if the case must be refused, or is not defined.
+        answer: what came; its only array is the result.
+        outcome: what that amounts to.
+        problem: the fault if it is not one of values: another type or shape, or only beside another node.
+        wrong: the flat indices at which a value differs.
+        beside: the case that has to come before it in one model, if that matters.
+    """
+
+    case: Case
+    expected: np.ndarray | None
+    answer: Answer
+    outcome: Outcome
+    problem: str = ""
+    wrong: tuple[int, ...] = ()
+    beside: Case | None = None
+
+    @property
+    def got(self) -> np.ndarray | None:
+        """The result that came."""
+        return self.answer.arrays[0] if self.answer.arrays else None
+
+    @property
+    def elements(self) -> int:
+        """How many elements are compared."""
+        return 0 if self.expected is None else self.expected.size
+
+    @property
+    def wrong_count(self) -> int:
+        """How many of them are wrong; all if the type or the shape is."""
+        return self.elements if self.problem in (WRONG_TYPE, WRONG_SHAPE) else len(self.wrong)
+
+    @property
+    def compared(self) -> Compared | None:
+        """The values to be explained; None if they cannot be compared, or are not wrong by themselves."""
+        if self.expected is None or self.got is None or self.problem:
+            return None
+        return Compared(self.case, self.expected, self.got, self.wrong)
+
+
+class References:
+    """The reference results, computed once for all runtimes, operator versions and sources with the same operands."""
+
+    def __init__(self) -> None:
+        self._known: dict[object, np.ndarray] = {}
+
+    def of(self, case: Case) -> np.ndarray | None:
+        """The reference result of a case; None if it must be refused, or is not defined."""
+        if not case.is_defined:
+            return None
+        try:
+            key = (case.function, case.shape(), case.starts(), *map(_content, case.operands))
+            if key not in self._known:
+                self._known[key] = case.expected()
+        except OracleRefusal:
+            return None
+        return self._known[key]
+
+
+def compare(case: Case, expected: np.ndarray | None, answer: Answer) -> CaseResult:
+    """Compare what a runtime gave for a case with the reference result."""
+    if answer.kind in ("crashed", "hung"):
+        return CaseResult(case, expected, answer, "crashed" if answer.kind == "crashed" else "hung")
+    if not case.is_defined:
+        return CaseResult(case, None, answer, "ok")
+    if answer.kind == "refused":
+        return CaseResult(case, expected, answer, "ok" if expected is None else "refused")
+    if expected is None:
+        return CaseResult(case, None, answer, "accepted")
+    got = answer.arrays[0] if answer.arrays else None
+    if got is None or got.dtype != expected.dtype:
+        return CaseResult(case, expected, answer, "differs", WRONG_TYPE)
+    if got.shape != expected.shape:
+        return CaseResult(case, expected, answer, "differs", WRONG_SHAPE)
+    wrong = wrong_indices(case, got, expected)
+    return CaseResult(case, expected, answer, "differs" if wrong else "ok", wrong=wrong)
+
+
+def wrong_indices(case: Case, got: np.ndarray, expected: np.ndarray) -> tuple[int, ...]:
+    """The flat indices at which two arrays of one type and shape differ; any NaN equals any NaN."""
+    element_type = of_numpy(expected.dtype)
+    differing = np.flatnonzero(patterns_of(got, element_type) != patterns_of(expected, element_type))
+    if differing.size and case.function in _EITHER_ZERO and element_type.kind == "float":
+        zeros = (got.reshape(-1)[differing] == 0) & (expected.reshape(-1)[differing] == 0)
+        signs = [(operand == 0, np.signbit(operand)) for operand in case.operands_at(differing)]
+        has_both = [np.any([is_zero & (sign == wanted) for is_zero, sign in signs], axis=0) for wanted in (True, False)]
+        differing = differing[~(zeros & has_both[0] & has_both[1])]
+    return tuple(differing.tolist())
+
+
+def worst(outcomes: Sequence[Outcome]) -> Outcome:
+    """The worst of some outcomes; ``ok`` of none."""
+    return max(outcomes, key=OUTCOMES.index, default="ok")
+
+
+def is_beside(result: CaseResult) -> bool:
+    """Whether a case is wrong only beside another node."""
+    return result.problem == BESIDE_ANOTHER
+
+
+def _content(array: np.ndarray) -> tuple[object, ...]:
+    return (array.dtype, array.shape, blake2b(array.tobytes(), digest_size=16).digest())

@@ -1,0 +1,244 @@
+"""The process of one runtime: started when first asked, ended when it hangs, replaced after a crash.
+
+Runtimes disturb one another in one process, and some set the floating-point mode or break the memory.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import IO, BinaryIO, cast
+
+import numpy as np
+
+from eltwise.core.errors import FileFormatError, UnsupportedError
+from eltwise.runtimes import wire
+from eltwise.runtimes.answers import Answer
+from eltwise.runtimes.program import Model, Program
+from eltwise.runtimes.registry import Runtime
+from eltwise.runtimes.wire import Message
+
+LIMIT = 30.0
+"""How many seconds one answer may take, by default."""
+
+_START_LIMIT = 120.0
+_EXIT_LIMIT = 10.0
+_PACKAGE_FOLDER = str(Path(__file__).resolve().parents[2])
+
+
+class StoppedError(Exception):
+    """The process was ended by another thread."""
+
+
+class Host:
+    """Runs programs on one runtime, in a process of its own; a context manager that ends it.
+
+    Attributes:
+        runtime: the runtime.
+        limit: how many seconds one answer may take.
+    """
+
+    def __init__(self, runtime: Runtime, limit: float = LIMIT) -> None:
+        self.runtime = runtime
+        self.limit = limit
+        self._process: subprocess.Popen[bytes] | None = None
+        self._stderr: IO[bytes] | None = None
+        self._version = ""
+        self._stopped = False
+
+    def __enter__(self) -> Host:
+        return self
+
+    def __exit__(self, *_reason: object) -> None:
+        self.end()
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the process has been started, and has not crashed or been ended."""
+        return self._process is not None
+
+    def version(self) -> str:
+        """The runtime's version, with the settings that change results.
+
+        Raises:
+            UnsupportedError: if the runtime cannot be started.
+        """
+        self._start()
+        return self._version
+
+    def run(self, program: Program, inputs: Sequence[np.ndarray], *, only_load: bool = False) -> Answer:
+        """Run a program. After a crash or a hang, the next call starts a new process.
+
+        Args:
+            program: a model or a call.
+            inputs: the arrays for its inputs, in order.
+            only_load: load the program without running it; the inputs are not read.
+
+        Raises:
+            UnsupportedError: if the runtime cannot be started.
+            FileFormatError: if the program and its inputs are larger than a frame may be.
+            StoppedError: after ``stop``.
+        """
+        self._start()
+        fields: dict[str, object] = {"only_load": only_load}
+        arrays = tuple(inputs)
+        if isinstance(program, Model):
+            arrays = (np.frombuffer(program.data, np.uint8), np.frombuffer(program.weights, np.uint8), *arrays)
+        else:
+            fields |= {"op": program.op, "steps": program.steps, "attributes": program.attributes}
+        request = wire.encode(Message(fields, arrays))
+        try:
+            reply, timed_out = self._exchange(request, self.limit)
+        except FileFormatError as error:
+            self.end()
+            return Answer("crashed", words=f"its answer could not be read: {error}")
+        if timed_out:
+            self.end()
+            return Answer("hung", words=f"no answer within {self.limit:g} seconds")
+        if reply is None:
+            words = self._last_words()
+            self.end()
+            return Answer("crashed", words=words)
+        return _answer(reply)
+
+    def leave(self) -> str:
+        """Let the process end by itself; returns how it ended if that was not well.
+
+        A runtime that has broken its memory often crashes only here.
+        """
+        if self._process is None:
+            return ""
+        _close(self._process.stdin)
+        try:
+            ended_well = self._process.wait(_EXIT_LIMIT) == 0
+        except subprocess.TimeoutExpired:
+            ended_well = True  # Slow is not broken.
+        words = "" if ended_well else self._last_words()
+        self.end()
+        return words
+
+    def end(self) -> None:
+        """End the process."""
+        process, self._process = self._process, None
+        if process is None:
+            return
+        _kill(process)
+        process.wait()
+        for stream in (process.stdin, process.stdout, self._stderr):
+            _close(stream)
+
+    def stop(self) -> None:
+        """End the process from another thread than the one that uses it; nothing can be run afterwards."""
+        self._stopped = True
+        process = self._process
+        if process is not None:
+            _kill(process)
+
+    def _start(self) -> None:
+        if self._stopped:
+            raise StoppedError
+        if self._process is not None:
+            return
+        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as the process
+        self._process = subprocess.Popen(  # noqa: S603 - this interpreter, with a module of ours
+            [sys.executable, "-P", "-m", "eltwise.runtimes.worker", self.runtime.adapter, self.runtime.name],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._stderr,
+            env=_environment(self.runtime),
+            start_new_session=True,  # Ctrl-C is for the caller, which ends the process itself.
+        )
+        try:
+            reply, _timed_out = self._exchange(b"", _START_LIMIT)
+            fields = {"failed": ""} if reply is None else reply.fields
+        except FileFormatError:
+            fields = {"failed": "it printed something else"}
+        if "ready" not in fields:
+            reason = fields.get("failed") or self._last_words()
+            self.end()
+            raise UnsupportedError(f"the runtime {self.runtime.name!r} cannot be started: {reason}")
+        self._version = str(fields["ready"])
+
+    def _exchange(self, request: bytes, limit: float) -> tuple[Message | None, bool]:
+        """Write a request and read the reply; None if the process ended, and whether it was ended by the limit."""
+        process = self._process
+        assert process is not None
+        assert process.stdin is not None
+        assert process.stdout is not None
+        expired = threading.Event()
+
+        def expire() -> None:
+            expired.set()
+            _kill(process)
+
+        timer = threading.Timer(limit, expire)
+        timer.start()
+        try:
+            process.stdin.write(request)
+            process.stdin.flush()
+            reply = wire.receive(cast(BinaryIO, process.stdout))
+        except BrokenPipeError:
+            reply = None
+        finally:
+            timer.cancel()
+        if reply is None and self._stopped:
+            raise StoppedError
+        return reply, expired.is_set() and reply is None
+
+    def _last_words(self) -> str:
+        """How the process ended, and the last line that it wrote to standard error."""
+        assert self._process is not None
+        assert self._stderr is not None
+        try:
+            code = self._process.wait(5)
+        except subprocess.TimeoutExpired:
+            return "it closed its output and did not end"
+        ended = f"exit code {code}" if code >= 0 else _signal_name(-code)
+        size = self._stderr.seek(0, os.SEEK_END)
+        self._stderr.seek(max(size - 4096, 0))
+        lines = [line.strip() for line in self._stderr.read().decode(errors="replace").splitlines() if line.strip()]
+        return f"the process ended with {ended}" + (f": {lines[-1][:200]}" if lines else "")
+
+
+def _answer(reply: Message) -> Answer:
+    words, mode = str(reply.fields.get("words", "")), str(reply.fields.get("mode", ""))
+    if reply.fields.get("kind") != "result":
+        return Answer("refused", words=words, mode=mode)
+    arrays = iter(reply.arrays)
+    present = reply.fields.get("present")
+    found = [next(arrays, None) if is_array else None for is_array in (present if isinstance(present, list) else [])]
+    return Answer("result", tuple(found), words, mode)
+
+
+def _environment(runtime: Runtime) -> dict[str, str]:
+    """The variables of a runtime's process: ours, with this package on the path."""
+    path = os.pathsep.join(filter(None, (_PACKAGE_FOLDER, os.environ.get("PYTHONPATH", ""))))
+    return {**os.environ, "PYTHONPATH": path, "PYTHONFAULTHANDLER": "", **runtime.environment}
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """End a process and, where the system has sessions, those that it started."""
+    if hasattr(os, "killpg"):
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+    process.kill()
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def _close(stream: IO[bytes] | None) -> None:
+    if stream is not None:
+        with suppress(BrokenPipeError):
+            stream.close()

@@ -1,0 +1,92 @@
+"""onnxruntime's CPU provider, with its default settings."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from collections.abc import Callable, Sequence
+from importlib.metadata import version
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import onnxruntime
+
+BFLOAT16 = "tensor(bfloat16)"
+BFLOAT16_NUMBER = 16
+
+
+class OnnxRuntime:
+    """One session a model."""
+
+    def __init__(self, threads: int = 0) -> None:
+        self._threads = threads
+
+    def version(self) -> str:
+        """The version."""
+        return version("onnxruntime")
+
+    def load(self, data: bytes, weights: bytes = b"") -> Session:
+        """Make a session."""
+        del weights
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = self._threads
+        options.log_severity_level = 4  # Its errors are raised; the log would repeat them.
+        return Session(onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"]))
+
+
+class Session:
+    """A model that is ready."""
+
+    def __init__(self, session: Any) -> None:
+        self._session = session
+        self._inputs = [value.name for value in session.get_inputs()]
+        self._outputs = [value.name for value in session.get_outputs()]
+        self._has_bfloat16 = BFLOAT16 in [value.type for value in session.get_outputs()]
+
+    def bind(self, inputs: Sequence[np.ndarray], outputs: Sequence[np.ndarray] | None = None) -> Callable[[], Any]:
+        """Bind the memory of the outputs where they are given."""
+        if outputs is None:
+            values = dict(zip(self._inputs, map(_value, inputs), strict=True))
+            if not self._has_bfloat16:
+                return lambda: self._session.run(None, values)
+            held = {name: _held(value) for name, value in values.items()}
+            return lambda: self._session.run_with_ort_values(self._outputs, held)
+        binding = self._session.io_binding()
+        for name, array in zip(self._inputs, inputs, strict=True):
+            binding.bind_input(name, "cpu", 0, _element_type(array), array.shape, array.ctypes.data)
+        for name, array in zip(self._outputs, outputs, strict=True):
+            binding.bind_output(name, "cpu", 0, _element_type(array), array.shape, array.ctypes.data)
+        return lambda: self._session.run_with_iobinding(binding)
+
+    def arrays(self, result: Any) -> list[object]:
+        """Its values as arrays."""
+        return list(map(_array, result))
+
+
+def _element_type(array: np.ndarray) -> Any:
+    return BFLOAT16_NUMBER if array.dtype == ml_dtypes.bfloat16 else array.dtype
+
+
+def _value(array: np.ndarray) -> Any:
+    """An array as it takes it: bfloat16, which NumPy itself does not have, as bits with the number of the type."""
+    if array.dtype != ml_dtypes.bfloat16:
+        return array
+    return onnxruntime.OrtValue.ortvalue_from_numpy_with_onnx_type(array.view(np.uint16), BFLOAT16_NUMBER)
+
+
+def _held(value: Any) -> Any:
+    return onnxruntime.OrtValue.ortvalue_from_numpy(value) if isinstance(value, np.ndarray) else value
+
+
+def _array(value: Any) -> object:
+    """A result as an array; bfloat16, which its Python interface does not convert, by its bits."""
+    if not isinstance(value, onnxruntime.OrtValue):
+        return value
+    if value.data_type() != BFLOAT16:
+        return value.numpy()
+    shape = tuple(value.shape())
+    if not math.prod(shape):
+        return np.empty(shape, ml_dtypes.bfloat16)
+    bits = np.ctypeslib.as_array((ctypes.c_uint16 * math.prod(shape)).from_address(value.data_ptr()))
+    return bits.copy().view(ml_dtypes.bfloat16).reshape(shape)

@@ -1,0 +1,147 @@
+"""OpenVINO: its CPU plugin with the default settings, and a model's own evaluation without a plugin."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import openvino
+
+FOREIGN: dict[str, Any] = {
+    "bf16": ml_dtypes.bfloat16,
+    "i4": ml_dtypes.int4,
+    "u4": ml_dtypes.uint4,
+    "f8e4m3": ml_dtypes.float8_e4m3fn,
+    "f8e5m2": ml_dtypes.float8_e5m2,
+}
+"""The element types that NumPy itself does not have."""
+
+
+class OpenVino:
+    """The CPU plugin; ``precision`` is what it may compute float32 in, its own choice if empty."""
+
+    def __init__(self, threads: int = 0, precision: str = "") -> None:
+        self.core = openvino.Core()
+        self._settings: dict[str, object] = {"INFERENCE_NUM_THREADS": threads} if threads else {}
+        self._settings |= {"INFERENCE_PRECISION_HINT": precision} if precision else {}
+
+    def version(self) -> str:
+        """The version and the default precision of float32, which depends on the processor."""
+        hint = self.core.get_property("CPU", "INFERENCE_PRECISION_HINT")
+        return f"{_number()} (CPU, inference precision {hint.get_type_name()} by default)"
+
+    def load(self, data: bytes, weights: bytes = b"") -> Request:
+        """Read and compile a model, ONNX or IR."""
+        return Request(self.core.compile_model(self.core.read_model(data, weights), "CPU", self._settings))
+
+
+class Request:
+    """A model that is ready."""
+
+    def __init__(self, compiled: Any) -> None:
+        self._request = compiled.create_infer_request()
+        self._outputs = range(len(compiled.outputs))
+
+    def bind(self, inputs: Sequence[np.ndarray], outputs: Sequence[np.ndarray] | None = None) -> Callable[[], Any]:
+        """Share the memory of inputs and outputs where these are given; else copy the inputs."""
+        make = tensor if outputs is None else shared
+        for position, array in enumerate(inputs):
+            self._request.set_input_tensor(position, make(array))
+        for position, array in enumerate(outputs or ()):
+            self._request.set_output_tensor(position, make(array))
+        return partial(self._request.infer)
+
+    def arrays(self, result: Any) -> list[object]:
+        """The outputs of the last run."""
+        del result
+        return [array(self._request.get_output_tensor(position)) for position in self._outputs]
+
+
+class OpenVinoEvaluate:
+    """The model's own ``evaluate``: the reference implementations that constant folding uses."""
+
+    def __init__(self, threads: int = 0) -> None:
+        del threads
+        self.core = openvino.Core()
+
+    def version(self) -> str:
+        """The version."""
+        return _number()
+
+    def load(self, data: bytes, weights: bytes = b"") -> Evaluated:
+        """Read a model, ONNX or IR."""
+        return Evaluated(self.core.read_model(data, weights))
+
+
+class Evaluated:
+    """A model that is ready."""
+
+    def __init__(self, model: Any) -> None:
+        self._model = model
+
+    def bind(self, inputs: Sequence[np.ndarray], outputs: Sequence[np.ndarray] | None = None) -> Callable[[], Any]:
+        """It makes its own results."""
+        if outputs is not None:
+            raise NotImplementedError("evaluate does not write into given arrays")
+        tensors = list(map(tensor, inputs))
+        return lambda: self._run(tensors)
+
+    def _run(self, tensors: list[Any]) -> list[Any]:
+        made = [self._result(output) for output in self._model.outputs]
+        if not self._model.evaluate(made, tensors):
+            raise NotImplementedError("the model's evaluate returned false")
+        return made
+
+    @staticmethod
+    def _result(output: Any) -> Any:
+        shape = output.get_partial_shape()
+        return openvino.Tensor(output.element_type, list(shape.to_shape()) if shape.is_static else [0])
+
+    def arrays(self, result: list[Any]) -> list[object]:
+        """Its tensors as arrays."""
+        return list(map(array, result))
+
+
+def _number() -> str:
+    """The version without the number of the build."""
+    return str(openvino.get_version()).partition("-")[0]
+
+
+def _type_of(array: np.ndarray) -> Any:
+    names = [name for name, known in FOREIGN.items() if array.dtype == known]
+    return getattr(openvino.Type, names[0]) if names else openvino.Type(array.dtype)
+
+
+def shared(array: np.ndarray) -> Any:
+    """A tensor on the memory of an array."""
+    return openvino.Tensor(array, list(array.shape), _type_of(array))
+
+
+def tensor(array: np.ndarray) -> Any:
+    """A tensor of its own with an array's bytes: two 4-bit elements a byte, the first one low."""
+    kind = _type_of(array)
+    made = openvino.Tensor(kind, list(array.shape))
+    raw = np.frombuffer(array.tobytes(), np.uint8)
+    if kind.bitwidth == 4:
+        even = np.append(raw & 15, np.zeros(raw.size % 2, np.uint8)).reshape(-1, 2)
+        raw = (even[:, 0] | even[:, 1] << 4).astype(np.uint8)
+    if raw.size:
+        made.data.reshape(-1).view(np.uint8)[...] = raw
+    return made
+
+
+def array(tensor: Any) -> object:
+    """A tensor as an array; the inverse of ``tensor``."""
+    known, shape = FOREIGN.get(tensor.element_type.get_type_name()), tuple(tensor.shape)
+    if known is None:
+        return np.array(tensor.data)
+    raw = np.frombuffer(np.ascontiguousarray(tensor.data).tobytes(), np.uint8)
+    if tensor.element_type.bitwidth == 4:
+        raw = np.stack([raw & 15, raw >> 4], axis=-1).reshape(-1)[: math.prod(shape)]
+        if known is ml_dtypes.int4:
+            raw = ((raw ^ 8) - 8).astype(np.uint8)  # The sign is extended, as ml_dtypes holds the type.
+    return raw.view(known).reshape(shape)

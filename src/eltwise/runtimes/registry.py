@@ -1,0 +1,126 @@
+"""The runtimes by name: where the adapter of each is, and what it can be asked. Nothing is imported to list them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+
+from eltwise.core.errors import FileFormatError, UnsupportedError, unknown_name
+from eltwise.ops.schema import Domain
+
+BOTH: tuple[Domain, ...] = ("ai.onnx", "openvino")
+RULES = ("legacy", "numpy", "none", "pdpd")
+
+_HERE = "eltwise.runtimes"
+
+
+@dataclass(frozen=True)
+class Runtime:
+    """One runtime, as data.
+
+    Attributes:
+        name: its name.
+        adapter: the module and the class that speak to it, imported in its own process only.
+        packages: what must be installed.
+        domains: whose operators it has; those of its model files where it loads models.
+        loads_models: whether it loads model files.
+        calls: whether single operators can be called on arrays.
+        rules: the broadcast rules that it has.
+        checks: whether it can be given mixed types and foreign attributes, which it must refuse.
+        only: the names of the operand sources that it can be tested with; empty for all.
+        environment: variables that are set for its process.
+    """
+
+    name: str
+    adapter: str
+    packages: tuple[str, ...] = ()
+    domains: tuple[Domain, ...] = BOTH
+    loads_models: bool = True
+    calls: bool = False
+    rules: tuple[str, ...] = RULES
+    checks: bool = True
+    only: tuple[str, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def is_installed(self) -> bool:
+        """Whether its packages are installed; none is imported to find out."""
+        return all(map(_is_installed, self.packages))
+
+
+@cache
+def _is_installed(package: str) -> bool:
+    return package in sys.modules or find_spec(package) is not None
+
+
+def _library(name: str, kind: str) -> Runtime:
+    """A library of array functions: it broadcasts as NumPy does, and takes whatever it is given."""
+    adapter = f"{_HERE}.{name}:{kind}"
+    return Runtime(name, adapter, (name,), loads_models=False, calls=True, rules=("numpy",), checks=False)
+
+
+RUNTIMES: tuple[Runtime, ...] = (
+    Runtime("eltwise", f"{_HERE}.eltwise:Eltwise", calls=True, environment={"ELTWISE_KERNELS": "compiled"}),
+    Runtime(
+        "eltwise-numpy",
+        f"{_HERE}.eltwise:Eltwise",
+        calls=True,
+        only=("static", "call"),
+        environment={"ELTWISE_KERNELS": "numpy"},
+    ),
+    Runtime("onnxruntime", f"{_HERE}.onnxruntime:OnnxRuntime", ("onnxruntime",), ("ai.onnx",)),
+    Runtime("onnx-reference", f"{_HERE}.onnx_reference:OnnxReference", ("onnx",), ("ai.onnx",)),
+    Runtime("openvino", f"{_HERE}.openvino:OpenVino", ("openvino",), ("openvino",)),
+    Runtime("openvino-onnx", f"{_HERE}.openvino:OpenVino", ("openvino",), ("ai.onnx",)),
+    Runtime(
+        "openvino-evaluate",
+        f"{_HERE}.openvino:OpenVinoEvaluate",
+        ("openvino",),
+        ("openvino",),
+        only=("static", "dynamic", "a-constant", "b-constant"),
+    ),
+    _library("numpy", "Numpy"),
+    _library("torch", "Torch"),
+    _library("jax", "Jax"),
+    _library("numexpr", "Numexpr"),
+)
+_BY_NAME = {runtime.name: runtime for runtime in RUNTIMES}
+
+
+def installed() -> tuple[Runtime, ...]:
+    """The runtimes that are installed."""
+    return tuple(runtime for runtime in RUNTIMES if runtime.is_installed)
+
+
+def find(name: str) -> Runtime:
+    """Find a runtime by its name, or make one of a function, named ``FILE.py:FUNCTION``.
+
+    Raises:
+        NameUnknownError: for an unknown name, with the nearest known one.
+        UnsupportedError: for a runtime that is not installed.
+        FileFormatError: if the function's file does not exist.
+    """
+    file, _colon, function = name.rpartition(":")
+    if file.endswith(".py"):
+        return _of_function(name, Path(file), function)
+    runtime = _BY_NAME.get(name)
+    if runtime is None:
+        raise unknown_name("runtime", name, [*_BY_NAME, "FILE.py:FUNCTION"])
+    if not runtime.is_installed:
+        missing = " and ".join(package for package in runtime.packages if not _is_installed(package))
+        raise UnsupportedError(
+            f"the runtime {name!r} needs {missing}, which is not installed", hint=f"install it: pip install {missing}"
+        )
+    return runtime
+
+
+def _of_function(name: str, file: Path, function: str) -> Runtime:
+    if not file.is_file():
+        raise FileFormatError("there is no such file", where=str(file), hint="a function is named FILE.py:FUNCTION")
+    if not function.isidentifier():
+        raise unknown_name("function", function, ["run"], where=str(file))
+    return Runtime(name, f"{_HERE}.python_file:PythonFunction", loads_models=False, calls=True)
