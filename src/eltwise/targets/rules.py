@@ -16,9 +16,6 @@ SEVERITIES: tuple[Severity, ...] = get_args(Severity)
 DEFAULT_SEVERITY: Severity = "wrong values"
 """From this severity on a finding counts."""
 
-Rewrite = Literal["none", "upcast"]
-"""How a node is written for a runtime: as it is, or computed in a wider type."""
-
 Situation = Mapping[str, str]
 """One set of facts about a node: its operator and types, and either its operand sources or what stands around it."""
 
@@ -109,12 +106,25 @@ class RuleSet:
             for rewrite in scope.rewrites
         )
 
-    def matches(self, situations: Iterable[Situation]) -> tuple[Rule, ...]:
-        """The rules that apply to any of some situations, the most severe first, one for each fault."""
+    def matches(self, situations: Iterable[Situation]) -> tuple[Match, ...]:
+        """The rules that apply in any of some situations, the most severe first; of each fault the most severe."""
         known = list(situations)
-        found = [rule for rule in self.rules if any(map(rule.applies, known))]
-        found.sort(key=lambda rule: SEVERITIES.index(rule.severity), reverse=True)
-        return tuple({rule.fault: rule for rule in reversed(found)}[rule] for rule in dict.fromkeys(rule.fault for rule in found))
+        found: dict[str, Match] = {}
+        for severity in reversed(SEVERITIES):
+            for rule in self.rules:
+                if rule.severity == severity and rule.fault not in found:
+                    first = next(filter(rule.applies, known), None)
+                    if first is not None:
+                        found[rule.fault] = Match(rule, first)
+        return tuple(found.values())
+
+
+@dataclass(frozen=True)
+class Match:
+    """A rule that applies to a node, and the first situation in which it does."""
+
+    rule: Rule
+    situation: Situation
 
 
 def severity_named(name: str) -> Severity:
