@@ -13,8 +13,9 @@ from eltwise.core.errors import EltwiseError
 from eltwise.formats.onnx.reader import read_model_proto, read_onnx
 from eltwise.formats.onnx.writer import write_onnx
 from eltwise.formats.reading import Reading
-from eltwise.ir.graph import Graph, structure_problems
+from eltwise.ir.graph import Graph
 from eltwise.ir.infer_graph import infer_graph
+from eltwise.ir.verify import structure_problems
 from eltwise.ops import registry
 
 RUN_TYPES = [each for each in TYPES if each.runs]
@@ -94,7 +95,7 @@ def neighbour_model(op_type: str, opset: int) -> onnx.ModelProto:
 def all_problems(reading: Reading) -> list[EltwiseError]:
     """What reading, the graph's structure and inference find."""
     structure = structure_problems(reading.graph, reading.unresolved)
-    return [*reading.problems, *structure, *infer_graph(reading.graph).problems]
+    return [*reading.problems, *structure, *infer_graph(reading.graph, reading.unresolved).problems]
 
 
 def hard_bytes(element_type: ElementType, elements: int, seed: int = 7) -> np.ndarray:

@@ -10,8 +10,9 @@ import numpy as np
 from eltwise.engine.runner import Runner
 from eltwise.formats.openvino.reader import read_openvino
 from eltwise.formats.openvino.writer import write_openvino
-from eltwise.ir.graph import Graph, structure_problems
+from eltwise.ir.graph import Graph
 from eltwise.ir.infer_graph import infer_graph
+from eltwise.ir.verify import structure_problems
 
 PRECISIONS = {"f16": "FP16", "f32": "FP32", "f64": "FP64", "boolean": "BOOL", "u1": "BIN"}
 BITS = {"f16": 16, "bf16": 16, "f32": 32, "f64": 64, "boolean": 8, "f8e4m3": 8, "f8e5m2": 8} | {

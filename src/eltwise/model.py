@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -12,8 +13,9 @@ import numpy as np
 
 from eltwise.core.errors import EltwiseError, FileFormatError, GraphError, raise_all
 from eltwise.engine.runner import Runner
-from eltwise.ir.graph import Graph, Port, structure_problems
+from eltwise.ir.graph import Graph, Port
 from eltwise.ir.infer_graph import Inference, infer_graph
+from eltwise.ir.verify import structure_problems
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -44,13 +46,21 @@ class Examination:
 
 
 class Model:
-    """A model without problems; ``load`` makes it."""
+    """A model that can be saved, and run if every operator in it is one of eltwise's.
+
+    ``load`` gives models that can be run; ``convert`` takes and gives any ONNX model.
+    """
 
     def __init__(self, examination: Examination) -> None:
         self.graph = examination.graph
         self.assumptions = tuple(examination.inference.assumptions)
         self._outputs = examination.inference.outputs
-        self._runner = Runner(self.graph, self._outputs)
+        self._problems = examination.problems
+
+    @cached_property
+    def _runner(self) -> Runner:
+        raise_all(self._problems)
+        return Runner(self.graph, self._outputs)
 
     @property
     def inputs(self) -> tuple[Port, ...]:
@@ -87,10 +97,22 @@ class Model:
             New arrays by output name.
 
         Raises:
-            EltwiseError: for inputs that are missing, unknown or do not fit what the model declares.
+            EltwiseError: for inputs that are missing, unknown or do not fit what the model declares; and where the
+                model holds operators that eltwise does not run, naming them.
         """
         self._check_feeds(inputs)
         return self._runner.run(inputs)
+
+    def proto(self) -> ModelProto:
+        """The model as an ``onnx.ModelProto``, with external data where it is.
+
+        Raises:
+            UnsupportedError: for a model that is not ONNX's.
+        """
+        from eltwise.formats.onnx.tensors import keep_tensor
+        from eltwise.formats.onnx.writer import write_model_proto
+
+        return write_model_proto(self.graph, keep_tensor)
 
     def explain(self, inputs: Mapping[str, object], kind: Kind = "plan") -> str:
         """Run the model and tell how: which nodes one kernel computed, and how it was built.
@@ -143,7 +165,7 @@ def examine(source: Source, weights: bytes | None = None) -> Examination:
         reading = _read(source, weights, where)
     except EltwiseError as error:
         raise error.located(where=where) from None
-    inference = infer_graph(reading.graph)
+    inference = infer_graph(reading.graph, reading.unresolved)
     structure = structure_problems(reading.graph, reading.unresolved)
     problems = (*reading.problems, *structure, *inference.problems)
     return Examination(reading.graph, inference, tuple(problem.located(where=where) for problem in problems))
@@ -200,17 +222,16 @@ def _read_file(path: Path) -> Reading:
 def save(model: Model, path: str | os.PathLike[str], external_data: bool = False) -> tuple[str, ...]:
     """Save a model to an .onnx file, or to an .xml file with its .bin beside it.
 
-    A model keeps what its file says of itself and of its graph as a whole. What it says of single nodes, values and
-    tensors (doc strings, metadata, rt_info) is not kept, and changes no result.
+    An ONNX model keeps all that its file says; one that was not changed has the same bytes. An IR keeps what its file
+    says of itself and of its graph as a whole, not what it says of single layers and ports (rt_info).
 
     Args:
-        model: what ``load`` gave.
+        model: what ``load`` or ``convert`` gave.
         path: the file; its ending says the format, which must be the one that the model has.
         external_data: for .onnx, whether large tensors go to a .data file beside it (they do above 1 GiB).
 
     Returns:
-        What the loaded file said and the new one does not say, a phrase each, for example ``the doc strings of 2
-        nodes``; nothing where all is kept.
+        What the loaded file said and the new one does not say, a phrase each; nothing where all is kept.
 
     Raises:
         EltwiseError: where the format cannot say what the model holds, or the file cannot be written. Then the
@@ -223,6 +244,7 @@ def save(model: Model, path: str | os.PathLike[str], external_data: bool = False
             from eltwise.formats.onnx.writer import write_onnx_file
 
             write_onnx_file(model.graph, target, external_data)
+            return ()
         case ".xml":
             from eltwise.formats.openvino.writer import write_openvino_file
 

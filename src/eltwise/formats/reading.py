@@ -16,9 +16,9 @@ class Reading:
     """A model file's content.
 
     Attributes:
-        graph: the graph; nodes with a problem of their own are missing in it.
-        problems: what was wrong, node by node.
-        unresolved: the values that the missing nodes would have made.
+        graph: the graph. What could not be read of an ONNX model is in it too, of an IR it is missing.
+        problems: why it cannot be run, node by node.
+        unresolved: the values that could not be read.
     """
 
     graph: Graph

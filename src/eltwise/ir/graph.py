@@ -1,4 +1,9 @@
-"""The model as values: types, tensors, nodes that hold their resolved row, and graphs. It knows no file format."""
+"""The model as values: types, tensors, nodes that hold their operation, and graphs. It knows no file format.
+
+A graph can hold any ONNX model: an operator that eltwise does not run is a ``Foreign`` operation, and what else a file
+says stays in its original message, which writers start from. A value is never changed in place: what a pass replaces
+is a new ``Node`` or ``Graph``, which is not ``untouched`` any more.
+"""
 
 from __future__ import annotations
 
@@ -8,22 +13,25 @@ from functools import cached_property
 import numpy as np
 
 from eltwise.core.dtypes import ElementType
-from eltwise.core.errors import EltwiseError, GraphError, NameUnknownError, unknown_name
+from eltwise.core.errors import NameUnknownError, unknown_name
 from eltwise.core.shapes import Shape, of_sizes
 from eltwise.ops.schema import Domain, Operation, OpSchema
-
-_LONGEST_CYCLE_SHOWN = 12
 
 
 @dataclass(frozen=True)
 class TensorType:
-    """What is known of a tensor before it is there: its element type (None: not declared) and its shape."""
+    """What is known of a value before it is there: its element type (None: not declared) and its shape.
+
+    ``other`` is the type of a value that is no tensor of a known element type, as ONNX writes it:
+    ``seq(tensor(float))``. Its element type and shape are not known.
+    """
 
     element_type: ElementType | None
     shape: Shape
+    other: str = ""
 
     def __str__(self) -> str:
-        return f"{self.element_type or 'any type'}({self.shape})"
+        return self.other or f"{self.element_type or 'any type'}({self.shape})"
 
 
 class Tensor:
@@ -32,9 +40,19 @@ class Tensor:
     def __init__(self, array: np.ndarray, element_type: ElementType) -> None:
         if array.dtype != element_type.storage:
             raise TypeError(f"an array of {array.dtype} is no {element_type}")
-        self.array = np.ascontiguousarray(array).reshape(array.shape).view()
-        self.array.flags.writeable = False
-        self.element_type = element_type
+        self._array = np.ascontiguousarray(array).reshape(array.shape).view()
+        self._array.flags.writeable = False
+        self._element_type = element_type
+
+    @property
+    def array(self) -> np.ndarray:
+        """The elements."""
+        return self._array
+
+    @property
+    def element_type(self) -> ElementType:
+        """Their type."""
+        return self._element_type
 
     @property
     def type(self) -> TensorType:
@@ -76,14 +94,68 @@ class Port:
     layer: str = ""
 
 
+class ForeignSchema(OpSchema):
+    """What is known of an operator that eltwise does not run: its name.
+
+    Attributes:
+        of: the domain that its file states, "" for the dialect's own operators.
+        overload: which of several functions of this name is called.
+    """
+
+    def __init__(self, dialect: Domain, name: str, version: int = 0, of: str = "", overload: str = "") -> None:
+        known = {"name": name, "domain": dialect, "version": version, "of": of, "overload": overload}
+        empty = {"last": None, "types": (), "operands": (), "required_operands": 0, "attributes": (), "changes": ""}
+        for field_name, value in {**known, **empty, "qualified": False, "behaviour": "foreign"}.items():
+            object.__setattr__(self, field_name, value)
+
+    of: str
+    overload: str
+
+    @property
+    def versioned_name(self) -> str:
+        """The name with the version that the dialect's specification has, or with the domain of another one."""
+        name = f"{self.of}.{self.name}" if self.of else self.name
+        return f"{name}-{self.version}" if self.version else name
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ForeignSchema) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    @property
+    def _key(self) -> tuple[object, ...]:
+        return (self.domain, self.name, self.version, self.of, self.overload)
+
+
+@dataclass(frozen=True)
+class Foreign(Operation):
+    """An operator that eltwise does not run; ``given`` holds its attributes as the file's messages, by name.
+
+    Attributes:
+        graphs: the graphs in its attributes, each with the attribute's name; a body reads values of those around it.
+    """
+
+    graphs: tuple[tuple[str, Graph], ...] = ()
+
+    __hash__ = None  # type: ignore[assignment]  # Messages have none.
+
+
 @dataclass(frozen=True)
 class Node:
-    """One operation on named values; an input that is left out has the empty name."""
+    """One operation on named values; an input that is left out has the empty name.
+
+    Attributes:
+        message: what the file says of the node; what the other fields say replaces that.
+        untouched: whether all of it still is as the file says. ``dataclasses.replace`` makes it false.
+    """
 
     name: str
     operation: Operation
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
+    message: object = field(default=None, compare=False, repr=False)
+    untouched: bool = field(default=False, init=False, compare=False, repr=False)
 
     @property
     def schema(self) -> OpSchema:
@@ -93,7 +165,17 @@ class Node:
     @property
     def label(self) -> str:
         """Its name, or the name of what it makes where it has none."""
-        return self.name or next(iter(self.outputs), "")
+        return self.name or next(filter(None, self.outputs), "")
+
+    @property
+    def is_foreign(self) -> bool:
+        """Whether eltwise does not run it."""
+        return isinstance(self.operation, Foreign)
+
+    @property
+    def graphs(self) -> tuple[tuple[str, Graph], ...]:
+        """The graphs in its attributes, each with the attribute's name."""
+        return self.operation.graphs if isinstance(self.operation, Foreign) else ()
 
 
 @dataclass(frozen=True)
@@ -115,7 +197,7 @@ class Origin:
 
 @dataclass(frozen=True)
 class Graph:
-    """A model: nodes in an order in which each finds its inputs made.
+    """A model, or a body in one: nodes in an order in which each finds its inputs made.
 
     Attributes:
         name: the graph's name.
@@ -131,6 +213,9 @@ class Graph:
         metadata: what else the file says of itself, as text, in the file's order.
         not_held: what the file says beside all that, a phrase each: ``the doc strings of 2 nodes``. None of it changes
             a result, and two graphs are equal without it.
+        functions: the model's own functions.
+        message: what the file says; what the other fields say replaces that.
+        untouched: whether all of it still is as the file says. ``dataclasses.replace`` makes it false.
     """
 
     name: str
@@ -145,6 +230,9 @@ class Graph:
     tensor_names: tuple[tuple[str, tuple[str, ...]], ...] = ()
     metadata: tuple[tuple[str, str], ...] = ()
     not_held: tuple[str, ...] = field(default=(), compare=False)
+    functions: tuple[Function, ...] = ()
+    message: object = field(default=None, compare=False, repr=False)
+    untouched: bool = field(default=False, init=False, compare=False, repr=False)
 
     @cached_property
     def constant(self) -> dict[str, Tensor]:
@@ -168,6 +256,16 @@ class Graph:
         return _find(name, self.outputs, len(self.outputs), "output")
 
 
+@dataclass(frozen=True)
+class Function:
+    """An operator that a model defines by a graph of others; the graph's origin has the function's own opset."""
+
+    domain: str
+    name: str
+    overload: str
+    body: Graph
+
+
 def _find(name: str, ports: tuple[Port, ...], positions: int, kind: str) -> Port:
     for port in ports:
         if name == port.name:
@@ -181,107 +279,3 @@ def _find(name: str, ports: tuple[Port, ...], positions: int, kind: str) -> Port
     if name.isascii() and name.isdigit() and len(name) < 10 and int(name) < positions:
         return ports[int(name)]
     raise unknown_name(kind, name, [port.name for port in ports])
-
-
-def structure_problems(graph: Graph, unresolved: frozenset[str] = frozenset()) -> list[EltwiseError]:
-    """Find what makes a graph no graph: names made twice, inputs that nothing makes, nodes out of order.
-
-    ``unresolved`` are values whose nodes could not be read and are reported as such already.
-    """
-    problems: list[EltwiseError] = []
-    made = dict.fromkeys(unresolved, "a node that could not be read")
-
-    def make(value: str, by: str, node: str = "") -> None:
-        if value in made:
-            problems.append(GraphError(f"the value {value!r} is made twice, by {made[value]} and by {by}", node=node))
-        made.setdefault(value, by)
-
-    for port in graph.inputs:
-        make(port.value, "an input")
-    for name, _tensor in graph.constants:
-        make(name, "a constant")
-    cycles = _Cycles(graph.nodes)
-    for node in graph.nodes:
-        for value in node.inputs:
-            if value and value not in made:
-                problems += cycles.not_made(node, value)
-        for output in node.outputs:
-            make(output, f"node {node.label!r}", node.label)
-    for port in graph.outputs:
-        if port.value not in made:
-            problems.append(GraphError(f"nothing makes the output {port.name!r}"))
-    if not graph.outputs:
-        problems.append(GraphError("the graph has no output"))
-    return problems
-
-
-class _Cycles:
-    """Tells a node that only stands too early from one on a cycle, and names each cycle once."""
-
-    def __init__(self, nodes: tuple[Node, ...]) -> None:
-        self._maker = {output: node for node in nodes for output in node.outputs}
-        feeds = {id(node): {id(maker) for maker in self._makers(node)} for node in nodes}
-        self._near = _peeled(_turned(_peeled(feeds)))
-        self._named: set[int] = set()
-
-    def _makers(self, node: Node) -> list[Node]:
-        return [self._maker[value] for value in node.inputs if value in self._maker]
-
-    def not_made(self, node: Node, value: str) -> list[GraphError]:
-        """Say why a value is not there when a node needs it; nothing where a named cycle says so already."""
-        place = {"operator": node.schema.versioned_name, "node": node.label, "operand": f"input {value!r}"}
-        maker = self._maker.get(value)
-        if maker is None:
-            return [GraphError("nothing makes this input", **place)]
-        if {id(node), id(maker)} <= self._named:
-            return []
-        path = self._path(maker, node) if {id(node), id(maker)} <= self._near.keys() else []
-        if path:
-            self._named |= set(map(id, path))
-            labels = [step.label for step in [*path, node]]
-            if len(path) > _LONGEST_CYCLE_SHOWN:
-                labels = [*labels[:_LONGEST_CYCLE_SHOWN], f"... ({len(path)} nodes in all)"]
-            return [GraphError(f"the nodes {' -> '.join(labels)} form a cycle", **place)]
-        wanted = "nodes in topological order"
-        return [GraphError(f"only the later node {maker.label!r} makes this input", allowed=wanted, **place)]
-
-    def _path(self, start: Node, goal: Node) -> list[Node]:
-        """The nodes from ``goal`` on to ``start``, where start feeds goal; empty where they do not meet."""
-        reader: dict[int, Node] = {}
-        waiting = [start]
-        while waiting:
-            node = waiting.pop()
-            if node is goal:
-                path = [node]
-                while node is not start:
-                    node = reader[id(node)]
-                    path.append(node)
-                return path
-            for maker in self._makers(node):
-                if maker is not start and id(maker) not in reader:
-                    reader[id(maker)] = node
-                    waiting.append(maker)
-        return []
-
-
-def _peeled(feeds: dict[int, set[int]]) -> dict[int, set[int]]:
-    """Take away, again and again, the nodes that no node feeds: what is left lies on or behind a cycle."""
-    readers = _turned(feeds)
-    waits_for = {node: len(makers) for node, makers in feeds.items()}
-    ready = [node for node, count in waits_for.items() if not count]
-    for node in ready:
-        for reader in readers[node]:
-            waits_for[reader] -= 1
-            if not waits_for[reader]:
-                ready.append(reader)
-    gone = set(ready)
-    return {node: makers - gone for node, makers in feeds.items() if node not in gone}
-
-
-def _turned(feeds: dict[int, set[int]]) -> dict[int, set[int]]:
-    """The same arrows in the other direction."""
-    readers: dict[int, set[int]] = {node: set() for node in feeds}
-    for node, makers in feeds.items():
-        for maker in makers:
-            readers[maker].add(node)
-    return readers

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from eltwise.core.errors import ElementTypeError, EltwiseError, ShapeError
-from eltwise.ir.graph import Graph, Node, Port, TensorType
+from eltwise.ir.graph import Graph, Node, Port, Tensor, TensorType
 from eltwise.ir.infer import constant_tensor, node_result
 from eltwise.ops.schema import DataMovementSchema
 
@@ -30,23 +30,32 @@ class Inference:
     problems: list[EltwiseError] = field(default_factory=list)
 
 
-def infer_graph(graph: Graph) -> Inference:
-    """Infer the type of every value from the declared inputs and the constants."""
+def infer_graph(graph: Graph, unresolved: Set[str] = frozenset()) -> Inference:
+    """Infer the type of every value from the declared inputs and the constants.
+
+    What a foreign operator makes has the type that the file declares, if it does; what is unresolved has none.
+    """
     inference = Inference()
     declared = dict(graph.declared)
     for port in graph.inputs:
+        if port.value in unresolved:
+            continue
         inference.types[port.value] = TensorType(port.inner_type or port.type.element_type, port.type.shape)
-    for name, tensor in graph.constants:
-        inference.types[name] = tensor.type
+    inference.types |= {name: tensor.type for name, tensor in graph.constants if name not in unresolved}
     for port in graph.optional_inputs:
+        if port.value in unresolved:
+            continue
         joined = _reconcile(inference, port.value, inference.types.get(port.value), port.type, "declared input")
         inference.types[port.value] = TensorType(joined.element_type, port.type.shape)  # A caller may replace it.
     for name, stated in graph.declared:
         if name in inference.types:
             inference.types[name] = _reconcile(inference, name, inference.types[name], stated, "declared value")
-    arrays = _known_arrays(graph)
+    constants = _known_constants(graph)
     for node in graph.nodes:
-        result = _infer_node(inference, node, arrays)
+        if node.is_foreign:
+            inference.types |= {name: declared[name] for name in node.outputs if name in declared}
+            continue
+        result = _infer_node(inference, node, constants)
         if result is None:
             continue
         output = node.outputs[0]
@@ -54,23 +63,23 @@ def infer_graph(graph: Graph) -> Inference:
         inference.types[output] = (
             _reconcile(inference, output, result, wanted, "declared value") if wanted is not None else result
         )
-        _remember_constant(node, arrays)
+        _remember_constant(node, constants)
     inference.outputs = tuple(_output(inference, port) for port in graph.outputs)
     return inference
 
 
-def _known_arrays(graph: Graph) -> dict[str, np.ndarray]:
+def _known_constants(graph: Graph) -> dict[str, Tensor]:
     replaceable = {port.value for port in graph.optional_inputs}
     must_be_inputs = graph.origin.domain == "ai.onnx" and graph.origin.file_version < 4
-    return {name: tensor.array for name, tensor in graph.constants if must_be_inputs or name not in replaceable}
+    return {name: tensor for name, tensor in graph.constants if must_be_inputs or name not in replaceable}
 
 
-def _infer_node(inference: Inference, node: Node, arrays: Mapping[str, np.ndarray]) -> TensorType | None:
+def _infer_node(inference: Inference, node: Node, constants: Mapping[str, Tensor]) -> TensorType | None:
     inputs = [inference.types.get(name) if name else None for name in node.inputs]
     if any(found is None and name for found, name in zip(inputs, node.inputs, strict=True)):
         return None  # Behind a problem that is reported already.
     try:
-        result = node_result(node, inputs, _indices(node, arrays))
+        result = node_result(node, inputs, _indices(node, constants))
     except EltwiseError as error:
         inference.problems.append(error)
         return None
@@ -79,18 +88,19 @@ def _infer_node(inference: Inference, node: Node, arrays: Mapping[str, np.ndarra
     return result.type
 
 
-def _indices(node: Node, arrays: Mapping[str, np.ndarray]) -> np.ndarray | None:
+def _indices(node: Node, constants: Mapping[str, Tensor]) -> np.ndarray | None:
     takes_indices = isinstance(node.schema, DataMovementSchema) and node.schema.index_types and len(node.inputs) > 1
-    return arrays.get(node.inputs[1]) if takes_indices else None
+    known = constants.get(node.inputs[1]) if takes_indices else None
+    return None if known is None else known.array
 
 
-def _remember_constant(node: Node, arrays: dict[str, np.ndarray]) -> None:
+def _remember_constant(node: Node, constants: dict[str, Tensor]) -> None:
     """Keep values that are known before a run, so that they can serve as shapes and axes."""
     behaviour = node.schema.behaviour
     if behaviour == "constant":
-        arrays[node.outputs[0]] = constant_tensor(node.operation).array
-    elif behaviour == "identity" and node.inputs[0] in arrays:
-        arrays[node.outputs[0]] = arrays[node.inputs[0]]
+        constants[node.outputs[0]] = constant_tensor(node.operation)
+    elif behaviour == "identity" and node.inputs[0] in constants:
+        constants[node.outputs[0]] = constants[node.inputs[0]]
 
 
 def _reconcile(

@@ -8,8 +8,9 @@ import numpy as np
 
 from eltwise.core.dtypes import INT64
 from eltwise.core.errors import EltwiseError, raise_all
-from eltwise.ir.graph import Graph, Node, Tensor, structure_problems
+from eltwise.ir.graph import Graph, Node, Tensor
 from eltwise.ir.infer_graph import Inference, infer_graph
+from eltwise.ir.verify import structure_problems
 from eltwise.ops import registry
 from eltwise.passes.alignment import Alignment, align
 from eltwise.passes.building import described

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from eltwise.core.errors import EltwiseError, FileFormatError, raise_all
 from eltwise.formats import files
-from eltwise.ir.graph import structure_problems
 from eltwise.ir.infer_graph import infer_graph
+from eltwise.ir.verify import structure_problems
 from eltwise.model import Examination, Model, load, save
 from eltwise.passes.entry import Format, Wanted, compared, convert_model, message_of, stated_opset
 from eltwise.passes.report import Report

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from eltwise.core.errors import EltwiseError, raise_all
-from eltwise.ir.graph import Graph, Node, Origin, Tensor, structure_problems
+from eltwise.ir.graph import Graph, Node, Origin, Tensor
 from eltwise.ir.infer import constant_tensor
 from eltwise.ir.infer_graph import infer_graph
+from eltwise.ir.verify import structure_problems
 from eltwise.ops.schema import DataMovementSchema, ElementwiseSchema
 from eltwise.passes import boundary
 from eltwise.passes.building import Building, described

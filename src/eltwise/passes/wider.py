@@ -6,8 +6,9 @@ from dataclasses import replace
 
 from eltwise.core.dtypes import ElementType
 from eltwise.core.errors import ElementTypeError, EltwiseError, raise_all
-from eltwise.ir.graph import Graph, Node, structure_problems
+from eltwise.ir.graph import Graph, Node
 from eltwise.ir.infer_graph import infer_graph
+from eltwise.ir.verify import structure_problems
 from eltwise.ops import registry
 from eltwise.passes.building import described
 from eltwise.passes.exactness import exact_wider

@@ -8,8 +8,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from eltwise.core.errors import AttributeValueError, EltwiseError, UnsupportedError, raise_all
-from eltwise.ir.graph import Graph, structure_problems
+from eltwise.ir.graph import Graph
 from eltwise.ir.infer_graph import infer_graph
+from eltwise.ir.verify import structure_problems
 from eltwise.model import Examination, Model
 from eltwise.passes.places import Place
 from eltwise.passes.report import Change, Report

@@ -193,7 +193,7 @@ GRAPHS: list[tuple[Change, list[str]]] = [
         lambda m: m.graph.input[0].type.tensor_type.shape.dim.extend([onnx.TensorShapeProto.Dimension()] * 63),
         ["input 'x': the rank is too large, got 65; allowed: up to 64"],
     ),
-    (lambda m: m.graph.input.append(value("x")), ["input 'x': the graph has this input twice"]),
+    (lambda m: m.graph.input.append(value("x")), ["the value 'x' is made twice, by an input and by an input"]),
     (lambda m: m.graph.output.append(value("z")), ["output 'z': the graph has this output 2 times"]),
     (lambda m: m.graph.input.append(value("")), ["an input has no name"]),
     (lambda m: m.graph.output.append(value("")), ["an output of the graph has no name"]),

@@ -10,8 +10,8 @@ from lxml import etree
 from eltwise.core.errors import EltwiseError
 from eltwise.formats.openvino.reader import read_openvino
 from eltwise.formats.openvino.writer import write_openvino
-from eltwise.ir.graph import structure_problems
 from eltwise.ir.infer_graph import infer_graph
+from eltwise.ir.verify import structure_problems
 from openvino_models import Ir, binary
 
 

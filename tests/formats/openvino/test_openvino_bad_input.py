@@ -12,8 +12,9 @@ from eltwise.core.errors import EltwiseError, FileFormatError, raise_all
 from eltwise.core.shapes import parse
 from eltwise.formats.openvino.reader import read_openvino, read_openvino_file
 from eltwise.formats.openvino.writer import write_openvino, write_openvino_file
-from eltwise.ir.graph import Graph, Node, Origin, Port, TensorType, structure_problems
+from eltwise.ir.graph import Graph, Node, Origin, Port, TensorType
 from eltwise.ir.infer_graph import infer_graph
+from eltwise.ir.verify import structure_problems
 from eltwise.ops import registry
 from openvino_models import Ir, binary, read
 

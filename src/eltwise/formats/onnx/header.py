@@ -112,6 +112,18 @@ def write_origin(origin: Origin, model: ModelProto) -> None:
         model.opset_import.add(domain=domain, version=version)
 
 
+def restamp(model: ModelProto, origin: Origin) -> None:
+    """Write other versions over those that a model has; one too old to say its opset gets the first that can."""
+    model.ir_version = origin.file_version
+    wanted = {"": origin.opset, **dict(origin.other_opsets)}
+    if origin.file_version < 3:
+        return
+    for entry in model.opset_import:
+        entry.version = wanted.pop(default_domain(entry.domain), entry.version)
+    for domain, version in wanted.items():
+        model.opset_import.add(domain=domain, version=version)
+
+
 def read_metadata(model: ModelProto) -> tuple[tuple[str, str], ...]:
     """Read what a model and its graph say of themselves, as pairs of a field's name and its text."""
 

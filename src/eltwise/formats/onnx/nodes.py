@@ -6,17 +6,20 @@ Source: NodeProto and AttributeProto in onnx.proto.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import onnx
-from onnx import AttributeProto, NodeProto
+from onnx import AttributeProto, GraphProto, NodeProto
 
 from eltwise.core.dtypes import BY_ONNX_NAME, BY_ONNX_NUMBER, ElementType
 from eltwise.core.errors import AttributeValueError, EltwiseError, GraphError, UnsupportedError, raise_all
 from eltwise.formats.onnx.external import ExternalData
 from eltwise.formats.onnx.header import default_domain
-from eltwise.formats.onnx.tensors import TensorFiller, fill_tensor, read_tensor
-from eltwise.ir.graph import Node, Origin, Tensor
+from eltwise.formats.onnx.tensors import StoredTensor, TensorFiller, fill_tensor
+from eltwise.ir.graph import Foreign, ForeignSchema, Graph, Node, Origin, Tensor
 from eltwise.ops import registry
 from eltwise.ops.schema import Attribute, AttributeKind, AttributeValue, Operation, OpSchema
 
@@ -57,13 +60,24 @@ def find_schema(proto: NodeProto, opset: int) -> OpSchema | None:
     return schema if published.since_version == schema.version and not published.deprecated else None
 
 
-def read_node(proto: NodeProto, origin: Origin, folder: Path | ExternalData | None = None) -> Node:
+@dataclass(frozen=True)
+class Original:
+    """A node as its file has it: the message, and the attributes that were read from it."""
+
+    proto: NodeProto
+    given: tuple[tuple[str, AttributeValue], ...]
+
+
+def read_node(
+    proto: NodeProto, origin: Origin, folder: Path | ExternalData | None = None, reads_weights: bool = True
+) -> Node:
     """Read a node.
 
     Args:
         proto: the node, of an operator that is run here.
         origin: the versions that the model is written in.
         folder: the model's folder, for tensors in attributes that are external data.
+        reads_weights: whether the elements of tensors are read and checked.
 
     Raises:
         UnsupportedError: for an operator that is not run here.
@@ -78,9 +92,53 @@ def read_node(proto: NodeProto, origin: Origin, folder: Path | ExternalData | No
         if "" in proto.output:
             raise GraphError("an output has no name", operand="its outputs")
         operation = _read_attributes(proto, schema, origin, folder, place)
+        for tensor in (value for _name, value in operation.given if isinstance(value, Tensor) and reads_weights):
+            tensor.array  # noqa: B018 - this reads and checks it
     except EltwiseError as error:
         raise error.located(**place) from None
-    return Node(proto.name, operation, tuple(proto.input), tuple(proto.output))
+    return _as_stored(proto, operation)
+
+
+def foreign_node(proto: NodeProto, origin: Origin, read_graph: Callable[[GraphProto], Graph], called: bool) -> Node:
+    """Read a node of an operator that is not run here.
+
+    Args:
+        proto: the node.
+        origin: the versions that its graph is written in.
+        read_graph: what reads a graph in its attributes.
+        called: whether it calls a function of the model.
+    """
+    domain = default_domain(proto.domain)
+    version = 0 if called or domain or proto.overload else since_version(proto.op_type, origin.opset)
+    schema = ForeignSchema("ai.onnx", proto.op_type, version, domain, proto.overload)
+    given = tuple((attribute.name, attribute) for attribute in proto.attribute)
+    graphs = tuple((name, read_graph(graph)) for name, graph in subgraphs(proto))
+    return _as_stored(proto, Foreign(schema, given, graphs))
+
+
+def _as_stored(proto: NodeProto, operation: Operation) -> Node:
+    message = Original(proto, operation.given)
+    node = Node(proto.name, operation, tuple(proto.input), tuple(proto.output), message)
+    object.__setattr__(node, "untouched", True)
+    return node
+
+
+def subgraphs(proto: NodeProto) -> Iterator[tuple[str, GraphProto]]:
+    """The graphs in a node's attributes, each with the attribute's name."""
+    for attribute in proto.attribute:
+        if attribute.HasField("g"):
+            yield attribute.name, attribute.g
+        for graph in attribute.graphs:
+            yield attribute.name, graph
+
+
+@cache
+def since_version(op_type: str, opset: int) -> int:
+    """The version of ONNX's own operator that an opset has, 0 where the installed onnx package knows none."""
+    try:
+        return int(onnx.defs.get_schema(op_type, opset, "").since_version)
+    except onnx.defs.SchemaError:
+        return 0
 
 
 def _read_attributes(
@@ -128,7 +186,7 @@ def _read_attribute(
         case AttributeProto.TENSOR:
             if not proto.HasField("t"):
                 raise AttributeValueError("the attribute's value is missing", allowed="a tensor")
-            return read_tensor(proto.t, folder, f"attribute {proto.name}")
+            return StoredTensor(proto.t, folder, f"attribute {proto.name}")
         case AttributeProto.FLOAT:
             return _one_nan(proto.f)
         case AttributeProto.FLOATS:
@@ -180,12 +238,15 @@ def _element_type(given: int | str) -> ElementType:
     return found
 
 
-def write_node(node: Node, fill: TensorFiller = fill_tensor) -> NodeProto:
-    """Write a node.
+def write_node(
+    node: Node, fill: TensorFiller = fill_tensor, write_graph: Callable[[Graph, GraphProto], None] | None = None
+) -> NodeProto:
+    """Write a node: what its file says of it, with what was changed since.
 
     Args:
-        node: a node whose row is ONNX's.
+        node: a node whose operator is ONNX's.
         fill: what writes a tensor into its place in an attribute.
+        write_graph: what writes a graph over the one that an attribute had.
 
     Raises:
         UnsupportedError: for a node of another dialect.
@@ -193,14 +254,52 @@ def write_node(node: Node, fill: TensorFiller = fill_tensor) -> NodeProto:
     schema = node.schema
     if schema.domain != "ai.onnx":
         raise UnsupportedError("this is no ONNX operator", operator=schema.versioned_name, node=node.label)
-    proto = NodeProto(op_type=schema.name, input=node.inputs, output=node.outputs)
-    if node.name:
-        proto.name = node.name
-    attributes = {attribute.name: attribute for attribute in schema.attributes}
-    proto.attribute.extend(
-        _write_attribute(value, attributes[name], schema, fill) for name, value in node.operation.given
-    )
+    proto = NodeProto()
+    original = node.message if isinstance(node.message, Original) else None
+    if original is not None:
+        proto.CopyFrom(original.proto)
+        if node.untouched:
+            return proto
+    domain, overload = (schema.of, schema.overload) if isinstance(schema, ForeignSchema) else ("", "")
+    texts = {"name": node.name, "op_type": schema.name, "overload": overload}
+    for field, text in {**texts, **({"domain": domain} if default_domain(proto.domain) != domain else {})}.items():
+        if getattr(proto, field) != text:
+            setattr(proto, field, text)
+    proto.input[:] = node.inputs
+    proto.output[:] = node.outputs
+    if original is None or original.given != node.operation.given:
+        _write_attributes(node, proto, fill)
+    for (_name, graph), (_same, place) in zip(node.graphs, list(subgraphs(proto)), strict=True):
+        if not graph.untouched and write_graph is not None:
+            write_graph(graph, place)
     return proto
+
+
+def _write_attributes(node: Node, proto: NodeProto, fill: TensorFiller) -> None:
+    """Write attributes; one that was there and has the same value stays as it was, with its text."""
+    given = node.operation.given
+    if isinstance(node.operation, Foreign):
+        wanted = [value for _name, value in given if isinstance(value, AttributeProto)]
+    else:
+        known = {attribute.name: attribute for attribute in node.schema.attributes}
+        wanted = [_write_attribute(value, known[name], node.schema, fill) for name, value in given]
+    before = {attribute.name: attribute for attribute in proto.attribute}
+    made = NodeProto()
+    for attribute in wanted:
+        old = before.get(attribute.name)
+        made.attribute.add().CopyFrom(old if old is not None and same_value(old, attribute) else attribute)
+    proto.ClearField("attribute")
+    proto.attribute.extend(made.attribute)
+
+
+def same_value(one: AttributeProto, other: AttributeProto) -> bool:
+    """Whether two attributes are the same but for their texts."""
+    plain = []
+    for attribute in (one, other):
+        plain.append(AttributeProto())
+        plain[-1].CopyFrom(attribute)
+        plain[-1].ClearField("doc_string")
+    return bool(plain[0] == plain[1])
 
 
 def _write_attribute(

@@ -6,10 +6,11 @@ Source: the comments of TensorProto in onnx.proto. All bytes in files are little
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
-from onnx import TensorProto
+from onnx import SparseTensorProto, TensorProto
 
 from eltwise.core.dtypes import BOOL, BY_ONNX_NUMBER, FLOAT32, FLOAT64, INT64, UINT32, UINT64, ElementType, not_run
 from eltwise.core.errors import (
@@ -20,11 +21,11 @@ from eltwise.core.errors import (
     UnsupportedError,
     ValueRangeError,
 )
-from eltwise.core.shapes import element_count
+from eltwise.core.shapes import LARGEST_RANK, UNKNOWN_RANK, element_count, of_sizes
 from eltwise.formats.blobs import check_sizes, decode, encode, unpacked
 from eltwise.formats.onnx.external import ExternalData, ExternalWriter
 from eltwise.formats.onnx.messages import parse_message
-from eltwise.ir.graph import Tensor
+from eltwise.ir.graph import Tensor, TensorType
 
 TensorFiller = Callable[[TensorProto, str, Tensor], None]
 """What writes a tensor of a name into an empty message, in its place, since copying a message costs time."""
@@ -83,6 +84,79 @@ def read_tensor(proto: TensorProto, folder: Path | ExternalData | None, operand:
         return _read_data(proto, folder, element_type, _checked_sizes(proto.dims, element_type))
     except EltwiseError as error:
         raise error.located(operand=operand) from None
+
+
+class StoredTensor(Tensor):
+    """A tensor as its file holds it, of whatever type; its elements are read when they are asked for.
+
+    Attributes:
+        message: what the file says; of a sparse tensor, the whole of it.
+        operand: what to call it in errors.
+    """
+
+    def __init__(
+        self, message: TensorProto | SparseTensorProto, folder: Path | ExternalData | None, operand: str
+    ) -> None:
+        self.message = message
+        self.operand = operand
+        self._folder = folder
+
+    @cached_property
+    def array(self) -> np.ndarray:
+        """The elements.
+
+        Raises:
+            EltwiseError: where the data is not what type and shape need, or is not run here.
+        """
+        if isinstance(self.message, SparseTensorProto):
+            raise UnsupportedError("sparse initializers are not run here", operand=f"sparse {self.operand}")
+        return read_tensor(self.message, self._folder, self.operand).array
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether only the elements that are not zero are stored."""
+        return isinstance(self.message, SparseTensorProto)
+
+    @property
+    def is_external(self) -> bool:
+        """Whether its elements are in a file beside the model."""
+        return bool(self.proto.data_location == TensorProto.EXTERNAL)
+
+    @property
+    def proto(self) -> TensorProto:
+        """The message with the elements' type; of a sparse tensor that of the elements that are stored."""
+        return self.message.values if isinstance(self.message, SparseTensorProto) else self.message
+
+    @property
+    def element_type(self) -> ElementType:
+        """Their type.
+
+        Raises:
+            ElementTypeError: where ONNX does not know it.
+        """
+        return read_element_type(self.proto.data_type)
+
+    @property
+    def type(self) -> TensorType:
+        """What is known of it without its elements, which may be no type that a tensor can have."""
+        sizes = tuple(self.message.dims)
+        is_possible = len(sizes) <= LARGEST_RANK and min(sizes, default=0) >= 0
+        shape = of_sizes(sizes) if is_possible else UNKNOWN_RANK
+        return TensorType(BY_ONNX_NUMBER.get(self.proto.data_type), shape, _unknown_type(self.proto.data_type))
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, StoredTensor) and self.message == other.message:
+            return True
+        try:
+            return super().__eq__(other)
+        except EltwiseError:
+            return False  # One of them has no elements that can be read.
+
+    __hash__ = Tensor.__hash__
+
+
+def _unknown_type(number: int) -> str:
+    return "" if number in BY_ONNX_NUMBER or number == TensorProto.UNDEFINED else f"element type {number}"
 
 
 def read_element_type(number: int) -> ElementType:
@@ -188,9 +262,22 @@ def write_tensor(name: str, tensor: Tensor) -> TensorProto:
 
 
 def fill_tensor(proto: TensorProto, name: str, tensor: Tensor) -> None:
-    """Write a tensor into an empty message, with its data in ``raw_data``."""
+    """Write a tensor into an empty message: as its file holds it, else with its data in ``raw_data``."""
+    if isinstance(tensor, StoredTensor) and tensor.message.data_location != TensorProto.EXTERNAL:
+        keep_tensor(proto, name, tensor)
+        return
     _fill_type(proto, name, tensor)
     proto.raw_data = encode(tensor).tobytes()
+
+
+def keep_tensor(proto: TensorProto, name: str, tensor: Tensor) -> None:
+    """Write a tensor into an empty message as its file holds it, with external data where it is."""
+    if not isinstance(tensor, StoredTensor):
+        fill_tensor(proto, name, tensor)
+        return
+    proto.CopyFrom(tensor.proto)
+    if proto.name != name:
+        proto.name = name
 
 
 def fill_tensor_outside(proto: TensorProto, name: str, tensor: Tensor, external: ExternalWriter) -> None:

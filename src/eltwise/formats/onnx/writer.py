@@ -5,22 +5,35 @@ Source: ModelProto and GraphProto in onnx.proto; ONNX's ExternalData page.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from google.protobuf.message import EncodeError
-from onnx import ModelProto
+from onnx import FunctionProto, GraphProto, ModelProto, SparseTensorProto
 
 from eltwise.core.errors import EltwiseError, FileFormatError, UnsupportedError
-from eltwise.formats.files import write_atomically, write_together
+from eltwise.core.shapes import element_count
+from eltwise.formats.files import check_writable, write_atomically, write_together
+from eltwise.formats.onnx.data_files import Progress, move_data
 from eltwise.formats.onnx.external import ExternalWriter, location_beside
-from eltwise.formats.onnx.header import write_metadata, write_origin
-from eltwise.formats.onnx.nodes import write_node
-from eltwise.formats.onnx.tensors import TensorFiller, fill_tensor, fill_tensor_outside
-from eltwise.formats.onnx.types import write_type
-from eltwise.ir.graph import Graph, Node, Port, Tensor
+from eltwise.formats.onnx.header import default_domain, read_origin, restamp, write_metadata, write_origin
+from eltwise.formats.onnx.nodes import Original, write_node
+from eltwise.formats.onnx.reader import OnnxFile
+from eltwise.formats.onnx.tensors import StoredTensor, TensorFiller, fill_tensor, fill_tensor_outside, keep_tensor
+from eltwise.formats.onnx.types import declare, value_type, write_type
+from eltwise.ir.graph import Function, Graph, Node, Port, Tensor, TensorType
 from eltwise.ops import registry
+
+if TYPE_CHECKING:
+    from typing import TypeAlias
+
+    from google.protobuf.internal.containers import RepeatedCompositeFieldContainer
+    from onnx import ValueInfoProto
+
+    RepeatedValues: TypeAlias = RepeatedCompositeFieldContainer[ValueInfoProto]
 
 LARGEST_MESSAGE = 2**31 - 1
 """The largest protobuf message, in bytes."""
@@ -30,7 +43,7 @@ LARGEST_INSIDE = 2**30
 
 
 def write_onnx(graph: Graph) -> bytes:
-    """Write a model as the bytes of one file, the same bytes for the same graph.
+    """Write a model as the bytes of one file, the same bytes for the same graph; those of its file if it is untouched.
 
     Raises:
         UnsupportedError: for a graph that is not ONNX's, or that uses what ONNX cannot state.
@@ -38,7 +51,46 @@ def write_onnx(graph: Graph) -> bytes:
     """
     if _constant_bytes(graph) > LARGEST_MESSAGE:
         raise _too_large()
-    return _serialized(write_model_proto(graph))
+    has_data_beside = any(isinstance(tensor, StoredTensor) and tensor.is_external for tensor in _tensors(graph))
+    return _serialized(write_model_proto(graph)) if has_data_beside else kept_bytes(graph)[0]
+
+
+def kept_bytes(graph: Graph) -> tuple[bytes, ModelProto]:
+    """Write a model as bytes and as a message, with external data where it is.
+
+    Raises:
+        UnsupportedError: for a graph that is not ONNX's, or that uses what ONNX cannot state.
+        FileFormatError: where it does not fit into one protobuf message.
+    """
+    model = write_model_proto(graph, keep_tensor)
+    if graph.untouched and isinstance(graph.message, OnnxFile) and graph.message.data is not None:
+        return graph.message.data, model
+    return _serialized(model), model
+
+
+def write_kept_file(graph: Graph, path: Path, progress: Progress | None = None) -> bool:
+    """Write a model to a file without reading its external data.
+
+    Where the file is in another folder than the one that the model was read from, that data is copied into one file
+    beside it, which is named after it.
+
+    Args:
+        graph: the model.
+        path: the file; it is replaced as a whole or not at all.
+        progress: told how many bytes of how many of the external data have been copied.
+
+    Returns:
+        Whether the external data has another name now.
+
+    Raises:
+        FileFormatError: where a file cannot be read or written.
+    """
+    data, model = kept_bytes(graph)
+    check_writable(path)
+    folder = graph.message.folder if isinstance(graph.message, OnnxFile) else None
+    beside, is_moved = move_data(model, folder, path, progress)
+    write_together([*beside, (path, [_serialized(model) if is_moved else data])])
+    return is_moved
 
 
 def write_onnx_file(graph: Graph, path: Path, external_data: bool = False) -> None:
@@ -55,6 +107,9 @@ def write_onnx_file(graph: Graph, path: Path, external_data: bool = False) -> No
         FileFormatError: where a file cannot be written.
     """
     try:
+        if any(node.is_foreign for node in graph.nodes):
+            write_kept_file(graph, path)
+            return
         if not external_data and _constant_bytes(graph) <= LARGEST_INSIDE:
             write_atomically(path, [write_onnx(graph)])
             return
@@ -67,7 +122,7 @@ def write_onnx_file(graph: Graph, path: Path, external_data: bool = False) -> No
 
 
 def write_model_proto(graph: Graph, fill: TensorFiller = fill_tensor) -> ModelProto:
-    """Write a model as a protobuf message.
+    """Write a model as a protobuf message: what its file says of it, with what was changed since.
 
     Args:
         graph: the model.
@@ -77,29 +132,107 @@ def write_model_proto(graph: Graph, fill: TensorFiller = fill_tensor) -> ModelPr
         UnsupportedError: for a graph that is not ONNX's, or that uses what ONNX cannot state.
     """
     if graph.origin.domain != "ai.onnx":
-        raise UnsupportedError(
-            "an OpenVINO model cannot be written as ONNX: conversion between the formats is not built yet",
-            hint="write it as .xml",
-        )
+        raise UnsupportedError("an OpenVINO model cannot be written as ONNX", hint="convert it first: eltwise convert")
     model = ModelProto()
-    write_origin(graph.origin, model)
-    model.graph.name = graph.name
-    write_metadata(graph.metadata, model)
-    for node in graph.nodes:
-        _check_version(node, graph.origin.opset)
-        model.graph.node.append(write_node(node, fill))
-    for name, tensor in graph.constants:
-        fill(model.graph.initializer.add(), name, tensor)
-    model.graph.input.extend(write_type(port.name, port.type) for port in _ordered_inputs(graph))
-    model.graph.output.extend(write_type(port.name, port.type) for port in graph.outputs)
-    model.graph.value_info.extend(write_type(name, declared) for name, declared in graph.declared)
+    file = graph.message if isinstance(graph.message, OnnxFile) else None
+    if file is None:
+        write_origin(graph.origin, model)
+        write_metadata(graph.metadata, model)
+        _Writer(fill).write_graph(graph, model.graph)
+        return model
+    model.CopyFrom(file.model)
+    if graph.untouched and fill is keep_tensor:
+        return model
+    if graph.origin != read_origin(file.model):
+        restamp(model, graph.origin)
+    _Writer(fill).write_graph(replace(graph, message=file.model.graph), model.graph)
+    for function, proto, before in zip(graph.functions, model.functions, file.model.functions, strict=True):
+        if not function.body.untouched:
+            _Writer(fill).write_function(function, proto, before)
     return model
+
+
+@dataclass(frozen=True)
+class _Writer:
+    """Writes graphs over what their file says of them."""
+
+    fill: TensorFiller
+
+    def write_graph(self, graph: Graph, proto: GraphProto) -> None:
+        """Write a graph over the one of the file, or into an empty message."""
+        before = graph.message if isinstance(graph.message, GraphProto) else GraphProto()
+        if proto.name != graph.name:
+            proto.name = graph.name
+        self._write_nodes(graph, proto, before)
+        self._write_constants(graph, proto, before)
+        _write_values(proto.input, [(port.name, port.type) for port in _ordered_inputs(graph)])
+        _write_values(proto.output, [(port.name, port.type) for port in graph.outputs])
+        _write_values(proto.value_info, graph.declared)
+
+    def write_function(self, function: Function, proto: FunctionProto, before: FunctionProto) -> None:
+        """Write a function over the one of the file."""
+        self._write_nodes(function.body, proto, before)
+        _write_values(proto.value_info, function.body.declared)
+        for entry in proto.opset_import:
+            if not default_domain(entry.domain):
+                entry.version = function.body.origin.opset
+
+    def _write_nodes(self, graph: Graph, proto: GraphProto | FunctionProto, before: GraphProto | FunctionProto) -> None:
+        if len(graph.nodes) == len(before.node) and all(
+            node.untouched and isinstance(node.message, Original) and node.message.proto is old
+            for node, old in zip(graph.nodes, before.node, strict=True)
+        ):
+            return
+        proto.ClearField("node")
+        for node in graph.nodes:
+            _check_version(node, graph.origin.opset)
+            proto.node.append(write_node(node, self.fill, self.write_graph))
+
+    def _write_constants(self, graph: Graph, proto: GraphProto, before: GraphProto) -> None:
+        messages = [*before.initializer, *before.sparse_initializer]
+        if len(messages) == len(graph.constants) and all(
+            isinstance(tensor, StoredTensor) and tensor.message is message and not _is_moved(tensor, self.fill)
+            for (_name, tensor), message in zip(graph.constants, messages, strict=True)
+        ):
+            return
+        proto.ClearField("initializer")
+        proto.ClearField("sparse_initializer")
+        for name, tensor in graph.constants:
+            if isinstance(tensor, StoredTensor) and isinstance(tensor.message, SparseTensorProto):
+                proto.sparse_initializer.append(tensor.message)
+            else:
+                self.fill(proto.initializer.add(), name, tensor)
+
+
+def _is_moved(tensor: StoredTensor, fill: TensorFiller) -> bool:
+    return fill is not keep_tensor and (fill is not fill_tensor or tensor.is_external)
+
+
+def _write_values(protos: RepeatedValues, wanted: Sequence[tuple[str, TensorType]]) -> None:
+    """Write the types of values; what a file says of a value whose type did not change stays as it was."""
+    before: dict[str, ValueInfoProto] = {}
+    for value in protos:
+        before.setdefault(value.name, value)
+    kept = [(name, value_type(value.type)) for name, value in before.items() if name]
+    if kept == [(name, found) for name, found in wanted if name]:
+        return
+    made = GraphProto()
+    for name, found in wanted:
+        old = before.get(name)
+        if old is not None and value_type(old.type) == found:
+            made.input.add().CopyFrom(old)
+        elif found.other:
+            declare(made.input.add(name=name), found)
+        else:
+            made.input.append(write_type(name, found))
+    del protos[:]
+    protos.extend(made.input)
 
 
 def _check_version(node: Node, opset: int) -> None:
     """Refuse a node whose version is not the one that readers of the file would take it for."""
     schema = registry.resolve("ai.onnx", node.schema.name, opset)
-    if schema is not None and schema != node.schema:
+    if schema is not None and schema != node.schema and not node.is_foreign:
         raise UnsupportedError(
             f"a model of opset {opset} cannot hold this operator version",
             operator=node.schema.versioned_name,
@@ -116,13 +249,18 @@ def _ordered_inputs(graph: Graph) -> list[Port]:
 
 def _constant_bytes(graph: Graph) -> int:
     """How many bytes all tensors of a graph take in a file."""
+    types = (tensor.type for tensor in _tensors(graph))
+    return sum(
+        found.element_type.file_bytes(element_count(found.shape.sizes()))
+        for found in types
+        if found.element_type is not None and found.shape.is_known
+    )
 
-    def tensors() -> Iterator[Tensor]:
-        yield from (tensor for _name, tensor in graph.constants)
-        for node in graph.nodes:
-            yield from (value for _name, value in node.operation.given if isinstance(value, Tensor))
 
-    return sum(tensor.element_type.file_bytes(tensor.array.size) for tensor in tensors())
+def _tensors(graph: Graph) -> Iterator[Tensor]:
+    yield from (tensor for _name, tensor in graph.constants)
+    for node in graph.nodes:
+        yield from (value for _name, value in node.operation.given if isinstance(value, Tensor))
 
 
 def _serialized(model: ModelProto) -> bytes:

@@ -17,8 +17,9 @@ from eltwise.formats.openvino.elements import write_net
 from eltwise.formats.openvino.layers import port_of, write_node
 from eltwise.formats.openvino.ports import ResultNames, own_names
 from eltwise.formats.openvino.values import Blobs, write_constant, write_parameter
-from eltwise.ir.graph import Graph, Node, Port, Tensor, TensorType, structure_problems
+from eltwise.ir.graph import Graph, Node, Port, Tensor, TensorType
 from eltwise.ir.infer_graph import infer_graph
+from eltwise.ir.verify import structure_problems
 
 
 def write_openvino(graph: Graph) -> tuple[bytes, bytes]:

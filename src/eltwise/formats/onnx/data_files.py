@@ -8,18 +8,32 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
+from google.protobuf.message import Message
 from onnx import ModelProto, TensorProto
 
 from eltwise.core.errors import FileFormatError
 from eltwise.formats.files import Chunk, unreadable
 from eltwise.formats.onnx.external import ALIGNMENT, ExternalData, fields_of, location_beside, move, size_of
-from eltwise.passes.onnx_versions.tensors_held import all_tensors
 
 Progress = Callable[[int, int], None]
 """What is told how many bytes of how many have been copied."""
 
 _PIECE = 1 << 20
 _HOLE = bytes(_PIECE)
+
+
+def tensors_in(message: Message) -> Iterator[TensorProto]:
+    """Every tensor of a message: initializers, sparse ones, and those in attributes, of inner graphs too."""
+    waiting = [message]
+    while waiting:
+        current = waiting.pop()
+        if isinstance(current, TensorProto):
+            yield current
+            continue
+        inner = [value for field, value in current.ListFields() if field.message_type is not None]
+        waiting += [
+            one for value in reversed(inner) for one in ([value] if isinstance(value, Message) else value[::-1])
+        ]
 
 
 def data_files(model: ModelProto, folder: Path) -> dict[Path, list[TensorProto]]:
@@ -29,7 +43,7 @@ def data_files(model: ModelProto, folder: Path) -> dict[Path, list[TensorProto]]
         FileFormatError: where a location is not inside the folder or names no file.
     """
     external, found = ExternalData(folder), dict[Path, list[TensorProto]]()
-    for tensor in (held.tensor for held in all_tensors(model)):
+    for tensor in tensors_in(model):
         if tensor.data_location == TensorProto.EXTERNAL:
             location = fields_of(tensor.external_data).get("location", "")
             found.setdefault(external.path_of(location), []).append(tensor)
@@ -48,15 +62,15 @@ def check_not_read(path: Path, files: Iterable[Path]) -> None:
         )
 
 
-def carry(
-    model: ModelProto, source: Path, target: Path, progress: Progress | None = None
+def move_data(
+    model: ModelProto, folder: Path | None, target: Path, progress: Progress | None = None
 ) -> tuple[list[tuple[Path, Iterable[Chunk]]], bool]:
     """Point a model to the file that its external data goes to, where that is not in the target's folder already.
 
     Args:
         model: the model, whose tensors point to the new file afterwards.
-        source: its file.
-        target: the file that it will be written to.
+        folder: the folder that the data is in; None where it is not known.
+        target: the file that the model will be written to.
         progress: told how many bytes have been copied, while the content is taken.
 
     Returns:
@@ -67,9 +81,11 @@ def carry(
         FileFormatError: where a location is not inside the model's folder or names no file, and where the model or its
             data would be written over the data that it is read from.
     """
-    files = data_files(model, source.parent)
+    if folder is None:
+        return [], False
+    files = data_files(model, folder)
     check_not_read(target, files)
-    if not files or source.parent.resolve() == target.parent.resolve():
+    if not files or folder.resolve() == target.parent.resolve():
         return [], False
     name = location_beside(target)
     check_not_read(target.with_name(name), files)
