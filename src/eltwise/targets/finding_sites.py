@@ -9,6 +9,7 @@ from math import prod
 from typing import get_args
 
 from eltwise.core.dtypes import ElementType
+from eltwise.core.errors import EltwiseError
 from eltwise.core.shapes import UNKNOWN_RANK
 from eltwise.ir.graph import Graph, Node, Tensor, TensorType
 from eltwise.ir.infer_graph import infer_graph
@@ -28,21 +29,25 @@ _ANY_HELD: tuple[Held, ...] = get_args(Held)
 _ANY_CONSTANT = _ANY_HELD[1:]
 
 
-def find_sites(graph: Graph) -> Iterator[Site]:
+def find_sites(graph: Graph, typed: Graph | None = None) -> Iterator[Site]:
     """Find the op sites of a graph and of the graphs in its nodes; no weights are read that are not in memory.
 
     The bodies of functions are left out: the types in them depend on the call.
+
+    Args:
+        graph: the graph.
+        typed: the same nodes in the same order in a graph that declares the types of values which foreign nodes make.
     """
-    yield from _sites(graph, None)
+    yield from _sites(graph, typed or graph, None)
 
 
-def _sites(graph: Graph, outer: _Scope | None) -> Iterator[Site]:
-    scope = _Scope(graph, outer)
-    for node in graph.nodes:
-        if isinstance(node.schema, ElementwiseSchema):
+def _sites(graph: Graph, typed: Graph, outer: _Scope | None) -> Iterator[Site]:
+    scope = _Scope(graph, typed, outer)
+    for node, twin in zip(graph.nodes, typed.nodes, strict=True):
+        if isinstance(node.schema, ElementwiseSchema) and not node.is_foreign:
             yield _site(node, node.schema, scope)
-        for _name, inner in node.graphs:
-            yield from _sites(inner, scope)
+        for (_name, inner), (_same, typed_inner) in zip(node.graphs, twin.graphs, strict=True):
+            yield from _sites(inner, typed_inner, scope)
 
 
 def _site(node: Node, schema: ElementwiseSchema, scope: _Scope) -> Site:
@@ -73,10 +78,10 @@ def _site(node: Node, schema: ElementwiseSchema, scope: _Scope) -> Site:
 class _Scope:
     """A graph with what is around it: which values are constants, and which nodes make and read them."""
 
-    def __init__(self, graph: Graph, outer: _Scope | None) -> None:
+    def __init__(self, graph: Graph, typed: Graph, outer: _Scope | None) -> None:
         self._graph = graph
         self._outer = outer
-        self._types: Mapping[str, TensorType] = infer_graph(graph).types
+        self._types: Mapping[str, TensorType] = _types(graph, typed)
         self._producers = {value: node for node in graph.nodes for value in node.outputs if value}
         self._inputs = {port.value for port in graph.inputs}
         self._given = {port.value for port in graph.outputs}
@@ -196,7 +201,12 @@ class _Scope:
         """A constant's tensor where its numbers are in memory."""
         owner = self._owner(value)
         tensor = owner._graph.constant.get(value) if owner else None
-        return tensor
+        if tensor is None or getattr(tensor, "is_external", False):
+            return None
+        try:
+            return Tensor(tensor.array, tensor.element_type)
+        except EltwiseError:
+            return None  # It is no tensor; the checks of the model say so.
 
     def _owner(self, value: str) -> _Scope | None:
         """The innermost graph that has a value."""
@@ -215,6 +225,12 @@ class _Scope:
                 found.add(id(node))
                 waiting += _reads(node)
                 yield node
+
+
+def _types(graph: Graph, typed: Graph) -> dict[str, TensorType]:
+    """The types of the values of a graph, as far as they are declared or can be inferred."""
+    ports = {port.value: port.type for port in typed.outputs}
+    return ports | dict(typed.declared) | infer_graph(replace(graph, declared=typed.declared)).types
 
 
 def _reads(node: Node) -> Sequence[str]:
