@@ -14,13 +14,17 @@ from typing import NoReturn
 
 import typer
 
-from eltwise.cli import conforming, examining, measuring, printing, reproducing, targeting
+from eltwise.cli import conforming, printing, reproducing
 from eltwise.cli.apply import apply
 from eltwise.cli.bench import SETTINGS, bench
+from eltwise.cli.check import check
 from eltwise.cli.convert import convert
+from eltwise.cli.infer import infer
 from eltwise.cli.ops import ops
+from eltwise.cli.repair import repair
 from eltwise.cli.run import run
 from eltwise.cli.show import show
+from eltwise.cli.targets import targets
 from eltwise.core.errors import EltwiseError
 from eltwise.version import VERSION
 
@@ -39,13 +43,13 @@ for _command in (
     apply,
     ops,
     show,
-    examining.infer,
-    examining.check,
+    infer,
+    check,
     convert,
-    targeting.repair,
+    repair,
     conforming.conform,
     reproducing.reproduce,
-    measuring.targets,
+    targets,
 ):
     app.command()(_command)
 app.command(hidden=True, context_settings=SETTINGS)(bench)

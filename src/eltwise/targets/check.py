@@ -209,7 +209,8 @@ def _of_sites(
         if severity is None:
             continue
         decision = decide(rules, site, severity, opset=versions.opset)
-        refusal = next((fault for fault in answer.faults if fault in _KINDS), "")
+        worst = [match for match in answer.matches if match.rule.severity == severity]
+        refusal = next((match.rule.fault for match in worst if match.rule.fault in _KINDS), "")
         can_help = decision.steps is not None and not subject.unread
         yield Finding(
             site.node,
@@ -218,8 +219,8 @@ def _of_sites(
             site.broadcast,
             severity,
             _KINDS.get(refusal, "differs"),
-            tuple(fault for fault in answer.faults if fault not in _KINDS),
-            "; ".join(dict.fromkeys(_words(match, rules, site) for match in answer.matches)),
+            tuple(match.rule.fault for match in worst if match.rule.fault not in _KINDS),
+            "; ".join(dict.fromkeys(_words(match, rules, site) for match in worst)),
             helps(decision, target, versions.opset, subject),
             can_help,
         )
@@ -244,9 +245,12 @@ def helps(decision: Decision, target: str, opset: int, subject: Subject) -> str:
     if decision.steps is not None and subject.unread:
         return "what would help cannot be written, since the IR has layers that are not known here"
     if decision.steps is not None:
-        return f"eltwise repair --target {target} {in_words(decision, opset)}, which was measured to be exact"
-    names = [fault for fault in decision.now.faults if fault not in REFUSALS]
-    if not names or any(fault in REFUSALS for fault in decision.now.faults):
+        then = decision.then.severity
+        outcome = f"after which only {then} is left" if then else "which was measured to be exact"
+        return f"eltwise repair --target {target} {in_words(decision, opset)}, {outcome}"
+    worst = [match.rule.fault for match in decision.now.matches if match.rule.severity == decision.now.severity]
+    names = [fault for fault in worst if fault not in REFUSALS]
+    if len(names) < len(worst):
         return "no way to write it is exact there"
     allowed = " ".join(f"--allow {name!r}" for name in names)
     return f"no way to write it is exact there; eltwise repair {allowed} leaves it as it is"

@@ -17,7 +17,7 @@ from eltwise.ops.schema import ElementwiseSchema
 from eltwise.targets.constants import Held, held_as, is_plain, unknown_numbers
 from eltwise.targets.sites import Operand, Producer, Site, pairs_of, patterns_of, read_wider, sources_of
 
-_PRODUCERS = {
+PRODUCERS = {
     "ai.onnx": ("subtract", "add", "multiply"),
     "openvino": ("subtract", "add", "multiply", "squared_difference"),
 }
@@ -69,7 +69,7 @@ def _site(node: Node, schema: ElementwiseSchema, scope: _Scope) -> Site:
         is_plain=sum(constant) == 1 and scope.is_plain(a if constant[0] else b, element_type),
     )
     pairs = pairs_of(
-        element_type, scope.operand(a), scope.operand(b), is_static=is_static, producers=_PRODUCERS[schema.domain]
+        element_type, scope.operand(a), scope.operand(b), is_static=is_static, producers=PRODUCERS[schema.domain]
     )
     site = replace(site, patterns=patterns_of(node.operation.rule, *shapes), sources=sources, pairs=pairs)
     return read_wider(site) if scope.is_brought_further(node, element_type) else site
@@ -186,7 +186,7 @@ class _Scope:
                 value = node.inputs[0]
                 continue
             function = node.schema.function if isinstance(node.schema, ElementwiseSchema) else ""
-            if function in _PRODUCERS[self._graph.origin.domain]:
+            if function in PRODUCERS[self._graph.origin.domain]:
                 has_constant = any(self.is_made_of_constants(name) for name in node.inputs if name)
                 return Producer(function, has_constant, is_shared)
             return Producer("cast" if node.schema.behaviour == "cast" else "")
