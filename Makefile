@@ -62,7 +62,7 @@ format: $(VENV)/.installed-check
 
 # Build the documentation into build/site; a broken link or a public name without an entry is an error.
 docs: $(VENV)/.installed-docs
-	$(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 serve-docs: $(VENV)/.installed-docs
 	$(BIN)/mkdocs serve

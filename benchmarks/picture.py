@@ -7,7 +7,7 @@ from html import escape
 
 from benchmarks.measure import LIMIT, Row
 
-_LEFT, _RIGHT, _SCALE, _LINE, _TOP = 250, 100, 400, 22, 44
+_LEFT, _RIGHT, _SCALE, _LINE, _TOP = 190, 110, 440, 20, 44
 _STYLE = (
     "text{font:12px system-ui,sans-serif;fill:#57606a}.own{fill:#3f51b5}.peer{fill:#afb8c1}.axis{stroke:#8c959f}"
     "@media(prefers-color-scheme:dark){text{fill:#9aa4b0}.own{fill:#7986cb}.peer{fill:#57606a}}"
@@ -42,10 +42,11 @@ def _legend() -> str:
 def _bars(row: Row, top: int) -> str:
     limit = row.ratios[LIMIT]
     own, peer = (_SCALE * 0.9 * share for share in (limit, limit / row.ratios[row.best_peer]))
-    name = f"{row.workload.expression}  {row.workload.element_type}, {row.workload.name}".replace(" same shape", "")
+    what = row.workload.name.partition("(")[0].strip().replace("same shape", str(row.workload.element_type))
+    name = f"{row.workload.expression}, {what}"
     return (
-        f'<text x="{_LEFT - 8}" y="{top + 13}" text-anchor="end">{escape(name.rstrip(","))}</text>'
+        f'<text x="{_LEFT - 8}" y="{top + 13}" text-anchor="end">{escape(name)}</text>'
         f'<rect class="own" x="{_LEFT}" y="{top + 1}" width="{own:.0f}" height="8"/>'
         f'<rect class="peer" x="{_LEFT}" y="{top + 10}" width="{peer:.0f}" height="7"/>'
-        f'<text x="{_LEFT + max(own, peer) + 6:.0f}" y="{top + 15}">{escape(row.best_peer)}</text>'
+        f'<text x="{_LEFT + _SCALE + 8}" y="{top + 13}">{escape(row.best_peer)}</text>'
     )

@@ -90,7 +90,7 @@ def _judged(entry: dict[str, object], path: Path, operands: list[np.ndarray], re
         return result.shape == printed.shape and bool(close.all()), "text"
     attributes = entry["attributes"]
     assert isinstance(attributes, dict)
-    case = Case(registry.find(str(entry["operator"])), tuple(attributes.items()), operands[0], operands[1])
+    case = Case(registry.find(str(entry["operator"])), tuple(attributes.items()), tuple(operands))
     return oracle.same_bits(result, case.expected()), "oracle"
 
 

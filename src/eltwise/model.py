@@ -210,7 +210,7 @@ def _read_file(path: Path) -> Reading:
         case ".onnx":
             from eltwise.formats.onnx.reader import read_onnx
 
-            return read_onnx(files.read_bytes(path, files.LARGEST_PROTOBUF), path.parent, path.name)
+            return read_onnx(files.read_message(path), path.parent, path.name)
         case ".xml":
             from eltwise.formats.openvino.reader import read_openvino_file
 

@@ -31,6 +31,18 @@ FIELDS = {
 }
 
 
+@pytest.mark.parametrize("sign", ["\n", "\r", "\x0b", "\x85", "\u2028", "\x1b"])
+def test_a_name_with_a_line_break_stays_on_one_line(sign: str) -> None:
+    for name in ("problem", *FIELDS):
+        error = ShapeError(**{"problem": "it is wrong", name: f"a{sign}b"})
+        assert len(str(error).splitlines()) == 1
+        assert sign not in str(error)
+        assert repr(sign)[1:-1] in str(error)
+        both = ManyProblemsError([error, error], where=f"a{sign}b")
+        assert len(str(both).splitlines()) == 3
+        assert error.fields()["sentence"] == str(error)
+
+
 @pytest.mark.parametrize(
     ("fields", "sentence"),
     [

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import eltwise
 from eltwise.core.errors import ElementTypeError, FileFormatError
 from eltwise.formats import files
 from eltwise.formats.tensor_files import TensorFile, check_places, read_tensor_file, write_tensor_files
@@ -35,7 +36,7 @@ def test_files_that_cannot_be_read(name: str, sentence: str, tmp_path: Path) -> 
         (tmp_path / folder).mkdir()
     with pytest.raises(FileFormatError) as caught:
         read_tensor_file(TensorFile(tmp_path / name))
-    assert str(caught.value) == f"{tmp_path / name}: {sentence}"
+    assert str(caught.value) == f"{tmp_path / name}: {sentence}".replace("\0", r"\x00")
 
 
 @pytest.mark.parametrize(
@@ -55,8 +56,27 @@ def test_places_that_cannot_be_written(name: str, sentence: str, write: bool, tm
     place = {"z": TensorFile(tmp_path / name)}
     with pytest.raises(FileFormatError) as caught:
         write_tensor_files({"z": ARRAY}, place) if write else check_places(place)
-    assert str(caught.value).startswith(f"{tmp_path / name}: {sentence}")
+    assert str(caught.value).startswith(f"{tmp_path / name}: {sentence}".replace("\0", r"\x00"))
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["file", "folder.npy"]
+
+
+ZEROS: list[tuple[str, Callable[[Path], object]]] = [
+    ("zeros.pb", lambda path: read_tensor_file(TensorFile(path))),
+    ("zeros.onnx", eltwise.load),
+    ("zeros.onnx", lambda path: eltwise.convert(path, opset=17)),
+    ("zeros.onnx", lambda path: eltwise.check(path, "openvino")),
+]
+
+
+@pytest.mark.parametrize(("name", "read"), ZEROS)
+def test_two_gibibytes_of_zeros_are_not_read(
+    name: str, read: Callable[[Path], object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with (tmp_path / name).open("wb") as file:
+        file.truncate((1 << 31) - 1)
+    monkeypatch.setattr(Path, "read_bytes", lambda path: pytest.fail(f"{path} was read"))
+    with pytest.raises(FileFormatError, match=r"no protobuf message, got a first byte of 0"):
+        read(tmp_path / name)
 
 
 def failing(error: BaseException) -> Iterator[bytes]:

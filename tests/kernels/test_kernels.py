@@ -89,8 +89,9 @@ def test_every_case_is_exact_on_any_number_of_threads(
 EVERY_LEVEL = """
 from eltwise.conformance.cases import kinds_and_types, shape_cases, value_cases
 from eltwise.conformance.judging import failures
-from eltwise.kernels import compiled
+from eltwise.kernels import compiled, jit
 import eltwise
+jit.target()  # Refuses a level that the machine does not have, which is no wrong result.
 compiled.LEAST_BYTES_PER_THREAD = 8
 run = lambda op, a, b, **attributes: eltwise.operator(op, **attributes)(a, b)
 for schema, element_type in kinds_and_types():
@@ -111,6 +112,25 @@ def test_every_processor_level_is_exact_or_named(level: str, tmp_path: Path) -> 
         env=os.environ | chosen | {"ELTWISE_NUM_THREADS": "2"},
     )
     assert done.stdout == "exact\n" or "this machine has no" in done.stderr, done.stderr
+
+
+def test_a_level_that_the_machine_has_not_is_named_and_no_wrong_result(tmp_path: Path) -> None:
+    """As on a machine without AVX-512, whatever this one has."""
+    lesser = """
+import llvmlite.binding as llvm
+found = llvm.get_host_cpu_features
+llvm.get_host_cpu_features = lambda: llvm.FeatureMap({n: t and "avx512" not in n for n, t in found().items()})
+"""
+    chosen = {"ELTWISE_CPU": "x86-64-v4", "ELTWISE_CACHE": str(tmp_path), "ELTWISE_KERNELS": "compiled"}
+    done = subprocess.run(  # noqa: S603
+        [sys.executable, "-c", lesser + EVERY_LEVEL],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | chosen,
+    )
+    assert done.stdout == ""
+    assert "ELTWISE_CPU: this machine has no avx512" in done.stderr
 
 
 @pytest.mark.parametrize("element_type", [each for each in TYPES if compiles(each)], ids=str)

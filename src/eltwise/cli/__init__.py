@@ -14,14 +14,19 @@ from typing import NoReturn
 
 import typer
 
-from eltwise.cli import conforming, printing, reproducing
+from eltwise.cli import printing
 from eltwise.cli.apply import apply
 from eltwise.cli.bench import SETTINGS, bench
 from eltwise.cli.check import check
+from eltwise.cli.conform import conform
 from eltwise.cli.convert import convert
 from eltwise.cli.infer import infer
 from eltwise.cli.ops import ops
+<<<<<<< HEAD
 from eltwise.cli.repair import repair
+=======
+from eltwise.cli.reproduce import reproduce
+>>>>>>> conformance
 from eltwise.cli.run import run
 from eltwise.cli.show import show
 from eltwise.cli.targets import targets
@@ -46,10 +51,17 @@ for _command in (
     infer,
     check,
     convert,
+<<<<<<< HEAD
     repair,
-    conforming.conform,
-    reproducing.reproduce,
+    conform,
+    reproduce,
     targets,
+=======
+    repair,
+    conform,
+    reproduce,
+    targets,
+>>>>>>> conformance
 ):
     app.command()(_command)
 app.command(hidden=True, context_settings=SETTINGS)(bench)

@@ -15,9 +15,14 @@ from eltwise.cli.progress import progress_of_data, waiting
 def convert(
     source: Annotated[Path, typer.Argument(metavar="IN", help="An .onnx file, or an .xml file with its .bin.")],
     target: Annotated[Path, typer.Argument(metavar="OUT", help="The .onnx or .xml file to write.")],
-    opset: Annotated[int | None, typer.Option("--opset", help="The ONNX opset of OUT. Default for an IR: 17.")] = None,
+    opset: Annotated[
+        int | None, typer.Option("--opset", metavar="N", help="The ONNX opset of OUT. Default for an IR: 17.")
+    ] = None,
     ir_version: Annotated[
-        int | None, typer.Option("--ir-version", help="The IR version of OUT, 10 or 11. Default for an ONNX model: 11.")
+        int | None,
+        typer.Option(
+            "--ir-version", metavar="N", help="The IR version of OUT, 10 or 11. Default for an ONNX model: 11."
+        ),
     ] = None,
     verify: Annotated[
         bool, typer.Option("--verify", help="Run both models and compare the bits before OUT is written.")

@@ -1,36 +1,43 @@
-"""All cases of one cell asked of one runtime, through crashes and hangs."""
+"""One test on one runtime: its cases run group by group, through refusals, crashes and hangs."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from eltwise.conformance.answers import Answer
 from eltwise.conformance.cases import Case
-from eltwise.conformance.process import Process
-from eltwise.conformance.verdicts import Judged, Truth, judge
+from eltwise.conformance.compare import CaseResult, References, compare
+from eltwise.conformance.contexts import CALL
+from eltwise.conformance.fault_models.catalog import BESIDE_ANOTHER
+from eltwise.conformance.fault_models.explain import Explainer
+from eltwise.conformance.models import build
+from eltwise.runtimes import Answer, Call, Host, Model
 
-Waiting = list[tuple[Case, ...]]
-"""The groups of cases that are still to be asked."""
+Group = tuple[Case, ...]
 
 MOST_CRASHES = 3
-"""After so many crashes the rest of a cell is not asked."""
+"""After so many crashes the rest of a test is not run."""
 
 MOST_HANGS = 1
 """The same for hangs, each of which takes as long as the limit."""
 
 _REPEATED = 20
-"""So often two cases are asked in turn to see whether one breaks the process for the other: once may go well."""
+"""So often two groups are run in turn to see whether one breaks the process for the other: once may go well."""
+
+_FEW = 3
+"""So many cases of a refused group are run one by one."""
 
 
 @dataclass
-class Asked:
-    """What is known of a cell while it is asked."""
+class TestRun:
+    """What is known of a test while it runs."""
 
-    judged: list[Judged] = field(default_factory=list)
-    not_asked: int = 0
-    ends: dict[str, int] = field(default_factory=lambda: {"crashed": 0, "hung": 0})
-    of_groups: list[Judged] = field(default_factory=list)
+    __test__ = False  # It is not a test of pytest's.
+
+    results: list[CaseResult] = field(default_factory=list)
+    not_run: int = 0
+    ends: Counter[str] = field(default_factory=Counter)
 
     @property
     def is_over(self) -> bool:
@@ -38,95 +45,197 @@ class Asked:
         return self.ends["crashed"] >= MOST_CRASHES or self.ends["hung"] >= MOST_HANGS
 
 
-@dataclass(frozen=True)
-class _End:
-    """How the process ended: at which case, in which words, and which case it had answered before."""
+class Tester:
+    """Runs cases of one operand source on one runtime.
 
-    case: Case
-    answer: Answer
-    before: Case | None
-
-
-def ask_cell(process: Process, path: str, groups: Sequence[Sequence[Case]], truth: Truth, thrifty: bool) -> Asked:
-    """Ask for all cases and judge each.
-
-    A group whose one model ends the process is asked again case by case, to find which does it; where none does alone,
-    the whole group is what crashed or hung. If ``thrifty``, a group that a runtime refuses is asked in part only.
+    Args:
+        host: the runtime.
+        source: the operand source.
+        references: the reference results.
+        thrifty: whether a large group that is refused is run in part only.
     """
-    asked = Asked()
-    waiting: Waiting = [tuple(group) for group in groups]
-    while waiting and not asked.is_over:
-        end = _ask_to_the_end(process, path, waiting, truth, thrifty, asked)
-        waiting = _blame(process, path, waiting, truth, asked, end) if end else []
-    asked.not_asked += sum(map(len, waiting))
-    alone = {judged.verdict for judged in asked.judged}
-    asked.judged += [judged for judged in asked.of_groups if judged.verdict not in alone]
-    return asked
+
+    def __init__(self, host: Host, source: str, references: References, thrifty: bool) -> None:
+        self._host = host
+        self._is_call = source == CALL
+        self._references = references
+        self._thrifty = thrifty
+
+    def run(self, groups: Sequence[Group]) -> TestRun:
+        """Run all cases and compare each.
+
+        Raises:
+            UnsupportedError: if the runtime cannot be started.
+            StoppedError: after the host was stopped.
+        """
+        done = TestRun()
+        before: Group | None = None
+        for number, group in enumerate(groups):
+            if done.is_over:
+                done.not_run += sum(map(len, groups[number:]))
+                break
+            self._run_group(group, before, done)
+            before = group
+        return done
+
+    def alone(self, case: Case) -> CaseResult:
+        """Run one case alone."""
+        return self._compare(case, self._answers([case])[0])
+
+    def together(self, cases: Sequence[Case]) -> list[CaseResult]:
+        """Run some cases in one model; nothing if one of them gets no result."""
+        answers = self._answers(cases)
+        if any(answer.kind != "result" for answer in answers):
+            return []
+        return [self._compare(case, answer) for case, answer in zip(cases, answers, strict=True)]
+
+    def _compare(self, case: Case, answer: Answer) -> CaseResult:
+        return compare(case, self._references.of(case), answer)
+
+    def _run_group(self, group: Group, before: Group | None, done: TestRun) -> None:
+        """Run a group in one model; if that is refused or ends the process, its halves or single cases."""
+        if self._is_call and len(group) > 1:
+            for case in group:
+                if done.is_over:
+                    done.not_run += 1
+                else:
+                    self._run_group((case,), before, done)
+                before = (case,)
+            return
+        is_fresh = not self._host.is_running
+        answers = self._answers(group)
+        kind = answers[0].kind
+        if kind in ("crashed", "hung"):
+            self._handle_end(group, before, answers[0], is_fresh, done)
+        elif kind == "refused" and len(group) > 1:
+            self._divide(group, before, done)
+        else:
+            done.results += map(self._compare, group, answers)
+
+    def _divide(self, group: Group, before: Group | None, done: TestRun) -> None:
+        """Run a refused group in smaller ones; if thrifty, only a few cases where each of these is refused too."""
+        if len(group) <= _FEW:
+            parts: list[Group] = [(case,) for case in group]
+        else:
+            middle = len(group) // 2
+            parts = [group[:middle], group[middle:]]
+            if self._thrifty:
+                indices = [number * (len(group) - 1) // (_FEW - 1) for number in range(_FEW)]
+                probes = [self.alone(group[index]) for index in indices]
+                if all(probe.answer.kind == "refused" for probe in probes):
+                    done.results += probes
+                    done.not_run += len(group) - _FEW
+                    return
+        for part in parts:
+            if done.is_over:
+                done.not_run += len(part)
+            else:
+                self._run_group(part, before, done)
+
+    def _handle_end(self, group: Group, before: Group | None, answer: Answer, is_fresh: bool, done: TestRun) -> None:
+        """Find out what ended the process: a group before it, a case of it, or only the whole group."""
+        if answer.kind == "crashed" and not is_fresh and not self._crash_of([group]):
+            culprit = before is not None and self._crash_of([before, group] * _REPEATED)
+            if before is not None and culprit:
+                done.ends["crashed"] += 1
+                self._blame(before, f"it answered, and then {culprit}", done)
+            self._run_group(group, None, done)
+            return
+        done.ends[answer.kind] += 1
+        if len(group) == 1:
+            done.results.append(self._compare(group[0], answer))
+            return
+        count = len(done.results)
+        for number, case in enumerate(group):
+            if done.is_over:
+                done.not_run += len(group) - number
+                break
+            self._run_group((case,), None, done)
+        if all(result.outcome != answer.kind for result in done.results[count:]):
+            words = f"{answer.words} (with {len(group)} cases in one model)"
+            done.results.append(self._compare(group[0], replace(answer, words=words)))
+
+    def _blame(self, group: Group, words: str, done: TestRun) -> None:
+        """Count the case of a group that answered, and broke the process, as crashed."""
+        breaking = (case for case in group if self._crash_of([(case,)] * _REPEATED))
+        case = group[0] if len(group) == 1 else next(breaking, group[0])
+        for number, result in enumerate(done.results):
+            if result.case is case:
+                done.results[number] = self._compare(case, Answer("crashed", words=words))
+
+    def _crash_of(self, groups: Sequence[Group]) -> str:
+        """How a fresh process ends that runs these groups and then may leave, if not well.
+
+        A runtime that breaks its memory gives its answer, and crashes later.
+        """
+        self._host.end()
+        for group in groups:
+            answer = self._answers(group)[0]
+            if answer.kind == "crashed":
+                return answer.words
+        return self._host.leave()
+
+    def _answers(self, cases: Sequence[Case]) -> list[Answer]:
+        """Run some cases in one model, or call a function for one; an answer a case, without those of producers."""
+        if self._is_call:
+            (case,) = cases
+            call = Call(case.schema.versioned_name, self._steps(case), case.attributes)
+            return [self._host.run(call, case.operands)]
+        model = build(cases)
+        answer = self._host.run(Model(model.data, model.weights), list(model.inputs.values()))
+        if answer.kind != "result":
+            return [answer] * len(cases)
+        if len(answer.arrays) != len(model.outputs):
+            words = f"{len(answer.arrays)} results came from a model with {len(model.outputs)}"
+            return [Answer("refused", words=words, mode=answer.mode)] * len(cases)
+        return [replace(answer, arrays=answer.arrays[number : number + 1]) for number in range(len(cases))]
+
+    def _steps(self, case: Case) -> tuple[tuple[str, tuple[int, ...]], ...]:
+        """The steps by the names that the runtime's library has for them."""
+        library = self._host.runtime.library
+        if not library:
+            return ()
+        return tuple(
+            (step.definition.library_name(library, case.element_type), step.operands) for step in case.expression.steps
+        )
 
 
-def _ask_to_the_end(
-    process: Process, path: str, waiting: Waiting, truth: Truth, thrifty: bool, asked: Asked
-) -> _End | None:
-    """Take answers until there are no more, or until the process ends."""
-    before = None
-    for case, answer in zip(
-        (case for group in waiting for case in group), process.ask(path, waiting, thrifty), strict=False
-    ):
-        if answer.kind in ("crashed", "hung"):
-            return _End(case, answer, before)
-        if answer.kind == "not asked":
-            asked.not_asked += 1
+def separated(
+    results: Sequence[CaseResult], groups: Sequence[Group], tester: Tester, explainer: Explainer
+) -> list[CaseResult]:
+    """Run alone what no fault model explains and was run with others.
+
+    A runtime shares things between the nodes of a model, kernels for example, and may take one for another.
+
+    Returns:
+        The results; a case that comes out otherwise alone has that result, and a second one with the problem that it
+        is wrong beside another node.
+    """
+    group_of = {id(case): group for group in groups if len(group) > 1 for case in group}
+    unexplained = explainer.unexplained([item.compared for item in results if item.compared is not None])
+    suspects = {id(item.case) for item in unexplained if id(item.case) in group_of}
+    found: list[CaseResult] = []
+    for item in results:
+        alone = tester.alone(item.case) if id(item.case) in suspects else item
+        if alone is item or alone.got is None or _is_same(alone, item):
+            found.append(item)
             continue
-        asked.judged.append(judge(case, truth.of(case), answer))
-        before = case
+        beside = _companion(item.case, group_of[id(item.case)], alone, tester)
+        found += [alone, replace(item, problem=BESIDE_ANOTHER, beside=beside)]
+    return found
+
+
+def _companion(case: Case, group: Group, alone: CaseResult, tester: Tester) -> Case | None:
+    """The smallest other case of a group beside which a case comes out otherwise than alone."""
+    for other in sorted((other for other in group if other is not case), key=lambda other: other.size):
+        both = tester.together([other, case])
+        if both and not _is_same(both[1], alone):
+            return other
     return None
 
 
-def _blame(process: Process, path: str, waiting: Waiting, truth: Truth, asked: Asked, end: _End) -> Waiting:
-    """Find which case ended the process; what is to be asked now."""
-    case, answer, before = end.case, end.answer, end.before
-    place = next(place for place, group in enumerate(waiting) if case in group)
-    group, after = waiting[place], waiting[place + 1 :]
-    rest = [group[group.index(case) :], *after]
-    if answer.kind == "crashed" and before is None and not process.is_fresh:
-        return rest  # What was asked in another cell may have done it.
-    asked.ends[answer.kind] += 1
-    if answer.kind == "crashed" and before is not None:
-        asked_for = group if group[0] is case else (case,)
-        if not _crash_of(process, path, [asked_for]):
-            if words := _crash_of(process, path, [(before,), asked_for] * _REPEATED):
-                number = next(number for number, judged in enumerate(asked.judged) if judged.case is before)
-                words = f"it answered, and then {words}"
-                asked.judged[number] = judge(before, truth.of(before), Answer("crashed", words=words))
-                return rest
-            answer = replace(answer, words=f"{answer.words}; alone it does not, so others before it may be the cause")
-    if group[0] is case and len(group) > 1 and path != "call":
-        words = f"{answer.words} (with {len(group)} cases in one model)"
-        asked.of_groups.append(judge(case, truth.of(case), replace(answer, words=words)))
-        return [*((one,) for one in group), *after]
-    asked.judged.append(judge(case, truth.of(case), answer))
-    return [left for left in (rest[0][1:], *after) if left]
-
-
-def _crash_of(process: Process, path: str, groups: Sequence[Sequence[Case]]) -> str:
-    """How a process of its own ends that is asked these groups and then may leave, where that is not well.
-
-    What breaks the memory of a process gives its answer, and the crash meets who comes next.
-    """
-    process.end()
-    crashes = [answer.words for answer in process.ask(path, groups) if answer.kind == "crashed"]
-    return crashes[0] if crashes else process.leave()
-
-
-def ask_again(process: Process, path: str, case: Case, truth: Truth) -> Judged:
-    """Ask for one case alone."""
-    (answer,) = process.ask(path, [[case]])
-    return judge(case, truth.of(case), answer)
-
-
-def ask_together(process: Process, path: str, cases: Sequence[Case], truth: Truth) -> list[Judged]:
-    """Ask for some cases in one model; nothing where one of them gets no answer."""
-    answers = list(process.ask(path, [cases]))
-    if any(answer.kind != "result" for answer in answers):
-        return []
-    return [judge(case, truth.of(case), answer) for case, answer in zip(cases, answers, strict=True)]
+def _is_same(one: CaseResult, other: CaseResult) -> bool:
+    """Whether the same came."""
+    if one.got is None or other.got is None:
+        return one.got is other.got
+    return one.wrong == other.wrong and one.got.tobytes() == other.got.tobytes()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,7 +10,8 @@ import numpy as np
 from eltwise import oracle
 from eltwise.conformance.contexts import STATIC, Context
 from eltwise.core.dtypes import ElementType, of_numpy
-from eltwise.ops.expression import Expression
+from eltwise.core.errors import EltwiseError
+from eltwise.ops.expression import Expression, expression_of
 from eltwise.ops.schema import ElementwiseSchema
 
 Attributes = tuple[tuple[str, object], ...]
@@ -52,13 +54,16 @@ class Case:
 
     @property
     def function(self) -> str:
-        """What is computed, by the name that the reference has for it."""
-        return self.schema.function
+        """What is computed, by the name that the reference has for it; an attribute may choose it."""
+        try:
+            return self.schema.bind(dict(self.attributes)).function
+        except EltwiseError:
+            return self.schema.function  # It must be refused.
 
     @property
     def expression(self) -> Expression:
         """What is computed, as steps."""
-        return self.schema.expression(len(self.operands))
+        return expression_of(self.function, len(self.operands))
 
     @property
     def result_type(self) -> ElementType:
@@ -121,7 +126,7 @@ class Case:
         axis, enabled = self._axis()
         shapes = [operand.shape for operand in self.operands]
         if len(shapes) == 2:
-            placement = oracle.place(self.rule, *shapes, axis, enabled)
+            placement = oracle.place(self.rule, shapes[0], shapes[1], axis, enabled)
             return placement.shape, (placement.a_start, placement.b_start)
         shape = shapes[0]
         for other in shapes[1:]:
@@ -135,7 +140,8 @@ class Case:
             oracle.OracleRefusal: if the case must be refused.
         """
         axis, enabled = self._axis()
-        return oracle.evaluate(self.function, *self.operands, rule=self.rule, axis=axis, enabled=enabled)
+        evaluate: Callable[..., np.ndarray] = oracle.evaluate
+        return evaluate(self.function, *self.operands, rule=self.rule, axis=axis, enabled=enabled)
 
     def expected_or_none(self) -> np.ndarray | None:
         """The reference result; None if the case must be refused."""

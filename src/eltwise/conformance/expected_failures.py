@@ -1,117 +1,114 @@
-"""Known differences: a file that says which cells are not right, why, and where that is reported.
+"""Expected failures: a file that says which tests fail, how, why, and where that is reported.
 
-A TOML file with an entry for each difference:
+A TOML file with an entry for each kind of failure:
 
     [[known]]
     cells = ["somewhere/Sub-14/*int8/*/static"]   # RUNTIME/OPERATOR/TYPE/BROADCAST/PATH, * and ? as in a shell
     verdict = "differs"
-    explanation = "saturation"                    # may be left out: then any explanation will do
+    explanation = "saturation"                    # optional: without it, any explanation will do
     reason = "8-bit results are clamped."
     link = "https://example.org/issues/1"
 
-A cell that is not right and that no entry names is reported, and so is a cell that an entry names and that is right,
-or goes wrong in another way than the entry says.
+A test that fails and that no entry names is reported, and so is a stale entry: one that names a test which passes, or
+fails in another way.
 """
 
 from __future__ import annotations
 
+import json
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Literal
 
-from eltwise.conformance.cells import VERDICTS, Cell, Verdict
 from eltwise.conformance.json_fields import Fields
-from eltwise.conformance.results import Results
+from eltwise.conformance.results import OUTCOMES, Outcome, Results, TestResult
 from eltwise.core.errors import EltwiseError, FileFormatError, unknown_name
 from eltwise.formats import files
+
+NO_LINK = "not reported yet"
 
 _LARGEST_FILE = 2**24
 _FIELDS = ("cells", "verdict", "explanation", "reason", "link")
 _PARTS = 5
+_HEAD = "# Expected failures, for `eltwise conform --strict`: say why each occurs, and where it is reported.\n"
+_SPECIAL = {"*": "[*]", "?": "[?]", "[": "[[]"}
+_LONGEST_REASON = 200
+
+Parts = tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class Known:
+class ExpectedFailure:
     """An entry of the file.
 
     Attributes:
-        patterns: which cells it is about, each a pattern for every part of a cell's name.
-        verdict: what they must have.
-        explanation: what their explanation must be; empty for any.
-        reason: why they differ.
+        patterns: which tests it is about, each a pattern for every part of a test's name.
+        outcome: the outcome that they must have.
+        explanation: the explanation that they must have; empty for any.
+        reason: why they fail.
         link: where that is reported or discussed.
     """
 
-    patterns: tuple[tuple[str, ...], ...]
-    verdict: Verdict
+    patterns: tuple[Parts, ...]
+    outcome: Outcome
     explanation: str
     reason: str
     link: str
 
-    def names(self, cell: Cell) -> bool:
-        """Whether it is about a cell."""
-        parts = (cell.runtime, cell.op, cell.dtype, cell.broadcast, cell.path)
+    def names(self, test: TestResult) -> bool:
+        """Whether it is about a test."""
+        parts = (test.runtime, *_parts(test))
         return any(all(map(fnmatchcase, parts, pattern)) for pattern in self.patterns)
 
-    def holds(self, cell: Cell) -> bool:
-        """Whether a cell goes wrong as the entry says."""
-        return cell.verdict == self.verdict and self.explanation in ("", cell.explanation)
+    def holds(self, test: TestResult) -> bool:
+        """Whether a test fails as the entry says."""
+        return test.outcome == self.outcome and self.explanation in ("", test.explanation)
 
 
 @dataclass(frozen=True)
 class Surprise:
-    """A cell that is not as the file says.
+    """A test that is not as the file says.
 
     Attributes:
-        kind: ``new`` where no entry names it, ``stale`` where an entry does that no longer holds.
-        cell: the cell.
-        text: what is to be said of it, one sentence.
+        kind: ``new`` if no entry names it, ``stale`` if an entry does that no longer holds.
+        test: the test.
+        text: what to say about it, one sentence.
     """
 
     kind: Literal["new", "stale"]
-    cell: Cell
+    test: TestResult
     text: str
 
 
-def check(results: Results, path: Path) -> list[Surprise]:
-    """Compare results with the file of known differences; entries about cells that were not asked are passed over.
-
-    Raises:
-        FileFormatError: where there is no such file, or an entry cannot be read.
-    """
-    return surprises(results.cells, read_known(path))
-
-
-def surprises(cells: Iterable[Cell], known: Iterable[Known]) -> list[Surprise]:
-    """Find the cells that are not as the entries say."""
-    entries = list(known)
+def surprises(tests: Iterable[TestResult], expected: Iterable[ExpectedFailure]) -> list[Surprise]:
+    """Find the tests that are not as the entries say; entries about tests that were not run are passed over."""
+    entries = list(expected)
     found = []
-    for cell in cells:
-        about = [entry for entry in entries if entry.names(cell)]
-        holding = [entry for entry in about if entry.holds(cell)]
-        if cell.verdict == "ok":
-            found += [Surprise("stale", cell, f"{cell.key} is right now; {_meant(entry)}") for entry in about]
+    for test in tests:
+        about = [entry for entry in entries if entry.names(test)]
+        if test.outcome == "ok":
+            found += [Surprise("stale", test, f"{test.key} passes now; {_stated(entry)}") for entry in about]
         elif not about:
-            found.append(Surprise("new", cell, f"{cell.key} {_said(cell)}; no entry of the file names it"))
-        elif not holding:
-            found.append(Surprise("stale", cell, f"{cell.key} {_said(cell)}; {_meant(about[0])}"))
+            found.append(Surprise("new", test, f"{test.key} {_said(test)}; no entry of the file names it"))
+        elif not any(entry.holds(test) for entry in about):
+            found.append(Surprise("stale", test, f"{test.key} {_said(test)}; {_stated(about[0])}"))
     return found
 
 
-def read_known(path: Path) -> list[Known]:
-    """Read the file of known differences.
+def read_expected(path: Path) -> list[ExpectedFailure]:
+    """Read a file of expected failures.
 
     Raises:
-        FileFormatError: where there is no such file, or an entry cannot be read.
+        FileFormatError: if there is no such file, or an entry cannot be read.
     """
     data = files.read_bytes(path, _LARGEST_FILE)
     try:
         read = Fields(tomllib.loads(data.decode()), "the file")
     except ValueError as error:
-        raise FileFormatError(f"this is no TOML ({error})", where=str(path)) from None
+        raise FileFormatError(f"not a TOML file ({error})", where=str(path)) from None
     try:
         for name in read:
             if name != "known":
@@ -121,7 +118,7 @@ def read_known(path: Path) -> list[Known]:
         raise error.located(where=str(path)) from None
 
 
-def _entry(fields: Fields) -> Known:
+def _entry(fields: Fields) -> ExpectedFailure:
     for name in fields:
         if name not in _FIELDS:
             raise unknown_name("field", name, _FIELDS)
@@ -131,17 +128,68 @@ def _entry(fields: Fields) -> Known:
             raise fields.error("cells", "RUNTIME/OPERATOR/TYPE/BROADCAST/PATH, where * stands for anything")
     for name in ("reason", "link"):
         if not fields.text(name, "").strip():
-            raise fields.error(name, "a text that says something")
-    verdict = fields.choice("verdict", VERDICTS[1:])
-    # A runtime's name may itself hold a slash.
+            raise fields.error(name, "a string that is not empty")
+    outcome = fields.choice("verdict", OUTCOMES[1:])
+    # The name of a runtime may contain a slash.
     split = tuple(tuple(pattern.rsplit("/", _PARTS - 1)) for pattern in patterns)
-    return Known(split, verdict, fields.text("explanation", ""), fields.text("reason"), fields.text("link"))
+    return ExpectedFailure(split, outcome, fields.text("explanation", ""), fields.text("reason"), fields.text("link"))
 
 
-def _said(cell: Cell) -> str:
-    return f"{cell.verdict}: {cell.explanation}" if cell.explanation else cell.verdict
+def write_expected(results: Results, path: Path) -> None:
+    """Write entries for everything that fails; people then fill in the reason and the link of each.
+
+    Raises:
+        FileFormatError: if the file cannot be written; what was there is unchanged.
+    """
+    files.write_atomically(path, [expected_text(results).encode(errors="replace")])
 
 
-def _meant(entry: Known) -> str:
-    what = f"{entry.verdict}: {entry.explanation}" if entry.explanation else entry.verdict
+def expected_text(results: Results) -> str:
+    """The entries as TOML, one for each way to fail; the same text for the same results."""
+    groups: dict[tuple[str, str, str], list[TestResult]] = {}
+    for test in results.tests:
+        if test.outcome != "ok":
+            groups.setdefault((test.runtime, test.outcome, test.explanation), []).append(test)
+    return _HEAD + "".join(_entry_text(tests, results) for tests in groups.values())
+
+
+def _entry_text(tests: Sequence[TestResult], results: Results) -> str:
+    first = tests[0]
+    run = [_parts(test) for test in results.tests if test.runtime == first.runtime]
+    runtime = "".join(_SPECIAL.get(sign, sign) for sign in first.runtime)
+    patterns = ["/".join((runtime, *pattern)) for pattern in _patterns([_parts(test) for test in tests], run)]
+    said = " ".join((first.message or first.explanation or first.outcome).split())[:_LONGEST_REASON]
+    lines = ["", "[[known]]", "cells = [", *(f"    {_quoted(pattern)}," for pattern in patterns), "]"]
+    lines += [f'verdict = "{first.outcome}"']
+    lines += [f"explanation = {_quoted(first.explanation)}"] if first.explanation else []
+    lines += [f"reason = {_quoted(said)}", f'link = "{NO_LINK}"']
+    return "\n".join(lines) + "\n"
+
+
+def _parts(test: TestResult) -> Parts:
+    return test.op, test.dtype, test.broadcast, test.source
+
+
+def _patterns(chosen: Sequence[Parts], run: Sequence[Parts]) -> Iterator[Parts]:
+    """The shortest patterns that name the chosen among those that were run, and no other."""
+    if len(chosen) == len(run):
+        yield ("*",) * len(run[0])
+        return
+    for part in dict.fromkeys(parts[0] for parts in chosen):
+        below = [parts[1:] for parts in chosen if parts[0] == part]
+        run_below = [parts[1:] for parts in run if parts[0] == part]
+        yield from ((part, *pattern) for pattern in _patterns(below, run_below))
+
+
+def _quoted(text: str) -> str:
+    """A basic string of TOML, which is one of JSON but for the last control character."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _said(test: TestResult) -> str:
+    return f"{test.outcome}: {test.explanation}" if test.explanation else test.outcome
+
+
+def _stated(entry: ExpectedFailure) -> str:
+    what = f"{entry.outcome}: {entry.explanation}" if entry.explanation else entry.outcome
     return f"the file says {what} ({entry.reason.strip()} {entry.link.strip()})"

@@ -123,4 +123,6 @@ def _tensor(value: Value) -> TensorProto:
     from onnx import helper
 
     array = np.ascontiguousarray(value.array)
-    return helper.make_tensor(value.name, of_numpy(array.dtype).onnx_number, value.array.shape, array.tobytes(), raw=True)
+    return helper.make_tensor(
+        value.name, of_numpy(array.dtype).onnx_number, value.array.shape, array.tobytes(), raw=True
+    )

@@ -156,4 +156,3 @@ def packed(array: np.ndarray) -> bytes:
     nibbles = np.frombuffer(array.tobytes(), np.uint8) & 15
     even = np.append(nibbles, np.zeros(nibbles.size % 2, np.uint8)).reshape(-1, 2)
     return bytes((even[:, 0] | even[:, 1] << 4).astype(np.uint8))
-

@@ -1,102 +1,146 @@
-"""One cell's smallest failing case as a folder: the model, its inputs, what is exact, what came, and a short script."""
+"""The smallest failing case of a test as a folder: model, inputs, reference, what came, and a script that runs it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from importlib.resources import files as package_files
 from pathlib import Path
 
 import numpy as np
 
-from eltwise.conformance import models, paths
-from eltwise.conformance.cases import Case
-from eltwise.conformance.cells import Cell, Shown
-from eltwise.conformance.paths import MODEL_PATHS
-from eltwise.conformance.results import Results
-from eltwise.conformance.scripts import Request, script
+from eltwise import runtimes
+from eltwise.conformance.cases import LETTERS, Case
+from eltwise.conformance.contexts import CALL, SOURCES
+from eltwise.conformance.models import build
+from eltwise.conformance.results import Results, Shown, TestResult
+from eltwise.core.dtypes import of_numpy
 from eltwise.core.errors import UnsupportedError
 from eltwise.formats.folders import new_folder, write_into
 from eltwise.formats.npy_files import npy_bytes
 from eltwise.ops import registry
+from eltwise.runtimes import Runtime
 
 SCRIPT = "reproduce.py"
 
 
 def reproduce(results: Results, key: str, folder: Path) -> tuple[str, ...]:
-    """Write what shows one cell's smallest failing case with its runtime alone.
+    """Write what shows the smallest failing case of a test with its runtime alone.
 
     Args:
         results: what was found.
-        key: which cell, for example ``onnxruntime/Sub-14/uint8/numpy/static``.
-        folder: where to; it must not exist, or be empty. It is made beside its place and renamed.
+        key: which test, for example ``onnxruntime/Sub-14/uint8/numpy/static``.
+        folder: the folder; it must not exist, or be empty.
 
     Returns:
         The names of the files.
 
     Raises:
-        NameUnknownError: where there is no such cell.
-        UnsupportedError: where the cell is right, or its case is not in the results.
-        FileFormatError: where the folder is not empty or cannot be written.
+        NameUnknownError: if there is no such test.
+        UnsupportedError: if the test passed, or its case is not in the results.
+        FileFormatError: if the folder is not empty or cannot be written.
     """
     contents = files_of(results.find(key))
-    with new_folder(folder) as beside:
+    with new_folder(folder) as new:
         for name, data in contents.items():
-            write_into(beside, name, data)
+            write_into(new, name, data)
     return tuple(contents)
 
 
-def files_of(cell: Cell) -> dict[str, bytes]:
-    """Make the files of a cell's smallest failing case, by name.
+def files_of(test: TestResult) -> dict[str, bytes]:
+    """Make the files of the smallest failing case of a test, by name.
 
     Raises:
-        UnsupportedError: where the cell is right, or its case is not in the results.
+        UnsupportedError: if the test passed, or its case is not in the results.
     """
-    if cell.verdict == "ok":
-        raise UnsupportedError(f"the cell {cell.key} is right: there is nothing to reproduce")
-    if cell.case is None:
+    if test.outcome == "ok":
+        raise UnsupportedError(f"the cell {test.key} passed: there is nothing to reproduce")
+    if test.case is None:
         raise UnsupportedError(
-            f"the results do not hold the failing case of the cell {cell.key}",
-            hint="judge it anew: eltwise conform with --runtime, --op and --type",
+            f"the results do not contain the failing case of {test.key}",
+            hint="run the test again: eltwise conform with --runtime, --op and --type",
         )
-    case = cell.case.case(registry.find(cell.op))
-    expected = case.expected_or_none()
-    before = [] if cell.case.beside is None else [cell.case.beside.case(case.schema)]
-    contents, inputs, model = _model_and_inputs([*before, case], cell.path)
+    schema = registry.find(test.op)
+    case = test.case.case(schema)
+    before = [] if test.case.beside is None else [test.case.beside.case(schema)]
+    expected = case.expected_or_none() if case.is_defined else None
+    contents, inputs, model = _model([*before, case], test.source)
     contents |= {f"{name}.npy": npy_bytes(array) for name, array in inputs.items()}
     if expected is not None:
         contents["expected.npy"] = npy_bytes(expected)
-    if cell.case.got is not None:
-        contents["got.npy"] = npy_bytes(cell.case.got.array())
-    text = script(Request(cell.runtime, case, inputs, model, expected, _about(cell, case), len(before)))
-    return contents | {SCRIPT: text.encode()}
+    if test.case.got is not None:
+        contents["got.npy"] = npy_bytes(test.case.got.array())
+    runtime = _runtime(test.runtime)
+    module, _colon, adapter = runtime.adapter.partition(":")
+    about = {
+        "about": _about(test, case),
+        "adapter": adapter,
+        "arguments": [_absolute(test.runtime)] if runtime.name.rpartition(":")[0].endswith(".py") else [],
+        "environment": dict(runtime.environment),
+        "model": model,
+        "op": test.op,
+        "steps": _steps(runtime, case),
+        "attributes": dict(case.attributes),
+        "inputs": {name: of_numpy(array.dtype).name for name, array in inputs.items()},
+        "output": len(before),
+        "expected": None if expected is None else of_numpy(expected.dtype).name,
+    }
+    contents["case.json"] = json.dumps(about, indent=2).encode()
+    contents["adapter.py"] = _source(module)
+    return contents | {SCRIPT: _source("eltwise.conformance.reproduce_script")}
 
 
-def _model_and_inputs(cases: Sequence[Case], path: str) -> tuple[dict[str, bytes], dict[str, np.ndarray], str]:
-    """The model's files, the arrays for its inputs, and its name; no model for the path ``call``."""
-    for model_path in MODEL_PATHS:
-        if model_path == path:
-            built = models.build(cases, model_path)
-            inputs = paths.feeds(cases, model_path)
-            if built.dialect == "onnx":
-                return {"model.onnx": built.data}, inputs, "model.onnx"
-            return {"model.xml": built.data, "model.bin": built.weights}, inputs, "model.xml"
-    return {}, {"a": cases[-1].a, "b": cases[-1].b}, ""
+def _runtime(name: str) -> Runtime:
+    """The runtime, which need not be installed here."""
+    known = next((runtime for runtime in runtimes.RUNTIMES if runtime.name == name), None)
+    return known or runtimes.find(name)
 
 
-def _about(cell: Cell, case: Case) -> tuple[str, ...]:
-    """What a script shows, a line each."""
-    runtime = f"{cell.runtime} {cell.version}".rstrip()
-    lines = [f"{runtime} on {case}, path {cell.path}: {cell.verdict}."]
-    if cell.explanation:
-        lines.append(f"{cell.explanation}.")
-    example = cell.example
-    if example is not None:
-        got, expected = _shown(example.got), _shown(example.expected)
-        lines.append(f"A = {_shown(example.a)}, B = {_shown(example.b)}: expected {expected}, got {got}.")
-    if cell.message:
-        whose = "In its own words" if cell.verdict == "refused" else "In words"
-        lines.append(f"{whose}: {cell.message[:300]}")
-    return tuple(lines)
+def _absolute(name: str) -> str:
+    file, _colon, function = name.rpartition(":")
+    return f"{Path(file).absolute()}:{function}"
 
 
-def _shown(shown: Shown | None) -> str:
-    return "nothing" if shown is None else f"{shown.value} ({shown.bits})"
+def _source(module: str) -> bytes:
+    """The source of a module."""
+    package, _dot, name = module.rpartition(".")
+    return (package_files(package) / f"{name}.py").read_bytes()
+
+
+def _model(cases: list[Case], source: str) -> tuple[dict[str, bytes], dict[str, np.ndarray], str]:
+    """The files of the model, the arrays for its inputs, and its name; no model for a call."""
+    if source == CALL:
+        return {}, dict(zip(LETTERS, cases[-1].operands, strict=False)), ""
+    context = SOURCES[source]
+    model = build([Case(case.schema, case.attributes, case.operands, context) for case in cases])
+    if model.format == "onnx":
+        return {"model.onnx": model.data}, model.inputs, "model.onnx"
+    return {"model.xml": model.data, "model.bin": model.weights}, model.inputs, "model.xml"
+
+
+def _steps(runtime: Runtime, case: Case) -> list[tuple[str, tuple[int, ...]]]:
+    if not runtime.library:
+        return []
+    return [
+        (step.definition.library_name(runtime.library, case.element_type), step.operands)
+        for step in case.expression.steps
+    ]
+
+
+def _about(test: TestResult, case: Case) -> list[str]:
+    """What the script prints first, a line each."""
+    runtime = f"{test.runtime} {test.version}".rstrip()
+    lines = [f"{runtime} on {case}, path {test.source}: {test.outcome}."]
+    if test.explanation:
+        lines.append(f"{test.explanation}.")
+    if test.example is not None:
+        named = zip(LETTERS.upper(), test.example.operands, strict=False)
+        operands = ", ".join(f"{letter} = {_shown(element)}" for letter, element in named)
+        expected, got = _shown(test.example.expected), _shown(test.example.got)
+        lines.append(f"{operands}: expected {expected}, got {got}.")
+    if test.message:
+        lines.append(f"Message: {test.message[:300]}")
+    return [" ".join(line.split()) for line in lines]
+
+
+def _shown(element: Shown | None) -> str:
+    return "nothing" if element is None else f"{element.value} ({element.bits})"

@@ -93,8 +93,9 @@ class TestResult:
         wrong: how many elements differ; for the other outcomes, how many cases have it.
         total: how many elements or cases were compared.
         example: one element of the smallest failing case.
-        message: the runtime's own words, and what else there is to say.
+        message: ``words``, and how many cases had which outcome.
         case: the smallest failing case; None if nothing failed, or if it is too large.
+        words: the runtime's own words, or what the fault models do.
     """
 
     __test__ = False  # It is not a test of pytest's.
@@ -112,6 +113,7 @@ class TestResult:
     example: Example | None = None
     message: str = ""
     case: StoredCase | None = None
+    words: str = ""
 
     @property
     def key(self) -> str:
@@ -236,7 +238,7 @@ def fields_of(test: TestResult) -> dict[str, object]:
             name: None if element is None else {"value": element.value, "bits": element.bits}
             for name, element in named.items()
         }
-    fields["message"] = test.message
+    fields |= {"message": test.message, "words": test.words}
     if test.case is not None:
         fields["case"] = _case_fields(test.case)
     return fields

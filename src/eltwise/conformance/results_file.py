@@ -75,6 +75,7 @@ def _test(fields: Fields) -> TestResult:
         example=_example(fields.inner("example")) if fields.has("example") else None,
         message=fields.text("message", ""),
         case=_case(fields.inner("case")) if fields.has("case") else None,
+        words=fields.text("words", fields.text("message", "")),
     )
 
 

@@ -1,8 +1,7 @@
-"""The referee: every chosen runtime asked about every chosen subject on every path, several processes at a time."""
+"""The run of a selection of tests: several processes at a time, through interrupts, on from earlier results."""
 
 from __future__ import annotations
 
-import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -11,83 +10,105 @@ from datetime import UTC, datetime
 from functools import partial
 from queue import SimpleQueue
 
-from eltwise.conformance.asking_cells import ask_again, ask_cell, ask_together
-from eltwise.conformance.cells import Cell
-from eltwise.conformance.companions import apart
-from eltwise.conformance.explainer import Explainer
-from eltwise.conformance.paths import MODEL_PATHS, PATHS, Path
-from eltwise.conformance.process import Process, StoppedError
-from eltwise.conformance.questions import Subject, groups, subjects
-from eltwise.conformance.results import Extent, Results
-from eltwise.conformance.runtimes import Runtime
-from eltwise.conformance.smallest import smallest_failure
-from eltwise.conformance.summing import cell_of
-from eltwise.conformance.verdicts import Truth
+from eltwise.conformance.asking import Tester, separated
+from eltwise.conformance.compare import References
+from eltwise.conformance.contexts import CALL, SOURCES, sources_of
+from eltwise.conformance.fault_models.explain import Explainer
+from eltwise.conformance.results import Extent, Results, TestResult
+from eltwise.conformance.smallest import Shrinker
+from eltwise.conformance.suite import Variant, groups, variants
+from eltwise.conformance.summary import summarized
 from eltwise.core.errors import FileFormatError, UnsupportedError
-from eltwise.core.machine import machine_name
+from eltwise.core.machine import machine_name, processors
+from eltwise.runtimes import Host, Runtime, StoppedError
+from eltwise.runtimes.host import LIMIT
 from eltwise.version import VERSION
-
-LIMIT = 30.0
-"""How many seconds one answer may take, unless told otherwise."""
 
 _MOST_PROCESSES = 4
 
-Tell = Callable[[int, int, str], None]
-"""Told before each cell: how many are done, how many there are, and which it is."""
+OnProgress = Callable[[int, int, str], None]
+"""Called before each test: how many are done, how many there are, and which it is."""
 
 
 @dataclass(frozen=True)
 class Selection:
-    """What is asked of whom; an empty field means everything.
+    """Which tests are run on which runtimes; an empty field means all.
 
     Attributes:
         runtimes: the runtimes.
         ops: versioned names.
         types: element types by their NumPy names.
         rules: broadcast rules.
-        paths: paths.
+        sources: operand sources.
     """
 
     runtimes: tuple[Runtime, ...]
     ops: tuple[str, ...] = ()
     types: tuple[str, ...] = ()
     rules: tuple[str, ...] = ()
-    paths: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
 
     def jobs(self) -> Iterator[Job]:
         """The work, in the order in which its results are shown."""
         for runtime in self.runtimes:
-            for subject in subjects():
-                if self._takes(subject) and subject.schema.domain in runtime.domains and subject.rule in runtime.rules:
-                    paths = tuple(path for path in PATHS if path in runtime.paths and path in (self.paths or PATHS))
-                    yield Job(runtime, subject, paths)
+            for variant in variants():
+                if self._takes(variant) and _has(runtime, variant):
+                    sources = tuple(
+                        source
+                        for source in sources_of(variant.count)
+                        if source in (self.sources or (*SOURCES, CALL)) and _has_source(runtime, variant, source)
+                    )
+                    yield Job(runtime, variant, sources)
 
-    def _takes(self, subject: Subject) -> bool:
-        asked = ((self.ops, str(subject.schema)), (self.types, subject.element_type.name), (self.rules, subject.rule))
-        return all(name in names for names, name in asked if names)
+    def _takes(self, variant: Variant) -> bool:
+        wanted = (
+            (self.ops, str(variant.schema)),
+            (self.types, variant.element_type.name),
+            (self.rules, variant.rule),
+        )
+        return all(name in names for names, name in wanted if names)
+
+
+def _has(runtime: Runtime, variant: Variant) -> bool:
+    """Whether a runtime has the operator, the rule and, as a library, functions for it."""
+    if variant.schema.domain not in runtime.domains or (variant.rule not in runtime.rules and variant.count > 1):
+        return False
+    steps = variant.schema.expression().steps if runtime.library else ()
+    try:
+        return all(step.definition.library_name(runtime.library, variant.element_type) for step in steps)
+    except LookupError:
+        return False
+
+
+def _has_source(runtime: Runtime, variant: Variant, source: str) -> bool:
+    if runtime.only and source not in runtime.only:
+        return False
+    if source == CALL:
+        return runtime.calls
+    return runtime.loads_models and (not SOURCES[source].has_neutral or variant.has_neutral)
 
 
 @dataclass(frozen=True)
 class Job:
-    """A runtime and a subject, on some paths."""
+    """A runtime and a variant, with some operand sources."""
 
     runtime: Runtime
-    subject: Subject
-    paths: tuple[Path, ...]
+    variant: Variant
+    sources: tuple[str, ...]
 
     @property
-    def cell_keys(self) -> list[str]:
-        """The keys of its cells."""
-        return [f"{self.runtime.name}/{self.subject}/{path}" for path in self.paths]
+    def keys(self) -> list[str]:
+        """The keys of its tests."""
+        return [f"{self.runtime.name}/{self.variant}/{source}" for source in self.sources]
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How it is asked.
+    """How the tests are run.
 
     Attributes:
-        extent: how much.
-        seed: what random values are drawn with.
+        extent: how much is tested.
+        seed: the seed of the random values.
         limit: how many seconds one answer may take.
         processes: how many run at a time; 0: as many as there are processors, up to 4.
     """
@@ -106,95 +127,97 @@ class Outcome:
     not_started: dict[str, str] = field(default_factory=dict)
 
 
-def judge_all(selection: Selection, settings: Settings, tell: Tell, known: Results | None = None) -> Outcome:
-    """Ask everything; a ``KeyboardInterrupt`` ends it with the cells that are there.
+def run_tests(
+    selection: Selection, settings: Settings, on_progress: OnProgress, known: Results | None = None
+) -> Outcome:
+    """Run tests; a ``KeyboardInterrupt`` ends the run with the results that are there.
 
     Args:
-        selection: what is asked of whom.
+        selection: which tests, on which runtimes.
         settings: how.
-        tell: is told of the progress, by several threads one at a time.
-        known: results to go on from: what they hold is not asked again.
+        on_progress: called by several threads, one at a time.
+        known: earlier results: what they have is not run again.
 
     Raises:
-        FileFormatError: where known results were made with another version, seed or extent.
+        FileFormatError: if the earlier results were made with another version, seed or extent.
     """
     jobs = list(selection.jobs())
-    session = _Session(settings, tell, _kept(known, settings))
+    session = _Session(settings, on_progress, _kept(known, settings))
     session.check_versions(selection.runtimes)
     session.add(jobs)
-    count = settings.processes or max(1, min(_MOST_PROCESSES, len(os.sched_getaffinity(0))))
-    interrupted = session.run(count)
-    order = {key: place for place, key in enumerate(key for job in jobs for key in job.cell_keys)}
-    cells = sorted(session.cells.values(), key=lambda cell: order.get(cell.key, -1))
+    interrupted = session.run(settings.processes or max(1, min(_MOST_PROCESSES, processors())))
+    order = {key: index for index, key in enumerate(key for job in jobs for key in job.keys)}
+    tests = sorted(session.tests.values(), key=lambda test: order.get(test.key, -1))
     results = Results(
-        tuple(cells),
+        tuple(tests),
         machine=machine_name(),
         date=datetime.now(UTC).strftime("%Y-%m-%d"),
         seed=settings.seed,
         extent=settings.extent,
         interrupted=interrupted,
-        versions={"the referee": VERSION, **{cell.runtime: cell.version for cell in cells if cell.version}},
+        versions={"conformance suite": VERSION, **{test.runtime: test.version for test in tests if test.version}},
     )
     return Outcome(results, session.not_started)
 
 
-def _kept(known: Results | None, settings: Settings) -> dict[str, Cell]:
-    """The cells to go on from."""
+def _kept(known: Results | None, settings: Settings) -> dict[str, TestResult]:
+    """The results to continue from."""
     if known is None:
         return {}
     for name in ("seed", "extent"):
         was, now = getattr(known, name), getattr(settings, name)
         if was != now:
             raise FileFormatError(
-                f"the results to go on from were made with another {name}",
+                f"the results to continue from were made with another {name}",
                 got=str(was),
                 allowed=str(now),
                 hint=f"give the same {name}, or start anew",
             )
-    return {cell.key: cell for cell in known.cells}
+    return {test.key: test for test in known.tests}
 
 
 class _Session:
     """The jobs, the threads that work on them, and what they found."""
 
-    def __init__(self, settings: Settings, tell: Tell, cells: dict[str, Cell]) -> None:
-        self.cells = cells
+    def __init__(self, settings: Settings, on_progress: OnProgress, tests: dict[str, TestResult]) -> None:
+        self.tests = tests
         self.not_started: dict[str, str] = {}
         self._settings = settings
-        self._tell = tell
-        self._versions = {cell.runtime: cell.version for cell in cells.values()}
+        self._on_progress = on_progress
+        self._versions = {test.runtime: test.version for test in tests.values()}
         self._jobs: deque[Job] = deque()
         self._total = 0
         self._done = 0
         self._lock = threading.Lock()
         self._stop = threading.Event()
         self._ended: SimpleQueue[BaseException | None] = SimpleQueue()
-        self._truth = Truth()
+        self._references = References()
         self._explainer = Explainer()
-        self._processes: set[Process] = set()
+        self._shrinker = Shrinker()
+        self._hosts: set[Host] = set()
 
     def check_versions(self, runtimes: Sequence[Runtime]) -> None:
-        """Check that the cells that are known are of the runtimes that are here.
+        """Check that the known results are of the runtimes that are here.
 
         Raises:
-            FileFormatError: where they were made with another version of one.
+            FileFormatError: if they were made with another version of one.
         """
         for runtime in runtimes:
             if runtime.name not in self._versions:
                 continue
-            with Process(runtime, self._settings.limit) as process:
+            with Host(runtime, self._settings.limit) as host:
                 try:
-                    self._check_version(runtime.name, process.version())
+                    self._check_version(runtime.name, host.version())
                 except UnsupportedError as error:
                     self.not_started[runtime.name] = str(error)
 
     def add(self, jobs: Sequence[Job]) -> None:
-        """Take jobs on, without the cells that are known."""
+        """Take jobs on, without the tests whose results are known."""
         for job in jobs:
-            paths = tuple(path for path, key in zip(job.paths, job.cell_keys, strict=True) if key not in self.cells)
-            if paths:
-                self._jobs.append(Job(job.runtime, job.subject, paths))
-                self._total += len(paths)
+            sources = tuple(source for source, key in zip(job.sources, job.keys, strict=True) if key not in self.tests)
+            if sources:
+                self._jobs.append(Job(job.runtime, job.variant, sources))
+                self._total += len(sources)
 
     def run(self, count: int) -> bool:
         """Work with so many threads; whether it was interrupted."""
@@ -203,7 +226,7 @@ class _Session:
         try:
             for thread in threads:
                 thread.start()
-            # Not by join: before Python 3.13 one that is interrupted takes its thread for ended.
+            # Not by join: before Python 3.13 an interrupted one takes its thread for ended.
             for _thread in threads:
                 if (error := self._ended.get()) is not None:
                     raise error
@@ -211,28 +234,28 @@ class _Session:
             interrupted = True
         finally:
             self._stop.set()
-            for process in list(self._processes):
-                process.stop()
+            for host in list(self._hosts):
+                host.stop()
             for thread in threads:
                 thread.join()
         return interrupted
 
     def _work(self) -> None:
-        process: Process | None = None
+        host: Host | None = None
         ended: BaseException | None = None
         try:
             while not self._stop.is_set() and (job := self._next()) is not None:
-                if process is None or process.runtime is not job.runtime:
-                    self._end(process)
-                    process = Process(job.runtime, self._settings.limit)
-                    self._processes.add(process)
-                self._ask_job(process, job)
+                if host is None or host.runtime is not job.runtime:
+                    self._end(host)
+                    host = Host(job.runtime, self._settings.limit)
+                    self._hosts.add(host)
+                self._run_job(host, job)
         except StoppedError:
             pass
         except BaseException as error:  # noqa: BLE001 - raised again by the thread that waits
             ended = error
         finally:
-            self._end(process)
+            self._end(host)
             self._ended.put(ended)
 
     def _next(self) -> Job | None:
@@ -241,55 +264,45 @@ class _Session:
                 self._jobs.popleft()
             return self._jobs.popleft() if self._jobs else None
 
-    def _end(self, process: Process | None) -> None:
-        if process is not None:
-            process.end()
-            self._processes.discard(process)
+    def _end(self, host: Host | None) -> None:
+        if host is not None:
+            host.end()
+            self._hosts.discard(host)
 
-    def _ask_job(self, process: Process, job: Job) -> None:
-        for path in job.paths:
+    def _run_job(self, host: Host, job: Job) -> None:
+        for source in job.sources:
             if self._stop.is_set():
                 return
             with self._lock:
-                self._tell(self._done, self._total, f"{job.runtime.name} {job.subject}/{path}")
+                self._on_progress(self._done, self._total, f"{job.runtime.name} {job.variant}/{source}")
             try:
-                cell = self._cell(process, job, path)
+                test = self._test(host, job, source)
             except UnsupportedError as error:
                 self.not_started[job.runtime.name] = str(error)
                 return
             if self._stop.is_set():
-                return  # What came while the processes were ended is no verdict.
+                return  # What came while the processes were ended is not a result.
             with self._lock:
-                self.cells[cell.key] = cell
+                self.tests[test.key] = test
                 self._done += 1
 
-    def _cell(self, process: Process, job: Job, path: Path) -> Cell:
-        version = process.version()
+    def _test(self, host: Host, job: Job, source: str) -> TestResult:
+        version = host.version()
         self._check_version(job.runtime.name, version)
-        subject, settings = job.subject, self._settings
-        asked_groups = groups(subject, path, settings.extent, settings.seed, job.runtime.checks)
-        asked = ask_cell(process, path, asked_groups, self._truth, thrifty=settings.extent == "quick")
-        again = partial(ask_again, process, path, truth=self._truth)
-        judged = asked.judged
-        if path in MODEL_PATHS:
-            together = partial(ask_together, process, path, truth=self._truth)
-            judged = apart(judged, asked_groups, together, self._explainer)
-        return cell_of(
-            job.runtime.name,
-            version,
-            subject,
-            path,
-            judged,
-            asked.not_asked,
-            self._explainer,
-            partial(smallest_failure, ask=again),
-        )
+        extent = self._settings.extent
+        made = groups(job.variant, source, extent, self._settings.seed, job.runtime.checks)
+        tester = Tester(host, source, self._references, thrifty=extent == "quick")
+        done = tester.run(made)
+        results = done.results if source == CALL else separated(done.results, made, tester, self._explainer)
+        shrink = partial(self._shrinker.smallest, key=(job.runtime.name, source), run_alone=tester.alone)
+        runtime = job.runtime.name, version
+        return summarized(runtime, job.variant, source, results, done.not_run, self._explainer, shrink)
 
     def _check_version(self, name: str, version: str) -> None:
         known = self._versions.setdefault(name, version)
         if known != version:
             raise FileFormatError(
-                f"the results to go on from were made with another version of {name}",
+                f"the results to continue from were made with another version of {name}",
                 got=known,
                 allowed=version,
                 hint="start anew",

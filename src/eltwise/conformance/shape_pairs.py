@@ -49,6 +49,21 @@ NUMPY_PAIRS: tuple[ShapePair, ...] = (
 )
 """Rank 0, empty, one side, both sides, square, up to rank 64, and pairs that do not broadcast."""
 
+FEW_PAIRS: tuple[ShapePair, ...] = (
+    ((), ()),
+    ((3,), ()),
+    ((), (3,)),
+    ((0,), (1,)),
+    ((3, 3), (3,)),
+    ((2, 3), (2, 1)),
+    ((2, 1), (1, 3)),
+    ((8, 1, 6, 1), (7, 1, 5)),
+    ((1, 2) * 6, (2, 1) * 6),
+    ((3,), (4,)),
+    ((2, 3), (2,)),
+)
+"""A few of them, and two that do not broadcast."""
+
 FEW_ONTO: tuple[tuple[Sizes, Sizes, int | None], ...] = (
     ((), (), None),
     ((2, 3), (), None),
@@ -85,7 +100,7 @@ FEW_ONTO: tuple[tuple[Sizes, Sizes, int | None], ...] = (
     ((3,), (3, 3), None),
     ((2, 3, 4, 5), (3, 4), None),
 )
-"""A few layouts of what ``one_directional`` has: every axis, squares, ones inside, and what must be refused."""
+"""A few of what ``one_directional`` has: every axis, squares, ones inside, and what must be refused."""
 
 _ONTO: tuple[Sizes, ...] = (
     (),

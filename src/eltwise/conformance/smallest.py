@@ -1,100 +1,95 @@
-"""The smallest case that still fails, found by asking the runtime again for single pairs of operands."""
+"""The smallest case that still fails, found by running single combinations of operands again."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from eltwise.conformance.cases import Case
-from eltwise.conformance.verdicts import Judged
+from eltwise.conformance.compare import CaseResult
 
-AskAgain = Callable[[Case], Judged]
-"""Asks the runtime for one case, on the same path."""
+RunAlone = Callable[[Case], CaseResult]
+"""Runs one case, in a model of its own."""
 
 _REPEATED = 64
-"""How often a pair is repeated where it does not fail alone: some kernels are taken for whole vectors only."""
+"""How often operands are repeated if they do not fail alone: some kernels are used for whole vectors only."""
 
 
-def smallest_failure(failing: Sequence[Judged], ask: AskAgain) -> Judged:
-    """Find the smallest case with the verdict that all of the given have.
+class Shrinker:
+    """Finds small failing cases; what it found for one operator version it reuses for the others of a runtime."""
 
-    Args:
-        failing: judged cases of one verdict, at least one.
-        ask: asks again.
+    def __init__(self) -> None:
+        self._known: dict[object, CaseResult] = {}
 
-    Returns:
-        A case whose operands have one element each, where that still differs; else the one with the fewest elements.
-    """
-    # What fails alone shows more than what fails only in company, and a wrong type or shape more than wrong values.
-    alone = [judged for judged in failing if judged.beside is None]
-    by_size = min([judged for judged in alone if judged.problem] or alone or failing, key=_size)
-    differing = [judged for judged in failing if judged.places and not judged.problem]
-    if by_size.verdict == "crashed":
-        return _one_that_crashes(by_size, ask)
-    if by_size.verdict != "differs" or by_size.problem or not differing:
+    def smallest(self, failing: Sequence[CaseResult], key: object, run_alone: RunAlone) -> CaseResult:
+        """Find the smallest case with the outcome that all of the given have.
+
+        Args:
+            failing: results of one outcome, at least one.
+            key: what tests have in common for which the same operands fail: the runtime, the source, the reasons.
+            run_alone: runs a case again.
+
+        Returns:
+            A case whose operands have one element each, if that still differs; else the one with the fewest elements.
+        """
+        # What fails alone shows more than what fails beside others, and a wrong type or shape more than wrong values.
+        alone = [item for item in failing if item.beside is None]
+        by_size = min([item for item in alone if item.problem] or alone or failing, key=_size)
+        differing = [item for item in failing if item.wrong and not item.problem]
+        if by_size.outcome == "crashed":
+            return _smallest_crash(by_size, run_alone)
+        if by_size.outcome != "differs" or by_size.problem or not differing:
+            return by_size
+        for candidate in _candidates(differing):
+            known = (key, candidate.function, *((operand.dtype, operand.tobytes()) for operand in candidate.operands))
+            if known not in self._known:
+                self._known[known] = run_alone(candidate)
+            again = replace(self._known[known], case=candidate)
+            if again.outcome == "differs" and again.wrong:
+                return again
         return by_size
-    for candidate in _candidates(differing):
-        again = ask(candidate)
-        if again.verdict == "differs" and again.places:
-            return again
-    return by_size
 
 
-def _one_that_crashes(judged: Judged, ask: AskAgain) -> Judged:
-    """The first pair of a large case alone, where that crashes too."""
-    a, b = judged.case.a.reshape(-1), judged.case.b.reshape(-1)
-    if not a.size or not b.size or max(a.size, b.size) < _REPEATED:
-        return judged
-    again = ask(_pair(judged.case, a[:1], b[:1]))
-    return again if again.verdict == "crashed" else judged
+def _smallest_crash(item: CaseResult, run_alone: RunAlone) -> CaseResult:
+    """The first elements of a large case alone, if these crash too."""
+    firsts = tuple(operand.reshape(-1)[:1] for operand in item.case.operands)
+    if not all(first.size for first in firsts) or item.case.size < _REPEATED:
+        return item
+    again = run_alone(_of_elements(item.case, firsts))
+    return again if again.outcome == "crashed" else item
 
 
-def _pair(case: Case, a: np.ndarray, b: np.ndarray) -> Case:
+def _of_elements(case: Case, operands: Sequence[np.ndarray]) -> Case:
     attributes = tuple((name, value) for name, value in case.attributes if name != "axis")
-    return Case(case.schema, attributes, a, b)
+    return replace(case, attributes=attributes, operands=tuple(operands))
 
 
-def _size(judged: Judged) -> tuple[bool, int]:
-    """Elements of both operands; a case without elements shows nothing and comes last."""
-    elements = judged.case.a.size + judged.case.b.size
-    return (not judged.case.a.size or not judged.case.b.size, elements)
+def _size(item: CaseResult) -> tuple[bool, int]:
+    """The elements of all operands; a case without elements shows nothing and comes last."""
+    return any(not operand.size for operand in item.case.operands), item.case.size
 
 
-def _candidates(differing: Sequence[Judged]) -> Iterator[Case]:
-    """The simplest failing pair alone and repeated."""
-    found = [simplest_pair(judged) for judged in differing]
-    _rank, a, b, case = min(found, key=lambda pair: pair[0])
+def _candidates(differing: Sequence[CaseResult]) -> Iterator[Case]:
+    """The simplest failing operands alone and repeated."""
+    _rank, operands, case = min((simplest_operands(item) for item in differing), key=lambda found: found[0])
     for count in (1, _REPEATED):
-        yield _pair(case, np.repeat(a, count), np.repeat(b, count))
+        yield _of_elements(case, [np.repeat(operand, count) for operand in operands])
 
 
-def simplest_pair(judged: Judged) -> tuple[tuple[float, ...], np.ndarray, np.ndarray, Case]:
-    """Find the simplest operands at the failing places: finite before others, whole before fractions, small first.
+def simplest_operands(item: CaseResult) -> tuple[tuple[float, ...], tuple[np.ndarray, ...], Case]:
+    """Find the simplest operands at the failing indices: finite before others, integers before fractions, small first.
 
     Returns:
-        Its rank, the two operands as arrays of one element, and the case.
+        Their rank, the operands as arrays of one element, and the case.
     """
-    a, b = operands_at(judged.case, judged.places)
+    operands = item.case.operands_at(np.array(item.wrong, np.int64))
     with np.errstate(all="ignore"):
-        numbers = [array.astype(np.float64) for array in (a, b)]
-        special = np.sum([~np.isfinite(array) for array in numbers], axis=0)
-        broken = np.sum([array != np.rint(array) for array in numbers], axis=0)
-        large = np.sum([np.abs(np.nan_to_num(array)) for array in numbers], axis=0)
-    order = np.lexsort((large, broken, special))
-    first = int(order[0])
-    rank = (float(special[first]), float(broken[first]), float(large[first]))
-    return rank, a[first : first + 1], b[first : first + 1], judged.case
-
-
-def operands_at(case: Case, places: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
-    """The elements of both operands that meet at flat places of the result."""
-    placement = case.placement()
-    chosen = np.array(places, np.int64)
-    taken = []
-    for array, start in ((case.a, placement.a_start), (case.b, placement.b_start)):
-        after = len(placement.shape) - start - array.ndim
-        laid = array.reshape((1,) * start + array.shape + (1,) * after)
-        positions = np.broadcast_to(np.arange(array.size).reshape(laid.shape), placement.shape)
-        taken.append(array.reshape(-1)[positions.reshape(-1)[chosen]])
-    return taken[0], taken[1]
+        numbers = np.array([operand.astype(np.float64) for operand in operands])
+        special = np.sum(~np.isfinite(numbers), axis=0)
+        fractions = np.sum(numbers != np.rint(numbers), axis=0)
+        large = np.sum(np.abs(np.nan_to_num(numbers)), axis=0)
+    first = int(np.lexsort((large, fractions, special))[0])
+    rank = float(special[first]), float(fractions[first]), float(large[first])
+    return rank, tuple(operand[first : first + 1] for operand in operands), item.case

@@ -1,58 +1,58 @@
-"""What is asked in each cell: the cases of an operator version, element type, broadcast rule and path.
+"""The cases of the tests, computed from the operator registry; the same for the same extent and seed.
 
-The same for the same extent and seed. A group of cases is asked in one model where the path has models, since a model
-costs more than its nodes; what must be refused is asked case by case.
+A test is a variant, which is an operator version with an element type and a broadcast rule, and an operand source. The
+cases of a group are put into one model, since a model costs more than its nodes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 
 import numpy as np
 
-from eltwise.conformance.cases import Attributes, Case, Layout, layouts
-from eltwise.conformance.paths import Path
+from eltwise.conformance.cases import DIVISIONS, Attributes, Case, Sizes
+from eltwise.conformance.contexts import CALL, SOURCES, STATIC
 from eltwise.conformance.results import Extent
-from eltwise.conformance.shapes_of_rules import FEW_ONTO, NUMPY_PAIRS, Sizes
+from eltwise.conformance.shape_pairs import FEW_ONTO, FEW_PAIRS, NUMPY_PAIRS, one_directional
 from eltwise.core.dtypes import TYPES, ElementType
 from eltwise.ops import registry
-from eltwise.ops.schema import ElementwiseSchema
-from eltwise.oracle import OracleRefusal, RuleName, hard_values, place
+from eltwise.ops.schema import Domain, ElementwiseSchema
+from eltwise.oracle import OracleRefusal, RuleName, array_of, hard_values, place
 
 Groups = tuple[tuple[Case, ...], ...]
+Operands = tuple[np.ndarray, ...]
 
 SHARES: dict[Extent, int] = {"quick": 0, "usual": 8, "thorough": 1}
-"""Of the layouts that the rules have, one in so many is asked beside the chosen few; 0: none."""
+"""One of so many further shapes is tested, beside the chosen few; 0: none."""
 
-_KEPT = 64
-"""The cases of so many cells are kept, for other runtimes that are asked the same at about the same time."""
+NEUTRAL_OPS: dict[Domain, tuple[Domain, str]] = {
+    "ai.onnx": ("ai.onnx", "Sub"),
+    "openvino": ("openvino", "Subtract"),
+}
 
 _MOST_TOGETHER = 64
 _COMMON_RANK = 12
-"""Runtimes that have a limit have a higher one."""
+"""Runtimes that limit the rank have a higher limit."""
 
-_RANDOM = {"quick": 2000, "usual": 4000, "thorough": 20000}
+_RANDOM: dict[Extent, int] = {"quick": 2000, "usual": 4000, "thorough": 20000}
+_SCALARS: dict[Extent, int] = {"quick": 8, "usual": 32, "thorough": 1 << 16}
 _ORDINARY = 256
-_SCALARS = {"quick": 8, "usual": 32, "thorough": 1 << 16}
-_FEW_PAIRS: tuple[tuple[Sizes, Sizes], ...] = (
-    ((), ()),
-    ((3,), ()),
-    ((), (3,)),
-    ((0,), (1,)),
-    ((3, 3), (3,)),
-    ((2, 3), (2, 1)),
-    ((2, 1), (1, 3)),
-    ((8, 1, 6, 1), (7, 1, 5)),
-    ((1, 2) * 6, (2, 1) * 6),
-)
-_FEW_REFUSED: tuple[tuple[Sizes, Sizes], ...] = (((3,), (4,)), ((2, 3), (2,)))
+_FEW_REFUSED = 3
+"""So many cases that must be refused are tested with most operand sources: each takes a model of its own."""
+
+_WHOLE_SOURCES = ("static", CALL)
+"""The operand sources that are tested with all shapes."""
+
+_UNARY_SHAPES: tuple[Sizes, ...] = ((), (0,), (3,), (2, 3), (2, 0, 3), (1, 2) * 6, (2,) + (1,) * 63)
+_TRIPLES: tuple[tuple[Sizes, ...], ...] = (((3,), (3,), (3,)), ((2, 1), (1, 3), ()), ((3,), (2, 3), (4, 1, 1)))
+_MOST_OPERANDS = 4
 
 
 @dataclass(frozen=True)
-class Subject:
-    """What a runtime is asked about: an operator version with an element type and a broadcast rule."""
+class Variant:
+    """An operator version with an element type and a broadcast rule."""
 
     schema: ElementwiseSchema
     element_type: ElementType
@@ -63,40 +63,82 @@ class Subject:
 
     @property
     def attributes(self) -> Attributes:
-        """The attributes that choose the rule; without them the row's default holds."""
+        """The attributes that choose the rule; the default needs none."""
         return (("auto_broadcast", self.rule),) if self.rule in ("none", "pdpd") else ()
 
+    @property
+    def switched_on(self) -> Attributes:
+        """The attributes that switch broadcasting on."""
+        return (("broadcast", 1),) if self.rule == "legacy" else self.attributes
 
-def subjects() -> Iterator[Subject]:
-    """Everything that the catalog has to ask about, in its order."""
+    @property
+    def count(self) -> int:
+        """The number of operands, 2 if there may be any number."""
+        return operand_count(self.schema)
+
+    @property
+    def has_neutral(self) -> bool:
+        """Whether a subtraction of 0, which changes no bit, can be put around the operator in its model."""
+        if self.schema.expression().result_type(self.element_type) is not self.element_type:
+            return False
+        subtraction = registry.resolve(*NEUTRAL_OPS[self.schema.domain], self.schema.version)
+        return subtraction is not None and self.element_type in subtraction.types
+
+    def case(self, operands: Sequence[np.ndarray], attributes: Attributes | None = None) -> Case:
+        """A case of this variant, by default with the attributes of the rule."""
+        made = Case(self.schema, self.attributes if attributes is None else attributes, tuple(operands))
+        return _without_undefined(made) if self.schema.function in DIVISIONS else made
+
+
+def operand_count(schema: ElementwiseSchema) -> int:
+    """The number of operands, 2 if there may be any number."""
+    return schema.expression().operands
+
+
+def is_variadic(schema: ElementwiseSchema) -> bool:
+    """Whether it takes any number of operands."""
+    return bool(getattr(schema, "is_variadic", False))
+
+
+def variants() -> Iterator[Variant]:
+    """Every variant that the registry has, in its order."""
     for schema in registry.ELEMENTWISE:
         for element_type in schema.types:
             for rule in rules_of(schema):
-                yield Subject(schema, element_type, rule)
+                yield Variant(schema, element_type, rule)
 
 
 def rules_of(schema: ElementwiseSchema) -> tuple[RuleName, ...]:
-    """The broadcast rules that a row can have."""
-    return ("none", "numpy", "pdpd") if schema.broadcasting == "auto_broadcast" else (schema.broadcasting,)
+    """The broadcast rules that an operator version has."""
+    if schema.broadcasting != "auto_broadcast":
+        return (schema.broadcasting,)
+    return ("none", "numpy", "pdpd")
 
 
-@lru_cache(maxsize=_KEPT)
-def groups(subject: Subject, path: Path, extent: Extent, seed: int, checks: bool) -> Groups:
-    """The cases of a cell; with ``checks`` also mixed types and attributes that the row does not have."""
-    of_values = value_cases(subject, path, extent, seed)
-    working, refused = _divided(_layout_cases(subject, path, extent, seed))
+@lru_cache(maxsize=64)  # Several runtimes run the same tests at about the same time.
+def groups(variant: Variant, source: str, extent: Extent, seed: int, checks: bool) -> Groups:
+    """The cases of a test; with ``checks`` also mixed types and attributes that the version does not have."""
+    values = value_cases(variant, source, extent, seed)
+    valid: list[Case] = []
+    refused: list[Case] = []
+    for case in layout_cases(variant, source, extent, seed):
+        (valid if case.is_valid else refused).append(case)
+    if extent == "quick" and source not in _WHOLE_SOURCES:
+        refused = refused[:_FEW_REFUSED]
     if extent == "quick":
-        alone = 1 if path == "static" else 0
-        of_values, working = of_values[:alone], [*of_values[alone:], *working]
+        alone = 1 if source == "static" else 0
+        values, valid = values[:alone], [*values[alone:], *valid]
     together = 1 if extent == "thorough" else _MOST_TOGETHER
     made = [
-        *((case,) for case in of_values),
-        *(bundle for kind in _kinds(working) for bundle in _bundles(kind, together)),
+        *((case,) for case in values),
+        *(bundle for kind in _kinds(valid) for bundle in _bundles(kind, together)),
         *((case,) for case in refused),
+        *((case,) for case in undefined_cases(variant)),
     ]
-    if checks and path in ("static", "call"):
-        made += [(case,) for case in foreign_cases(subject)]
-    return tuple(made)
+    if checks and source in _WHOLE_SOURCES:
+        made += [(case,) for case in foreign_cases(variant)]
+    context = SOURCES.get(source, STATIC)
+    return tuple(tuple(replace(case, context=context) for case in group) for group in made)
 
 
 def _bundles(cases: Sequence[Case], size: int) -> Iterator[tuple[Case, ...]]:
@@ -106,86 +148,91 @@ def _bundles(cases: Sequence[Case], size: int) -> Iterator[tuple[Case, ...]]:
 def _kinds(cases: Sequence[Case]) -> list[list[Case]]:
     """What a runtime is likely to take or to refuse as a whole.
 
-    Equal shapes; what broadcasts wherever it is aligned; what broadcasts only where ``axis`` is read; high ranks.
+    Equal shapes and what broadcasts wherever it is aligned; what needs ``axis``; high ranks; other numbers of operands.
     """
-    kinds: list[list[Case]] = [[], [], [], []]
+    kinds: list[list[Case]] = [[], [], [], [], []]
     for case in cases:
-        if max(case.a.ndim, case.b.ndim) > _COMMON_RANK:
+        shapes = [operand.shape for operand in case.operands]
+        if len(shapes) != operand_count(case.schema):
+            kinds[4].append(case)
+        elif max(map(len, shapes)) > _COMMON_RANK:
             kinds[3].append(case)
-        elif case.rule == "numpy" or case.a.shape == case.b.shape:
+        elif case.rule == "numpy" or len(set(shapes)) == 1:
             kinds[0].append(case)
         else:
-            kinds[1 if _is_placed("numpy", case) else 2].append(case)
+            kinds[1 if _is_numpy(*shapes) else 2].append(case)
     return [kind for kind in kinds if kind]
 
 
-def _is_placed(rule: RuleName, case: Case) -> bool:
+def _is_numpy(a: Sizes, b: Sizes) -> bool:
     try:
-        place(rule, case.a.shape, case.b.shape)
+        place("numpy", a, b)
     except OracleRefusal:
         return False
     return True
 
 
-def value_cases(subject: Subject, path: Path, extent: Extent, seed: int) -> list[Case]:
-    """Hard pairs, random bit patterns and ordinary values on equal shapes, then spread out by the rule's broadcasting.
+def value_cases(variant: Variant, source: str, extent: Extent, seed: int) -> list[Case]:
+    """Hard values, random bit patterns and ordinary values on equal shapes, then spread by broadcasting.
 
-    Types of up to 8 bits are asked every pair that there is, where that costs no model of its own size.
+    Types of up to 8 bits are tested with every combination of two values where that costs no model of its own size.
     """
-    element_type, attributes = subject.element_type, subject.attributes
-    made = [Case(subject.schema, attributes, *_pairs(element_type, extent, seed))]
-    if element_type.bits <= 8 and (path in ("static", "call") or extent != "quick"):
-        made.append(Case(subject.schema, attributes, *_all_pairs(element_type)))
-    if subject.rule == "none":
+    element_type = variant.element_type
+    made = [variant.case(_values(element_type, variant.count, extent, seed))]
+    if element_type.bits <= 8 and (source in _WHOLE_SOURCES or extent != "quick"):
+        made.append(variant.case(_all_values(element_type, variant.count)))
+    made += [variant.case(operands) for operands in _other_counts(variant, seed)]
+    if variant.rule == "none" or variant.count == 1:
         return made
-    hard = hard_values.hard_values(element_type)
-    made.append(_spread(subject, hard))
-    if path in ("static", "dynamic", "call"):
-        switch = _switched_on(subject)
+    hard = hard_values_of(element_type)
+    made.append(_spread(variant, hard))
+    if source in (*_WHOLE_SOURCES, "dynamic"):
         for scalar in hard[:: max(1, hard.size // _SCALARS[extent])]:
-            made.append(Case(subject.schema, switch, hard, np.array(scalar)))
+            made.append(variant.case((hard, np.array(scalar)), variant.switched_on))
     return made
 
 
-def foreign_cases(subject: Subject) -> Iterator[Case]:
-    """What must be refused whatever the shapes: operands of two types, and attributes of other versions."""
-    schema, element_type = subject.schema, subject.element_type
-    ones = np.ones(2, element_type.storage)
-    other = next(other for other in TYPES if other.bits == element_type.bits and other is not element_type)
-    wider = next(other for other in schema.types if other is not element_type)
-    for second in dict.fromkeys(other for other in (other, wider) if other in schema.types):
-        yield Case(schema, subject.attributes, ones, np.ones(2, second.storage))
-    known = {attribute.name for attribute in schema.attributes}
-    for candidate in registry.ELEMENTWISE:
-        if candidate.name != schema.name:
-            continue
-        for attribute in candidate.attributes:
-            if attribute.name not in known:
-                known.add(attribute.name)
-                value = (0,) if attribute.kind == "ints" else 0
-                yield Case(schema, (*subject.attributes, (attribute.name, value)), ones, ones)
+def hard_values_of(element_type: ElementType) -> np.ndarray:
+    """The values on which runtimes are known to differ; both values of a boolean."""
+    return hard_values.hard_values(element_type) if element_type.is_numeric else array_of(element_type, (0, 1))
 
 
 @cache
-def _pairs(element_type: ElementType, extent: Extent, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    hard_a, hard_b = hard_values.hard_pairs(element_type)
-    count = _RANDOM[extent]
-    random_a, random_b = (hard_values.random_bits(element_type, count, seed + offset) for offset in (0, 1))
-    plain_a, plain_b = (hard_values.ordinary(element_type, _ORDINARY, seed + offset) for offset in (0, 1))
-    return _fixed(np.concatenate([hard_a, random_a, plain_a])), _fixed(np.concatenate([hard_b, random_b, plain_b]))
+def _values(element_type: ElementType, count: int, extent: Extent, seed: int) -> Operands:
+    hard = hard_values_of(element_type)
+    pairs = (hard,) if count == 1 else (np.repeat(hard, hard.size), np.tile(hard, hard.size))
+    if not element_type.is_numeric:
+        return tuple(map(_fixed, pairs))
+    drawn = [hard_values.random_bits(element_type, _RANDOM[extent], seed + offset) for offset in range(count)]
+    plain = [hard_values.ordinary(element_type, _ORDINARY, seed + offset) for offset in range(count)]
+    return tuple(_fixed(np.concatenate(parts)) for parts in zip(pairs, drawn, plain, strict=True))
 
 
 @cache
-def _all_pairs(element_type: ElementType) -> tuple[np.ndarray, np.ndarray]:
-    a, b = hard_values.all_pairs_8bit(element_type)
-    return _fixed(a), _fixed(b)
+def _all_values(element_type: ElementType, count: int) -> Operands:
+    every = array_of(element_type, range(1 << (element_type.bits if element_type.is_numeric else 1)))
+    pairs = (every,) if count == 1 else (np.repeat(every, every.size), np.tile(every, every.size))
+    return tuple(map(_fixed, pairs))
+
+
+def _other_counts(variant: Variant, seed: int) -> Iterator[Operands]:
+    """Operands of a version that takes any number of them."""
+    if not is_variadic(variant.schema):
+        return
+    hard = hard_values_of(variant.element_type)
+    generator = np.random.default_rng(seed)
+    for count in range(1, _MOST_OPERANDS + 1):
+        if count != variant.count:
+            yield tuple(generator.permutation(np.concatenate([hard] * 4)) for _index in range(count))
 
 
 @cache
 def _pool(element_type: ElementType, seed: int) -> np.ndarray:
     """What the operands of layouts are drawn from: hard values and random ones."""
-    drawn = hard_values.random_bits(element_type, 256, seed)
-    return _fixed(np.concatenate([hard_values.hard_values(element_type), drawn]))
+    hard = hard_values_of(element_type)
+    if not element_type.is_numeric:
+        return _fixed(hard)
+    return _fixed(np.concatenate([hard, hard_values.random_bits(element_type, 256, seed)]))
 
 
 def _fixed(array: np.ndarray) -> np.ndarray:
@@ -193,68 +240,90 @@ def _fixed(array: np.ndarray) -> np.ndarray:
     return array
 
 
-def _spread(subject: Subject, hard: np.ndarray) -> Case:
-    """Every hard value against every other by broadcasting: a column against a row, or a matrix against a row."""
-    if subject.rule == "numpy":
-        return Case(subject.schema, subject.attributes, hard.reshape(-1, 1), hard.reshape(1, -1))
-    matrix = np.repeat(hard.reshape(-1, 1), hard.size, axis=1)
-    return Case(subject.schema, _switched_on(subject), matrix, hard)
+def _spread(variant: Variant, hard: np.ndarray) -> Case:
+    """Every hard value with every other by broadcasting: a column and a row, or a matrix and a row."""
+    if variant.rule == "numpy":
+        return variant.case((hard.reshape(-1, 1), hard.reshape(1, -1)))
+    return variant.case((np.repeat(hard.reshape(-1, 1), hard.size, axis=1), hard), variant.switched_on)
 
 
-def _switched_on(subject: Subject) -> Attributes:
-    return (("broadcast", 1),) if subject.rule == "legacy" else subject.attributes
-
-
-def _layout_cases(subject: Subject, path: Path, extent: Extent, seed: int) -> list[Case]:
-    """A case a layout, filled with hard and random values."""
-    pool = _pool(subject.element_type, seed)
+def layout_cases(variant: Variant, source: str, extent: Extent, seed: int) -> list[Case]:
+    """A case for each combination of shapes and attributes, valid or not, filled with hard and random values."""
+    pool = _pool(variant.element_type, seed)
     made = []
-    for layout in _layouts(subject, path, extent):
-        if path == "dynamic" and not (layout.a or layout.b):
-            continue  # Nothing of two scalars is dynamic.
-        # Drawn by the shapes alone, so that every path, rule and version is asked the same, which is computed once.
-        generator = np.random.default_rng([seed, *layout.a, pool.size, *layout.b])
-        a, b = (np.asarray(pool[generator.integers(0, pool.size, size=sizes)]) for sizes in (layout.a, layout.b))
-        made.append(Case(subject.schema, layout.attributes, a, b))
+    for attributes, shapes in dict.fromkeys(_layouts(variant, source, extent)):
+        if source == "dynamic" and not any(shapes):
+            continue  # Nothing of scalars is dynamic.
+        # Drawn by the shapes alone, so that every source, rule and version gets the same, which is computed once.
+        generator = np.random.default_rng(
+            [seed, *shapes[0], pool.size, *(size for sizes in shapes[1:] for size in sizes)]
+        )
+        operands = [np.asarray(pool[generator.integers(0, pool.size, size=sizes)]) for sizes in shapes]
+        made.append(variant.case(operands, attributes))
     return made
 
 
-def _layouts(subject: Subject, path: Path, extent: Extent) -> list[Layout]:
-    """The chosen few, and the share of all others that the extent asks; only ``static`` and ``call`` are asked all."""
-    few = list(_few(subject, whole=path in ("static", "call")))
-    share = SHARES[extent] if path in ("static", "call") or extent == "thorough" else 0
-    if not share:
-        return list(dict.fromkeys(few))
-    others = [layout for layout in layouts(subject.schema) if _rule_of(subject, layout) == subject.rule]
-    return list(dict.fromkeys([*few, *others[::share]]))
-
-
-def _few(subject: Subject, *, whole: bool) -> Iterator[Layout]:
-    attributes = subject.attributes
-    if subject.rule in ("numpy", "none"):
-        pairs = NUMPY_PAIRS if whole else (*_FEW_PAIRS, *_FEW_REFUSED)
-        yield from (Layout(attributes, a, b) for a, b in pairs)
+def _layouts(variant: Variant, source: str, extent: Extent) -> Iterator[tuple[Attributes, tuple[Sizes, ...]]]:
+    """The attributes and shapes: the chosen few, and the share of all others that the extent has."""
+    whole = source in _WHOLE_SOURCES
+    attributes, switched_on = variant.attributes, variant.switched_on
+    if variant.count == 1:
+        yield from ((attributes, (sizes,)) for sizes in _UNARY_SHAPES)
         return
-    if subject.rule == "legacy":
-        yield from (Layout((), a, b) for a, b in (((2, 3), (2, 3)), ((), ()), ((3, 3), (3,)), ((2, 3), ())))
-        yield Layout((("broadcast", 0), ("axis", 0)), (3, 3), (3,))
-    for a, b, axis in FEW_ONTO if whole else FEW_ONTO[::3]:
-        switch = _switched_on(subject)
-        yield Layout(switch if axis is None else (*switch, ("axis", axis)), a, b)
+    if is_variadic(variant.schema):
+        yield from ((attributes, shapes) for shapes in (((3,),), ((2, 3),), *_TRIPLES))
+    share = SHARES[extent] if whole or extent == "thorough" else 0
+    if variant.rule in ("numpy", "none"):
+        yield from ((attributes, shapes) for shapes in (NUMPY_PAIRS if whole or share else FEW_PAIRS))
+        return
+    if variant.rule == "legacy":
+        yield from (((), shapes) for shapes in (((2, 3), (2, 3)), ((), ()), ((3, 3), (3,)), ((2, 3), ())))
+        yield (("broadcast", 0), ("axis", 0)), ((3, 3), (3,))
+        if share:
+            yield from (((), shapes) for shapes in NUMPY_PAIRS[::share])
+    others = list(one_directional())[::share] if share else []
+    for a, b, axis in (*(FEW_ONTO if whole else FEW_ONTO[::3]), *others):
+        yield switched_on if axis is None else (*switched_on, ("axis", axis)), (a, b)
 
 
-def _rule_of(subject: Subject, layout: Layout) -> str:
-    return (
-        str(dict(layout.attributes).get("auto_broadcast", "numpy"))
-        if len(rules_of(subject.schema)) > 1
-        else subject.rule
-    )
+def undefined_cases(variant: Variant) -> Iterator[Case]:
+    """Integers divided by 0, for which any answer will do, and the least value divided by -1, on which some crash."""
+    element_type = variant.element_type
+    if variant.schema.function not in DIVISIONS or not element_type.is_integer:
+        return
+    low, high = element_type.limits
+    ones = np.ones(2, element_type.storage)
+    yield Case(variant.schema, variant.attributes, (ones, np.zeros_like(ones)))
+    if low < 0:
+        least = array_of(element_type, (high + 1, high + 1))
+        yield Case(variant.schema, variant.attributes, (least, -ones))
 
 
-def _divided(cases: Sequence[Case]) -> tuple[list[Case], list[Case]]:
-    """What must work and what must be refused, by the oracle."""
-    working: list[Case] = []
-    refused: list[Case] = []
-    for case in cases:
-        (working if case.works else refused).append(case)
-    return working, refused
+def _without_undefined(case: Case) -> Case:
+    """A division without 0 as a divisor and without the least value, which may meet -1."""
+    if not case.element_type.is_integer:
+        return case
+    a, b = case.operands
+    low, _high = case.element_type.limits
+    storage = case.element_type.storage.type
+    a = np.where(a == storage(low), storage(low + 1), a) if low < 0 else a
+    return replace(case, operands=(np.asarray(a), np.asarray(np.where(b == storage(0), storage(1), b))))
+
+
+def foreign_cases(variant: Variant) -> Iterator[Case]:
+    """What must be refused whatever the shapes: operands of two types, and attributes of other versions."""
+    schema, element_type = variant.schema, variant.element_type
+    ones = np.ones(2, element_type.storage)
+    if variant.count > 1:
+        same_size = [other for other in TYPES if other.bits == element_type.bits and other is not element_type]
+        another = [other for other in schema.types if other is not element_type]
+        for second in dict.fromkeys((*same_size[:1], *another[:1])):
+            if second in schema.types:
+                yield Case(schema, variant.attributes, (ones, np.ones(2, second.storage)))
+    known = set(schema.attribute_names)
+    for candidate in registry.ELEMENTWISE:
+        for attribute in candidate.attributes if candidate.name == schema.name else ():
+            if attribute.name not in known:
+                known.add(attribute.name)
+                value = (0,) if attribute.kind == "ints" else 0
+                yield Case(schema, (*variant.attributes, (attribute.name, value)), (ones,) * variant.count)

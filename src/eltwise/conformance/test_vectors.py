@@ -1,6 +1,7 @@
-"""The cases as files, for runtimes in any language: ONNX's backend-test layout, OpenVINO IR, and a manifest.
+"""Test vectors: the cases as files, for runtimes in any language.
 
-The same selection, extent and seed give the same bytes.
+ONNX cases have the layout of ONNX's backend tests, OpenVINO cases are IR with .npy files; a manifest says what is
+expected. The same selection, extent and seed give the same bytes.
 """
 
 from __future__ import annotations
@@ -13,12 +14,12 @@ from pathlib import Path
 
 import numpy as np
 
-from eltwise.conformance import models, paths
 from eltwise.conformance.cases import Case
-from eltwise.conformance.paths import ModelPath
-from eltwise.conformance.questions import Subject, groups
+from eltwise.conformance.compare import References
+from eltwise.conformance.contexts import SOURCES, sources_of
+from eltwise.conformance.models import build
 from eltwise.conformance.results import Extent
-from eltwise.conformance.verdicts import Truth
+from eltwise.conformance.suite import Variant, groups
 from eltwise.core.dtypes import of_numpy
 from eltwise.formats.folders import new_folder, write_into
 from eltwise.formats.npy_files import npy_bytes
@@ -28,102 +29,112 @@ from eltwise.version import VERSION
 
 MANIFEST = "manifest.json"
 
-Tell = Callable[[int, int, str], None]
-"""Told before each subject on each path: how many are done, how many there are, and which it is."""
+OnProgress = Callable[[int, int, str], None]
+"""Called before each test: how many are done, how many there are, and which it is."""
 
 _EXACT = b'{"rtol": 0.0, "atol": 0.0}\n'
 """What ONNX's backend tests read beside a model: no tolerance."""
 
 
 @dataclass(frozen=True)
-class _Place:
+class _Origin:
     """Where a case comes from, which also names it."""
 
-    subject: Subject
-    path: ModelPath
+    variant: Variant
+    source: str
     number: int
 
     @property
     def name(self) -> str:
-        operator = str(self.subject.schema).lower().replace("-", "").replace(".", "_")
-        parts = (operator, self.subject.element_type, self.subject.rule, self.path.replace("-", "_"))
+        operator = str(self.variant.schema).lower().replace("-", "").replace(".", "_")
+        parts = (operator, self.variant.element_type, self.variant.rule, self.source.replace("-", "_"))
         return f"test_{'_'.join(map(str, parts))}_{self.number:04d}"
 
 
 def export(
-    folder: Path, subjects: Sequence[Subject], chosen: Sequence[ModelPath], extent: Extent, seed: int, tell: Tell
+    folder: Path,
+    variants: Sequence[Variant],
+    sources: Sequence[str],
+    extent: Extent,
+    seed: int,
+    on_progress: OnProgress,
 ) -> int:
-    """Write the cases of some subjects into a new folder.
+    """Write the cases of some variants into a new folder.
 
     Args:
-        folder: where to; it must not exist, or be empty. It is made beside its place and renamed.
-        subjects: what the cases are of.
-        chosen: how the operands reach the operator in the models.
+        folder: the folder; it must not exist, or be empty.
+        variants: what the cases are of.
+        sources: the operand sources.
         extent: how many cases each has.
-        seed: what random values are drawn with.
-        tell: is told of the progress.
+        seed: the seed of the random values.
+        on_progress: called before each test.
 
     Returns:
-        How many cases there are.
+        The number of cases.
 
     Raises:
-        FileFormatError: where the folder is taken or cannot be written.
+        FileFormatError: if the folder is not empty or cannot be written.
     """
     entries = []
-    with new_folder(folder) as beside:
-        for place, case, expected in _cases(subjects, chosen, extent, seed, tell):
-            contents, entry = _written(place, case, expected)
+    with new_folder(folder) as new:
+        for origin, case, expected in _cases(variants, sources, extent, seed, on_progress):
+            contents, entry = _files(origin, case, expected)
             for name, data in contents.items():
-                write_into(beside, name, data)
+                write_into(new, name, data)
             entries.append(entry)
         about = {"made_by": f"eltwise {VERSION}", "extent": extent, "seed": seed}
         lines = ",\n".join(json.dumps(entry) for entry in entries)
-        write_into(beside, MANIFEST, f'{json.dumps(about)[:-1]}, "cases": [\n{lines}\n]}}\n'.encode())
-        write_into(beside, "README.md", (package_files("eltwise.conformance") / "kit.md").read_bytes())
+        write_into(new, MANIFEST, f'{json.dumps(about)[:-1]}, "cases": [\n{lines}\n]}}\n'.encode())
+        readme = package_files("eltwise.conformance") / "test_vectors.md"
+        write_into(new, "README.md", readme.read_bytes())
     return len(entries)
 
 
 def _cases(
-    subjects: Sequence[Subject], chosen: Sequence[ModelPath], extent: Extent, seed: int, tell: Tell
-) -> Iterator[tuple[_Place, Case, np.ndarray | None]]:
-    """Each case with its place and its exact result; None where it must be refused."""
-    truth = Truth()
-    wanted = [(subject, path) for path in chosen for subject in subjects]
-    for done, (subject, path) in enumerate(wanted):
-        tell(done, len(wanted), f"{subject}/{path}")
-        cases = [case for group in groups(subject, path, extent, seed, True) for case in group]
+    variants: Sequence[Variant], sources: Sequence[str], extent: Extent, seed: int, on_progress: OnProgress
+) -> Iterator[tuple[_Origin, Case, np.ndarray | None]]:
+    """Each case with its reference result; None if it must be refused. What has no defined result is left out."""
+    references = References()
+    tests = [
+        (variant, source)
+        for source in sources
+        for variant in variants
+        if source in sources_of(variant.count) and (not SOURCES[source].has_neutral or variant.has_neutral)
+    ]
+    for done, (variant, source) in enumerate(tests):
+        on_progress(done, len(tests), f"{variant}/{source}")
+        cases = [case for group in groups(variant, source, extent, seed, True) for case in group if case.is_defined]
         for number, case in enumerate(cases):
-            yield _Place(subject, path, number), case, truth.of(case)
+            yield _Origin(variant, source, number), case, references.of(case)
 
 
-def _written(place: _Place, case: Case, expected: np.ndarray | None) -> tuple[dict[str, bytes], dict[str, object]]:
-    """The files of a case by their paths in the kit, and its entry of the manifest."""
-    built = models.build([case], place.path)
-    folder = f"{built.dialect}/{'refuse' if expected is None else 'compute'}/{place.name}"
-    inputs = paths.feeds([case], place.path)
-    outputs = {} if expected is None else {built.outputs[0]: expected}
-    if built.dialect == "onnx":
-        contents = {f"{folder}/model.onnx": built.data, f"{folder}/data.json": _EXACT}
+def _files(origin: _Origin, case: Case, expected: np.ndarray | None) -> tuple[dict[str, bytes], dict[str, object]]:
+    """The files of a case by their paths in the folder, and its entry of the manifest."""
+    model = build([case])
+    folder = f"{model.format}/{'refuse' if expected is None else 'compute'}/{origin.name}"
+    outputs = {} if expected is None else {model.outputs[0]: expected}
+    if model.format == "onnx":
+        contents = {f"{folder}/model.onnx": model.data, f"{folder}/data.json": _EXACT}
         data = f"{folder}/test_data_set_0"
-        files = {name: f"{data}/input_{number}.pb" for number, name in enumerate(inputs)}
-        files |= {name: f"{data}/output_{number}.pb" for number, name in enumerate(outputs)}
-        contents |= {files[name]: _tensor_bytes(name, array) for name, array in (inputs | outputs).items()}
+        names = {name: f"{data}/input_{number}.pb" for number, name in enumerate(model.inputs)}
+        names |= {name: f"{data}/output_{number}.pb" for number, name in enumerate(outputs)}
+        contents |= {names[name]: _tensor_bytes(name, array) for name, array in (model.inputs | outputs).items()}
     else:
-        contents = {f"{folder}/model.xml": built.data, f"{folder}/model.bin": built.weights}
-        files = {name: f"{folder}/{name}.npy" for name in inputs | outputs}
-        contents |= {files[name]: npy_bytes(array) for name, array in (inputs | outputs).items()}
+        contents = {f"{folder}/model.xml": model.data, f"{folder}/model.bin": model.weights}
+        names = {name: f"{folder}/{name}.npy" for name in model.inputs | outputs}
+        contents |= {names[name]: npy_bytes(array) for name, array in (model.inputs | outputs).items()}
     entry: dict[str, object] = {
-        "name": place.name,
-        "op": str(place.subject.schema),
-        "dtype": place.subject.element_type.name,
-        "broadcast": place.subject.rule,
-        "path": place.path,
+        "name": origin.name,
+        "op": str(origin.variant.schema),
+        "dtype": origin.variant.element_type.name,
+        "broadcast": origin.variant.rule,
+        "path": origin.source,
         "attributes": dict(case.attributes),
-        "operands": [{"dtype": of_numpy(array.dtype).name, "shape": list(array.shape)} for array in (case.a, case.b)],
+        "operands": [{"dtype": of_numpy(array.dtype).name, "shape": list(array.shape)} for array in case.operands],
         "expected": "refused" if expected is None else "ok",
         "model": next(iter(contents)),
-        "inputs": {name: files[name] for name in inputs},
-        "outputs": {name: files[name] for name in outputs},
+        "inputs": {name: names[name] for name in model.inputs},
+        "outputs": {name: names[name] for name in outputs},
     }
     return contents, entry | ({"why": _reason(case)} if expected is None else {})
 
@@ -136,7 +147,7 @@ def _tensor_bytes(name: str, array: np.ndarray) -> bytes:
 
 
 def _reason(case: Case) -> str:
-    """Why a case must be refused, in the oracle's words."""
+    """Why a case must be refused, in the words of the reference."""
     try:
         case.expected()
     except OracleRefusal as refusal:

@@ -55,16 +55,19 @@ class EltwiseError(Exception):
         self.operand = self.operand or operand
         return self
 
-    def __str__(self) -> str:
+    def _place(self) -> str:
         node = f"node {self.node!r}" if self.node else ""
         subject = " ".join(part for part in (self.operator, node) if part)
         place = ": ".join(part for part in (self.where, ", ".join(filter(None, (subject, self.operand)))) if part)
-        sentence = f"{place}: {self.problem}" if place else self.problem
+        return f"{place}: " if place else ""
+
+    def __str__(self) -> str:
+        sentence = f"{self._place()}{self.problem}"
         if self.got:
             sentence += f", got {self.got}"
         for part in (f"allowed: {self.allowed}" if self.allowed else "", self.hint):
             sentence += f"; {part}" if part else ""
-        return sentence
+        return _on_one_line(sentence)
 
     def fields(self) -> dict[str, str]:
         """The fields that are set, with the kind and the sentence, for programs that read them."""
@@ -73,6 +76,11 @@ class EltwiseError(Exception):
 
     def __reduce__(self) -> tuple[object, ...]:
         return (_rebuild, (type(self), dict(self.__dict__)))
+
+
+def _on_one_line(sentence: str) -> str:
+    """A sentence with the line breaks and control characters of names in it escaped."""
+    return "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in sentence)
 
 
 def _rebuild(kind: type[EltwiseError], fields: dict[str, object]) -> EltwiseError:
@@ -121,6 +129,10 @@ class ManyProblemsError(EltwiseError):
         self.problems = tuple(problems)
         lines = "".join(f"\n  {number}. {problem}" for number, problem in enumerate(self.problems, start=1))
         super().__init__(f"{len(self.problems)} problems:{lines}", where=where)
+
+    def __str__(self) -> str:
+        lines = self.problem.split("\n")[1:]
+        return "\n".join([_on_one_line(f"{self._place()}{len(self.problems)} problems:"), *lines])
 
 
 def raise_all(problems: Sequence[EltwiseError]) -> None:

@@ -1,7 +1,8 @@
-"""What depends on the machine: its name and the size of its caches."""
+"""What depends on the machine: its name, its processors and the size of its caches."""
 
 from __future__ import annotations
 
+import os
 import platform
 from functools import lru_cache
 from pathlib import Path
@@ -29,3 +30,10 @@ def machine_name() -> str:
                 name = line.partition(":")[2].strip()
                 break
     return f"{name}, {platform.system()}, Python {platform.python_version()}"
+
+
+def processors() -> int:
+    """How many processors this process may use; macOS and Windows say how many there are."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

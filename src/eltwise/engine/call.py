@@ -106,5 +106,5 @@ def allocated(sizes: tuple[int, ...], element_type: ElementType) -> np.ndarray:
     """
     try:
         return POOL.empty(sizes, element_type.storage)
-    except MemoryError:
+    except (MemoryError, ValueError):  # NumPy's word for what exceeds the address space.
         raise ShapeError("the result does not fit into memory", got=f"shape ({of_sizes(sizes)})") from None

@@ -89,13 +89,18 @@ def make_program(graph: Graph, types: Mapping[str, TensorType]) -> Program:
         graph: a graph without problems.
         types: of the inputs, by value name.
     """
-    inference = infer_graph(_with_inputs(graph, types))
+    inference = infer_graph(with_inputs(graph, types))
     steps = grouped(graph, {} if inference.problems else inference.types)
     return Program(graph, steps, _last_reads(graph, steps))
 
 
-def _with_inputs(graph: Graph, types: Mapping[str, TensorType]) -> Graph:
-    """The same graph with inputs that declare what the arrays are; replaced constants are inputs like others."""
+def with_inputs(graph: Graph, types: Mapping[str, TensorType]) -> Graph:
+    """The same graph with inputs that declare what the arrays are; replaced constants are inputs like others.
+
+    Args:
+        graph: the graph.
+        types: of the arrays, by value name.
+    """
     ports = [
         replace(port, type=types[port.value], inner_type=None)
         for port in (*graph.inputs, *graph.optional_inputs)

@@ -17,6 +17,9 @@ Chunk = Buffer | int
 LARGEST_PROTOBUF = 2**31 - 1
 """The largest protobuf message, in bytes."""
 
+_SMALLEST_TAG = 8
+"""Less has the field number 0, which there is not."""
+
 
 def read_bytes(path: Path, limit: int | None = None) -> bytes:
     """Read a whole file.
@@ -32,6 +35,23 @@ def read_bytes(path: Path, limit: int | None = None) -> bytes:
         return path.read_bytes()
     except (OSError, ValueError) as error:
         raise unreadable(path, error) from None
+
+
+def read_message(path: Path) -> bytes:
+    """Read a file that holds one protobuf message; where its first byte begins none the rest is not read.
+
+    Raises:
+        FileFormatError: where it does not exist, cannot be read, or is too large.
+    """
+    check_regular(path)
+    try:
+        with path.open("rb") as file:
+            first = file.read(1)
+    except (OSError, ValueError) as error:
+        raise unreadable(path, error) from None
+    if first and first[0] < _SMALLEST_TAG:
+        raise FileFormatError("this is no protobuf message", where=str(path), got=f"a first byte of {first[0]}")
+    return read_bytes(path, LARGEST_PROTOBUF)
 
 
 def check_regular(path: Path) -> None:

@@ -73,7 +73,7 @@ def read_tensor_file(place: TensorFile, wanted: ElementType | None = None) -> np
         case _:
             from eltwise.formats.onnx.tensors import read_tensor_proto
 
-            data = files.read_bytes(place.path, files.LARGEST_PROTOBUF)
+            data = files.read_message(place.path)
             return read_tensor_proto(data, place.path.parent, str(place.path)).array
 
 

@@ -14,6 +14,7 @@ from queue import Empty, SimpleQueue
 from threading import Lock
 
 from eltwise.core.errors import AttributeValueError
+from eltwise.core.machine import processors
 
 _VARIABLE = "ELTWISE_NUM_THREADS"
 _SECONDS = 0.1
@@ -111,7 +112,7 @@ def num_threads() -> int:
         text = os.environ.get(_VARIABLE, "")
         if text and not (text.isascii() and text.isdigit() and len(text) < 5 and int(text) > 0):
             raise AttributeValueError("this is no number of threads", operand=_VARIABLE, got=repr(text))
-        _state.wanted = int(text) if text else len(os.sched_getaffinity(0))
+        _state.wanted = int(text) if text else processors()
     return _state.wanted
 
 

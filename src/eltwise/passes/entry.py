@@ -117,7 +117,7 @@ def message_of(source: Source) -> ModelProto | None:
         return source
     if isinstance(source, str | os.PathLike):
         is_onnx = Path(source).suffix.lower() == ".onnx"
-        return parse_model(files.read_bytes(Path(source), files.LARGEST_PROTOBUF)) if is_onnx else None
+        return parse_model(files.read_message(Path(source))) if is_onnx else None
     if not isinstance(source, bytes | bytearray | memoryview):
         return None  # ``load`` says what is wrong with it.
     return None if is_xml(source) else parse_model(bytes(source))

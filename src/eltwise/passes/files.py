@@ -94,7 +94,7 @@ def _in_another_opset(source: Path, target: Path, opset: int, verify: bool, prog
 
     comparison = None
     if verify:
-        before = files.read_bytes(source, files.LARGEST_PROTOBUF)
+        before = files.read_message(source)
         data, _report = convert_onnx_bytes(before, opset, source.name, source.parent)
         comparison = compared(lambda: load(source), lambda: _read_at(data, source))
     return replace(convert_onnx_file(source, target, opset, progress), comparison=comparison)

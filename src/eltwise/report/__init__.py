@@ -1,1 +1,1 @@
-"""What the referee found, for people: one page that needs nothing else, and a document for the repository."""
+"""Conformance results for people: one HTML page, and a Markdown document for the repository."""

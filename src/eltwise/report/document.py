@@ -1,12 +1,11 @@
-"""The results as a Markdown document for the repository: the matrix, and every deviation with how to see it. Pure."""
+"""The results as a Markdown document for the repository: the matrix, and every finding with a command that shows it."""
 
 from __future__ import annotations
 
 import shlex
 from pathlib import Path
 
-from eltwise.conformance.cells import VERDICTS, Cell
-from eltwise.conformance.results import Results
+from eltwise.conformance.results import OUTCOMES, Results, TestResult
 from eltwise.formats import files
 from eltwise.report import legend
 from eltwise.report.findings import Finding, findings
@@ -15,10 +14,10 @@ _HEAD = """# Conformance
 
 {summary}
 
-Written by `eltwise conform --document`, not by hand; `make conform` measures anew. Each place of the matrix stands for
-every broadcast rule and path that was asked (operands as inputs with static and with dynamic shapes, as constants,
-between neighbours) and shows the worst verdict of them; `*` says that they are not all the same. Expected values come
-from exact fractions, rounded once a step; integers wrap; any NaN equals any NaN ([semantics.md](semantics.md)).
+Written by `eltwise conform --document`; `make conform` runs it. Each place of the matrix stands for all broadcast rules
+and operand sources (inputs of static and of dynamic shapes, constants, between nodes) and shows the worst outcome; `*`
+means that they are not all the same. Expected values come from exact fractions, rounded once a step; integers wrap; any
+NaN equals any NaN ([semantics.md](semantics.md)).
 """
 
 
@@ -26,7 +25,7 @@ def write_document(results: Results, path: Path, source: str = "results.json") -
     """Write the document of some results to a file; the arguments are those of ``document``.
 
     Raises:
-        FileFormatError: where it cannot be written. What was there is then as it was.
+        FileFormatError: if it cannot be written; what was there is unchanged.
     """
     files.write_atomically(path, [document(results, source).encode(errors="backslashreplace")])
 
@@ -44,9 +43,9 @@ def document(results: Results, source: str = "results.json") -> str:
         "\n".join(f"- {name}: {_text(text)}" for name, text in legend.facts(results)),
         "\n".join(_legend()),
         "## Matrix",
-        *(_matrix(op, [cell for cell in results.cells if cell.op == op]) for op in legend.operators_of(results.cells)),
-        "## Deviations",
-        *(_deviation(number, finding, source) for number, finding in enumerate(found, 1)),
+        *(_matrix(op, [test for test in results.tests if test.op == op]) for op in legend.operators_of(results.tests)),
+        "## Findings",
+        *(_finding(number, finding, source) for number, finding in enumerate(found, 1)),
     ]
     if not found:
         parts.append("None.")
@@ -54,29 +53,29 @@ def document(results: Results, source: str = "results.json") -> str:
 
 
 def _legend() -> list[str]:
-    lines = ["| mark | verdict | what the runtime does |", "|---|---|---|"]
-    return [*lines, *(f"| {legend.SIGNS[name].mark} | {name} | {legend.SIGNS[name].meaning} |" for name in VERDICTS)]
+    lines = ["| mark | outcome | what the runtime does |", "|---|---|---|"]
+    return [*lines, *(f"| {legend.SIGNS[name].mark} | {name} | {legend.SIGNS[name].meaning} |" for name in OUTCOMES)]
 
 
-def _matrix(op: str, cells: list[Cell]) -> str:
+def _matrix(op: str, tests: list[TestResult]) -> str:
     """Runtimes down, element types across."""
-    types = legend.types_of(cells)
+    types = legend.types_of(tests)
     lines = [f"### {op}", "", f"| runtime | {' | '.join(types)} |", f"|---|{'---|' * len(types)}"]
-    for runtime in legend.runtimes_of(cells):
-        own = [cell for cell in cells if cell.runtime == runtime]
-        marks = [_mark([cell for cell in own if cell.dtype == name]) for name in types]
+    for runtime in legend.runtimes_of(tests):
+        own = [test for test in tests if test.runtime == runtime]
+        marks = [_mark([test for test in own if test.dtype == name]) for name in types]
         lines.append(f"| {_text(runtime)} | {' | '.join(marks)} |")
     return "\n".join(lines)
 
 
-def _mark(cells: list[Cell]) -> str:
-    if not cells:
+def _mark(tests: list[TestResult]) -> str:
+    if not tests:
         return ""
-    mark = legend.SIGNS[legend.worst(cells)].mark
-    return mark if len({cell.verdict for cell in cells}) == 1 else f"{mark}\\*"
+    mark = legend.SIGNS[legend.worst(tests)].mark
+    return mark if len({test.outcome for test in tests}) == 1 else f"{mark}\\*"
 
 
-def _deviation(number: int, finding: Finding, source: str) -> str:
+def _finding(number: int, finding: Finding, source: str) -> str:
     command = shlex.join(["eltwise", "reproduce", source, finding.example.key, "--output", "case/"])
     sentences = " ".join(map(_text, finding.sentences))
     return f"### {number}. {_text(finding.title)}\n\n{sentences}\n\n```sh\n{command}\n```"

@@ -1,141 +1,171 @@
-"""Cells that go wrong for the same reason, as one finding: a title, two sentences, and the cell that shows it. Pure."""
+"""Tests that fail for the same reason, as one finding: a title, two sentences, and the test that shows it best."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
-from eltwise.conformance.cells import VERDICTS, Cell, Verdict
-from eltwise.conformance.companions import BESIDE
-from eltwise.conformance.results import Results
+from eltwise.conformance.cases import LETTERS
+from eltwise.conformance.fault_models.catalog import BESIDE_ANOTHER, WRONG_SHAPE, WRONG_TYPE, is_alignment, text_of
+from eltwise.conformance.fault_models.model import Operation
+from eltwise.conformance.results import OUTCOMES, Outcome, Results, TestResult
+from eltwise.core.dtypes import BY_NAME
 from eltwise.ops import registry
 from eltwise.oracle import OracleRefusal
 from eltwise.report.legend import both_ways, call_of, counted, first_line, listed, operators_of, types_of
-from eltwise.report.reasons import is_alignment, meaning, reasons, words
+
+_COMPARED = 60
+"""So many characters of two refusals are compared."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One deviation of one runtime.
+    """One fault of one runtime.
 
     Attributes:
-        verdict: what it is.
+        outcome: the outcome.
         title: the runtime and what it does, in a few words.
         sentences: where it does it, and one example or the runtime's own words.
-        cells: the cells that show it; a cell with several reasons is in several findings.
+        tests: the tests that show it; a test with several faults is in several findings.
         example: the one of them that shows it best.
     """
 
-    verdict: Verdict
+    outcome: Outcome
     title: str
     sentences: tuple[str, str]
-    cells: tuple[Cell, ...]
-    example: Cell
+    tests: tuple[TestResult, ...]
+    example: TestResult
 
 
 def findings(results: Results) -> list[Finding]:
-    """Gather the cells that are not right: by runtime as in the results, the worst first, the most frequent first."""
-    groups: dict[tuple[str, Verdict, str], list[Cell]] = {}
-    for cell in results.cells:
-        for reason in reasons(cell) if cell.verdict != "ok" else ():
-            groups.setdefault((cell.runtime, cell.verdict, reason), []).append(cell)
-    runtimes = list(dict.fromkeys(cell.runtime for cell in results.cells))
-    found = [_finding(reason, group, results) for (_runtime, _verdict, reason), group in groups.items()]
+    """Gather the tests that fail: by runtime as in the results, the worst first, the most frequent first."""
+    groups: dict[tuple[str, Outcome, str], list[TestResult]] = {}
+    for test in results.tests:
+        for fault in _faults(test) if test.outcome != "ok" else ():
+            groups.setdefault((test.runtime, test.outcome, fault), []).append(test)
+    runtimes = list(dict.fromkeys(test.runtime for test in results.tests))
+    found = [_finding(fault, group, results) for (_runtime, _outcome, fault), group in groups.items()]
     return sorted(
         found,
-        key=lambda one: (runtimes.index(one.example.runtime), -VERDICTS.index(one.verdict), -len(one.cells)),
+        key=lambda one: (runtimes.index(one.example.runtime), -OUTCOMES.index(one.outcome), -len(one.tests)),
     )
 
 
-def _finding(reason: str, cells: list[Cell], results: Results) -> Finding:
-    best = min(cells, key=lambda cell: (len(reasons(cell)), cell.example is None, cell.case is None))
-    clause = meaning(reason, best) if best.verdict == "differs" else ""
-    share = f"in {len(cells):,} of {counted(len(_beside(cells, results)), 'cell')}: {places(cells, results)}."
+def _faults(test: TestResult) -> tuple[str, ...]:
+    """What groups tests: the fault models, or for a refusal what its words have in common with others."""
+    if test.faults:
+        return test.faults
+    if test.outcome != "refused":
+        return ("",)
+    words = first_line(test.words)[:_COMPARED]
+    return ("".join(takewhile(lambda sign: not (sign.isdigit() or sign in "'\"[("), words)),)
+
+
+def _finding(fault: str, tests: list[TestResult], results: Results) -> Finding:
+    needs_beside = fault == BESIDE_ANOTHER
+    best = min(
+        tests,
+        key=lambda test: (
+            needs_beside and (test.case is None or test.case.beside is None),
+            len(test.faults),
+            test.example is None,
+            test.case is None,
+        ),
+    )
+    clause = text_of(fault, _operation(best)) if best.outcome == "differs" else ""
+    share = f"in {len(tests):,} of {counted(len(_comparable(tests, results)), 'test')}: {_where(tests, results)}."
     where = f"{clause}, {share}" if clause else share
-    title = f"{best.runtime}: {_does(reason, best.verdict)}"
-    return Finding(best.verdict, title, (where[0].upper() + where[1:], _shows(reason, best)), tuple(cells), best)
+    title = f"{best.runtime}: {_does(fault, best.outcome)}"
+    return Finding(best.outcome, title, (where[0].upper() + where[1:], _shows(fault, best)), tuple(tests), best)
 
 
-def _does(reason: str, verdict: Verdict) -> str:
+def _operation(test: TestResult) -> Operation:
+    return Operation(registry.find(test.op).expression(), BY_NAME[test.dtype])
+
+
+def _does(fault: str, outcome: Outcome) -> str:
     """What a runtime does, in a few words."""
-    if verdict == "differs":
-        return reason or "other bits"
     return {
+        "differs": fault or "other bits",
         "refused": "refuses what is allowed",
-        "accepted": "takes what must be refused",
-        "hung": "gives no answer in time",
-    }.get(verdict, "crashes")
+        "accepted": "accepts what must be refused",
+        "hung": "does not answer in time",
+    }.get(outcome, "crashes")
 
 
-def _beside(cells: Sequence[Cell], results: Results) -> list[Cell]:
-    """All cells of the same runtime, operators and types: those, and the ones that do not go wrong so."""
-    touched = {(cell.runtime, cell.op, cell.dtype) for cell in cells}
-    return [cell for cell in results.cells if (cell.runtime, cell.op, cell.dtype) in touched]
+def _comparable(tests: Sequence[TestResult], results: Results) -> list[TestResult]:
+    """All tests of the same runtime, operators and types, those that do not fail so included."""
+    touched = {(test.runtime, test.op, test.dtype) for test in tests}
+    return [test for test in results.tests if (test.runtime, test.op, test.dtype) in touched]
 
 
-def places(cells: Sequence[Cell], results: Results) -> str:
-    """Where it happens: operators with their types, then the broadcast rules and paths; what is all is not listed."""
-    runtime = cells[0].runtime
+def _where(tests: Sequence[TestResult], results: Results) -> str:
+    """Operators with their types, then the broadcast rules and operand sources; what is all is not listed."""
+    runtime = tests[0].runtime
     by_types: dict[str, list[str]] = {}
-    for op in operators_of(cells):
-        asked = types_of(cell for cell in results.cells if (cell.runtime, cell.op) == (runtime, op))
-        types = _those_of(types_of(cell for cell in cells if cell.op == op), asked, "every type")
-        by_types.setdefault(types, []).append(op)
-    beside = _beside(cells, results)
-    rules, all_rules = (list(dict.fromkeys(cell.broadcast for cell in some)) for some in (cells, beside))
-    paths, all_paths = (list(dict.fromkeys(cell.path for cell in some)) for some in (cells, beside))
+    for op in operators_of(tests):
+        every = types_of(test for test in results.tests if (test.runtime, test.op) == (runtime, op))
+        types = types_of(test for test in tests if test.op == op)
+        text = "every type" if len(types) == len(every) > 2 else listed(types)
+        by_types.setdefault(text, []).append(op)
+    comparable = _comparable(tests, results)
+    rules, all_rules = (_distinct(test.broadcast for test in some) for some in (tests, comparable))
+    sources, all_sources = (_distinct(test.source for test in some) for some in (tests, comparable))
     found = [f"{types} in {listed(ops)}" for types, ops in by_types.items()]
     if len(all_rules) > 1:
         found.append(f"{listed(rules)} broadcasting" if len(rules) < len(all_rules) else "every broadcast rule")
-    if len(all_paths) > 1:
-        found.append(f"path {', '.join(paths)}" if len(paths) < len(all_paths) else "every path")
+    if len(all_sources) > 1:
+        found.append(f"path {', '.join(sources)}" if len(sources) < len(all_sources) else "every path")
     return "; ".join(found)
 
 
-def _those_of(some: list[str], everything: list[str], every: str) -> str:
-    return every if len(some) == len(everything) > 2 else listed(some)
+def _distinct(names: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(names))
 
 
-def _shows(reason: str, cell: Cell) -> str:
-    """The example of a cell in a sentence, or what its runtime said."""
-    example = cell.example
-    if cell.verdict == "accepted" and cell.case is not None:
-        return f"For {call_of(cell)} it gives a result, where {_refusal(cell)}."
-    if reason.startswith("wrong ") and reason != BESIDE:
-        return _wrong_result(cell)
+def _shows(fault: str, test: TestResult) -> str:
+    """The example of a test in a sentence, or what its runtime said."""
+    example = test.example
+    if test.outcome == "accepted" and test.case is not None:
+        return f"For {call_of(test)} it returns a result, where {_refusal(test)}."
+    if fault in (WRONG_TYPE, WRONG_SHAPE):
+        return _wrong_result(test)
     if example is None or example.got is None or example.expected is None:
-        said = words(cell)
-        if cell.verdict in ("crashed", "hung") and cell.case is not None:
-            return f"For {call_of(cell)}: {said}."
-        return f"In its own words: {said}" if said else "It says nothing more."
-    others = [other for other in reasons(cell) if other != reason]
-    place = f"{cell.op} with {call_of(cell)}" if (is_alignment(reason) or reason == BESIDE) and cell.case else cell.op
-    if cell.case is not None and cell.case.beside is not None:
-        shapes = ", ".join(str(list(operand.shape)) for operand in (cell.case.beside.a, cell.case.beside.b))
-        place += f", after one of {shapes} in the same model,"
+        said = first_line(test.words)
+        if test.outcome in ("crashed", "hung") and test.case is not None:
+            return f"For {call_of(test)}: {said}."
+        return f"Message: {said}" if said else "There is no message."
+    needs_shapes = (is_alignment(fault) or fault == BESIDE_ANOTHER) and test.case
+    where = f"{test.op} with {call_of(test)}" if needs_shapes else test.op
+    if test.case is not None and test.case.beside is not None:
+        shapes = ", ".join(str(list(operand.shape)) for operand in test.case.beside.operands)
+        where += f", after one of {shapes} in the same model,"
+    others = [other for other in test.faults if other != fault]
     together = f", together with: {listed(others)}" if others else ""
+    named = zip(LETTERS.upper(), example.operands, strict=False)
+    operands = listed([f"{letter} = {both_ways(element)}" for letter, element in named])
     return (
-        f"For A = {both_ways(example.a)} and B = {both_ways(example.b)} in {place} it gives "
-        f"{both_ways(example.got)}, where {both_ways(example.expected)} is exact; {cell.wrong:,} of "
-        f"{counted(cell.total, 'element')} of that cell are wrong{together}."
+        f"For {operands} in {where} it returns {both_ways(example.got)} instead of {both_ways(example.expected)}; "
+        f"{test.wrong:,} of {counted(test.total, 'element')} of that test are wrong{together}."
     )
 
 
-def _wrong_result(cell: Cell) -> str:
-    """A result of another type or shape: that of the stored case, or of the one that the referee's words are about."""
-    if cell.case is not None and cell.case.got is not None:
-        got, expected = cell.case.got.array(), cell.case.case(registry.find(cell.op)).expected()
+def _wrong_result(test: TestResult) -> str:
+    """A result of another type or shape: that of the stored case, or of the one that the words are about."""
+    if test.case is not None and test.case.got is not None:
+        got, expected = test.case.got.array(), test.case.case(registry.find(test.op)).expected()
         if (got.dtype, got.shape) != (expected.dtype, expected.shape):
             right = f"{expected.dtype}{list(expected.shape)}"
-            return f"For {call_of(cell)} it gives {got.dtype}{list(got.shape)}, where {right} must come."
-    return f"It {first_line(cell.message.partition('; ')[0])}."
+            return f"For {call_of(test)} it returns {got.dtype}{list(got.shape)} instead of {right}."
+    return f"It {first_line(test.words.partition('; ')[0])}."
 
 
-def _refusal(cell: Cell) -> str:
-    """Why the case of a cell must be refused, in the oracle's words."""
-    assert cell.case is not None
+def _refusal(test: TestResult) -> str:
+    """Why the case of a test must be refused, in the words of the reference."""
+    assert test.case is not None
     try:
-        cell.case.case(registry.find(cell.op)).expected()
+        test.case.case(registry.find(test.op)).expected()
     except OracleRefusal as refusal:
-        return f"the specification refuses it: {refusal}"
+        return f"the specification requires an error: {refusal}"
     return "it must be refused"

@@ -1,52 +1,52 @@
-"""How verdicts, counts and cells are written, the same in the page and in the document. Pure."""
+"""How outcomes, counts and test results are written, the same in the page and in the document."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from eltwise.conformance.cells import VERDICTS, Cell, Shown, Verdict
-from eltwise.conformance.results import Results
+from eltwise.conformance.cases import LETTERS
+from eltwise.conformance.results import OUTCOMES, Outcome, Results, Shown, TestResult
 from eltwise.core.dtypes import TYPES
 from eltwise.ops import registry
 
 
 @dataclass(frozen=True)
 class Sign:
-    """How a verdict is shown: a mark that needs no colour, and what it means of a runtime."""
+    """How an outcome is shown: a mark that needs no colour, and what the runtime does."""
 
     mark: str
     meaning: str
 
 
-SIGNS: dict[Verdict, Sign] = {
-    "ok": Sign("✓", "every bit is right"),
+SIGNS: dict[Outcome, Sign] = {
+    "ok": Sign("✓", "all bits are right"),
     "refused": Sign("R", "refuses what is allowed"),
-    "accepted": Sign("A", "takes what must be refused"),
-    "differs": Sign("≠", "gives other bits"),
-    "hung": Sign("H", "gives no answer in time"),
+    "accepted": Sign("A", "accepts what must be refused"),
+    "differs": Sign("≠", "returns other bits"),
+    "hung": Sign("H", "does not answer in time"),
     "crashed": Sign("✗", "its process ends"),
 }
 
 
-def worst(cells: Iterable[Cell]) -> Verdict:
-    """The worst verdict of some cells."""
-    return max((cell.verdict for cell in cells), key=VERDICTS.index)
+def worst(tests: Iterable[TestResult]) -> Outcome:
+    """The worst outcome of some tests."""
+    return max((test.outcome for test in tests), key=OUTCOMES.index)
 
 
-def runtimes_of(cells: Iterable[Cell]) -> dict[str, str]:
+def runtimes_of(tests: Iterable[TestResult]) -> dict[str, str]:
     """The runtimes with their versions, in the order of the results."""
-    return {cell.runtime: cell.version for cell in cells}
+    return {test.runtime: test.version for test in tests}
 
 
-def operators_of(cells: Iterable[Cell]) -> list[str]:
-    """The versioned names in the order of the catalog."""
-    return _ordered((cell.op for cell in cells), [schema.versioned_name for schema in registry.ELEMENTWISE])
+def operators_of(tests: Iterable[TestResult]) -> list[str]:
+    """The versioned names in the order of the registry."""
+    return _ordered((test.op for test in tests), [schema.versioned_name for schema in registry.ELEMENTWISE])
 
 
-def types_of(cells: Iterable[Cell]) -> list[str]:
+def types_of(tests: Iterable[TestResult]) -> list[str]:
     """The element types in the order of the table of types."""
-    return _ordered((cell.dtype for cell in cells), [each.name for each in TYPES])
+    return _ordered((test.dtype for test in tests), [each.name for each in TYPES])
 
 
 def _ordered(names: Iterable[str], order: Sequence[str]) -> list[str]:
@@ -77,15 +77,15 @@ def both_ways(shown: Shown) -> str:
     return f"{shown.value} ({shown.bits})"
 
 
-def call_of(cell: Cell) -> str:
-    """The attributes and shapes of a cell's smallest failing case; empty where it has none."""
-    if cell.case is None:
+def call_of(test: TestResult) -> str:
+    """The attributes and shapes of the smallest failing case; empty if there is none."""
+    if test.case is None:
         return ""
-    attributes = [f"{name}={value}" for name, value in cell.case.attributes]
+    attributes = [f"{name}={value}" for name, value in test.case.attributes]
     operands = [
         f"{letter} of shape ({', '.join(map(str, operand.shape))})"
-        + ("" if operand.element_type.name == cell.dtype else f" and type {operand.element_type}")
-        for letter, operand in (("A", cell.case.a), ("B", cell.case.b))
+        + ("" if operand.element_type.name == test.dtype else f" and type {operand.element_type}")
+        for letter, operand in zip(LETTERS.upper(), test.case.operands, strict=False)
     ]
     return listed([*attributes, *operands])
 
@@ -97,17 +97,17 @@ def first_line(message: str, longest: int = 240) -> str:
 
 
 def summary(results: Results) -> str:
-    """The whole in one sentence."""
-    cells = results.cells
-    runtimes = counted(len(runtimes_of(cells)), "runtime")
-    right = sum(cell.verdict == "ok" for cell in cells)
-    stopped = " It was interrupted: the rest is missing." if results.interrupted else ""
-    return f"{counted(len(cells), 'cell')} of {runtimes}: {right:,} right, {len(cells) - right:,} not.{stopped}"
+    """The results in one sentence."""
+    tests = results.tests
+    runtimes = counted(len(runtimes_of(tests)), "runtime")
+    passed = sum(test.outcome == "ok" for test in tests)
+    stopped = " The run was interrupted: the rest is missing." if results.interrupted else ""
+    return f"{counted(len(tests), 'test')} of {runtimes}: {passed:,} passed, {len(tests) - passed:,} failed.{stopped}"
 
 
 def facts(results: Results) -> list[tuple[str, str]]:
-    """When and where it was measured, and with what."""
-    versions = dict(results.versions) or {name: text for name, text in runtimes_of(results.cells).items() if text}
+    """When and where the tests were run, and with what."""
+    versions = dict(results.versions) or {name: text for name, text in runtimes_of(results.tests).items() if text}
     found = [
         ("measured", results.date),
         ("on", results.machine),

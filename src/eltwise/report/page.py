@@ -1,6 +1,6 @@
 """The results as one HTML page that needs nothing else and asks the network for nothing.
 
-The page's own parts are files beside this room. The results go into it as JSON in which no tag can start or end;
+The parts of the page are files in ``assets``. The results go into it as JSON in which no tag can start or end;
 its script sets every text as text, and a content security policy allows no other script.
 """
 
@@ -13,8 +13,7 @@ from importlib.resources import files as package_files
 from pathlib import Path
 from string import Template
 
-from eltwise.conformance.cells import VERDICTS, Cell
-from eltwise.conformance.results import Results, cell_fields
+from eltwise.conformance.results import OUTCOMES, Results, TestResult, fields_of
 from eltwise.formats import files
 from eltwise.report import legend
 from eltwise.report.findings import findings
@@ -26,7 +25,7 @@ def write_page(results: Results, path: Path, source: str = "results.json") -> No
     """Write the page of some results to a file; the arguments are those of ``page``.
 
     Raises:
-        FileFormatError: where it cannot be written. What was there is then as it was.
+        FileFormatError: if it cannot be written; what was there is unchanged.
     """
     files.write_atomically(path, [page(results, source).encode(errors="backslashreplace")])
 
@@ -75,34 +74,34 @@ def _embedded(value: object) -> str:
 
 def _content(results: Results, source: str) -> dict[str, object]:
     """Everything that the page's script reads."""
-    places = {cell.key: place for place, cell in enumerate(results.cells)}
+    indices = {test.key: index for index, test in enumerate(results.tests)}
     return {
         "summary": legend.summary(results),
         "facts": legend.facts(results),
         "source": source,
         "verdicts": [
-            {"name": name, "mark": legend.SIGNS[name].mark, "meaning": legend.SIGNS[name].meaning} for name in VERDICTS
+            {"name": name, "mark": legend.SIGNS[name].mark, "meaning": legend.SIGNS[name].meaning} for name in OUTCOMES
         ],
-        "runtimes": list(legend.runtimes_of(results.cells)),
-        "ops": legend.operators_of(results.cells),
-        "dtypes": legend.types_of(results.cells),
-        "cells": [_shown(cell) for cell in results.cells],
+        "runtimes": list(legend.runtimes_of(results.tests)),
+        "ops": legend.operators_of(results.tests),
+        "dtypes": legend.types_of(results.tests),
+        "cells": [_shown(test) for test in results.tests],
         "findings": [
             {
-                "verdict": finding.verdict,
+                "verdict": finding.outcome,
                 "title": finding.title,
                 "sentences": finding.sentences,
-                "cells": [places[cell.key] for cell in finding.cells],
-                "example": places[finding.example.key],
+                "cells": [indices[test.key] for test in finding.tests],
+                "example": indices[finding.example.key],
             }
             for finding in findings(results)
         ],
     }
 
 
-def _shown(cell: Cell) -> dict[str, object]:
-    """A cell without the bits of its case, of which the page shows only the call."""
-    fields = cell_fields(cell)
+def _shown(test: TestResult) -> dict[str, object]:
+    """A test result without the bits of its case, of which the page shows only the call."""
+    fields = fields_of(test)
     fields.pop("case", None)
-    call = legend.call_of(cell)
+    call = legend.call_of(test)
     return {**fields, "call": call} if call else fields

@@ -11,8 +11,9 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Sequence
-from contextlib import suppress
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, BinaryIO, cast
 
@@ -52,6 +53,7 @@ class Host:
         self._stderr: IO[bytes] | None = None
         self._version = ""
         self._stopped = False
+        self._watchdog = _Watchdog()
 
     def __enter__(self) -> Host:
         return self
@@ -172,25 +174,16 @@ class Host:
         assert process is not None
         assert process.stdin is not None
         assert process.stdout is not None
-        expired = threading.Event()
-
-        def expire() -> None:
-            expired.set()
-            _kill(process)
-
-        timer = threading.Timer(limit, expire)
-        timer.start()
-        try:
-            process.stdin.write(request)
-            process.stdin.flush()
-            reply = wire.receive(cast(BinaryIO, process.stdout))
-        except BrokenPipeError:
-            reply = None
-        finally:
-            timer.cancel()
+        with self._watchdog.watching(process, limit) as watched:
+            try:
+                process.stdin.write(request)
+                process.stdin.flush()
+                reply = wire.receive(cast(BinaryIO, process.stdout))
+            except BrokenPipeError:
+                reply = None
         if reply is None and self._stopped:
             raise StoppedError
-        return reply, expired.is_set() and reply is None
+        return reply, reply is None and watched.has_expired
 
     def _last_words(self) -> str:
         """How the process ended, and the last line that it wrote to standard error."""
@@ -205,6 +198,47 @@ class Host:
         self._stderr.seek(max(size - 4096, 0))
         lines = [line.strip() for line in self._stderr.read().decode(errors="replace").splitlines() if line.strip()]
         return f"the process ended with {ended}" + (f": {lines[-1][:200]}" if lines else "")
+
+
+class _Watchdog:
+    """Ends a process that does not answer in time; one thread for all exchanges, started with the first one."""
+
+    def __init__(self) -> None:
+        self.has_expired = False
+        self._process: subprocess.Popen[bytes] | None = None
+        self._deadline = 0.0
+        self._changed = threading.Condition()
+        self._thread: threading.Thread | None = None
+        self._is_idle = False
+
+    @contextmanager
+    def watching(self, process: subprocess.Popen[bytes], limit: float) -> Iterator[_Watchdog]:
+        """End the process unless the block is left within so many seconds."""
+        with self._changed:
+            self.has_expired = False
+            self._process, self._deadline = process, time.monotonic() + limit
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._watch, daemon=True)
+                self._thread.start()
+            elif self._is_idle:
+                self._changed.notify()
+        try:
+            yield self
+        finally:
+            with self._changed:
+                self._process = None
+
+    def _watch(self) -> None:
+        with self._changed:
+            while True:
+                self._is_idle = self._process is None
+                left = None if self._process is None else self._deadline - time.monotonic()
+                if left is not None and left <= 0 and self._process is not None:
+                    self.has_expired = True
+                    _kill(self._process)
+                    self._process = None
+                else:
+                    self._changed.wait(left)
 
 
 def _answer(reply: Message) -> Answer:

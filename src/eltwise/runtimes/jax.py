@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from typing import Any
 
-import jax
+import jax  # type: ignore[import-not-found, unused-ignore]
 import numpy as np
 
 Step = tuple[str, tuple[int, ...]]

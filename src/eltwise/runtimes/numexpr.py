@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from typing import Any
 
-import numexpr
+import numexpr  # type: ignore[import-untyped, unused-ignore]
 import numpy as np
 
 Step = tuple[str, tuple[int, ...]]

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from eltwise.core.errors import FileFormatError, unknown_name
-from eltwise.runtimes.program import Step
+Step = tuple[str, tuple[int, ...]]
 
 
 class PythonFunction:
@@ -25,13 +24,12 @@ class PythonFunction:
         name = f"eltwise_runtime_{file.stem}" if file.stem in sys.modules else file.stem
         spec = spec_from_file_location(name, file)
         if spec is None or spec.loader is None:
-            raise FileFormatError("this file cannot be imported", where=text)
+            raise ImportError(f"{text} cannot be imported")
         module = sys.modules[name] = module_from_spec(spec)
         spec.loader.exec_module(module)
         found = getattr(module, function, None)
         if not callable(found):
-            known = [known for known, value in vars(module).items() if callable(value) and not known.startswith("_")]
-            raise unknown_name("function", function, known, where=text)
+            raise LookupError(f"there is no function {function!r} in {text}")
         self._run = found
         digest = hashlib.sha256(file.read_bytes()).hexdigest()[:8]
         self._version = f"{getattr(module, '__version__', '')} (file {digest})".lstrip()
@@ -50,9 +48,7 @@ class _Call:
     def __init__(self, run: Callable[[Sequence[np.ndarray]], object]) -> None:
         self._run = run
 
-    def bind(
-        self, inputs: Sequence[np.ndarray], outputs: Sequence[np.ndarray] | None = None
-    ) -> Callable[[], object]:
+    def bind(self, inputs: Sequence[np.ndarray], outputs: Sequence[np.ndarray] | None = None) -> Callable[[], object]:
         if outputs is not None:
             raise NotImplementedError("the function makes its own result")
         copies = [array.copy() for array in inputs]  # It may write into its operands.

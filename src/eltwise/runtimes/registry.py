@@ -33,6 +33,7 @@ class Runtime:
         checks: whether it can be given mixed types and foreign attributes, which it must refuse.
         only: the names of the operand sources that it can be tested with; empty for all.
         environment: variables that are set for its process.
+        library: for a library of array functions, whose names for the primitives it has.
     """
 
     name: str
@@ -45,6 +46,7 @@ class Runtime:
     checks: bool = True
     only: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
+    library: str = ""
 
     @property
     def is_installed(self) -> bool:
@@ -57,10 +59,12 @@ def _is_installed(package: str) -> bool:
     return package in sys.modules or find_spec(package) is not None
 
 
-def _library(name: str, kind: str) -> Runtime:
+def _library(name: str, kind: str, names: str = "") -> Runtime:
     """A library of array functions: it broadcasts as NumPy does, and takes whatever it is given."""
-    adapter = f"{_HERE}.{name}:{kind}"
-    return Runtime(name, adapter, (name,), loads_models=False, calls=True, rules=("numpy",), checks=False)
+    adapter, library = f"{_HERE}.{name}:{kind}", names or name
+    return Runtime(
+        name, adapter, (name,), loads_models=False, calls=True, rules=("numpy",), checks=False, library=library
+    )
 
 
 RUNTIMES: tuple[Runtime, ...] = (
@@ -86,7 +90,7 @@ RUNTIMES: tuple[Runtime, ...] = (
     _library("numpy", "Numpy"),
     _library("torch", "Torch"),
     _library("jax", "Jax"),
-    _library("numexpr", "Numexpr"),
+    _library("numexpr", "Numexpr", names="numpy"),
 )
 _BY_NAME = {runtime.name: runtime for runtime in RUNTIMES}
 

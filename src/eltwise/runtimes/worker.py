@@ -1,7 +1,7 @@
 """The process of one runtime: it reads requests from its input and writes a reply for each to its output.
 
-Run as ``python -m eltwise.runtimes.worker ADAPTER NAME``. What the runtime prints goes to standard error; the frames use
-descriptors that it does not know.
+Run as ``python -m eltwise.runtimes.worker ADAPTER NAME``. What the runtime prints goes to standard error;
+the frames use descriptors that it does not know.
 """
 
 from __future__ import annotations
@@ -41,9 +41,10 @@ def main() -> None:
     except Exception as error:  # noqa: BLE001 - reported to the host
         send(outgoing, Message({"failed": message_of(error)}))
         return
+    programs = _Programs(adapter)
     while (message := receive(incoming)) is not None:
         try:
-            reply = _reply(adapter, message)
+            reply = programs.reply(message)
         except Exception as error:  # noqa: BLE001 - whatever a runtime raises is its refusal
             reply = Message({"kind": "refused", "words": message_of(error)})
         changed = float_mode.changes()
@@ -59,17 +60,33 @@ def make_adapter(adapter: str, name: str) -> Any:
     return make(name) if name.rpartition(":")[0].endswith(".py") else make()
 
 
-def _reply(adapter: Any, message: Message) -> Message:
-    fields, arrays = message.fields, message.arrays
-    loaded: Loaded
-    if "op" in fields:
-        steps: Any = fields["steps"]
-        given: Any = fields["attributes"]
-        attributes = {name: tuple(value) if isinstance(value, list) else value for name, value in given}
-        loaded = adapter.compile(fields["op"], [(step, tuple(values)) for step, values in steps], attributes)
-    else:
-        loaded, arrays = adapter.load(arrays[0].tobytes(), arrays[1].tobytes()), arrays[2:]
-    return _described([] if fields["only_load"] else loaded.arrays(loaded.bind(arrays)()))
+class _Programs:
+    """Loads and runs programs; the last one stays loaded for the next request."""
+
+    def __init__(self, adapter: Any) -> None:
+        self._adapter = adapter
+        self._last: tuple[object, Loaded] | None = None
+
+    def reply(self, message: Message) -> Message:
+        """Serve one request."""
+        fields, arrays = message.fields, message.arrays
+        if "op" in fields:
+            loaded = self._compiled(fields)
+        else:
+            loaded, arrays = self._loaded(arrays[0].tobytes(), arrays[1].tobytes()), arrays[2:]
+        return _described([] if fields["only_load"] else loaded.arrays(loaded.bind(arrays)()))
+
+    def _compiled(self, fields: dict[str, Any]) -> Loaded:
+        steps = [(name, tuple(values)) for name, values in fields["steps"]]
+        attributes = {name: tuple(value) if isinstance(value, list) else value for name, value in fields["attributes"]}
+        compiled: Loaded = self._adapter.compile(fields["op"], steps, attributes)
+        return compiled
+
+    def _loaded(self, data: bytes, weights: bytes) -> Loaded:
+        if self._last is None or self._last[0] != (data, weights):
+            self._last = None
+            self._last = (data, weights), self._adapter.load(data, weights)
+        return self._last[1]
 
 
 def _described(results: Sequence[object]) -> Message:

@@ -12,7 +12,6 @@ from itertools import product
 import numpy as np
 
 from eltwise import oracle
-from eltwise.conformance import onnx_models, openvino_models
 from eltwise.conformance.asking import Tester
 from eltwise.conformance.cases import Case
 from eltwise.conformance.compare import CaseResult, References
@@ -23,6 +22,9 @@ from eltwise.conformance.suite import Variant, variants
 from eltwise.core.dtypes import BFLOAT16, FLOAT16, FLOAT32, ElementType
 from eltwise.core.errors import EltwiseError
 from eltwise.core.machine import machine_name
+from eltwise.core.shapes import of_sizes
+from eltwise.formats.openvino.ports import ResultNames, output_ports
+from eltwise.ir.graph import Graph, Node, Origin, Port, TensorType
 from eltwise.model import Model, load
 from eltwise.ops import registry
 from eltwise.ops.schema import ElementwiseSchema
@@ -43,7 +45,7 @@ LIMIT = 60.0
 
 NEWEST_IR_VERSION = 14
 _OPENVINO_VERSIONS = range(7, 14)
-_EARLY_OPSET, _USUAL_IR_VERSION = 9, 8
+_EARLY_OPSET, _USUAL_IR_VERSION, _WRITTEN_IR = 9, 8, 11
 _TOGETHER = 32
 _SCALARS = 16
 _DIGITS = 96
@@ -474,15 +476,29 @@ def _pair_key(pair: Pair) -> Key:
 
 def _loaded_versions(host: Host) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """The file versions and the ONNX opsets that a runtime loads, found with a smallest model of each."""
-
-    def loads(data: bytes) -> bool:
-        return host.run(ModelProgram(data), (), only_load=True).kind == "result"
-
     if "ai.onnx" not in host.runtime.domains:
-        return tuple(version for version in _OPENVINO_VERSIONS if loads(openvino_models.smallest(version))), ()
+        return tuple(version for version in _OPENVINO_VERSIONS if loads(host, Origin("openvino", version))), ()
     file_versions = range(3, NEWEST_IR_VERSION + 1)
     opsets = range(1, registry.NEWEST_OPSET["ai.onnx"] + 1)
     return (
-        tuple(version for version in file_versions if loads(onnx_models.smallest(_EARLY_OPSET, version))),
-        tuple(opset for opset in opsets if loads(onnx_models.smallest(opset, _USUAL_IR_VERSION))),
+        tuple(version for version in file_versions if loads(host, Origin("ai.onnx", version, _EARLY_OPSET))),
+        tuple(opset for opset in opsets if loads(host, Origin("ai.onnx", _USUAL_IR_VERSION, opset))),
     )
+
+
+def loads(host: Host, origin: Origin) -> bool:
+    """Whether a runtime loads a smallest model in some version."""
+    is_onnx = origin.domain == "ai.onnx"
+    schema = registry.resolve(origin.domain, "Identity" if is_onnx else "Convert", origin.opset or 1)
+    assert schema is not None
+    attributes: dict[str, object] = {} if is_onnx else {"destination_type": FLOAT32}
+    written = origin if is_onnx else replace(origin, file_version=_WRITTEN_IR)
+    kind = TensorType(FLOAT32, of_sizes((2,)))
+    outputs = (Port("y", kind, "y"),) if is_onnx else output_ports([ResultNames("y/result", "y", (), ())])
+    node = Node("y", schema.bind(attributes), ("x",), ("y",))
+    graph = Graph("smallest", written, (Port("x", kind, "x"),), outputs, (node,), input_order=("x",))
+    program = program_of(graph)
+    if not is_onnx:
+        stated, wanted = (f'version="{number}"'.encode() for number in (_WRITTEN_IR, origin.file_version))
+        program = replace(program, data=program.data.replace(stated, wanted, 1))
+    return host.run(program, (), only_load=True).kind == "result"

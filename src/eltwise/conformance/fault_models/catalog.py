@@ -22,11 +22,8 @@ COMBINATIONS: tuple[tuple[str, ...], ...] = (
     *((operand, "int32 arithmetic") for operand in ("A clamped to int32", "B clamped to int32", "-B clamped to int32")),
     (_FLOAT32, "result clamped to float32"),
     (_FLOAT32, "result clamped to float32", "sign of zero lost"),
-    *(
-        (f"{operand} prepared for bfloat16", _FLOAT32, "result clamped to float32")
-        for operand in ("A", "B", "-B")
-    ),
-    *((f"{operand} clamped to bfloat16", _FLOAT32, "result clamped to float32") for operand in "AB"),
+    *((_FLOAT32, f"{operand} prepared for bfloat16", "result clamped to float32") for operand in ("A", "B", "-B")),
+    *((_FLOAT32, f"{operand} clamped to bfloat16", "result clamped to float32") for operand in "AB"),
     ("zeros not added", _FLOAT32),
     ("float32 arithmetic", "result clamped to float32", "A clamped to float32"),
     ("result rounded to float32", "result clamped to float32"),
@@ -71,9 +68,7 @@ def combinations_of(operation: Operation) -> tuple[FaultModel, ...]:
     """The combinations of fault models that an operation has."""
     known = {fault.name: fault for fault in fault_models(operation)}
     return tuple(
-        combined([known[name] for name in names])
-        for names in COMBINATIONS
-        if all(name in known for name in names)
+        combined([known[name] for name in names]) for names in COMBINATIONS if all(name in known for name in names)
     )
 
 

@@ -68,11 +68,15 @@ class Reason:
     text: str
 
 
+Explained = tuple[tuple[Reason, ...], tuple[int, ...]]
+"""The reasons, and the indices of the cases that none explains."""
+
+
 class Explainer:
     """Explains the results of tests; the same results only once."""
 
     def __init__(self) -> None:
-        self._known: dict[bytes, tuple[Reason, ...]] = {}
+        self._known: dict[bytes, Explained] = {}
 
     def explain(self, compared: Sequence[Compared]) -> tuple[Reason, ...]:
         """Explain the wrong values of some cases of one operation; nothing if there are none.
@@ -83,46 +87,62 @@ class Explainer:
         Returns:
             The reasons, the one of the largest case first and ``unexplained`` last.
         """
+        return self._explained(compared)[0]
+
+    def unexplained(self, compared: Sequence[Compared]) -> list[Compared]:
+        """The cases with wrong values that no fault model explains."""
+        return [compared[index] for index in self._explained(compared)[1]]
+
+    def _explained(self, compared: Sequence[Compared]) -> Explained:
         key = _digest(compared)
         if key not in self._known:
-            self._known[key] = _reasons(compared)
+            self._known[key] = _explained(compared)
         return self._known[key]
 
 
-def _reasons(compared: Sequence[Compared]) -> tuple[Reason, ...]:
+def _explained(compared: Sequence[Compared]) -> Explained:
     left = sorted((item for item in compared if item.wrong), key=lambda item: -item.expected.size)
     right = [item for item in compared if not item.wrong]
     found: list[tuple[Reason, list[Compared]]] = []
+    preferred: list[FaultModel] = []
     unexplained: list[Compared] = []
     while left and len(found) < _MOST_REASONS:
-        reason, explained = _reason(left, right)
+        reason, explained, fault = _reason(left, right, preferred)
         if reason is None:
             unexplained.append(left.pop(0))
             continue
         found.append((reason, explained))
+        preferred.append(fault)
         left = [item for item in left if not any(item is one for one in explained)]
-    if unexplained or left:
-        found.append((Reason((UNEXPLAINED,), "unexplained"), [*unexplained, *left]))
+    unexplained += left
+    if unexplained:
+        found.append((Reason((UNEXPLAINED,), "unexplained"), unexplained))
+    indices = tuple(index for index, item in enumerate(compared) if any(item is one for one in unexplained))
     if len(found) == 1:
-        return (found[0][0],)
-    return tuple(Reason(reason.names, f"{reason.text} (where {_shapes(items)})") for reason, items in found)
+        return (found[0][0],), indices
+    return tuple(Reason(reason.names, f"{reason.text} (where {_shapes(items)})") for reason, items in found), indices
 
 
-def _reason(left: Sequence[Compared], right: Sequence[Compared]) -> tuple[Reason | None, list[Compared]]:
+def _reason(
+    left: Sequence[Compared], right: Sequence[Compared], preferred: Sequence[FaultModel]
+) -> tuple[Reason | None, list[Compared], FaultModel]:
     """What explains the first case, and as many of the others as can be; and which."""
-    best: tuple[tuple[int, int], Reason, list[Compared]] | None = None
-    for alignment, fault in _holding(left[0]):
+    best: tuple[tuple[int, int], Reason, list[Compared], FaultModel] | None = None
+    for alignment, fault in _holding(left[0], preferred):
         explained = [left[0], *(item for item in left[1:] if holds(alignment, fault, item))]
         score = len(explained), sum(holds(alignment, fault, item) for item in right)
         if best is None or score > best[0]:
-            best = score, _named(alignment, fault), explained
+            best = score, _named(alignment, fault), explained, fault
         if score == (len(left), len(right)):
             break
-    return (None, []) if best is None else best[1:]
+    return (None, [], AS_SPECIFIED) if best is None else best[1:]
 
 
-def _holding(item: Compared) -> Iterator[tuple[Alignment, FaultModel]]:
-    """The fault models that predict a case, simplest first; those under a wrong alignment only if no other does."""
+def _holding(item: Compared, preferred: Sequence[FaultModel]) -> Iterator[tuple[Alignment, FaultModel]]:
+    """The fault models that predict a case, simplest first; those under a wrong alignment only if no other does.
+
+    Under a wrong alignment, those come first that explain other cases under the right one.
+    """
     operation = item.operation
     singles, combined = fault_models(operation), combinations_of(operation)
     has_one = False
@@ -132,7 +152,7 @@ def _holding(item: Compared) -> Iterator[tuple[Alignment, FaultModel]]:
     if has_one or not fault_models(operation):
         return
     for alignment in WRONG_ALIGNMENTS:
-        for fault in _predicting(item, alignment, (AS_SPECIFIED, *singles, *combined)):
+        for fault in _predicting(item, alignment, (AS_SPECIFIED, *preferred, *singles, *combined)):
             yield alignment, fault
 
 

@@ -80,9 +80,7 @@ def flushed_before_rounding(operation: Operation) -> Compute | None:
     if operation.function == "multiply":
         return _of_two(lambda a, b, keep: _flushed_product(a, b, keep, element_type))
     if operation.function == SQUARED_DIFFERENCE:
-        return _of_two(
-            lambda a, b, keep: _flushed_product(keep.sum(a, -b), keep.sum(a, -b), keep, element_type)
-        )
+        return _of_two(lambda a, b, keep: _flushed_product(keep.sum(a, -b), keep.sum(a, -b), keep, element_type))
     return None  # A small sum is exact.
 
 

@@ -34,7 +34,7 @@ def float_faults(operation: Operation) -> Iterator[FaultModel]:
     for other in others:
         yield from _in_floats(element_type, other)
     if element_type in (FLOAT32, FLOAT64):
-        yield from _prepared_for_bfloat16()
+        yield from _prepared_for_bfloat16(operation)
     for index in range(min(operation.expression.operands, 2)):
         name = "AB"[index]
         text = f"operand {name} has its subnormal numbers flushed to zero"
@@ -179,18 +179,14 @@ def _in_floats(element_type: ElementType, other: ElementType) -> Iterator[FaultM
     )
 
 
-def _prepared_for_bfloat16() -> Iterator[FaultModel]:
+def _prepared_for_bfloat16(operation: Operation) -> Iterator[FaultModel]:
     """What is done to constants that may be needed in bfloat16 later."""
     text = "finite values beyond the largest bfloat16 become that, subnormal float32 values become +0"
     for index, name in enumerate("AB"):
-        yield FaultModel(
-            f"{name} prepared for bfloat16", f"in operand {name}, {text}", before=((index, _prepared),)
-        )
-    yield FaultModel(
-        "-B prepared for bfloat16",
-        f"A + (-B) is computed, and in -B, {text}",
-        before=((1, lambda values: -_prepared(-values)),),
-    )
+        yield FaultModel(f"{name} prepared for bfloat16", f"in operand {name}, {text}", before=((index, _prepared),))
+    if operation.function == "subtract":
+        negated = lambda values: -_prepared(-values)  # noqa: E731
+        yield FaultModel("-B prepared for bfloat16", f"A + (-B) is computed, and in -B, {text}", before=((1, negated),))
     yield FaultModel("result prepared for bfloat16", f"in the result, {text}", after=(_prepared,))
 
 

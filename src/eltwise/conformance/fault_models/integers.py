@@ -14,7 +14,6 @@ from eltwise.conformance.fault_models.steps import Keep
 from eltwise.conformance.fault_models.values import (
     Beyond,
     Change,
-    Values,
     as_floats,
     as_integers,
     clamped,
@@ -126,9 +125,7 @@ def _in_integers(element_type: ElementType, other: ElementType) -> Iterator[Faul
         before=limits,
         keep=saturating,
     )
-    yield FaultModel(
-        f"operands clamped to {other}", f"operands are clamped to the limits of {other}", before=limits
-    )
+    yield FaultModel(f"operands clamped to {other}", f"operands are clamped to the limits of {other}", before=limits)
     yield FaultModel(
         f"result clamped to {other}",
         f"results are clamped to the limits of {other}",
@@ -178,12 +175,7 @@ def _of_one_operand(operation: Operation, other: ElementType) -> Iterator[FaultM
             f"operand {name} loses what does not fit into {other}",
             before=((index, width),),
         )
-
-    def negated(values: Values) -> Values:
-        return -limits(wrapped(-values, element_type))
-
-    yield FaultModel(
-        f"-B clamped to {other}",
-        f"A + (-B) is computed, and -B is clamped to the limits of {other}",
-        before=((1, negated),),
-    )
+    if operation.function == "subtract":
+        negated = lambda values: -limits(wrapped(-values, element_type))  # noqa: E731
+        text = f"A + (-B) is computed, and -B is clamped to the limits of {other}"
+        yield FaultModel(f"-B clamped to {other}", text, before=((1, negated),))

@@ -11,6 +11,9 @@ from onnx import ModelProto, TensorProto
 
 from eltwise.core.errors import FileFormatError
 
+DEEPEST = 99
+"""How many messages protobuf reads inside each other, below the outermost."""
+
 _Kind = TypeVar("_Kind", ModelProto, TensorProto)
 
 
@@ -46,14 +49,20 @@ def parse_model(data: bytes) -> ModelProto:
 def check_text(message: Message) -> None:
     """Refuse a message with a name or other text that is not UTF-8, which protobuf lets pass as bytes.
 
+    A message that is made in memory may also be nested deeper than protobuf reads or copies one.
+
     The descriptions of nodes, attributes, tensors and values are left out, as they are not read.
 
     Raises:
         FileFormatError: naming the field.
     """
-    waiting = [message]
+    waiting: list[tuple[Message, int]] = [(message, 0)]
     while waiting:
-        current = waiting.pop()
+        current, depth = waiting.pop()
+        if depth > DEEPEST:
+            raise FileFormatError(
+                f"a {current.DESCRIPTOR.name} is nested too deep", got=f"more than {DEEPEST} messages in each other"
+            )
         texts, single, repeated = _fields(current.DESCRIPTOR)
         for name in texts:
             value = getattr(current, name)
@@ -62,9 +71,9 @@ def check_text(message: Message) -> None:
                     raise FileFormatError(
                         f"the {name} of a {current.DESCRIPTOR.name} is not UTF-8 text", got=repr(text)[:80]
                     )
-        waiting += (getattr(current, name) for name in single if current.HasField(name))
+        waiting += ((getattr(current, name), depth + 1) for name in single if current.HasField(name))
         for name in repeated:
-            waiting += getattr(current, name)
+            waiting += ((inner, depth + 1) for inner in getattr(current, name))
 
 
 @cache

@@ -71,8 +71,8 @@ def _check_input(value: ValueInfoProto, tensor: TensorProto | None) -> None:
     declared = value.type.tensor_type
     if declared.elem_type not in TensorProto.DataType.values()[1:]:
         read_element_type(declared.elem_type)
-    if tensor is None:
-        return
+    if tensor is None or tensor.data_type not in TensorProto.DataType.values():
+        return  # An unknown type is a fault of the tensor itself.
     if declared.elem_type != tensor.data_type:
         got = " and ".join(map(TensorProto.DataType.Name, (tensor.data_type, declared.elem_type)))
         raise ElementTypeError("the initializer has another type than the input of its name", got=got)

@@ -9,8 +9,8 @@ from google.protobuf.message import EncodeError
 from onnx import ModelProto
 
 from eltwise.core.errors import EltwiseError, FileFormatError
-from eltwise.formats.files import LARGEST_PROTOBUF, check_writable, read_bytes, write_together
-from eltwise.formats.onnx.messages import parse_message
+from eltwise.formats.files import check_writable, read_message, write_together
+from eltwise.formats.onnx.messages import check_text, parse_message
 from eltwise.passes.onnx_versions.carrying import Progress, carry
 from eltwise.passes.onnx_versions.converting import check_opset, convert_model
 from eltwise.passes.report import Change, Report
@@ -36,7 +36,7 @@ def convert_onnx_file(source: Path, target: Path, opset: int, progress: Progress
             written; then the target is as it was.
     """
     try:
-        data, model, report = _converted(read_bytes(source, LARGEST_PROTOBUF), opset, source.parent)
+        data, model, report = _converted(read_message(source), opset, source.parent)
     except EltwiseError as error:
         raise error.located(where=source.name) from None
     return write_with_data(source, target, data, model, report, progress)
@@ -105,6 +105,7 @@ def convert_model_proto(model: ModelProto, opset: int, folder: Path | None = Non
     Raises:
         EltwiseError: with every reason of every node that cannot be converted.
     """
+    check_text(model)
     copy = ModelProto()
     copy.CopyFrom(model)
     return copy, convert_model(copy, opset, folder)

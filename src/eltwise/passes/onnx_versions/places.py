@@ -230,7 +230,7 @@ class _Makers:
         if self._scope.constant(name) is not None or (owner is not None and name in owner.initializers):
             return True
         inputs = self._inputs(name)
-        return bool(inputs) and all(self._known[value] for value in inputs)
+        return bool(inputs) and all(self._known.get(value, False) for value in inputs)
 
     def _inputs(self, name: str) -> list[str]:
         """What the node that makes a value reads; nothing where that may be another value at each run."""

@@ -81,9 +81,9 @@ function countText(cell) {
 /** A, B, what is exact and what came, in decimal, in hexadecimal and bit by bit. */
 function drawExample(example) {
   const body = element("tbody");
-  for (const [name, field] of [["A", "a"], ["B", "b"], ["expected", "expected"], ["got", "got"]]) {
-    const shown = example[field];
+  for (const [field, shown] of Object.entries(example)) {
     if (!shown) continue;
+    const name = field.length === 1 ? field.toUpperCase() : field;
     const number = element("span", { className: "number" }, shown.value);
     const value = element("td", {}, number, " ", ...drawBits(shown.bits, field === "got" && example.expected));
     body.append(element("tr", { className: field }, element("th", { scope: "row" }, name), value));

@@ -1,0 +1,143 @@
+"""Hooks of the documentation site: pages made from the package, and the check that every public name is documented."""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+import re
+from pathlib import Path
+from typing import Any
+
+import typer
+from mkdocs.exceptions import PluginError
+from mkdocs.structure.files import File, Files
+
+import eltwise
+from eltwise.cli import app
+from eltwise.cli.ops import FORMATS, opset_range
+from eltwise.ops import registry
+from eltwise.ops.schema import ElementwiseSchema
+
+ROOT = Path(__file__).parent.parent
+OPERATORS_MARK = "<!-- operators -->"
+_PAGE = "reference/python.md"
+
+
+def on_files(files: Files, config: Any) -> Files:
+    """Add the pages that are not written by hand."""
+    pages = {
+        "reference/operators.md": operators_page(),
+        "reference/command-line.md": command_line_page(),
+        "contributing.md": from_root("CONTRIBUTING.md"),
+        "changelog.md": from_root("CHANGELOG.md"),
+    }
+    for name, text in pages.items():
+        files.append(File.generated(config, name, content=text))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Any, **_rest: object) -> str:
+    """Add the operators' functions to the page of the Python names."""
+    if page.file.src_uri != _PAGE:
+        return markdown
+    written = set(re.findall(r"^::: eltwise\.(\w+)$", markdown, re.MULTILINE))
+    rest = [name for name in eltwise.__all__ if name not in written and inspect.isfunction(getattr(eltwise, name))]
+    return markdown.replace(OPERATORS_MARK, "\n".join(f"::: eltwise.{name}\n" for name in rest))
+
+
+def on_post_page(output: str, page: Any, **_rest: object) -> str:
+    """Fail if a public name has no entry or no docstring.
+
+    Raises:
+        PluginError: with the names.
+    """
+    if page.file.src_uri == _PAGE:
+        missing = undocumented(output)
+        if missing:
+            raise PluginError(f"public names without documentation: {', '.join(missing)}")
+    return output
+
+
+def undocumented(html: str) -> list[str]:
+    """The public names that the page has no entry for, or that have no docstring of their own."""
+    return [
+        name
+        for name in eltwise.__all__
+        if not name.startswith("__")
+        and (f'id="eltwise.{name}"' not in html or not inspect.getdoc(getattr(eltwise, name)))
+    ]
+
+
+def from_root(name: str) -> str:
+    """A file of the root folder; its links into docs/ start from there instead."""
+    return (ROOT / name).read_text(encoding="utf-8").replace("](docs/", "](")
+
+
+def operators_page() -> str:
+    """Every operator version with its types, from the registry."""
+    lines = [
+        "# Operators",
+        "",
+        "Every operator version that eltwise runs. An ONNX model's opset selects the version. Types are written as in",
+        "OpenVINO: `f16` is float16, `u8` is uint8. [Semantics](../semantics.md) defines what each operator computes;",
+        "`eltwise show NAME` prints one version with its attributes.",
+        "",
+    ]
+    for domain, title in FORMATS.items():
+        lines += [f"## {title}", ""]
+        of_domain = [schema for schema in registry.ELEMENTWISE if schema.domain == domain]
+        for name, schemas in itertools.groupby(of_domain, key=lambda schema: schema.name):
+            lines += _operator_lines(name, list(schemas))
+    lines += ["## Data movement", "", "These may be part of a model too, in the version of its opset.", ""]
+    lines += ["| operator | format | types |", "|---|---|---|"]
+    for schema in registry.DATA_MOVEMENT:
+        types = " ".join(element_type.ir or element_type.name for element_type in schema.types)
+        lines.append(f"| {schema.versioned_name} | {FORMATS[schema.domain]} | {types} |")
+    return "\n".join(lines) + "\n"
+
+
+def _operator_lines(name: str, schemas: list[ElementwiseSchema]) -> list[str]:
+    lines = [f"### {name}", "", f"`{schemas[0].expression()}`", "", "| version | opsets | types | broadcasting |"]
+    lines.append("|---|---|---|---|")
+    for schema in schemas:
+        types = " ".join(element_type.ir or element_type.name for element_type in schema.types)
+        lines.append(f"| {schema.versioned_name} | {opset_range(schema)} | {types} | {schema.broadcasting} |")
+    attributes = {attribute.name: attribute.meaning for schema in schemas for attribute in schema.attributes}
+    return [*lines, "", *(f"- `{attribute}`: {meaning}" for attribute, meaning in attributes.items()), ""]
+
+
+def command_line_page() -> str:
+    """Every command with its arguments and options, from the command line itself."""
+    group: Any = typer.main.get_command(app)
+    lines = [
+        "# Command line",
+        "",
+        group.help,
+        "",
+        "Results go to stdout, messages to stderr. Exit codes: 0 success, 1 a check found something, 2 bad input,",
+        '130 after Ctrl-C. With `--json` an error is an object on stdout, too: `{"error": [...]}` with one entry a',
+        "problem, which has the known [fields of the error](errors.md) and the whole `sentence`.",
+        "",
+    ]
+    for name, command in group.commands.items():
+        if not command.hidden:
+            lines += _command_lines(name, command)
+    return "\n".join(lines) + "\n"
+
+
+def _command_lines(name: str, command: Any) -> list[str]:
+    arguments = [parameter for parameter in command.params if parameter.param_type_name == "argument"]
+    options = [
+        parameter for parameter in command.params if parameter not in arguments and "--help" not in parameter.opts
+    ]
+    usage = " ".join(["eltwise", name, *map(_metavar, arguments), "[OPTIONS]"])
+    lines = [f"## {name}", "", command.help, "", "```text", usage, "```", "", "| argument | meaning |", "|---|---|"]
+    lines += [f"| `{_metavar(argument)}` | {argument.help or ''} |" for argument in arguments]
+    for option in options:
+        value = "" if option.is_flag else f" {option.metavar or 'NUMBER'}"
+        lines.append(f"| `{', '.join(option.opts)}{value}` | {option.help or ''} |")
+    return [*lines, ""]
+
+
+def _metavar(argument: Any) -> str:
+    return str(argument.metavar or argument.name.upper())

@@ -1,0 +1,108 @@
+"""What the README and the documentation show is what happens: every console command and every Python line is run."""
+
+from __future__ import annotations
+
+import doctest
+import importlib.util
+import re
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import eltwise
+from eltwise.ops import registry
+
+ROOT = Path(__file__).parent.parent
+GENERATED = ROOT / "docs" / "conformance.md"
+PAGES = [ROOT / "README.md", *sorted(set((ROOT / "docs").rglob("*.md")) - {GENERATED})]
+FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+Cli = Callable[..., tuple[int, str, str]]
+
+
+def blocks(page: Path, languages: tuple[str, ...], mark: str) -> list[str]:
+    found = FENCE.findall(page.read_text(encoding="utf-8"))
+    return [text for language, text in found if language in languages and mark in text]
+
+
+def pages_with(languages: tuple[str, ...], mark: str) -> list[Path]:
+    return [page for page in PAGES if blocks(page, languages, mark)]
+
+
+def name_of(page: Path) -> str:
+    return page.relative_to(ROOT).as_posix()
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder to work in, with the example models."""
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("page", pages_with(("console",), "$ "), ids=name_of)
+@pytest.mark.usefixtures("folder")
+def test_commands_print_what_is_shown(page: Path, cli: Cli) -> None:
+    """The commands of a page run one after the other in one folder, since some read what others wrote."""
+    for block in blocks(page, ("console",), "$ "):
+        for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+            command, _newline, shown = part.partition("\n")
+            program, *arguments = shlex.split(command)
+            assert program == "eltwise"
+            _code, out, err = cli(*arguments)
+            assert out + err == shown, command
+
+
+@pytest.mark.parametrize("page", pages_with(("pycon", "python"), ">>> "), ids=name_of)
+@pytest.mark.usefixtures("folder")
+def test_python_lines_give_what_is_shown(page: Path) -> None:
+    text = "\n".join(blocks(page, ("pycon", "python"), ">>> "))
+    test = doctest.DocTestParser().get_doctest(text, {}, name_of(page), str(page), 0)
+    assert test.examples
+    assert doctest.DocTestRunner(verbose=False).run(test).failed == 0
+
+
+def test_the_readme_fits_on_two_screens() -> None:
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 120
+
+
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "CONTRIBUTING.md"], ids=name_of)
+def test_links_to_files_lead_somewhere(page: Path) -> None:
+    """The build of the site checks the links between its pages; this also checks those of the repository's files."""
+    made = {ROOT / "docs" / "contributing.md", ROOT / "docs" / "changelog.md"}
+    made |= {ROOT / "docs" / "reference" / f"{name}.md" for name in ("operators", "command-line")}
+    for link in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
+        target = (page.parent / link).resolve()
+        assert target.exists() or target in made, link
+
+
+def site() -> ModuleType:
+    pytest.importorskip("mkdocs")
+    spec = importlib.util.spec_from_file_location("docs_site", ROOT / "docs" / "site.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_page_of_operators_lists_the_registry() -> None:
+    page = site().operators_page()
+    for schema in (*registry.ELEMENTWISE, *registry.DATA_MOVEMENT):
+        assert f"{schema.versioned_name}" in page
+
+
+def test_an_undocumented_public_name_is_found() -> None:
+    html = "".join(f'<h3 id="eltwise.{name}">' for name in eltwise.__all__)
+    assert site().undocumented(html) == []
+    assert site().undocumented(html.replace('"eltwise.load"', '""')) == ["load"]
+
+
+def test_the_page_of_commands_lists_every_option() -> None:
+    page = site().command_line_page()
+    for words in ("## convert", "`--opset N`", "`--attr NAME=VALUE`", "`--verify`"):
+        assert words in page
+    assert "bench" not in page
