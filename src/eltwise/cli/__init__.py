@@ -22,11 +22,8 @@ from eltwise.cli.conform import conform
 from eltwise.cli.convert import convert
 from eltwise.cli.infer import infer
 from eltwise.cli.ops import ops
-<<<<<<< HEAD
 from eltwise.cli.repair import repair
-=======
 from eltwise.cli.reproduce import reproduce
->>>>>>> conformance
 from eltwise.cli.run import run
 from eltwise.cli.show import show
 from eltwise.cli.targets import targets
@@ -51,17 +48,10 @@ for _command in (
     infer,
     check,
     convert,
-<<<<<<< HEAD
     repair,
     conform,
     reproduce,
     targets,
-=======
-    repair,
-    conform,
-    reproduce,
-    targets,
->>>>>>> conformance
 ):
     app.command()(_command)
 app.command(hidden=True, context_settings=SETTINGS)(bench)

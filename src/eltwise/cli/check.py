@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
@@ -94,7 +94,7 @@ class _Examined:
     assumptions: Sequence[str] = ()
     nodes: int = 0
     foreign: int = 0
-    not_checked: Counter[str] = Counter()  # noqa: RUF009 - it is never changed
+    not_checked: Counter[str] = field(default_factory=Counter)
 
     def lines_of_not_checked(self) -> list[str]:
         """One line of the operators that eltwise does not run."""

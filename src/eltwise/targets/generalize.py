@@ -55,17 +55,16 @@ def without_implied(
     """Leave out what need not be told, since a node is never in that situation alone.
 
     A node between others is also one of known or unknown sizes or with constants; a pair is also a node. Where those are
-    as severe already, nothing more is to be said. Operands without elements go wrong in nothing.
+    as severe already, nothing more is to be said.
     """
-    known = {key: seen for key, seen in nodes.items() if not (key[-1] == "empty" and seen.level < 0)}
     first = {
         key: seen
-        for key, seen in known.items()
+        for key, seen in nodes.items()
         if key[-2] in _OPERAND_SOURCES
         or seen.level < 0
-        or seen.level > _least(known, key[:-2], _OPERAND_SOURCES, (key[-1],))
+        or seen.level > _least(nodes, key[:-2], _OPERAND_SOURCES, (key[-1],))
     }
-    second = {key: seen for key, seen in pairs.items() if seen.level < 0 or not _is_implied(known, key, seen)}
+    second = {key: seen for key, seen in pairs.items() if seen.level < 0 or not _is_implied(nodes, key, seen)}
     return first, second
 
 
@@ -96,6 +95,14 @@ class _Space:
         self.levels = np.full([len(values) for values in self.values], _UNMEASURED, np.int8)
         for key, place in self.places.items():
             self.levels[place] = seen[key].level
+        self._empty = self.values[-1].index("empty") if "empty" in self.values[-1] else None
+
+    def is_less(self, level: int) -> np.ndarray:
+        """What is less severe; operands without elements can be refused, and have no values that could be wrong."""
+        found = np.asarray((self.levels < level) & (self.levels != _UNMEASURED))
+        if self._empty is not None and level < len(SEVERITIES) - 1:
+            found[..., self._empty] &= self.levels[..., self._empty] >= 0
+        return found
 
 
 Box = list[list[int]]
@@ -108,7 +115,7 @@ def _rules(seen: Mapping[Key, Seen], names: Sequence[str]) -> Iterator[Rule]:
     for level in reversed(range(len(SEVERITIES))):
         counts = Counter(fault for one in seen.values() if one.level == level for fault in one.faults)
         covered = np.zeros(space.levels.shape, bool)
-        is_less = (space.levels < level) & (space.levels != _UNMEASURED)
+        is_less = space.is_less(level)
         for fault, _count in counts.most_common():
             wanted = np.zeros(space.levels.shape, bool)
             of_fault = {key: one for key, one in seen.items() if one.level == level and fault in one.faults}

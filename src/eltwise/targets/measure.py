@@ -18,7 +18,8 @@ from eltwise.conformance.compare import CaseResult, References
 from eltwise.conformance.contexts import ALL_CONSTANT, SOURCES, STATIC, Context
 from eltwise.conformance.fault_models.catalog import UNEXPLAINED, WRONG_SHAPE, WRONG_TYPE
 from eltwise.conformance.fault_models.explain import Explainer
-from eltwise.conformance.suite import Variant, variants
+from eltwise.conformance.suite import Variant, layout_cases, variants
+from eltwise.core.broadcasting import Rule
 from eltwise.core.dtypes import BFLOAT16, FLOAT16, FLOAT32, ElementType
 from eltwise.core.errors import EltwiseError
 from eltwise.core.machine import machine_name
@@ -38,7 +39,7 @@ from eltwise.targets.finding_sites import PRODUCERS
 from eltwise.targets.generalize import Key, Seen, rules_from
 from eltwise.targets.rules import NODE_SELECTORS, PAIR_SELECTORS, SELECTORS, RuleSet, Scope, Severity
 from eltwise.targets.run import program_of, severity_of
-from eltwise.targets.sites import Pair, is_narrow
+from eltwise.targets.sites import Pair, Pattern, is_narrow, patterns_of
 
 LIMIT = 60.0
 """How many seconds one answer may take."""
@@ -285,7 +286,7 @@ def general(words: str) -> str:
 def node_cases(variant: Variant, seed: int) -> Iterator[tuple[Key, Case]]:
     """The cases of every operand source and pattern of shapes."""
     element_type = variant.element_type
-    contexts = {name: SOURCES[name] for name in ("static", "dynamic", "a-constant", "b-constant", "both-constant", "neighbours")}
+    contexts = dict(SOURCES)
     if has_others_than_plain(element_type):
         contexts |= {"a-plain": Context(constants=(0,)), "b-plain": Context(constants=(1,))}
     if is_narrow(element_type):
@@ -310,7 +311,7 @@ def _with_plain(case: Case, index: int, seed: int) -> Case:
     return replace(case, operands=tuple(plain if number == index else one for number, one in enumerate(case.operands)))
 
 
-def _shaped(variant: Variant, seed: int) -> list[tuple[str, Case]]:
+def _shaped(variant: Variant, seed: int) -> list[tuple[Pattern, Case]]:
     """The cases by how their shapes lie: every pair of hard values in each, and numbers of all digits."""
     hard, attributes, on = _hard(variant.element_type), variant.attributes, variant.switched_on
     grid_a, grid_b = np.tile(hard, hard.size), np.repeat(hard, hard.size)
@@ -333,7 +334,16 @@ def _shaped(variant: Variant, seed: int) -> list[tuple[str, Case]]:
     if variant.rule in ("legacy", "pdpd"):
         made += [("broadcast", on, matrix, hard), ("inside", (*on, ("axis", 0)), matrix, hard)]
         made += [("high-rank", (*on, ("axis", 6)), matrix.reshape(*high, *matrix.shape), hard)]
-    return [(pattern, variant.case((a, b), given)) for pattern, given, a, b in made]
+    found = [(pattern, variant.case((a, b), given)) for pattern, given, a, b in made]
+    cases = (case for case in layout_cases(variant, "static", "quick", seed) if len(case.operands) == 2 and case.is_valid)
+    return [*found, *((pattern_of(case), case) for case in cases)]
+
+
+def pattern_of(case: Case) -> Pattern:
+    """How the shapes of a case lie."""
+    axis = dict(case.attributes).get("axis", -1)
+    rule = Rule(case.rule, axis if isinstance(axis, int) else -1)
+    return patterns_of(rule, *(of_sizes(operand.shape) for operand in case.operands))[0]
 
 
 def pair_cases(variant: Variant, seed: int) -> Iterator[tuple[Pair, Case]]:
