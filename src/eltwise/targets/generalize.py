@@ -98,9 +98,9 @@ class _Space:
         self._empty = self.values[-1].index("empty") if "empty" in self.values[-1] else None
 
     def is_less(self, level: int) -> np.ndarray:
-        """What is less severe; operands without elements can be refused, and have no values that could be wrong."""
+        """What is less severe; operands without elements can be refused or give another shape, no more."""
         found = np.asarray((self.levels < level) & (self.levels != _UNMEASURED))
-        if self._empty is not None and level < len(SEVERITIES) - 1:
+        if self._empty is not None and level < len(SEVERITIES) - 2:
             found[..., self._empty] &= self.levels[..., self._empty] >= 0
         return found
 
