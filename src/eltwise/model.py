@@ -48,18 +48,19 @@ class Examination:
 class Model:
     """A model that can be saved, and run if every operator in it is one of eltwise's.
 
-    ``load`` gives models that can be run; ``convert`` takes and gives any ONNX model.
+    ``load`` gives models that can be run; ``convert`` takes and gives any ONNX model. ``problems`` says why one cannot
+    be run, and is empty where it can.
     """
 
     def __init__(self, examination: Examination) -> None:
         self.graph = examination.graph
         self.assumptions = tuple(examination.inference.assumptions)
         self._outputs = examination.inference.outputs
-        self._problems = examination.problems
+        self.problems = examination.problems
 
     @cached_property
     def _runner(self) -> Runner:
-        raise_all(self._problems)
+        raise_all(self.problems)
         return Runner(self.graph, self._outputs)
 
     @property

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from eltwise.core.errors import AttributeValueError, EltwiseError
-from eltwise.ir.graph import Origin
+from eltwise.core.errors import AttributeValueError, raise_all
+from eltwise.ir.graph import Graph, Origin
 from eltwise.ir.infer_graph import infer_graph
+from eltwise.ir.verify import structure_problems
 from eltwise.model import Examination, Model, is_xml, load
 from eltwise.passes.building import described
 from eltwise.passes.graphs import convert_graph
@@ -18,8 +18,6 @@ from eltwise.passes.report import Comparison, Report
 from eltwise.passes.verifying import compare
 
 if TYPE_CHECKING:
-    from onnx import ModelProto
-
     from eltwise.model import Source
 
 DEFAULT_OPSET = 17
@@ -67,34 +65,68 @@ def convert(
     ir_version: int | None = None,
     weights: bytes | None = None,
     verify: bool = False,
-) -> tuple[Model | ModelProto, Report]:
-    """Carry a model to another opset, to the other format, or to another version of it: exactly or not at all.
+) -> tuple[Model, Report]:
+    """Convert a model to another opset, to the other format, or to another version of it: exactly or not at all.
 
     Args:
         source: what ``load`` takes (a path, the bytes of a file or an ``onnx.ModelProto``), or a loaded model.
-        to: ``"onnx"`` or ``"openvino"``; where it is not said, the version that is given says it.
+        to: ``"onnx"`` or ``"openvino"``; where it is not given, the version that is given says it.
         opset: the opset of the ONNX model; 17 for one that was an IR, else it must be given.
         ir_version: the version of the IR, 10 or 11; 11 for a model that was ONNX.
         weights: for the bytes of an .xml file, those of its .bin.
         verify: whether both models are run on hard values and their bits compared.
 
     Returns:
-        The new model, and the report of what was changed, node by node, and what the format cannot say. An ONNX file
-        in another opset comes as an ``onnx.ModelProto``, since it may hold operators that are not run here; its
-        external data is where it was.
+        The new model, and the report of what was changed, node by node, and what the format cannot say. An ONNX model
+        in another opset may hold operators that eltwise does not run: it can be saved all the same, and ``run`` says
+        which they are. Its external data is where it was.
 
     Raises:
         EltwiseError: where the model or the request is not right, or the target cannot say the model exactly: then
             with every reason of every node.
     """
     wanted = Wanted(_format(to, opset, ir_version), opset, ir_version)
-    proto = None if isinstance(source, Model) or wanted.format == "openvino" else message_of(source)
-    if proto is not None:
-        folder = Path(source).parent if isinstance(source, str | os.PathLike) else None
-        return _proto_in_another_opset(proto, wanted, verify, folder)
-    before = source if isinstance(source, Model) else load(source, weights)
+    before = source if isinstance(source, Model) else read_model(source, wanted, weights)
     after, report = convert_model(before, wanted)
-    return after, (replace(report, comparison=compare(before, after)) if verify else report)
+    return after, (replace(report, comparison=compared(before, after)) if verify else report)
+
+
+def read_model(source: Source, wanted: Wanted, weights: bytes | None = None) -> Model:
+    """Read a model for what it is to become: one that stays ONNX may hold any operator, and its weights are not read.
+
+    Raises:
+        EltwiseError: where it is no model, or one for another format that cannot be run.
+    """
+    reading = read_onnx_graph(source) if wanted.format == "onnx" else None
+    return model_of(reading) if reading is not None else load(source, weights)
+
+
+def read_onnx_graph(source: Source) -> Graph | None:
+    """The graph of a source that is ONNX, with its weights unread; None for an IR."""
+    from eltwise.formats import files
+    from eltwise.formats.onnx.reader import is_model_proto, read_model_proto, read_onnx
+
+    if is_model_proto(source):
+        return read_model_proto(source, None, "", reads_weights=False).graph
+    if isinstance(source, str | os.PathLike):
+        path = Path(source)
+        if path.suffix.lower() != ".onnx":
+            return None
+        data = files.read_bytes(path, files.LARGEST_PROTOBUF)
+        return read_onnx(data, path.parent, path.name, reads_weights=False).graph
+    if not isinstance(source, bytes | bytearray | memoryview) or is_xml(source):
+        return None  # ``load`` says what is wrong with it.
+    return read_onnx(bytes(source), None, "", reads_weights=False).graph
+
+
+def model_of(graph: Graph) -> Model:
+    """A model of a graph that may hold operators which eltwise does not run."""
+    from eltwise.formats.onnx.reader import run_problems
+
+    inference = infer_graph(graph)
+    refused = run_problems(graph) if graph.origin.domain == "ai.onnx" else []
+    problems = (*refused, *structure_problems(graph), *inference.problems)
+    return Model(Examination(graph, inference, problems))
 
 
 def _format(to: Format | None, opset: int | None, ir_version: int | None) -> Format:
@@ -105,31 +137,6 @@ def _format(to: Format | None, opset: int | None, ir_version: int | None) -> For
             "it is not said what the model is to become", allowed="to='onnx' or to='openvino', or opset or ir_version"
         )
     return "onnx" if ir_version is None else "openvino"
-
-
-def message_of(source: Source) -> ModelProto | None:
-    """The message of a source that is ONNX, with its external data left where it is; None for an IR."""
-    from eltwise.formats import files
-    from eltwise.formats.onnx.messages import parse_model
-    from eltwise.formats.onnx.reader import is_model_proto
-
-    if is_model_proto(source):
-        return source
-    if isinstance(source, str | os.PathLike):
-        is_onnx = Path(source).suffix.lower() == ".onnx"
-        return parse_model(files.read_message(Path(source))) if is_onnx else None
-    if not isinstance(source, bytes | bytearray | memoryview):
-        return None  # ``load`` says what is wrong with it.
-    return None if is_xml(source) else parse_model(bytes(source))
-
-
-def _proto_in_another_opset(
-    proto: ModelProto, wanted: Wanted, verify: bool, folder: Path | None
-) -> tuple[ModelProto, Report]:
-    from eltwise.passes.onnx_versions.converted_files import convert_model_proto
-
-    made, report = convert_model_proto(proto, stated_opset(wanted), folder)
-    return made, (replace(report, comparison=compared(lambda: load(proto), lambda: load(made))) if verify else report)
 
 
 def stated_opset(wanted: Wanted) -> int:
@@ -143,38 +150,41 @@ def stated_opset(wanted: Wanted) -> int:
     return wanted.opset
 
 
-def compared(before: Callable[[], Model], after: Callable[[], Model]) -> Comparison:
+def compared(before: Model, after: Model) -> Comparison:
     """Compare two models, of which one or both may hold what is not run here.
 
     Raises:
         VerificationError: where they do not agree.
     """
-    try:
-        pair = before(), after()
-    except EltwiseError as error:
-        return Comparison(0, 0, str(error))
-    return compare(*pair)
+    problems = before.problems or after.problems
+    return Comparison(0, 0, str(problems[0])) if problems else compare(before, after)
 
 
 def convert_model(before: Model, wanted: Wanted) -> tuple[Model, Report]:
-    """Carry a loaded model to what is wanted; one that is that already comes back itself.
+    """Convert a model to what is wanted; one that is that already comes back itself.
 
     Raises:
-        EltwiseError: with every reason of every node that cannot be said.
+        EltwiseError: with everything that makes it no valid model, else with every reason of every node that cannot be
+            converted.
     """
     origin = before.graph.origin
     target = _target(origin, wanted)
+    if target.domain == origin.domain == "ai.onnx":
+        from eltwise.passes.opset import convert_opset
+        from eltwise.passes.validate import find_problems
+
+        raise_all(find_problems(before.graph))
+        graph, report = convert_opset(before.graph, target.opset)
+        return (before if report.unchanged else model_of(graph)), report
     if target == origin:
         return before, Report(described(target), described(target), unchanged=True)
-    if target.domain == origin.domain == "ai.onnx":
-        return _in_another_opset(before, target)
     graph, report = convert_graph(before.graph, target)
-    return Model(Examination(graph, infer_graph(graph), ())), report
+    return model_of(graph), report
 
 
 def _target(origin: Origin, wanted: Wanted) -> Origin:
     from eltwise.formats.onnx.header import least_ir_version
-    from eltwise.passes.onnx_versions.converting import check_opset
+    from eltwise.passes.opset import check_opset
 
     if wanted.format == "openvino":
         unsaid = origin.file_version if origin.domain == "openvino" else DEFAULT_IR_VERSION
@@ -184,11 +194,3 @@ def _target(origin: Origin, wanted: Wanted) -> Origin:
     if origin.domain == "ai.onnx" and origin.opset == opset:
         return origin
     return Origin("ai.onnx", least_ir_version(opset), opset)
-
-
-def _in_another_opset(before: Model, target: Origin) -> tuple[Model, Report]:
-    from eltwise.formats.onnx.writer import write_model_proto
-    from eltwise.passes.onnx_versions.converted_files import convert_model_proto
-
-    proto, report = convert_model_proto(write_model_proto(before.graph), target.opset)
-    return load(proto), replace(report, dropped=(*report.dropped, *before.graph.not_held))

@@ -6,14 +6,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from eltwise.core.errors import EltwiseError, FileFormatError, raise_all
+from eltwise.core.errors import EltwiseError, FileFormatError
 from eltwise.formats import files
-from eltwise.ir.infer_graph import infer_graph
-from eltwise.ir.verify import structure_problems
-from eltwise.model import Examination, Model, load, save
-from eltwise.passes.entry import Format, Wanted, compared, convert_model, message_of, stated_opset
-from eltwise.passes.report import Report
-from eltwise.passes.verifying import compare
+from eltwise.ir.graph import Graph
+from eltwise.model import Model, save
+from eltwise.passes.entry import Format, Wanted, compared, convert_model, read_model
+from eltwise.passes.report import Change, Report
 
 _FORMATS: dict[str, Format] = {".onnx": "onnx", ".xml": "openvino"}
 Progress = Callable[[int, int], None]
@@ -49,20 +47,38 @@ def convert_file(
     """
     check_places(source, target, in_place)
     wanted = Wanted(_format(target), opset, ir_version)
-    if _format(source) == wanted.format == "onnx":
-        return _in_another_opset(source, target, stated_opset(wanted), verify, progress)
-    before = load(source)
+    before = read_model(source, wanted)
     try:
         after, report = convert_model(before, wanted)
-        report = replace(report, comparison=compare(before, after)) if verify else report
+        report = replace(report, comparison=compared(before, after)) if verify else report
+        if _format(source) == wanted.format == "onnx":
+            return write_onnx(after.graph, target, report, progress)
     except EltwiseError as error:
         raise error.located(where=source.name) from None
     if report.unchanged:
         copy_ir(source, target)
         return report
-    _check_data(source, target.with_suffix(".bin"))
+    _check_data(before, target.with_suffix(".bin"))
     save(after, target)
     return report
+
+
+def write_onnx(graph: Graph, target: Path, report: Report, progress: Progress | None = None) -> Report:
+    """Write an ONNX model that was made of a file, with its external data unread.
+
+    Returns:
+        The report, with the external data where that has another name now.
+
+    Raises:
+        EltwiseError: where a file cannot be read or written; then the target is as it was.
+    """
+    from eltwise.formats.onnx.external import location_beside
+    from eltwise.formats.onnx.writer import write_kept_file
+
+    if not write_kept_file(graph, target, progress):
+        return report
+    change = Change("", "external data", (location_beside(target),), "the target is in another folder")
+    return replace(report, unchanged=False, changes=(*report.changes, change))
 
 
 def check_places(source: Path, target: Path, in_place: bool) -> None:
@@ -89,28 +105,6 @@ def _format(path: Path) -> Format:
     return found
 
 
-def _in_another_opset(source: Path, target: Path, opset: int, verify: bool, progress: Progress | None) -> Report:
-    from eltwise.passes.onnx_versions.converted_files import convert_onnx_bytes, convert_onnx_file
-
-    comparison = None
-    if verify:
-        before = files.read_message(source)
-        data, _report = convert_onnx_bytes(before, opset, source.name, source.parent)
-        comparison = compared(lambda: load(source), lambda: _read_at(data, source))
-    return replace(convert_onnx_file(source, target, opset, progress), comparison=comparison)
-
-
-def _read_at(data: bytes, source: Path) -> Model:
-    """Read the bytes of a model whose external data lies beside another file."""
-    from eltwise.formats.onnx.reader import read_onnx
-
-    reading = read_onnx(data, source.parent, source.name)
-    inference = infer_graph(reading.graph)
-    problems = (*reading.problems, *structure_problems(reading.graph, reading.unresolved), *inference.problems)
-    raise_all(problems)
-    return Model(Examination(reading.graph, inference, problems))
-
-
 def copy_ir(source: Path, target: Path) -> None:
     """Write an IR byte for byte, its weights first."""
     if target.exists() and source.samefile(target):
@@ -120,10 +114,11 @@ def copy_ir(source: Path, target: Path) -> None:
     files.write_together([*beside, (target, [files.read_bytes(source)])])
 
 
-def _check_data(source: Path, weights: Path) -> None:
+def _check_data(before: Model, weights: Path) -> None:
     """Refuse to write weights over the external data of the very model."""
-    from eltwise.passes.onnx_versions.carrying import check_not_read, data_files
+    from eltwise.formats.onnx.data_files import check_not_read, data_files
+    from eltwise.formats.onnx.reader import OnnxFile
 
-    proto = message_of(source)
-    if proto is not None:
-        check_not_read(weights, data_files(proto, source.parent))
+    file = before.graph.message
+    if isinstance(file, OnnxFile) and file.folder is not None:
+        check_not_read(weights, data_files(file.model, file.folder))

@@ -5,8 +5,7 @@ Source: ModelProto and GraphProto in onnx.proto and the page on ONNX's intermedi
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeGuard
@@ -96,6 +95,29 @@ def _read_model(file: OnnxFile, where: str, reads_weights: bool) -> Reading:
     return Reading(graph, problems, frozenset(reader.unresolved))
 
 
+def node_reader(graph: Graph, opset: int) -> Callable[[NodeProto], Node]:
+    """What reads new nodes for a model as of another opset."""
+    folder = graph.message.folder if isinstance(graph.message, OnnxFile) else None
+    functions = frozenset((function.domain, function.name) for function in graph.functions)
+    reader = _Reader(replace(graph.origin, opset=opset), ExternalData(folder), functions, reads_weights=False)
+    return lambda proto: reader.read_nodes([proto])[0]
+
+
+def run_problems(graph: Graph) -> list[EltwiseError]:
+    """Say what of a graph eltwise does not run: operators, sparse constants, values that are no tensors."""
+    foreign = foreign_problem(graph, frozenset((function.domain, function.name) for function in graph.functions))
+    problems: list[EltwiseError] = [foreign] if foreign else []
+    for name, tensor in graph.constants:
+        if isinstance(tensor, StoredTensor) and tensor.is_sparse:
+            words = "sparse initializers are not run here"
+            problems.append(UnsupportedError(words, operand=f"sparse initializer {name!r}"))
+    for port in (*graph.inputs, *graph.optional_inputs, *graph.outputs):
+        if port.type.other:
+            words = f"a value of the type {port.type.other} is not run here"
+            problems.append(UnsupportedError(words, operand=f"value {port.name!r}", allowed="tensors"))
+    return problems
+
+
 @dataclass
 class _Reader:
     """Reads a model's graph and those in it.
@@ -129,7 +151,7 @@ class _Reader:
             origin=self.origin,
             inputs=inputs,
             outputs=self._outputs(proto),
-            nodes=self._nodes(proto.node),
+            nodes=self.read_nodes(proto.node),
             constants=constants,
             optional_inputs=optional_inputs,
             input_order=tuple(dict.fromkeys(value.name for value in proto.input)),
@@ -150,7 +172,7 @@ class _Reader:
             origin=reader.origin,
             inputs=tuple(Port(name, unknown, name) for name in proto.input),
             outputs=tuple(Port(name, unknown, name) for name in proto.output),
-            nodes=reader._nodes(proto.node),
+            nodes=reader.read_nodes(proto.node),
             declared=reader._declared(proto.value_info),
             message=proto,
         )
@@ -234,7 +256,8 @@ class _Reader:
             declared.setdefault(value.name, found)
         return tuple(declared.items())
 
-    def _nodes(self, protos: Sequence[NodeProto]) -> tuple[Node, ...]:
+    def read_nodes(self, protos: Sequence[NodeProto]) -> tuple[Node, ...]:
+        """Read nodes; one that cannot be read is foreign."""
         inner: _Reader | None = None
         nodes: list[Node] = []
         for index, proto in enumerate(protos):

@@ -91,6 +91,7 @@ class StoredTensor(Tensor):
 
     Attributes:
         message: what the file says; of a sparse tensor, the whole of it.
+        folder: the model's folder, for external data; None where it is not known.
         operand: what to call it in errors.
     """
 
@@ -99,7 +100,7 @@ class StoredTensor(Tensor):
     ) -> None:
         self.message = message
         self.operand = operand
-        self._folder = folder
+        self.folder = folder
 
     @cached_property
     def array(self) -> np.ndarray:
@@ -110,7 +111,7 @@ class StoredTensor(Tensor):
         """
         if isinstance(self.message, SparseTensorProto):
             raise UnsupportedError("sparse initializers are not run here", operand=f"sparse {self.operand}")
-        return read_tensor(self.message, self._folder, self.operand).array
+        return read_tensor(self.message, self.folder, self.operand).array
 
     @property
     def is_sparse(self) -> bool:
@@ -157,6 +158,58 @@ class StoredTensor(Tensor):
 
 def _unknown_type(number: int) -> str:
     return "" if number in BY_ONNX_NUMBER or number == TensorProto.UNDEFINED else f"element type {number}"
+
+
+_ENTRIES_EACH = {"COMPLEX64": 2, "COMPLEX128": 2}
+_PACKING_UNKNOWN = ("FLOAT6E2M3", "FLOAT6E3M2")
+
+
+def check_tensor(proto: TensorProto, external: ExternalData) -> None:
+    """Refuse a tensor of any type whose data is not what type and shape need; what is in other files is not read.
+
+    Raises:
+        EltwiseError: saying what is wrong.
+    """
+    if proto.data_type not in BY_ONNX_NUMBER and proto.data_type in TensorProto.DataType.values()[1:]:
+        return  # The installed onnx package knows more types than this one.
+    element_type = read_element_type(proto.data_type)
+    if min(proto.dims, default=0) < 0:
+        raise ShapeError("a size is negative", got=_listed(proto.dims), allowed="0 or more")
+    if proto.HasField("segment"):
+        return
+    elements = element_count(tuple(proto.dims))
+    raw = len(proto.raw_data)  # Protobuf copies it to give it; asked once.
+    places = [field for field in _TYPED_FIELDS if len(getattr(proto, field))] + ["raw_data"] * bool(raw)
+    if proto.data_location == TensorProto.EXTERNAL:
+        places.append("external_data")
+    if len(places) > 1:
+        raise FileFormatError("the tensor has its data in several places", got=" and ".join(places), allowed="one")
+    if not places and elements:
+        raise FileFormatError("the tensor has no data", allowed=f"data for its {elements} elements")
+    if not places or element_type.onnx in _PACKING_UNKNOWN:
+        return
+    needed = element_type.file_bytes(elements)
+    if places == ["external_data"]:
+        external.check(proto.external_data, needed)
+    elif places == ["raw_data"] and element_type.bits:
+        _check_count("raw_data", raw, needed, " bytes")
+    else:
+        fields = {"STRING": "string_data", "COMPLEX64": "float_data", "COMPLEX128": "double_data"}
+        right = fields.get(element_type.onnx, _FIELD_OF.get(element_type, "int32_data"))
+        if places != [right]:
+            allowed = f"{right} or raw_data" if element_type.bits else right
+            words = f"the data of a {element_type} tensor is in the wrong field"
+            raise FileFormatError(words, got=places[0], allowed=allowed)
+        entries = needed if 0 < element_type.bits < 8 else elements * _ENTRIES_EACH.get(element_type.onnx, 1)
+        _check_count(right, len(getattr(proto, right)), entries, "")
+
+
+def _check_count(field: str, got: int, needed: int, unit: str) -> None:
+    if got != needed:
+        what = "length" if unit else "number of entries"
+        raise FileFormatError(
+            f"{field} has not the {what} that type and shape need", got=f"{got}{unit}", allowed=f"{needed}{unit}"
+        )
 
 
 def read_element_type(number: int) -> ElementType:
@@ -209,12 +262,7 @@ def _read_data(
             return decode(external.read(proto.external_data, needed), element_type, sizes)
         case ["raw_data"]:
             raw = np.frombuffer(proto.raw_data, np.uint8)
-            if raw.size != needed:
-                raise FileFormatError(
-                    "raw_data has not the length that type and shape need",
-                    got=f"{raw.size} bytes",
-                    allowed=f"{needed} bytes",
-                )
+            _check_count("raw_data", raw.size, needed, " bytes")
             return decode(raw, element_type, sizes)
         case _:
             return Tensor(_from_field(proto, places[0], element_type, elements).reshape(sizes), element_type)
@@ -228,12 +276,7 @@ def _from_field(proto: TensorProto, field: str, element_type: ElementType, eleme
         )
     entries = getattr(proto, field)
     needed = element_type.file_bytes(elements) if element_type.bits == 4 else elements
-    if len(entries) != needed:
-        raise FileFormatError(
-            f"{field} has not the number of entries that type and shape need",
-            got=str(len(entries)),
-            allowed=str(needed),
-        )
+    _check_count(field, len(entries), needed, "")
     if field in ("float_data", "double_data"):
         return np.fromiter(entries, element_type.storage, count=needed)
     values = np.fromiter(entries, np.uint64 if field == "uint64_data" else np.int64, count=needed)

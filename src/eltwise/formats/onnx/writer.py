@@ -152,6 +152,11 @@ def write_model_proto(graph: Graph, fill: TensorFiller = fill_tensor) -> ModelPr
     return model
 
 
+def write_graph(graph: Graph, proto: GraphProto) -> None:
+    """Write a graph over the one of the file, with external data where it is."""
+    _Writer(keep_tensor).write_graph(graph, proto)
+
+
 @dataclass(frozen=True)
 class _Writer:
     """Writes graphs over what their file says of them."""

@@ -11,9 +11,8 @@ from collections.abc import Iterator, Set
 from onnx import GraphProto, ModelProto
 
 from eltwise.core.errors import EltwiseError, GraphError, UnsupportedError
-from eltwise.formats.onnx.nodes import label_of
-from eltwise.passes.onnx_problems.wiring import made_in
-from eltwise.passes.onnx_versions.names import all_graphs, subgraphs
+from eltwise.formats.onnx.nodes import label_of, subgraphs
+from eltwise.passes.onnx_versions.names import all_graphs
 
 _FREE_INITIALIZERS = 4
 """From this ir_version on an initializer need not be an input."""
@@ -50,10 +49,10 @@ def _needless_initializers(model: ModelProto) -> Iterator[EltwiseError]:
 
 
 def _given_through(graph: GraphProto, outer: Set[str]) -> Iterator[EltwiseError]:
-    known = outer | made_in(graph)
+    known = outer | _made_in(graph)
     for node in graph.node:
         graphs = [inner for _name, inner in subgraphs(node)]
-        given = (value.name for inner in graphs for value in inner.output if value.name in known - made_in(inner))
+        given = (value.name for inner in graphs for value in inner.output if value.name in known - _made_in(inner))
         for name in dict.fromkeys(given):
             yield GraphError(
                 f"onnxruntime refuses a graph that gives out {name!r}, which is made around it",
@@ -63,6 +62,12 @@ def _given_through(graph: GraphProto, outer: Set[str]) -> Iterator[EltwiseError]
             )
         for inner in graphs:
             yield from _given_through(inner, known)
+
+
+def _made_in(graph: GraphProto) -> set[str]:
+    constants = (*graph.initializer, *(sparse.values for sparse in graph.sparse_initializer))
+    given = {part.name for part in (*graph.input, *constants)}
+    return given.union(*(node.output for node in graph.node))
 
 
 def openvino_problems(model: ModelProto) -> list[EltwiseError]:

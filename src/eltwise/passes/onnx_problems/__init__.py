@@ -1,1 +1,0 @@
-"""What makes an ONNX message no valid model, found before anything is done with it."""

@@ -1,0 +1,133 @@
+"""What the installed onnx package knows of ONNX's own operators: their versions, and the types that each allows."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import onnx
+from onnx.defs import OpSchema
+
+from eltwise.core.errors import ElementTypeError
+from eltwise.formats.onnx.types import type_text
+from eltwise.ir.graph import ForeignSchema, Graph, Node
+from eltwise.passes.names import Names
+from eltwise.passes.scopes import Scope
+
+
+def called_functions(graph: Graph) -> frozenset[tuple[str, str]]:
+    """The domains and names of a model's functions."""
+    return frozenset((function.domain, function.name) for function in graph.functions)
+
+
+def is_onnx(node: Node, called: frozenset[tuple[str, str]]) -> bool:
+    """Whether a node is of ONNX's own domain, and does not call a function of the model."""
+    schema = node.schema
+    if isinstance(schema, ForeignSchema) and (schema.of or schema.overload):
+        return False
+    return ("", schema.name) not in called
+
+
+@cache
+def find_schema(op_type: str, opset: int) -> OpSchema | None:
+    """Find the version of ONNX's own operator that an opset has, deprecated or not; None where it has none."""
+    try:
+        schema: OpSchema = onnx.defs.get_schema(op_type, opset, "")
+    except onnx.defs.SchemaError:
+        return None
+    return schema
+
+
+@cache
+def since_versions(op_type: str) -> tuple[int, ...]:
+    """The opsets in which ONNX's own operator changed, in their order."""
+    found: list[int] = []
+    schema = find_schema(op_type, onnx.defs.onnx_opset_version())
+    while schema is not None:
+        found.append(int(schema.since_version))
+        schema = find_schema(op_type, found[-1] - 1)
+    return tuple(reversed(found))
+
+
+def versioned_name(op_type: str, opset: int) -> str:
+    """The versioned name that an operator has in an opset, for example ``Sub-6``."""
+    schema = find_schema(op_type, opset)
+    return f"{op_type}-{schema.since_version}" if schema else op_type
+
+
+@cache
+def allowed_types(op_type: str, opset: int, index: int, of_output: bool = False) -> frozenset[str]:
+    """The types that an operand or result may have, as ONNX writes them, for example ``tensor(float)``."""
+    schema = find_schema(op_type, opset)
+    parameters = (schema.outputs if of_output else schema.inputs) if schema else ()
+    return frozenset(parameters[min(index, len(parameters) - 1)].types) if parameters else frozenset()
+
+
+@cache
+def _variables(op_type: str, opset: int) -> tuple[str, ...]:
+    """The type variables of an operator's operands; those with the same name have the same type.
+
+    A variable of a list of operands that may differ in type is none.
+    """
+    schema = find_schema(op_type, opset)
+    assert schema is not None
+    shared = [*schema.inputs][:-1] + [last for last in schema.inputs[-1:] if last.is_homogeneous]
+    return tuple(parameter.type_str for parameter in shared)
+
+
+def check_types(node: Node, op_type: str, opset: int, scope: Scope, names: Names, source: int | None = None) -> None:
+    """Refuse a node whose operands or results have types that an operator does not allow in an opset.
+
+    Args:
+        node: the node.
+        op_type: the operator.
+        opset: the opset.
+        scope: what is known of its values.
+        names: the names in the model; the type of a result that nothing reads need not be known.
+        source: the opset that it comes from. An unknown type of a value that was there before is refused where not
+            every type that was allowed there is allowed here; None lets it pass.
+
+    Raises:
+        ElementTypeError: naming the operand, its type and the types that are allowed.
+    """
+    check_operands(node, op_type, opset, scope, source)
+    for index, value in enumerate(node.outputs):
+        if value and (not names.is_unread(value) or type_text(scope.type_of(value))):
+            _check(op_type, opset, scope, source, index, value, of_output=True)
+
+
+def check_operands(node: Node, op_type: str, opset: int, scope: Scope, source: int | None = None) -> None:
+    """Refuse a node whose operands have types that an operator does not allow in an opset, as ``check_types`` does."""
+    bound: dict[str, tuple[str, str]] = {}
+    variables = _variables(op_type, opset)
+    for index, value in enumerate(node.inputs):
+        found = _check(op_type, opset, scope, source, index, value, of_output=False) if value else ""
+        if not found or index >= len(variables):
+            continue
+        first, first_type = bound.setdefault(variables[index], (value, found))
+        if first_type != found:
+            raise ElementTypeError(
+                f"operands {first!r} and {value!r} have different types",
+                operator=versioned_name(op_type, opset),
+                got=f"{first_type} and {found}",
+                allowed="one type for both",
+            )
+
+
+def _check(op_type: str, opset: int, scope: Scope, source: int | None, index: int, value: str, of_output: bool) -> str:
+    allowed = allowed_types(op_type, opset, index, of_output)
+    found = type_text(scope.type_of(value))
+    place = {
+        "operator": versioned_name(op_type, opset),
+        "operand": f"{'result' if of_output else 'operand'} {value!r}",
+        "allowed": ", ".join(sorted(allowed)),
+    }
+    if found and found not in allowed:
+        raise ElementTypeError("the type is not allowed in this version", got=found, **place)
+    was_there = source is not None and scope.owner(value) is not None
+    if not found and was_there and not allowed_types(op_type, source or 0, index, of_output) <= allowed:
+        raise ElementTypeError(
+            "the type is not known, and not every type is allowed in this version",
+            hint="declare it in the model",
+            **place,
+        )
+    return found

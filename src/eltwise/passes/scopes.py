@@ -1,0 +1,122 @@
+"""The graphs of a model, one in another: which values their nodes see, and what is known of them.
+
+``all_scopes`` gives every node of a model with its scope: nested graphs and functions too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from eltwise.core.shapes import UNKNOWN_RANK, Shape
+from eltwise.ir.graph import Graph, Node, Tensor, TensorType
+from eltwise.ir.infer import constant_tensor
+from eltwise.ir.infer_graph import infer_graph
+from eltwise.ir.verify import reads
+
+UNKNOWN = TensorType(None, UNKNOWN_RANK)
+Types = Mapping[str, TensorType]
+
+
+@dataclass(eq=False)
+class Scope:
+    """A graph, or the body of a function, with what its nodes see.
+
+    Attributes:
+        graph: the graph.
+        parent: the scope around it; None for the model's graph and for functions.
+        is_in_function: whether it is the body of a function, or lies in one.
+        own_types: the types of the values that the graph makes, as far as they are known.
+    """
+
+    graph: Graph
+    parent: Scope | None
+    is_in_function: bool
+    own_types: Types
+    inner: dict[int, list[Scope]] = field(default_factory=dict)
+
+    @cached_property
+    def producers(self) -> dict[str, Node]:
+        """The node that makes each value."""
+        return {value: node for node in self.graph.nodes for value in node.outputs if value}
+
+    @cached_property
+    def inputs(self) -> frozenset[str]:
+        """The values that a caller gives or may replace."""
+        return frozenset(port.value for port in (*self.graph.inputs, *self.graph.optional_inputs))
+
+    @cached_property
+    def consumers(self) -> dict[str, list[Node]]:
+        """The nodes that read each value, those too in whose graphs it is read."""
+        found: dict[str, list[Node]] = {}
+        for node in self.graph.nodes:
+            for value in dict.fromkeys(reads(node)):
+                found.setdefault(value, []).append(node)
+        return found
+
+    def owner(self, value: str) -> Scope | None:
+        """The scope that has a value, this one or one around it."""
+        scope: Scope | None = self
+        while scope and not (value in scope.producers or value in scope.inputs or value in scope.graph.constant):
+            scope = scope.parent
+        return scope
+
+    def producer(self, value: str) -> Node | None:
+        """The node that makes a value, here or in a graph around this one."""
+        owner = self.owner(value)
+        return owner.producers.get(value) if owner else None
+
+    def type_of(self, value: str) -> TensorType:
+        """The type of a value as far as it is known."""
+        owner = self.owner(value)
+        if owner is None:
+            return UNKNOWN
+        if value in owner.graph.constant and value not in owner.inputs:
+            return owner.graph.constant[value].type
+        return owner.own_types.get(value, UNKNOWN)
+
+    def shape(self, value: str) -> Shape:
+        """The shape of a value as far as it is known."""
+        return self.type_of(value).shape
+
+    def constant(self, value: str) -> Tensor | None:
+        """The tensor that a value always is; None where a caller may set it or a node computes it."""
+        owner = self.owner(value)
+        if owner is None or value in owner.inputs:
+            return None
+        if value in owner.graph.constant:
+            return owner.graph.constant[value]
+        producer = owner.producers.get(value)
+        return constant_of(producer) if producer else None
+
+
+def constant_of(node: Node) -> Tensor | None:
+    """The tensor of a Constant node; None for any other node, and for a constant that is no tensor of numbers."""
+    is_constant = not node.is_foreign and node.schema.behaviour == "constant"
+    return constant_tensor(node.operation) if is_constant and len(node.operation.given) == 1 else None
+
+
+def all_scopes(graph: Graph) -> Iterator[Scope]:
+    """The scopes of a model's graph, its nested graphs and its functions, an outer one before those in it.
+
+    The types of an ONNX model are those that onnx's shape inference finds without reading weights.
+    """
+    if graph.origin.domain == "openvino":
+        yield Scope(graph, None, is_in_function=False, own_types=infer_graph(graph).types)
+        return
+    from eltwise.passes.onnx_types import infer_types
+
+    types = infer_types(graph)
+    yield from _scopes(graph, None, False, lambda inner: types.get(id(inner), {}))
+    for function in graph.functions:
+        yield from _scopes(function.body, None, True, lambda inner: dict(inner.declared))
+
+
+def _scopes(graph: Graph, parent: Scope | None, in_function: bool, types_of: object) -> Iterator[Scope]:
+    assert callable(types_of)
+    scope = Scope(graph, parent, in_function, types_of(graph))
+    yield scope
+    for node in graph.nodes:
+        for _name, inner in node.graphs:
+            yield from _scopes(inner, scope, in_function, types_of)

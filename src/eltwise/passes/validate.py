@@ -1,0 +1,329 @@
+"""Everything that makes an ONNX model not valid; nothing is changed and no weights are read.
+
+onnx's checker and its strict inference are asked, each about one node at a time, so that every problem names its node.
+What a text forbids and runtimes still load with one meaning is no problem here: nodes in another order than that of
+their values, wrong declared shapes of results, missing names and texts, domains that are not imported.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import numpy as np
+from onnx import AttributeProto, GraphProto, NodeProto, SparseTensorProto, TensorProto, numpy_helper
+from onnx.checker import ValidationError, check_node
+from onnx.onnx_cpp2py_export.checker import CheckerContext
+from onnx.shape_inference import InferenceError, infer_shapes
+
+from eltwise.core.broadcasting import Rule, broadcast
+from eltwise.core.errors import (
+    AttributeValueError,
+    ElementTypeError,
+    EltwiseError,
+    GraphError,
+    ShapeError,
+    UnsupportedError,
+)
+from eltwise.core.shapes import element_count
+from eltwise.formats.onnx.external import ExternalData
+from eltwise.formats.onnx.header import newest_opset
+from eltwise.formats.onnx.nodes import Original, read_node, subgraphs, write_node
+from eltwise.formats.onnx.reader import OnnxFile
+from eltwise.formats.onnx.tensors import StoredTensor, check_tensor, read_element_type
+from eltwise.formats.onnx.types import type_text, types_in
+from eltwise.ir.graph import Graph, Node, Origin, Port
+from eltwise.ir.verify import structure_problems, topological_order
+from eltwise.passes.legacy_broadcast import FIRST_NUMPY, LEGACY_OPERATORS, read_rule
+from eltwise.passes.names import all_graphs
+from eltwise.passes.onnx_schemas import called_functions, check_operands, find_schema, is_onnx, versioned_name
+from eltwise.passes.onnx_types import FIRST_INFERRED, without_weights
+from eltwise.passes.scopes import Scope, all_scopes
+
+_UNDECLARED = (
+    *("ATen", "Affine", "ConstantFill", "Crop", "DynamicSlice", "GRUUnit", "GivenTensorFill", "ImageScaler"),
+    *("LayerNormalization", "MeanVarianceNormalization", "ParametricSoftplus", "Scale", "ScaledTanh"),
+    *("SimplifiedLayerNormalization", "ThresholdedRelu"),
+)
+"""Operators that stand in ONNX's own domain in opsets that do not have them, and that runtimes run. Source: the
+experimental operators of onnx's checker, and those that onnxruntime adds to the domain."""
+
+_DEPRECATED_LATER = ("GroupNormalization",)
+"""Operators with a version that was allowed and is deprecated since, and that runtimes run; others never ran there."""
+
+_LINE = re.compile(r"\(op_type:[^,()]*, node name: (\d+)\): ")
+_FOLLOWS = ("expected to have type", "Inference error(s)")
+"""What inference says of an operand whose type it could not infer, since a node before it has no inference; of a node
+whose graph holds the one that is wrong; and of operators that it takes for functions, whose defaults it leaves out."""
+
+_MOST_POSITIONS = 1 << 16
+"""The most positions of a sparse tensor that are looked at one by one."""
+
+
+def find_problems(graph: Graph) -> list[EltwiseError]:
+    """Find every problem of an ONNX model.
+
+    Returns:
+        What is wrong: how values are named and made, the tensors' data, then the nodes, one problem of types each.
+    """
+    problems = structure_problems(graph, in_order=False)
+    for function in graph.functions:
+        problems += structure_problems(function.body, in_order=False)
+        opset = function.body.origin.opset
+        if opset and not 1 <= opset <= newest_opset():
+            words = f"the opset of the function {function.name!r} is not known here"
+            problems.append(UnsupportedError(words, got=str(opset), allowed=f"1 to {newest_opset()}"))
+    problems += [*_endless_calls(graph), *_input_problems(graph), *_tensor_problems(graph)]
+    called = called_functions(graph)
+    checked: dict[int, tuple[Node, Scope]] = {}
+    for scope in all_scopes(graph):
+        opset = scope.graph.origin.opset
+        context = CheckerContext()
+        context.ir_version, context.opset_imports = graph.origin.file_version, {"": opset}
+        for node in scope.graph.nodes if 1 <= opset <= newest_opset() else ():
+            if is_onnx(node, called):
+                checked[id(node)] = (node, scope)
+                found = list(_node_problems(node, scope.graph.origin, context))
+                problems += [_located(error, node, opset) for error in found or _type_problems(node, opset, scope)]
+    if not problems and not any(domain == "" for domain, _name in called):
+        refused = ((checked[number], words) for number, words in _inference_problems(graph) if number in checked)
+        problems += [_inferred(node, words, graph.origin.opset, scope) for (node, scope), words in refused]
+    return problems
+
+
+def _located(error: EltwiseError, node: Node, opset: int) -> EltwiseError:
+    return error.located(operator=versioned_name(node.schema.name, opset), node=node.label)
+
+
+def _endless_calls(graph: Graph) -> Iterator[EltwiseError]:
+    """Find functions that call themselves, be it through others."""
+    named = called_functions(graph)
+    calls = {
+        (function.domain, function.name): {
+            (getattr(node.schema, "of", ""), node.schema.name)
+            for body in all_graphs(function.body)
+            for node in body.nodes
+        }
+        & named
+        for function in graph.functions
+    }
+    while free := [name for name, called in calls.items() if not called & calls.keys()]:
+        for name in free:
+            del calls[name]
+    for _domain, function_name in calls:
+        yield GraphError("a function that calls itself has no end", operand=f"the function {function_name!r}")
+
+
+def _input_problems(graph: Graph) -> Iterator[EltwiseError]:
+    """Find inputs of the model without a type, and initializers that are not what the input of their name is."""
+    message = graph.message.model.graph if isinstance(graph.message, OnnxFile) else GraphProto()
+    for value in message.input:
+        try:
+            if value.type.WhichOneof("value") is None:
+                raise ElementTypeError("the input has no type")
+            number = value.type.tensor_type.elem_type
+            if value.type.HasField("tensor_type") and number not in TensorProto.DataType.values()[1:]:
+                read_element_type(number)
+        except EltwiseError as error:
+            yield error.located(operand=f"input {value.name!r}")
+    for port in graph.optional_inputs:
+        yield from _of_optional_input(port, graph)
+
+
+def _of_optional_input(port: Port, graph: Graph) -> Iterator[EltwiseError]:
+    found, place = graph.constant[port.value].type, f"input {port.name!r}"
+    if type_text(port.type) != type_text(found):
+        words = "the initializer has another type than the input of its name"
+        yield ElementTypeError(words, operand=place, got=f"{type_text(found)} and {type_text(port.type)}")
+    given, declared = found.shape.dimensions, port.type.shape.dimensions
+    if given is None or declared is None:
+        return
+    if len(given) != len(declared) or any(
+        other.low > 0 and other.is_known and other != size for size, other in zip(given, declared, strict=True)
+    ):
+        words = "the initializer has another shape than the input of its name"
+        yield ShapeError(words, operand=place, got=f"({found.shape}) and ({port.type.shape})")
+
+
+def _tensor_problems(graph: Graph) -> Iterator[EltwiseError]:
+    """Find the tensors whose data is not right; of data in other files only its place is looked at."""
+    external = ExternalData(graph.message.folder if isinstance(graph.message, OnnxFile) else None)
+    for body in all_graphs(graph):
+        for _name, tensor in body.constants:
+            if isinstance(tensor, StoredTensor):
+                yield from _of_tensor(tensor.message, tensor.operand, external)
+        for node in body.nodes:
+            for attribute in node.message.proto.attribute if isinstance(node.message, Original) else ():
+                for tensor in (*attribute.tensors, *attribute.sparse_tensors, attribute.t, attribute.sparse_tensor):
+                    if tensor.ListFields():
+                        for error in _of_tensor(tensor, f"attribute {attribute.name}", external):
+                            yield error.located(operator=node.schema.name, node=node.label)
+
+
+def _of_tensor(tensor: TensorProto | SparseTensorProto, operand: str, external: ExternalData) -> Iterator[EltwiseError]:
+    if isinstance(tensor, SparseTensorProto):
+        yield from _of_tensor(tensor.values, f"the values of {operand}", external)
+        yield from _of_tensor(tensor.indices, f"the indices of {operand}", external)
+        yield from _of_positions(tensor)
+        return
+    try:
+        check_tensor(tensor, external)
+    except EltwiseError as error:
+        yield error.located(operand=operand)
+
+
+def _of_positions(sparse: SparseTensorProto) -> Iterator[EltwiseError]:
+    """Find positions of a sparse tensor's values that its shape does not have."""
+    indices, place = sparse.indices, f"the indices of {sparse.values.name!r}"
+    count, rank = element_count(tuple(sparse.values.dims)), len(sparse.dims)
+    if list(indices.dims) not in ([count], [count, rank]):
+        words = "the indices have not one position for each value"
+        yield ShapeError(words, operand=place, got=str(list(indices.dims)), allowed=f"({count}) or ({count},{rank})")
+        return
+    if element_count(tuple(indices.dims)) > _MOST_POSITIONS or indices.data_location == TensorProto.EXTERNAL:
+        return
+    try:
+        given = numpy_helper.to_array(indices)
+    except (ValueError, TypeError):
+        return  # The tensor of the positions is not right, and said so by itself.
+    sizes = list(sparse.dims) if given.ndim == 2 else [element_count(tuple(sparse.dims))]
+    outside = (given < 0) | (given >= np.array(sizes, np.object_))
+    if outside.any():
+        wrong = given.reshape(-1)[int(np.argmax(outside.reshape(-1)))]
+        yield ShapeError("a value's position is not in its shape", operand=place, got=str(wrong))
+
+
+def _node_problems(node: Node, origin: Origin, context: CheckerContext) -> Iterator[EltwiseError]:
+    """Ask onnx's checker about a node of ONNX's own domain."""
+    opset = origin.opset
+    schema = find_schema(node.schema.name, opset)
+    if schema is None:
+        if node.schema.name not in _UNDECLARED:
+            yield UnsupportedError(f"ONNX's opset {opset} has no such operator")
+        return
+    if schema.deprecated and node.schema.name not in _DEPRECATED_LATER:
+        yield UnsupportedError(f"the operator is deprecated, and ONNX's opset {opset} has it no longer")
+        return
+    proto = node.message.proto if isinstance(node.message, Original) and node.untouched else write_node(node)
+    if schema.deprecated or _refers(proto):  # The checker takes neither these nor what a caller of a function gives.
+        return
+    try:
+        check_node(_without_content(proto), context)
+    except ValidationError as error:
+        words = " ".join(str(error).partition("\n\n==> Context:")[0].split())
+        yield _in_our_words(proto, origin) or GraphError("onnx's checker refuses it", got=repr(words[:300]))
+        return
+    types = TensorProto.DataType.values()[1:]
+    for attribute in proto.attribute if proto.op_type == "Cast" else ():  # The checker takes a Cast to any number.
+        if attribute.name == "to" and attribute.type == AttributeProto.INT and attribute.i not in types:
+            yield AttributeValueError("there is no such element type", operand="attribute to", got=str(attribute.i))
+
+
+def _refers(proto: NodeProto) -> bool:
+    """Whether a node reads an attribute that a caller of its function gives."""
+    return any(attribute.ref_attr_name for attribute in proto.attribute)
+
+
+def _in_our_words(proto: NodeProto, origin: Origin) -> EltwiseError | None:
+    """What is wrong with a node of an operator that eltwise runs; None where that is not known."""
+    try:
+        read_node(proto, origin, reads_weights=False)
+    except EltwiseError as error:
+        return None if isinstance(error, UnsupportedError) else error
+    return None
+
+
+def _without_content(node: NodeProto) -> NodeProto:
+    """A node in the short name of ONNX's domain, with weights and graphs that hold nothing: they are checked apart."""
+    twin = NodeProto(name=node.name, op_type=node.op_type, input=node.input, output=node.output)
+    for attribute in node.attribute:
+        copy = twin.attribute.add()
+        if not attribute.HasField("t") and not attribute.HasField("g") and not attribute.graphs:
+            copy.CopyFrom(attribute)
+            continue
+        # Of another type's field the checker says that it is there.
+        copy.name, copy.type = attribute.name, attribute.type
+        for field in ("f", "i", "s"):
+            if attribute.HasField(field):
+                setattr(copy, field, getattr(attribute, field))
+        for field in ("floats", "ints", "strings"):
+            getattr(copy, field).extend(getattr(attribute, field))
+        if attribute.HasField("t"):
+            copy.t.data_type = TensorProto.FLOAT
+            copy.t.dims.append(0)
+        if attribute.HasField("g"):
+            copy.g.name = "held_out"
+        for _graph in attribute.graphs:
+            copy.graphs.add(name="held_out")
+    return twin
+
+
+def _type_problems(node: Node, opset: int, scope: Scope) -> Iterator[EltwiseError]:
+    """Find operands of types that the version does not take, and shapes that the legacy broadcast does not."""
+    if find_schema(node.schema.name, opset) is None:
+        return  # A runtime's own operator.
+    try:
+        check_operands(node, node.schema.name, opset, scope)
+        if node.schema.name in LEGACY_OPERATORS and opset < FIRST_NUMPY and not _refers(write_node(node)):
+            broadcast(read_rule(node), *(scope.shape(value) for value in node.inputs))
+    except EltwiseError as error:
+        yield error
+
+
+def _inference_problems(graph: Graph) -> Iterator[tuple[int, str]]:
+    """Ask onnx's strict inference: the nodes that it refuses, by their id, and its words; nothing below opset 6."""
+    if graph.origin.opset < FIRST_INFERRED:
+        return
+    copy = without_weights(graph)
+    numbered: list[int] = []
+    _prepare(graph, copy.graph, numbered)
+    for domain in _domains(copy.graph) - {entry.domain for entry in copy.opset_import} - {"ai.onnx"}:
+        copy.opset_import.add(domain=domain, version=1)
+    try:
+        infer_shapes(copy, strict_mode=True)
+    except (InferenceError, ValueError, RuntimeError) as error:
+        found = _LINE.split(str(error))
+        for number, words in zip(found[1::2], found[2::2], strict=True):
+            if not any(part in words for part in _FOLLOWS):
+                yield numbered[int(number)], words
+
+
+def _domains(graph: GraphProto) -> set[str]:
+    inner = (_domains(body) for node in graph.node for _name, body in subgraphs(node))
+    return {node.domain for node in graph.node}.union(*inner)
+
+
+def _prepare(graph: Graph, copy: GraphProto, numbered: list[int], is_outermost: bool = True) -> None:
+    """Number the nodes, order them, and leave out the shapes that a runtime does not go by."""
+    twins = list(copy.node)
+    for node, twin in zip(graph.nodes, twins, strict=True):
+        twin.name = str(len(numbered))
+        numbered.append(id(node))
+        for (_name, inner), (_same, body) in zip(node.graphs, subgraphs(twin), strict=True):
+            _prepare(inner, body, numbered, is_outermost=False)
+    order = topological_order(graph.nodes)
+    if order != sorted(order):
+        nodes = GraphProto(node=[twins[number] for number in order]).node
+        copy.ClearField("node")
+        copy.node.extend(nodes)
+    constants = {name for name, _tensor in graph.constants}
+    inputs = GraphProto(input=[value for value in copy.input if value.name not in constants]).input
+    copy.ClearField("input")
+    copy.input.extend(inputs)
+    for value in (*copy.output, *copy.value_info, *(() if is_outermost else copy.input)):
+        for found in types_in(value.type):
+            kind = found.WhichOneof("value")
+            if kind in ("tensor_type", "sparse_tensor_type"):
+                getattr(found, kind).ClearField("shape")
+
+
+def _inferred(node: Node, words: str, opset: int, scope: Scope) -> EltwiseError:
+    """Make an error of what inference says; that of the eleven operators names the sizes."""
+    if node.schema.name in LEGACY_OPERATORS and opset >= FIRST_NUMPY and "dimension" in words:
+        try:
+            broadcast(Rule("numpy"), *(scope.shape(value) for value in node.inputs))
+        except ShapeError as error:
+            return error.located(operator=versioned_name(node.schema.name, opset), node=node.label)
+    kind = ShapeError if words.startswith("[ShapeInferenceError]") else GraphError
+    said = " ".join(words.partition("] ")[2].split()) or words
+    return _located(kind("onnx's inference refuses it", got=repr(said[:300])), node, opset)
