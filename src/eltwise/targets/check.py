@@ -19,7 +19,6 @@ from eltwise.targets.rules import DEFAULT_SEVERITY, PAIR_SELECTORS, SEVERITIES, 
 from eltwise.targets.rules_file import shipped_rules
 from eltwise.targets.run import Observed, observe
 from eltwise.targets.sites import Site
-from eltwise.targets.structure import structure_problems_on
 from eltwise.targets.subject import Subject, subject_of
 from eltwise.targets.versions import Versions, versions_for
 
@@ -124,7 +123,7 @@ def by_rules(subject: Subject, target: str, rules: RuleSet, least: Severity) -> 
     asked = [(site, ask(rules, site)) for site in subject.all_sites]
     checked = [(site, answer) for site, answer in asked if answer.is_measured]
     versions = versions_for(subject.graph, [site for site, _answer in checked], rules, least)
-    wrong = [invalid(problem) for problem in problems_of(subject, target)]
+    wrong = list(map(invalid, subject.problems))
     said = {finding.node for finding in wrong}
     found = [*_of_versions(versions, target), *_of_sites(checked, versions, target, subject, rules)]
     if wrong:
@@ -144,14 +143,8 @@ def by_rules(subject: Subject, target: str, rules: RuleSet, least: Severity) -> 
     )
 
 
-def problems_of(subject: Subject, target: str) -> list[EltwiseError]:
-    """What a runtime refuses before it looks at any kernel: what is no valid model, and what it alone forbids."""
-    alone = structure_problems_on(target, subject.graph) if subject.is_onnx else []
-    return [*subject.problems, *alone]
-
-
 def invalid(problem: EltwiseError) -> Finding:
-    """What is told of such a problem."""
+    """What is told of a problem that makes a model no valid one."""
     words = problem.problem
     words += f", got {problem.got}" if problem.got else ""
     words += f"; allowed: {problem.allowed}" if problem.allowed else ""

@@ -22,11 +22,11 @@ from eltwise.ir.verify import structure_problems
 from eltwise.model import Examination, Model, save
 from eltwise.passes.aligned import align_nodes
 from eltwise.passes.files import Progress, check_places, copy_ir
-from eltwise.passes.graphs import convert_graph
+from eltwise.passes.opset import convert_opset
 from eltwise.passes.report import Change, Report
 from eltwise.passes.verifying import VerificationError
 from eltwise.passes.wider import compute_wider
-from eltwise.targets.check import here, note_of, problems_of, runtime_named, runtimes_on
+from eltwise.targets.check import here, note_of, runtime_named, runtimes_on
 from eltwise.targets.rewrites import REFUSALS, Decision, ask, decide
 from eltwise.targets.rules import DEFAULT_SEVERITY, SEVERITIES, RuleSet, Severity, is_at_least, severity_named
 from eltwise.targets.rules_file import shipped_rules
@@ -149,7 +149,7 @@ def repair_subject(
     versions = versions_for(subject.graph, sites, rules, least, allowed)
     decisions = [decide(rules, site, least, allowed, versions.opset) for site in sites]
     runtime = f"{target} {rules.number}"
-    wrong = problems_of(subject, target)
+    wrong = subject.problems
     said = {problem.node for problem in wrong if problem.node}
     of_nodes = (problem for problem in _refusals(decisions, runtime) if problem.node not in said)
     problems = [*_version_problems(versions, runtime), *wrong, *of_nodes]
@@ -235,7 +235,7 @@ def _in_versions(graph: Graph, versions: Versions) -> tuple[Graph, Report]:
         change = Change("", f"ir_version {origin.file_version}", (f"ir_version {versions.file_version}",), reason)
         report = replace(report, changes=(change,), unchanged=False)
     if versions.opset not in (0, origin.opset):
-        graph, second = convert_graph(graph, replace(graph.origin, opset=versions.opset))
+        graph, second = convert_opset(graph, versions.opset)
         report = joined(report, second)
     return graph, report
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -15,9 +15,9 @@ from eltwise.formats import files
 from eltwise.ir.graph import Graph
 from eltwise.model import Model, examine, is_xml
 from eltwise.ops.schema import ElementwiseSchema
+from eltwise.passes.scopes import all_scopes
 from eltwise.targets.finding_sites import find_sites
 from eltwise.targets.sites import Site
-from eltwise.targets.structure import all_graphs
 
 if TYPE_CHECKING:
     from eltwise.model import Source
@@ -50,18 +50,17 @@ class Subject:
     @cached_property
     def all_sites(self) -> tuple[Site, ...]:
         """The element-wise nodes."""
-        return tuple(find_sites(self.graph, _typed(self.graph) if self.is_onnx and self.uses_onnx else None))
+        return tuple(find_sites(self.graph))
 
     @cached_property
     def other_operators(self) -> Mapping[str, int]:
         """The operators of all other nodes, with how many there are."""
-        bodies = [self.graph, *(function.body for function in self.graph.functions)]
-        names: Counter[str] = Counter()
-        for graph in (inner for body in bodies for inner in all_graphs(body)):
-            for node in graph.nodes:
-                in_function = graph is not self.graph and any(graph is function.body for function in self.graph.functions)
-                if node.is_foreign or in_function or not isinstance(node.schema, ElementwiseSchema):
-                    names[f"{getattr(node.schema, 'of', '')}.{node.schema.name}".lstrip(".")] += 1
+        names = Counter(
+            f"{getattr(node.schema, 'of', '')}.{node.schema.name}".lstrip(".")
+            for scope in all_scopes(self.graph)
+            for node in scope.graph.nodes
+            if scope.is_in_function or not isinstance(node.schema, ElementwiseSchema)
+        )
         names.update(f"set of layers ({problem.problem})" for problem in self.unread)
         return names
 
@@ -70,10 +69,9 @@ class Subject:
         """What makes an ONNX model no valid one; nothing of an IR, which was read whole."""
         if not self.is_onnx or not self.uses_onnx:
             return ()
-        from eltwise.passes.onnx_problems.finding import find_problems
+        from eltwise.passes.validate import find_problems
 
-        message = self.graph.message
-        return tuple(find_problems(message.model, message.folder)) if message is not None else ()  # type: ignore[attr-defined]
+        return tuple(find_problems(self.graph))
 
 
 def subject_of(source: Source | Model, weights: bytes | None = None) -> Subject:
@@ -119,23 +117,3 @@ def _of_ir(source: Source, weights: bytes | None, where: str) -> Subject:
     if not unread:
         raise_all(examination.problems)
     return Subject(examination.graph, where, unread)
-
-
-def _typed(graph: Graph) -> Graph:
-    """The same nodes, with the types of all values as far as onnx infers them; without weights."""
-    from eltwise.formats.onnx.reader import read_model_proto
-    from eltwise.formats.onnx.tensors import keep_tensor
-    from eltwise.formats.onnx.writer import write_model_proto
-    from eltwise.passes.onnx_versions.inferring import with_types
-
-    typed = with_types(write_model_proto(graph, keep_tensor), graph.origin.opset)
-    found = read_model_proto(typed, None, "", reads_weights=False).graph
-    return found if _has_same_nodes(graph, found) else graph
-
-
-def _has_same_nodes(graph: Graph, other: Graph) -> bool:
-    return [len(one.nodes) for one in all_graphs(graph)] == [len(one.nodes) for one in all_graphs(other)]
-
-
-def _nodes(graph: Graph) -> Iterator[str]:
-    yield from (node.label for node in graph.nodes)

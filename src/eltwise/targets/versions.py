@@ -83,7 +83,7 @@ def _file_version(graph: Graph, rules: RuleSet) -> tuple[int, str]:
     if graph.origin.domain != "ai.onnx" or not wanted:
         return own, "an IR of another version has other ports" if wanted else "it is too old"
     from eltwise.formats.onnx.writer import write_model_proto
-    from eltwise.passes.onnx_versions.file_versions import needed_file_version
+    from eltwise.formats.onnx.file_versions import needed_file_version
 
     needed, words = needed_file_version(write_model_proto(graph))
     return (own, f"{words} needs ir_version {needed}, and it loads up to {wanted}") if needed > wanted else (wanted, "")
