@@ -90,13 +90,22 @@ def plain_numbers(array: np.ndarray, element_type: ElementType) -> np.ndarray:
     if not has_others_than_plain(element_type):
         return np.ones(array.shape, bool)
     if element_type.is_integer:
-        low, high = INT32.limits
-        # A bound that the type does not have bounds nothing.
-        return np.asarray((array <= high) & (array >= max(low, element_type.limits[0])))
+        return _within_int32(array)
     with np.errstate(invalid="ignore"):  # NaN may come as one that signals.
         magnitudes = np.abs(array.astype(np.float64))
         fits = (magnitudes >= LEAST) & (magnitudes <= LARGEST)
     return np.asarray(fits | (magnitudes == 0) | ~np.isfinite(magnitudes))
+
+
+def fits_int32(array: np.ndarray) -> bool:
+    """Whether all integers of a constant fit int32."""
+    return bool(_within_int32(array).all())
+
+
+def _within_int32(array: np.ndarray) -> np.ndarray:
+    low, high = INT32.limits
+    # A bound that the type does not have bounds nothing.
+    return np.asarray((array <= min(high, np.iinfo(array.dtype).max)) & (array >= max(low, np.iinfo(array.dtype).min)))
 
 
 def _is_almost_neutral(number: np.float64) -> bool:

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from math import prod
 from typing import get_args
 
-from eltwise.core.dtypes import ElementType
+from eltwise.core.dtypes import INT32, ElementType
 from eltwise.core.errors import EltwiseError
 from eltwise.formats.onnx.tensors import StoredTensor
 from eltwise.ir.graph import Graph, Node, Tensor
 from eltwise.ir.verify import reads
 from eltwise.ops.schema import ElementwiseSchema
 from eltwise.passes.scopes import Scope, all_scopes
-from eltwise.targets.constants import Held, held_as, is_plain, unknown_numbers
+from eltwise.targets.constants import Held, fits_int32, held_as, is_plain, unknown_numbers
 from eltwise.targets.sites import Operand, Producer, Site, pairs_of, patterns_of, read_wider, sources_of
 
 PRODUCERS = {
@@ -26,6 +26,12 @@ PRODUCERS = {
 
 _RANDOM = ("RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Bernoulli", "Multinomial")
 _FEW_BITS = 4
+_SIZES = ("Shape", "Size", "ShapeOf")
+_KEEPING_SIZES = (
+    *("Cast", "Concat", "Convert", "Expand", "Flatten", "Gather", "Identity", "Max", "Min", "Mod", "Reshape", "Slice"),
+    *("Split", "Squeeze", "Transpose", "Unsqueeze"),
+)
+"""Operators that make sizes, and those that give some of what they read, or less."""
 _ANY_HELD: tuple[Held, ...] = get_args(Held)
 
 
@@ -67,7 +73,9 @@ def _site(node: Node, schema: ElementwiseSchema, around: _Around) -> Site:
     pairs = pairs_of(
         element_type, around.operand(a), around.operand(b), is_static=is_static, producers=PRODUCERS[schema.domain]
     )
-    site = replace(site, patterns=patterns_of(node.operation.rule, *shapes), sources=sources, pairs=pairs)
+    are_sizes = element_type.is_integer and element_type.bits >= INT32.bits and all(map(around.is_size, node.inputs))
+    patterns = patterns_of(node.operation.rule, *shapes)
+    site = replace(site, patterns=patterns, sources=sources, pairs=pairs, are_sizes=are_sizes)
     return read_wider(site) if around.is_brought_further(node, element_type) else site
 
 
@@ -79,6 +87,7 @@ class _Around:
         self._given = {port.value for port in scope.graph.outputs}
         self._readers = Counter(value for node in self._needed() for value in reads(node))
         self._are_made_of_constants: dict[str, bool] = {}
+        self._are_sizes: dict[str, bool] = {}
         origin = scope.graph.origin
         self._is_ir = origin.domain == "openvino"
         # OpenVINO gives the results of an IR 10 in other types, so that they are read too.
@@ -134,28 +143,32 @@ class _Around:
 
     def is_made_of_constants(self, value: str) -> bool:
         """Whether a value is a constant, or made by nodes of constants only."""
-        known, waiting = self._are_made_of_constants, [value]
-        while waiting:
-            current = waiting[-1]
-            made_of = self._made_of(current)
-            unknown = [name for name in made_of if name not in known]
-            if current not in known and unknown:
-                known[current] = False  # Holds on a cycle, which no valid model has.
-                waiting += unknown
-                continue
-            waiting.pop()
-            owner = self.scope.owner(current)
-            # A runtime may take an input that has a value for a constant.
-            is_held = self.is_constant(current) or (owner is not None and current in owner.graph.constant)
-            known[current] = is_held or (bool(made_of) and all(known[name] for name in made_of))
-        return known[value]
 
-    def _made_of(self, value: str) -> list[str]:
-        """What the node that makes a value reads; nothing where that may be another value at each run."""
-        node = self.scope.producer(value)
-        if node is None or node.schema.name in _RANDOM or node.graphs:
-            return []
-        return [name for name in node.inputs if name]
+        def depends_on(current: str) -> bool | list[str]:
+            owner, node = self.scope.owner(current), self.scope.producer(current)
+            # A runtime may take an input that has a value for a constant.
+            if self.is_constant(current) or (owner is not None and current in owner.graph.constant):
+                return True
+            if node is None or node.schema.name in _RANDOM or node.graphs:
+                return False
+            return [name for name in node.inputs if name] or False
+
+        return _holds(value, self._are_made_of_constants, depends_on)
+
+    def is_size(self, value: str) -> bool:
+        """Whether a value is computed of the sizes of tensors and of constants that fit int32."""
+
+        def depends_on(current: str) -> bool | list[str]:
+            if self.is_constant(current):
+                tensor = self._numbers(current)
+                return tensor is not None and tensor.element_type.is_integer and fits_int32(tensor.array)
+            node = self.scope.producer(current)
+            if node is None or node.schema.name in _SIZES:
+                return node is not None
+            is_kept = isinstance(node.schema, ElementwiseSchema) or node.schema.name in _KEEPING_SIZES
+            return [name for name in node.inputs if name] if is_kept else False
+
+        return _holds(value, self._are_sizes, depends_on)
 
     def _producer_of_operand(self, value: str) -> Producer | None:
         """The node that makes a value; those that only hand it on do not count."""
@@ -193,3 +206,19 @@ class _Around:
                 found.add(id(node))
                 waiting += reads(node)
                 yield node
+
+
+def _holds(value: str, known: dict[str, bool], depends_on: Callable[[str], bool | list[str]]) -> bool:
+    """Whether something holds of a value that may depend on whether it holds of all values that it is made of."""
+    waiting = [value]
+    while waiting:
+        current = waiting[-1]
+        found = depends_on(current)
+        unknown = [] if isinstance(found, bool) else [name for name in found if name not in known]
+        if current not in known and unknown:
+            known[current] = False  # Holds on a cycle, which no valid model has.
+            waiting += unknown
+            continue
+        waiting.pop()
+        known[current] = found if isinstance(found, bool) else all(known[name] for name in found)
+    return known[value]

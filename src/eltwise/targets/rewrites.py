@@ -21,6 +21,7 @@ Steps = tuple[Step, ...]
 REFUSALS = ("refused", "hangs", "crashes")
 """Faults that cannot be allowed: there is no result."""
 
+_OF_SHAPES = ("refused in part", "wrong shape", "axis ignored")
 _ALL_STEPS: tuple[Steps, ...] = ((), ("upcast",), ("align",), ("align", "upcast"))
 
 
@@ -80,7 +81,10 @@ def ask(rules: RuleSet, site: Site, rewrite: str = "none") -> Answer:
     is_known = bool(site.sources) and "unknown-rank" not in site.patterns
     if not is_known or not rules.is_measured(op, site.type_name, site.broadcast, rewrite):
         return Answer(False)
-    return Answer(True, rules.matches(site.situations(rewrite)))
+    matches = rules.matches(site.situations(rewrite))
+    if site.are_sizes:  # Numbers that fit int32 show nothing of what happens to others.
+        matches = tuple(match for match in matches if match.rule.fault in (*REFUSALS, *_OF_SHAPES))
+    return Answer(True, matches)
 
 
 def decide(

@@ -89,6 +89,7 @@ class Site:
         sources: how the operands may reach the node.
         pairs: what may be around it that a runtime may compute together with it.
         is_beside_foreign: whether an operator makes an operand or reads the result that eltwise does not know.
+        are_sizes: whether the operands are computed of sizes of tensors, which are taken to fit int32.
     """
 
     node: str
@@ -99,6 +100,7 @@ class Site:
     sources: tuple[Source, ...] = ()
     pairs: tuple[Pair, ...] = ()
     is_beside_foreign: bool = False
+    are_sizes: bool = False
 
     @property
     def type_name(self) -> str:
