@@ -14,10 +14,11 @@ from eltwise import oracle
 from eltwise.core.dtypes import ElementType
 from eltwise.formats.onnx.writer import write_onnx
 from eltwise.formats.openvino.writer import write_openvino
-from eltwise.ir.graph import Origin
+from eltwise.ir.graph import Graph, Origin
 from eltwise.oracle import hard_values
-from eltwise.passes.graphs import convert_graph
 from eltwise.passes.report import Report
+from eltwise.passes.to_onnx import to_onnx
+from eltwise.passes.to_openvino import to_openvino
 from onnx_models import model, node, value
 from openvino_core import openvino_core
 from openvino_models import PRECISIONS, Ir
@@ -116,6 +117,12 @@ def wrong_outputs(got: dict[str, np.ndarray], right: dict[str, np.ndarray]) -> l
     return [name for name in right if not oracle.same_bits(np.asarray(got[name]), right[name])]
 
 
+def convert_graph(graph: Graph, target: Origin) -> tuple[Graph, Report]:
+    if target.domain == "openvino":
+        return to_openvino(graph, target.file_version)
+    return to_onnx(graph, target.opset, target.file_version)
+
+
 def converted(loaded: eltwise.Model, target: Origin) -> tuple[eltwise.Model, Report]:
     """Convert, write, and read again: what a runtime would get."""
     graph, report = convert_graph(loaded.graph, target)
@@ -124,7 +131,7 @@ def converted(loaded: eltwise.Model, target: Origin) -> tuple[eltwise.Model, Rep
     return again, report
 
 
-def written(graph: eltwise.ir.graph.Graph) -> tuple[bytes, ...]:
+def written(graph: Graph) -> tuple[bytes, ...]:
     return write_openvino(graph) if graph.origin.domain == "openvino" else (write_onnx(graph),)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 import onnx
@@ -12,11 +13,12 @@ from eltwise.core.dtypes import TYPES, ElementType
 from eltwise.core.errors import EltwiseError
 from eltwise.formats.onnx.reader import read_model_proto, read_onnx
 from eltwise.formats.onnx.writer import write_onnx
-from eltwise.formats.reading import Reading
+from eltwise.formats.registry import Reading
 from eltwise.ir.graph import Graph
 from eltwise.ir.infer_graph import infer_graph
 from eltwise.ir.verify import structure_problems
 from eltwise.ops import registry
+from eltwise.passes import validate
 
 RUN_TYPES = [each for each in TYPES if each.runs]
 NEWEST = min(registry.NEWEST_OPSET["ai.onnx"], onnx.defs.onnx_opset_version())
@@ -50,6 +52,11 @@ def model(
     if ir_version < 3:
         del made.opset_import[:]
     return made
+
+
+def find_problems(made: onnx.ModelProto, folder: Path | None = None) -> list[EltwiseError]:
+    """What makes a model not valid."""
+    return validate.find_problems(read_model_proto(made, folder, "", reads_weights=False).graph)
 
 
 def sub_model(opset: int = 13, name: str = "difference", **attributes: object) -> onnx.ModelProto:

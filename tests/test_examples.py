@@ -13,8 +13,6 @@ import pytest
 
 import eltwise
 from eltwise import oracle
-from eltwise.conformance.cases import Case
-from eltwise.ops import registry
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 PUBLISHED = json.loads((EXAMPLES / "published.json").read_text())["cases"]
@@ -76,7 +74,7 @@ def test_the_shapes_of_the_openvino_texts(
 
 @pytest.mark.parametrize("entry", INDEX, ids=lambda entry: entry["model"])
 def test_every_example_model_gives_what_is_known(entry: dict[str, object]) -> None:
-    schema, right = script("demo")._run(entry)
+    schema, right = script("demo").run(entry)
     assert right, schema
 
 
@@ -98,8 +96,8 @@ def test_the_example_models_are_what_their_script_makes(tmp_path: Path, monkeypa
 def test_the_demo_finds_a_wrong_result(monkeypatch: pytest.MonkeyPatch) -> None:
     demo = script("demo")
     entry = next(entry for entry in INDEX if entry["model"] == "sub6_axis1.onnx")
-    assert demo._run(entry)[1]
-    assert not demo._run(entry | {"attributes": {"broadcast": 1, "axis": 0}, "operator": "Sub-6"} | _square())[1]
+    assert demo.run(entry)[1]
+    assert not demo.run(entry | {"attributes": {"broadcast": 1, "axis": 0}, "operator": "Sub-6"} | _square())[1]
 
 
 def _square() -> dict[str, object]:
@@ -110,5 +108,4 @@ def _square() -> dict[str, object]:
 def test_the_oracle_agrees_with_the_texts() -> None:
     for case in PUBLISHED:
         x, y = (np.array(case[key]["values"], np.float32).reshape(case[key]["shape"]) for key in "xy")
-        exact = Case(registry.find("Sub-14"), (), x, y).expected()
-        assert oracle.same_bits(eltwise.subtract(x, y), exact)
+        assert oracle.same_bits(eltwise.subtract(x, y), oracle.evaluate("subtract", x, y, rule="numpy"))

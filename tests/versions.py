@@ -9,9 +9,10 @@ import numpy as np
 import onnx
 from onnx import TensorProto, numpy_helper
 
+import eltwise
 from conversions import ALL_RUNS, Run
 from eltwise.core.dtypes import FLOAT32, ElementType
-from eltwise.passes.onnx_versions.converted_files import convert_onnx_bytes
+from eltwise.formats.onnx.writer import kept_bytes
 from eltwise.passes.report import Report
 from onnx_models import model, node, value
 
@@ -71,6 +72,12 @@ def _sizes(shape: tuple[int, ...], form: Form, name: str) -> list[int | str | No
     if form == "symbolic":
         return [f"{name}_{place}" for place in range(len(shape))]
     return [None] * len(shape) if form == "unknown" else list(shape)
+
+
+def convert_onnx_bytes(data: bytes, opset: int) -> tuple[bytes, Report]:
+    """The bytes of a model in another opset."""
+    converted, report = eltwise.convert(data, opset=opset)
+    return kept_bytes(converted.graph)[0], report
 
 
 def in_opset(made: onnx.ModelProto | bytes, opset: int) -> tuple[onnx.ModelProto, Report]:

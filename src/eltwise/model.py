@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from eltwise.core.errors import EltwiseError, FileFormatError, GraphError, raise_all
+from eltwise.core.errors import EltwiseError, FileFormatError, GraphError, UnsupportedError, raise_all
 from eltwise.engine.runner import Runner
+from eltwise.formats import registry
+from eltwise.formats.registry import Reading
 from eltwise.ir.graph import Graph, Port
 from eltwise.ir.infer_graph import Inference, infer_graph
 from eltwise.ir.verify import structure_problems
@@ -20,14 +22,9 @@ from eltwise.ir.verify import structure_problems
 if TYPE_CHECKING:
     from onnx import ModelProto
 
-    from eltwise.formats.reading import Reading
     from eltwise.kernels.dump import Kind
 
     Source: TypeAlias = str | os.PathLike[str] | bytes | bytearray | memoryview | ModelProto
-
-
-_BEFORE_XML = b"\xef\xbb\xbf\xff\xfe\x00 \t\r\n"
-"""What may come before the first ``<`` of an XML text: byte order marks of UTF-8 and UTF-16, and white space."""
 
 
 @dataclass(frozen=True)
@@ -180,44 +177,16 @@ def _where(source: Source) -> str:
 
 def _read(source: Source, weights: bytes | None, where: str) -> Reading:
     if isinstance(source, str | os.PathLike):
-        return _read_file(Path(source))
+        return registry.of_path(Path(source)).read_file(Path(source))
     if isinstance(source, bytes | bytearray | memoryview):
-        data = bytes(source)
-        if is_xml(data):
-            from eltwise.formats.openvino.reader import read_openvino
-
-            return read_openvino(data, weights, where)
-        from eltwise.formats.onnx.reader import read_onnx
-
-        return read_onnx(data, None, where)
+        return registry.of_bytes(source).read_bytes(bytes(source), weights, where)
     from eltwise.formats.onnx.reader import is_model_proto, read_model_proto
 
     if not is_model_proto(source):
         raise FileFormatError(
-            "this is no model", got=type(source).__name__, allowed="a path, the bytes of a file, or an onnx.ModelProto"
+            "not a model", got=type(source).__name__, allowed="a path, the bytes of a file, or an onnx.ModelProto"
         )
     return read_model_proto(source, None, where)
-
-
-def is_xml(data: bytes | bytearray | memoryview) -> bool:
-    """Whether bytes are the text of an XML file, as an IR is, and no ONNX model."""
-    return bytes(data).lstrip(_BEFORE_XML).startswith(b"<")
-
-
-def _read_file(path: Path) -> Reading:
-    from eltwise.formats import files
-
-    match path.suffix.lower():
-        case ".onnx":
-            from eltwise.formats.onnx.reader import read_onnx
-
-            return read_onnx(files.read_message(path), path.parent, path.name)
-        case ".xml":
-            from eltwise.formats.openvino.reader import read_openvino_file
-
-            return read_openvino_file(path)
-        case _:
-            raise _unknown_ending(path)
 
 
 def save(model: Model, path: str | os.PathLike[str], external_data: bool = False) -> tuple[str, ...]:
@@ -240,28 +209,18 @@ def save(model: Model, path: str | os.PathLike[str], external_data: bool = False
     """
     _check_savable(model, path)
     target = Path(path)
-    match target.suffix.lower():
-        case ".onnx":
-            from eltwise.formats.onnx.writer import write_onnx_file
-
-            write_onnx_file(model.graph, target, external_data)
-            return ()
-        case ".xml":
-            from eltwise.formats.openvino.writer import write_openvino_file
-
-            write_openvino_file(model.graph, target)
-        case _:
-            raise _unknown_ending(target)
-    return model.graph.not_held
+    wanted = registry.of_path(target)
+    if wanted.domain != model.graph.origin.domain:
+        raise UnsupportedError(
+            f"the model is {registry.of_domain(model.graph.origin.domain).name}, and the ending is {wanted.name}'s",
+            where=str(target),
+            hint="convert it first, with eltwise.convert or `eltwise convert`",
+        )
+    wanted.write_file(model.graph, target, external_data)
+    return () if wanted is registry.ONNX else model.graph.not_held
 
 
 def _check_savable(model: object, path: object) -> None:
     if not isinstance(model, Model) or not isinstance(path, str | os.PathLike):
         given = f"{type(model).__name__} and {type(path).__name__}"
         raise FileFormatError("only a loaded model can be saved, and to a path", got=given)
-
-
-def _unknown_ending(path: Path) -> FileFormatError:
-    return FileFormatError(
-        "the ending does not say what format this is", where=str(path), got=path.suffix or "none", allowed=".onnx, .xml"
-    )

@@ -22,7 +22,7 @@ from eltwise.conformance.paths import ModelPath
 from eltwise.conformance.questions import Subject, subjects
 from eltwise.core.dtypes import by_name
 from eltwise.core.errors import EltwiseError, FileFormatError
-from eltwise.formats.npy_files import read_npy
+from eltwise.formats.npy import read_npy
 
 ONNX = ("Sub-6/float32/legacy", "Sub-7/int64/numpy", "Sub-14/uint8/numpy", "Sub-14/bfloat16/numpy")
 OPENVINO = ("Subtract-1/uint4/numpy", "SquaredDifference-1/float16/pdpd", "Subtract-1/bfloat16/none")

@@ -12,7 +12,7 @@ import pytest
 import eltwise
 from eltwise.core.errors import ElementTypeError, FileFormatError
 from eltwise.formats import files
-from eltwise.formats.tensor_files import TensorFile, check_places, read_tensor_file, write_tensor_files
+from eltwise.formats.tensor_files import TensorFile, check_tensor_files, read_tensor_file, write_tensor_files
 
 ARRAY = np.arange(6, dtype=np.float32).reshape(2, 3)
 
@@ -55,7 +55,7 @@ def test_places_that_cannot_be_written(name: str, sentence: str, write: bool, tm
     (tmp_path / "file").write_bytes(b"")
     place = {"z": TensorFile(tmp_path / name)}
     with pytest.raises(FileFormatError) as caught:
-        write_tensor_files({"z": ARRAY}, place) if write else check_places(place)
+        write_tensor_files({"z": ARRAY}, place) if write else check_tensor_files(place)
     assert str(caught.value).startswith(f"{tmp_path / name}: {sentence}".replace("\0", r"\x00"))
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["file", "folder.npy"]
 
@@ -75,7 +75,7 @@ def test_two_gibibytes_of_zeros_are_not_read(
     with (tmp_path / name).open("wb") as file:
         file.truncate((1 << 31) - 1)
     monkeypatch.setattr(Path, "read_bytes", lambda path: pytest.fail(f"{path} was read"))
-    with pytest.raises(FileFormatError, match=r"no protobuf message, got a first byte of 0"):
+    with pytest.raises(FileFormatError, match=r"not a protobuf message, got a first byte of 0"):
         read(tmp_path / name)
 
 

@@ -11,11 +11,11 @@ import pytest
 
 from eltwise.core.dtypes import BOOL, FLOAT8E5M2, TYPES, ElementType, by_name
 from eltwise.core.errors import ElementTypeError, EltwiseError, FileFormatError, NameUnknownError
-from eltwise.formats.npy_files import npz_bytes
+from eltwise.formats.npy import npz_bytes
 from eltwise.formats.tensor_files import (
     TensorFile,
-    check_places,
-    parse_place,
+    check_tensor_files,
+    parse_tensor_file,
     read_tensor_file,
     write_tensor_files,
 )
@@ -41,7 +41,7 @@ def written_by_numpy(path: Path, array: np.ndarray) -> TensorFile:
 @pytest.mark.parametrize("place", ["t.npy", "t.npz", "t.npz:key", "t.NPY", "t.pb"])
 @pytest.mark.parametrize("element_type", ALL, ids=str)
 def test_what_is_written_is_read_back(element_type: ElementType, place: str, tmp_path: Path) -> None:
-    where = parse_place(str(tmp_path / place))
+    where = parse_tensor_file(str(tmp_path / place))
     for array in (values(element_type), values(element_type)[:2].reshape(2, 1, 1), values(element_type)[0], []):
         expected = np.asarray(array, element_type.storage)
         write_tensor_files({"z": expected}, {"z": where})
@@ -95,7 +95,7 @@ def test_raw_bytes_without_a_wanted_type(tmp_path: Path) -> None:
     place = written_by_numpy(tmp_path / "t.npy", np.array([1.5], ml_dtypes.bfloat16))
     assert read_tensor_file(place).dtype == ml_dtypes.bfloat16
     place = written_by_numpy(tmp_path / "t.npy", np.array([1], ml_dtypes.int4))
-    with pytest.raises(ElementTypeError, match=r"t.npy: the file holds raw bytes, as NumPy writes int4, .*; say which"):
+    with pytest.raises(ElementTypeError, match=r"t.npy: the file holds raw bytes, as NumPy writes int4, .*; specify"):
         read_tensor_file(place)
     place = written_by_numpy(tmp_path / "t.npy", np.array([1], ml_dtypes.float8_e5m2))
     assert read_tensor_file(place).dtype == FLOAT8E5M2.storage
@@ -107,20 +107,20 @@ BYTES = "int4, uint4, float8_e4m3fn, float8_e5m2"
 @pytest.mark.parametrize(
     ("raw", "wanted", "sentence"),
     [
-        ("bfloat16", "float16", "raw bytes are no float16 here, got 2-byte elements; allowed: bfloat16"),
-        ("bfloat16", "int16", "raw bytes are no int16 here, got 2-byte elements; allowed: bfloat16"),
-        ("bfloat16", "float32", "raw bytes are no float32 here, got 2-byte elements; allowed: bfloat16"),
+        ("bfloat16", "float16", "raw bytes cannot be read as float16, got 2-byte elements; allowed: bfloat16"),
+        ("bfloat16", "int16", "raw bytes cannot be read as int16, got 2-byte elements; allowed: bfloat16"),
+        ("bfloat16", "float32", "raw bytes cannot be read as float32, got 2-byte elements; allowed: bfloat16"),
         (
             "int4",
             "int8",
-            f"raw bytes are no int8 here, got 1-byte elements; allowed: {BYTES}",
+            f"raw bytes cannot be read as int8, got 1-byte elements; allowed: {BYTES}",
         ),
         (
             "int4",
             "bfloat16",
-            f"raw bytes are no bfloat16 here, got 1-byte elements; allowed: {BYTES}",
+            f"raw bytes cannot be read as bfloat16, got 1-byte elements; allowed: {BYTES}",
         ),
-        ("V3", "bfloat16", "raw bytes are no bfloat16 here, got 3-byte elements; allowed: none"),
+        ("V3", "bfloat16", "raw bytes cannot be read as bfloat16, got 3-byte elements; allowed: none"),
     ],
 )
 def test_raw_bytes_never_become_another_type(raw: str, wanted: str, sentence: str, tmp_path: Path) -> None:
@@ -146,7 +146,7 @@ def test_bytes_that_are_no_value(element_type: str, good: list[int], bad: list[i
     assert got.view(np.uint8).tolist() == [byte & 15 for byte in good]
     for byte in bad:
         place = written_by_numpy(tmp_path / "t.npy", np.array([byte], np.uint8).view(row.storage))
-        with pytest.raises(FileFormatError, match=f"t.npy: the file holds bytes that are no {element_type}"):
+        with pytest.raises(FileFormatError, match=f"t.npy: the file holds bytes that are not {element_type} values"):
             read_tensor_file(place, row)
 
 
@@ -171,12 +171,10 @@ def test_bytes_that_are_no_value(element_type: str, good: list[int], bad: list[i
 )
 def test_places(text: str, path: str, key: str | None) -> None:
     if key is not None:
-        assert parse_place(text) == TensorFile(Path(path), key)
+        assert parse_tensor_file(text) == TensorFile(Path(path), key)
         return
-    with pytest.raises(
-        FileFormatError, match=r"the ending does not say what form this is, got .*; allowed: .npy, .npz"
-    ):
-        parse_place(text)
+    with pytest.raises(FileFormatError, match=r"unknown file ending, got .*; allowed: .npy, .npz"):
+        parse_tensor_file(text)
 
 
 def test_several_results_go_into_one_archive(tmp_path: Path) -> None:
@@ -184,7 +182,7 @@ def test_several_results_go_into_one_archive(tmp_path: Path) -> None:
     path = tmp_path / "all.npz"
     same_path = tmp_path / "." / "all.npz"
     places = {"p": TensorFile(path), "q": TensorFile(same_path, "other"), "r": TensorFile(path)}
-    check_places(places)
+    check_tensor_files(places)
     write_tensor_files(results, places)
     with np.load(path) as archive:
         assert sorted(archive.files) == ["other", "p", "r"]
@@ -209,9 +207,9 @@ def test_the_same_arrays_give_the_same_archive() -> None:
 )
 def test_two_results_never_go_to_one_place(first: str, second: str, tmp_path: Path) -> None:
     (tmp_path / "d").mkdir()
-    places = {"p": parse_place(f"{tmp_path}/{first}"), "q": parse_place(f"{tmp_path}/{second}")}
-    with pytest.raises(FileFormatError, match="'p' and 'q' would go to the same place"):
-        check_places(places)
+    places = {"p": parse_tensor_file(f"{tmp_path}/{first}"), "q": parse_tensor_file(f"{tmp_path}/{second}")}
+    with pytest.raises(FileFormatError, match="'p' and 'q' would be written to the same file"):
+        check_tensor_files(places)
 
 
 def test_an_archive_without_arrays(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from eltwise.conformance import runtimes, wire
 from eltwise.conformance.models import BuiltModel
 from eltwise.conformance.runtimes.asking import Loaded
 from eltwise.passes.report import Comparison
-from eltwise.passes.verifying import VerificationError
+from eltwise.passes.verify import VerificationError
 from eltwise.targets import checking, proving
 from eltwise.targets.examining import examined
 from eltwise.targets.proving import proved
@@ -71,7 +71,7 @@ def test_what_the_table_calls_right_is_run(all_runs: None) -> None:
     (finding,) = wrong.findings
     assert (finding.node, finding.kind) == ("", "differs")
     assert "output 'r'" in finding.subject
-    assert "gives other bits" in finding.words
+    assert "gives different bits" in finding.words
     assert (wrong.comparison, wrong.fields()["is_verified"]) == (None, False)
     assert eltwise.check(model(*LEFT_OUT, constants={"zero": [0]}), "onnxruntime").is_good
 
@@ -89,8 +89,8 @@ def test_nothing_is_written_that_was_found_wrong(
     onnx.save(model(*LEFT_OUT, constants={"zero": [0]}), source)
     code, printed, said = cli("repair", source, out, "--target", "onnxruntime", "--verify")
     assert (code, printed, out.exists()) == (1, "", False)
-    assert "gives other bits" in said
-    with pytest.raises(VerificationError, match="gives other bits"):
+    assert "gives different bits" in said
+    with pytest.raises(VerificationError, match="gives different bits"):
         eltwise.repair(source, "onnxruntime", verify=True)
 
 

@@ -9,9 +9,8 @@ from onnx import TensorProto, helper, numpy_helper
 
 import eltwise
 from eltwise.core.errors import GraphError
-from eltwise.passes.onnx_problems.finding import find_problems
-from eltwise.passes.onnx_problems.runtime_rules import onnxruntime_problems
-from onnx_models import model, node, sub_model, value
+from eltwise.targets.runtime_rules import onnxruntime_problems
+from onnx_models import find_problems, model, node, sub_model, value
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ from eltwise.ir.graph import Graph
 from eltwise.model import Model
 from eltwise.ops import registry
 from eltwise.passes import aligned, wider
-from eltwise.passes.alignment import Alignment
+from eltwise.passes.align_broadcast import Alignment
 from eltwise.passes.company import Company
 from eltwise.passes.places import Layout, Surroundings
 from eltwise.passes.plain import is_plain_constant

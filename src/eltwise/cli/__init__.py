@@ -91,7 +91,7 @@ def main() -> None:
 
 def _exit_code(error: EltwiseError) -> int:
     """2 for bad input, 1 where a comparison that was asked for has failed."""
-    from eltwise.passes.verifying import VerificationError
+    from eltwise.passes.verify import VerificationError
 
     return 1 if isinstance(error, VerificationError) else 2
 

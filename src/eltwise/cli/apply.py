@@ -33,12 +33,12 @@ def apply(
 ) -> None:
     """Apply one operator version to tensor files."""
     from eltwise.core.dtypes import by_name
-    from eltwise.formats.tensor_files import check_places, parse_place, write_tensor_files
+    from eltwise.formats.tensor_files import check_tensor_files, parse_tensor_file, write_tensor_files
 
     bound = bound_operator(op, attributes or [])
     wanted = by_name(element_type) if element_type else None
-    place = {"result": parse_place(output)} if output else {}
-    check_places(place)
+    place = {"result": parse_tensor_file(output)} if output else {}
+    check_tensor_files(place)
     result = bound(*(_operand(text, wanted) for text in operands))
     write_tensor_files({"result": result}, place)
     if not place:
@@ -46,6 +46,6 @@ def apply(
 
 
 def _operand(text: str, wanted: ElementType | None) -> np.ndarray:
-    from eltwise.formats.tensor_files import parse_place, read_tensor_file
+    from eltwise.formats.tensor_files import parse_tensor_file, read_tensor_file
 
-    return read_tensor_file(parse_place(text), wanted)
+    return read_tensor_file(parse_tensor_file(text), wanted)

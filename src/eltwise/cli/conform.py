@@ -12,7 +12,7 @@ from eltwise.cli import printing
 from eltwise.cli.progress import progress_of_many
 from eltwise.core.errors import AttributeValueError, unknown_name
 from eltwise.formats import files
-from eltwise.formats.folders import check_new_folder
+from eltwise.formats.files import check_new_folder
 
 if TYPE_CHECKING:
     from eltwise.conformance.results import Extent, Results

@@ -37,7 +37,7 @@ def run(
     json: Json = False,
 ) -> None:
     """Run a model on tensor files (.npy, .npz:KEY or .pb)."""
-    from eltwise.formats.tensor_files import check_places, parse_place, read_tensor_file, write_tensor_files
+    from eltwise.formats.tensor_files import check_tensor_files, parse_tensor_file, read_tensor_file, write_tensor_files
     from eltwise.model import load
 
     if dump is not None and (outputs or json):
@@ -54,12 +54,12 @@ def run(
         port = loaded.graph.find_input(name)
         if name in feeds:
             raise NameUnknownError("this input is given twice", operand=f"input {name!r}")
-        feeds[name] = read_tensor_file(parse_place(place), port.type.element_type)
+        feeds[name] = read_tensor_file(parse_tensor_file(place), port.type.element_type)
     if dump is not None:
         typer.echo(loaded.explain(feeds, dump), nl=False)  # type: ignore[arg-type]
         return
     places = _places(loaded, outputs or [])
-    check_places(places)
+    check_tensor_files(places)
     results = loaded.run(feeds)
     write_tensor_files(results, places)
     rest = {name: array for name, array in results.items() if name not in places}
@@ -67,7 +67,7 @@ def run(
 
 
 def _places(model: Model, outputs: Iterable[str]) -> dict[str, TensorFile]:
-    from eltwise.formats.tensor_files import parse_place
+    from eltwise.formats.tensor_files import parse_tensor_file
 
     places: dict[str, TensorFile] = {}
     for text in outputs:
@@ -78,7 +78,7 @@ def _places(model: Model, outputs: Iterable[str]) -> dict[str, TensorFile]:
         port = model.graph.find_output(name)
         if port.name in places:
             raise NameUnknownError("this output is given twice", operand=f"output {port.name!r}")
-        places[port.name] = parse_place(place)
+        places[port.name] = parse_tensor_file(place)
     return places
 
 

@@ -1,6 +1,6 @@
 """Tensors as bytes: little-endian, 4-bit elements two a byte with the first in the low half.
 
-ONNX's raw data and the ``.bin`` of OpenVINO IR store the types that run here alike.
+ONNX's raw data and the ``.bin`` of OpenVINO IR store them alike.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from eltwise.ir.graph import Tensor
 
 
 def check_sizes(sizes: Sequence[int], element_type: ElementType) -> None:
-    """Refuse the sizes of an array that cannot be made, before anything is allocated.
+    """Refuse sizes that no array can have, before anything is allocated.
 
     Raises:
         ShapeError: where the rank, or the bytes between its first and last element, are too many.
@@ -32,14 +32,14 @@ def check_sizes(sizes: Sequence[int], element_type: ElementType) -> None:
 def decode(
     raw: Buffer | np.ndarray, element_type: ElementType, sizes: Sequence[int], any_byte_is_true: bool = False
 ) -> Tensor:
-    """Make a tensor of its bytes, whose number is right: ``element_type.file_bytes`` of the elements.
+    """Make a tensor from its bytes, of which there are ``element_type.file_bytes(elements)``.
 
     With ``any_byte_is_true``, each byte of a bool tensor but 0 is true, as OpenVINO reads it.
 
     Raises:
         ShapeError: for sizes that no array can have.
-        ElementTypeError: for a type that is not run here.
-        ValueRangeError: for a byte of a bool tensor that is no truth value.
+        ElementTypeError: for an unsupported type.
+        ValueRangeError: for a byte of a bool tensor that is neither 0 nor 1.
     """
     storage = element_type.storage
     check_sizes(sizes, element_type)
@@ -47,7 +47,7 @@ def decode(
     if element_type is BOOL and any_byte_is_true:
         return Tensor((data != 0).reshape(tuple(sizes)), element_type)
     if element_type is BOOL and data.size and data.max() > 1:
-        raise ValueRangeError("a byte is no truth value", got=str(data.max()), allowed="0 or 1")
+        raise ValueRangeError("a byte of a bool tensor is neither 0 nor 1", got=str(data.max()))
     if element_type.bits == 4:
         return Tensor(unpacked(data, math.prod(sizes)).view(storage).reshape(tuple(sizes)), element_type)
     in_file = data.view(f"<u{storage.itemsize}")
@@ -56,13 +56,13 @@ def decode(
 
 
 def unpacked(pairs: np.ndarray, elements: int) -> np.ndarray:
-    """Elements of four bits, one in a byte; the first of a pair is the lower half."""
+    """Unpack elements of four bits; the first of a pair is the lower half of the byte."""
     halves = np.stack([pairs & np.uint8(15), pairs >> np.uint8(4)], axis=-1)
     return np.ascontiguousarray(halves.reshape(-1)[:elements])
 
 
 def encode(tensor: Tensor) -> np.ndarray:
-    """Give the bytes of a tensor as files hold them; they may share its memory."""
+    """The bytes of a tensor as files hold them; they may share its memory."""
     flat = tensor.array.reshape(-1)
     carriers = flat.view(f"u{flat.itemsize}")
     if tensor.element_type.bits == 4:

@@ -1,11 +1,14 @@
-"""Files as bytes: read with a sentence for every failure, written beside and renamed."""
+"""Files and folders: read with a sentence for every failure, written to a temporary name and renamed."""
 
 from __future__ import annotations
 
 import os
+import secrets
+import shutil
 import stat
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from eltwise.core.errors import FileFormatError
@@ -18,7 +21,7 @@ LARGEST_PROTOBUF = 2**31 - 1
 """The largest protobuf message, in bytes."""
 
 _SMALLEST_TAG = 8
-"""Less has the field number 0, which there is not."""
+"""A smaller byte would be the tag of field 0, which no message has."""
 
 
 def read_bytes(path: Path, limit: int | None = None) -> bytes:
@@ -38,7 +41,7 @@ def read_bytes(path: Path, limit: int | None = None) -> bytes:
 
 
 def read_message(path: Path) -> bytes:
-    """Read a file that holds one protobuf message; where its first byte begins none the rest is not read.
+    """Read a file that holds one protobuf message; the rest is not read where the first byte begins none.
 
     Raises:
         FileFormatError: where it does not exist, cannot be read, or is too large.
@@ -50,12 +53,12 @@ def read_message(path: Path) -> bytes:
     except (OSError, ValueError) as error:
         raise unreadable(path, error) from None
     if first and first[0] < _SMALLEST_TAG:
-        raise FileFormatError("this is no protobuf message", where=str(path), got=f"a first byte of {first[0]}")
+        raise FileFormatError("not a protobuf message", where=str(path), got=f"a first byte of {first[0]}")
     return read_bytes(path, LARGEST_PROTOBUF)
 
 
 def check_regular(path: Path) -> None:
-    """Refuse what is there but no file: a folder, and a pipe or device, which might never end.
+    """Refuse a path that exists and is not a file: a folder, and a pipe or device, which might never end.
 
     Raises:
         FileFormatError: naming it.
@@ -65,15 +68,14 @@ def check_regular(path: Path) -> None:
 
 
 def unreadable(path: Path, error: OSError | ValueError) -> FileFormatError:
-    """Make the error for a file that the operating system does not give."""
+    """Make the error for a file that the operating system cannot read."""
     if isinstance(error, FileNotFoundError):
         return FileFormatError("there is no such file", where=str(path))
-    reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    return FileFormatError(f"the file cannot be read ({reason})", where=str(path))
+    return FileFormatError(f"the file cannot be read ({_reason(error)})", where=str(path))
 
 
 def write_atomically(path: Path, chunks: Iterable[Chunk]) -> None:
-    """Write a file beside its place and rename it: whatever happens, the place holds the old file or the whole new one.
+    """Write a temporary file and rename it: whatever happens, the path holds the old file or the whole new one.
 
     Raises:
         FileFormatError: where the folder does not exist or cannot be written.
@@ -82,16 +84,16 @@ def write_atomically(path: Path, chunks: Iterable[Chunk]) -> None:
 
 
 def write_together(contents: Sequence[tuple[Path, Iterable[Chunk]]]) -> None:
-    """Write a file, the last one, and its data: all of them beside their places first, then rename each, in order.
+    """Write a file, the last one, and its data: all of them to temporary files first, then rename each, in order.
 
-    A link in the file's place is followed, one in the data's place is replaced.
+    A link at the file's path is followed, one at the data's path is replaced.
 
     Raises:
-        FileFormatError: where a folder does not exist or cannot be written, or data is there and no file that it
-            belongs to. Where that shows before the first file is renamed, as nearly always, no place has changed.
+        FileFormatError: where a folder does not exist or cannot be written, or data exists and no file that it belongs
+            to. Where that shows before the first file is renamed, as nearly always, no file has changed.
     """
     staged: list[tuple[Path, Path]] = []
-    target = place = contents[-1][0]
+    target = resolved = contents[-1][0]
     try:
         for path, chunks in contents:
             check_writable(path)
@@ -101,9 +103,11 @@ def write_together(contents: Sequence[tuple[Path, Iterable[Chunk]]]) -> None:
                     where=str(target),
                     hint="choose another name",
                 )
-            place = Path(os.path.realpath(path)) if path == target else path
-            descriptor, beside = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name[:40]}.", suffix=".part")
-            staged.append((Path(beside), place))
+            resolved = Path(os.path.realpath(path)) if path == target else path
+            descriptor, temporary = tempfile.mkstemp(
+                dir=resolved.parent, prefix=f".{resolved.name[:40]}.", suffix=".part"
+            )
+            staged.append((Path(temporary), resolved))
             with os.fdopen(descriptor, "wb") as file:
                 for chunk in chunks:
                     if isinstance(chunk, int):
@@ -111,26 +115,26 @@ def write_together(contents: Sequence[tuple[Path, Iterable[Chunk]]]) -> None:
                     else:
                         file.write(chunk)
                 file.truncate()
-            Path(beside).chmod(_mode(place))
-        for written, place in staged:
-            written.replace(place)
+            Path(temporary).chmod(_mode(resolved))
+        for written, resolved in staged:
+            written.replace(resolved)
     except OSError as error:
-        raise _unwritable(place, error) from None
+        raise _unwritable(resolved, error) from None
     finally:
-        for written, _place in staged:
+        for written, _resolved in staged:
             written.unlink(missing_ok=True)
 
 
-def _mode(place: Path) -> int:
+def _mode(resolved: Path) -> int:
     """The mode of the file that is replaced, or of a new one; what we write is nothing to execute."""
-    return (place.lstat().st_mode if place.is_file() and not place.is_symlink() else ~_umask()) & 0o666
+    return (resolved.lstat().st_mode if resolved.is_file() and not resolved.is_symlink() else ~_umask()) & 0o666
 
 
 def check_writable(path: Path) -> None:
-    """Refuse a place that no file can be written to.
+    """Refuse a path that no file can be written to.
 
     Raises:
-        FileFormatError: where its folder does not exist, or something that is no file is there.
+        FileFormatError: where its folder does not exist, or the path exists and is not a file.
     """
     try:
         is_file = stat.S_ISREG(path.stat().st_mode)
@@ -142,13 +146,68 @@ def check_writable(path: Path) -> None:
         raise FileFormatError("this is a folder or a device, not a file", where=str(path))
     if not path.parent.is_dir():
         raise FileFormatError(
-            "the output's folder does not exist", where=str(path), got=str(path.parent), hint="make the folder first"
+            "the output's folder does not exist", where=str(path), got=str(path.parent), hint="create it first"
         )
 
 
-def _unwritable(path: Path, error: OSError | ValueError) -> FileFormatError:
-    reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    return FileFormatError(f"the file cannot be written ({reason})", where=str(path))
+def check_new_folder(folder: Path) -> None:
+    """Refuse a path that no new folder can be made at.
+
+    Raises:
+        FileFormatError: where it exists and is not an empty folder, or the folder above does not exist.
+    """
+    resolved = Path(os.path.realpath(folder))
+    try:
+        if resolved.is_dir() and any(resolved.iterdir()):
+            raise FileFormatError("the folder is not empty", where=str(folder), hint="name a new or an empty folder")
+        if resolved.exists() and not resolved.is_dir():
+            raise FileFormatError("this is a file, not a folder", where=str(folder))
+        if not resolved.parent.is_dir():
+            raise FileFormatError(
+                "the folder above does not exist",
+                where=str(folder),
+                got=str(resolved.parent),
+                hint="create it first",
+            )
+    except (OSError, ValueError) as error:
+        raise _unwritable(folder, error, "folder") from None
+
+
+@contextmanager
+def new_folder(folder: Path) -> Iterator[Path]:
+    """A temporary folder to fill: renamed to its path on success, removed otherwise.
+
+    Raises:
+        FileFormatError: where the path is taken, or something in it cannot be written.
+    """
+    check_new_folder(folder)
+    resolved = Path(os.path.realpath(folder))
+    temporary = resolved.parent / f".{resolved.name[:40]}.{secrets.token_hex(4)}.part"
+    try:
+        temporary.mkdir()
+        yield temporary
+        if resolved.is_dir():
+            resolved.rmdir()
+        temporary.rename(resolved)
+    except OSError as error:
+        raise _unwritable(folder, error, "folder") from None
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def write_into(folder: Path, name: str, data: bytes) -> None:
+    """Write a file into a folder that is being filled; ``name`` may hold folders of its own."""
+    file = folder / name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(data)
+
+
+def _unwritable(path: Path, error: OSError | ValueError, kind: str = "file") -> FileFormatError:
+    return FileFormatError(f"the {kind} cannot be written ({_reason(error)})", where=str(path))
+
+
+def _reason(error: OSError | ValueError) -> str:
+    return error.strerror if isinstance(error, OSError) and error.strerror else str(error)
 
 
 def _umask() -> int:

@@ -38,7 +38,7 @@ def structure_problems(
         for _name, inner in node.graphs:
             problems += structure_problems(inner, outer=everywhere, in_order=in_order)
             for value in sorted(free_values(inner)) if not in_order else ():
-                if value not in made and cycles.is_near(node, value):
+                if cycles.is_near(node, value):
                     problems += cycles.not_made(node, value, in_order)
     problems += [
         GraphError(f"nothing makes the output {port.name!r}") for port in graph.outputs if port.value not in everywhere

@@ -5,17 +5,19 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from eltwise.core.errors import AttributeValueError, raise_all
+from eltwise.formats import registry
 from eltwise.ir.graph import Graph, Origin
 from eltwise.ir.infer_graph import infer_graph
 from eltwise.ir.verify import structure_problems
-from eltwise.model import Examination, Model, is_xml, load
-from eltwise.passes.building import described
-from eltwise.passes.graphs import convert_graph
+from eltwise.model import Examination, Model, load
+from eltwise.passes.builder import described
 from eltwise.passes.report import Comparison, Report
-from eltwise.passes.verifying import compare
+from eltwise.passes.to_onnx import to_onnx
+from eltwise.passes.to_openvino import to_openvino
+from eltwise.passes.verify import compare
 
 if TYPE_CHECKING:
     from eltwise.model import Source
@@ -28,7 +30,7 @@ DEFAULT_IR_VERSION = 11
 
 IR_VERSIONS = (10, 11)
 
-Format = Literal["onnx", "openvino"]
+Format = registry.FormatName
 
 
 @dataclass(frozen=True)
@@ -110,11 +112,10 @@ def read_onnx_graph(source: Source) -> Graph | None:
         return read_model_proto(source, None, "", reads_weights=False).graph
     if isinstance(source, str | os.PathLike):
         path = Path(source)
-        if path.suffix.lower() != ".onnx":
-            return None
-        data = files.read_bytes(path, files.LARGEST_PROTOBUF)
-        return read_onnx(data, path.parent, path.name, reads_weights=False).graph
-    if not isinstance(source, bytes | bytearray | memoryview) or is_xml(source):
+        is_onnx = registry.of_path(path) is registry.ONNX
+        data = files.read_message(path) if is_onnx else b""
+        return read_onnx(data, path.parent, path.name, reads_weights=False).graph if is_onnx else None
+    if not isinstance(source, bytes | bytearray | memoryview) or registry.of_bytes(source) is not registry.ONNX:
         return None  # ``load`` says what is wrong with it.
     return read_onnx(bytes(source), None, "", reads_weights=False).graph
 
@@ -178,7 +179,10 @@ def convert_model(before: Model, wanted: Wanted) -> tuple[Model, Report]:
         return (before if report.unchanged else model_of(graph)), report
     if target == origin:
         return before, Report(described(target), described(target), unchanged=True)
-    graph, report = convert_graph(before.graph, target)
+    if target.domain == "ai.onnx":
+        graph, report = to_onnx(before.graph, target.opset, target.file_version)
+    else:
+        graph, report = to_openvino(before.graph, target.file_version)
     return model_of(graph), report
 
 

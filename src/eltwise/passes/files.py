@@ -7,13 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from eltwise.core.errors import EltwiseError, FileFormatError
-from eltwise.formats import files
+from eltwise.formats import files, registry
 from eltwise.ir.graph import Graph
 from eltwise.model import Model, save
-from eltwise.passes.entry import Format, Wanted, compared, convert_model, read_model
+from eltwise.passes.entry import Wanted, compared, convert_model, read_model
 from eltwise.passes.report import Change, Report
 
-_FORMATS: dict[str, Format] = {".onnx": "onnx", ".xml": "openvino"}
 Progress = Callable[[int, int], None]
 """Told how many bytes of how many have been copied."""
 
@@ -46,12 +45,12 @@ def convert_file(
         EltwiseError: with every reason; the target is as it was.
     """
     check_places(source, target, in_place)
-    wanted = Wanted(_format(target), opset, ir_version)
+    wanted = Wanted(registry.of_path(target).name, opset, ir_version)
     before = read_model(source, wanted)
     try:
         after, report = convert_model(before, wanted)
         report = replace(report, comparison=compared(before, after)) if verify else report
-        if _format(source) == wanted.format == "onnx":
+        if registry.of_path(source).name == wanted.format == "onnx":
             return write_onnx(after.graph, target, report, progress)
     except EltwiseError as error:
         raise error.located(where=source.name) from None
@@ -91,18 +90,6 @@ def check_places(source: Path, target: Path, in_place: bool) -> None:
     if source.exists() and target.exists() and source.samefile(target) and not in_place:
         raise FileFormatError("the target is the source itself", where=str(target), hint="say --in-place to replace it")
     files.check_writable(target)
-
-
-def _format(path: Path) -> Format:
-    found = _FORMATS.get(path.suffix.lower())
-    if found is None:
-        raise FileFormatError(
-            "the ending does not say what format this is",
-            where=str(path),
-            got=path.suffix or "none",
-            allowed=", ".join(_FORMATS),
-        )
-    return found
 
 
 def copy_ir(source: Path, target: Path) -> None:

@@ -189,9 +189,9 @@ def _aligned(
 def _own_constant(name: str, scope: Scope, names: Names) -> Tensor | None:
     """An initializer that one node alone reads, so that it can get another shape."""
     owner = scope.owner(name)
-    if owner is None or name not in owner.graph.constant or not names.is_read_once(name):
+    tensor = scope.constant(name)
+    if owner is None or tensor is None or name not in owner.graph.constant or not names.is_read_once(name):
         return None
-    tensor = owner.graph.constant[name]
     return tensor if tensor.type.shape.is_known else None
 
 

@@ -1,4 +1,4 @@
-"""What a conversion did, node by node, and what the new model no longer says."""
+"""What a pass changed, node by node, and what the new model no longer states."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from eltwise.core.errors import counted
 
 @dataclass(frozen=True)
 class Comparison:
-    """What was compared of a model before and after its conversion, all of it equal.
+    """What was compared of a model before and after a pass, all of it equal.
 
     Attributes:
         runs: how often both were run.
@@ -39,9 +39,9 @@ class Change:
     """What one node became.
 
     Attributes:
-        node: the node's name, or the name of what it makes where it has none; empty for the model as a whole.
-        before: its versioned name, for example ``Sub-6``; what was changed where it is no node.
-        after: the versioned names of the nodes that stand in its place, in their order.
+        node: the node's name, or the name of its output where it has none; empty for the model as a whole.
+        before: its versioned name, for example ``Sub-6``; what was changed where it is not a node.
+        after: the versioned names of the nodes that replace it, in order.
         reason: why, in one sentence without a full stop.
     """
 
@@ -51,24 +51,24 @@ class Change:
     reason: str = ""
 
     def __str__(self) -> str:
-        place = f"{self.before} node {self.node!r}" if self.node else self.before
+        site = f"{self.before} node {self.node!r}" if self.node else self.before
         became = f" became {', '.join(self.after)}" if self.after else ""
-        return f"{place}{became}: {self.reason}" if self.reason else f"{place}{became}"
+        return f"{site}{became}: {self.reason}" if self.reason else f"{site}{became}"
 
 
 @dataclass(frozen=True)
 class Report:
-    """What a conversion did.
+    """What a pass did.
 
     Attributes:
         before: what the model was, for example ``ONNX opset 6``.
         after: what it is now, for example ``OpenVINO IR 11``.
-        changes: the nodes that are other nodes now, in the model's order.
-        dropped: what the model said before and cannot say now, a sentence each; none of it changes a result.
+        changes: the nodes that were replaced, in the model's order.
+        dropped: metadata that is not preserved, a phrase each; none of it changes a result.
         assumptions: what must hold at run time for the new model to mean the same, where nothing could prove it, a
             sentence each.
-        unchanged: whether the model was right already, so that it came back byte for byte.
-        comparison: what was compared before and after; None where that was not asked for.
+        unchanged: whether nothing had to change, so that the model is the same byte for byte.
+        comparison: what was compared before and after; None without verification.
     """
 
     before: str
@@ -95,7 +95,7 @@ class Report:
 
     @property
     def verified(self) -> str:
-        """What was compared before and after, or why nothing was; empty where that was not asked for."""
+        """What was compared before and after, or why nothing was; empty without verification."""
         return "" if self.comparison is None else str(self.comparison)
 
     def fields(self) -> dict[str, object]:
@@ -115,7 +115,7 @@ class Report:
 
 
 def verification_lines(comparison: Comparison | None) -> list[str]:
-    """What a report says of a comparison: a line, or none where it was not asked for."""
+    """A comparison as the last line of a report; none without verification."""
     if comparison is None:
         return []
     return [f"{'verified' if comparison.is_proof else 'not verified'}: {comparison}"]

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from eltwise.core.shapes import UNKNOWN_RANK, Shape
+from eltwise.formats.onnx.tensors import StoredTensor
 from eltwise.ir.graph import Graph, Node, Tensor, TensorType
 from eltwise.ir.infer import constant_tensor
 from eltwise.ir.infer_graph import infer_graph
@@ -81,12 +82,13 @@ class Scope:
         return self.type_of(value).shape
 
     def constant(self, value: str) -> Tensor | None:
-        """The tensor that a value always is; None where a caller may set it or a node computes it."""
+        """The tensor that a value always is; None where a caller may set it, a node computes it, or it is sparse."""
         owner = self.owner(value)
         if owner is None or value in owner.inputs:
             return None
-        if value in owner.graph.constant:
-            return owner.graph.constant[value]
+        tensor = owner.graph.constant.get(value)
+        if tensor is not None:
+            return None if isinstance(tensor, StoredTensor) and tensor.is_sparse else tensor
         producer = owner.producers.get(value)
         return constant_of(producer) if producer else None
 

@@ -27,7 +27,7 @@ from eltwise.core.errors import (
 )
 from eltwise.core.shapes import element_count
 from eltwise.formats.onnx.external import ExternalData
-from eltwise.formats.onnx.header import newest_opset
+from eltwise.formats.onnx.header import default_domain, newest_opset
 from eltwise.formats.onnx.nodes import Original, read_node, subgraphs, write_node
 from eltwise.formats.onnx.reader import OnnxFile
 from eltwise.formats.onnx.tensors import StoredTensor, check_tensor, read_element_type
@@ -69,8 +69,8 @@ def find_problems(graph: Graph) -> list[EltwiseError]:
     problems = structure_problems(graph, in_order=False)
     for function in graph.functions:
         problems += structure_problems(function.body, in_order=False)
-        opset = function.body.origin.opset
-        if opset and not 1 <= opset <= newest_opset():
+        opset, imports = function.body.origin.opset, getattr(function.body.message, "opset_import", ())
+        if any(not default_domain(entry.domain) for entry in imports) and not 1 <= opset <= newest_opset():
             words = f"the opset of the function {function.name!r} is not known here"
             problems.append(UnsupportedError(words, got=str(opset), allowed=f"1 to {newest_opset()}"))
     problems += [*_endless_calls(graph), *_input_problems(graph), *_tensor_problems(graph)]
@@ -132,9 +132,12 @@ def _input_problems(graph: Graph) -> Iterator[EltwiseError]:
 
 def _of_optional_input(port: Port, graph: Graph) -> Iterator[EltwiseError]:
     found, place = graph.constant[port.value].type, f"input {port.name!r}"
+    if found.other:
+        return  # An unknown type is a fault of the tensor itself.
     if type_text(port.type) != type_text(found):
         words = "the initializer has another type than the input of its name"
         yield ElementTypeError(words, operand=place, got=f"{type_text(found)} and {type_text(port.type)}")
+        return
     given, declared = found.shape.dimensions, port.type.shape.dimensions
     if given is None or declared is None:
         return

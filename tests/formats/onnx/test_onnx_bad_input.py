@@ -245,7 +245,7 @@ def test_all_operators_that_are_not_run_stand_in_one_error() -> None:
     proto.functions.add(name="Helper", domain="local")
     (problem,) = sentences(proto)
     assert problem == (
-        "m.onnx: these 4 operators are not run here: Div-7 node 'by', com.example.Fused node 'b', "
+        "m.onnx: 4 unsupported operators: Div-7 node 'by', com.example.Fused node 'b', "
         "Subb (unknown to opset 13) node 'typo', local.Helper (a function of the model) node 'call'; "
         "allowed: Add, Cast, Constant, Identity, Mul, Reshape, Squeeze, Sub, Unsqueeze; did you mean 'Sub'?"
     ).replace("Div-7", f"Div-{onnx.defs.get_schema('Div', 13, '').since_version}")
@@ -292,7 +292,7 @@ def test_operators_of_an_opset_that_these_tables_do_not_reach(monkeypatch: pytes
         deprecated = False
 
     monkeypatch.setattr(onnx.defs, "get_schema", lambda *_: Newer)
-    assert f"not run here: Sub-{newest + 1} node 'difference'" in sentences(proto)[0]
+    assert f"unsupported operator: Sub-{newest + 1} node 'difference'" in sentences(proto)[0]
     assert known.since_version == 14
 
 

@@ -122,7 +122,7 @@ def test_a_value_that_the_type_cannot_hold_is_no_wrap(element_type: int, field: 
 
 
 def test_a_raw_byte_that_is_no_truth_value() -> None:
-    with pytest.raises(ValueRangeError, match="got 2; allowed: 0 or 1"):
+    with pytest.raises(ValueRangeError, match="neither 0 nor 1, got 2"):
         read_tensor(proto_of(T.BOOL, (2,), raw_data=b"\x01\x02"), None)
 
 

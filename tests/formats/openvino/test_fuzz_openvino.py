@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from lxml import etree
@@ -107,7 +108,8 @@ def test_the_seeds_have_no_problems():
         assert infer_graph(reading.graph).problems == []
 
 
-@settings(max_examples=4000)
+@pytest.mark.slow
+@settings(max_examples=1500)
 @given(st.sampled_from(SEEDS), st.integers(1, 4), st.data())
 def test_files_with_other_elements_and_values(seed, count, data):
     tree = etree.fromstring(seed[0])
@@ -116,7 +118,8 @@ def test_files_with_other_elements_and_values(seed, count, data):
     examine(etree.tostring(tree, encoding="utf-8"), seed[1])
 
 
-@settings(max_examples=4000)
+@pytest.mark.slow
+@settings(max_examples=1500)
 @given(
     st.sampled_from(SEEDS),
     st.lists(st.tuples(st.integers(0, 10_000), st.binary(max_size=3), st.integers(0, 3)), min_size=1, max_size=4),

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eltwise.core.dtypes import BY_IR_NAME, FLOAT16, FLOAT32, INT32, TYPES
-from eltwise.formats.openvino.elements import join_names, split_names
+from eltwise.formats.openvino.ports import join_names, split_names
 from eltwise.formats.openvino.reader import read_openvino, read_openvino_file
 from eltwise.formats.openvino.writer import write_openvino, write_openvino_file
 from eltwise.ir.infer_graph import infer_graph

@@ -21,7 +21,7 @@ from eltwise.formats.onnx.messages import check_text, parse_message
 from eltwise.formats.onnx.nodes import find_schema, foreign_node, read_node
 from eltwise.formats.onnx.tensors import StoredTensor
 from eltwise.formats.onnx.types import read_type, value_type
-from eltwise.formats.reading import Reading, unsupported_operators
+from eltwise.formats.registry import Reading, unsupported_operators
 from eltwise.ir.graph import ForeignSchema, Function, Graph, Node, Origin, Port, Tensor, TensorType
 from eltwise.ops import registry
 

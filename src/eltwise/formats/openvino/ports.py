@@ -7,16 +7,20 @@ float32. Source: measured with OpenVINO 2026.4.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from eltwise.core.dtypes import FLOAT16, FLOAT32, INT32, INT64, UINT32, UINT64
+from eltwise.core.errors import FileFormatError
 from eltwise.core.shapes import UNKNOWN_RANK
+from eltwise.formats.openvino.xml import shown
 from eltwise.ir.graph import Graph, Port, TensorType
 from eltwise.ir.infer_graph import infer_graph
 
-_GIVEN_BACK_AS_INT32 = (INT32, INT64, UINT32, UINT64)
+_UNESCAPED_COMMA = re.compile(r"(?<!\\),")
+_RETURNED_AS_INT32 = (INT32, INT64, UINT32, UINT64)
 
 
 @dataclass(frozen=True)
@@ -100,7 +104,7 @@ def with_version_10_types(graph: Graph) -> Graph:
         if inner is None:
             outputs.append(port)
             continue
-        given = INT32 if inner in _GIVEN_BACK_AS_INT32 else FLOAT32
+        given = INT32 if inner in _RETURNED_AS_INT32 else FLOAT32
         different = inner if inner is not given else None
         outputs.append(replace(port, type=TensorType(given, UNKNOWN_RANK), inner_type=different))
     return replace(graph, outputs=tuple(outputs))
@@ -108,3 +112,25 @@ def with_version_10_types(graph: Graph) -> Graph:
 
 def _once(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
+
+
+def split_names(text: str) -> tuple[str, ...]:
+    r"""Split tensor names at their commas; a comma in a name is written ``\,``, and every name counts once.
+
+    >>> split_names(r"x,y\,z,,x")
+    ('x', 'y,z')
+    """
+    names = (name.replace("\\,", ",") for name in _UNESCAPED_COMMA.split(text))
+    return tuple(dict.fromkeys(name for name in names if name))
+
+
+def join_names(names: Sequence[str]) -> str:
+    r"""Join tensor names with commas, so that ``split_names`` gives them back.
+
+    Raises:
+        FileFormatError: for names that the notation cannot express, such as one that ends in a backslash.
+    """
+    text = ",".join(name.replace(",", "\\,") for name in names)
+    if split_names(text) != tuple(names):
+        raise FileFormatError("these tensor names cannot be written in IR", got=shown(repr(list(names))))
+    return text

@@ -12,14 +12,13 @@ from pathlib import Path
 
 from eltwise.core.errors import EltwiseError, FileFormatError, GraphError
 from eltwise.formats import files
-from eltwise.formats.openvino.document import Layer, Net
-from eltwise.formats.openvino.elements import read_net
+from eltwise.formats.openvino.document import Layer, Net, read_net
 from eltwise.formats.openvino.layers import check_attributes, is_known, opset_of, read_node
 from eltwise.formats.openvino.ports import ResultNames, input_port, output_ports, with_version_10_types
 from eltwise.formats.openvino.values import Weights, read_constant, read_parameter
 from eltwise.formats.openvino.wiring import Source, Wiring, wire
 from eltwise.formats.openvino.xml import LARGEST_XML, shown
-from eltwise.formats.reading import Reading, unsupported_operators
+from eltwise.formats.registry import Reading, unsupported_operators
 from eltwise.ir.graph import Graph, Node, Origin, Port, Tensor
 
 

@@ -1,26 +1,22 @@
-"""Layers of IR that hold or announce values: Parameter and Const, with the ``.bin`` that constants lie in.
+"""Layers of IR that hold or declare values: Parameter, and Const with its bytes in the ``.bin``.
 
 Source: OpenVINO's IR format, versions 10 and 11.
 """
 
 from __future__ import annotations
 
-import hashlib
 import os
-from dataclasses import dataclass, field
 from typing import BinaryIO
 
-from eltwise.core.dtypes import ElementType
 from eltwise.core.errors import EltwiseError, FileFormatError, ShapeError
 from eltwise.core.shapes import LARGEST_RANK, UNKNOWN, UNKNOWN_RANK, Dimension, Shape, element_count, parse_dimension
 from eltwise.formats import blobs
-from eltwise.formats.files import Buffer
 from eltwise.formats.openvino.document import Layer
-from eltwise.formats.openvino.layers import check_attributes, port_of, read_element_type
+from eltwise.formats.openvino.layers import check_attributes, read_element_type
 from eltwise.formats.openvino.xml import parse_integer, shown
 from eltwise.ir.graph import Tensor, TensorType
 
-_DIMENSION_WORDS = "sizes, ? or -1, intervals (2..5, ..5, 2..), and ... alone for an unknown rank"
+DIMENSION_WORDS = "sizes, ? or -1, intervals (2..5, ..5, 2..), and ... alone for an unknown rank"
 _LONGEST_SHAPE = 8192
 
 
@@ -46,11 +42,11 @@ class Weights:
         """
         if self._file is None and size:
             raise FileFormatError(
-                "the constant needs the weights, but there are none", got=f"{size} bytes", hint=f"expected {self.where}"
+                "the constant is in the weights, and there are none", got=f"{size} bytes", hint=f"expected {self.where}"
             )
         if offset + size > self.size and (size or offset):
             raise FileFormatError(
-                f"the constant lies beyond the end of {self.where}",
+                f"the constant is beyond the end of {self.where}",
                 operand="attributes offset and size",
                 got=f"bytes {offset} to {offset + size}",
                 allowed=f"0 to {self.size}",
@@ -60,30 +56,12 @@ class Weights:
         self._file.seek(offset)
         part = self._file.read(size)
         if len(part) != size:
-            raise FileFormatError(f"{self.where} became shorter while it was read")
+            raise FileFormatError(f"{self.where} was truncated while it was read")
         return part
 
 
-@dataclass
-class Blobs:
-    """What a ``.bin`` is being made of: parts in their order, equal ones once."""
-
-    parts: list[Buffer] = field(default_factory=list)
-    size: int = 0
-    _offsets: dict[tuple[int, bytes], int] = field(default_factory=dict)
-
-    def add(self, part: Buffer) -> tuple[int, int]:
-        """Add a part; gives its offset and its size in bytes."""
-        key = (len(part), hashlib.sha256(part).digest())
-        if key not in self._offsets:
-            self._offsets[key] = self.size
-            self.parts.append(part)
-            self.size += len(part)
-        return self._offsets[key], len(part)
-
-
 def read_parameter(layer: Layer) -> TensorType:
-    """The type that a Parameter announces.
+    """The type that a Parameter declares.
 
     Raises:
         EltwiseError: where its attributes are missing, unknown or not allowed.
@@ -93,50 +71,27 @@ def read_parameter(layer: Layer) -> TensorType:
     return TensorType(element_type, read_shape(texts["shape"]))
 
 
-def write_parameter(number: int, name: str, value_type: TensorType, names: tuple[str, ...]) -> Layer:
-    """Make the layer of an input.
-
-    Raises:
-        ShapeError: for a shape with symbols.
-    """
-    assert value_type.element_type is not None
-    data = {"shape": _write_shape(value_type.shape), "element_type": value_type.element_type.ir}
-    return Layer(number, name, "Parameter", "opset1", data, outputs=(port_of(0, value_type, names),))
-
-
 def read_constant(layer: Layer, weights: Weights) -> Tensor:
     """The tensor that a Const holds.
 
     Raises:
-        EltwiseError: where its attributes are missing, unknown, not allowed or at odds, or the weights too short.
+        EltwiseError: where its attributes are missing, unknown, not allowed or contradictory, or the weights too short.
     """
     texts = _texts(layer, ("element_type", "shape", "offset", "size"))
     element_type = read_element_type(texts["element_type"], "attribute element_type")
     sizes = _known_sizes(texts["shape"])
     offset = parse_integer(texts["offset"], "attribute offset")
     size = parse_integer(texts["size"], "attribute size")
-    wanted = element_type.file_bytes(element_count(sizes))
-    if size != wanted:
+    expected = element_type.file_bytes(element_count(sizes))
+    if size != expected:
         raise FileFormatError(
-            f"shape ({texts['shape']}) of {element_type} does not fit the size",
-            operand="attribute size",
-            got=f"{size} bytes",
-            allowed=f"{wanted}",
+            f"the constant is {size} bytes, expected {expected} for its type and shape", operand="attribute size"
         )
-    _check_makeable(sizes, element_type)
+    try:
+        blobs.check_sizes(sizes, element_type)
+    except EltwiseError as error:
+        raise error.located(operand="attribute shape") from None
     return blobs.decode(weights.read(offset, size), element_type, sizes, any_byte_is_true=True)
-
-
-def write_constant(number: int, name: str, tensor: Tensor, names: tuple[str, ...], made: Blobs) -> Layer:
-    """Make the layer of a constant and add its bytes to the ``.bin`` that is being made."""
-    offset, size = made.add(blobs.encode(tensor).data)
-    data = {
-        "element_type": tensor.element_type.ir,
-        "shape": str(tensor.type.shape),
-        "offset": str(offset),
-        "size": str(size),
-    }
-    return Layer(number, name, "Const", "opset1", data, outputs=(port_of(0, tensor.type, names),))
 
 
 def _texts(layer: Layer, names: tuple[str, ...]) -> dict[str, str]:
@@ -172,17 +127,8 @@ def read_shape(text: str) -> Shape:
 def _read_dimension(text: str) -> Dimension:
     dimension = UNKNOWN if text == "-1" else parse_dimension(text)
     if dimension.symbol:
-        raise ShapeError("this is not a dimension of IR", got=repr(shown(text)), allowed=_DIMENSION_WORDS)
+        raise ShapeError("not a dimension of IR", got=repr(shown(text)), allowed=DIMENSION_WORDS)
     return dimension
-
-
-def _write_shape(shape: Shape) -> str:
-    symbols = [dimension.symbol for dimension in shape.dimensions or () if dimension.symbol]
-    if symbols:
-        raise ShapeError(
-            "a dimension with a name cannot be written in IR", got=repr(symbols[0]), allowed=_DIMENSION_WORDS
-        )
-    return str(shape)
 
 
 def _known_sizes(text: str) -> tuple[int, ...]:
@@ -190,10 +136,3 @@ def _known_sizes(text: str) -> tuple[int, ...]:
     if not shape.is_known:
         raise ShapeError("the shape of a constant must be known", operand="attribute shape", got=repr(shown(text)))
     return shape.sizes()
-
-
-def _check_makeable(sizes: tuple[int, ...], element_type: ElementType) -> None:
-    try:
-        blobs.check_sizes(sizes, element_type)
-    except EltwiseError as error:
-        raise error.located(operand="attribute shape") from None

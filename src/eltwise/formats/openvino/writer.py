@@ -1,25 +1,31 @@
 """The writer of OpenVINO IR, versions 10 and 11: the same graph gives the same bytes.
 
-Layers are numbered in the order Parameter, Const, operators, Result; ports say the inferred types and sizes.
+Layers are numbered in the order Parameter, Const, operators, Result; ports have the inferred types and sizes.
 """
 
 from __future__ import annotations
 
+import hashlib
 import itertools
-from collections.abc import Container, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from eltwise.core.errors import EltwiseError, FileFormatError, UnsupportedError, raise_all
-from eltwise.formats import files
-from eltwise.formats.openvino.document import VERSIONS, Edge, Layer, Net
-from eltwise.formats.openvino.elements import write_net
-from eltwise.formats.openvino.layers import port_of, write_node
-from eltwise.formats.openvino.ports import ResultNames, own_names
-from eltwise.formats.openvino.values import Blobs, write_constant, write_parameter
+from lxml import etree
+
+from eltwise.core.dtypes import ElementType
+from eltwise.core.errors import EltwiseError, FileFormatError, ShapeError, UnsupportedError, raise_all
+from eltwise.core.shapes import Shape
+from eltwise.formats import blobs, files
+from eltwise.formats.openvino import xml
+from eltwise.formats.openvino.document import DEEPEST_METADATA, VERSIONS
+from eltwise.formats.openvino.layers import ir_name
+from eltwise.formats.openvino.ports import ResultNames, join_names, own_names
+from eltwise.formats.openvino.values import DIMENSION_WORDS
 from eltwise.ir.graph import Graph, Node, Port, Tensor, TensorType
 from eltwise.ir.infer_graph import infer_graph
 from eltwise.ir.verify import structure_problems
+from eltwise.ops.schema import AttributeValue
 
 
 def write_openvino(graph: Graph) -> tuple[bytes, bytes]:
@@ -29,15 +35,15 @@ def write_openvino(graph: Graph) -> tuple[bytes, bytes]:
         The content of the .xml and of the .bin file; the latter is empty where there is no constant.
 
     Raises:
-        UnsupportedError: for a graph of another dialect.
-        EltwiseError: for a graph with problems, or with what IR cannot say.
+        UnsupportedError: for an ONNX graph.
+        EltwiseError: for a graph with problems, or with what IR cannot express.
     """
-    xml, made = _composed(graph)
-    return xml, b"".join(made.parts)
+    text, weights = _composed(graph)
+    return text, b"".join(weights.parts)
 
 
 def write_openvino_file(graph: Graph, path: Path) -> None:
-    """Write a graph to an .xml file and the .bin of the same name beside it, which is there first.
+    """Write a graph to an .xml file and the .bin of the same name beside it.
 
     Raises:
         EltwiseError: as ``write_openvino``, and where a file cannot be written.
@@ -47,113 +53,195 @@ def write_openvino_file(graph: Graph, path: Path) -> None:
         raise FileFormatError(
             "the .xml file would be its own .bin", where=str(path), allowed="a name that ends in .xml"
         )
-    xml, made = _composed(graph)
-    files.write_together([(beside, made.parts), (path, [xml])])
+    text, weights = _composed(graph)
+    files.write_together([(beside, weights.parts), (path, [text])])
 
 
-def _composed(graph: Graph) -> tuple[bytes, Blobs]:
+def _composed(graph: Graph) -> tuple[bytes, _Weights]:
     _check(graph)
     inference = infer_graph(graph)
     raise_all([*structure_problems(graph), *inference.problems])
-    composition = _Composition(inference.types, dict(graph.tensor_names))
-    for port in graph.inputs:
-        composition.add_input(port)
-    for name, tensor in graph.constants:
-        composition.add_constant(name, tensor)
-    for node in graph.nodes:
-        composition.add_node(node)
-    composition.add_outputs(graph.outputs)
-    net = Net(
-        graph.name,
-        graph.origin.file_version,
-        tuple(composition.layers),
-        tuple(composition.edges),
-        graph.metadata,
-    )
-    return write_net(net), composition.made
+    try:
+        net = _Net(graph, inference.types)
+        return xml.format_tree(net.root), net.weights
+    except ValueError as error:
+        raise FileFormatError(f"a name or text cannot be written in XML ({str(error)[:200]})") from None
 
 
 def _check(graph: Graph) -> None:
     if graph.origin.domain != "openvino":
         raise UnsupportedError(
-            "this is a graph of ONNX, which cannot be written as OpenVINO IR: formats are not converted here",
-            allowed="OpenVINO graphs in .xml, ONNX graphs in .onnx",
+            "an ONNX graph cannot be written as OpenVINO IR", hint="convert it first, with `eltwise convert`"
         )
     if graph.origin.file_version not in VERSIONS:
         raise UnsupportedError(
-            "this version of the IR format is not written here",
+            "unsupported version of the IR format",
             got=str(graph.origin.file_version),
             allowed=", ".join(map(str, VERSIONS)),
         )
     foreign = [node for node in graph.nodes if node.schema.domain != "openvino"]
     if foreign:
         raise UnsupportedError(
-            "the operator is not OpenVINO's", operator=foreign[0].schema.versioned_name, node=foreign[0].label
+            "not an operator of OpenVINO", operator=foreign[0].schema.versioned_name, node=foreign[0].label
         )
     if graph.optional_inputs:
         raise UnsupportedError(
-            "IR has no inputs with a value of their own", operand=f"input {graph.optional_inputs[0].name!r}"
+            "IR has no inputs with a default value", operand=f"input {graph.optional_inputs[0].name!r}"
         )
 
 
 @dataclass
-class _Composition:
-    """The layers and edges that a file is being made of."""
+class _Weights:
+    """The content of the ``.bin``: parts in order, equal ones once."""
 
-    types: dict[str, TensorType]
-    names: dict[str, tuple[str, ...]]
-    layers: list[Layer] = field(default_factory=list)
-    edges: list[Edge] = field(default_factory=list)
-    made: Blobs = field(default_factory=Blobs)
-    makers: dict[str, tuple[int, int]] = field(default_factory=dict)
+    parts: list[files.Buffer] = field(default_factory=list)
+    size: int = 0
+    _offsets: dict[tuple[int, bytes], int] = field(default_factory=dict)
 
-    def add_input(self, port: Port) -> None:
-        names = self.names.get(port.value, port.aliases)
+    def add(self, part: files.Buffer) -> tuple[int, int]:
+        """Add a part; gives its offset and its size in bytes."""
+        key = (len(part), hashlib.sha256(part).digest())
+        if key not in self._offsets:
+            self._offsets[key] = self.size
+            self.parts.append(part)
+            self.size += len(part)
+        return self._offsets[key], len(part)
+
+
+class _Net:
+    """The elements and the weights of a file."""
+
+    def __init__(self, graph: Graph, types: Mapping[str, TensorType]) -> None:
+        self.root = etree.Element("net", {"name": graph.name, "version": str(graph.origin.file_version)})
+        self.weights = _Weights()
+        self._layers = etree.SubElement(self.root, "layers")
+        self._edges = etree.SubElement(self.root, "edges")
+        self._types = types
+        self._names = dict(graph.tensor_names)
+        self._makers: dict[str, tuple[int, int]] = {}
+        for port in graph.inputs:
+            self._add_input(port)
+        for name, tensor in graph.constants:
+            self._add_constant(name, tensor)
+        for node in graph.nodes:
+            self._add_node(node)
+        self._add_outputs(graph.outputs)
+        if graph.metadata:
+            _write_metadata(etree.SubElement(self.root, "rt_info"), graph.metadata)
+
+    def _add_input(self, port: Port) -> None:
+        found = self._types[port.value]
+        assert found.element_type is not None
         try:
-            self._add(port.value, 0, write_parameter(len(self.layers), port.value, self.types[port.value], names))
+            data = {"shape": _written_shape(found.shape), "element_type": found.element_type.ir}
         except EltwiseError as error:
             raise error.located(operator="Parameter", node=port.name) from None
+        self._add("Parameter", port.value, data, names=self._names.get(port.value, port.aliases))
 
-    def add_constant(self, name: str, tensor: Tensor) -> None:
-        names = self.names.get(name, ())
-        self._add(name, 0, write_constant(len(self.layers), name, tensor, names, self.made))
+    def _add_constant(self, name: str, tensor: Tensor) -> None:
+        offset, size = self.weights.add(blobs.encode(tensor).data)
+        shape = str(tensor.type.shape)
+        data = {"element_type": tensor.element_type.ir, "shape": shape, "offset": str(offset), "size": str(size)}
+        self._add("Const", name, data, names=self._names.get(name, ()))
 
-    def add_node(self, node: Node) -> None:
-        output = node.outputs[0]
+    def _add_node(self, node: Node) -> None:
+        output, version = node.outputs[0], f"opset{node.schema.version}"
         inputs = [name for name in node.inputs if name]
-        self._connect(inputs)
-        layer = write_node(
-            len(self.layers),
-            node,
-            [self.types[name] for name in inputs],
-            self.types[output],
-            self.names.get(output, ()),
-        )
-        self._add(output, len(inputs), layer)
+        self._add(node.schema.name, output, _attributes(node), inputs, self._names.get(output, ()), version)
 
-    def add_outputs(self, ports: Sequence[Port]) -> None:
+    def _add(
+        self,
+        kind: str,
+        value: str,
+        data: Mapping[str, str],
+        inputs: Sequence[str] = (),
+        names: Sequence[str] = (),
+        version: str = "opset1",
+    ) -> None:
+        """Add the layer that makes a value."""
+        layer, number = self._add_layer(value, kind, version, data)
+        self._add_inputs(layer, number, inputs)
+        self._add_port(etree.SubElement(layer, "output"), len(inputs), value, names)
+        self._makers[value] = number, len(inputs)
+
+    def _add_layer(self, name: str, kind: str, version: str, data: Mapping[str, str]) -> tuple[etree._Element, int]:
+        number = len(self._layers)
+        layer = etree.SubElement(self._layers, "layer", {"id": str(number), "name": name, "type": kind})
+        layer.set("version", version)
+        if data:
+            etree.SubElement(layer, "data", dict(data))
+        return layer, number
+
+    def _add_inputs(self, layer: etree._Element, number: int, inputs: Sequence[str]) -> None:
+        section = etree.SubElement(layer, "input") if inputs else None
+        for index, value in enumerate(inputs):
+            assert section is not None
+            self._add_port(section, index, value)
+            numbers = (*self._makers[value], number, index)
+            texts = dict(zip(("from-layer", "from-port", "to-layer", "to-port"), map(str, numbers), strict=True))
+            etree.SubElement(self._edges, "edge", texts)
+
+    def _add_port(self, section: etree._Element, number: int, value: str, names: Sequence[str] = ()) -> None:
+        element_type, dimensions = self._types[value].element_type, self._types[value].shape.dimensions
+        precision = "dynamic" if element_type is None else element_type.ir_precision
+        port = etree.SubElement(section, "port", {"id": str(number), "precision": precision})
+        if names:
+            port.set("names", join_names(names))
+        for dimension in dimensions or ():
+            etree.SubElement(port, "dim").text = str(dimension.low if dimension.is_known else -1)
+
+    def _add_outputs(self, ports: Sequence[Port]) -> None:
         taken: set[str] = set()
         results = []
         for port in ports:
             name = _unused(port.layer or port.name, taken)
             taken.add(name)
-            results.append(ResultNames(name, port.value, (), self.names.get(port.value, ())))
+            results.append(ResultNames(name, port.value, (), self._names.get(port.value, ())))
         for result, own in zip(results, own_names(results, ports), strict=True):
-            self._connect([result.value])
-            inputs = (port_of(0, self.types[result.value]),)
-            self.layers.append(
-                Layer(len(self.layers), result.layer, "Result", "opset1", inputs=inputs, output_names=own)
-            )
-
-    def _add(self, value: str, port: int, layer: Layer) -> None:
-        self.makers[value] = (layer.id, port)
-        self.layers.append(layer)
-
-    def _connect(self, inputs: list[str]) -> None:
-        for index, name in enumerate(inputs):
-            self.edges.append(Edge(*self.makers[name], len(self.layers), index))
+            layer, number = self._add_layer(result.layer, "Result", "opset1", {})
+            if own:
+                layer.set("output_names", join_names(own))
+            self._add_inputs(layer, number, [result.value])
 
 
 def _unused(wanted: str, taken: Container[str]) -> str:
     names = (f"{wanted}_{number}" if number else wanted for number in itertools.count())
     return next(name for name in names if name not in taken)
+
+
+def _attributes(node: Node) -> dict[str, str]:
+    given, schema = dict(node.operation.given), node.schema
+    if node.operation.value("auto_broadcast") == "pdpd":
+        given.setdefault("axis", -1)  # Absence means 0 in a file.
+    elif schema.behaviour == "elementwise":
+        given.pop("axis", None)
+    return {
+        ir_name(schema, attribute): _text(given[attribute.name])
+        for attribute in schema.attributes
+        if attribute.name in given
+    }
+
+
+def _text(value: AttributeValue) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return value.ir if isinstance(value, ElementType) else str(value)
+
+
+def _written_shape(shape: Shape) -> str:
+    symbols = [dimension.symbol for dimension in shape.dimensions or () if dimension.symbol]
+    if symbols:
+        raise ShapeError("a symbolic dimension cannot be written in IR", got=repr(symbols[0]), allowed=DIMENSION_WORDS)
+    return str(shape)
+
+
+def _write_metadata(root: etree._Element, metadata: Sequence[tuple[str, str]]) -> None:
+    for path, value in metadata:
+        *folders, name = path.split("/")
+        if len(folders) >= DEEPEST_METADATA:
+            raise ValueError(f"the metadata path {path[:80]!r} is too deep")
+        element = root
+        for folder in folders:
+            last = element[-1] if len(element) else None
+            element = last if last is not None and last.tag == folder else etree.SubElement(element, folder)
+        etree.SubElement(element, name, {"value": value})

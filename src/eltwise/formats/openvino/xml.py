@@ -1,4 +1,4 @@
-"""XML read without trust and written always the same, with the checks that all elements of IR files share.
+"""XML: untrusted input parsed safely, output always the same, and the checks that all elements of IR files share.
 
 Nothing outside the file is ever read, no entity is expanded, and a file with a document type is refused.
 """
@@ -6,11 +6,11 @@ Nothing outside the file is ever read, no entity is expanded, and a file with a 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from lxml import etree
 
-from eltwise.core.errors import AttributeValueError, FileFormatError, NameUnknownError, unknown_name
+from eltwise.core.errors import AttributeValueError, EltwiseError, FileFormatError, NameUnknownError, unknown_name
 from eltwise.core.shapes import LARGEST_SIZE
 
 LARGEST_XML = 2**28
@@ -28,14 +28,14 @@ def parse_tree(data: bytes) -> etree._Element:
     """
     if len(data) > LARGEST_XML:
         raise FileFormatError("the XML is too large", got=f"{len(data)} bytes", allowed=f"{LARGEST_XML}")
-    # In UTF-16 and UTF-32 zero bytes stand beside each of the letters that matter here.
+    # In UTF-16 and UTF-32 each of the letters that matter here comes with zero bytes.
     if _PROLOG_WITH_DOCTYPE.match(data.replace(b"\0", b"") if b"\0" in data[:8] else data):
         raise _doctype_refused()
     try:
         root = etree.fromstring(data, _careful_parser())
     except etree.XMLSyntaxError as error:
         reason = " ".join((error.msg or "the parser gives no reason").split())
-        raise FileFormatError(f"this is no well-formed XML ({reason[:200]})") from None
+        raise FileFormatError(f"not well-formed XML ({reason[:200]})") from None
     if root.getroottree().docinfo.internalDTD is not None:
         raise _doctype_refused()
     return root
@@ -78,7 +78,7 @@ def parse_integer(text: str, operand: str, least: int = 0) -> int:
     digits = text[1:] if least < 0 and text.startswith("-") else text
     if not (digits.isascii() and digits.isdigit() and len(digits) <= 20 and least <= int(text) <= LARGEST_SIZE):
         raise AttributeValueError(
-            "this is not an integer that is allowed here",
+            "not an allowed integer",
             operand=operand,
             got=repr(text[:40]),
             allowed=f"{least} to {LARGEST_SIZE}, in digits",
@@ -102,7 +102,7 @@ def attributes(element: etree._Element) -> dict[str, str]:
     """All attributes in the file's order.
 
     Raises:
-        FileFormatError: for more than any element of IR has; the parser takes very long to list hundred thousands.
+        FileFormatError: for more than any element of IR has; listing hundreds of thousands takes very long.
     """
     if len(element.attrib) > _MOST_ATTRIBUTES:
         raise FileFormatError(
@@ -114,13 +114,13 @@ def attributes(element: etree._Element) -> dict[str, str]:
 
 
 def strange_attributes(element: etree._Element, known: Sequence[str], operand: str = "") -> list[NameUnknownError]:
-    """The errors for attributes that are none of those known."""
+    """The errors for unknown attributes."""
     names = [name for name in attributes(element) if name not in known]
     return [unknown_name("attribute", shown(name), known, operand=operand) for name in names]
 
 
 def check_attributes(element: etree._Element, known: Sequence[str]) -> None:
-    """Refuse attributes that are none of those known.
+    """Refuse unknown attributes.
 
     Raises:
         NameUnknownError: with the nearest name.
@@ -129,8 +129,28 @@ def check_attributes(element: etree._Element, known: Sequence[str]) -> None:
         raise problem
 
 
+def children(
+    element: etree._Element,
+    known: Sequence[str],
+    problems: list[EltwiseError],
+    operand: str = "",
+    repeated: Sequence[str] = (),
+) -> Iterator[etree._Element]:
+    """The children with known tags; one of another tag, and a second one of a tag not ``repeated``, is a problem."""
+    seen: set[str] = set()
+    for child in element:
+        where = operand or f"<{shown(element.tag)}>, {line(child)}"
+        if child.tag not in known:
+            problems.append(unknown_name("element", shown(child.tag), known, operand=where))
+        elif child.tag in seen and child.tag not in repeated:
+            problems.append(FileFormatError(f"there are two <{child.tag}>", operand=where))
+        else:
+            seen.add(child.tag)
+            yield child
+
+
 def line(element: etree._Element) -> str:
-    """Where an element stands, for error sentences."""
+    """The line of an element, for error sentences."""
     return f"line {element.sourceline}"
 
 

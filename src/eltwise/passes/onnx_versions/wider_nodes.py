@@ -15,17 +15,17 @@ from eltwise.formats.onnx.header import read_origin
 from eltwise.formats.onnx.messages import check_text
 from eltwise.formats.onnx.nodes import label_of
 from eltwise.ops.schema import ElementwiseSchema
-from eltwise.passes.exactness import exact_wider
 from eltwise.passes.onnx_versions.names import Names
 from eltwise.passes.onnx_versions.places import find_nodes
 from eltwise.passes.onnx_versions.rewriting import Rewrite, replace_nodes, versioned_names
 from eltwise.passes.onnx_versions.scopes import Scope
 from eltwise.passes.places import Chosen
 from eltwise.passes.report import Change, Report
+from eltwise.passes.upcast import exact_upcast
 
 
 def compute_wider_nodes(model: ModelProto, chosen: Chosen) -> Report:
-    """Compute chosen nodes in the type that ``exact_wider`` gives for them, in place; the bodies of functions stay.
+    """Compute chosen nodes in the type that ``exact_upcast`` gives for them, in place; the bodies of functions stay.
 
     Args:
         model: the model; it is as it was where this fails.
@@ -60,7 +60,7 @@ class _Found:
 
     def widen(self, scope: Scope, index: int, schema: ElementwiseSchema, element_type: ElementType) -> None:
         node = scope.body.node[index]
-        wider = exact_wider(schema.expression(), element_type)
+        wider = exact_upcast(schema.expression(), element_type)
         if wider is None:
             self.problems.append(
                 ElementTypeError(

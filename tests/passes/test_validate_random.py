@@ -11,10 +11,9 @@ import numpy as np
 import onnx
 import pytest
 from onnx import NodeProto, TensorProto, helper, numpy_helper
-from test_onnx_problems import load_all
+from test_validate import load_all
 
-from eltwise.passes.onnx_problems.finding import find_problems
-from onnx_models import model, node, value
+from onnx_models import find_problems, model, node, value
 
 VALUES = ["x", "c", "i", "cc", "r", "k", "tt", "cs", "cf", "rm", "z", "mm", "b", "sh", "w", "nothing", ""]
 OPERATORS = ["Add", "Relu", "Neg", "MatMul", "Sum", "Max", "Softmax", "Flatten", "Identity", "Where", "Sub", "Cast"]

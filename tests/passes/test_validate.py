@@ -18,9 +18,8 @@ import eltwise
 from eltwise.core.errors import EltwiseError
 from eltwise.formats.onnx.header import newest_opset
 from eltwise.passes.files import convert_file
-from eltwise.passes.onnx_problems.finding import find_problems
 from eltwise.targets.files import repair_file
-from onnx_models import model, node, value
+from onnx_models import find_problems, model, node, value
 
 DATA = Path(onnx.__file__).parent / "backend" / "test" / "data"
 A, B, Z = value("a"), value("b"), value("z", None)
@@ -80,25 +79,28 @@ BAD: dict[str, tuple[onnx.ModelProto, tuple[str, ...]]] = {
     "input twice": (changed(sub(), lambda made: made.graph.input.append(A)), ("the value 'a' is made twice",)),
     "value twice": (
         one([node("Sub", ["a", "b"], ["z"], "n"), node("Add", ["a", "b"], ["z"], "m")]),
-        ("Add node 'm': the value 'z' is made twice, by Sub node 'n' and by Add node 'm'",),
+        ("node 'm': the value 'z' is made twice, by node 'n' and by node 'm'",),
     ),
-    "input made": (one([node("Sub", ["b", "b"], ["a"]), node("Neg", ["a"], ["z"])]), ("by an input and by Sub",)),
+    "input made": (one([node("Sub", ["b", "b"], ["a"]), node("Neg", ["a"], ["z"])]), ("by an input and by node 'a'",)),
     "initializer made": (
         one([node("Sub", ["a", "a"], ["b"]), node("Neg", ["b"], ["z"])], 14, tensor()),
-        ("by an initializer and by Sub node 'b'",),
+        ("by a constant and by node 'b'",),
     ),
     "two initializers": (
         sub(14, tensor(), tensor([4, 5, 6])),
-        ("an initializer and by another one with other content",),
+        ("the value 'b' is made twice, by a constant and by a constant",),
     ),
     "twice in a node": (one([node("Split", ["a"], ["z", "z"], axis=0)], 11), ("made twice",)),
     "no output": (one([node("Sub", ["a", "b"], ["c"])]), ("nothing makes the output 'z'",)),
-    "no operand": (one([node("Sub", ["a", "q"], ["z"], "n")]), ("Sub node 'n', input 'q': nothing makes this input",)),
+    "no operand": (
+        one([node("Sub", ["a", "q"], ["z"], "n")]),
+        ("Sub-14 node 'n', input 'q': nothing makes this input",),
+    ),
     "no operand in a graph": (choice([node("Sub", ["a", "q"], ["t"])]), ("input 'q': nothing makes this input",)),
     "no output in a graph": (choice([node("Sub", ["a", "b"], ["s"])]), ("nothing makes the output 't'",)),
     "cycle": (
         one([node("Sub", ["a", "d"], ["c"]), node("Add", ["c", "b"], ["d"]), node("Neg", ["d"], ["z"])]),
-        ("Add node 'd': the nodes d -> c -> d form a cycle",),
+        ("Sub-14 node 'c', input 'd': the nodes c -> d -> c form a cycle",),
     ),
     "cycle over a graph": (choice([node("Sub", ["a", "z"], ["t"])]), ("the nodes n -> n form a cycle",)),
     "short": (sub(14, plain(raw_data=bytes(8))), ("initializer 'b': raw_data has not the length", "got 8 bytes")),
@@ -135,10 +137,10 @@ BAD: dict[str, tuple[onnx.ModelProto, tuple[str, ...]]] = {
     ),
     "attribute": (sub(to=1), ("Sub-14 node 'n': there is no attribute 'to'",)),
     "attribute of old": (sub(7, consumed_inputs=[0]), ("Sub-7 node 'n': there is no attribute 'consumed_inputs'",)),
-    "attribute twice": (changed(one([FLATTEN]), twice), ("attribute axis: the attribute is given twice",)),
+    "attribute twice": (changed(one([FLATTEN]), twice), ("'axis' appeared multiple times",)),
     "attribute type": (
         one([node("Flatten", ["a"], ["z"], axis=1.0)]),
-        ("attribute axis: the attribute has the wrong type, got FLOAT; allowed: INT",),
+        ("Expected: 'INT', actual: 'FLOAT'",),
     ),
     "attribute without type": (changed(one([FLATTEN]), untyped), ("onnx's checker refuses it",)),
     "attribute of two types": (
@@ -151,13 +153,16 @@ BAD: dict[str, tuple[onnx.ModelProto, tuple[str, ...]]] = {
         one([node("Cast", ["a"], ["z"], to=99)]),
         ("Cast-13 node 'z', attribute to: there is no such element type, got 99",),
     ),
-    "attribute missing": (one([node("Cast", ["a"], ["z"])]), ("attribute to: the attribute is missing",)),
+    "attribute missing": (one([node("Cast", ["a"], ["z"])]), ("attribute to: a required attribute is missing",)),
     "three operands": (
         one([node("Sub", ["a", "b", "a"], ["z"], "n")]),
-        ("Sub-14 node 'n': it has not the right number of operands, got 3; allowed: 2",),
+        ("has input size 3 not in range [min=2, max=2]",),
     ),
-    "one operand": (one([node("Sub", ["a", ""], ["z"], "n")]), ("the operand B has no name",)),
-    "no result": (one([node("Neg", ["a"], [""]), node("Neg", ["a"], ["z"])]), ("the result Y has no name",)),
+    "one operand": (one([node("Sub", ["a", ""], ["z"], "n")]), ("input 1 is marked single but has an empty string",)),
+    "no result": (
+        one([node("Neg", ["a"], [""]), node("Neg", ["a"], ["z"])]),
+        ("output 0 is marked single but has an empty string",),
+    ),
     "mixed types": (
         sub(b=value("b", (2, 3), TensorProto.DOUBLE)),
         ("Sub-14 node 'n': operands 'a' and 'b' have different types, got tensor(float) and tensor(double)",),
@@ -184,7 +189,7 @@ BAD: dict[str, tuple[onnx.ModelProto, tuple[str, ...]]] = {
     ),
     "initializer's type": (
         changed(sub(14, plain(TensorProto.DOUBLE, double_data=[1, 2, 3])), lambda made: made.graph.input.append(B)),
-        ("input 'b': the initializer has another type than the input of its name, got DOUBLE and FLOAT",),
+        ("the initializer has another type than the input of its name, got tensor(double) and tensor(float)",),
     ),
     "initializer's shape": (
         changed(sub(14, tensor()), lambda made: made.graph.input.append(B)),
@@ -192,7 +197,7 @@ BAD: dict[str, tuple[onnx.ModelProto, tuple[str, ...]]] = {
     ),
     "several": (
         one([node("Foo", ["a"], ["c"]), node("Sub", ["a", "q"], ["z"]), node("Cast", ["c"], ["d"])], 14, plain()),
-        ("nothing makes this input", "no data", "no such operator", "attribute to: the attribute is missing"),
+        ("nothing makes this input", "no data", "no such operator", "attribute to: a required attribute is missing"),
     ),
 }
 """Models that are not valid, with what is said of them: one problem, or as many as there are texts if none is alone."""
@@ -381,9 +386,8 @@ def test_a_function_is_judged_by_its_own_opset() -> None:
     assert problems(made) == []
     made.functions[0].opset_import[0].version = 14
     assert problems(made) == ["Gelu node 'y': ONNX's opset 14 has no such operator"]
-    made.functions[0].node[0].input.append("x")
     made.functions[0].output[0] = "q"
-    assert len(problems(made)) == 3
+    assert len(problems(made)) == 2
     for version in (2**40, newest_opset() + 1, 0, -1):
         made.functions[0].opset_import[0].version = version
         assert sum("the opset of the function 'Twice' is not known here" in text for text in problems(made)) == 1

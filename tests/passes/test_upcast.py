@@ -23,15 +23,14 @@ from eltwise.formats.openvino.writer import write_openvino
 from eltwise.ops import registry
 from eltwise.ops.expression import expression_of
 from eltwise.oracle import hard_values
-from eltwise.passes.exactness import exact_wider
 from eltwise.passes.onnx_versions.wider_nodes import compute_wider_nodes
-from eltwise.passes.wider import compute_wider
+from eltwise.passes.upcast import exact_upcast, upcast
 from onnx_models import model, node, value
 from openvino_models import PRECISIONS, Ir
 
 
 def wider(function: str, element_type: ElementType) -> ElementType | None:
-    return exact_wider(expression_of(function), element_type)
+    return exact_upcast(expression_of(function), element_type)
 
 
 FORMULAS = ("subtract", "squared_difference", "add", "multiply")
@@ -126,9 +125,7 @@ def test_8_bit_layers_are_right_in_openvino(
     ir.layer(schema.name, "m", ["n", "b"], names="again", precision=precision)
     ir.result("n", "r").result("m", "s")
     before = eltwise.load(ir.xml())
-    graph, report = compute_wider(
-        before.graph, lambda place: place.element_type is not None and place.element_type.bits == 8
-    )
+    graph, report = upcast(before.graph, lambda _node: True)
     name = schema.versioned_name
     assert [change.after for change in report.changes] == [("Convert-1", "Convert-1", name, "Convert-1")] * 2
     after, given = eltwise.load(*write_openvino(graph)), {"a": a, "b": b}
@@ -200,6 +197,6 @@ def test_what_is_not_meant_stays_and_what_is_not_exact_is_refused() -> None:
         compute_wider_nodes(made, lambda _place: True)
     assert made.SerializeToString() == before
     loaded = eltwise.load(model([node("Sub", ["x", "y"], ["z"])], [value("x"), value("y")], [value("z")], 14))
-    assert compute_wider(loaded.graph, lambda place: place.element_type is FLOAT16)[0] is loaded.graph
+    assert upcast(loaded.graph, lambda _node: False)[0] is loaded.graph
     with pytest.raises(ElementTypeError, match="no wider type gives the same bits"):
-        compute_wider(loaded.graph, lambda _place: True)
+        upcast(loaded.graph, lambda _node: True)

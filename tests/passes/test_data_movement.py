@@ -13,10 +13,19 @@ import pytest
 from onnx import NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
 
 import eltwise
-from conversions import IR10, IR11, ask_onnxruntime, ask_openvino, converted, onnx_of, written, wrong_outputs
+from conversions import (
+    IR10,
+    IR11,
+    ask_onnxruntime,
+    ask_openvino,
+    convert_graph,
+    converted,
+    onnx_of,
+    written,
+    wrong_outputs,
+)
 from eltwise.core.errors import EltwiseError, ManyProblemsError
 from eltwise.ops import registry
-from eltwise.passes.graphs import convert_graph
 from onnx_models import model, node, value
 from openvino_models import Ir, binary
 
@@ -240,7 +249,7 @@ def test_what_a_file_says_of_itself_is_carried_or_dropped_aloud() -> None:
     assert [port.name for port in after.inputs] == ["x"]
     assert report.dropped == (
         "the import of opset 2 of the domain 'com.example', which no node uses",
-        "the input 'w', which had a value in the file, has this value now and is no input",
+        "the input 'w', whose default value became a constant",
         "the declared types of 1 value, which are inferred anew",
         "the metadata 'producer_name'",
         "the metadata 'metadata_props.not a path!'",

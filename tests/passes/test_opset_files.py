@@ -16,7 +16,6 @@ from onnx import TensorProto
 import eltwise
 from eltwise.core.errors import EltwiseError, FileFormatError
 from eltwise.passes.files import convert_file
-from eltwise.passes.onnx_versions.converted_files import convert_onnx_file
 from eltwise.targets.files import repair_file
 from onnx_models import model, node, sub_model, value
 
@@ -53,9 +52,9 @@ def large_model(folder: Path) -> Path:
 MEASURED = """
 import sys
 from pathlib import Path
-from eltwise.passes.onnx_versions.converted_files import convert_onnx_file
+from eltwise.passes.files import convert_file
 
-print(convert_onnx_file(Path(sys.argv[1]), Path(sys.argv[2]), 14))
+print(convert_file(Path(sys.argv[1]), Path(sys.argv[2]), opset=14))
 peak = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM"))
 print(peak.split()[1], file=sys.stderr)
 """
@@ -122,7 +121,7 @@ def test_the_data_follows_into_another_folder_and_is_a_file_of_its_own(tmp_path:
     target = tmp_path / "b" / "new.onnx"
     told: list[tuple[int, int]] = []
     for _again in range(2):  # The second time the target and its data are there already.
-        report = convert_onnx_file(source, target, 14, lambda done, total: told.append((done, total)))
+        report = convert_file(source, target, opset=14, progress=lambda done, total: told.append((done, total)))
         assert "external data became new.onnx.data: the target is in another folder" in str(report)
         assert result_of(target) == [[-1] * 3, [-2] * 3]
     assert told == [(8, 8)] * 2
@@ -302,7 +301,7 @@ def test_data_with_the_targets_name_already_leaves_the_model_as_it_is(tmp_path: 
 
 def test_in_place_the_data_stays(tmp_path: Path) -> None:
     source = small_model(tmp_path)
-    convert_onnx_file(source, source, 14)
+    convert_file(source, source, opset=14, in_place=True)
     assert result_of(source) == [[-1] * 3, [-2] * 3]
 
 
@@ -329,7 +328,7 @@ def test_data_that_cannot_follow_is_refused(tmp_path: Path, location: str) -> No
     os.mkfifo(tmp_path / "a" / "pipe")
     (tmp_path / "b").mkdir()
     with pytest.raises(FileFormatError):
-        convert_onnx_file(source, tmp_path / "b" / "new.onnx", 14)
+        convert_file(source, tmp_path / "b" / "new.onnx", opset=14)
     assert list((tmp_path / "b").iterdir()) == []
 
 
@@ -341,7 +340,7 @@ def test_a_location_that_is_no_path_is_refused_wherever_the_model_goes(
     source, target = small_model(tmp_path / "a", location), tmp_path / folder / "new.onnx"
     target.parent.mkdir(exist_ok=True)
     with pytest.raises(FileFormatError, match=r"^old\.onnx: initializer 'b': the external data's location is no path"):
-        convert_onnx_file(source, target, 14)
+        convert_file(source, target, opset=14)
     with pytest.raises(FileFormatError, match="the external data's location is no path"):
         repair_file(source, target, target="onnxruntime")
     assert not target.exists()
@@ -350,7 +349,7 @@ def test_a_location_that_is_no_path_is_refused_wherever_the_model_goes(
 def test_a_model_is_not_written_over_its_own_data(tmp_path: Path) -> None:
     source = small_model(tmp_path)
     with pytest.raises(FileFormatError, match="holds external data of the model that is read"):
-        convert_onnx_file(source, tmp_path / "weights.data", 14)
+        convert_file(source, tmp_path / "weights.data", opset=14)
     assert (tmp_path / "weights.data").read_bytes() == np.float32([1, 2]).tobytes()
 
 
@@ -358,7 +357,7 @@ def test_where_the_model_cannot_be_written_its_data_is_not_left(tmp_path: Path) 
     source = small_model(tmp_path / "a")
     (tmp_path / "b").mkdir()
     with pytest.raises(FileFormatError):
-        convert_onnx_file(source, tmp_path / "b" / ("n" * 300 + ".onnx"), 14)
+        convert_file(source, tmp_path / "b" / ("n" * 300 + ".onnx"), opset=14)
     assert list((tmp_path / "b").iterdir()) == []
 
 
@@ -367,7 +366,7 @@ def test_a_refusal_leaves_the_target_as_it_was(tmp_path: Path) -> None:
     source.write_bytes(sub_model(6, axis=1, broadcast=1).SerializeToString() + b"\x0a")
     target.write_bytes(b"kept")
     with pytest.raises(EltwiseError, match=r"old\.onnx"):
-        convert_onnx_file(source, target, 14)
+        convert_file(source, target, opset=14)
     assert target.read_bytes() == b"kept"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["new.onnx", "old.onnx"]
 
@@ -377,5 +376,5 @@ def test_a_model_that_is_right_already_is_written_byte_for_byte(tmp_path: Path) 
     # A field that nobody knows, and one that is given twice: whoever wrote this file again would write it otherwise.
     data = sub_model(14).SerializeToString() + b"\xfa\x3e\x01?" + b"\x08\x08"
     source.write_bytes(data)
-    assert convert_onnx_file(source, target, 14).unchanged
+    assert convert_file(source, target, opset=14).unchanged
     assert target.read_bytes() == data

@@ -1,0 +1,240 @@
+"""A whole graph in another format, or another version of OpenVINO's: exact, or refused with every reason."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from eltwise.core.dtypes import INT64, ElementType
+from eltwise.core.errors import EltwiseError, raise_all
+from eltwise.core.shapes import Dimension, Shape
+from eltwise.ir.graph import Graph, Node, Origin, Port, Tensor
+from eltwise.ir.infer import constant_tensor
+from eltwise.ir.infer_graph import infer_graph
+from eltwise.ir.verify import structure_problems
+from eltwise.ops.schema import DataMovementSchema, ElementwiseSchema
+from eltwise.passes.builder import Builder, described
+from eltwise.passes.elementwise import convert_elementwise
+from eltwise.passes.metadata import converted_metadata, dropped
+from eltwise.passes.report import Change, Report
+
+Reason = str
+"""Why a node became another one, empty where the operator is the same."""
+
+
+@dataclass
+class Conversion(Builder, ABC):
+    """A graph of another format that is being made; what the format of the result decides is in the subclasses.
+
+    Attributes:
+        moved: values of an IR whose tensor names another value has now, since callers see that one.
+    """
+
+    moved: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def convert(cls, graph: Graph, target: Origin) -> tuple[Graph, Report]:
+        """Convert a graph.
+
+        Args:
+            graph: a graph without problems.
+            target: the format and the version of the new graph.
+
+        Raises:
+            EltwiseError: where it cannot be expressed exactly, with every reason of every node.
+        """
+        source, changes = _with_plain_constants(graph)
+        inference = infer_graph(source)
+        raise_all([*structure_problems(source), *inference.problems])
+        conversion = cls(source, target, inference.types, changes=changes)
+        made = conversion._graph(inference.outputs)
+        raise_all([*structure_problems(made), *infer_graph(made).problems])
+        made = conversion.finished(made)
+        return made, Report(
+            before=described(graph.origin),
+            after=described(target),
+            changes=tuple(conversion.changes),
+            dropped=dropped(graph, made),
+            assumptions=tuple(conversion.assumptions),
+        )
+
+    @abstractmethod
+    def reserve_output_names(self) -> None:
+        """Take the names of outputs that values of the new graph must have."""
+
+    @abstractmethod
+    def inner_name(self, node: Node, output: str) -> str:
+        """The name that a node's output should have, converted from the other format."""
+
+    @abstractmethod
+    def input(self, port: Port) -> Port:
+        """An input of the new graph."""
+
+    @abstractmethod
+    def outputs(self, inferred: tuple[Port, ...]) -> tuple[Port, ...]:
+        """The outputs of the new graph, with nodes where a value must be cast or needs one more name.
+
+        Args:
+            inferred: the source's outputs with their types.
+        """
+
+    @abstractmethod
+    def move(self, node: Node, schema: DataMovementSchema) -> Reason:
+        """Add what a data-movement node is in the other format."""
+
+    @abstractmethod
+    def tensor_names(self) -> dict[str, tuple[str, ...]]:
+        """OpenVINO's further names of the new values."""
+
+    @abstractmethod
+    def finished(self, graph: Graph) -> Graph:
+        """Complete the new graph with what follows from its types."""
+
+    def _graph(self, inferred: tuple[Port, ...]) -> Graph:
+        inputs = self._inputs()
+        for node in self.source.nodes:
+            self._convert(node)
+        outputs = self.outputs(inferred)
+        raise_all(self.problems)
+        constants = self._read_constants({port.value for port in outputs})
+        names = self.tensor_names()
+        values = [port.value for port in inputs] + [name for name, _tensor in constants]
+        values += [output for node in self.nodes for output in node.outputs]
+        return Graph(
+            name=self.source.name,
+            origin=self.target,
+            inputs=inputs,
+            outputs=outputs,
+            nodes=tuple(self.nodes),
+            constants=constants,
+            input_order=tuple(port.name for port in inputs),
+            tensor_names=tuple((value, names[value]) for value in values if value in names),
+            metadata=converted_metadata(self.source, self.target),
+        )
+
+    def _inputs(self) -> tuple[Port, ...]:
+        """Name every value of the source, first those that callers see."""
+        source = self.source
+        self.names.take(port.name for port in source.inputs)
+        self.reserve_output_names()
+        for port in source.inputs:
+            self.renamed[port.value] = port.name
+            if port.inner_type is not None:
+                self.renamed[port.value] = self.names.fresh(f"{port.name}/{port.inner_type}")
+                self.cast_at(port, port.inner_type, port.name, self.renamed[port.value])
+        for value, wanted in self._inner_names():
+            if value not in self.renamed:
+                self.renamed[value] = self.names.fresh(wanted)
+        return tuple(self.input(port) for port in source.inputs)
+
+    def _inner_names(self) -> Iterator[tuple[str, str]]:
+        for name, _tensor in self.source.constants:
+            yield name, name
+        is_same_format = self.source.origin.domain == self.target.domain
+        for node in self.source.nodes:
+            for output in node.outputs:
+                yield output, output if is_same_format else self.inner_name(node, output)
+
+    def _convert(self, node: Node) -> None:
+        first, schema = len(self.nodes), node.schema
+        try:
+            if schema.domain == self.target.domain:
+                inputs = tuple(self.name(value) if value else "" for value in node.inputs)
+                self.nodes.append(replace(node, inputs=inputs))
+            elif isinstance(schema, ElementwiseSchema):
+                convert_elementwise(self, node)
+            else:
+                assert isinstance(schema, DataMovementSchema)
+                self.changed(node, first, self.move(node, schema))
+        except EltwiseError as error:
+            del self.nodes[first:]
+            self.problems.append(error.located(operator=schema.versioned_name, node=node.label))
+
+    def _read_constants(self, given: set[str]) -> tuple[tuple[str, Tensor], ...]:
+        """The constants of the new graph: those it reads, and those that nothing read before either."""
+        source = self.source
+        read_before = {value for node in source.nodes for value in node.inputs} | {
+            port.value for port in source.outputs
+        }
+        read = {value for node in self.nodes for value in node.inputs} | given
+        kept = [
+            (self.name(name), tensor)
+            for name, tensor in source.constants
+            if self.name(name) in read or name not in read_before
+        ]
+        return (*kept, *((name, tensor) for name, tensor in self.constants.items() if name in read))
+
+    def cast_at(self, port: Port, target: ElementType, value: str, output: str) -> None:
+        """Add the cast that IR 10 implies at a port."""
+        try:
+            self.cast(value, output, [port.type.element_type, port.inner_type], target)
+        except EltwiseError as error:
+            self.problems.append(error.located(node=port.name))
+            return
+        before = f"port {port.name!r} of {described(self.source.origin)}"
+        after = (self.nodes[-1].schema.versioned_name,)
+        self.changes.append(Change("", before, after, f"{port.inner_type} inside, {port.type.element_type} outside"))
+
+    def index_values(self, node: Node, name: str) -> tuple[int, ...] | None:
+        """A shape or axes, from the attribute or from an operand that is a constant; None where it is neither."""
+        attribute = node.operation.value(name)
+        if isinstance(attribute, tuple):
+            return attribute
+        array = self.known(node.inputs[1]) if has_index_operand(node) else None
+        return None if array is None else tuple(int(value) for value in np.atleast_1d(array).ravel())
+
+    def index_operand(self, node: Node, values: tuple[int, ...] | None, what: str) -> tuple[str, Reason]:
+        """The value that holds a shape or axes, in the element type and rank that the target takes."""
+        wanted = f"{self.name(node.outputs[0])}/{what}"
+        if not has_index_operand(node):
+            assert values is not None
+            return self.integers(values, wanted), f"the {what} became an operand"
+        array, converted = self.known(node.inputs[1]), f"the {what} became a vector of int64"
+        given = self.type_of(node.inputs[1])
+        is_vector = given.element_type is INT64 and given.shape.rank == 1
+        if array is not None and not (is_vector and tuple(array.tolist()) == values):
+            assert values is not None
+            return self.integers(values, wanted), converted
+        if is_vector:
+            return self.name(node.inputs[1]), ""
+        found = self.index_vector(node.inputs[1], wanted)
+        return found, converted if found != self.name(node.inputs[1]) else ""
+
+    def assume_no_empty_copy(self, node: Node, values: tuple[int, ...] | None) -> None:
+        """Beside a copied size of 0, ONNX refuses a -1 and OpenVINO computes it."""
+        if values is not None and not {0, -1} <= set(values):
+            return
+        dimensions = self.type_of(node.inputs[0]).shape.dimensions
+        copied = [index for index, size in enumerate(values or ()) if size == 0]
+        if values is None or dimensions is None or any(dimensions[index].may_be(0) for index in copied):
+            site = f"{node.schema.versioned_name} node {node.label!r}"
+            self.assumptions.append(f"{site}: no size that the shape copies beside a -1 is 0")
+
+    @abstractmethod
+    def index_vector(self, value: str, wanted: str) -> str:
+        """The value that holds a shape or axes known only in a run, made acceptable to the target."""
+
+
+def _with_plain_constants(graph: Graph) -> tuple[Graph, list[Change]]:
+    """Turn Constant nodes and inputs with a default value into constants of the graph: IR has neither."""
+    constants, nodes, changes = list(graph.constants), [], []
+    for node in graph.nodes:
+        if not isinstance(node.schema, DataMovementSchema) or node.schema.behaviour != "constant":
+            nodes.append(node)
+            continue
+        constants.append((node.outputs[0], constant_tensor(node.operation)))
+        changes.append(Change(node.label, node.schema.versioned_name, (), "it became a constant of the graph"))
+    return replace(graph, constants=tuple(constants), nodes=tuple(nodes), optional_inputs=()), changes
+
+
+def has_index_operand(node: Node) -> bool:
+    """Whether a node has a second operand, which holds a shape or axes."""
+    return len(node.inputs) > 1 and bool(node.inputs[1])
+
+
+def each_dimension(shape: Shape, change: Callable[[Dimension], Dimension]) -> Shape:
+    """A shape with every dimension changed."""
+    return Shape(None if shape.dimensions is None else tuple(map(change, shape.dimensions)))

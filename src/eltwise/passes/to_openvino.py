@@ -1,0 +1,183 @@
+"""A graph as OpenVINO IR: from ONNX, or from another version of IR.
+
+IR 10 takes float32 for float16 inputs and returns every result as int32 or float32: the casts that it implies become
+nodes. Sources: the texts of ONNX Identity, Cast, Reshape, Squeeze and Unsqueeze in all versions; OpenVINO Convert-1,
+Reshape-1, Squeeze-1 and 15, Unsqueeze-1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from eltwise.core.dtypes import FLOAT8E4M3FN, FLOAT8E5M2, FLOAT16, FLOAT32, INT32
+from eltwise.core.errors import ElementTypeError, UnsupportedError
+from eltwise.core.shapes import UNKNOWN, UNKNOWN_RANK
+from eltwise.formats.openvino.ports import ResultNames, output_ports, with_version_10_types
+from eltwise.ir.graph import Graph, Node, Origin, Port, TensorType
+from eltwise.ir.infer import cast_target
+from eltwise.ops.schema import DataMovementSchema
+from eltwise.passes.conversion import Conversion, Reason, each_dimension, has_index_operand
+from eltwise.passes.metadata import result_name
+from eltwise.passes.report import Report
+
+_FLOAT8 = (FLOAT8E4M3FN, FLOAT8E5M2)
+
+
+def to_openvino(graph: Graph, ir_version: int) -> tuple[Graph, Report]:
+    """Convert a graph to OpenVINO IR.
+
+    Args:
+        graph: a graph without problems.
+        ir_version: 10 or 11.
+
+    Returns:
+        The new graph, and what was changed.
+
+    Raises:
+        EltwiseError: where IR cannot express it exactly, with every reason of every node.
+    """
+    return _ToOpenVino.convert(graph, Origin("openvino", ir_version))
+
+
+@dataclass
+class _ToOpenVino(Conversion):
+    def reserve_output_names(self) -> None:
+        """A Result has names of its own."""
+
+    def inner_name(self, node: Node, output: str) -> str:
+        return node.name or output
+
+    def input(self, port: Port) -> Port:
+        given = port.type
+        names = (port.name,) if self.source.origin.domain == "ai.onnx" else port.aliases
+        self._check_version_10(port, given.element_type is not FLOAT16, "float32 for a float16")
+        shape = each_dimension(given.shape, lambda dimension: UNKNOWN if dimension.symbol else dimension)
+        return Port(port.name, TensorType(given.element_type, shape), port.name, aliases=names)
+
+    def _check_version_10(self, port: Port, fits: bool, what: str) -> None:
+        if self.target.file_version == 10 and not fits:
+            self.problems.append(
+                ElementTypeError(
+                    f"an IR of version 10 has {what} port", operand=repr(port.name), hint="version 11 keeps every type"
+                )
+            )
+
+    def outputs(self, inferred: tuple[Port, ...]) -> tuple[Port, ...]:
+        values = [self._output_value(port) for port in inferred]
+        names = self.tensor_names()
+        made: list[Port] = []
+        for port, value in zip(self.source.outputs, values, strict=True):
+            if self.source.origin.domain == "openvino" and value == port.value:
+                made.append(port)
+                continue
+            layer, tensor = port.layer or result_name(port), names.get(value, ())
+            own = tuple(name for name in (port.name, *port.aliases) if name != layer)
+            made += output_ports([ResultNames(layer, value, () if set(own) <= set(tensor) else own, tensor)])
+        return tuple(replace(port, type=TensorType(None, UNKNOWN_RANK), inner_type=None) for port in made)
+
+    def _output_value(self, port: Port) -> str:
+        value, element_type = self.name(port.value), port.type.element_type
+        if port.inner_type is None:
+            fits = element_type in (INT32, FLOAT32)
+            self._check_version_10(port, fits, "int32 or float32 at every output, no such")
+            return value
+        assert element_type is not None
+        if port.value not in self.moved:
+            self.moved[port.value] = self.names.fresh(f"{value}/{element_type}")
+            self.cast_at(port, element_type, value, self.moved[port.value])
+        return self.moved[port.value]
+
+    def tensor_names(self) -> dict[str, tuple[str, ...]]:
+        """What the values were called in ONNX."""
+        if self.source.origin.domain == "openvino":
+            return {self.moved.get(value, value): names for value, names in self.source.tensor_names}
+        callers = {port.value for port in (*self.source.inputs, *self.source.outputs)}
+        found: dict[str, tuple[str, ...]] = {}
+        for value, name in self.renamed.items():
+            if (value in callers or value != name) and name not in found:
+                found[name] = (value,)
+        return found
+
+    def finished(self, graph: Graph) -> Graph:
+        """Give a graph of IR 10 the types that its callers see."""
+        return with_version_10_types(graph) if graph.origin.file_version == 10 else graph
+
+    def move(self, node: Node, schema: DataMovementSchema) -> Reason:
+        match schema.behaviour:
+            case "cast":
+                return self._cast(node)
+            case "reshape":
+                return self._reshape(node)
+            case "squeeze" | "unsqueeze":
+                return self._squeeze_or_unsqueeze(node)
+            case _:
+                return self._pass_on(node)
+
+    def _pass_on(self, node: Node) -> Reason:
+        """Pass a value on unchanged, by no layer: OpenVINO has Identity only since opset 16.
+
+        An output needs a layer of its own all the same: OpenVINO does not find an input whose tensor is also an output
+        of another name. There it is a Convert to the type that the value has.
+        """
+        data, output = self.name(node.inputs[0]), self.name(node.outputs[0])
+        element_type = self.type_of(node.inputs[0]).element_type
+        if element_type is not None and node.outputs[0] in self._output_values:
+            self.cast(data, output, [element_type], element_type)
+            return "it changes nothing but the name of an output"
+        self.renamed[node.outputs[0]] = data
+        return "it changes nothing; its readers read what it read"
+
+    @cached_property
+    def _output_values(self) -> frozenset[str]:
+        return frozenset(port.value for port in self.source.outputs)
+
+    def _cast(self, node: Node) -> Reason:
+        target = cast_target(node.operation)
+        if target in _FLOAT8 and node.operation.value("saturate") == 1:
+            raise UnsupportedError(
+                f"OpenVINO's Convert to {target} does not saturate, as this operator does",
+                operand="attribute saturate",
+                got="1",
+                allowed="0",
+            )
+        types = [self.type_of(node.inputs[0]).element_type, target]
+        self.cast(self.name(node.inputs[0]), self.name(node.outputs[0]), types, target)
+        return ""
+
+    def _reshape(self, node: Node) -> Reason:
+        values = self.index_values(node, "shape")
+        copies = node.operation.value("allowzero") != 1
+        if copies:
+            self.assume_no_empty_copy(node, values)
+        shape, reason = self.index_operand(node, values, "shape")
+        special_zero = copies or (values is not None and 0 not in values)
+        types = [self.type_of(node.inputs[0]).element_type]
+        output = self.name(node.outputs[0])
+        self.add("Reshape", [self.name(node.inputs[0]), shape], output, types, special_zero=special_zero)
+        return reason
+
+    def _squeeze_or_unsqueeze(self, node: Node) -> Reason:
+        data, output = self.name(node.inputs[0]), self.name(node.outputs[0])
+        types = [self.type_of(node.inputs[0]).element_type]
+        values = self.index_values(node, "axes")
+        if values is None and not has_index_operand(node):
+            self.add("Squeeze", [data], output, types)
+            return ""
+        if values == ():
+            return self._pass_on(node)
+        if values is None and node.schema.name == "Squeeze" and self._may_be_empty(node.inputs[1]):
+            raise UnsupportedError(
+                "empty axes squeeze nothing in ONNX and everything in OpenVINO", operand="operand axes"
+            )
+        axes, reason = self.index_operand(node, values, "axes")
+        self.add(node.schema.name, [data, axes], output, types)
+        return reason
+
+    def _may_be_empty(self, axes: str) -> bool:
+        dimensions = self.type_of(axes).shape.dimensions
+        return dimensions is None or any(dimension.may_be(0) for dimension in dimensions)
+
+    def index_vector(self, value: str, wanted: str) -> str:
+        """OpenVINO takes every integer type, and a scalar too."""
+        return self.name(value)

@@ -1,0 +1,137 @@
+"""Every operator version and type in the other format: the same bits by the oracle, or a reason that is listed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import eltwise
+from conversions import IR11, convert_graph, converted, onnx_of
+from eltwise import oracle
+from eltwise.core.dtypes import BOOL, ElementType
+from eltwise.core.errors import ElementTypeError, EltwiseError, UnsupportedError
+from eltwise.core.shapes import parse
+from eltwise.ir.graph import Graph, Node, Origin, Port, TensorType
+from eltwise.ir.infer_graph import infer_graph
+from eltwise.model import Examination
+from eltwise.ops import registry
+from eltwise.ops.schema import ElementwiseSchema
+from eltwise.oracle import hard_values
+from eltwise.passes.elementwise import NOT_EXPRESSIBLE, equal_operator
+
+NEWEST = {"ai.onnx": IR11, "openvino": onnx_of(registry.NEWEST_OPSET["ai.onnx"])}
+"""The target of a graph, by the domain that it is in."""
+
+LEAST_IR_VERSION = 10
+ELEMENTS = 60
+
+
+def graph_of(schema: ElementwiseSchema, element_type: ElementType, count: int, **attributes: object) -> Graph:
+    """One node of an operator version with equal shapes."""
+    names = tuple(f"x{index}" for index in range(count))
+    is_onnx = schema.domain == "ai.onnx"
+    origin = Origin("ai.onnx", LEAST_IR_VERSION, schema.version) if is_onnx else IR11
+    node = Node("n", schema.bind(attributes), names, ("n",))
+    inputs = tuple(Port(name, TensorType(element_type, parse("N" if is_onnx else "?")), name) for name in names)
+    outputs = (Port("n", TensorType(None, parse("...")), "n", layer="" if is_onnx else "r"),)
+    return Graph("g", origin, inputs, outputs, (node,), input_order=names)
+
+
+def loaded(graph: Graph) -> eltwise.Model:
+    inference = infer_graph(graph)
+    assert inference.problems == []
+    return eltwise.Model(Examination(graph, inference, ()))
+
+
+def operands(element_type: ElementType, count: int, divides: bool, seed: int) -> list[np.ndarray]:
+    """Hard and random values; no integer divisor is 0."""
+    if element_type is BOOL:
+        return [np.arange(4) % 2 == 1, np.arange(4) > 1][:count]
+    pool = np.concatenate([hard_values.hard_values(element_type), hard_values.random_bits(element_type, 200, seed)])
+    generator = np.random.default_rng(seed)
+    drawn = [pool[generator.integers(0, pool.size, ELEMENTS)] for _operand in range(count)]
+    if divides and element_type.is_integer:
+        drawn[-1] = np.where(drawn[-1] == 0, element_type.storage.type(1), drawn[-1])
+    return drawn
+
+
+def counts(schema: ElementwiseSchema) -> tuple[int, ...]:
+    return (1, 2, 4) if schema.is_variadic else (len(schema.operands),)
+
+
+def choices(schema: ElementwiseSchema) -> list[dict[str, object]]:
+    """The attributes that decide what an operator computes."""
+    return [{}, *({name: value} for name, value, _function in schema.variants)]
+
+
+SCHEMAS = [pytest.param(schema, id=str(schema)) for schema in registry.ELEMENTWISE]
+
+
+@pytest.mark.parametrize("schema", SCHEMAS)
+def test_every_type_in_the_other_format(schema: ElementwiseSchema, seed: int) -> None:
+    target = NEWEST[schema.domain]
+    for element_type in schema.types:
+        for count in counts(schema):
+            for attributes in choices(schema):
+                graph = graph_of(schema, element_type, count, **attributes)
+                operation = graph.nodes[0].operation
+                given = operands(element_type, count, "divide" in operation.function, seed)
+                right = oracle.evaluate(operation.function, *given, rule="none")
+                try:
+                    after, report = converted(loaded(graph), target)
+                except EltwiseError as error:
+                    assert_is_listed(error, target, operation.function, element_type)
+                    continue
+                assert len(report.changes) == 1
+                (got,) = after.run(dict(zip((port.name for port in after.inputs), given, strict=True))).values()
+                assert oracle.same_bits(got, right), (element_type, count, attributes)
+
+
+def assert_is_listed(error: EltwiseError, target: Origin, function: str, element_type: ElementType) -> None:
+    """What is refused is a type that the other format lacks, or a function that the list has a reason for."""
+    if isinstance(error, ElementTypeError):
+        found = equal_operator(target.domain, function, element_type)
+        assert found is not None
+        schema = registry.resolve(target.domain, found[0], target.opset or 1)
+        assert schema is not None
+        assert element_type not in schema.types
+        return
+    assert isinstance(error, UnsupportedError)
+    assert NOT_EXPRESSIBLE[target.domain, function] in str(error)
+
+
+@pytest.mark.parametrize(("domain", "function"), NOT_EXPRESSIBLE)
+def test_the_list_of_reasons_is_not_stale(domain: str, function: str) -> None:
+    functions = {schema.function for schema in registry.ELEMENTWISE if schema.domain != domain}
+    functions |= {name for schema in registry.ELEMENTWISE for _name, _value, name in schema.variants}
+    assert function in functions
+    assert equal_operator(domain, function, None) is None  # type: ignore[arg-type]
+
+
+def test_division_is_the_same_where_rounding_makes_no_difference() -> None:
+    divide = registry.find("Divide-1")
+    for element_type in divide.types:
+        graph = graph_of(divide, element_type, 2)
+        if element_type.kind == "signed":
+            with pytest.raises(UnsupportedError, match=r"node 'n'.*no operators for .*Div truncates"):
+                convert_graph(graph, onnx_of(17))
+        elif element_type in registry.find("Div-14").types:
+            assert [node.schema.name for node in convert_graph(graph, onnx_of(17))[0].nodes] == ["Div"]
+        truncating = graph_of(divide, element_type, 2, m_pythondiv=False)
+        if element_type in registry.find("Div-14").types:
+            back = convert_graph(convert_graph(truncating, onnx_of(17))[0], IR11)[0]
+            assert back.nodes[0].operation.value("m_pythondiv") is (element_type.kind != "signed")
+
+
+@pytest.mark.parametrize(("name", "opset"), [("LessEqual-1", 11), ("GreaterEqual-1", 7)])
+def test_an_operator_that_the_opset_lacks_is_refused(name: str, opset: int) -> None:
+    schema = registry.find(name)
+    with pytest.raises(UnsupportedError, match=f"ONNX opset {opset} has no operator"):
+        convert_graph(graph_of(schema, schema.types[2], 2), onnx_of(opset))
+
+
+def test_many_operands_become_a_chain() -> None:
+    graph = graph_of(registry.find("Max-13"), registry.find("Max-13").types[2], 4)
+    made, report = convert_graph(graph, IR11)
+    assert [node.schema.name for node in made.nodes] == ["Maximum"] * 3
+    assert report.changes[0].reason == "max(a, b, c, d), a node for each step"
