@@ -10,7 +10,7 @@ import typer
 
 from eltwise.cli import printing
 from eltwise.cli.printing import Json
-from eltwise.formats.folders import check_new_folder
+from eltwise.formats.files import check_new_folder
 
 
 def reproduce(

@@ -15,7 +15,7 @@ from eltwise.conformance.models import build
 from eltwise.conformance.results import Results, Shown, TestResult
 from eltwise.core.dtypes import of_numpy
 from eltwise.core.errors import UnsupportedError
-from eltwise.formats.folders import new_folder, write_into
+from eltwise.formats.files import new_folder, write_into
 from eltwise.formats.npy_files import npy_bytes
 from eltwise.ops import registry
 from eltwise.runtimes import Runtime

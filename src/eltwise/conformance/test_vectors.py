@@ -21,7 +21,7 @@ from eltwise.conformance.models import build
 from eltwise.conformance.results import Extent
 from eltwise.conformance.suite import Variant, groups
 from eltwise.core.dtypes import of_numpy
-from eltwise.formats.folders import new_folder, write_into
+from eltwise.formats.files import new_folder, write_into
 from eltwise.formats.npy_files import npy_bytes
 from eltwise.ir.graph import Tensor
 from eltwise.oracle import OracleRefusal

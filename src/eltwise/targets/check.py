@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from eltwise import runtimes
 from eltwise.core.errors import EltwiseError, unknown_name
 from eltwise.model import Model, load
-from eltwise.passes.exactness import exact_wider
+from eltwise.passes.upcast import exact_upcast
 from eltwise.runtimes import Runtime
 from eltwise.targets.report import Finding, Kind, TargetReport
 from eltwise.targets.rewrites import REFUSALS, Answer, Decision, ask, decide, in_opset
@@ -72,7 +72,8 @@ def check(
         return TargetReport(target, "", findings=(_not_read(subject),), severity=least)
     runtime, rules = runtime_named(name), shipped_rules(name)
     report = by_rules(subject, target, rules, least)
-    observed = observe(runtime, subject.graph, lambda: here(source, weights)) if run or verify else Observed()
+    is_run = (run or verify) and subject.foreign is None
+    observed = observe(runtime, subject.graph, lambda: here(source, weights)) if is_run else Observed()
     return _explained(report, observed, note_of(runtime, rules, observed.version))
 
 
@@ -118,7 +119,7 @@ def here(source: Source | Model, weights: bytes | None = None) -> Model:
 
 def by_rules(subject: Subject, target: str, rules: RuleSet, least: Severity) -> TargetReport:
     """What the rules say of a model, without running it."""
-    if not subject.uses_onnx:
+    if subject.foreign is not None:
         return TargetReport(target, rules.version, not_judged=subject.other_operators, severity=least)
     asked = [(site, ask(rules, site)) for site in subject.all_sites]
     checked = [(site, answer) for site, answer in asked if answer.is_measured]
@@ -157,9 +158,12 @@ def invalid(problem: EltwiseError) -> Finding:
 def _explained(report: TargetReport, observed: Observed, note: str) -> TargetReport:
     """The report of the rules with what came of the run, which decides where it compared anything."""
     report = replace(report, version=observed.version or report.version, note=note, comparison=observed.comparison)
-    if not observed.is_compared:
+    if not observed.version:
         return report
     worst = max((SEVERITIES.index(finding.severity) for finding in observed.findings), default=-1)
+    if not observed.is_compared:  # It was loaded, which tells of refusals only.
+        found = (replace(one, is_seen=False) if one.kind == "refused" else one for one in report.findings)
+        return replace(report, findings=tuple(found))
     rules = [replace(finding, is_seen=SEVERITIES.index(finding.severity) <= worst) for finding in report.findings]
     # What the rules explain is not said twice.
     explained = {finding.severity for finding in rules if finding.is_seen}
@@ -258,6 +262,6 @@ def in_words(decision: Decision, opset: int) -> str:
     if decision.steps and "align" in decision.steps:
         words.append("aligns B by its shape")
     if decision.steps and "upcast" in decision.steps and site.element_type is not None:
-        wide = exact_wider(site.schema.expression(2), site.element_type)
+        wide = exact_upcast(site.schema.expression(2), site.element_type)
         words.append(f"computes it in {wide} and casts back")
     return " and ".join(words)

@@ -30,8 +30,7 @@ from eltwise.model import Model, load
 from eltwise.ops import registry
 from eltwise.ops.schema import ElementwiseSchema
 from eltwise.oracle import hard_values
-from eltwise.passes.exactness import exact_wider
-from eltwise.passes.wider import compute_wider
+from eltwise.passes.upcast import exact_upcast, upcast
 from eltwise.runtimes import Answer, Host, Program, Runtime
 from eltwise.runtimes import Model as ModelProgram
 from eltwise.targets.constants import NEUTRAL, has_neutral, has_others_than_plain, plain_numbers
@@ -159,7 +158,7 @@ def measure_variant(host: Host, variant: Variant, seed: int) -> tuple[Measured, 
     """Measure a variant as it is and, where something is wrong and it keeps the bits, upcast."""
     nodes, pairs = _measure_written(host, variant, seed, "none")
     is_wrong = any(seen.severity for seen in (*nodes.values(), *pairs.values()))
-    if is_wrong and variant.rule != "legacy" and exact_wider(variant.schema.expression(2), variant.element_type):
+    if is_wrong and variant.rule != "legacy" and exact_upcast(variant.schema.expression(2), variant.element_type):
         with _UpcastingHost(host.runtime, LIMIT) as upcasting:
             more_nodes, more_pairs = _measure_written(upcasting, variant, seed, "upcast")
         nodes, pairs = nodes | more_nodes, pairs | more_pairs
@@ -173,7 +172,7 @@ class _UpcastingHost(Host):
         assert isinstance(program, ModelProgram)
         model: Model = load(program.data, program.weights or None)
         try:
-            graph, _report = compute_wider(model.graph, lambda _place: True)
+            graph, _report = upcast(model.graph, lambda _node: True)
         except EltwiseError as error:
             return Answer("refused", words=f"not upcast: {error}")
         return super().run(program_of(graph), inputs, only_load=only_load)

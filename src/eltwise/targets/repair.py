@@ -20,12 +20,12 @@ from eltwise.ir.graph import Graph
 from eltwise.ir.infer_graph import infer_graph
 from eltwise.ir.verify import structure_problems
 from eltwise.model import Examination, Model, save
-from eltwise.passes.aligned import align_nodes
-from eltwise.passes.files import Progress, check_places, copy_ir
+from eltwise.passes.align_broadcast import align_broadcast
+from eltwise.passes.files import Progress, check_places, copy_ir, write_onnx
 from eltwise.passes.opset import convert_opset
 from eltwise.passes.report import Change, Report
-from eltwise.passes.verifying import VerificationError
-from eltwise.passes.wider import compute_wider
+from eltwise.passes.verify import VerificationError
+from eltwise.passes.upcast import upcast
 from eltwise.targets.check import here, note_of, runtime_named, runtimes_on
 from eltwise.targets.rewrites import REFUSALS, Decision, ask, decide
 from eltwise.targets.rules import DEFAULT_SEVERITY, SEVERITIES, RuleSet, Severity, is_at_least, severity_named
@@ -122,9 +122,7 @@ def repair_file(
     if verify:
         report = _verified(report, graph, source, None, target, least)
     if graph.origin.domain == "ai.onnx":
-        from eltwise.formats.onnx.writer import write_kept_file
-
-        write_kept_file(graph, out, progress)
+        report = write_onnx(graph, out, report, progress)
     elif report.unchanged:
         copy_ir(source, out)
     else:
@@ -142,7 +140,7 @@ def repair_subject(
         raise UnsupportedError(f"{target} reads ONNX only", where=subject.where, got="an IR", hint=hint)
     rules = shipped_rules(name)
     allowed = _allowed_names(allow, rules)
-    if not subject.uses_onnx:
+    if subject.foreign is not None:
         kind = "ONNX without ONNX's own operators"
         return subject.graph, Report(kind, kind, unchanged=True)
     sites = [site for site in subject.all_sites if ask(rules, site).is_measured]
@@ -218,8 +216,8 @@ def _rewritten(
         to_upcast = {decision.site.node for decision in decisions if "upcast" in (decision.steps or ())}
         if not to_align and not to_upcast:
             break
-        graph, first = align_nodes(graph, lambda place, named=to_align: place.node in named)  # type: ignore[misc]
-        graph, second = compute_wider(graph, lambda place, named=to_upcast: place.node in named)  # type: ignore[misc]
+        graph, first = align_broadcast(graph, lambda node, named=to_align: node.label in named)  # type: ignore[misc]
+        graph, second = upcast(graph, lambda node, named=to_upcast: node.label in named)  # type: ignore[misc]
         report = joined(report, joined(first, second))
     return graph, report
 

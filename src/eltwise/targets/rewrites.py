@@ -9,7 +9,7 @@ from typing import Literal
 from eltwise.core.dtypes import FLOAT16
 from eltwise.ops import registry
 from eltwise.ops.schema import ElementwiseSchema
-from eltwise.passes.exactness import exact_wider
+from eltwise.passes.upcast import exact_upcast
 from eltwise.targets.rules import DEFAULT_SEVERITY, SEVERITIES, Match, RuleSet, Severity
 from eltwise.targets.sites import Pattern, Site
 
@@ -128,7 +128,7 @@ def _answers(rules: RuleSet, site: Site) -> Iterator[tuple[Steps, Answer]]:
 
 
 def _is_upcast_exact(site: Site) -> bool:
-    if site.element_type is None or exact_wider(site.schema.expression(2), site.element_type) is None:
+    if site.element_type is None or exact_upcast(site.schema.expression(2), site.element_type) is None:
         return False
     # Runtimes that compute float16 in float32 drop a cast to it between two such nodes, whatever one reader showed.
     return site.element_type is not FLOAT16 or "neighbours" not in site.sources
