@@ -43,39 +43,33 @@ class Seen:
 
 
 def rules_from(nodes: Mapping[Key, Seen], pairs: Mapping[Key, Seen]) -> list[Rule]:
-    """Find rules that tell every severity that was measured."""
-    needed_nodes, needed_pairs = without_implied(nodes, pairs)
+    """Find rules that tell every severity that was measured.
+
+    A node between others is also one of known or unknown sizes or with constants, and a pair is also a node. Where those
+    are as severe already, nothing is to be told; but nothing more severe must be.
+    """
+    needed_nodes = {
+        key: seen if key[-2] in _OPERAND_SOURCES else _beyond(seen, _least(nodes, key[:-2], _OPERAND_SOURCES, key[-1:]))
+        for key, seen in nodes.items()
+    }
+    needed_pairs = {key: _beyond(seen, _level_alone(nodes, key)) for key, seen in pairs.items()}
     found = [*_rules(needed_nodes, (*SELECTORS, *NODE_SELECTORS)), *_rules(needed_pairs, (*SELECTORS, *PAIR_SELECTORS))]
     return sorted(found, key=lambda rule: -SEVERITIES.index(rule.severity))
 
 
-def without_implied(
-    nodes: Mapping[Key, Seen], pairs: Mapping[Key, Seen]
-) -> tuple[dict[Key, Seen], dict[Key, Seen]]:
-    """Leave out what need not be told, since a node is never in that situation alone.
-
-    A node between others is also one of known or unknown sizes or with constants; a pair is also a node. Where those are
-    as severe already, nothing more is to be said.
-    """
-    first = {
-        key: seen
-        for key, seen in nodes.items()
-        if key[-2] in _OPERAND_SOURCES
-        or seen.level < 0
-        or seen.level > _least(nodes, key[:-2], _OPERAND_SOURCES, (key[-1],))
-    }
-    second = {key: seen for key, seen in pairs.items() if seen.level < 0 or not _is_implied(nodes, key, seen)}
-    return first, second
+def _beyond(seen: Seen, known: int) -> Seen:
+    """What is to be told of a situation beside others that are as severe as ``known`` at least."""
+    return Seen(SEVERITIES[known]) if seen.level <= known and known >= 0 else seen
 
 
-def _is_implied(nodes: Mapping[Key, Seen], key: Key, seen: Seen) -> bool:
+def _level_alone(nodes: Mapping[Key, Seen], key: Key) -> int:
+    """The least level that the node of a pair has whatever else it is."""
     operand, _producer, other, _readers, sizes = key[len(SELECTORS) :]
     beside = "b" if operand == "a" else "a"
     sources = (f"{beside}-constant", f"{beside}-plain")
     if other == "run-time":
         sources = ("static",) if sizes == "known" else ("dynamic",)
-    patterns = ("equal", "broadcast", "inside", "scalars", "high-rank")
-    return seen.level <= _least(nodes, key[: len(SELECTORS)], sources, patterns)
+    return _least(nodes, key[: len(SELECTORS)], sources, ("equal", "broadcast", "inside", "scalars", "high-rank"))
 
 
 def _least(nodes: Mapping[Key, Seen], head: Key, sources: Sequence[str], patterns: Sequence[str]) -> int:
