@@ -107,7 +107,7 @@ def expected(
     formula: str, rule: oracle.RuleName, cases: Sequence[Run], operands: list[tuple[np.ndarray, np.ndarray]]
 ) -> dict[str, np.ndarray]:
     return {
-        f"z{index}": oracle.evaluate(formula, a, b, rule, -1 if case.axis is None else case.axis)
+        f"z{index}": oracle.evaluate(formula, a, b, rule=rule, axis=-1 if case.axis is None else case.axis)
         for index, (case, (a, b)) in enumerate(zip(cases, operands, strict=True))
     }
 

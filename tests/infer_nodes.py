@@ -30,6 +30,6 @@ def node(bound: Operation, inputs: tuple[str, ...] = ("x", "y")) -> Node:
 
 def result_of(bound: Operation, *inputs: str, indices: object = None) -> Result:
     """The result of a node with inputs x and y; an empty text is an input that is left out."""
-    names = tuple(name if text else "" for name, text in zip(("x", "y"), inputs, strict=False))
+    names = tuple(name if text else "" for name, text in zip("xyzw", inputs, strict=False))
     array = None if indices is None else np.array(indices, np.int64)
     return node_result(node(bound, names), [typed(text) if text else None for text in inputs], array)

@@ -21,8 +21,8 @@ _broken: list[bool] = []
 _children: list[subprocess.Popen[bytes]] = []
 
 
-def exact(op: str, a: np.ndarray, b: np.ndarray, **attributes: object) -> np.ndarray:
-    return eltwise.operator(op, **attributes)(a, b)
+def exact(op: str, *operands: np.ndarray, **attributes: object) -> np.ndarray:
+    return eltwise.operator(op, **attributes)(*operands)
 
 
 def flushing_before_rounding(op: str, a: np.ndarray, b: np.ndarray, **attributes: object) -> np.ndarray:
@@ -204,6 +204,64 @@ def writing_into_operands(op: str, a: np.ndarray, b: np.ndarray, **attributes: o
     a[...] = 0
     b[...] = 0
     return right
+
+
+def flooring(op: str, a: np.ndarray, b: np.ndarray, **attributes: object) -> np.ndarray:
+    if a.dtype.kind != "i":
+        return exact(op, a, b, **attributes)
+    exact(op, a, b, **attributes)
+    with np.errstate(all="ignore"):
+        return np.asarray(np.floor_divide(a, b))
+
+
+def truncating(op: str, a: np.ndarray, b: np.ndarray, **attributes: object) -> np.ndarray:
+    return exact(op, a, b, **attributes | {"m_pythondiv": False})
+
+
+def losing_nan(op: str, *operands: np.ndarray, **attributes: object) -> np.ndarray:
+    right = exact(op, *operands, **attributes)
+    return np.where(np.isnan(right), np.zeros_like(right), right) if right.dtype.kind not in "iub" else right
+
+
+def ordering_no_zeros(op: str, *operands: np.ndarray, **attributes: object) -> np.ndarray:
+    right = exact(op, *operands, **attributes)
+    first = operands[0] if operands[0].ndim <= right.ndim else right
+    try:
+        with np.errstate(all="ignore"):
+            return np.where((right == 0) & (first == 0), first, right)
+    except ValueError:
+        return right
+
+
+def comparing_unsigned(op: str, *operands: np.ndarray, **attributes: object) -> np.ndarray:
+    kind = operands[0].dtype
+    result = exact(op, *(np.asarray(operand).view(f"u{kind.itemsize}") for operand in operands), **attributes)
+    return result if result.dtype == bool else result.view(kind)
+
+
+def saturating_signs(op: str, a: np.ndarray, **attributes: object) -> np.ndarray:
+    right = exact(op, a, **attributes)
+    least = ml_dtypes.iinfo(a.dtype).min if a.dtype == ml_dtypes.int4 else np.iinfo(a.dtype).min
+    return np.where(a == np.asarray(least).astype(a.dtype), ~np.asarray(least).astype(np.int64), right).astype(a.dtype)
+
+
+def equal_by_bits(op: str, a: np.ndarray, b: np.ndarray, **attributes: object) -> np.ndarray:
+    exact(op, a, b, **attributes)
+    bits = f"u{a.itemsize}"
+    return exact(op, *(np.asarray(operand).view(bits) for operand in (a, b)), **attributes)
+
+
+def first_operand(op: str, *operands: np.ndarray, **attributes: object) -> np.ndarray:
+    right = exact(op, *operands, **attributes)
+    if operands[0].shape != right.shape:
+        raise ValueError("not the first")
+    return operands[0]
+
+
+def rounding_quotients_twice(op: str, a: np.ndarray, b: np.ndarray, **attributes: object) -> np.ndarray:
+    with np.errstate(all="ignore"):
+        other = ml_dtypes.bfloat16 if a.dtype == np.float16 else np.float16
+        return exact(op, a, b, **attributes).astype(np.float32).astype(other).astype(a.dtype)
 
 
 no_function = 5

@@ -15,7 +15,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 from eltwise.core.errors import EltwiseError
-from eltwise.engine.api import Operator, operator, squared_difference, subtract
+from eltwise.engine.api import FUNCTIONS, Operator, operator, public_function
 from eltwise.kernels.pool import memory_pool
 from eltwise.kernels.threads import set_num_threads
 from eltwise.model import Model, load, save
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from eltwise.targets.repair import repair
 
 __version__ = VERSION
+
+globals().update({name: public_function(name) for name in FUNCTIONS})
 
 __all__ = [
     "EltwiseError",

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from eltwise.conformance.results_reader import read_results
+from eltwise.conformance.results_file import read_results
 from eltwise.ops import registry
 
 PLANTED = Path(__file__).parents[1] / "planted.py"
@@ -35,8 +35,8 @@ def test_a_run_prints_a_table_and_writes_every_file(conform: Cli, tmp_path: Path
     assert "saturation (uint8)" in out
     assert "2 cells, quick, seed 0" in out
     assert [line.split()[-1] for line in err.splitlines()] == [str(results), str(page), str(document)]
-    cells = read_results(results).cells
-    assert [(cell.dtype, cell.verdict) for cell in cells] == [("int16", "ok"), ("uint8", "differs")]
+    cells = read_results(results).tests
+    assert [(cell.dtype, cell.outcome) for cell in cells] == [("int16", "ok"), ("uint8", "differs")]
     record = json.loads(results.read_text(encoding="utf-8"))["cells"][1]
     assert set(record["example"]) == {"a", "b", "expected", "got"}
     assert "saturation" in page.read_text(encoding="utf-8")
@@ -50,7 +50,7 @@ def test_strict_exits_1_where_a_difference_is_not_known_or_gone(conform: Cli, tm
     for types, code, words in (
         (("uint8",), 0, ""),
         ((), 1, "no entry of the file names it"),
-        (("uint8", "int16"), 1, "is right now"),
+        (("uint8", "int16"), 1, "passes now"),
     ):
         known.write_text("".join(entry.format(name) for name in types), encoding="utf-8")
         got, _out, err = conform(*asked, "--strict", known)
@@ -68,7 +68,7 @@ def test_strict_exits_1_where_a_difference_is_not_known_or_gone(conform: Cli, tm
         (("--broadcast", "numpi"), "did you mean 'numpy'?"),
         (("--path", "sttic"), "did you mean 'static'?"),
         (("--runtime", "./nowhere.py:run"), "there is no such file"),
-        (("--op", "Sub-7", "--type", "uint8"), "nothing is left to ask"),
+        (("--op", "Sub-7", "--type", "uint8"), "no test matches the selection"),
         (("--thorough",), "exclude each other"),
         (("--json", "no/such/folder/results.json"), "folder does not exist"),
         (("--resume", "no/such/results.json"), "there is no such file"),
@@ -104,13 +104,13 @@ def test_ctrl_c_keeps_what_is_there_and_the_run_can_go_on(tmp_path: Path) -> Non
     assert running.returncode == 130, err
     kept = read_results(results)
     assert kept.interrupted
-    assert 0 < len(kept.cells) < len(CATALOGUED)
-    assert {cell.verdict for cell in kept.cells} == {"ok"}
+    assert 0 < len(kept.tests) < len(CATALOGUED)
+    assert {cell.outcome for cell in kept.tests} == {"ok"}
     again = subprocess.run(  # noqa: S603 - the same
         [*command, "--resume", str(results)], check=True, capture_output=True, timeout=60, env=environment
     )
     assert b"Traceback" not in again.stderr
     whole = read_results(results)
     assert not whole.interrupted
-    assert len(whole.cells) == len(CATALOGUED)
-    assert set(kept.cells) <= set(whole.cells)
+    assert len(whole.tests) == len(CATALOGUED)
+    assert set(kept.tests) <= set(whole.tests)

@@ -12,12 +12,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import referee_results
-from eltwise.conformance.cases import Case, rows_and_types, shape_cases
-from eltwise.conformance.cells import Cell, Example, Shown, StoredCase, shown, stored
+import conformance_results
+from eltwise.conformance.cases import Case
 from eltwise.conformance.json_fields import Fields
-from eltwise.conformance.results import Results, results_text, write_results
-from eltwise.conformance.results_reader import read_results, results_of
+from eltwise.conformance.results import (
+    Example,
+    Results,
+    Shown,
+    StoredCase,
+    TestResult,
+    results_text,
+    shown,
+    stored,
+    write_results,
+)
+from eltwise.conformance.results_file import read_results, results_of
+from eltwise.conformance.suite import layout_cases, variants
 from eltwise.core.dtypes import TYPES
 from eltwise.core.errors import EltwiseError, FileFormatError, NameUnknownError
 from eltwise.ops import registry
@@ -28,7 +38,7 @@ KEY = "saturating/Sub-14/uint8/numpy/static"
 
 @pytest.fixture(scope="module")
 def results() -> Results:
-    return referee_results.results()
+    return conformance_results.results()
 
 
 def test_what_is_written_is_read_again(results: Results, tmp_path: Path) -> None:
@@ -51,7 +61,8 @@ def test_the_file_has_the_fields_that_are_documented(results: Results) -> None:
         "broadcast": "numpy",
         "path": "static",
         "verdict": "differs",
-        "explanation": referee_results.SATURATES,
+        "explanation": conformance_results.SATURATES,
+        "faults": [[conformance_results.SATURATES]],
         "wrong": 32640,
         "total": 65536,
         "example": {
@@ -61,16 +72,17 @@ def test_the_file_has_the_fields_that_are_documented(results: Results) -> None:
             "got": {"value": "-128", "bits": "0x80"},
         },
         "message": "",
+        "words": "",
     }
     assert case["a"] == {"dtype": "int8", "shape": [1], "bits": ["0x80"]}
 
 
 def test_every_case_of_the_matrix_is_stored_exactly(seed: int) -> None:
-    for schema, element_type in rows_and_types():
-        for case in list(shape_cases(schema, element_type, seed))[::25]:
-            again = stored(case).case(schema)
+    for variant in variants():
+        for case in layout_cases(variant, "call", "usual", seed)[::7]:
+            again = stored(case).case(variant.schema)
             assert (str(again), again.attributes) == (str(case), case.attributes)
-            assert (again.a.tobytes(), again.b.tobytes()) == (case.a.tobytes(), case.b.tobytes())
+            assert [array.tobytes() for array in again.operands] == [array.tobytes() for array in case.operands]
 
 
 def test_every_element_is_shown_with_all_its_bits() -> None:
@@ -85,11 +97,12 @@ def test_every_element_is_shown_with_all_its_bits() -> None:
 @given(text=st.text(max_size=40), wrong=st.integers(0, 2**40))
 def test_any_words_of_a_runtime_survive(text: str, wrong: int) -> None:
     schema = registry.find("Sub-14")
-    case = StoredCase((), *(stored(Case(schema, (), np.uint8([1]), np.uint8([2]))).a,) * 2)
-    example = Example(Shown(text, "0x1"), Shown("1", "0x1"), None, Shown("2", text))
-    cell = Cell(text, text, "Sub-14", "uint8", "numpy", "call", "accepted", text, wrong, wrong, example, text, case)
+    case = StoredCase((), stored(Case(schema, (), (np.uint8([1]), np.uint8([2])))).operands)
+    example = Example((Shown(text, "0x1"), Shown("1", "0x1")), None, Shown("2", text))
+    where = ("Sub-14", "uint8", "numpy", "call")
+    cell = TestResult(text, text, *where, "accepted", ((text,),), wrong, wrong, example, text, case, text)
     written = results_text(Results((cell,), text, text))
-    assert results_of(Fields(json.loads(written), "the file")).cells == (cell,)
+    assert results_of(Fields(json.loads(written), "the file")).tests == (cell,)
 
 
 def _broken() -> dict[str, Callable[[dict[str, Any]], object]]:
@@ -97,7 +110,7 @@ def _broken() -> dict[str, Callable[[dict[str, Any]], object]]:
     return {
         "field 'cells' cannot be read, got nothing": lambda file: file.pop("cells"),
         "field 'cells' cannot be read, got 'none'": lambda file: file.update(cells="none"),
-        "cell 0 is no JSON object, got 3": lambda file: file["cells"].__setitem__(0, 3),
+        "cell 0 is not a JSON object, got 3": lambda file: file["cells"].__setitem__(0, 3),
         "there is no operator 'Sub-15'": lambda file: file["cells"][0].update(op="Sub-15"),
         "cell 1: field 'verdict' cannot be read, got 'good'": lambda file: file["cells"][1].update(verdict="good"),
         "field 'dtype' cannot be read, got 'FLOAT'": lambda file: file["cells"][0].update(dtype="FLOAT"),
@@ -109,9 +122,9 @@ def _broken() -> dict[str, Callable[[dict[str, Any]], object]]:
         "field 'seed' cannot be read": lambda file: file.update(seed=0.5),
         "field 'extent' cannot be read": lambda file: file.update(extent="some"),
         "field 'interrupted' cannot be read": lambda file: file.update(interrupted="no"),
-        "field 'versions' is no JSON object": lambda file: file.update(versions=["1"]),
-        "a cell is there twice": lambda file: file["cells"].append(file["cells"][0]),
-        "field 'example' is no JSON object": lambda file: file["cells"][0].update(example=[1]),
+        "field 'versions' is not a JSON object": lambda file: file.update(versions=["1"]),
+        "a cell occurs twice": lambda file: file["cells"].append(file["cells"][0]),
+        "field 'example' is not a JSON object": lambda file: file["cells"][0].update(example=[1]),
         "field 'value' cannot be read": lambda file: file["cells"][0]["example"]["a"].update(value=1),
         "field 'shape' cannot be read": lambda file: file["cells"][0]["case"]["a"].update(shape=[-1]),
         "1000000000000 patterns for the shape": lambda file: file["cells"][0]["case"]["a"].update(shape=[10**12]),
@@ -123,7 +136,7 @@ def _broken() -> dict[str, Callable[[dict[str, Any]], object]]:
 
 @pytest.mark.parametrize("sentence", _broken())
 def test_a_broken_file_is_refused_with_the_place(sentence: str, results: Results, tmp_path: Path) -> None:
-    file = json.loads(results_text(Results(tuple(cell for cell in results.cells if cell.example)[:2])))
+    file = json.loads(results_text(Results(tuple(cell for cell in results.tests if cell.example)[:2])))
     _broken()[sentence](file)
     place = tmp_path / "results.json"
     place.write_text(json.dumps(file), encoding="utf-8")
@@ -142,7 +155,7 @@ def test_what_is_no_results_file_is_refused(content: bytes, tmp_path: Path) -> N
 
 
 def test_a_cell_is_found_by_its_key_and_a_wrong_key_gets_the_nearest(results: Results) -> None:
-    assert results.find(KEY).verdict == "differs"
+    assert results.find(KEY).outcome == "differs"
     with pytest.raises(NameUnknownError, match=f"did you mean '{KEY}'") as caught:
         results.find(KEY.replace("static", "statik"))
     assert len(str(caught.value)) < 400

@@ -275,4 +275,4 @@ def test_where_the_operands_lie_in_the_result(
     rule: Rule, a: str, b: str, starts: tuple[int | None, int | None]
 ) -> None:
     found = broadcast(rule, parse(a), parse(b))
-    assert (found.a_start, found.b_start) == starts
+    assert found.starts == starts

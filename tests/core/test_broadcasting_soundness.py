@@ -94,7 +94,7 @@ def contradiction(rule: Rule, a: Shape, b: Shape, infer: Infer = broadcast) -> s
             return f"{a_sizes} {b_sizes} gives {placed.shape}, but inference raises"
         if not holds(found.shape, bound, placed.shape):
             return f"{a_sizes} {b_sizes} gives {placed.shape}, which is not ({found.shape}) with {bound}"
-        starts = (found.a_start, found.b_start)
+        starts = found.starts
         if a.is_known and b.is_known and starts != (placed.a_start, placed.b_start):
             return f"{a_sizes} {b_sizes} lie at {placed.a_start}, {placed.b_start}, not at {starts}"
     return ""
@@ -135,7 +135,7 @@ def test_inference_never_contradicts_a_run_where_it_is_easily_forgotten(rule: Ru
 
 
 def forgetting_assumptions(rule: Rule, a: Shape, b: Shape) -> Broadcast:
-    return Broadcast(broadcast(rule, a, b).shape, None, None)
+    return Broadcast(broadcast(rule, a, b).shape, (None, None))
 
 
 def refusing_symbols(rule: Rule, a: Shape, b: Shape) -> Broadcast:
@@ -145,12 +145,12 @@ def refusing_symbols(rule: Rule, a: Shape, b: Shape) -> Broadcast:
 
 
 def taking_as_shape(rule: Rule, a: Shape, b: Shape) -> Broadcast:
-    return Broadcast(a, 0, 0, broadcast(rule, a, b).assumptions)
+    return Broadcast(a, (0, 0), broadcast(rule, a, b).assumptions)
 
 
 def aligning_the_starts(rule: Rule, a: Shape, b: Shape) -> Broadcast:
     found = broadcast(rule, a, b)
-    return Broadcast(found.shape, 0, 0, found.assumptions)
+    return Broadcast(found.shape, (0, 0), found.assumptions)
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ def memory_of(seed: int) -> np.ndarray:
 
 def check(formula: FormulaName, memory: np.ndarray, a: np.ndarray, b: np.ndarray, out: np.ndarray) -> None:
     """Run into ``out`` and compare it, and all memory beside it, with what must be there."""
-    expected = oracle.evaluate(formula, a.copy(), b.copy(), "numpy")
+    expected = oracle.evaluate(formula, a.copy(), b.copy(), rule="numpy")
     wanted_memory = memory.copy()
     outside = ~bytes_of(memory, out)
     assert FUNCTIONS[formula](a, b, out=out) is out
@@ -133,7 +133,7 @@ def test_the_comparison_finds_a_kernel_that_writes_before_it_reads() -> None:
     values = memory.view(np.float32)[:16]
     values[:] = np.arange(16)
     a, out = values[:-1], values[1:]
-    expected = oracle.evaluate("subtract", a.copy(), a[::-1].copy(), "numpy")
+    expected = oracle.evaluate("subtract", a.copy(), a[::-1].copy(), rule="numpy")
     for place, other in enumerate(a[::-1].copy()):
         out[place] = a[place] - other
     assert oracle.differences(out.copy(), expected) != []

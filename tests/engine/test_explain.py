@@ -40,7 +40,7 @@ def test_the_kernel_as_llvm_and_as_instructions(nested: eltwise.Model) -> None:
     assert text.count(" fsub ") % 2 == 0
     assert "define void @kernel(ptr" in text
     assert "kernel:" in nested.explain({"a": A, "b": B}, "asm")
-    with pytest.raises(NameUnknownError, match=r"nothing that can be shown, got 'c'; allowed: plan, llvm, asm"):
+    with pytest.raises(NameUnknownError, match=r"unknown dump kind, got 'c'; allowed: plan, llvm, asm"):
         nested.explain({"a": A, "b": B}, "c")  # type: ignore[arg-type]
 
 

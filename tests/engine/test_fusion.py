@@ -8,7 +8,7 @@ import pytest
 
 from eltwise import oracle
 from eltwise.core.dtypes import BFLOAT16, FLOAT16, FLOAT32, INT8, UINT64, ElementType
-from eltwise.core.shapes import of_sizes, parse
+from eltwise.core.shapes import parse
 from eltwise.engine.fusion import MOST_OPERANDS, MOST_STEPS, Group, grouped
 from eltwise.engine.program import make_program
 from eltwise.engine.runner import Runner
@@ -18,19 +18,33 @@ from eltwise.kernels import compiled, dispatch
 from eltwise.oracle.hard_values import hard_values
 from infer_nodes import operation, typed
 
-SUB = operation("Sub", 14)
-SQUARE = operation("SquaredDifference", 1, "openvino")
+OPERATIONS = {
+    "-": operation("Sub", 14),
+    "^": operation("SquaredDifference", 1, "openvino"),
+    "*": operation("Mul", 14),
+    "/": operation("Div", 14),
+    "max": operation("Max", 13),
+    "neg": operation("Neg", 13),
+    "<": operation("Less", 13),
+    "==": operation("Equal", 13),
+}
 
 
 def graph_of(text: str, inputs: str, outputs: str, kind: str = "float32") -> Graph:
-    """Make a graph of ``z = x - y`` lines, semicolons between them; ``x ^ y`` is a squared difference."""
+    """Make a graph of ``z = x - y`` lines, semicolons between them; ``x ^ y`` is a squared difference.
+
+    What is not written between two operands is written before them: ``z = max x y w``, ``z = neg x``.
+    """
     ports = tuple(
-        Port(name, typed(f"{kind} {shape}"), name) for name, shape in (one.split(":") for one in inputs.split())
+        Port(name, typed(" ".join(shape.split("/")) if "/" in shape else f"{kind} {shape}"), name)
+        for name, shape in (one.split(":") for one in inputs.split())
     )
     nodes = []
     for line in text.split(";"):
-        result, left, sign, right = line.replace("=", " ").split()
-        nodes.append(Node("", SUB if sign == "-" else SQUARE, (left, right), (result,)))
+        result, words = line.split(" = ")
+        first, *others = words.split()
+        sign, operands = (first, others) if first in OPERATIONS else (others[0], [first, *others[1:]])
+        nodes.append(Node("", OPERATIONS[sign], tuple(operands), (result.strip(),)))
     ends = tuple(Port(name, TensorType(None, parse("...")), name) for name in outputs.split())
     return Graph("graph", Origin("ai.onnx", 8, 14), ports, ends, tuple(nodes))
 
@@ -54,6 +68,12 @@ def groups(graph: Graph) -> list[str]:
         ("x = a - b; z = c - x", "a:4,1 b:1,5 c:5", "z", ["z = a - (b - c)"]),
         ("x = a - b; y = x - c; z = x - d", "a:9 b:9 c:9 d:9", "y z", ["x = a - b", "y = a - b", "z = a - b"]),
         ("x = a - b; z = x - c", "a:9 b:9 c:9", "x z", ["x = a - b", "z = a - b"]),
+        ("x = neg a; y = max x b c; z = y / d", "a:9 b:9 c:9 d:9", "z", ["z = max(-a, b, c) / d"]),
+        ("x = a - b; z = x < c", "a:9 b:9 c:9", "z", ["z = (a - b) < c"]),
+        ("x = a < b; z = x == c", "a:9 b:9 c:bool/9", "z", ["x = a < b", "z = a == b"]),
+        ("x = a - b; z = c / x", "a:9 b:9 c:9", "z", ["z = a / (b - c)"]),
+        ("x = a - b; z = c / x", "a:int8/9 b:int8/9 c:int8/9", "z", ["x = a - b", "z = a / b"]),
+        ("x = a / b; z = x - c", "a:int8/9 b:int8/9 c:int8/9", "z", ["z = (a / b) - c"]),
     ],
 )
 def test_which_nodes_become_one(text: str, inputs: str, outputs: str, expected: list[str]) -> None:
@@ -77,8 +97,9 @@ def test_a_tree_of_too_many_operands_or_steps_is_cut() -> None:
 def test_nodes_of_unknown_shape_stay_alone_until_a_run_knows_it() -> None:
     graph = graph_of("x = a - b; z = x - a", "a:N b:N", "z")
     assert groups(graph) == []
-    types = {name: TensorType(FLOAT32, of_sizes((3,))) for name in "ab"}
-    assert [type(step) for step in make_program(graph, types).steps] == [Group]
+    arrays = {name: np.zeros(3, np.float32) for name in "ab"}
+    program = make_program(graph, infer_graph(graph).outputs, arrays, {})
+    assert [type(step.source) for step in program.steps] == [Group]
 
 
 @pytest.mark.parametrize("kernels", ["numpy", "compiled"])
@@ -96,8 +117,13 @@ def test_random_trees_give_the_bits_that_their_nodes_give(
         inputs = {f"i{index}": str(generator.choice(shapes)) for index in range(4)}
         names, lines = list(inputs), []
         for index in range(int(generator.integers(2, 9))):
-            left, right = generator.choice(names, 2)
-            lines.append(f"n{index} = {left} {generator.choice(['-', '-', '^'])} {right}")
+            left, right, third = generator.choice(names, 3)
+            signs = ["-", "^", "max", "neg", *(["/"] if element_type.kind == "float" else [])]
+            sign = generator.choice(signs) if element_type.kind != "unsigned" else generator.choice(["-", "^", "max"])
+            if sign in ("max", "neg"):
+                lines.append(f"n{index} = {sign} {left}" + (f" {right} {third}" if sign == "max" else ""))
+            else:
+                lines.append(f"n{index} = {left} {sign} {right}")
             names.append(f"n{index}")
         outputs = [names[-1], *(name for name in names[len(inputs) : -1] if generator.random() < 0.2)]
         text = " ".join(f"{name}:{shape}" for name, shape in inputs.items())
@@ -107,11 +133,11 @@ def test_random_trees_give_the_bits_that_their_nodes_give(
             for name, shape in inputs.items()
         }
         runner = Runner(graph, infer_graph(graph).outputs)
-        fused += len(graph.nodes) - len(runner._program(feeds).steps)
+        fused += len(graph.nodes) - len(make_program(graph, (), feeds, {}).steps)
         expected = dict(feeds)
         for node in graph.nodes:
-            formula: str = "subtract" if node.operation is SUB else "squared_difference"
-            expected[node.outputs[0]] = oracle.evaluate(formula, *(expected[name] for name in node.inputs), "numpy")
+            operands = [expected[name] for name in node.inputs]
+            expected[node.outputs[0]] = oracle.evaluate(node.operation.function, *operands, rule="numpy")
         for _again in range(2):
             results = runner.run(feeds)
             for name in outputs:
@@ -126,7 +152,7 @@ def test_a_wrong_fusion_is_found() -> None:
     right = Runner(graph, infer_graph(graph).outputs).run({"a": a, "b": b})["z"]
     swapped = graph_of("x = a - b; z = x - a", "a:2 b:2", "z")
     wrong = Runner(swapped, infer_graph(swapped).outputs).run({"a": a, "b": b})["z"]
-    assert oracle.same_bits(right, oracle.evaluate("subtract", a, a - b, "numpy"))
+    assert oracle.same_bits(right, oracle.evaluate("subtract", a, a - b, rule="numpy"))
     assert not oracle.same_bits(wrong, right)
 
 

@@ -157,10 +157,10 @@ F32 = np.float32
             ShapeError,
             "input 'y': N is 5 here and 2 in input 'x', got (5,1); allowed: (N,1)",
         ),
-        ({"x": [[1, 2, 3]], "y": 1}, ElementTypeError, "input 'x': this is no array, got list; allowed: an object"),
-        ({"x": None, "y": 1}, ElementTypeError, "input 'x': this is no array, got NoneType; allowed: an object"),
+        ({"x": [[1, 2, 3]], "y": 1}, ElementTypeError, "input 'x': not an array, got list; allowed: an object"),
+        ({"x": None, "y": 1}, ElementTypeError, "input 'x': not an array, got NoneType; allowed: an object"),
         ({"x": 0.1, "y": 1}, ValueRangeError, "input 'x': float32 does not hold this number exactly, got 0.1; round"),
-        ({"x": True, "y": 1}, ElementTypeError, "input 'x': this is no number, got True"),
+        ({"x": True, "y": 1}, ElementTypeError, "input 'x': not a number, got True"),
     ],
 )
 def test_inputs_that_do_not_fit(feeds: dict[str, object], kind: type[EltwiseError], sentence: str) -> None:

@@ -137,7 +137,7 @@ def test_what_is_a_number() -> None:
         *(True, True, True, False, False, False, False, False)
     ]
     for value in (True, False):
-        with pytest.raises(ElementTypeError, match=f"operand B: this is no number, got {value}"):
+        with pytest.raises(ElementTypeError, match=f"operand B: not a number, got {value}"):
             eltwise.subtract(np.ones(2, np.int32), value)
 
 

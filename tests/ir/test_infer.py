@@ -6,9 +6,8 @@ import itertools
 
 import pytest
 
-from eltwise.conformance.cases import rows_and_types
-from eltwise.core.dtypes import TYPES
-from eltwise.core.errors import ElementTypeError, EltwiseError, GraphError
+from eltwise.core.dtypes import BOOL, TYPES
+from eltwise.core.errors import ElementTypeError, EltwiseError, GraphError, ShapeError
 from eltwise.core.shapes import parse
 from eltwise.ir.graph import Node, TensorType
 from eltwise.ir.infer import Result, elementwise, node_result
@@ -22,22 +21,44 @@ from infer_nodes import node, operation, result_of, typed
 )
 def test_exactly_the_types_of_the_row_are_allowed(schema: registry.ElementwiseSchema, element_type: object) -> None:
     operand = TensorType(element_type, parse("2"))  # type: ignore[arg-type]
-    allowed = (schema, element_type) in set(rows_and_types())
-    for a, b in ((operand, operand), (operand, typed("any 2")), (typed("any 2"), operand)):
-        if allowed:
-            assert elementwise(schema.bind({}), a, b)[0] == operand
+    count = len(schema.operands) + schema.is_variadic
+    result = TensorType(BOOL if schema.expression().gives_booleans else element_type, parse("2"))  # type: ignore[arg-type]
+    for untyped in range(-1, count if count > 1 else -1):
+        operands = [typed("any 2") if index == untyped else operand for index in range(count)]
+        if element_type in schema.types:
+            assert elementwise(schema.bind({}), operands)[0] == result
         else:
             with pytest.raises(
-                ElementTypeError, match=f"{schema.versioned_name}, operand [AB]: .*got {element_type}; al"
+                ElementTypeError, match=f"{schema.versioned_name}, operand [^:]*: .*got {element_type}; al"
             ):
-                elementwise(schema.bind({}), a, b)
+                elementwise(schema.bind({}), operands)
 
 
 def test_two_types_are_never_one() -> None:
     schema = registry.find("Subtract-1")
     for a_type, b_type in itertools.permutations(schema.types, 2):
         with pytest.raises(ElementTypeError, match=f"operand A is {a_type} and operand B is {b_type}; allowed: one"):
-            elementwise(schema.bind({}), TensorType(a_type, parse("")), TensorType(b_type, parse("")))
+            elementwise(schema.bind({}), [TensorType(a_type, parse("")), TensorType(b_type, parse(""))])
+
+
+def test_any_number_of_operands_broadcast() -> None:
+    maximum = operation("Max", 13)
+    assert result_of(maximum, "float32 N,3").type == typed("float32 N,3")
+    assert result_of(maximum, "float32 N,1", "float32 1,4", "any ?,4").type == typed("float32 ?,4")
+    assert result_of(maximum, "float32 2..3", "float32 ...", "float32 3").type == typed("float32 ...")
+    with pytest.raises(ShapeError, match=r"Max-13 node 'node', operands data_0\[0\] 'x' and .*do not broadcast"):
+        result_of(maximum, "float32 2", "float32 1", "float32 3")
+    with pytest.raises(ElementTypeError, match=r"operand data_0\[0\] is float32 and operand data_0\[2\] is int8"):
+        result_of(maximum, "float32 2", "any 2", "int8 2")
+    assert result_of(operation("Max", 6), "float32 N", "float32 4", "float32 ?").type == typed("float32 4")
+    with pytest.raises(ShapeError, match="must be equal"):
+        result_of(operation("Max", 6), "float32 4", "float32 1")
+
+
+def test_a_comparison_gives_booleans_whatever_is_compared() -> None:
+    assert result_of(operation("Less", 13), "float32 N,1", "float32 4").type == typed("bool N,4")
+    assert result_of(operation("Less", 13), "any 2", "any 2").type == typed("bool 2")
+    assert result_of(operation("Neg", 13), "int8 2..5,?").type == typed("int8 2..5,?")
 
 
 def test_a_type_that_is_not_declared_is_that_of_the_other_operand() -> None:

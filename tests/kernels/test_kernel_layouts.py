@@ -16,6 +16,7 @@ from eltwise.kernels.scalar import compiles
 from eltwise.kernels.structure import tile_sizes
 from eltwise.kernels.walks import Walks
 from eltwise.ops.expression import Expression, Step
+from kernel_calls import compute, recipe_of
 
 COMPILED = [each for each in TYPES if compiles(each)]
 DIFFERENCE = Expression(2, (Step("subtract", (0, 1)),))
@@ -30,7 +31,6 @@ SIZES = (1, 2, 3, 5, 16, 17, 31, 64, 65, 130)
 @pytest.fixture(autouse=True)
 def _one_thread_and_no_old_recipe(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compiled, "LEAST_BYTES_PER_THREAD", 1 << 30)
-    compiled._recipe.cache_clear()
 
 
 def _drawn(generator: np.random.Generator, element_type: ElementType, shape: Sequence[int]) -> np.ndarray:
@@ -83,7 +83,7 @@ def test_every_layout_is_exact_and_nothing_beside_it_is_written(
         while memory.base is not None:
             memory = memory.base
         before = memory.copy()
-        compiled.compute(expression, element_type, plan, operands, out)
+        compute(expression, element_type, plan, operands, out)
         assert np.array_equal(_bits(out, element_type), _bits(expected, element_type)), (shape, out.strides)
         out[...] = np.zeros((), out.dtype)
         after, memory[...] = memory.copy(), before
@@ -103,10 +103,10 @@ def test_operands_that_lie_across_are_computed_in_tiles(
     plan = Plan(sizes, (sizes, sizes))
     out, expected = np.empty(sizes, element_type.storage), np.empty(sizes, element_type.storage)
     rows, columns = sizes[-2:]
-    tiled = compiled.recipe_of(DIFFERENCE, element_type, plan, (a, b), out).structure.is_tiled
+    tiled = recipe_of(DIFFERENCE, element_type, plan, (a, b), out).structure.is_tiled
     least_rows, least_columns = tile_sizes(element_type.storage.itemsize, jit.target().vector_bytes)
     assert tiled == (rows >= least_rows and columns >= least_columns)
-    compiled.compute(DIFFERENCE, element_type, plan, (a, b), out)
+    compute(DIFFERENCE, element_type, plan, (a, b), out)
     numpy_kernel.compute(DIFFERENCE, element_type, plan, (a, b), expected)
     assert np.array_equal(_bits(out, element_type), _bits(expected, element_type))
 
@@ -118,17 +118,15 @@ def test_a_kernel_that_turns_tiles_wrongly_is_found(monkeypatch: pytest.MonkeyPa
     a = np.arange(256 * 256, dtype=np.int32).reshape(256, 256)
     plan, out = Plan(a.shape, (a.shape, a.shape)), np.empty_like(a)
     try:
-        compiled.compute(DIFFERENCE, next(each for each in TYPES if each.name == "int32"), plan, (a.T, a), out)
+        compute(DIFFERENCE, next(each for each in TYPES if each.name == "int32"), plan, (a.T, a), out)
         assert not np.array_equal(out, a.T - a)
     finally:
         compiled._kernel.cache_clear()
-        compiled._recipe.cache_clear()
 
 
 @pytest.mark.parametrize("itemsize", [4, 8])
 def test_results_in_records_are_not_streamed_past_their_gaps(itemsize: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compiled, "streams", lambda _nest, walks, is_aligned: walks.fills_lines(is_aligned))
-    compiled._recipe.cache_clear()
     kind = np.dtype(f"f{itemsize}")
     for before in range(4):
         names = [("tag", "u1", (before,)), ("data", kind, (1024,)), ("end", "u1")]
@@ -136,7 +134,7 @@ def test_results_in_records_are_not_streamed_past_their_gaps(itemsize: int, monk
         a, b = np.random.default_rng(before).standard_normal((2, 20, 1024)).astype(kind)
         element_type = next(each for each in TYPES if each.numpy == kind)
         plan = Plan(a.shape, (a.shape, a.shape))
-        assert compiled.compute(DIFFERENCE, element_type, plan, (a, b), records["data"])
+        assert compute(DIFFERENCE, element_type, plan, (a, b), records["data"])
         assert (records["data"] == a - b).all()
         assert not records["tag"].any()
         assert not records["end"].any()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,10 +13,9 @@ import numpy as np
 import pytest
 
 import eltwise
-from eltwise.conformance.cases import kinds_and_types, shape_cases, value_cases
-from eltwise.conformance.judging import failures
+from cases import failures, functions_and_types, shape_cases, value_cases
 from eltwise.core.dtypes import FLOAT32, TYPES, ElementType
-from eltwise.engine import quick
+from eltwise.engine.call import calls_of
 from eltwise.kernels import compiled, dispatch, jit, numpy_kernel
 from eltwise.kernels.emit import kernel_text
 from eltwise.kernels.nest import Nest
@@ -24,37 +23,35 @@ from eltwise.kernels.plan import Plan
 from eltwise.kernels.scalar import compiles
 from eltwise.kernels.structure import Structure
 from eltwise.kernels.walks import Walks
-from eltwise.ops.expression import Expression, expression_of
+from eltwise.ops.expression import expression_of
 from eltwise.ops.schema import ElementwiseSchema
+from kernel_calls import compute
 
 DIFFERENCE = expression_of("subtract")
 MATRIX = [
-    pytest.param(schema, element_type, id=f"{schema}-{element_type}") for schema, element_type in kinds_and_types()
+    pytest.param(schema, element_type, id=f"{schema}-{element_type}") for schema, element_type in functions_and_types()
 ]
 
 
 @pytest.fixture(autouse=True)
-def _no_recipe_outlives_a_test(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(quick.CALLS, "_known", {})
-    compiled._recipe.cache_clear()
+def _no_call_outlives_a_test() -> Iterator[None]:
+    calls_of.cache_clear()
     yield
-    compiled._recipe.cache_clear()
+    calls_of.cache_clear()
 
 
 @pytest.fixture
 def taken(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Every call that a kernel can take is taken, however small; the list says which were."""
     calls: list[str] = []
-    compute = compiled.compute
+    run = compiled.Call.__call__
 
-    def counted(
-        expression: Expression, element_type: ElementType, plan: Plan, operands: Sequence[np.ndarray], out: np.ndarray
-    ) -> bool:
-        calls.append(element_type.name)
-        return compute(expression, element_type, plan, operands, out)
+    def counted(call: compiled.Call, *arrays: np.ndarray) -> np.ndarray:
+        calls.append(call.element_type.name)
+        return run(call, *arrays)
 
     monkeypatch.setattr(dispatch, "mode", lambda: "compiled")
-    monkeypatch.setattr(compiled, "compute", counted)
+    monkeypatch.setattr(compiled.Call, "__call__", counted)
     return calls
 
 
@@ -62,8 +59,8 @@ def _wherever_possible(_nest: Nest, walks: Walks, is_aligned: bool) -> bool:
     return walks.fills_lines(is_aligned) or (walks.second is None and walks.walks[0] == "vector")
 
 
-def run(op: str, a: np.ndarray, b: np.ndarray, **attributes: object) -> np.ndarray:
-    return eltwise.operator(op, **attributes)(a, b)
+def run(op: str, *operands: np.ndarray, **attributes: object) -> np.ndarray:
+    return eltwise.operator(op, **attributes)(*operands)
 
 
 @pytest.mark.parametrize("threads", [1, 2, 5])
@@ -87,20 +84,20 @@ def test_every_case_is_exact_on_any_number_of_threads(
 
 
 EVERY_LEVEL = """
-from eltwise.conformance.cases import kinds_and_types, shape_cases, value_cases
-from eltwise.conformance.judging import failures
+from cases import failures, functions_and_types, shape_cases, value_cases
 from eltwise.kernels import compiled, jit
 import eltwise
 jit.target()  # Refuses a level that the machine does not have, which is no wrong result.
 compiled.LEAST_BYTES_PER_THREAD = 8
-run = lambda op, a, b, **attributes: eltwise.operator(op, **attributes)(a, b)
-for schema, element_type in kinds_and_types():
+run = lambda op, *operands, **attributes: eltwise.operator(op, **attributes)(*operands)
+for schema, element_type in functions_and_types():
     cases = [*shape_cases(schema, element_type, 1), *value_cases(schema, element_type, 1)]
     assert not list(failures(run, cases)), (schema, element_type)
 print("exact")
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("level", jit.LEVELS)
 def test_every_processor_level_is_exact_or_named(level: str, tmp_path: Path) -> None:
     chosen = {"ELTWISE_CPU": level, "ELTWISE_CACHE": str(tmp_path), "ELTWISE_KERNELS": "compiled"}
@@ -109,7 +106,7 @@ def test_every_processor_level_is_exact_or_named(level: str, tmp_path: Path) -> 
         capture_output=True,
         text=True,
         check=False,
-        env=os.environ | chosen | {"ELTWISE_NUM_THREADS": "2"},
+        env=os.environ | chosen | {"ELTWISE_NUM_THREADS": "2", "PYTHONPATH": os.pathsep.join(sys.path)},
     )
     assert done.stdout == "exact\n" or "this machine has no" in done.stderr, done.stderr
 
@@ -127,7 +124,7 @@ llvm.get_host_cpu_features = lambda: llvm.FeatureMap({n: t and "avx512" not in n
         capture_output=True,
         text=True,
         check=False,
-        env=os.environ | chosen,
+        env=os.environ | chosen | {"PYTHONPATH": os.pathsep.join(sys.path)},
     )
     assert done.stdout == ""
     assert "ELTWISE_CPU: this machine has no avx512" in done.stderr
@@ -142,13 +139,13 @@ def test_every_head_and_tail_is_exact(
     raw = generator.integers(0, 256, (3, (elements + 70) * 8), dtype=np.uint8)
     plan = Plan((elements,), ((elements,), (elements,)))
     for streams in (False, True):
-        compiled._recipe.cache_clear()
+        calls_of.cache_clear()
         monkeypatch.setattr(compiled, "streams", lambda _nest, _walks, _aligned, chosen=streams: chosen)
         for offset in (0, 1, 3):
             a, b, out = (part.view(element_type.storage)[offset : offset + elements] for part in raw)
             expected, around = out.copy(), raw[2].copy()
             numpy_kernel.compute(DIFFERENCE, element_type, plan, (a, b), expected)
-            compiled.compute(DIFFERENCE, element_type, plan, (a, b), out)
+            compute(DIFFERENCE, element_type, plan, (a, b), out)
             kind = out.astype(np.float64) if element_type.kind == "float" else out
             wanted = expected.astype(np.float64) if element_type.kind == "float" else expected
             assert np.array_equal(kind, wanted, equal_nan=element_type.kind == "float")
@@ -159,13 +156,13 @@ def test_every_head_and_tail_is_exact(
 def test_a_wrong_kernel_is_found(taken: list[str], monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     monkeypatch.setattr(compiled, "kernel_text", lambda structure: kernel_text(structure).replace("fsub", "fadd"))
     compiled._kernel.cache_clear()
-    compiled._recipe.cache_clear()
+    calls_of.cache_clear()
     try:
-        schema, element_type = next((schema, kind) for schema, kind in kinds_and_types() if kind is FLOAT32)
+        schema, element_type = next((schema, kind) for schema, kind in functions_and_types() if kind is FLOAT32)
         assert list(failures(run, value_cases(schema, element_type, seed)))
     finally:
         compiled._kernel.cache_clear()
-        compiled._recipe.cache_clear()
+        calls_of.cache_clear()
     assert taken
 
 
@@ -174,15 +171,15 @@ def test_what_kernels_leave_to_numpy() -> None:
     plan = Plan(a.shape, (a.shape, a.shape))
     swapped, shifted = a.astype(">f4"), np.zeros(4 * a.size + 1, np.uint8)[1:].view(np.float32)
     for operand in (a, swapped, shifted):
-        assert compiled.compute(DIFFERENCE, FLOAT32, plan, (operand, a), a.copy())
-    assert compiled.compute(DIFFERENCE, FLOAT32, plan, (a, np.ones_like(a)), a)
+        assert compute(DIFFERENCE, FLOAT32, plan, (operand, a), a.copy())
+    assert compute(DIFFERENCE, FLOAT32, plan, (a, np.ones_like(a)), a)
     before = a.copy()
     longer = np.concatenate([a, a])
     for out in (longer[:1024], longer[2:1026], longer[1023:2047], longer[1023:0:-1], longer[::2]):
         same = longer[1 : 1 + out.size]
         overlapping = Plan(out.shape, (out.shape, out.shape))
-        assert not compiled.compute(DIFFERENCE, FLOAT32, overlapping, (same, same), out)
-        assert compiled.compute(DIFFERENCE, FLOAT32, overlapping, (same, same), same)
+        assert not compute(DIFFERENCE, FLOAT32, overlapping, (same, same), out)
+        assert compute(DIFFERENCE, FLOAT32, overlapping, (same, same), same)
     assert (a == before).all()
     int4 = next(each for each in TYPES if each.name == "int4")
     assert not dispatch.has_kernel(int4)
@@ -224,6 +221,7 @@ def test_text_is_the_same_for_the_same_structure() -> None:
 
 
 def test_dispatch_gives_small_calls_to_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compiled, "compute", lambda *_: pytest.fail("a kernel was used for 4 elements"))
+    monkeypatch.setattr(compiled, "Call", lambda *_: pytest.fail("a kernel was used for 4 elements"))
     a = np.float32([1, 2, 3, 4])
-    dispatch.compute(DIFFERENCE, FLOAT32, Plan((4,), ((4,), (4,))), (a, a), a.copy())
+    run = dispatch.prepare(DIFFERENCE, FLOAT32, Plan((4,), ((4,), (4,))), [(4,), (4,)], (False,) * 3)
+    assert (run(a, a) == 0).all()

@@ -57,7 +57,7 @@ def operands(a_shape: Sizes, b_shape: Sizes) -> tuple[np.ndarray, np.ndarray]:
 
 def positions_of_b(a: np.ndarray, b: np.ndarray, rule: oracle.RuleName, axis: int = -1, enabled: bool = True) -> Any:
     """The flat positions in B that the result was made from, where the result has A's shape."""
-    result = evaluate("subtract", a, b, rule, axis, enabled)
+    result = evaluate("subtract", a, b, rule=rule, axis=axis, enabled=enabled)
     assert result.shape == a.shape
     return (a - result).tolist()
 
@@ -66,8 +66,8 @@ def positions_of_b(a: np.ndarray, b: np.ndarray, rule: oracle.RuleName, axis: in
 @pytest.mark.parametrize("shape", [(), (1,), (0,), (3,), (2, 3), (2, 0, 3), (256, 56)], ids=str)
 def test_equal_shapes_pair_equal_positions(rule: oracle.RuleName, shape: Sizes) -> None:
     a, b = operands(shape, shape)
-    assert same_bits(evaluate("subtract", a, b, rule), 999 * b)
-    assert same_bits(evaluate("subtract", a, b, "legacy", enabled=False), 999 * b)
+    assert same_bits(evaluate("subtract", a, b, rule=rule), 999 * b)
+    assert same_bits(evaluate("subtract", a, b, rule="legacy", enabled=False), 999 * b)
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_legacy_ignores_the_axis_for_one_element_and_for_equal_shapes() -> None:
 
 def test_the_example_of_subtract_1() -> None:
     a, b = operands((8, 1, 6, 1), (7, 1, 5))
-    result = evaluate("subtract", a, b, "numpy")
+    result = evaluate("subtract", a, b, rule="numpy")
     assert result.shape == (8, 7, 6, 5)
     for i, j, k, m in [(0, 0, 0, 0), (7, 6, 5, 4), (3, 2, 1, 0), (1, 6, 0, 4)]:
         assert result[i, j, k, m] == 1000 * (i * 6 + k) - (j * 5 + m)
@@ -154,7 +154,7 @@ def test_the_example_of_subtract_1() -> None:
     ],
 )
 def test_result_shapes(rule: oracle.RuleName, a_shape: Sizes, b_shape: Sizes, shape: Sizes) -> None:
-    assert evaluate("subtract", *operands(a_shape, b_shape), rule).shape == shape
+    assert evaluate("subtract", *operands(a_shape, b_shape), rule=rule).shape == shape
 
 
 @pytest.mark.parametrize(
@@ -192,26 +192,26 @@ def test_result_shapes(rule: oracle.RuleName, a_shape: Sizes, b_shape: Sizes, sh
 )
 def test_refused_shapes_and_axes(rule: oracle.RuleName, a_shape: Sizes, b_shape: Sizes, axis: int, reason: str) -> None:
     with pytest.raises(OracleRefusal, match=reason):
-        evaluate("subtract", *operands(a_shape, b_shape), rule, axis)
+        evaluate("subtract", *operands(a_shape, b_shape), rule=rule, axis=axis)
 
 
 @pytest.mark.parametrize(("a_shape", "b_shape"), [((2, 3), ()), ((2, 3), (3,)), ((2, 3), (1, 3)), ((1,), ())])
 def test_legacy_without_broadcast_demands_equal_shapes(a_shape: Sizes, b_shape: Sizes) -> None:
     with pytest.raises(OracleRefusal, match="must be equal"):
-        evaluate("subtract", *operands(a_shape, b_shape), "legacy", enabled=False)
+        evaluate("subtract", *operands(a_shape, b_shape), rule="legacy", enabled=False)
 
 
 def test_refused_types_and_names() -> None:
     zeros = {name: np.zeros(2, name) for name in ("int32", "int64", "bool", "complex64", "str", "object", "float32")}
     with pytest.raises(OracleRefusal, match="A is int32 and B is int64"):
-        evaluate("subtract", zeros["int32"], zeros["int64"], "numpy")
+        evaluate("subtract", zeros["int32"], zeros["int64"], rule="numpy")
     for name in ("bool", "complex64", "str", "object"):
         with pytest.raises(OracleRefusal):
-            evaluate("subtract", zeros[name], zeros[name], "numpy")
+            evaluate("subtract", zeros[name], zeros[name], rule="numpy")
     with pytest.raises(ValueError, match="no formula 'divide'"):
-        evaluate("divide", zeros["float32"], zeros["float32"], "numpy")
+        evaluate("divide", zeros["float32"], zeros["float32"], rule="numpy")
     with pytest.raises(ValueError, match="no broadcast rule 'explicit'"):
-        evaluate("subtract", zeros["float32"], zeros["float32"], "explicit")
+        evaluate("subtract", zeros["float32"], zeros["float32"], rule="explicit")
 
 
 SHAPES = st.lists(st.integers(0, 4), max_size=4).map(tuple)
@@ -224,9 +224,9 @@ def test_the_numpy_rule_is_numpys(a_shape: Sizes, b_shape: Sizes) -> None:
         expected = a - b
     except ValueError:
         with pytest.raises(OracleRefusal):
-            evaluate("subtract", a, b, "numpy")
+            evaluate("subtract", a, b, rule="numpy")
     else:
-        assert same_bits(evaluate("subtract", a, b, "numpy"), np.asarray(expected))
+        assert same_bits(evaluate("subtract", a, b, rule="numpy"), np.asarray(expected))
 
 
 @given(st.data())
@@ -240,7 +240,7 @@ def test_one_directional_rules_are_numpys_with_b_padded_on_both_sides(data: st.D
     a, b = operands(a_shape, b_shape)
     expected = a - b.reshape((1,) * start + b_shape + (1,) * (len(a_shape) - end))
     for rule in ("legacy", "pdpd"):
-        assert same_bits(evaluate("subtract", a, b, rule, start), expected)
+        assert same_bits(evaluate("subtract", a, b, rule=rule, axis=start), expected)
 
 
 # ---- arrays
@@ -249,9 +249,9 @@ def test_one_directional_rules_are_numpys_with_b_padded_on_both_sides(data: st.D
 @pytest.mark.parametrize("formula", FORMULAS)
 def test_strides_and_byte_order_do_not_matter_and_results_are_plain(formula: str) -> None:
     a, b = random_bits(FLOAT32, 24, seed=5).reshape(4, 6), random_bits(FLOAT32, 24, seed=6).reshape(6, 4).T
-    expected = evaluate(formula, np.ascontiguousarray(a), np.ascontiguousarray(b), "none")
+    expected = evaluate(formula, np.ascontiguousarray(a), np.ascontiguousarray(b), rule="none")
     swapped = a.astype(">f4").view(">f4")[::-1, ::-2]
-    got = evaluate(formula, swapped, np.asfortranarray(b)[::-1, ::-2], "none")
+    got = evaluate(formula, swapped, np.asfortranarray(b)[::-1, ::-2], rule="none")
     assert same_bits(got, np.ascontiguousarray(expected[::-1, ::-2]))
     assert got.flags.c_contiguous
     assert got.dtype.isnative
@@ -261,7 +261,7 @@ def test_strides_and_byte_order_do_not_matter_and_results_are_plain(formula: str
 def test_four_bit_types_use_only_the_low_half_of_a_byte() -> None:
     dirty = np.array([0xF1, 0x2F], np.uint8).view(ml_dtypes.int4)
     assert bits_of(dirty) == [0x1, 0xF]
-    assert evaluate("subtract", dirty, dirty[::-1], "none").view(np.uint8).tolist() == [0x2, 0xE]
+    assert evaluate("subtract", dirty, dirty[::-1], rule="none").view(np.uint8).tolist() == [0x2, 0xE]
     assert same_bits(dirty, np.array([1, -1], ml_dtypes.int4))
 
 
@@ -312,7 +312,7 @@ def test_wrong_runtimes_are_rejected(
     with np.errstate(all="ignore"):
         got = runtime(a, b)
     assert got.dtype == element_type.storage
-    assert not same_bits(got, evaluate("subtract", a, b, "none"))
+    assert not same_bits(got, evaluate("subtract", a, b, rule="none"))
 
 
 @pytest.mark.parametrize("element_type", [FLOAT16, BFLOAT16], ids=str)
@@ -321,4 +321,4 @@ def test_a_square_that_is_rounded_only_once_is_rejected(element_type: ElementTyp
     with np.errstate(all="ignore"):
         wide = a.astype(np.float32) - b.astype(np.float32)
         got = (wide * wide).astype(element_type.storage)
-    assert not same_bits(got, evaluate("squared_difference", a, b, "none"))
+    assert not same_bits(got, evaluate("squared_difference", a, b, rule="none"))

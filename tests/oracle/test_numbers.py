@@ -42,7 +42,7 @@ def witness(formula: str, a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def assert_agrees(formula: str, a: np.ndarray, b: np.ndarray) -> None:
-    expected = evaluate(formula, a, b, "none")
+    expected = evaluate(formula, a, b, rule="none")
     wrong = differences(witness(formula, a, b), expected)
     shown = [[hex(bits_of(array)[at]) for array in (a, b, expected)] for at in wrong[:5]]
     assert not wrong, f"{len(wrong)} of {a.size} differ; a, b, oracle: {shown}"

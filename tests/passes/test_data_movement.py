@@ -25,7 +25,6 @@ from conversions import (
     wrong_outputs,
 )
 from eltwise.core.errors import EltwiseError, ManyProblemsError
-from eltwise.ops import registry
 from onnx_models import model, node, value
 from openvino_models import Ir, binary
 
@@ -298,12 +297,3 @@ def test_types_that_ir_10_changes_at_its_ports_are_refused() -> None:
     assert len(caught.value.problems) == 3
     with pytest.raises(EltwiseError, match=r"int32 or float32 at every output.*version 11 keeps every type"):
         convert_graph(eltwise.load(binary("Subtract", "2", "2", "i64").xml()).graph, IR10)
-
-
-def test_every_row_has_its_counterpart_in_the_other_dialect() -> None:
-    formulas = {schema.function for schema in registry.ELEMENTWISE if schema.domain == "openvino"}
-    assert {schema.function for schema in registry.ELEMENTWISE if schema.domain == "ai.onnx"} <= formulas
-    for schema in registry.ELEMENTWISE:
-        if schema.domain == "openvino":
-            after, report = converted(eltwise.load(binary(schema.name, "2,3", "3").xml()), onnx_of(17))
-            assert len(report.changes[0].after) == len(schema.expression().steps) == len(after.graph.nodes)

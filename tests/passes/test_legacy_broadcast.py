@@ -17,7 +17,7 @@ from onnx.reference import ReferenceEvaluator
 import eltwise
 from conversions import ALL_RUNS, Run, arrays, ask_onnxruntime, expected, feeds, wrong_outputs
 from eltwise import oracle
-from eltwise.conformance.shapes_of_rules import one_directional
+from eltwise.conformance.shape_pairs import one_directional
 from eltwise.core.dtypes import BOOL, FLOAT32, INT32, ElementType
 from eltwise.core.errors import AttributeValueError, EltwiseError, ManyProblemsError, ShapeError, UnsupportedError
 from eltwise.passes import legacy_broadcast

@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 import pytest
 
-import referee_results
+import conformance_results
 from browser import Page, find_browser, open_browser
 from eltwise.report.page import write_page
 
@@ -20,7 +20,7 @@ HOSTILE = "./mine.py:run/Sub-14/bfloat16/numpy/dynamic"
 @pytest.fixture(scope="module")
 def address(tmp_path_factory: pytest.TempPathFactory) -> str:
     path = tmp_path_factory.mktemp("page") / "report.html"
-    write_page(referee_results.results(), path)
+    write_page(conformance_results.results(), path)
     return path.as_uri()
 
 
@@ -70,7 +70,7 @@ def address_of(page: Page) -> str:
 
 
 def test_the_matrix_has_a_place_for_each_runtime_operator_and_type(page: Page) -> None:
-    cells = referee_results.results().cells
+    cells = conformance_results.results().tests
     assert places(page) == len({(cell.runtime, cell.op, cell.dtype) for cell in cells})
     assert text_of(page, "#shown") == f"{len(cells):,} cells"
 
@@ -80,7 +80,7 @@ def test_the_matrix_has_a_place_for_each_runtime_operator_and_type(page: Page) -
 )
 def test_a_filter_leaves_what_has_the_value(page: Page, field: str, value: str) -> None:
     choose(page, field, value)
-    chosen = [cell for cell in referee_results.results().cells if getattr(cell, field) == value]
+    chosen = [cell for cell in conformance_results.results().tests if getattr(cell, field) == value]
     assert places(page) == len({(cell.runtime, cell.op, cell.dtype) for cell in chosen})
     page.click("#filters button")
     assert places(page) > len(chosen) // 18
@@ -104,7 +104,7 @@ def test_a_click_opens_a_place_with_its_example_and_its_command(page: Page) -> N
     assert is_open(page)
     said = text_of(page, "#opened")
     assert "Sub-14, int8" in said
-    assert referee_results.SATURATES in said
+    assert conformance_results.SATURATES in said
     assert "0x80" in said
     assert "eltwise reproduce results.json saturating/Sub-14/int8/numpy/static --output case/" in said
     assert page.ask("[...document.querySelectorAll('.got mark')].map((mark) => mark.innerText).join('')") == "10"
@@ -149,7 +149,7 @@ def test_a_key_in_the_address_opens_its_cell(browser: Page, address: str) -> Non
 
 def test_hostile_words_are_shown_as_they_are(browser: Page, address: str) -> None:
     browser.go(f"{address}#{quote(HOSTILE, safe='')}")
-    assert browser.ask("document.querySelector('.message').textContent") == referee_results.HOSTILE
+    assert browser.ask("document.querySelector('.message').textContent") == conformance_results.HOSTILE
     assert browser.ask("document.querySelectorAll('img').length") == 0
     assert browser.ask("window.taken") is None
     assert browser.complaints() == []

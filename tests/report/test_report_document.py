@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-import referee_results
+import conformance_results
 from eltwise.conformance.results import Results
 from eltwise.report.document import document, write_document
 from eltwise.report.findings import findings
@@ -14,7 +14,7 @@ from eltwise.report.findings import findings
 
 @pytest.fixture(scope="module")
 def results() -> Results:
-    return referee_results.results()
+    return conformance_results.results()
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +43,7 @@ def test_each_deviation_has_two_sentences_and_its_command(text: str, results: Re
     for number, finding in enumerate(findings(results), 1):
         assert f"### {number}. {finding.example.runtime}" in text
         assert f"{finding.example.key} --output case/\n```" in text
-    assert "32,640 of 65,536 elements of that cell are wrong." in text
+    assert "32,640 of 65,536 elements of that test are wrong." in text
 
 
 def test_a_runtime_s_words_are_no_markup(text: str) -> None:
@@ -57,10 +57,10 @@ def test_the_document_says_when_where_and_with_what(text: str) -> None:
 
 
 def test_where_all_is_right_there_are_no_deviations(results: Results, tmp_path: Path) -> None:
-    right = Results(tuple(cell for cell in results.cells if cell.runtime == "exact"))
+    right = Results(tuple(cell for cell in results.tests if cell.runtime == "exact"))
     write_document(right, tmp_path / "conformance.md")
-    assert (tmp_path / "conformance.md").read_text(encoding="utf-8").endswith("## Deviations\n\nNone.\n")
+    assert (tmp_path / "conformance.md").read_text(encoding="utf-8").endswith("## Findings\n\nNone.\n")
 
 
 def test_an_interrupted_run_says_so(results: Results) -> None:
-    assert "It was interrupted: the rest is missing." in document(Results(results.cells, interrupted=True))
+    assert "The run was interrupted: the rest is missing." in document(Results(results.tests, interrupted=True))

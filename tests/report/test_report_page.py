@@ -13,10 +13,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import referee_results
+import conformance_results
 from eltwise.conformance.cases import Case
-from eltwise.conformance.cells import VERDICTS, Cell, stored
-from eltwise.conformance.results import Results
+from eltwise.conformance.results import OUTCOMES, Results, TestResult, stored
 from eltwise.core.errors import FileFormatError
 from eltwise.ops import registry
 from eltwise.report import legend
@@ -47,7 +46,7 @@ class Reader(HTMLParser):
 
 @pytest.fixture(scope="module")
 def results() -> Results:
-    return referee_results.results()
+    return conformance_results.results()
 
 
 @pytest.fixture(scope="module")
@@ -62,10 +61,10 @@ def embedded(text: str) -> dict[str, list[dict[str, object]]]:
 def test_every_cell_is_in_the_page_with_all_that_is_known_of_it(text: str, results: Results) -> None:
     cells = embedded(text)["cells"]
     keys = ["/".join(str(cell[name]) for name in ("runtime", "op", "dtype", "broadcast", "path")) for cell in cells]
-    assert keys == [cell.key for cell in results.cells]
-    for shown, cell in zip(cells, results.cells, strict=True):
+    assert keys == [cell.key for cell in results.tests]
+    for shown, cell in zip(cells, results.tests, strict=True):
         assert (shown["verdict"], shown["explanation"], shown["message"]) == (
-            cell.verdict,
+            cell.outcome,
             cell.explanation,
             cell.message,
         )
@@ -76,9 +75,9 @@ def test_hostile_words_of_a_runtime_end_no_script_and_start_no_element(text: str
     tags = Reader(text).tags
     assert tags.count("script") == 2
     assert "img" not in tags
-    harmless = page(Results(results.cells[:1]))
+    harmless = page(Results(results.tests[:1]))
     assert tags == Reader(harmless).tags
-    assert any(cell["message"] == referee_results.HOSTILE for cell in embedded(text)["cells"])
+    assert any(cell["message"] == conformance_results.HOSTILE for cell in embedded(text)["cells"])
 
 
 def test_the_page_addresses_nothing_outside_itself(text: str) -> None:
@@ -105,12 +104,12 @@ def test_no_script_makes_html_of_texts() -> None:
 
 
 def test_every_verdict_has_a_mark_of_its_own() -> None:
-    marks = [legend.SIGNS[verdict].mark for verdict in VERDICTS]
-    assert len(set(marks)) == len(VERDICTS)
+    marks = [legend.SIGNS[verdict].mark for verdict in OUTCOMES]
+    assert len(set(marks)) == len(OUTCOMES)
 
 
 def test_the_same_results_give_the_same_page(text: str) -> None:
-    assert page(referee_results.results(), "out/results.json") == text
+    assert page(conformance_results.results(), "out/results.json") == text
 
 
 def test_a_page_that_cannot_be_written_leaves_nothing(results: Results, tmp_path: Path) -> None:
@@ -121,49 +120,51 @@ def test_a_page_that_cannot_be_written_leaves_nothing(results: Results, tmp_path
 
 def test_findings_hold_every_cell_that_is_not_right_once(results: Results) -> None:
     found = findings(results)
-    keys = [cell.key for finding in found for cell in finding.cells]
-    assert sorted(keys) == sorted(cell.key for cell in results.cells if cell.verdict != "ok")
+    keys = [cell.key for finding in found for cell in finding.tests]
+    assert sorted(keys) == sorted(cell.key for cell in results.tests if cell.outcome != "ok")
     assert [finding.title for finding in found] == [
-        f"saturating: {referee_results.SATURATES}",
+        f"saturating: {conformance_results.SATURATES}",
         "./mine.py:run: refuses what is allowed",
         "fragile: crashes",
-        "fragile: gives no answer in time",
-        "fragile: takes what must be refused",
+        "fragile: does not answer in time",
+        "fragile: accepts what must be refused",
     ]
 
 
 def test_a_finding_says_where_and_shows_an_example(results: Results) -> None:
     finding = findings(results)[0]
     assert finding.sentences == (
-        "In 70 of 84 cells: int8 and uint8 in Sub-14, Subtract-1 and SquaredDifference-1; every broadcast rule; "
+        "Results saturate at the limits of int8, in 70 of 84 tests: int8 and uint8 in Sub-14, Subtract-1 and "
+        "SquaredDifference-1; every broadcast rule; "
         "path static, dynamic, a-constant, b-constant, neighbours.",
-        "For A = -128 (0x80) and B = 127 (0x7f) in Sub-14 it gives -128 (0x80), where 1 (0x01) is exact; "
-        "32,640 of 65,536 elements of that cell are wrong.",
+        "For A = -128 (0x80) and B = 127 (0x7f) in Sub-14 it returns -128 (0x80) instead of 1 (0x01); "
+        "32,640 of 65,536 elements of that test are wrong.",
     )
 
 
 def test_refusals_in_the_same_words_are_one_finding_whatever_their_numbers() -> None:
-    def refusing(op: str, message: str) -> Cell:
-        return Cell("picky", "1", op, "bfloat16", "numpy", "static", "refused", wrong=4, total=5, message=message)
+    def refusing(op: str, words: str) -> TestResult:
+        return TestResult("picky", "1", op, "bfloat16", "numpy", "static", "refused", wrong=4, total=5, words=words)
 
     cells = (
-        refusing("Sub-13", "no kernel for Sub(13) of node 'case0'; of 5 cases 1 ok, 4 refused"),
-        refusing("Sub-14", "no kernel for Sub(14) of node 'case7'; of 46 cases 5 ok, 41 refused"),
+        refusing("Sub-13", "no kernel for Sub(13) of node 'case0'"),
+        refusing("Sub-14", "no kernel for Sub(14) of node 'case7'"),
         refusing("Subtract-1", "no memory"),
     )
     first, second = findings(Results(cells))
-    assert [len(first.cells), len(second.cells)] == [2, 1]
-    assert first.sentences[1] == "In its own words: no kernel for Sub(13) of node 'case0'"
+    assert [len(first.tests), len(second.tests)] == [2, 1]
+    assert first.sentences[1] == "Message: no kernel for Sub(13) of node 'case0'"
 
 
 def test_a_result_of_another_shape_is_shown_by_its_shapes() -> None:
-    case = Case(registry.find("Sub-14"), (), np.zeros((0,), np.uint8), np.zeros((1,), np.uint8))
-    message = "gave uint8[7] where uint8[3] must come; of 3 cases 1 ok, 2 differs"
-    cell = Cell("r", "1", "Sub-14", "uint8", "numpy", "static", "differs", "wrong shape", 1, 2, None, message)
+    case = Case(registry.find("Sub-14"), (), (np.zeros((0,), np.uint8), np.zeros((1,), np.uint8)))
+    words = "gave uint8[7] instead of uint8[3]"
+    where = ("Sub-14", "uint8", "numpy", "static")
+    cell = TestResult("r", "1", *where, "differs", (("wrong shape",),), 1, 2, words=words)
     told = {got.shape: findings(Results((replace(cell, case=stored(case, got)),)))[0].sentences[1] for got in SHAPED}
     assert told == {
-        (1,): "For A of shape (0) and B of shape (1) it gives uint8[1], where uint8[0] must come.",
-        (0,): "It gave uint8[7] where uint8[3] must come.",
+        (1,): "For A of shape (0) and B of shape (1) it returns uint8[1] instead of uint8[0].",
+        (0,): "It gave uint8[7] instead of uint8[3].",
     }
 
 

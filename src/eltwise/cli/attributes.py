@@ -48,6 +48,8 @@ def _value(kind: str, text: str) -> object:
         return _integer(text)
     if kind == "ints":
         return tuple(_integer(part) for part in text.split(",") if part)
+    if kind == "boolean":
+        return {"true": True, "1": True, "false": False, "0": False}.get(text.casefold(), text)
     if kind == "string":
         return text
     raise UnsupportedError(f"attributes of the kind {kind!r} are not supported on the command line")

@@ -12,11 +12,12 @@ from eltwise.cli.printing import Json
 from eltwise.ops import registry
 
 if TYPE_CHECKING:
-    from eltwise.ops.schema import Attribute
+    from eltwise.ops.schema import Attribute, ElementwiseSchema
 
 _BROADCASTING = {
     "legacy": "B onto A, with broadcast=1 (legacy)",
     "numpy": "both ways (numpy)",
+    "none": "none: all operands have one shape",
     "auto_broadcast": "none, numpy or pdpd, as auto_broadcast says",
 }
 
@@ -34,15 +35,20 @@ def show(op: Annotated[str, typer.Argument(metavar="OPERATOR", help="A versioned
             "since",
             f"opset {schema.version}; holds for {opset_range(schema)}{', the newest' if schema.last is None else ''}",
         ),
-        ("expression", str(schema.expression())),
+        ("expression", f"{schema.expression()}{', ...' if schema.is_variadic else ''}"),
         ("broadcasting", _BROADCASTING[schema.broadcasting]),
-        ("types of A, B and the result", ", ".join(element_type.name for element_type in schema.types)),
+        (_typed(schema), ", ".join(element_type.name for element_type in schema.types)),
         ("attributes", "none" if not schema.attributes else ""),
         *((f"  {attribute.name}", _described(attribute)) for attribute in schema.attributes),
         ("arithmetic", "integers wrap; floats are rounded once a step, to nearest even; subnormals are kept"),
         (f"changed from {before.versioned_name}" if before else "changed", schema.changes),
     ]
     printing.pairs(lines)
+
+
+def _typed(schema: ElementwiseSchema) -> str:
+    operands = f"types of {', '.join(schema.operands)}{', ...' if schema.is_variadic else ''}"
+    return f"{operands} (the result is bool)" if schema.expression().gives_booleans else f"{operands} and the result"
 
 
 def _described(attribute: Attribute) -> str:

@@ -30,10 +30,8 @@ _FEW = 3
 
 
 @dataclass
-class TestRun:
+class CaseRun:
     """What is known of a test while it runs."""
-
-    __test__ = False  # It is not a test of pytest's.
 
     results: list[CaseResult] = field(default_factory=list)
     not_run: int = 0
@@ -45,7 +43,7 @@ class TestRun:
         return self.ends["crashed"] >= MOST_CRASHES or self.ends["hung"] >= MOST_HANGS
 
 
-class Tester:
+class CaseRunner:
     """Runs cases of one operand source on one runtime.
 
     Args:
@@ -61,14 +59,14 @@ class Tester:
         self._references = references
         self._thrifty = thrifty
 
-    def run(self, groups: Sequence[Group]) -> TestRun:
+    def run(self, groups: Sequence[Group]) -> CaseRun:
         """Run all cases and compare each.
 
         Raises:
             UnsupportedError: if the runtime cannot be started.
             StoppedError: after the host was stopped.
         """
-        done = TestRun()
+        done = CaseRun()
         before: Group | None = None
         for number, group in enumerate(groups):
             if done.is_over:
@@ -92,7 +90,7 @@ class Tester:
     def _compare(self, case: Case, answer: Answer) -> CaseResult:
         return compare(case, self._references.of(case), answer)
 
-    def _run_group(self, group: Group, before: Group | None, done: TestRun) -> None:
+    def _run_group(self, group: Group, before: Group | None, done: CaseRun) -> None:
         """Run a group in one model; if that is refused or ends the process, its halves or single cases."""
         if self._is_call and len(group) > 1:
             for case in group:
@@ -112,7 +110,7 @@ class Tester:
         else:
             done.results += map(self._compare, group, answers)
 
-    def _divide(self, group: Group, before: Group | None, done: TestRun) -> None:
+    def _divide(self, group: Group, before: Group | None, done: CaseRun) -> None:
         """Run a refused group in smaller ones; if thrifty, only a few cases where each of these is refused too."""
         if len(group) <= _FEW:
             parts: list[Group] = [(case,) for case in group]
@@ -132,7 +130,7 @@ class Tester:
             else:
                 self._run_group(part, before, done)
 
-    def _handle_end(self, group: Group, before: Group | None, answer: Answer, is_fresh: bool, done: TestRun) -> None:
+    def _handle_end(self, group: Group, before: Group | None, answer: Answer, is_fresh: bool, done: CaseRun) -> None:
         """Find out what ended the process: a group before it, a case of it, or only the whole group."""
         if answer.kind == "crashed" and not is_fresh and not self._crash_of([group]):
             culprit = before is not None and self._crash_of([before, group] * _REPEATED)
@@ -155,7 +153,7 @@ class Tester:
             words = f"{answer.words} (with {len(group)} cases in one model)"
             done.results.append(self._compare(group[0], replace(answer, words=words)))
 
-    def _blame(self, group: Group, words: str, done: TestRun) -> None:
+    def _blame(self, group: Group, words: str, done: CaseRun) -> None:
         """Count the case of a group that answered, and broke the process, as crashed."""
         breaking = (case for case in group if self._crash_of([(case,)] * _REPEATED))
         case = group[0] if len(group) == 1 else next(breaking, group[0])
@@ -201,7 +199,7 @@ class Tester:
 
 
 def separated(
-    results: Sequence[CaseResult], groups: Sequence[Group], tester: Tester, explainer: Explainer
+    results: Sequence[CaseResult], groups: Sequence[Group], tester: CaseRunner, explainer: Explainer
 ) -> list[CaseResult]:
     """Run alone what no fault model explains and was run with others.
 
@@ -225,7 +223,7 @@ def separated(
     return found
 
 
-def _companion(case: Case, group: Group, alone: CaseResult, tester: Tester) -> Case | None:
+def _companion(case: Case, group: Group, alone: CaseResult, tester: CaseRunner) -> Case | None:
     """The smallest other case of a group beside which a case comes out otherwise than alone."""
     for other in sorted((other for other in group if other is not case), key=lambda other: other.size):
         both = tester.together([other, case])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -140,8 +139,7 @@ class Case:
             oracle.OracleRefusal: if the case must be refused.
         """
         axis, enabled = self._axis()
-        evaluate: Callable[..., np.ndarray] = oracle.evaluate
-        return evaluate(self.function, *self.operands, rule=self.rule, axis=axis, enabled=enabled)
+        return oracle.evaluate(self.function, *self.operands, rule=self.rule, axis=axis, enabled=enabled)
 
     def expected_or_none(self) -> np.ndarray | None:
         """The reference result; None if the case must be refused."""

@@ -16,9 +16,10 @@ from eltwise.conformance.results import Results, Shown, TestResult
 from eltwise.core.dtypes import of_numpy
 from eltwise.core.errors import UnsupportedError
 from eltwise.formats.files import new_folder, write_into
-from eltwise.formats.npy_files import npy_bytes
+from eltwise.formats.npy import npy_bytes
 from eltwise.ops import registry
 from eltwise.runtimes import Runtime
+from eltwise.runtimes.registry import of_function
 
 SCRIPT = "reproduce.py"
 
@@ -74,7 +75,7 @@ def files_of(test: TestResult) -> dict[str, bytes]:
     about = {
         "about": _about(test, case),
         "adapter": adapter,
-        "arguments": [_absolute(test.runtime)] if runtime.name.rpartition(":")[0].endswith(".py") else [],
+        "arguments": [_absolute(test.runtime)] if _is_function(test.runtime) else [],
         "environment": dict(runtime.environment),
         "model": model,
         "op": test.op,
@@ -91,8 +92,14 @@ def files_of(test: TestResult) -> dict[str, bytes]:
 
 def _runtime(name: str) -> Runtime:
     """The runtime, which need not be installed here."""
+    if _is_function(name):
+        return of_function(name)
     known = next((runtime for runtime in runtimes.RUNTIMES if runtime.name == name), None)
     return known or runtimes.find(name)
+
+
+def _is_function(name: str) -> bool:
+    return name.rpartition(":")[0].endswith(".py")
 
 
 def _absolute(name: str) -> str:

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from functools import partial
 from queue import SimpleQueue
 
-from eltwise.conformance.asking import Tester, separated
+from eltwise.conformance.asking import CaseRunner, separated
 from eltwise.conformance.compare import References
 from eltwise.conformance.contexts import CALL, SOURCES, sources_of
 from eltwise.conformance.fault_models.explain import Explainer
@@ -291,7 +291,7 @@ class _Session:
         self._check_version(job.runtime.name, version)
         extent = self._settings.extent
         made = groups(job.variant, source, extent, self._settings.seed, job.runtime.checks)
-        tester = Tester(host, source, self._references, thrifty=extent == "quick")
+        tester = CaseRunner(host, source, self._references, thrifty=extent == "quick")
         done = tester.run(made)
         results = done.results if source == CALL else separated(done.results, made, tester, self._explainer)
         shrink = partial(self._shrinker.smallest, key=(job.runtime.name, source), run_alone=tester.alone)

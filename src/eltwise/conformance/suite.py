@@ -95,11 +95,6 @@ def operand_count(schema: ElementwiseSchema) -> int:
     return schema.expression().operands
 
 
-def is_variadic(schema: ElementwiseSchema) -> bool:
-    """Whether it takes any number of operands."""
-    return bool(getattr(schema, "is_variadic", False))
-
-
 def variants() -> Iterator[Variant]:
     """Every variant that the registry has, in its order."""
     for schema in registry.ELEMENTWISE:
@@ -217,7 +212,7 @@ def _all_values(element_type: ElementType, count: int) -> Operands:
 
 def _other_counts(variant: Variant, seed: int) -> Iterator[Operands]:
     """Operands of a version that takes any number of them."""
-    if not is_variadic(variant.schema):
+    if not variant.schema.is_variadic:
         return
     hard = hard_values_of(variant.element_type)
     generator = np.random.default_rng(seed)
@@ -270,7 +265,7 @@ def _layouts(variant: Variant, source: str, extent: Extent) -> Iterator[tuple[At
     if variant.count == 1:
         yield from ((attributes, (sizes,)) for sizes in _UNARY_SHAPES)
         return
-    if is_variadic(variant.schema):
+    if variant.schema.is_variadic:
         yield from ((attributes, shapes) for shapes in (((3,),), ((2, 3),), *_TRIPLES))
     share = SHARES[extent] if whole or extent == "thorough" else 0
     if variant.rule in ("numpy", "none"):

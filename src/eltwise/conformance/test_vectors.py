@@ -22,7 +22,7 @@ from eltwise.conformance.results import Extent
 from eltwise.conformance.suite import Variant, groups
 from eltwise.core.dtypes import of_numpy
 from eltwise.formats.files import new_folder, write_into
-from eltwise.formats.npy_files import npy_bytes
+from eltwise.formats.npy import npy_bytes
 from eltwise.ir.graph import Tensor
 from eltwise.oracle import OracleRefusal
 from eltwise.version import VERSION

@@ -41,19 +41,18 @@ class Broadcast:
 
     Attributes:
         shape: the shape of the result.
-        a_start: how many of the result's dimensions lie before A's first; None where a rank is unknown.
-        b_start: the same for B.
+        starts: for each operand how many of the result's dimensions lie before its first; None where a rank is
+            unknown.
         assumptions: what must hold at run time, in words.
     """
 
     shape: Shape
-    a_start: int | None
-    b_start: int | None
+    starts: tuple[int | None, ...]
     assumptions: tuple[str, ...] = ()
 
 
-def broadcast(rule: Rule, a: Shape, b: Shape) -> Broadcast:
-    """Apply a rule to the shapes of A and B.
+def broadcast(rule: Rule, *shapes: Shape) -> Broadcast:
+    """Apply a rule to the shapes of the operands; only ``none`` and ``numpy`` take other numbers of them than two.
 
     >>> from eltwise.core.shapes import parse
     >>> str(broadcast(Rule("numpy"), parse("?,4,1"), parse("1..6,1,5")).shape)
@@ -63,13 +62,20 @@ def broadcast(rule: Rule, a: Shape, b: Shape) -> Broadcast:
         ShapeError: where the shapes cannot broadcast, naming the dimension and both sizes.
         AttributeValueError: where ``axis`` is out of range.
     """
-    return _RULES[rule.name](rule, a, b)
+    first, *others = shapes
+    found = Broadcast(first, (0,))
+    for other in others:
+        joined = _RULES[rule.name](rule, found.shape, other)
+        own, start = joined.starts
+        starts = tuple(None if own is None or before is None else own + before for before in found.starts)
+        found = Broadcast(joined.shape, (*starts, start), (*found.assumptions, *joined.assumptions))
+    return found
 
 
 def _none(_rule: Rule, a: Shape, b: Shape) -> Broadcast:
     if a.dimensions is None or b.dimensions is None:
         known_side = b if a.dimensions is None else a
-        return Broadcast(known_side, None, None, ("A and B have the same shape",))
+        return Broadcast(known_side, (None, None), ("A and B have the same shape",))
     if len(a.dimensions) != len(b.dimensions):
         raise _mismatch(a, b, "without broadcasting both ranks must be equal")
     return _paired(a, b, a.dimensions, 0, _equal_pair, "without broadcasting both sizes must be equal")
@@ -77,7 +83,7 @@ def _none(_rule: Rule, a: Shape, b: Shape) -> Broadcast:
 
 def _numpy(_rule: Rule, a: Shape, b: Shape) -> Broadcast:
     if a.dimensions is None or b.dimensions is None:
-        return Broadcast(UNKNOWN_RANK, None, None, ("the ranks and sizes of A and B broadcast",))
+        return Broadcast(UNKNOWN_RANK, (None, None), ("the ranks and sizes of A and B broadcast",))
     rank = max(len(a.dimensions), len(b.dimensions))
     a_start, b_start = rank - len(a.dimensions), rank - len(b.dimensions)
     dimensions, assumptions = list(b.dimensions[:a_start]), []
@@ -89,14 +95,14 @@ def _numpy(_rule: Rule, a: Shape, b: Shape) -> Broadcast:
             raise _mismatch(a, b, _sizes_of(index, mine, theirs), "equal sizes, or a 1 in one of them")
         dimensions.append(pair[0])
         assumptions += [f"in dimension {index}, {pair[1]}"] if pair[1] else []
-    return Broadcast(Shape(tuple(dimensions)), a_start, b_start, tuple(assumptions))
+    return Broadcast(Shape(tuple(dimensions)), (a_start, b_start), tuple(assumptions))
 
 
 def _pdpd(rule: Rule, a: Shape, b: Shape) -> Broadcast:
     if rule.axis < -1:
         raise _axis_error(rule, a, b)
     if a.dimensions is None or b.dimensions is None:
-        return Broadcast(UNKNOWN_RANK, None, None, ("the rank and sizes of B fit into those of A",))
+        return Broadcast(UNKNOWN_RANK, (None, None), ("the rank and sizes of B fit into those of A",))
     if len(b.dimensions) > len(a.dimensions):
         raise _mismatch(a, b, "B has the larger rank and is broadcast onto A only")
     start = len(a.dimensions) - len(b.dimensions) if rule.axis == -1 else rule.axis
@@ -108,14 +114,14 @@ def _pdpd(rule: Rule, a: Shape, b: Shape) -> Broadcast:
 def _legacy(rule: Rule, a: Shape, b: Shape) -> Broadcast:
     if a.dimensions is None or b.dimensions is None:
         wanted = "B broadcasts onto A" if rule.enabled else "A and B have the same shape"
-        return Broadcast(a, None, None, (wanted,))
+        return Broadcast(a, (None, None), (wanted,))
     if not rule.enabled:
         return _legacy_equal(a, b, a.dimensions, b.dimensions)
     if len(b.dimensions) > len(a.dimensions):
         raise _mismatch(a, b, "B has the larger rank and is broadcast onto A only")
     end = len(a.dimensions) - len(b.dimensions)
     if all(dimension.is_one for dimension in b.dimensions) or _all_same(a.dimensions, b.dimensions):
-        return Broadcast(a, 0, end)
+        return Broadcast(a, (0, end))
     start = end if rule.axis == -1 else rule.axis
     if start < 0 or start > end:
         return _legacy_without_axis(rule, a, b, a.dimensions, b.dimensions)
@@ -127,7 +133,7 @@ def _legacy_equal(a: Shape, b: Shape, ours: Dimensions, theirs: Dimensions) -> B
     if len(ours) != len(theirs):
         raise _mismatch(a, b, "the ranks differ", hint=hint)
     try:
-        return Broadcast(a, 0, 0, _paired(a, b, ours, 0, _equal_pair, "equal sizes").assumptions)
+        return Broadcast(a, (0, 0), _paired(a, b, ours, 0, _equal_pair, "equal sizes").assumptions)
     except ShapeError as error:
         error.hint = hint
         raise
@@ -142,7 +148,9 @@ def _legacy_without_axis(rule: Rule, a: Shape, b: Shape, ours: Dimensions, their
     if not (may_be_one or may_be_equal):
         raise _axis_error(rule, a, b)
     cases = ["B has one element"] * may_be_one + ["A and B have the same shape"] * may_be_equal
-    return Broadcast(a, 0, len(ours) - len(theirs), (f"{' or '.join(cases)}, since axis {rule.axis} is out of range",))
+    return Broadcast(
+        a, (0, len(ours) - len(theirs)), (f"{' or '.join(cases)}, since axis {rule.axis} is out of range",)
+    )
 
 
 def _legacy_run(a: Shape, b: Shape, theirs: Dimensions, start: int) -> Broadcast:
@@ -169,7 +177,7 @@ def _legacy_run(a: Shape, b: Shape, theirs: Dimensions, start: int) -> Broadcast
                 hint,
             )
         assumptions += [f"in dimension {start + index}, {pair[1]}"] if pair[1] else []
-    return Broadcast(a, 0, start, tuple(assumptions))
+    return Broadcast(a, (0, start), tuple(assumptions))
 
 
 def _legacy_axis_hint(ours: Dimensions, theirs: Dimensions, start: int) -> str:
@@ -200,7 +208,7 @@ def _paired(
             raise _mismatch(a, b, _sizes_of(index, mine, other), wanted)
         dimensions[index] = pair[0]
         assumptions += [f"in dimension {index}, {pair[1]}"] if pair[1] else []
-    return Broadcast(Shape(tuple(dimensions)), 0, start, tuple(assumptions))
+    return Broadcast(Shape(tuple(dimensions)), (0, start), tuple(assumptions))
 
 
 def _equal_pair(a: Dimension, b: Dimension) -> Pair | None:

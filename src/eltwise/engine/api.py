@@ -1,28 +1,39 @@
-"""The operators as functions: any row of the catalog, bound to its attributes, called on arrays."""
+"""The public functions: any operator version by name, and one function for each operator that is often called."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from operator import index
 
 import numpy as np
-from numpy import ndarray
 
 from eltwise.core.errors import NameUnknownError, ShapeError
 from eltwise.core.shapes import Shape, of_sizes, parse
-from eltwise.engine import call
-from eltwise.engine.quick import CALLS, LEAST_ALWAYS
+from eltwise.engine.call import Calls, calls_of, check_count
 from eltwise.ir.graph import TensorType
 from eltwise.ir.infer import elementwise
-from eltwise.kernels.float_mode import LEAST, ONE, is_busy, run_quietly
 from eltwise.ops import registry
-from eltwise.ops.schema import Operation
+from eltwise.ops.schema import ElementwiseSchema, Operation
 
-_NUMPY, _UNSET = "numpy", -1
-"""The defaults, which are these very objects where nothing else is given."""
-
-_checked, _loop = CALLS.types, np.subtract
+FUNCTIONS: dict[str, str] = {
+    "add": "openvino.Add-1",
+    "subtract": "Subtract-1",
+    "multiply": "Multiply-1",
+    "divide": "Divide-1",
+    "maximum": "Maximum-1",
+    "minimum": "Minimum-1",
+    "negative": "Negative-1",
+    "absolute": "openvino.Abs-1",
+    "squared_difference": "SquaredDifference-1",
+    "equal": "openvino.Equal-1",
+    "less": "openvino.Less-1",
+    "less_equal": "LessEqual-1",
+    "greater": "openvino.Greater-1",
+    "greater_equal": "GreaterEqual-1",
+}
+"""The functions of the package by name, and the operator version that each one is."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +64,7 @@ class Operator:
 
     def __init__(self, operation: Operation) -> None:
         self.operation = operation
+        self._calls = calls_of(operation)
 
     @property
     def name(self) -> str:
@@ -63,11 +75,11 @@ class Operator:
         attributes = "".join(f", {name}={value!r}" for name, value in self.operation.given)
         return f"eltwise.operator({self.name!r}{attributes})"
 
-    def __call__(self, a: object, b: object, out: np.ndarray | None = None) -> np.ndarray:
-        """Compute the result of two operands; see ``eltwise.engine.call.apply``."""
-        return call.apply(self.operation, a, b, out)
+    def __call__(self, *operands: object, out: np.ndarray | None = None) -> np.ndarray:
+        """Compute the result of operands; see ``eltwise.engine.call.Calls.apply``."""
+        return self._calls.two(*operands, out) if len(operands) == 2 else self._calls.apply(operands, out)
 
-    def infer_shape(self, a: str | Shape | tuple[int, ...], b: str | Shape | tuple[int, ...]) -> InferredShape:
+    def infer_shape(self, *operands: str | Shape | tuple[int, ...]) -> InferredShape:
         """Infer the result's shape from the operands' shapes, known or not.
 
         >>> str(operator("Subtract-1").infer_shape("?,4,1", "1..6,1,5"))
@@ -75,9 +87,10 @@ class Operator:
 
         Raises:
             ShapeError: where no sizes would broadcast, or a text is not in the notation.
+            GraphError: for another number of shapes than the operator takes.
         """
-        types = (TensorType(None, _shape(a)), TensorType(None, _shape(b)))
-        result, found = elementwise(self.operation, *types)
+        check_count(self.operation, len(operands))
+        result, found = elementwise(self.operation, [TensorType(None, _shape(operand)) for operand in operands])
         return InferredShape(result.shape, found.assumptions)
 
 
@@ -90,12 +103,12 @@ def _shape(given: str | Shape | tuple[int, ...]) -> Shape:
         return of_sizes(tuple(map(index, given)))
     except TypeError:
         raise ShapeError(
-            "this is no shape", got=repr(given)[:80], allowed="a text like '2,3' or sizes like (2, 3)"
+            "not a shape", got=repr(given)[:80], allowed="a text like '2,3' or sizes like (2, 3)"
         ) from None
 
 
 def operator(name: str, **attributes: object) -> Operator:
-    """Bind a row of the catalog to attributes.
+    """Bind an operator version to attributes.
 
     Args:
         name: the versioned name, for example ``"Sub-6"``.
@@ -111,63 +124,103 @@ def operator(name: str, **attributes: object) -> Operator:
 
 
 @lru_cache(maxsize=256, typed=True)
-def _kept(name: str, auto_broadcast: str, axis: int) -> Operation:
-    return registry.find(name).bind({"auto_broadcast": auto_broadcast, "axis": axis})
+def _kept(schema: ElementwiseSchema, names: tuple[str, ...], values: tuple[object, ...]) -> Calls:
+    return calls_of(schema.bind(dict(zip(names, values, strict=True))))
 
 
-def _auto_broadcast(name: str, auto_broadcast: str, axis: int) -> Operation:
-    """Bind the two attributes, once for the values that are allowed."""
+def _bound(schema: ElementwiseSchema, names: tuple[str, ...], values: tuple[object, ...]) -> Calls:
+    """The calls of an operator version with attributes, found once for the values that are allowed."""
     try:
-        return _kept(name, auto_broadcast, axis)
-    except TypeError:  # A value that cannot be kept is none that is allowed; the row says so.
-        return _kept.__wrapped__(name, auto_broadcast, axis)
+        return _kept(schema, names, values)
+    except TypeError:  # A value that is not hashable is not allowed; the schema says so.
+        return calls_of(schema.bind(dict(zip(names, values, strict=True))))
 
 
-def subtract(
-    a: object, b: object, auto_broadcast: str = _NUMPY, axis: int = _UNSET, out: np.ndarray | None = None
-) -> np.ndarray:
-    """Compute a - b by OpenVINO's Subtract-1, which with ``numpy`` is also ONNX's Sub-14 for its types.
+def _unary(schema: ElementwiseSchema) -> Callable[..., np.ndarray]:
+    calls = calls_of(schema.bind({}))
+
+    def function(x: object, out: np.ndarray | None = None) -> np.ndarray:
+        return calls.apply((x,), out)
+
+    return function
+
+
+_NUMPY, _UNSET = "numpy", -1
+"""The defaults, which are these very objects where nothing else is given."""
+
+
+def _binary(schema: ElementwiseSchema) -> Callable[..., np.ndarray]:
+    calls = calls_of(schema.bind({}))
+    names = ("auto_broadcast", "axis")
+
+    def function(
+        a: object, b: object, auto_broadcast: str = _NUMPY, axis: int = _UNSET, out: np.ndarray | None = None
+    ) -> np.ndarray:
+        if auto_broadcast is _NUMPY and axis is _UNSET:
+            return calls.two(a, b, out)
+        return _bound(schema, names, (auto_broadcast, axis)).two(a, b, out)
+
+    return function
+
+
+def _quotient(schema: ElementwiseSchema) -> Callable[..., np.ndarray]:
+    calls = calls_of(schema.bind({}))
+    names = ("auto_broadcast", "axis", "m_pythondiv")
+
+    def function(
+        a: object,
+        b: object,
+        auto_broadcast: str = _NUMPY,
+        axis: int = _UNSET,
+        out: np.ndarray | None = None,
+        *,
+        floor: bool = True,
+    ) -> np.ndarray:
+        if auto_broadcast is _NUMPY and axis is _UNSET and floor is True:
+            return calls.two(a, b, out)
+        return _bound(schema, names, (auto_broadcast, axis, floor)).two(a, b, out)
+
+    return function
+
+
+_OPERANDS = {
+    1: "x: an array by any array protocol.",
+    2: """a: an array by any array protocol, or a Python number that the other operand's type holds exactly.
+    b: the other operand, of the same element type.
+    auto_broadcast: ``"numpy"``, ``"none"`` or ``"pdpd"``.
+    axis: with ``pdpd``, the dimension of A where B's shape starts; -1 aligns the ends.""",
+}
+_FLOOR = "\n    floor: whether quotients of integers are rounded down; if not, towards zero."
+
+
+def _documentation(name: str, schema: ElementwiseSchema) -> str:
+    count = len(schema.operands)
+    expression = str(schema.expression()).replace("a", "x") if name == "negative" else str(schema.expression())
+    result = "booleans" if schema.expression().gives_booleans else "the operands' type"
+    arguments = _OPERANDS[count].replace("\n", "\n    ") + (_FLOOR.replace("\n", "\n    ") if schema.variants else "")
+    return f"""Compute {expression} by OpenVINO's {schema.name}-{schema.version}; the result has {result}.
 
     Args:
-        a: an array by any array protocol, or a Python number that the other operand's type holds exactly.
-        b: the other operand, of the same element type.
-        auto_broadcast: ``"numpy"``, ``"none"`` or ``"pdpd"``.
-        axis: with ``pdpd``, the dimension of A where B's shape starts; -1 aligns the ends.
+        {arguments}
         out: where the result goes; it may overlap the operands.
 
+    Returns:
+        ``out``, or a new array of the shape that the operands broadcast to.
+
     Raises:
-        EltwiseError: for operands that do not go together.
-
-    >>> import numpy as np
-    >>> subtract(np.uint8([3, 5]), np.uint8([4, 5]))
-    array([255,   0], dtype=uint8)
+        EltwiseError: for operands whose types or shapes do not go together{_ZERO if schema.variants else ""}.
     """
-    # The shortest way, for few elements: types of which a call was checked, on which NumPy gives what is asked for.
-    if out is None and auto_broadcast is _NUMPY and axis is _UNSET and type(a) is ndarray and type(b) is ndarray:
-        kind = a.dtype
-        is_checked = kind is b.dtype and kind in _checked and a.size * b.size <= LEAST_ALWAYS
-        if is_checked and LEAST * ONE != 0.0 and ONE + LEAST == ONE - LEAST:  # is_default(), without a call.
-            try:
-                result = run_quietly(_loop, a, b)
-            except (ValueError, RuntimeError) as error:
-                result = call.apply(_auto_broadcast("Subtract-1", auto_broadcast, axis), a, b, out)
-                if not is_busy(error):  # The full call has no objection: it is a signal handler's error.
-                    raise
-                return result
-            if type(result) is ndarray and (result.ndim == 1 or result.flags.c_contiguous):
-                return result
-    return call.apply(_auto_broadcast("Subtract-1", auto_broadcast, axis), a, b, out)
 
 
-def squared_difference(
-    a: object, b: object, auto_broadcast: str = "numpy", axis: int = -1, out: np.ndarray | None = None
-) -> np.ndarray:
-    """Compute (a - b) * (a - b) by OpenVINO's SquaredDifference-1, each step in the element type.
+_ZERO = ", and for an integer divisor of 0"
 
-    The arguments and errors are those of ``subtract``.
 
-    >>> import numpy as np
-    >>> squared_difference(np.int8([12, 1]), np.int8([0, 4]))
-    array([-112,    9], dtype=int8)
-    """
-    return call.apply(_auto_broadcast("SquaredDifference-1", auto_broadcast, axis), a, b, out)
+def public_function(name: str) -> Callable[..., np.ndarray]:
+    """Make one of the functions of the package."""
+    schema = registry.find(FUNCTIONS[name])
+    make = _quotient if schema.variants else _unary if len(schema.operands) == 1 else _binary
+    function = make(schema)
+    function.__name__ = function.__qualname__ = name
+    function.__module__ = "eltwise"
+    function.__doc__ = _documentation(name, schema)
+    return function

@@ -54,7 +54,7 @@ def _by_protocol(value: object, operand: str) -> np.ndarray:
             f"this {type(value).__name__} does not give its data as an array: {'; '.join(refusals)}", operand=operand
         )
     raise ElementTypeError(
-        "this is no array",
+        "not an array",
         operand=operand,
         got=type(value).__name__,
         allowed="an object with __array__, DLPack or the buffer protocol, or a Python number",
@@ -94,7 +94,7 @@ def exact_scalar(value: object, element_type: ElementType, operand: str) -> np.n
         ElementTypeError: for a bool.
     """
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ElementTypeError("this is no number", operand=operand, got=repr(value))
+        raise ElementTypeError("not a number", operand=operand, got=repr(value))
     taken = _taken(value, element_type)
     if taken is None:
         raise ValueRangeError(
@@ -136,7 +136,7 @@ def check_out(out: object, element_type: ElementType, shape: tuple[int, ...]) ->
         ElementTypeError, ShapeError, ValueRangeError: where it is no writable array of that type and shape.
     """
     if not isinstance(out, np.ndarray) or isinstance(out, np.ma.MaskedArray):
-        raise ElementTypeError("out is no NumPy array", operand="out", got=type(out).__name__)
+        raise ElementTypeError("out must be a NumPy array", operand="out", got=type(out).__name__)
     if of_numpy(out.dtype, operand="out") is not element_type:
         raise ElementTypeError("out has another type", operand="out", got=str(out.dtype), allowed=element_type.name)
     if out.shape != shape:

@@ -1,110 +1,234 @@
-"""Bind, check, allocate, run: one operation on arrays."""
+"""The calls of an operation on arrays: checked once, then found by the types and shapes of the arrays.
+
+This is the one cache of a call. Its values are the callables that ``dispatch`` gave; what is looked up needs no check
+again, since all that a check reads is part of the key.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from functools import lru_cache
 
 import numpy as np
 
-from eltwise.core.dtypes import ElementType
-from eltwise.core.errors import ElementTypeError, EltwiseError, ShapeError
+from eltwise.core.dtypes import ElementType, of_numpy
+from eltwise.core.errors import ElementTypeError, EltwiseError, GraphError, ValueRangeError
 from eltwise.core.shapes import of_sizes
-from eltwise.engine import quick
 from eltwise.engine.arrays import as_array, check_out, exact_scalar, is_scalar
 from eltwise.ir.graph import TensorType
 from eltwise.ir.infer import elementwise
 from eltwise.kernels import dispatch, float_mode
+from eltwise.kernels.float_mode import LEAST, ONE
+from eltwise.kernels.numpy_kernel import Run
 from eltwise.kernels.plan import Plan, make_plan
-from eltwise.kernels.pool import POOL
-from eltwise.ops.expression import Expression
 from eltwise.ops.schema import Operation
 
+_MOST_CALLS = 4096
 
-def apply(operation: Operation, a: object, b: object, out: np.ndarray | None = None) -> np.ndarray:
-    """Run an element-wise operation on two operands.
+_FEW = 1 << 12
+"""Where the elements of two operands have at most this product, no result is large enough for a kernel."""
 
-    Args:
-        operation: a row of the catalog with its attributes.
-        a: operand A: an array by any array protocol, or a Python number that B's type holds exactly.
-        b: operand B, of the same element type.
-        out: where the result goes: an array of the result's type and shape, which may overlap the operands.
+_ndarray = np.ndarray
 
-    Returns:
-        ``out``, or a new array.
+
+class Calls:
+    """The calls of one operation that are known.
+
+    A key holds the types and shapes of the operands and of the result where the caller gives one. Two operands of few
+    elements that broadcast as NumPy does are known by their type alone: NumPy's loops check their shapes.
+    """
+
+    def __init__(self, operation: Operation) -> None:
+        self.operation = operation
+        self._known: dict[Hashable, Run] = {}
+        self._has_numpy_rule = operation.rule.name == "numpy" and not _divides(operation)
+
+    def two(self, a: object, b: object, out: object = None) -> np.ndarray:
+        """Compute the result of two operands; see ``apply``."""
+        if type(a) is _ndarray and type(b) is _ndarray:
+            kind = a.dtype
+            if out is not None:
+                return self.apply((a, b), out)
+            if self._has_numpy_rule and kind is b.dtype and a.size * b.size <= _FEW:
+                known = self._known.get(kind)
+            else:
+                known = self._known.get((kind, b.dtype, a.shape, b.shape))
+            if known is not None and LEAST * ONE != 0.0 and ONE + LEAST == ONE - LEAST:  # is_default(), but no call.
+                try:
+                    return known(a, b)
+                except ValueError:
+                    self._check_again((a, b))
+                    raise
+        return self.apply((a, b), out)
+
+    def apply(self, operands: Sequence[object], out: object = None) -> np.ndarray:
+        """Compute the result of operands.
+
+        Args:
+            operands: arrays by any array protocol, and Python numbers that the arrays' type holds exactly.
+            out: where the result goes: an array of the result's type and shape, which may overlap the operands.
+
+        Returns:
+            ``out``, or a new array.
+
+        Raises:
+            EltwiseError: for operands, shapes or types that the operator version does not allow.
+        """
+        key = _key(operands, out)
+        known = None if key is None else self._known.get(key)
+        if known is not None and float_mode.is_default():
+            arrays = operands if out is None else (*operands, out)
+            return known(*arrays)
+        if float_mode.is_default() or not float_mode.can_be_set():
+            return self._checked(operands, out)
+        with float_mode.default_mode():  # Numbers are taken in it too.
+            return self._checked(operands, out)
+
+    def _checked(self, operands: Sequence[object], out: object) -> np.ndarray:
+        """Check a call, keep it, and compute it."""
+        try:
+            arrays, element_type = self._arrays(operands)
+            plan = self._plan(arrays, element_type)
+            target = None if out is None else check_out(out, self.operation.result_type(element_type), plan.shape)
+            run = self._run(arrays, element_type, plan, target)
+            self._keep(arrays, target, element_type, plan, run)
+            if not element_type.is_integer:
+                float_mode.require_default()
+            return run(*arrays) if target is None else run(*arrays, target)
+        except EltwiseError as error:
+            raise error.located(operator=self.operation.schema.versioned_name) from None
+
+    def _arrays(self, operands: Sequence[object]) -> tuple[list[np.ndarray], ElementType]:
+        """The operands as arrays, Python numbers in the type of the first array."""
+        schema = self.operation.schema
+        check_count(self.operation, len(operands))
+        names = [f"operand {schema.operand_name(index)}" for index in range(len(operands))]
+        taken = {
+            index: as_array(value, name)
+            for index, (value, name) in enumerate(zip(operands, names, strict=True))
+            if not is_scalar(value)
+        }
+        if not taken:
+            raise ElementTypeError(
+                "a Python number has no element type",
+                operand=" and ".join(names),
+                hint="make one operand an array, for example numpy.float32(2)",
+            )
+        first = next(iter(taken.values()))[1]
+        arrays = [
+            taken[index][0] if index in taken else exact_scalar(value, first, name)
+            for index, (value, name) in enumerate(zip(operands, names, strict=True))
+        ]
+        return arrays, first
+
+    def _plan(self, arrays: Sequence[np.ndarray], element_type: ElementType) -> Plan:
+        types = [TensorType(of_numpy(array.dtype), of_sizes(array.shape)) for array in arrays]
+        _result, found = elementwise(self.operation, types)
+        return make_plan(found, [array.shape for array in arrays], element_type.storage.itemsize)
+
+    def _run(
+        self, arrays: Sequence[np.ndarray], element_type: ElementType, plan: Plan, target: np.ndarray | None
+    ) -> Run:
+        expression = self.operation.expression(len(arrays))
+        swapped = (target is not None and not target.dtype.isnative, *(not array.dtype.isnative for array in arrays))
+        run = dispatch.prepare(expression, element_type, plan, [array.shape for array in arrays], swapped)
+        if not (element_type.is_integer and _divides(self.operation)) or 0 in plan.shape:
+            return run
+
+        schema = self.operation.schema
+        name = f"operand {schema.operand_name(1)}"
+
+        def divided(*arrays: np.ndarray) -> np.ndarray:
+            check_divisor(arrays[1], plan, 1, name, schema.versioned_name)
+            return run(*arrays)
+
+        return divided
+
+    def _keep(
+        self,
+        arrays: Sequence[np.ndarray],
+        target: np.ndarray | None,
+        element_type: ElementType,
+        plan: Plan,
+        run: Run,
+    ) -> None:
+        if len(self._known) >= _MOST_CALLS:
+            self._known.clear()
+        key = _key(arrays, target)
+        if key is not None:
+            self._known[key] = run
+        expression = self.operation.expression(len(arrays))
+        is_small = plan.bytes_of(element_type) <= _FEW * element_type.storage.itemsize
+        always_small = _FEW * element_type.storage.itemsize < dispatch.least_bytes(expression, element_type)
+        is_any_shape = len(arrays) == 2 and target is None and self._has_numpy_rule
+        if is_any_shape and is_small and always_small and all(array.dtype.isnative for array in arrays):
+            self._known[arrays[0].dtype] = run
+
+    def _check_again(self, operands: Sequence[np.ndarray]) -> None:
+        """Say what is wrong with shapes that NumPy's loops refused; nothing where a signal's handler raised."""
+        arrays, element_type = self._arrays(operands)
+        try:
+            self._plan(arrays, element_type)
+        except EltwiseError as error:
+            raise error.located(operator=self.operation.schema.versioned_name) from None
+
+
+@lru_cache(maxsize=1024)
+def calls_of(operation: Operation) -> Calls:
+    """The calls of an operation."""
+    return Calls(operation)
+
+
+def check_count(operation: Operation, count: int) -> None:
+    """Refuse another number of operands than an operator version takes.
 
     Raises:
-        EltwiseError: for operands, shapes or types that the operator version does not allow.
+        GraphError: naming the numbers.
     """
-    known = quick.CALLS.result(operation, a, b, out)
-    if known is not None:
-        return known
-    if float_mode.is_default() or not float_mode.can_be_set():
-        return _checked_and_computed(operation, a, b, out)
-    with float_mode.default_mode():  # Numbers are taken in it too.
-        return _checked_and_computed(operation, a, b, out)
-
-
-def _checked_and_computed(operation: Operation, a: object, b: object, out: np.ndarray | None) -> np.ndarray:
     schema = operation.schema
-    try:
-        (first, a_type), (second, b_type) = _operands(a, b)
-        plan = _plan(operation, a_type, b_type, first.shape, second.shape)
-        target = allocated(plan.shape, a_type) if out is None else check_out(out, a_type, plan.shape)
-    except EltwiseError as error:
-        raise error.located(operator=schema.versioned_name) from None
-    expression = operation.expression()
-    compute(expression, a_type, plan, (first, second), np.asarray(target))
-    quick.CALLS.remember(operation, expression, a_type, plan, (first, second), target, out is not None)
-    return target
-
-
-def compute(
-    expression: Expression, element_type: ElementType, plan: Plan, operands: Sequence[np.ndarray], out: np.ndarray
-) -> None:
-    """Compute an expression into ``out``, whatever floating-point mode this thread was left in.
-
-    The arguments are those of ``dispatch.compute``.
-    """
-    if element_type.is_integer or float_mode.is_default():
-        dispatch.compute(expression, element_type, plan, operands, out)
+    if count >= schema.required_operands and (schema.is_variadic or count <= len(schema.operands)):
         return
-    with float_mode.default_mode():
-        dispatch.compute(expression, element_type, plan, operands, out)
+    least = len(schema.operands)
+    raise GraphError(
+        "wrong number of operands",
+        operator=schema.versioned_name,
+        got=str(count),
+        allowed=f"{least} or more" if schema.is_variadic else str(least),
+    )
 
 
-def _operands(a: object, b: object) -> tuple[tuple[np.ndarray, ElementType], tuple[np.ndarray, ElementType]]:
-    if is_scalar(a) and is_scalar(b):
-        raise ElementTypeError(
-            "two Python numbers have no element type",
-            operand="operands A and B",
-            hint="make one of them an array, for example numpy.float32(2)",
-        )
-    if is_scalar(a):
-        second, element_type = as_array(b, "operand B")
-        return (exact_scalar(a, element_type, "operand A"), element_type), (second, element_type)
-    first, element_type = as_array(a, "operand A")
-    if is_scalar(b):
-        return (first, element_type), (exact_scalar(b, element_type, "operand B"), element_type)
-    return (first, element_type), as_array(b, "operand B")
-
-
-@lru_cache(maxsize=4096)
-def _plan(
-    operation: Operation, a_type: ElementType, b_type: ElementType, a: tuple[int, ...], b: tuple[int, ...]
-) -> Plan:
-    """The checked plan of a call, kept for the next call with the same types and shapes."""
-    _result, found = elementwise(operation, TensorType(a_type, of_sizes(a)), TensorType(b_type, of_sizes(b)))
-    return make_plan(found, a, b, a_type.storage.itemsize)
-
-
-def allocated(sizes: tuple[int, ...], element_type: ElementType) -> np.ndarray:
-    """Make an array for a result; its values are not set.
+def check_divisor(divisor: np.ndarray, plan: Plan, number: int, name: str, operator: str) -> None:
+    """Refuse an integer divisor that holds a 0, before anything is written.
 
     Raises:
-        ShapeError: where no memory is left for it.
+        ValueRangeError: naming the first index of the result that would be undefined.
     """
-    try:
-        return POOL.empty(sizes, element_type.storage)
-    except (MemoryError, ValueError):  # NumPy's word for what exceeds the address space.
-        raise ShapeError("the result does not fit into memory", got=f"shape ({of_sizes(sizes)})") from None
+    if np.count_nonzero(divisor) == divisor.size:
+        return
+    padded = divisor.reshape(plan.operands[number])
+    index = tuple(int(each) for each in np.unravel_index(int(np.argmax(padded == 0)), padded.shape))
+    raise ValueRangeError(
+        "an integer cannot be divided by 0",
+        operator=operator,
+        operand=name,
+        got=f"0 at index {list(index)} of the result",
+    )
+
+
+def _divides(operation: Operation) -> bool:
+    return any(step.definition.divides for step in operation.expression().steps)
+
+
+def _key(operands: Sequence[object], out: object) -> Hashable | None:
+    """What a call is kept by; None where something is not a plain array, or cannot be written to."""
+    arrays = operands if out is None else (*operands, out)
+    parts: list[Hashable] = []
+    for array in arrays:
+        if type(array) is not _ndarray:
+            return None
+        parts.append(array.dtype)
+        parts.append(array.shape)
+    if out is None:
+        return tuple(parts)
+    assert isinstance(out, np.ndarray)
+    return (*parts, out.strides, "out") if out.flags.writeable else None

@@ -27,7 +27,7 @@ def explain(runner: Runner, feeds: Mapping[str, object], kind: Kind) -> str:
         EltwiseError: as the run does.
     """
     if kind not in KINDS:
-        raise NameUnknownError("this is nothing that can be shown", got=repr(kind), allowed=", ".join(KINDS))
+        raise NameUnknownError("unknown dump kind", got=repr(kind), allowed=", ".join(KINDS))
     sections: list[str] = []
 
     def observe(step: Group | Node, operands: list[np.ndarray], result: np.ndarray) -> None:
@@ -51,7 +51,7 @@ def _section(number: int, step: Group | Node, operands: list[np.ndarray], result
         f"nodes: {nodes}",
         f"operands: {names}",
     ]
-    text = describe(kind, step.expression, step.element_type, step.plan, operands, result)
+    text = describe(kind, step.expression, step.element_type, step.plan, [*operands, result])
     return "".join(f"{mark}{line}\n" for line in heading) + text
 
 

@@ -39,8 +39,9 @@ class Group:
         nodes: in the graph's order; the last one makes the result.
         expression: what is computed for each element.
         operands: what it reads, in the expression's order.
-        element_type: of all values.
+        element_type: of the operands, and of all that one step makes for another.
         shape: of the result.
+        divisors: the operands that integers are divided by, as numbers, with the nodes that do so.
     """
 
     nodes: tuple[Node, ...]
@@ -48,6 +49,7 @@ class Group:
     operands: tuple[Operand, ...]
     element_type: ElementType
     shape: Sizes
+    divisors: tuple[tuple[int, Node], ...] = ()
 
     @property
     def result(self) -> str:
@@ -99,30 +101,35 @@ def _readers(graph: Graph) -> dict[str, list[Node | None]]:
 
 
 def _alone(node: Node, types: Mapping[str, TensorType]) -> Group | None:
-    """A node as a group of its own; None where it is none of the catalog's or its operands are not known."""
-    schema = node.schema
+    """A node as a group of its own; None where it is not element-wise or its operands are not known."""
     operands = [types.get(value) for value in node.inputs]
-    if not isinstance(schema, ElementwiseSchema) or None in operands:
+    known = [operand for operand in operands if operand is not None and operand.shape.is_known]
+    if not isinstance(node.schema, ElementwiseSchema) or len(known) < len(operands) or not known:
         return None
-    a, b = (operand for operand in operands if operand is not None)
-    element_type = a.element_type
-    if element_type is None or not (a.shape.is_known and b.shape.is_known):
+    element_type = known[0].element_type
+    if element_type is None:
         return None
     try:
-        _result, broadcast = elementwise(node.operation, a, b)
-        plan = make_plan(broadcast, a.shape.sizes(), b.shape.sizes(), element_type.storage.itemsize)
+        _result, broadcast = elementwise(node.operation, known)
+        plan = make_plan(broadcast, [operand.shape.sizes() for operand in known], element_type.storage.itemsize)
     except EltwiseError:
         return None  # The run will say so, with the node's name.
     read = tuple(Operand(value, sizes) for value, sizes in zip(node.inputs, plan.operands, strict=True))
     operands_once = tuple(dict.fromkeys(read))
-    places = [operands_once.index(operand) for operand in read]
-    expression = _renumbered(node.operation.expression(), places, len(operands_once))
-    return Group((node,), expression, operands_once, element_type, plan.shape)
+    numbers = [operands_once.index(operand) for operand in read]
+    expression = _renumbered(node.operation.expression(len(read)), numbers, len(operands_once))
+    divisors = tuple((step.operands[1], node) for step in expression.steps if step.definition.divides)
+    if not element_type.is_integer or 0 in plan.shape:
+        divisors = ()
+    return Group((node,), expression, operands_once, element_type, plan.shape, divisors)
 
 
 def _joined(reader: Group, inner: Group) -> Group | None:
     """The reader with the inner group's steps in place of its result; None where that would be too much for one."""
     number = next(index for index, operand in enumerate(reader.operands) if operand.value == inner.result)
+    # A divisor is looked at before anything is computed, and the types of operands and steps are one type.
+    if number in (divisor for divisor, _node in reader.divisors) or inner.expression.gives_booleans:
+        return None
     in_place = (*reader.operands[:number], *inner.operands, *reader.operands[number + 1 :])
     operands = tuple(dict.fromkeys(in_place))
     count = len(inner.expression.steps) + len(reader.expression.steps)
@@ -130,17 +137,20 @@ def _joined(reader: Group, inner: Group) -> Group | None:
         return None
     first = _renumbered(inner.expression, [operands.index(operand) for operand in inner.operands], len(operands))
     result = len(operands) + len(first.steps) - 1
-    places = [result if index == number else operands.index(operand) for index, operand in enumerate(reader.operands)]
-    rest = _renumbered(reader.expression, places, len(operands) + len(first.steps))
+    numbers = [result if index == number else operands.index(operand) for index, operand in enumerate(reader.operands)]
+    rest = _renumbered(reader.expression, numbers, len(operands) + len(first.steps))
     expression = Expression(len(operands), (*first.steps, *rest.steps))
-    return Group((*inner.nodes, *reader.nodes), expression, operands, reader.element_type, reader.shape)
+    divisors = [(operands.index(inner.operands[divisor]), node) for divisor, node in inner.divisors]
+    divisors += [(numbers[divisor], node) for divisor, node in reader.divisors]
+    nodes = (*inner.nodes, *reader.nodes)
+    return Group(nodes, expression, operands, reader.element_type, reader.shape, tuple(divisors))
 
 
-def _renumbered(expression: Expression, places: Sequence[int], first_step: int) -> Expression:
-    """The same steps on values with other numbers: operand i is ``places[i]``, the first result is ``first_step``."""
+def _renumbered(expression: Expression, numbers: Sequence[int], first_step: int) -> Expression:
+    """The same steps on values with other numbers: operand i is ``numbers[i]``, the first result is ``first_step``."""
 
     def number(value: int) -> int:
-        return places[value] if value < expression.operands else value - expression.operands + first_step
+        return numbers[value] if value < expression.operands else value - expression.operands + first_step
 
     steps = tuple(Step(step.primitive, tuple(map(number, step.operands))) for step in expression.steps)
     return Expression(first_step, steps)

@@ -5,8 +5,9 @@ What depends on values that only a run knows (a shape that is an input) is infer
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -14,84 +15,177 @@ from eltwise.core.casting import cast
 from eltwise.core.dtypes import of_numpy
 from eltwise.core.errors import EltwiseError
 from eltwise.core.shapes import of_sizes
-from eltwise.engine import call
+from eltwise.engine.call import calls_of, check_divisor
 from eltwise.engine.fusion import Group, grouped
-from eltwise.ir.graph import Graph, Node, TensorType
+from eltwise.engine.io_binding import Symbols, given_back
+from eltwise.ir.graph import Graph, Node, Port, TensorType
 from eltwise.ir.infer import cast_target, constant_tensor, located, node_result
 from eltwise.ir.infer_graph import infer_graph
-from eltwise.ops.schema import DataMovementSchema, ElementwiseSchema
+from eltwise.kernels import dispatch
+from eltwise.ops.schema import DataMovementSchema
 
-Values = dict[str, np.ndarray]
 Observe = Callable[[Group | Node, list[np.ndarray], np.ndarray], None]
 """Is told of each step when it is done: its operands, those that are there, and its result."""
 
 
 @dataclass(frozen=True)
-class Program:
-    """The steps of a graph.
+class Step:
+    """One step of a program; values are numbered: inputs, constants, then the result of each step.
 
     Attributes:
-        graph: the graph.
-        steps: groups that one kernel computes, and single nodes.
-        last_reads: for each step the values that nothing reads after it.
+        run: makes the result of the operands.
+        reads: the numbers of the operands; None for one that is left out.
+        last_reads: the values that nothing reads after it.
+        source: what it computes.
+        is_fresh: whether nothing else has a part in the result's memory.
     """
 
-    graph: Graph
-    steps: tuple[Group | Node, ...]
-    last_reads: tuple[tuple[str, ...], ...]
+    run: Callable[..., np.ndarray]
+    reads: tuple[int | None, ...]
+    last_reads: tuple[int, ...]
+    source: Group | Node
+    is_fresh: bool
 
-    def run(self, values: Values, observe: Observe | None = None) -> set[str]:
+
+@dataclass(frozen=True)
+class Output:
+    """An output of a program.
+
+    Attributes:
+        port: what the graph declares.
+        value: its number.
+        is_ready: whether every run makes an array of its own that is what the graph declares.
+    """
+
+    port: Port
+    value: int
+    is_ready: bool
+
+
+@dataclass(frozen=True)
+class Program:
+    """A graph made ready.
+
+    Attributes:
+        constants: the values that come after the inputs.
+        steps: what is computed, in order.
+        outputs: what the caller gets.
+        symbols: the sizes of the symbols of declared shapes.
+    """
+
+    constants: tuple[np.ndarray, ...]
+    steps: tuple[Step, ...]
+    outputs: tuple[Output, ...]
+    symbols: Symbols
+
+    def run(self, inputs: Sequence[np.ndarray], observe: Observe | None = None) -> dict[str, np.ndarray]:
         """Run the steps.
 
         Args:
-            values: the inputs and constants by value name; this adds the results, and takes away what is done with.
+            inputs: arrays of the types and shapes that the program was made for.
             observe: is told of each step.
 
         Returns:
-            The names of the results whose memory is theirs alone.
+            New arrays by output name; none shares memory with an input or another output.
 
         Raises:
             EltwiseError: for values that a node cannot take, naming the node.
         """
-        fresh: set[str] = set()
-        for step, last_read in zip(self.steps, self.last_reads, strict=True):
-            if isinstance(step, Group):
-                operands = [values[operand.value] for operand in step.operands]
-                result, name, is_fresh = _compute(step, operands), step.result, True
-            else:
-                inputs = [values[value] if value else None for value in step.inputs]
-                operands = [array for array in inputs if array is not None]
-                result, name = run_node(step, inputs), step.outputs[0]
-                is_fresh = isinstance(step.schema, ElementwiseSchema) or step.schema.behaviour == "cast"
-            values[name] = result
-            if is_fresh:
-                fresh.add(name)
+        values: list[Any] = [*inputs, *self.constants]
+        for step in self.steps:
+            result = step.run(*[None if value is None else values[value] for value in step.reads])
+            values.append(result)
             if observe is not None:
-                observe(step, operands, result)
-            for name in last_read:
-                del values[name]  # Its memory serves the steps to come.
-        return fresh
+                operands = [values[value] for value in step.reads if value is not None]
+                observe(step.source, operands, result)
+            for value in step.last_reads:
+                values[value] = None  # Its memory serves the steps to come.
+        return {
+            output.port.name: values[output.value] if output.is_ready else self._finished(output, values)
+            for output in self.outputs
+        }
+
+    def _finished(self, output: Output, values: list[Any]) -> np.ndarray:
+        first = len(values) - len(self.steps)
+        is_fresh = output.value >= first and self.steps[output.value - first].is_fresh
+        is_shared = sum(other.value == output.value for other in self.outputs) > 1
+        return given_back(output.port, values[output.value], is_fresh and not is_shared, dict(self.symbols))
 
 
-def _compute(group: Group, operands: list[np.ndarray]) -> np.ndarray:
-    try:
-        out = call.allocated(group.shape, group.element_type)
-    except EltwiseError as error:
-        raise located(error, group.nodes[-1]) from None
-    call.compute(group.expression, group.element_type, group.plan, operands, out)
-    return out
-
-
-def make_program(graph: Graph, types: Mapping[str, TensorType]) -> Program:
+def make_program(graph: Graph, outputs: Sequence[Port], bound: Mapping[str, np.ndarray], symbols: Symbols) -> Program:
     """Make the program of a graph for inputs of known types and shapes.
 
     Args:
         graph: a graph without problems.
-        types: of the inputs, by value name.
+        outputs: its outputs, with their inferred types.
+        bound: the inputs by value name; only their types and shapes are read.
+        symbols: the sizes of the symbols of declared shapes.
     """
+    types = {name: TensorType(of_numpy(array.dtype), of_sizes(array.shape)) for name, array in bound.items()}
     inference = infer_graph(with_inputs(graph, types))
-    steps = grouped(graph, {} if inference.problems else inference.types)
-    return Program(graph, steps, _last_reads(graph, steps))
+    known = {} if inference.problems else inference.types
+    sources = grouped(graph, known)
+    constants = {name: tensor.array for name, tensor in graph.constants if name not in bound}
+    swapped = {name: not array.dtype.isnative for name, array in bound.items()}
+    numbers = {name: number for number, name in enumerate((*bound, *constants))}
+    steps: list[Step] = []
+    for source, last_reads in zip(sources, _last_reads(graph, sources), strict=True):
+        read = [operand.value for operand in source.operands] if isinstance(source, Group) else list(source.inputs)
+        reads = tuple(numbers[value] if value else None for value in read)
+        numbers[source.result if isinstance(source, Group) else source.outputs[0]] = len(numbers)
+        steps.append(_step(source, reads, tuple(numbers[value] for value in last_reads), known, swapped))
+    made = [Output(port, numbers[port.value], _is_ready(port, outputs, sources)) for port in outputs]
+    return Program(tuple(constants.values()), tuple(steps), tuple(made), symbols)
+
+
+def _step(
+    source: Group | Node,
+    reads: tuple[int | None, ...],
+    last_reads: tuple[int, ...],
+    types: Mapping[str, TensorType],
+    swapped: Mapping[str, bool],
+) -> Step:
+    if isinstance(source, Node):
+        is_fresh = source.schema.behaviour in ("elementwise", "cast")
+        return Step(_alone(source), reads, last_reads, source, is_fresh)
+    names = [operand.value for operand in source.operands]
+    sizes = [types[name].shape.sizes() for name in names]
+    is_swapped = (False, *(swapped.get(name, False) for name in names))
+    run = dispatch.prepare(source.expression, source.element_type, source.plan, sizes, is_swapped)
+    return Step(_located(source, run), reads, last_reads, source, is_fresh=True)
+
+
+def _alone(node: Node) -> Callable[..., np.ndarray]:
+    return lambda *operands: run_node(node, operands)
+
+
+def _located(group: Group, run: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
+    """A group's function, whose errors name the node."""
+    if not group.divisors and 0 in group.shape:
+        return run
+
+    def located_run(*operands: np.ndarray) -> np.ndarray:
+        node = group.nodes[-1]
+        try:
+            for number, node in group.divisors:
+                name = f"operand {node.schema.operand_name(1)}"
+                check_divisor(operands[number], group.plan, number, name, node.schema.versioned_name)
+            node = group.nodes[-1]
+            return run(*operands)
+        except EltwiseError as error:
+            raise located(error, node) from None
+
+    return located_run
+
+
+def _is_ready(port: Port, outputs: Sequence[Port], sources: Sequence[Group | Node]) -> bool:
+    """Whether an output is the result of a group, its alone, and is of the type and shape that the graph declares."""
+    group = next((each for each in sources if isinstance(each, Group) and each.result == port.value), None)
+    if group is None or sum(other.value == port.value for other in outputs) > 1:
+        return False
+    made = group.expression.result_type(group.element_type)
+    is_static = port.type.shape.is_known and port.type.shape.sizes() == group.shape
+    return is_static and port.type.element_type in (None, made)
 
 
 def with_inputs(graph: Graph, types: Mapping[str, TensorType]) -> Graph:
@@ -110,44 +204,42 @@ def with_inputs(graph: Graph, types: Mapping[str, TensorType]) -> Graph:
     return replace(graph, inputs=tuple(ports), optional_inputs=(), constants=constants, outputs=())
 
 
-def _last_reads(graph: Graph, steps: tuple[Group | Node, ...]) -> tuple[tuple[str, ...], ...]:
+def _last_reads(graph: Graph, sources: tuple[Group | Node, ...]) -> tuple[tuple[str, ...], ...]:
     """For each step, the values that no later step and no output reads."""
     kept = {port.value for port in graph.outputs}
     found: list[tuple[str, ...]] = []
-    for step in reversed(steps):
-        if isinstance(step, Group):
-            named = (*(operand.value for operand in step.operands), step.result)
+    for source in reversed(sources):
+        if isinstance(source, Group):
+            named = (*(operand.value for operand in source.operands), source.result)
         else:
-            named = (*step.inputs, *step.outputs)
+            named = (*source.inputs, *source.outputs)
         values = dict.fromkeys(value for value in named if value and value not in kept)
         kept.update(values)
         found.append(tuple(values))
     return tuple(reversed(found))
 
 
-def run_node(node: Node, inputs: list[np.ndarray | None]) -> np.ndarray:
+def run_node(node: Node, inputs: Sequence[np.ndarray | None]) -> np.ndarray:
     """Run one node; its types and shapes are inferred from the arrays.
 
     Raises:
         EltwiseError: for values that it cannot take, naming the node.
     """
     schema = node.schema
-    if isinstance(schema, ElementwiseSchema):
-        try:
-            return call.apply(node.operation, inputs[0], inputs[1])
-        except EltwiseError as error:
-            raise located(error, node) from None
+    try:
+        if schema.behaviour == "elementwise":
+            return calls_of(node.operation).apply(inputs)
+        if schema.behaviour == "constant":
+            return constant_tensor(node.operation).array
+    except EltwiseError as error:
+        raise located(error, node) from None
     assert isinstance(schema, DataMovementSchema)
     types = [None if array is None else TensorType(of_numpy(array.dtype), of_sizes(array.shape)) for array in inputs]
     indices = inputs[1] if schema.index_types and len(inputs) > 1 else None
     result = node_result(node, types, indices).type
-    if schema.behaviour == "constant":
-        return constant_tensor(node.operation).array
     data = inputs[0]
     assert data is not None
-    if schema.behaviour == "cast":
-        return _cast_node(node, data)
-    return data.reshape(result.shape.sizes())
+    return _cast_node(node, data) if schema.behaviour == "cast" else data.reshape(result.shape.sizes())
 
 
 def _cast_node(node: Node, data: np.ndarray) -> np.ndarray:

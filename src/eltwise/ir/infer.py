@@ -12,12 +12,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from eltwise.core.broadcasting import Broadcast, broadcast
-from eltwise.core.dtypes import FLOAT32, INT64, ElementType
+from eltwise.core.dtypes import BOOL, FLOAT32, INT64, ElementType
 from eltwise.core.errors import AttributeValueError, ElementTypeError, EltwiseError, GraphError, ShapeError
 from eltwise.core.reshaping import of_rank, reshaped, squeezed, unsqueezed
 from eltwise.core.shapes import Shape
 from eltwise.ir.graph import Node, Tensor, TensorType
 from eltwise.ops.schema import DataMovementSchema, ElementwiseSchema, Operation, OpSchema
+
+_MOST_NAMED = 4
+"""So many operands an error names."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +31,7 @@ class Result:
     assumptions: tuple[str, ...] = ()
 
 
-def elementwise(operation: Operation, a: TensorType, b: TensorType) -> tuple[TensorType, Broadcast]:
+def elementwise(operation: Operation, operands: Sequence[TensorType]) -> tuple[TensorType, Broadcast]:
     """Infer the result of an element-wise operation, and how its operands lie in it.
 
     Raises:
@@ -37,21 +40,34 @@ def elementwise(operation: Operation, a: TensorType, b: TensorType) -> tuple[Ten
         AttributeValueError: where ``axis`` is out of range.
     """
     schema = operation.schema
-    for operand, operand_type in zip(schema.operands, (a, b), strict=True):
-        if operand_type.element_type is not None:
-            schema.check_type(operand_type.element_type, f"operand {operand}")
-    if None not in (a.element_type, b.element_type) and a.element_type is not b.element_type:
-        raise ElementTypeError(
-            f"operand A is {a.element_type} and operand B is {b.element_type}",
-            operator=schema.versioned_name,
-            allowed="one type for both",
-            hint="convert one of them first; types are never changed silently",
-        )
+    element_type: ElementType | None = None
+    first = ""
+    for index, operand in enumerate(operands):
+        name = schema.operand_name(index)
+        if operand.element_type is None:
+            continue
+        schema.check_type(operand.element_type, f"operand {name}")
+        if element_type is None:
+            element_type, first = operand.element_type, name
+        if operand.element_type is not element_type:
+            raise ElementTypeError(
+                f"operand {first} is {element_type} and operand {name} is {operand.element_type}",
+                operator=schema.versioned_name,
+                allowed="one type for all" if schema.is_variadic else "one type for both",
+                hint="convert one of them first; types are never changed silently",
+            )
     try:
-        found = broadcast(operation.rule, a.shape, b.shape)
+        found = broadcast(operation.rule, *(operand.shape for operand in operands))
     except EltwiseError as error:
         raise error.located(operator=schema.versioned_name) from None
-    return TensorType(a.element_type or b.element_type, found.shape), found
+    return TensorType(_result_type(operation, element_type), found.shape), found
+
+
+def _result_type(operation: Operation, element_type: ElementType | None) -> ElementType | None:
+    """The type of the result; that of a comparison is known also where the operands' type is not."""
+    if element_type is None:
+        return BOOL if operation.expression().gives_booleans else None
+    return operation.result_type(element_type)
 
 
 def node_result(node: Node, inputs: Sequence[TensorType | None], indices: np.ndarray | None) -> Result:
@@ -69,10 +85,7 @@ def node_result(node: Node, inputs: Sequence[TensorType | None], indices: np.nda
     try:
         _check_inputs(node, inputs)
         if isinstance(schema, ElementwiseSchema):
-            a, b = inputs
-            assert a is not None
-            assert b is not None
-            result, found = elementwise(node.operation, a, b)
+            result, found = elementwise(node.operation, [operand for operand in inputs if operand is not None])
             return Result(result, found.assumptions)
         assert isinstance(schema, DataMovementSchema)
         data = inputs[0] if inputs else None
@@ -85,28 +98,28 @@ def node_result(node: Node, inputs: Sequence[TensorType | None], indices: np.nda
 
 def located(error: EltwiseError, node: Node) -> EltwiseError:
     """Add the node and the names of its tensors to an error."""
-    named = [(operand, name) for operand, name in zip(node.schema.operands, node.inputs, strict=False) if name]
+    schema = node.schema
+    count = len(node.inputs) if schema.is_variadic else min(len(node.inputs), len(schema.operands))
+    named = [(schema.operand_name(index), node.inputs[index]) for index in range(count) if node.inputs[index]]
     for operand, name in named:
         if error.operand == f"operand {operand}":
             error.operand += f" ({name!r})"
-    operands = " and ".join(f"{operand} {name!r}" for operand, name in named)
-    place = f"operand{'s' if len(named) > 1 else ''} {operands}" if named else ""
-    return error.located(
-        operator=node.schema.versioned_name,
-        node=node.label,
-        operand=place,
-    )
+    operands = " and ".join(f"{operand} {name!r}" for operand, name in named[:_MOST_NAMED])
+    more = f" and {len(named) - _MOST_NAMED} more" if len(named) > _MOST_NAMED else ""
+    place = f"operand{'s' if len(named) > 1 else ''} {operands}{more}" if named else ""
+    return error.located(operator=schema.versioned_name, node=node.label, operand=place)
 
 
 def _check_inputs(node: Node, inputs: Sequence[TensorType | None]) -> None:
     schema = node.schema
-    if len(inputs) > len(schema.operands):
+    if len(inputs) > len(schema.operands) and not schema.is_variadic:
         raise GraphError(
             "there are too many inputs", got=str(len(inputs)), allowed=str(len(schema.operands)), operand="its inputs"
         )
-    for index, operand in enumerate(schema.operands[: schema.required_operands]):
+    required = max(len(inputs), schema.required_operands) if schema.is_variadic else schema.required_operands
+    for index in range(required):
         if index >= len(inputs) or inputs[index] is None:
-            raise GraphError("this input is missing", operand=f"operand {operand}")
+            raise GraphError("this input is missing", operand=f"operand {schema.operand_name(index)}")
     if len(node.outputs) != 1 or not node.outputs[0]:
         named = sum(bool(name) for name in node.outputs)
         raise GraphError("one output with a name is needed", got=str(named), operand="its outputs")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from itertools import pairwise
@@ -11,13 +11,14 @@ from math import prod
 
 import numpy as np
 
-from eltwise.core.dtypes import ElementType, by_name
+from eltwise.core.dtypes import ElementType
 from eltwise.core.machine import cache_bytes
-from eltwise.kernels import jit
+from eltwise.kernels import jit, numpy_kernel
 from eltwise.kernels.addresses import address, extent
 from eltwise.kernels.emit import kernel_text
 from eltwise.kernels.nest import Nest, make_nest
 from eltwise.kernels.plan import Plan, Sizes
+from eltwise.kernels.pool import allocated
 from eltwise.kernels.structure import CACHE_LINE, Structure
 from eltwise.kernels.threads import num_threads, run_together
 from eltwise.kernels.walks import Walks, choose
@@ -31,6 +32,9 @@ PIECES_PER_THREAD = 4
 
 LEAST_BYTES_PER_PIECE = 1 << 21
 """Smaller pieces are not worth taking turns for: each thread gets one."""
+
+_MOST_RECIPES = 64
+"""For so many combinations of strides a call is kept."""
 
 _MOST_READY = 16
 """For so many sets of addresses the calls of a kernel are kept."""
@@ -49,7 +53,7 @@ class Recipe:
         extents: for each array, the result first, its first byte and the one after its last, from its address.
         same: for each operand whether it lies as the result does, so that it may be the result's own memory.
         beyond_line: the result's address modulo a cache line.
-        result_bytes: the size of the result.
+        result_bytes: the size of the result, or of an operand of its shape where that is larger.
         ready: the calls of the kernel for the last addresses: callers often come back with the same arrays, and what
             Python does between two kernels is slow because its data have left the processor's cache.
     """
@@ -104,15 +108,88 @@ class Recipe:
         return False
 
 
-def compute(
-    expression: Expression, element_type: ElementType, plan: Plan, operands: Sequence[np.ndarray], out: np.ndarray
-) -> bool:
-    """Compute an expression into ``out`` with a compiled kernel; the arguments are those of the NumPy path.
+@dataclass(frozen=True)
+class Call:
+    """A call on arrays of known types and shapes; what depends on their strides is made at the first call with them.
 
-    Returns:
-        Whether that was possible: ``out`` is clear of the operands, or lies element by element where one does.
+    Attributes:
+        expression: the steps.
+        element_type: of the operands.
+        plan: where the operands lie in the result.
+        sizes: the sizes of the operands.
+        swapped: for each array, the result first, whether its bytes are in the other order.
     """
-    return out.size == 0 or recipe_of(expression, element_type, plan, operands, out).run(out, operands)
+
+    expression: Expression
+    element_type: ElementType
+    plan: Plan
+    sizes: tuple[Sizes, ...]
+    swapped: tuple[bool, ...]
+    _recipes: dict[Hashable, Recipe] = field(default_factory=dict, compare=False, repr=False)
+
+    def __call__(self, *arrays: np.ndarray) -> np.ndarray:
+        """Compute the operands, which come first, into the array that follows them or into a new one."""
+        count = self.expression.operands
+        operands = arrays[:count]
+        if len(arrays) > count:
+            out = arrays[count]
+        else:
+            out = allocated(self.plan.shape, self.expression.result_type(self.element_type))
+        if not self.recipe(operands, out).run(out, operands):
+            numpy_kernel.compute(self.expression, self.element_type, self.plan, operands, out)
+        return out
+
+    def recipe(self, operands: Sequence[np.ndarray], out: np.ndarray) -> Recipe:
+        """How arrays with these strides are computed, from what is kept or anew."""
+        key = (out.strides, *[operand.strides for operand in operands], address(out) % CACHE_LINE)
+        recipe = self._recipes.get(key)
+        if recipe is None:
+            strides = (out.strides, *[operand.strides for operand in operands])
+            recipe = self._new_recipe(strides, address(out) % CACHE_LINE)
+            if len(self._recipes) >= _MOST_RECIPES:
+                self._recipes.clear()
+            self._recipes[key] = recipe
+        return recipe
+
+    def _new_recipe(self, strides: tuple[tuple[int, ...], ...], beyond_line: int) -> Recipe:
+        expression, element_type, plan = self.expression, self.element_type, self.plan
+        result_width = expression.result_type(element_type).storage.itemsize
+        widths = (result_width, *[element_type.storage.itemsize] * expression.operands)
+        steps = [
+            strides[0],
+            *(_broadcast_strides(*each) for each in zip(plan.operands, self.sizes, strides[1:], strict=True)),
+        ]
+        nest, target = make_nest(plan.shape, steps, widths), jit.target()
+        walks = choose(nest, target.vector_bytes)
+        beyond = beyond_line + nest.starts[0]
+        aligned, whole = beyond % CACHE_LINE == 0, all(step % result_width == 0 for step in (beyond, *strides[0]))
+        structure = Structure(
+            expression=expression,
+            element_type=element_type,
+            walks=walks.walks,
+            outer_loops=len(walks.outer),
+            swapped=tuple(each and width > 1 for each, width in zip(self.swapped, widths, strict=True)),
+            streams=whole and streams(nest, walks, aligned),
+            has_heads=not walks.begins_at_lines(aligned),
+            vector_bytes=target.vector_bytes,
+            has_masks=target.has_masks,
+            has_half=target.has_half,
+            has_mode=target.has_mode and element_type.kind == "float",
+        )
+        return Recipe(
+            structure=structure,
+            kernel=_kernel(structure),
+            nest=nest,
+            walks=walks,
+            geometry=walks.geometry(),
+            extents=tuple(extent(*layout) for layout in zip((plan.shape, *self.sizes), strides, widths, strict=True)),
+            same=tuple(
+                widths[0] == widths[1] and own == plan.shape and stride == strides[0]
+                for own, stride in zip(self.sizes, strides[1:], strict=True)
+            ),
+            beyond_line=beyond_line,
+            result_bytes=prod(plan.shape) * max(widths),
+        )
 
 
 def threads_for(result_bytes: int) -> int:
@@ -120,69 +197,7 @@ def threads_for(result_bytes: int) -> int:
     return max(1, min(num_threads(), result_bytes // LEAST_BYTES_PER_THREAD))
 
 
-def recipe_of(
-    expression: Expression, element_type: ElementType, plan: Plan, operands: Sequence[np.ndarray], out: np.ndarray
-) -> Recipe:
-    """Find how a call is computed, from what is kept or anew; the result has at least one element."""
-    arrays = (out, *operands)
-    return _recipe(
-        expression,
-        element_type.name,
-        plan,
-        tuple([array.shape for array in operands]),
-        tuple([array.strides for array in arrays]),
-        tuple([not array.dtype.isnative for array in arrays]),
-        address(out) % CACHE_LINE,
-    )
-
-
-@lru_cache(maxsize=1024)
-def _recipe(
-    expression: Expression,
-    type_name: str,
-    plan: Plan,
-    sizes: tuple[Sizes, ...],
-    strides: tuple[tuple[int, ...], ...],
-    swapped: tuple[bool, ...],
-    beyond_line: int,
-) -> Recipe:
-    element_type = by_name(type_name)
-    width = element_type.storage.itemsize
-    spread = [
-        strides[0],
-        *(_spread(padded, own, steps) for padded, own, steps in zip(plan.operands, sizes, strides[1:], strict=True)),
-    ]
-    nest, target = make_nest(plan.shape, spread, width), jit.target()
-    walks = choose(nest, target.vector_bytes)
-    beyond = beyond_line + nest.starts[0]
-    aligned, whole = beyond % CACHE_LINE == 0, all(step % width == 0 for step in (beyond, *strides[0]))
-    structure = Structure(
-        expression=expression,
-        element_type=element_type,
-        walks=walks.walks,
-        outer_loops=len(walks.outer),
-        swapped=swapped if width > 1 else (False,) * len(swapped),
-        streams=whole and streams(nest, walks, aligned),
-        has_heads=not walks.begins_at_lines(aligned),
-        vector_bytes=target.vector_bytes,
-        has_masks=target.has_masks,
-        has_half=target.has_half,
-        has_mode=target.has_mode and element_type.kind == "float",
-    )
-    return Recipe(
-        structure=structure,
-        kernel=_kernel(structure),
-        nest=nest,
-        walks=walks,
-        geometry=walks.geometry(),
-        extents=tuple(extent(*layout, width) for layout in zip((plan.shape, *sizes), strides, strict=True)),
-        same=tuple(own == plan.shape and steps == strides[0] for own, steps in zip(sizes, strides[1:], strict=True)),
-        beyond_line=beyond_line,
-        result_bytes=prod(plan.shape) * width,
-    )
-
-
-def _spread(padded: Sizes, own: Sizes, strides: tuple[int, ...]) -> tuple[int, ...]:
+def _broadcast_strides(padded: Sizes, own: Sizes, strides: tuple[int, ...]) -> tuple[int, ...]:
     """An operand's strides in the result's dimensions: 0 where it is broadcast."""
     start = next(start for start in range(len(padded) + 1) if padded[start : start + len(own)] == own)
     steps = (0,) * start + strides + (0,) * (len(padded) - start - len(own))

@@ -13,50 +13,68 @@ import numpy as np
 from eltwise.core.dtypes import BFLOAT16, FLOAT16, ElementType
 from eltwise.core.errors import AttributeValueError
 from eltwise.kernels import numpy_kernel
-from eltwise.kernels.plan import Plan
+from eltwise.kernels.numpy_kernel import Run
+from eltwise.kernels.plan import Plan, Sizes
 from eltwise.kernels.scalar import compiles
 from eltwise.ops.expression import Expression
 
 LEAST_BYTES = 1 << 20
 """Below this size of the result NumPy's own loops are as fast as a kernel, and nearer."""
 
-LEAST_BYTES_OF_HALVES = 1 << 13
-"""The same for float16 and bfloat16, whose loops in NumPy and ml_dtypes are many times slower than memory."""
+LEAST_BYTES_OF_SLOW_LOOPS = 1 << 13
+"""The same for float16 and bfloat16, and for what NumPy has no loop of: that is many times slower than memory."""
 
 _VARIABLE = "ELTWISE_KERNELS"
+
+MOST_OPERANDS = 16
+"""A kernel of more is no faster than NumPy's loops, and takes long to compile."""
 
 Mode = Literal["auto", "numpy", "compiled"]
 
 
-def compute(
-    expression: Expression, element_type: ElementType, plan: Plan, operands: Sequence[np.ndarray], out: np.ndarray
-) -> None:
-    """Compute an expression into ``out``, which may overlap the operands.
+def prepare(
+    expression: Expression, element_type: ElementType, plan: Plan, sizes: Sequence[Sizes], swapped: tuple[bool, ...]
+) -> Run:
+    """Make the function that computes an expression for arrays of known types and shapes.
 
     Args:
         expression: the steps.
-        element_type: of all arrays.
+        element_type: of the operands.
         plan: where the operands lie in the result.
-        operands: any strides, alignment and byte order.
-        out: a writable array of the plan's shape.
+        sizes: the sizes of the operands.
+        swapped: for each array, the result first, whether its bytes are in the other order.
+
+    Returns:
+        A function of the operands, and of an array for the result where there is one, that gives the result. The
+        operands may have any strides and alignment, and may overlap that array.
     """
-    if out.nbytes >= least_bytes(element_type) and has_kernel(element_type):
+    is_large = plan.bytes_of(element_type) >= least_bytes(expression, element_type)
+    if is_large and 0 not in plan.shape and expression.operands <= MOST_OPERANDS and has_kernel(element_type):
         from eltwise.kernels import compiled  # Small calls must not pay for it.
 
-        if compiled.compute(expression, element_type, plan, operands, out):
-            return
-    numpy_kernel.compute(expression, element_type, plan, operands, out)
+        return compiled.Call(expression, element_type, plan, tuple(sizes), swapped)
+    if not is_large and not any(swapped) and all(map(_is_at_the_end, sizes, plan.operands)):
+        return numpy_kernel.direct(expression, element_type)
+    return numpy_kernel.Call(expression, element_type, plan)
 
 
-def least_bytes(element_type: ElementType) -> int:
-    """From which size of the result on a kernel is taken."""
+def _is_at_the_end(sizes: Sizes, padded: Sizes) -> bool:
+    """Whether NumPy's broadcasting lays an operand where the plan does."""
+    return padded[len(padded) - len(sizes) :] == sizes
+
+
+def least_bytes(expression: Expression, element_type: ElementType) -> int:
+    """From how many bytes of operands of the result's shape on a kernel is taken."""
     match mode():
         case "compiled":
             return 0
         case "numpy":
             return 1 << 63
         case _:
-            return LEAST_BYTES_OF_HALVES if element_type in (FLOAT16, BFLOAT16) else LEAST_BYTES
+            has_loops = all(
+                isinstance(step.definition.numpy_function(element_type), np.ufunc) for step in expression.steps
+            )
+            return LEAST_BYTES if has_loops and element_type not in (FLOAT16, BFLOAT16) else LEAST_BYTES_OF_SLOW_LOOPS
 
 
 @cache
@@ -69,7 +87,7 @@ def mode() -> Mode:
     asked = os.environ.get(_VARIABLE, "") or "auto"
     if asked not in ("auto", "numpy", "compiled"):
         raise AttributeValueError(
-            "this is no kind of kernels", operand=_VARIABLE, got=repr(asked), allowed="auto, numpy, compiled"
+            "unknown kind of kernels", operand=_VARIABLE, got=repr(asked), allowed="auto, numpy, compiled"
         )
     return asked  # type: ignore[return-value]
 

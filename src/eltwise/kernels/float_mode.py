@@ -30,14 +30,16 @@ _ENVIRONMENT_BYTES = 256
 _DEFAULT_ENVIRONMENT = ctypes.c_void_p(-1)
 """FE_DFL_ENV of glibc and musl."""
 
-_QUIET = Context()
-_QUIET.run(np.seterr, all="ignore")
 
-run_quietly = _QUIET.run
-"""Calls a function in a context in which NumPy neither warns nor raises for what floats do; one call at a time.
+def _quiet_context() -> Callable[..., Any]:
+    context = Context()
+    context.run(np.seterr, all="ignore")
+    return context.run
 
-A RuntimeError says that another call is under way: of another thread, or of the one that a finalizer interrupts.
-"""
+
+_idle = [_quiet_context()]
+"""Contexts in which NumPy neither warns nor raises for what floats do. Each serves one call at a time: a call takes one
+out of the list, whatever thread or finalizer it is in, and puts it back."""
 
 
 def is_default() -> bool:
@@ -54,11 +56,7 @@ def default_mode() -> Iterator[None]:
     """
     library = _library()
     if library is None:
-        raise UnsupportedError(
-            "this thread's floating-point mode was changed, and cannot be set back here",
-            got="another rounding, or subnormals flushed to zero",
-            hint="call from a thread in which no library has changed it",
-        )
+        raise _changed()
     before = ctypes.create_string_buffer(_ENVIRONMENT_BYTES)
     library.fegetenv(before)
     library.fesetenv(_DEFAULT_ENVIRONMENT)
@@ -66,6 +64,24 @@ def default_mode() -> Iterator[None]:
         yield
     finally:
         library.fesetenv(before)
+
+
+def require_default() -> None:
+    """Make sure that this thread has the default mode.
+
+    Raises:
+        UnsupportedError: where it has another one.
+    """
+    if not is_default():
+        raise _changed()
+
+
+def _changed() -> UnsupportedError:
+    return UnsupportedError(
+        "this thread's floating-point mode was changed, and cannot be set back here",
+        got="another rounding, or subnormals flushed to zero",
+        hint="call from a thread in which no library has changed it",
+    )
 
 
 @cache
@@ -82,20 +98,14 @@ def _library() -> Any:
 def quietly(function: Callable[P, R], *arguments: P.args, **keywords: P.kwargs) -> R:
     """Call a function while NumPy neither warns nor raises for what floats do; cheaper than ``numpy.errstate``."""
     try:
-        return run_quietly(function, *arguments, **keywords)
-    except RuntimeError as error:
-        if not is_busy(error):
-            raise
-        with np.errstate(all="ignore"):
-            return function(*arguments, **keywords)
-
-
-def is_busy(error: Exception) -> bool:
-    """Whether an error says that another call is under way, so that nothing was called.
-
-    What is raised inside of a call, by a signal's handler too, says something else.
-    """
-    return str(error).startswith("cannot enter context")
+        run = _idle.pop()
+    except IndexError:
+        run = _quiet_context()
+    try:
+        result: R = run(function, *arguments, **keywords)
+        return result
+    finally:
+        _idle.append(run)
 
 
 def can_be_set() -> bool:

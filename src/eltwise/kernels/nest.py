@@ -1,6 +1,6 @@
 """The loop nest of a call: the fewest loops that walk all arrays together. Pure.
 
-Dimensions of size 1 fall out, the order follows the result's memory, and neighbours that every array walks in one go
+Dimensions of size 1 fall out, the order follows the result's memory, and adjacent ones that every array walks in one go
 become one loop.
 """
 
@@ -33,12 +33,12 @@ class Nest:
         loops: at least one.
         starts: for each array the bytes from its first element to where the loops start; differs from 0 where the
             result's memory runs backwards.
-        element_bytes: the size of an element.
+        element_bytes: the size of an element of each array.
     """
 
     loops: tuple[Loop, ...]
     starts: tuple[int, ...]
-    element_bytes: int
+    element_bytes: tuple[int, ...]
 
     @property
     def inner(self) -> Loop:
@@ -48,19 +48,19 @@ class Nest:
     @cached_property
     def touched_bytes(self) -> int:
         """How many bytes all arrays have together; what is broadcast counts once."""
-        elements = 0
-        for steps in zip(*(loop.steps for loop in self.loops), strict=True):
-            elements += math.prod(loop.size for loop, step in zip(self.loops, steps, strict=True) if step)
-        return elements * self.element_bytes
+        touched = 0
+        for width, *steps in zip(self.element_bytes, *(loop.steps for loop in self.loops), strict=True):
+            touched += width * math.prod(loop.size for loop, step in zip(self.loops, steps, strict=True) if step)
+        return touched
 
 
-def make_nest(sizes: Sequence[int], strides: Sequence[Sequence[int]], element_bytes: int) -> Nest:
+def make_nest(sizes: Sequence[int], strides: Sequence[Sequence[int]], element_bytes: Sequence[int]) -> Nest:
     """Make the nest for arrays of one shape.
 
     Args:
         sizes: the sizes of the result, none of them 0.
         strides: for each array, the result first, its strides in bytes; 0 in dimensions that it is broadcast over.
-        element_bytes: the size of an element.
+        element_bytes: the size of an element of each array.
     """
     loops, starts = [], [0] * len(strides)
     for size, *steps in zip(sizes, *strides, strict=True):
@@ -71,8 +71,8 @@ def make_nest(sizes: Sequence[int], strides: Sequence[Sequence[int]], element_by
             starts = [start + (size - 1) * step for start, step in zip(starts, steps, strict=True)]
         loops.append(Loop(size, tuple(-step if backwards else step for step in steps)))
     loops.sort(key=lambda loop: (-loop.steps[0], *(-abs(step) for step in loop.steps[1:])))
-    single = Loop(1, (element_bytes,) * len(strides))
-    return Nest(_collapsed(loops) or (single,), tuple(starts), element_bytes)
+    single = Loop(1, tuple(element_bytes))
+    return Nest(_collapsed(loops) or (single,), tuple(starts), tuple(element_bytes))
 
 
 def _collapsed(loops: list[Loop]) -> tuple[Loop, ...]:

@@ -1,23 +1,40 @@
 """The kernel that is always there: NumPy's and ml_dtypes' own loops, a step of the expression at a time.
 
-They are exact for every type of the catalog: integers wrap, floats are rounded once a step (float16, bfloat16 and
-float8 are computed in float32, which has more than twice their digits).
+They are exact for every element type: integers wrap, floats are rounded once a step (float16, bfloat16 and float8 are
+computed in float32, which has more than twice their digits).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 from itertools import product
 from math import prod
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from eltwise.core.dtypes import ElementType
+from eltwise.kernels.float_mode import quietly
 from eltwise.kernels.plan import Plan, Sizes
+from eltwise.kernels.pool import allocated
 from eltwise.ops.expression import Expression
+from eltwise.ops.primitives import ArrayFunction
+
+Run = Callable[..., np.ndarray]
+"""Takes the operands, then an array for the result or nothing, and gives the result."""
 
 _BLOCK_BYTES = 1 << 18
 """Results between two steps are held for blocks of this size, so that no call needs memory for a whole one."""
+
+
+class _Loop(NamedTuple):
+    """A step as a function on arrays: the values that it reads, and those that nothing reads after it."""
+
+    function: ArrayFunction
+    reads: tuple[int, ...]
+    last_reads: tuple[int, ...]
 
 
 def compute(
@@ -30,40 +47,103 @@ def compute(
         element_type: of the operands.
         plan: where the operands lie in the result.
         operands: any strides, alignment and byte order.
-        out: a writable array of the plan's shape and that type.
+        out: a writable array of the plan's shape and the result's type.
     """
     views = [
         operand if operand.shape == padded else operand.reshape(padded)
         for operand, padded in zip(operands, plan.operands, strict=True)
     ]
-    with np.errstate(all="ignore"):
-        if len(expression.steps) == 1:
-            _last_step(expression, element_type, views, out)
-            return
-        if out.nbytes <= _BLOCK_BYTES:
-            _steps(expression, element_type, views, out)
-            return
-        apart = [view.copy() if _overlaps(view, out) else view for view in views]
-        for block in _blocks(plan.shape, _BLOCK_BYTES // out.itemsize):
-            _steps(expression, element_type, [_cut(view, block) for view in apart], out[block])
+    loops = loops_of(expression, element_type)
+    if len(loops) == 1 or plan.bytes_of(element_type) <= _BLOCK_BYTES:
+        quietly(_run, loops, views, out, element_type)
+        return
+    apart = [view.copy() if _overlaps(view, out) else view for view in views]
+    for block in _blocks(plan.shape, _BLOCK_BYTES // element_type.storage.itemsize):
+        quietly(_run, loops, [_cut(view, block) for view in apart], out[block], element_type)
 
 
-def _steps(expression: Expression, element_type: ElementType, operands: list[np.ndarray], out: np.ndarray) -> None:
-    values = list(operands)
-    for step in expression.steps[:-1]:
-        function = step.definition.numpy_function(element_type)
-        values.append(np.asarray(function(*(values[value] for value in step.operands))))
-    _last_step(expression, element_type, values, out)
+@dataclass(frozen=True)
+class Call:
+    """A call of any size and strides; the fields are the arguments of ``compute``."""
+
+    expression: Expression
+    element_type: ElementType
+    plan: Plan
+
+    def __call__(self, *arrays: np.ndarray) -> np.ndarray:
+        """Compute the operands, which come first, into the array that follows them or into a new one."""
+        count = self.expression.operands
+        if len(arrays) > count:
+            out = arrays[count]
+        else:
+            out = allocated(self.plan.shape, self.expression.result_type(self.element_type))
+        compute(self.expression, self.element_type, self.plan, arrays[:count], out)
+        return out
 
 
-def _last_step(expression: Expression, element_type: ElementType, values: list[np.ndarray], out: np.ndarray) -> None:
-    last = expression.steps[-1]
-    function = last.definition.numpy_function(element_type)
-    function(*(values[value] for value in last.operands), out=out, casting="equiv")
+@lru_cache(maxsize=256)
+def loops_of(expression: Expression, element_type: ElementType) -> tuple[_Loop, ...]:
+    """The steps of an expression as functions on arrays of an element type."""
+    found: list[_Loop] = []
+    read_later: set[int] = set()
+    for step in reversed(expression.steps):
+        last_reads = set(step.operands) - read_later
+        read_later |= last_reads
+        found.append(_Loop(step.definition.numpy_function(element_type), step.operands, tuple(last_reads)))
+    return tuple(reversed(found))
+
+
+def _run(
+    loops: tuple[_Loop, ...], operands: Sequence[np.ndarray], out: np.ndarray | None, element_type: ElementType
+) -> Any:
+    """Run the steps, the last one into ``out`` where there is one; it alone may give another type."""
+    values: list[Any] = list(operands)
+    for function, reads, last_reads in loops[:-1]:
+        result = function(*[values[value] for value in reads])
+        # Some loops of the 4-bit types give int8, from which the low bits are taken.
+        values.append(result if result.dtype == element_type.storage else result.astype(element_type.storage))
+        for value in last_reads:
+            values[value] = None  # Its memory serves the steps to come.
+    function, reads, _all = loops[-1]
+    arguments = [values[value] for value in reads]
+    return function(*arguments) if out is None else function(*arguments, out=out, casting="unsafe")
+
+
+def direct(expression: Expression, element_type: ElementType) -> Run:
+    """Make a function that computes few elements of arrays in native byte order which broadcast as NumPy does."""
+    loops, count = loops_of(expression, element_type), expression.operands
+    storage = expression.result_type(element_type).storage
+    function, reads, _all = loops[0]
+    is_plain = len(loops) == 1 and element_type.bits >= 8 and reads == tuple(range(count))
+    is_quiet = element_type.is_integer and not any(step.definition.divides for step in expression.steps)
+
+    def plain(*arrays: Any) -> np.ndarray:
+        if len(arrays) == count:
+            return whole(function(*arrays) if is_quiet else quietly(function, *arrays))
+        out: np.ndarray = arrays[count]
+        quietly(function, *arrays[:count], out=out)
+        return out
+
+    def stepwise(*arrays: Any) -> np.ndarray:
+        if len(arrays) > count:
+            out: np.ndarray = arrays[count]
+            quietly(_run, loops, arrays[:count], out, element_type)
+            return out
+        result = quietly(_run, loops, arrays, None, element_type)
+        return whole(result if result.dtype == storage else result.astype(storage))
+
+    return plain if is_plain else stepwise
+
+
+def whole(result: Any) -> np.ndarray:
+    """What NumPy's loops gave as an array in C order: they follow the operands' order, and give scalars of rank 0."""
+    if type(result) is np.ndarray:
+        return result if result.ndim == 1 or result.flags.c_contiguous else result.copy()
+    return np.asarray(result)
 
 
 def _overlaps(operand: np.ndarray, out: np.ndarray) -> bool:
-    same = operand.shape == out.shape and operand.strides == out.strides and operand.ctypes.data == out.ctypes.data
+    same = (operand.shape, operand.strides, operand.ctypes.data) == (out.shape, out.strides, out.ctypes.data)
     return not same and np.may_share_memory(operand, out)
 
 

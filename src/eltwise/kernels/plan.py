@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from math import prod
 
 from eltwise.core.broadcasting import Broadcast
@@ -27,21 +27,13 @@ class Plan:
     shape: Sizes
     operands: tuple[Sizes, ...]
 
-    def __hash__(self) -> int:
-        return self._hash
-
-    @cached_property
-    def _hash(self) -> int:
-        """Computed once: a plan is part of the key of every large call."""
-        return hash((self.shape, self.operands))
-
-    def result_bytes(self, element_type: ElementType) -> int:
-        """How many bytes the result has."""
+    def bytes_of(self, element_type: ElementType) -> int:
+        """How many bytes an array of the result's shape has."""
         return prod(self.shape) * element_type.storage.itemsize
 
 
-def make_plan(found: Broadcast, a: Sizes, b: Sizes, element_bytes: int) -> Plan:
-    """Make the plan of two operands from what the broadcast rule found for known shapes.
+def make_plan(found: Broadcast, operands: Sequence[Sizes], element_bytes: int) -> Plan:
+    """Make the plan of operands from what the broadcast rule found for known shapes.
 
     Raises:
         ShapeError: where the result has more bytes than an address space.
@@ -49,9 +41,9 @@ def make_plan(found: Broadcast, a: Sizes, b: Sizes, element_bytes: int) -> Plan:
     sizes = found.shape.sizes()
     if not is_addressable(sizes, element_bytes):
         raise ShapeError("the result is too large", got=f"shape ({found.shape})")
-    padded = (_padded(a, found.a_start or 0, len(sizes)), _padded(b, found.b_start or 0, len(sizes)))
-    return Plan(sizes, padded)
+    return Plan(sizes, tuple(_padded(*each, len(sizes)) for each in zip(operands, found.starts, strict=True)))
 
 
-def _padded(sizes: Sizes, start: int, rank: int) -> Sizes:
-    return (1,) * start + sizes + (1,) * (rank - start - len(sizes))
+def _padded(sizes: Sizes, start: int | None, rank: int) -> Sizes:
+    before = start or 0
+    return (1,) * before + sizes + (1,) * (rank - before - len(sizes))

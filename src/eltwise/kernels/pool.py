@@ -16,6 +16,10 @@ from threading import Lock
 
 import numpy as np
 
+from eltwise.core.dtypes import ElementType
+from eltwise.core.errors import ShapeError
+from eltwise.core.shapes import of_sizes
+
 LEAST_BYTES = 1 << 18
 """Smaller results come from NumPy's own allocator, which keeps such memory itself."""
 
@@ -143,6 +147,18 @@ def _block_bytes(needed: int) -> int:
 
 
 POOL = MemoryPool(largest_idle_bytes())
+
+
+def allocated(sizes: tuple[int, ...], element_type: ElementType) -> np.ndarray:
+    """Make an array for a result; its values are not set.
+
+    Raises:
+        ShapeError: where no memory is left for it.
+    """
+    try:
+        return POOL.empty(sizes, element_type.storage)
+    except (MemoryError, ValueError):  # NumPy raises the latter for what exceeds the address space.
+        raise ShapeError("the result does not fit into memory", got=f"shape ({of_sizes(sizes)})") from None
 
 
 def memory_pool() -> MemoryPool:

@@ -38,7 +38,7 @@ def write_row(code: Code, structure: Structure, run: Run) -> None:
     left = code.let(f"sub i64 {run.length}, {head}")
     whole = code.let(f"and i64 {left}, {-lanes}")
     end = code.let(f"add i64 {whole}, {head}")
-    row.spread_scalars()
+    row.splat_scalars()
     code.loop(head, end, lanes, row.vector)
     if not structure.has_masks or "strided" in structure.walks:
         write_elements(code, structure, run, end, run.length)
@@ -64,7 +64,7 @@ def _at(code: Code, structure: Structure, run: Run, array: int, index: str) -> s
     """The place of an element of a run."""
     match structure.walks[array]:
         case "vector":
-            return code.let(f"getelementptr i{structure.width * 8}, ptr {run.places[array]}, i64 {index}")
+            return code.let(f"getelementptr i{structure.width_of(array) * 8}, ptr {run.places[array]}, i64 {index}")
         case "scalar":
             return run.places[array]
         case _:
@@ -78,17 +78,17 @@ class _Row:
         self._code, self._structure, self._run = code, structure, run
         self._scalars: dict[int, str] = {}
 
-    def spread_scalars(self) -> None:
+    def splat_scalars(self) -> None:
         """Load what stays the same in the run, once."""
         structure = self._structure
         for array, walk in enumerate(structure.walks):
             if walk == "scalar":
                 place = self._run.places[array]
-                self._scalars[array] = access.spread(self._code, structure, array, place, structure.lanes)
+                self._scalars[array] = access.splat(self._code, structure, array, place, structure.lanes)
 
     def head(self) -> str:
         """How many elements lie before the first whole cache line of the result, at most all."""
-        code, width = self._code, self._structure.width
+        code, width = self._code, self._structure.width_of(0)
         address = code.let(f"ptrtoint ptr {self._run.places[0]} to i64")
         before = code.let(f"sub i64 0, {address}")
         beyond = code.let(f"and i64 {before}, {CACHE_LINE - 1}")
@@ -127,7 +127,7 @@ class _Row:
             return self._scalars[array]
         place = _at(code, structure, self._run, array, index)
         if structure.walks[array] == "strided":
-            return access.collected(code, structure, array, place, self._run.steps[array], lanes)
+            return access.gather(code, structure, array, place, self._run.steps[array], lanes)
         return access.loaded(code, structure, array, place, lanes)
 
     def _results(self, operands: list[str]) -> str:

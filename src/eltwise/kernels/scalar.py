@@ -51,17 +51,18 @@ class Arithmetic:
         """
         bits, wide = list(operands), dict[int, str]()
 
-        def opened(value: int) -> str:
+        def widened(value: int) -> str:
             if value not in wide:
-                wide[value] = self._opened(code, lanes, bits[value])
+                wide[value] = self._widened(code, lanes, bits[value])
             return wide[value]
 
         for step in expression.steps:
-            exact = self._step(code, lanes, step, [opened(value) for value in step.operands])
-            bits.append(self._closed(code, lanes, exact))
+            exact = self._step(code, lanes, step, [widened(value) for value in step.operands])
+            is_boolean = step.definition.result == "boolean"
+            bits.append(_as_bytes(code, lanes, exact) if is_boolean else self._narrowed(code, lanes, exact))
         return bits[-1]
 
-    def _opened(self, code: Code, lanes: int, bits: str) -> str:
+    def _widened(self, code: Code, lanes: int, bits: str) -> str:
         """Make of bits what is computed with."""
         if self.element_type.is_integer:
             return bits
@@ -91,7 +92,7 @@ class Arithmetic:
         """The LLVM type that floats are computed in."""
         return _NATIVE_FLOATS.get(self.element_type, "float")
 
-    def _closed(self, code: Code, lanes: int, value: str) -> str:
+    def _narrowed(self, code: Code, lanes: int, value: str) -> str:
         """Make bits of it again, rounded to the type."""
         if self.element_type.is_integer:
             return value
@@ -104,3 +105,8 @@ class Arithmetic:
 
     def _native(self, lanes: int) -> tuple[str, str]:
         return of(lanes, _NATIVE_FLOATS[self.element_type]), of(lanes, f"i{self.element_type.bits}")
+
+
+def _as_bytes(code: Code, lanes: int, conditions: str) -> str:
+    """Booleans as NumPy holds them: a byte of 0 or 1."""
+    return code.let(f"zext {of(lanes, 'i1')} {conditions} to {of(lanes, 'i8')}")

@@ -32,7 +32,7 @@ class Structure:
 
     Attributes:
         expression: what is computed.
-        element_type: of all arrays.
+        element_type: of the operands.
         walks: how the innermost loop walks each array, the result first.
         outer_loops: how many loops lie around what a run computes.
         swapped: for each array whether its bytes are in the other order.
@@ -68,12 +68,16 @@ class Structure:
 
     @property
     def width(self) -> int:
-        """The size of an element in bytes."""
+        """The size of an operand's element in bytes."""
         return self.element_type.storage.itemsize
+
+    def width_of(self, array: int) -> int:
+        """The size of an element of an array in bytes; that of a boolean result is 1."""
+        return self.expression.result_type(self.element_type).storage.itemsize if array == 0 else self.width
 
     @property
     def lanes(self) -> int:
-        """How many elements a vector holds; few where they must be collected one by one."""
+        """How many elements a vector of operands holds; few where they must be gathered one by one."""
         lanes = self.vector_bytes // self.width
         return min(lanes, 16) if "strided" in self.walks else lanes
 

@@ -1,7 +1,7 @@
-"""Operands that lie across the result, as LLVM instructions: square tiles are turned in registers. Pure.
+"""Operands that lie across the result, as LLVM instructions: square tiles are transposed in registers. Pure.
 
 The result is computed in tiles whose rows are whole cache lines. An operand that lies across is read a vector at a time
-along its own memory, and a tile of it is turned by exchanging ever larger squares between pairs of
+along its own memory, and a tile of it is transposed by exchanging ever larger squares between pairs of
 vectors. What does not fill a tile is computed element by element.
 
 Tiles go along a stripe of some columns before they go down, so that the result and what lies like it are met a few
@@ -81,15 +81,15 @@ class _Tile:
     def write(self, row: str, column: str) -> None:
         code, structure = self._code, self._structure
         corners = [self._corner(array, row, column) for array in range(structure.arrays)]
-        turned = {
-            array: self._turned(array, corners[array])
+        transposed = {
+            array: self._transposed_tile(array, corners[array])
             for array, walk in enumerate(structure.walks)
             if walk == "crossed"
         }
         for index in range(self._rows):
             places = [self._below(array, corners[array], index) for array in range(structure.arrays)]
             operands = [
-                turned[array][index] if array in turned else self._operand(array, places[array])
+                transposed[array][index] if array in transposed else self._operand(array, places[array])
                 for array in range(1, structure.arrays)
             ]
             result = structure.arithmetic.results(code, structure.expression, self._columns, operands)
@@ -108,14 +108,14 @@ class _Tile:
         code, structure = self._code, self._structure
         match structure.walks[array]:
             case "vector":
-                access.foresee(code, code.moved(place, str(CACHE_LINE)))
+                access.prefetch(code, code.moved(place, str(CACHE_LINE)))
                 return access.loaded(code, structure, array, place, self._columns)
             case "scalar":
-                return access.spread(code, structure, array, place, self._columns)
+                return access.splat(code, structure, array, place, self._columns)
             case _:
-                return access.collected(code, structure, array, place, self._block.run.steps[array], self._columns)
+                return access.gather(code, structure, array, place, self._block.run.steps[array], self._columns)
 
-    def _turned(self, array: int, corner: str) -> list[str]:
+    def _transposed_tile(self, array: int, corner: str) -> list[str]:
         """The rows of a tile of an operand whose memory runs down its columns."""
         code, side = self._code, self._rows
         squares, place = [], corner
@@ -123,7 +123,7 @@ class _Tile:
             lines = []
             for _line in range(side):
                 lines.append(access.loaded(code, self._structure, array, place, side))
-                access.foresee(code, code.moved(place, str(CACHE_LINE)))
+                access.prefetch(code, code.moved(place, str(CACHE_LINE)))
                 place = code.moved(place, self._block.run.steps[array])
             squares.append(_transposed(code, lines, side, self._structure.width * 8))
         return [self._joined([square[index] for square in squares]) for index in range(side)]

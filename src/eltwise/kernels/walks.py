@@ -22,7 +22,7 @@ class Walks:
         second: for tiles, the loop across them; else None.
         outer: the loops around that, from the inside out. With tiles the first of them steps from block to block.
         starts: for each array the bytes from its first element to where the loops start.
-        element_bytes: the size of an element.
+        element_bytes: the size of an element of each array.
     """
 
     inner: Loop
@@ -30,7 +30,7 @@ class Walks:
     second: Loop | None
     outer: tuple[Loop, ...]
     starts: tuple[int, ...]
-    element_bytes: int
+    element_bytes: tuple[int, ...]
 
     @property
     def runs(self) -> int:
@@ -48,11 +48,11 @@ class Walks:
         Args:
             is_aligned: whether the result begins at a cache line.
         """
-        if self.walks[0] != "vector":
+        if self.walks[0] != "vector" or (self.second is not None and self.element_bytes[0] != self.element_bytes[1]):
             return False
         if self.begins_at_lines(is_aligned) or self.second is not None:
             return self.begins_at_lines(is_aligned)
-        return not self.outer or self.inner.size * self.element_bytes >= _LEAST_ROW_LINES * CACHE_LINE
+        return not self.outer or self.inner.size * self.element_bytes[0] >= _LEAST_ROW_LINES * CACHE_LINE
 
     def geometry(self) -> tuple[int, ...]:
         """The integers that tell a kernel the sizes and steps, without the addresses."""
@@ -68,7 +68,7 @@ def choose(nest: Nest, vector_bytes: int) -> Walks:
     """
     inner, around = nest.inner, nest.loops[:-1]
     across = _across(nest, vector_bytes)
-    walks = [_walk(step, nest.element_bytes) for step in inner.steps]
+    walks = [_walk(*each) for each in zip(inner.steps, nest.element_bytes, strict=True)]
     if across is None:
         return Walks(inner, tuple(walks), None, around[::-1], nest.starts, nest.element_bytes)
     second = around[across]
@@ -87,9 +87,9 @@ def _walk(step: int, element_bytes: int) -> Walk:
 
 def _across(nest: Nest, vector_bytes: int) -> int | None:
     """The index of the loop that tiles run across: the one in which most operands are walked element by element."""
-    rows, columns = tile_sizes(nest.element_bytes, vector_bytes)
+    rows, columns = tile_sizes(nest.element_bytes[1], vector_bytes)
     inner = nest.inner
-    if inner.size < columns or inner.steps[0] != nest.element_bytes:
+    if inner.size < columns or inner.steps[0] != nest.element_bytes[0]:
         return None
     found = {
         index: len(_crossed(inner, loop, nest.element_bytes))
@@ -100,9 +100,9 @@ def _across(nest: Nest, vector_bytes: int) -> int | None:
     return best if best is not None and found[best] else None
 
 
-def _crossed(inner: Loop, second: Loop, element_bytes: int) -> list[int]:
+def _crossed(inner: Loop, second: Loop, element_bytes: tuple[int, ...]) -> list[int]:
     return [
         array
         for array in range(1, len(inner.steps))
-        if second.steps[array] == element_bytes and inner.steps[array] not in (element_bytes, 0)
+        if second.steps[array] == element_bytes[array] and inner.steps[array] not in (element_bytes[array], 0)
     ]

@@ -1,13 +1,16 @@
-"""The rows: every version of the element-wise operators that are run here. Adding an operator is adding rows.
+"""Every version of the element-wise operators that run here. Adding an operator is adding its versions.
 
-Sources: the texts of ONNX Sub, Add and Mul in versions 1, 6, 7, 13 and 14 and of OpenVINO Subtract-1,
-SquaredDifference-1, Add-1 and Multiply-1; what they leave open is decided in docs/semantics.md.
+Sources: the texts and schemas of ONNX; the operation specifications of OpenVINO; what they leave open is decided in
+docs/semantics.md.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from eltwise.core.dtypes import (
     BFLOAT16,
+    BOOL,
     FLOAT8E4M3FN,
     FLOAT8E5M2,
     FLOAT16,
@@ -25,13 +28,20 @@ from eltwise.core.dtypes import (
     UINT64,
     ElementType,
 )
-from eltwise.ops.schema import Attribute, ElementwiseSchema
+from eltwise.ops.schema import Attribute, Broadcasting, ElementwiseSchema
 
 _FLOATS = (FLOAT16, FLOAT32, FLOAT64)
 _HIGH_PRECISION = (*_FLOATS, INT32, INT64, UINT32, UINT64)
 _WITH_BFLOAT16 = (FLOAT16, BFLOAT16, FLOAT32, FLOAT64, INT32, INT64, UINT32, UINT64)
-_ALL_ONNX = (FLOAT16, BFLOAT16, FLOAT32, FLOAT64, INT8, INT16, INT32, INT64, UINT8, UINT16, UINT32, UINT64)
+_INTEGERS = (INT8, INT16, INT32, INT64, UINT8, UINT16, UINT32, UINT64)
+_BUT_BFLOAT16 = (*_FLOATS, *_INTEGERS)
+_ALL_ONNX = (FLOAT16, BFLOAT16, FLOAT32, FLOAT64, *_INTEGERS)
 _ANY_NUMERIC = (*_ALL_ONNX, INT4, UINT4, FLOAT8E4M3FN, FLOAT8E5M2)
+
+
+def _signed(types: tuple[ElementType, ...]) -> tuple[ElementType, ...]:
+    return tuple(each for each in types if each.kind != "unsigned")
+
 
 _BROADCAST = Attribute("broadcast", "int", 0, choices=(0, 1), meaning="1 broadcasts B onto A; 0 demands equal shapes.")
 _AXIS = Attribute(
@@ -55,73 +65,156 @@ _PDPD_AXIS = Attribute(
 )
 
 
-_Version = tuple[int, int | None, tuple[ElementType, ...], tuple[Attribute, ...], str]
-"""Since-version, the last opset, types of T, attributes, what changed."""
-
-_ONNX_VERSIONS: tuple[_Version, ...] = (
-    (1, 5, _FLOATS, (_AXIS, _BROADCAST, _CONSUMED_INPUTS), "The first version."),
-    (
-        6,
-        6,
-        _HIGH_PRECISION,
-        (_AXIS, _BROADCAST),
-        "Integers of 32 and 64 bits are allowed; consumed_inputs is gone; the result's shape is inferred.",
-    ),
-    (
-        7,
-        12,
-        _HIGH_PRECISION,
-        (),
-        "Both operands broadcast as in NumPy; the attributes broadcast and axis are gone.",
-    ),
-    (13, 13, _WITH_BFLOAT16, (), "bfloat16 is allowed."),
-    (14, None, _ALL_ONNX, (), "int8, int16, uint8 and uint16 are allowed."),
+_PYTHON_DIVISION = Attribute(
+    "m_pythondiv", "boolean", True, meaning="Whether integer quotients are rounded down; if not, towards zero."
 )
-"""The versions of ONNX's arithmetic operators, which all changed together."""
 
 
-def _onnx(name: str, function: str) -> tuple[ElementwiseSchema, ...]:
+class _Version(NamedTuple):
+    """A version of an operator: its first opset, the types of T, and what is different from the version before."""
+
+    since: int
+    types: tuple[ElementType, ...]
+    changes: str
+    broadcasting: Broadcasting = "numpy"
+    attributes: tuple[Attribute, ...] = ()
+
+
+_FIRST = "The first version."
+_BOTH_WAYS = "Both operands broadcast as in NumPy; the attributes broadcast and axis are gone."
+_NO_HINT = "consumed_inputs is gone."
+_SMALL = "int8, int16, uint8 and uint16 are allowed."
+_INTEGERS_TOO = "Integers are allowed."
+_BFLOAT16_TOO = "bfloat16 is allowed."
+
+_ARITHMETIC = (
+    _Version(1, _FLOATS, _FIRST, "legacy", (_AXIS, _BROADCAST, _CONSUMED_INPUTS)),
+    _Version(
+        6,
+        _HIGH_PRECISION,
+        "Integers of 32 and 64 bits are allowed; consumed_inputs is gone; the result's shape is inferred.",
+        "legacy",
+        (_AXIS, _BROADCAST),
+    ),
+    _Version(7, _HIGH_PRECISION, _BOTH_WAYS),
+    _Version(13, _WITH_BFLOAT16, _BFLOAT16_TOO),
+    _Version(14, _ALL_ONNX, _SMALL),
+)
+_EXTREMUM = (
+    _Version(1, _FLOATS, _FIRST, "none", (_CONSUMED_INPUTS,)),
+    _Version(6, _FLOATS, _NO_HINT, "none"),
+    _Version(8, _FLOATS, "The operands broadcast as in NumPy."),
+    _Version(12, _BUT_BFLOAT16, _INTEGERS_TOO),
+    _Version(13, _ALL_ONNX, _BFLOAT16_TOO),
+)
+_UNARY = (
+    _Version(1, _FLOATS, _FIRST, "none", (_CONSUMED_INPUTS,)),
+    _Version(6, _BUT_BFLOAT16, f"{_INTEGERS_TOO[:-1]}; {_NO_HINT}", "none"),
+    _Version(13, _ALL_ONNX, _BFLOAT16_TOO, "none"),
+)
+_EQUALITY = (
+    _Version(1, (BOOL, INT32, INT64), _FIRST, "legacy", (_AXIS, _BROADCAST)),
+    _Version(7, (BOOL, INT32, INT64), _BOTH_WAYS),
+    _Version(11, (BOOL, *_BUT_BFLOAT16), "Floats and all integers are allowed."),
+    _Version(13, (BOOL, *_ALL_ONNX), _BFLOAT16_TOO),
+    _Version(19, (BOOL, *_ALL_ONNX), "Strings are allowed, which are unsupported here."),
+)
+_ORDER = (
+    _Version(1, _FLOATS, _FIRST, "legacy", (_AXIS, _BROADCAST)),
+    _Version(7, _FLOATS, _BOTH_WAYS),
+    _Version(9, _BUT_BFLOAT16, _INTEGERS_TOO),
+    _Version(13, _ALL_ONNX, _BFLOAT16_TOO),
+)
+_ORDER_OR_EQUAL = (_Version(12, _BUT_BFLOAT16, _FIRST), _Version(16, _ALL_ONNX, _BFLOAT16_TOO))
+
+
+def _onnx(
+    name: str, function: str, versions: tuple[_Version, ...], operands: tuple[str, ...] = ("A", "B")
+) -> tuple[ElementwiseSchema, ...]:
+    ends = (*(version.since - 1 for version in versions[1:]), None)
     return tuple(
         ElementwiseSchema(
             name=name,
             domain="ai.onnx",
-            version=version,
+            version=version.since,
             last=last,
-            types=types,
-            operands=("A", "B"),
-            required_operands=2,
-            attributes=attributes,
-            changes=changes,
-            broadcasting="legacy" if attributes else "numpy",
+            types=version.types,
+            operands=operands,
+            required_operands=len(operands),
+            attributes=version.attributes,
+            changes=version.changes,
+            is_variadic=versions is _EXTREMUM,
+            broadcasting=version.broadcasting,
             function=function,
         )
-        for version, last, types, attributes, changes in _ONNX_VERSIONS
+        for version, last in zip(versions, ends, strict=True)
     )
 
 
-def _openvino(name: str, function: str, qualified: bool = False) -> ElementwiseSchema:
+_ONNX = (
+    *_onnx("Sub", "subtract", _ARITHMETIC),
+    *_onnx("Add", "add", _ARITHMETIC),
+    *_onnx("Mul", "multiply", _ARITHMETIC),
+    *_onnx("Div", "divide", _ARITHMETIC),
+    *_onnx("Max", "maximum", _EXTREMUM, ("data_0",)),
+    *_onnx("Min", "minimum", _EXTREMUM, ("data_0",)),
+    *_onnx("Neg", "negative", tuple(each._replace(types=_signed(each.types)) for each in _UNARY), ("X",)),
+    *_onnx("Abs", "absolute", _UNARY, ("X",)),
+    *_onnx("Equal", "equal", _EQUALITY),
+    *_onnx("Less", "less", _ORDER),
+    *_onnx("Greater", "greater", _ORDER),
+    *_onnx("LessOrEqual", "less_equal", _ORDER_OR_EQUAL),
+    *_onnx("GreaterOrEqual", "greater_equal", _ORDER_OR_EQUAL),
+)
+_ONNX_NAMES = {schema.versioned_name for schema in _ONNX}
+
+
+def _openvino(
+    name: str,
+    function: str,
+    types: tuple[ElementType, ...] = _ANY_NUMERIC,
+    *,
+    is_unary: bool = False,
+    attributes: tuple[Attribute, ...] = (),
+    variants: tuple[tuple[str, object, str], ...] = (),
+) -> ElementwiseSchema:
     return ElementwiseSchema(
         name=name,
         domain="openvino",
         version=1,
         last=None,
-        types=_ANY_NUMERIC,
-        operands=("A", "B"),
-        required_operands=2,
-        attributes=(_AUTO_BROADCAST, _PDPD_AXIS),
-        changes="The first version.",
-        qualified=qualified,
-        broadcasting="auto_broadcast",
+        types=types,
+        operands=("X",) if is_unary else ("A", "B"),
+        required_operands=1 if is_unary else 2,
+        attributes=() if is_unary else (_AUTO_BROADCAST, _PDPD_AXIS, *attributes),
+        changes=_FIRST,
+        qualified=f"{name}-1" in _ONNX_NAMES,
+        broadcasting="none" if is_unary else "auto_broadcast",
         function=function,
+        variants=variants,
     )
 
 
-SCHEMAS: tuple[ElementwiseSchema, ...] = (
-    *_onnx("Sub", "subtract"),
-    *_onnx("Add", "add"),
-    *_onnx("Mul", "multiply"),
+_OPENVINO = (
     _openvino("Subtract", "subtract"),
     _openvino("SquaredDifference", "squared_difference"),
-    _openvino("Add", "add", qualified=True),
+    _openvino("Add", "add"),
     _openvino("Multiply", "multiply"),
+    _openvino(
+        "Divide",
+        "floor_divide",
+        attributes=(_PYTHON_DIVISION,),
+        variants=(("m_pythondiv", False, "divide"),),
+    ),
+    _openvino("Maximum", "maximum"),
+    _openvino("Minimum", "minimum"),
+    _openvino("Negative", "negative", _signed(_ANY_NUMERIC), is_unary=True),
+    _openvino("Abs", "absolute", is_unary=True),
+    _openvino("Equal", "equal", (BOOL, *_ANY_NUMERIC)),
+    _openvino("Less", "less"),
+    _openvino("LessEqual", "less_equal"),
+    _openvino("Greater", "greater"),
+    _openvino("GreaterEqual", "greater_equal"),
 )
+
+SCHEMAS: tuple[ElementwiseSchema, ...] = (*_ONNX, *_OPENVINO)

@@ -50,6 +50,9 @@ class Expression:
                 raise ValueError(f"step {index}: {step.primitive} takes {step.definition.arity} operands")
             if not all(0 <= value < self.operands + index for value in step.operands):
                 raise ValueError(f"step {index} reads a value that is not there yet")
+            made = [self.steps[value - self.operands] for value in step.operands if value >= self.operands]
+            if any(other.definition.result == "boolean" for other in made):
+                raise ValueError(f"step {index} reads a boolean")
 
     def __hash__(self) -> int:
         return self._hash
@@ -85,9 +88,14 @@ class Expression:
         has_sign = value >= self.operands and not self.steps[value - self.operands].definition.notation.endswith(")")
         return f"({text})" if has_sign else text
 
+    @property
+    def gives_booleans(self) -> bool:
+        """Whether the result is a boolean, whatever the operands' type."""
+        return self.steps[-1].definition.result == "boolean"
+
     def result_type(self, element_type: ElementType) -> ElementType:
         """The type of the result for operands of a type."""
-        return BOOL if self.steps[-1].definition.result == "boolean" else element_type
+        return BOOL if self.gives_booleans else element_type
 
 
 def operand_name(index: int) -> str:

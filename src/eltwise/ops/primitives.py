@@ -11,9 +11,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeVar
 
+import ml_dtypes
 import numpy as np
 
 from eltwise.core.dtypes import ElementType, Kind
+from eltwise.ops import array_functions
 
 ArrayFunction = Callable[..., Any]
 """Takes the operands as arrays that broadcast, and ``out`` and ``casting`` as NumPy's ufuncs do."""
@@ -21,8 +23,10 @@ ArrayFunction = Callable[..., Any]
 Instructions = tuple[str, ...]
 """LLVM instructions as templates, each the value of one instruction; the last one is the result.
 
-``{a}`` and ``{b}`` are the operands, ``{0}``, ``{1}`` the results of earlier instructions, ``{T}`` their type, ``{t}``
-its name in intrinsics, ``{B}`` the type of conditions, and ``{zero}``, ``{one}``, ``{minus_one}`` integer constants.
+``{a}`` and ``{b}`` are the operands, ``{0}``, ``{1}`` the results of earlier instructions, ``{T}`` the operands' type,
+``{t}`` its name in intrinsics, ``{B}`` the type of conditions, and ``{zero}``, ``{one}``, ``{minus_one}`` integers.
+No instruction may trap or be undefined for any operands, zeros in divisors included: kernels also compute lanes whose
+results are thrown away.
 """
 
 FormT = TypeVar("FormT")
@@ -58,6 +62,7 @@ class Primitive:
         commutes: whether the operands may change places.
         libraries: the name of the function in ``numpy``, ``torch`` and ``jax.numpy``, by kind.
         result: whether the result has the operands' type or is a boolean.
+        divides: whether it is undefined for integers and a second operand of 0, which is refused.
         identity: the number that leaves the other operand as it is, as a function of the type.
         identity_operands: which operands may be that number.
     """
@@ -73,6 +78,7 @@ class Primitive:
     commutes: bool
     libraries: Mapping[str, Mapping[Kind, str]]
     result: Literal["same", "boolean"] = "same"
+    divides: bool = False
     identity: Callable[[ElementType], float] | None = None
     identity_operands: tuple[int, ...] = ()
 
@@ -118,21 +124,74 @@ def _numeric(form: FormT) -> dict[Kind, FormT]:
     return dict.fromkeys(_NUMERIC, form)
 
 
-def _llvm(floats: str, integers: str) -> dict[Kind, Instructions]:
-    """One instruction for floats and one for integers of either sign."""
-    whole = (f"{integers} {{T}} {{a}}, {{b}}",)
-    return {"float": (f"{floats} {{T}} {{a}}, {{b}}",), "signed": whole, "unsigned": whole}
+def _llvm(floats: str, signed: str, unsigned: str = "") -> dict[Kind, Instructions]:
+    """One instruction on two operands for each kind."""
+    return {
+        "float": (f"{floats} {{T}} {{a}}, {{b}}",),
+        "signed": (f"{signed} {{T}} {{a}}, {{b}}",),
+        "unsigned": (f"{unsigned or signed} {{T}} {{a}}, {{b}}",),
+    }
 
 
-def _names(numpy: str, torch: str) -> dict[str, Mapping[Kind, str]]:
+def _names(numpy: str, torch: str, kinds: tuple[Kind, ...] = _NUMERIC) -> dict[str, Mapping[Kind, str]]:
     """The names in libraries; JAX follows NumPy."""
-    return {"numpy": _numeric(numpy), "torch": _numeric(torch), "jax": _numeric(numpy)}
+    return {
+        library: dict.fromkeys(kinds, name) for library, name in (("numpy", numpy), ("torch", torch), ("jax", numpy))
+    }
 
 
 def _product(a: Interval, b: Interval) -> Interval:
     corners = [x * y for x in a for y in b]
     return Interval(min(corners), max(corners))
 
+
+def _quotient_range(a: Interval, b: Interval) -> Interval:
+    """Of a quotient rounded either way: no larger in magnitude than the dividend, which a divisor of -1 negates."""
+    largest = max(abs(a.low), abs(a.high))
+    return Interval(-largest if min(a.low, b.low) < 0 else 0, largest)
+
+
+def _lowest(element_type: ElementType) -> float:
+    return element_type.limits[0] if element_type.is_integer else -_greatest(element_type)
+
+
+def _greatest(element_type: ElementType) -> float:
+    """The largest value, infinity where the type has it."""
+    if element_type.is_integer:
+        return element_type.limits[1]
+    with np.errstate(all="ignore"):
+        infinity = float(np.array(np.inf).astype(element_type.storage))
+    return infinity if infinity == np.inf else float(ml_dtypes.finfo(element_type.storage).max)  # type: ignore[no-untyped-call]
+
+
+_SAFE_QUOTIENT: Instructions = (
+    "icmp eq {T} {b}, {minus_one}",
+    "icmp eq {T} {b}, {zero}",
+    "or {B} {0}, {1}",
+    "select {B} {2}, {T} {one}, {T} {b}",
+    "sdiv {T} {a}, {3}",
+    "sub {T} {zero}, {a}",
+    "select {B} {0}, {T} {5}, {T} {4}",
+)
+"""A quotient that truncates. Division by -1 is a negation, which wraps; what a divisor of 0 gives is never used."""
+
+_FLOORED_QUOTIENT: Instructions = (
+    *_SAFE_QUOTIENT,
+    "mul {T} {6}, {b}",
+    "icmp ne {T} {7}, {a}",
+    "xor {T} {a}, {b}",
+    "icmp slt {T} {9}, {zero}",
+    "and {B} {8}, {10}",
+    "sext {B} {11} to {T}",
+    "add {T} {6}, {12}",
+)
+"""One less where the quotient is not exact and the operands have different signs."""
+
+_UNSIGNED_QUOTIENT: Instructions = (
+    "icmp eq {T} {b}, {zero}",
+    "select {B} {0}, {T} {one}, {T} {b}",
+    "udiv {T} {a}, {1}",
+)
 
 _ARITHMETIC = (
     Primitive(
@@ -177,7 +236,149 @@ _ARITHMETIC = (
         identity=lambda _type: 1.0,
         identity_operands=(0, 1),
     ),
+    Primitive(
+        name="divide",
+        arity=2,
+        notation="{} / {}",
+        numpy={"float": np.divide, "signed": array_functions.truncated_quotient, "unsigned": np.floor_divide},
+        llvm={"float": ("fdiv {T} {a}, {b}",), "signed": _SAFE_QUOTIENT, "unsigned": _UNSIGNED_QUOTIENT},
+        value_range=_quotient_range,
+        is_modular=False,
+        rounds=True,
+        commutes=False,
+        libraries={
+            "numpy": {"float": "divide", "unsigned": "floor_divide"},
+            "torch": {"float": "div", "unsigned": "floor_divide"},
+            "jax": {"float": "divide", "unsigned": "floor_divide"},
+        },
+        divides=True,
+        identity=lambda _type: 1.0,
+        identity_operands=(1,),
+    ),
+    Primitive(
+        name="floor_divide",
+        arity=2,
+        notation="{} // {}",
+        numpy={"float": np.divide, "signed": np.floor_divide, "unsigned": np.floor_divide},
+        llvm={"float": ("fdiv {T} {a}, {b}",), "signed": _FLOORED_QUOTIENT, "unsigned": _UNSIGNED_QUOTIENT},
+        value_range=_quotient_range,
+        is_modular=False,
+        rounds=True,
+        commutes=False,
+        libraries={
+            "numpy": {"float": "divide", "signed": "floor_divide", "unsigned": "floor_divide"},
+            "torch": {"float": "div", "signed": "floor_divide", "unsigned": "floor_divide"},
+            "jax": {"float": "divide", "signed": "floor_divide", "unsigned": "floor_divide"},
+        },
+        divides=True,
+        identity=lambda _type: 1.0,
+        identity_operands=(1,),
+    ),
+    Primitive(
+        name="maximum",
+        arity=2,
+        notation="max({})",
+        numpy={"float": array_functions.maximum, "signed": np.maximum, "unsigned": np.maximum},
+        llvm={
+            "float": ("call {T} @llvm.maximum.{t}({T} {a}, {T} {b})",),
+            "signed": ("call {T} @llvm.smax.{t}({T} {a}, {T} {b})",),
+            "unsigned": ("call {T} @llvm.umax.{t}({T} {a}, {T} {b})",),
+        },
+        value_range=lambda a, b: Interval(max(a.low, b.low), max(a.high, b.high)),
+        is_modular=False,
+        rounds=False,
+        commutes=True,
+        libraries=_names("maximum", "maximum"),
+        identity=_lowest,
+        identity_operands=(0, 1),
+    ),
+    Primitive(
+        name="minimum",
+        arity=2,
+        notation="min({})",
+        numpy={"float": array_functions.minimum, "signed": np.minimum, "unsigned": np.minimum},
+        llvm={
+            "float": ("call {T} @llvm.minimum.{t}({T} {a}, {T} {b})",),
+            "signed": ("call {T} @llvm.smin.{t}({T} {a}, {T} {b})",),
+            "unsigned": ("call {T} @llvm.umin.{t}({T} {a}, {T} {b})",),
+        },
+        value_range=lambda a, b: Interval(min(a.low, b.low), min(a.high, b.high)),
+        is_modular=False,
+        rounds=False,
+        commutes=True,
+        libraries=_names("minimum", "minimum"),
+        identity=_greatest,
+        identity_operands=(0, 1),
+    ),
+    Primitive(
+        name="negative",
+        arity=1,
+        notation="-{}",
+        numpy={"float": np.negative, "signed": np.negative},
+        llvm={"float": ("fneg {T} {a}",), "signed": ("sub {T} {zero}, {a}",)},
+        value_range=lambda a: Interval(-a.high, -a.low),
+        is_modular=True,
+        rounds=False,
+        commutes=False,
+        libraries=_names("negative", "neg", ("float", "signed")),
+    ),
+    Primitive(
+        name="absolute",
+        arity=1,
+        notation="abs({})",
+        numpy=_numeric(np.absolute),
+        llvm={
+            "float": ("call {T} @llvm.fabs.{t}({T} {a})",),
+            "signed": ("call {T} @llvm.abs.{t}({T} {a}, i1 false)",),
+            "unsigned": ("add {T} {zero}, {a}",),
+        },
+        value_range=lambda a: Interval(max(0, a.low, -a.high), max(abs(a.low), abs(a.high))),
+        is_modular=False,
+        rounds=False,
+        commutes=False,
+        libraries=_names("absolute", "abs"),
+    ),
 )
 
-PRIMITIVES: dict[str, Primitive] = {primitive.name: primitive for primitive in _ARITHMETIC}
+
+def _comparison(name: str, sign: str, condition: str, torch: str, *, ordered: bool, commutes: bool) -> Primitive:
+    """A comparison: floats by IEEE 754, where nothing is less than, equal to or greater than a NaN.
+
+    Args:
+        name: its name, and that of NumPy's function.
+        sign: how it is written.
+        condition: LLVM's name of the condition, without the prefix for the kind.
+        torch: the name of PyTorch's function.
+        ordered: whether a NaN makes it false.
+        commutes: whether it is symmetric, and then has no sign.
+    """
+    prefixes = ("", "") if commutes else ("s", "u")
+    forms = _llvm(f"fcmp {'o' if ordered else 'u'}{condition}", *(f"icmp {prefix}{condition}" for prefix in prefixes))
+    function = getattr(np, name)
+    boolean: dict[Kind, ArrayFunction] = {"boolean": function} if commutes else {}
+    return Primitive(
+        name=name,
+        arity=2,
+        notation=f"{{}} {sign} {{}}",
+        numpy={**_numeric(function), **boolean},
+        llvm=forms,
+        value_range=lambda _a, _b: Interval(0, 1),
+        is_modular=False,
+        rounds=False,
+        commutes=commutes,
+        libraries=_names(name, torch, (*_NUMERIC, "boolean") if commutes else _NUMERIC),
+        result="boolean",
+    )
+
+
+_COMPARISONS = (
+    _comparison("equal", "==", "eq", "eq", ordered=True, commutes=True),
+    _comparison("not_equal", "!=", "ne", "ne", ordered=False, commutes=True),
+    _comparison("less", "<", "lt", "lt", ordered=True, commutes=False),
+    _comparison("less_equal", "<=", "le", "le", ordered=True, commutes=False),
+    _comparison("greater", ">", "gt", "gt", ordered=True, commutes=False),
+    _comparison("greater_equal", ">=", "ge", "ge", ordered=True, commutes=False),
+)
+
+PRIMITIVES: dict[str, Primitive] = {primitive.name: primitive for primitive in (*_ARITHMETIC, *_COMPARISONS)}
 """Every primitive by its name."""

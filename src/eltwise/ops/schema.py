@@ -19,7 +19,7 @@ from eltwise.ops.expression import Expression, expression_of
 Domain = Literal["ai.onnx", "openvino"]
 Behaviour = Literal["elementwise", "constant", "identity", "cast", "reshape", "squeeze", "unsqueeze"]
 AttributeKind = Literal["int", "ints", "float", "floats", "string", "element type", "boolean", "tensor", "not run"]
-Broadcasting = Literal["legacy", "numpy", "auto_broadcast"]
+Broadcasting = Literal["none", "legacy", "numpy", "auto_broadcast"]
 AttributeValue = object
 """An int, a tuple of ints, a string, an element type or a tensor, as the attribute's kind says; hashable."""
 
@@ -134,6 +134,7 @@ class OpSchema:
         changes: what is different from the version before, one sentence.
         qualified: whether its versioned name begins with the domain, because the other dialect has an operator of the
             same name and version.
+        is_variadic: whether the last operand may be repeated any number of times.
         behaviour: which inference and which evaluation apply.
     """
 
@@ -147,6 +148,7 @@ class OpSchema:
     attributes: tuple[Attribute, ...] = ()
     changes: str = ""
     qualified: bool = False
+    is_variadic: bool = False
     behaviour: Behaviour
 
     def __post_init__(self) -> None:
@@ -162,6 +164,10 @@ class OpSchema:
     def versioned_name(self) -> str:
         """The name with the since-version: ``Sub-6``; every row of the catalog has its own."""
         return f"{self.domain}.{self.name}-{self.version}" if self.qualified else f"{self.name}-{self.version}"
+
+    def operand_name(self, index: int) -> str:
+        """The name of an operand: ``A``, or ``data_0[2]`` where one name stands for any number."""
+        return f"{self.operands[-1]}[{index}]" if self.is_variadic else self.operands[index]
 
     @cached_property
     def attribute_names(self) -> tuple[str, ...]:
@@ -212,16 +218,18 @@ class ElementwiseSchema(OpSchema):
 
     Attributes:
         function: what is computed: a primitive, or a composite of several.
+        variants: attributes whose value chooses another function: the attribute, the value, the function.
         broadcasting: the rule, or ``auto_broadcast`` where the attribute of that name chooses it.
     """
 
     behaviour: Behaviour = "elementwise"
     function: str
+    variants: tuple[tuple[str, object, str], ...] = ()
     broadcasting: Broadcasting
 
     def expression(self, count: int | None = None) -> Expression:
         """What is computed for each element of so many operands."""
-        return expression_of(self.function, count)
+        return expression_of(self.function, count if self.is_variadic else None)
 
     def bind(self, given: Mapping[str, object]) -> Operation:
         """Check attributes by name and bind them; ``axis`` needs the broadcasting that reads it."""
@@ -280,8 +288,8 @@ class Operation:
     def rule(self) -> Rule:
         """The broadcast rule that the version and its attributes choose; only for element-wise operators."""
         match self._elementwise.broadcasting:
-            case "numpy":
-                return Rule("numpy")
+            case "none" | "numpy":
+                return Rule(self._elementwise.broadcasting)
             case "legacy":
                 return Rule("legacy", self.integer("axis", -1), self.value("broadcast") == 1)
             case "auto_broadcast":
@@ -292,11 +300,14 @@ class Operation:
     @property
     def function(self) -> str:
         """What is computed: a primitive, or a composite of several; only for element-wise operators."""
+        for name, value, function in self._elementwise.variants:
+            if self.value(name) == value:
+                return function
         return self._elementwise.function
 
     def expression(self, count: int | None = None) -> Expression:
         """What is computed for each element of so many operands; only for element-wise operators."""
-        return expression_of(self.function, count)
+        return expression_of(self.function, count if self.schema.is_variadic else None)
 
     def result_type(self, element_type: ElementType) -> ElementType:
         """The type of the result for operands of a type; only for element-wise operators."""

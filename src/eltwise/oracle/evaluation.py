@@ -1,9 +1,9 @@
-"""The oracle: slow and exact results of every formula under every broadcast rule, to judge engines and runtimes by.
+"""The oracle: slow and exact results of every function under every broadcast rule, to compare with.
 
 It shares nothing with the engine but the table of element types: the numbers are those of ``oracle_numbers``, the
 index arithmetic is written here, element by element, and NumPy only holds the bits.
-Sources: ONNX's Broadcasting page and the texts of Sub, Add and Mul in versions 1 to 14; OpenVINO's broadcast
-rules and the texts of Subtract-1, SquaredDifference-1, Add-1 and Multiply-1.
+Sources: ONNX's Broadcasting page and the texts of its operators; OpenVINO's broadcast rules and operation
+specifications. What they leave open is decided in docs/semantics.md.
 """
 
 from __future__ import annotations
@@ -11,41 +11,46 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, reduce
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from eltwise.core.dtypes import TYPES, ElementType
-from eltwise.oracle.numbers import add, is_nan, multiply, squared_difference, subtract
-
-__all__ = [
-    "OracleRefusal",
-    "RuleName",
-    "add",
-    "array_of",
-    "bits_of",
-    "differences",
-    "evaluate",
-    "multiply",
-    "same_bits",
-    "squared_difference",
-    "subtract",
-]
+from eltwise.core.dtypes import BOOL, TYPES, ElementType
+from eltwise.oracle import numbers
+from eltwise.oracle.numbers import is_nan
 
 RuleName = Literal["none", "numpy", "pdpd", "legacy"]
 Sizes = tuple[int, ...]
 
 _KEPT = 1 << 15
-"""So many results of each formula are kept: the same hard values meet again in other shapes."""
+"""So many results of each function are kept: the same hard values meet again in other shapes."""
 
-_FORMULAS: dict[str, Callable[[ElementType, int, int], int]] = {
-    "subtract": lru_cache(_KEPT)(subtract),
-    "squared_difference": lru_cache(_KEPT)(squared_difference),
-    "add": lru_cache(_KEPT)(add),
-    "multiply": lru_cache(_KEPT)(multiply),
+_FUNCTIONS: dict[str, Callable[..., int]] = {
+    function.__name__: lru_cache(_KEPT)(function)
+    for function in (
+        numbers.add,
+        numbers.subtract,
+        numbers.multiply,
+        numbers.squared_difference,
+        numbers.divide,
+        numbers.floor_divide,
+        numbers.maximum,
+        numbers.minimum,
+        numbers.negative,
+        numbers.absolute,
+        numbers.equal,
+        numbers.less,
+        numbers.less_equal,
+        numbers.greater,
+        numbers.greater_equal,
+    )
 }
+_UNARY = ("negative", "absolute")
+_OF_ANY_NUMBER = ("maximum", "minimum")
+_COMPARISONS = ("equal", "less", "less_equal", "greater", "greater_equal")
+_OF_BOOLEANS = ("equal",)
 _BY_STORAGE = {each.numpy: each for each in TYPES if each.numpy is not None}
 
 
@@ -69,49 +74,73 @@ class Placement:
 
 
 def evaluate(
-    formula: str,
-    a: npt.NDArray[Any],
-    b: npt.NDArray[Any],
+    function: str,
+    *operands: npt.NDArray[Any],
     rule: RuleName,
     axis: int = -1,
     enabled: bool = True,
 ) -> npt.NDArray[Any]:
-    """Compute a - b, (a - b) * (a - b), a + b or a * b exactly, element by element.
+    """Compute a function of the operands exactly, element by element.
 
     Args:
-        formula: what to compute; both steps of the squared difference are rounded to the element type.
-        a: the first operand, of any numeric element type that runs, with any strides and byte order.
-        b: the second operand, of the same element type.
+        function: what to compute; both steps of the squared difference are rounded to the element type.
+        *operands: of one numeric element type that runs, with any strides and byte order; one operand, two, or for
+            maxima and minima any number.
         rule: the broadcast rule.
         axis: for ``pdpd`` and ``legacy``, the dimension of A that B starts at; -1 aligns the ends.
         enabled: for ``legacy``, whether ``broadcast=1`` was given; without it the shapes must be equal.
 
     Returns:
-        A new C-contiguous array of the operands' type in native byte order, with the shape that the rule gives.
+        A new C-contiguous array in native byte order, with the shape that the rule gives: of the operands' type, or of
+        booleans where the function is a comparison.
 
     Raises:
         OracleRefusal: where the types differ, are no numbers, or do not run; where the shapes do not broadcast; where
-            the axis is out of range.
-        ValueError: for a formula or rule that does not exist.
+            the axis is out of range; where an integer is divided by 0.
+        ValueError: for a function or rule that does not exist, or another number of operands.
 
-    >>> evaluate("subtract", np.array([[1], [2]], np.uint8), np.array([1, 2], np.uint8), "numpy").tolist()
+    >>> evaluate("subtract", np.array([[1], [2]], np.uint8), np.array([1, 2], np.uint8), rule="numpy").tolist()
     [[0, 255], [1, 0]]
     """
-    if formula not in _FORMULAS:
-        raise ValueError(f"there is no formula {formula!r}")
-    element_type = _common_type(a, b)
-    placement = place(rule, a.shape, b.shape, axis, enabled)
-    compute = _FORMULAS[formula]
-    a_bits, b_bits = bits_of(a), bits_of(b)
-    results = [
-        compute(
-            element_type,
-            a_bits[_flat_position(index, a.shape, placement.a_start)],
-            b_bits[_flat_position(index, b.shape, placement.b_start)],
-        )
-        for index in itertools.product(*map(range, placement.shape))
-    ]
-    return array_of(element_type, results, placement.shape)
+    if function not in _FUNCTIONS:
+        raise ValueError(f"there is no function {function!r}")
+    if len(operands) != (1 if function in _UNARY else 2) and not (function in _OF_ANY_NUMBER and operands):
+        raise ValueError(f"{function} does not take {len(operands)} operands")
+    element_type = _common_type(operands, function in _OF_BOOLEANS)
+    shape, starts = _place_all(rule, [operand.shape for operand in operands], axis, enabled)
+    bits = [bits_of(operand) for operand in operands]
+    compute = _FUNCTIONS[function]
+    results = []
+    for index in itertools.product(*map(range, shape)):
+        values = [
+            own[_flat_position(index, operand.shape, start)]
+            for own, operand, start in zip(bits, operands, starts, strict=True)
+        ]
+        results.append(_folded(compute, element_type, values, function))
+    return array_of(BOOL if function in _COMPARISONS else element_type, results, shape)
+
+
+def _folded(compute: Callable[..., int], element_type: ElementType, values: list[int], function: str) -> int:
+    """Apply a function to its operands, one of two operands from left to right to any number of them."""
+    try:
+        if function in _OF_ANY_NUMBER:
+            return reduce(lambda first, second: compute(element_type, first, second), values)
+        return compute(element_type, *values)
+    except numbers.UndefinedError:
+        raise OracleRefusal("an integer is divided by 0, of which no specification gives the result") from None
+
+
+def _place_all(rule: RuleName, shapes: Sequence[Sizes], axis: int, enabled: bool) -> tuple[Sizes, list[int]]:
+    """The shape of the result and where each operand starts in it; rules of two operands take exactly those."""
+    if len(shapes) == 2:
+        placement = place(rule, shapes[0], shapes[1], axis, enabled)
+        return placement.shape, [placement.a_start, placement.b_start]
+    if rule not in ("none", "numpy"):
+        raise ValueError(f"{rule} broadcasts two operands, not {len(shapes)}")
+    shape = shapes[0]
+    for other in shapes[1:]:
+        shape = place(rule, shape, other).shape
+    return shape, [len(shape) - len(own) for own in shapes]
 
 
 def place(rule: RuleName, a: Sizes, b: Sizes, axis: int = -1, enabled: bool = True) -> Placement:
@@ -184,13 +213,14 @@ def _type_of(array: npt.NDArray[Any]) -> ElementType:
     return element_type
 
 
-def _common_type(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> ElementType:
-    a_type, b_type = _type_of(a), _type_of(b)
-    if a_type is not b_type:
-        raise OracleRefusal(f"A is {a_type} and B is {b_type}; both must have one type")
-    if not a_type.is_numeric:
-        raise OracleRefusal(f"{a_type} is no numeric type")
-    return a_type
+def _common_type(operands: Sequence[npt.NDArray[Any]], takes_booleans: bool) -> ElementType:
+    element_type, *others = map(_type_of, operands)
+    for other in others:
+        if other is not element_type:
+            raise OracleRefusal(f"the operands are {element_type} and {other}; all must have one type")
+    if not element_type.is_numeric and not (takes_booleans and element_type is BOOL):
+        raise OracleRefusal(f"{element_type} is no numeric type")
+    return element_type
 
 
 def _place_numpy(a: Sizes, b: Sizes) -> Placement:

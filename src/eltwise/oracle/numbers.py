@@ -12,7 +12,7 @@ from enum import Enum
 from fractions import Fraction
 from functools import cached_property, lru_cache
 
-from eltwise.core.dtypes import BFLOAT16, FLOAT8E4M3FN, FLOAT8E5M2, FLOAT16, FLOAT32, FLOAT64, ElementType
+from eltwise.core.dtypes import BFLOAT16, BOOL, FLOAT8E4M3FN, FLOAT8E5M2, FLOAT16, FLOAT32, FLOAT64, ElementType
 
 
 class Special(Enum):
@@ -90,6 +90,8 @@ def decode(element_type: ElementType, bits: int) -> Number:
     """
     if not 0 <= bits < 1 << element_type.bits:
         raise ValueError(f"{bits:#x} is no pattern of {element_type.bits} bits")
+    if element_type is BOOL:
+        return int(bits != 0)
     if element_type.is_integer:
         return bits if bits <= element_type.limits[1] else bits - (1 << element_type.bits)
     return _decode_float(_layout_of(element_type), bits)
@@ -159,6 +161,105 @@ def multiply(element_type: ElementType, a: int, b: int) -> int:
     4
     """
     return encode(element_type, _product(decode(element_type, a), decode(element_type, b)))
+
+
+class UndefinedError(ArithmeticError):
+    """No specification says what the result is: an integer is divided by 0."""
+
+
+def divide(element_type: ElementType, a: int, b: int) -> int:
+    """Give the bit pattern of a / b: integers rounded towards zero, then wrapped; floats rounded once.
+
+    >>> from eltwise.core.dtypes import INT8
+    >>> divide(INT8, 249, 2), divide(INT8, 128, 255)
+    (253, 128)
+
+    Raises:
+        UndefinedError: for an integer divided by 0.
+    """
+    dividend, divisor = decode(element_type, a), decode(element_type, b)
+    if isinstance(dividend, int) and isinstance(divisor, int):
+        if divisor == 0:
+            raise UndefinedError
+        magnitude = abs(dividend) // abs(divisor)
+        return encode(element_type, magnitude if (dividend < 0) == (divisor < 0) else -magnitude)
+    return encode(element_type, _quotient(dividend, divisor))
+
+
+def floor_divide(element_type: ElementType, a: int, b: int) -> int:
+    """Give the bit pattern of a / b: integers rounded down, then wrapped; floats rounded once.
+
+    >>> from eltwise.core.dtypes import INT8
+    >>> floor_divide(INT8, 249, 2)
+    252
+
+    Raises:
+        UndefinedError: for an integer divided by 0.
+    """
+    dividend, divisor = decode(element_type, a), decode(element_type, b)
+    if isinstance(dividend, int) and isinstance(divisor, int):
+        if divisor == 0:
+            raise UndefinedError
+        return encode(element_type, dividend // divisor)
+    return encode(element_type, _quotient(dividend, divisor))
+
+
+def maximum(element_type: ElementType, a: int, b: int) -> int:
+    """Give the bit pattern of the larger number: a NaN if either is one, and +0 is larger than -0."""
+    first, second = decode(element_type, a), decode(element_type, b)
+    if Special.NAN in (first, second):
+        return encode(element_type, Special.NAN)
+    return a if _order(first) >= _order(second) else b
+
+
+def minimum(element_type: ElementType, a: int, b: int) -> int:
+    """Give the bit pattern of the smaller number: a NaN if either is one, and -0 is smaller than +0."""
+    first, second = decode(element_type, a), decode(element_type, b)
+    if Special.NAN in (first, second):
+        return encode(element_type, Special.NAN)
+    return a if _order(first) <= _order(second) else b
+
+
+def negative(element_type: ElementType, a: int) -> int:
+    """Give the bit pattern of -a; the least integer wraps to itself."""
+    return encode(element_type, _negated(decode(element_type, a)))
+
+
+def absolute(element_type: ElementType, a: int) -> int:
+    """Give the bit pattern of the magnitude; the least integer wraps to itself."""
+    number = decode(element_type, a)
+    return encode(element_type, _negated(number) if _is_negative(number) else number)
+
+
+def equal(element_type: ElementType, a: int, b: int) -> int:
+    """Give 1 where a is b: -0 is +0, and a NaN is nothing."""
+    first, second = decode(element_type, a), decode(element_type, b)
+    if Special.NAN in (first, second):
+        return 0
+    return int(first == second or (_is_zero(first) and _is_zero(second)))
+
+
+def less(element_type: ElementType, a: int, b: int) -> int:
+    """Give 1 where a is less than b, as IEEE 754 orders floats."""
+    first, second = decode(element_type, a), decode(element_type, b)
+    if Special.NAN in (first, second) or (_is_zero(first) and _is_zero(second)):
+        return 0
+    return int(_order(first) < _order(second))
+
+
+def less_equal(element_type: ElementType, a: int, b: int) -> int:
+    """Give 1 where a is less than b or equal to it."""
+    return less(element_type, a, b) | equal(element_type, a, b)
+
+
+def greater(element_type: ElementType, a: int, b: int) -> int:
+    """Give 1 where a is greater than b."""
+    return less(element_type, b, a)
+
+
+def greater_equal(element_type: ElementType, a: int, b: int) -> int:
+    """Give 1 where a is greater than b or equal to it."""
+    return greater(element_type, a, b) | equal(element_type, a, b)
 
 
 def _layout_of(element_type: ElementType) -> FloatLayout:
@@ -295,3 +396,45 @@ def _is_negative(number: Number) -> bool:
     if isinstance(number, Special):
         return number in (Special.NEGATIVE_ZERO, Special.NEGATIVE_INFINITY)
     return number < 0
+
+
+def _quotient(a: Number, b: Number) -> Number:
+    """The exact a / b of two floats; it is negative, and so are its zeros and infinities, where just one of them is."""
+    infinities = (Special.POSITIVE_INFINITY, Special.NEGATIVE_INFINITY)
+    both_infinite, both_zero = a in infinities and b in infinities, _is_zero(a) and _is_zero(b)
+    if Special.NAN in (a, b) or both_infinite or both_zero:
+        return Special.NAN
+    negative = _is_negative(a) != _is_negative(b)
+    if a in infinities or _is_zero(b):
+        return Special.NEGATIVE_INFINITY if negative else Special.POSITIVE_INFINITY
+    if b in infinities or _is_zero(a):
+        return Special.NEGATIVE_ZERO if negative else Fraction(0)
+    assert isinstance(a, Fraction)
+    assert isinstance(b, Fraction)
+    return a / b
+
+
+def _negated(number: Number) -> Number:
+    if isinstance(number, Special):
+        return _NEGATED[number]
+    return Special.NEGATIVE_ZERO if number == 0 and isinstance(number, Fraction) else -number
+
+
+_NEGATED: dict[Special, Number] = {
+    Special.NEGATIVE_ZERO: Fraction(0),
+    Special.POSITIVE_INFINITY: Special.NEGATIVE_INFINITY,
+    Special.NEGATIVE_INFINITY: Special.POSITIVE_INFINITY,
+    Special.NAN: Special.NAN,
+}
+
+
+def _order(number: Number) -> tuple[int, Fraction | int, int]:
+    """What sorts numbers as their type does: infinities outermost, and -0 before +0."""
+    if number is Special.NEGATIVE_INFINITY:
+        return -1, 0, 0
+    if number is Special.POSITIVE_INFINITY:
+        return 1, 0, 0
+    if number is Special.NEGATIVE_ZERO:
+        return 0, 0, -1
+    assert not isinstance(number, Special)
+    return 0, number, 0

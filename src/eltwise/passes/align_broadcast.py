@@ -56,6 +56,8 @@ def align(rule: Rule, a: Shape, b: Shape, target: Broadcasting) -> Alignment:
     """
     if rule.name == "none" or (rule.name == "legacy" and not rule.enabled):
         return _demanding_equal(rule, a, b, target)
+    if target == "none":
+        return _to_equal(rule, a, b)
     if target == "legacy":
         return _to_legacy(rule, a, b)
     if rule.name == "numpy":
@@ -66,7 +68,7 @@ def align(rule: Rule, a: Shape, b: Shape, target: Broadcasting) -> Alignment:
 def _demanding_equal(rule: Rule, a: Shape, b: Shape, target: Broadcasting) -> Alignment:
     if target == "auto_broadcast":
         return Alignment((("auto_broadcast", "none"),))
-    if target == "legacy":
+    if target in ("legacy", "none"):
         return Alignment()
     broadcast(rule, a, b)
     if a.dimensions is None or b.dimensions is None:
@@ -89,12 +91,22 @@ def _may_broadcast(reason: str) -> UnsupportedError:
     )
 
 
+def _to_equal(rule: Rule, a: Shape, b: Shape) -> Alignment:
+    found = broadcast(rule, a, b)
+    pairs = zip(a.dimensions or (), b.dimensions or (), strict=False)
+    if a.rank is None or a.rank != b.rank or not all(mine.is_same(other) for mine, other in pairs):
+        raise UnsupportedError(
+            f"this version demands equal shapes, and they may differ: ({a}) and ({b})", hint="declare equal sizes"
+        )
+    return Alignment(assumptions=found.assumptions)
+
+
 def _to_numpy(rule: Rule, a: Shape, b: Shape) -> Alignment:
     """B starts at an axis of A: dimensions of size 1 after it align the ends."""
     found = broadcast(rule, a, b)
     if rule.axis == -1 or b.rank == 0:
         return Alignment(assumptions=found.assumptions)
-    if a.rank is None or b.rank is None or found.b_start is None:
+    if a.rank is None or b.rank is None or found.starts[1] is None:
         operand = "A" if a.rank is None else "B"
         raise ShapeError(
             f"the rank of operand {operand} is not known, and axis={rule.axis} counts from A's first dimension",
@@ -102,9 +114,9 @@ def _to_numpy(rule: Rule, a: Shape, b: Shape) -> Alignment:
             hint="declare its rank",
         )
     has_one_element = all(dimension.is_one for dimension in b.dimensions or ())
-    trailing = 0 if has_one_element else a.rank - found.b_start - b.rank
+    trailing = 0 if has_one_element else a.rank - found.starts[1] - b.rank
     reason = (
-        f"axis={rule.axis}: B of {counted(b.rank, 'dimension')} starts at dimension {found.b_start} of A's {a.rank}"
+        f"axis={rule.axis}: B of {counted(b.rank, 'dimension')} starts at dimension {found.starts[1]} of A's {a.rank}"
     )
     return Alignment((), trailing, found.assumptions, reason if trailing else "")
 
@@ -114,12 +126,12 @@ def _to_legacy(rule: Rule, a: Shape, b: Shape) -> Alignment:
     wanted = broadcast(rule, a, b)
     if a == b and a.is_known:
         return Alignment()
-    start = -1 if rule.name == "numpy" or rule.axis == -1 or wanted.b_start is None else wanted.b_start
+    start = -1 if rule.name == "numpy" or rule.axis == -1 or wanted.starts[1] is None else wanted.starts[1]
     try:
         found = broadcast(Rule("legacy", start, enabled=True), a, b)
     except EltwiseError as error:
         raise UnsupportedError(f"this version broadcasts B onto A only: {error.problem}") from None
-    if found.shape != wanted.shape or found.b_start is None or set(found.assumptions) - set(wanted.assumptions):
+    if found.shape != wanted.shape or found.starts[1] is None or set(found.assumptions) - set(wanted.assumptions):
         doubt = "; ".join(found.assumptions) or f"the result ({wanted.shape}) does not have A's shape ({a})"
         raise UnsupportedError(f"this version broadcasts B onto A only, which may not be enough here: {doubt}")
     axis: Attributes = () if start == -1 else (("axis", start),)

@@ -6,24 +6,22 @@ type at hand. Nothing here names an operator.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from eltwise.core.dtypes import ElementType
 from eltwise.core.errors import UnsupportedError
 from eltwise.ir.graph import Node
 from eltwise.ops import registry
-from eltwise.ops.expression import Expression, expression_of
+from eltwise.ops.expression import expression_of
 from eltwise.ops.primitives import PRIMITIVES
 from eltwise.ops.schema import Domain, ElementwiseSchema
 from eltwise.passes.align_broadcast import Alignment, align
 from eltwise.passes.builder import Builder
 
-NOT_EXPRESSIBLE: dict[tuple[Domain, str], str] = {
+NEAR_MISSES: dict[tuple[Domain, str], str] = {
     ("ai.onnx", "floor_divide"): "Div truncates the quotients of signed integers, and this operator rounds them down",
-    ("ai.onnx", "not_equal"): "it has Equal only",
 }
-"""Why a format has no operator for a function that an operator of the other format computes."""
+"""Why an operator of a format is not the one that computes a function, though it looks like it."""
 
 Equal = tuple[str, dict[str, object]]
 """An operator's name, and the attributes with which it computes a function."""
@@ -37,26 +35,63 @@ def convert_elementwise(builder: Builder, node: Node) -> None:
     """
     types = [builder.type_of(value) for value in node.inputs]
     element_type = next((found.element_type for found in types if found.element_type is not None), None)
-    function, expression = node.operation.function, node.operation.expression(len(node.inputs))
-    whole = equal_operator(builder.target.domain, function, element_type)
-    if whole is not None and expression_of(function).operands == len(node.inputs):
-        operators = [whole]
-    else:
-        operators = _operator_of_each_step(builder, function, expression, element_type)
-    alignment = _alignment(builder, node, operators[0][0])
-    operands = [builder.name(value) for value in node.inputs]
-    first = len(builder.nodes)
+    parts = _parts(builder, node, element_type)
+    alignment = _alignment(builder, node, parts[0].operator)
+    first, output = len(builder.nodes), builder.name(node.outputs[0])
+    values = [builder.name(value) for value in node.inputs]
     if alignment.trailing:
-        operands[1] = builder.with_trailing_ones(node.inputs[1], alignment.trailing)
-    if len(operators) == 1:
-        operator, attributes = operators[0]
-        given = {**dict(alignment.attributes), **attributes}
-        builder.add(operator, operands, builder.name(node.outputs[0]), [element_type], node.name, **given)
-    else:
-        _add_steps(builder, node, expression, operators, operands, element_type, dict(alignment.attributes))
+        values[1] = builder.with_trailing_ones(node.inputs[1], alignment.trailing)
+    for part in parts:
+        made = output if part is parts[-1] else builder.names.fresh(f"{output}/{part.function}")
+        attributes = {**part.attributes, **_alignment_of(part, dict(alignment.attributes), len(node.inputs))}
+        name = node.name if part is parts[-1] else made
+        builder.add(part.operator, [values[value] for value in part.operands], made, [element_type], name, **attributes)
+        values.append(made)
     reasons = [alignment.reason] if alignment.reason else []
-    reasons += [f"{expression}, a node for each step"] if len(operators) > 1 else []
+    reasons += [f"{node.operation.expression(len(node.inputs))}, a node for each step"] if len(parts) > 1 else []
     builder.changed(node, first, "; ".join(reasons), alignment.assumptions)
+
+
+@dataclass(frozen=True)
+class _Part:
+    """One node of several that compute an expression.
+
+    Attributes:
+        operator: its name.
+        attributes: those that decide what it computes.
+        operands: the numbers of the values that it reads: first the operands, then the results of the parts before.
+        function: what it computes.
+    """
+
+    operator: str
+    attributes: dict[str, object]
+    operands: tuple[int, ...]
+    function: str
+
+
+def _parts(builder: Builder, node: Node, element_type: ElementType | None) -> list[_Part]:
+    """The operator that computes the same as a node, or one for each step of its expression."""
+    domain, function, count = builder.target.domain, node.operation.function, len(node.inputs)
+    whole = equal_operator(domain, function, element_type)
+    if whole is not None and count == expression_of(function).operands:
+        return [_Part(*whole, tuple(range(count)), function)]
+    parts, expression = [], node.operation.expression(count)
+    for step in expression.steps:
+        found = equal_operator(domain, step.primitive, element_type)
+        if found is None:
+            reason = NEAR_MISSES.get((domain, function), "")
+            problem = f"{builder.format} has no operators for {expression}"
+            raise UnsupportedError(f"{problem}: {reason}" if reason else problem)
+        parts.append(_Part(*found, step.operands, step.primitive))
+    return parts
+
+
+def _alignment_of(part: _Part, alignment: dict[str, object], count: int) -> dict[str, object]:
+    """The attributes with which a node broadcasts: only operands need any, the results of parts have one shape."""
+    reads_operand = [value < count for value in part.operands]
+    if "broadcast" in alignment and any(reads_operand) and not all(reads_operand):
+        raise UnsupportedError(f"{part.operator} cannot broadcast an operand and the result of another node")
+    return alignment if any(reads_operand) else {}
 
 
 def equal_operator(domain: Domain, function: str, element_type: ElementType | None) -> Equal | None:
@@ -66,20 +101,12 @@ def equal_operator(domain: Domain, function: str, element_type: ElementType | No
     ('Subtract', {})
     """
     for schema in registry.ELEMENTWISE:
-        if schema.domain == domain:
-            for attributes in _choices(schema):
-                if _is_same(schema.bind(attributes).function, function, element_type):
-                    return schema.name, attributes
+        if schema.domain == domain and _is_same(schema.function, function, element_type):
+            return schema.name, {}
+        for name, value, variant in schema.variants if schema.domain == domain else ():
+            if _is_same(variant, function, element_type):
+                return schema.name, {name: value}
     return None
-
-
-def _choices(schema: ElementwiseSchema) -> Iterator[dict[str, object]]:
-    """The attributes that may decide what an operator computes: none, or one that is true or false."""
-    yield {}
-    for attribute in schema.attributes:
-        if attribute.kind == "boolean":
-            yield {attribute.name: True}
-            yield {attribute.name: False}
 
 
 def _is_same(function: str, other: str, element_type: ElementType | None) -> bool:
@@ -90,18 +117,6 @@ def _is_same(function: str, other: str, element_type: ElementType | None) -> boo
         return False
     mine, others = (PRIMITIVES[name].llvm.get(element_type.kind) for name in (function, other))
     return mine is not None and mine == others
-
-
-def _operator_of_each_step(
-    builder: Builder, function: str, expression: Expression, element_type: ElementType | None
-) -> list[Equal]:
-    found = [equal_operator(builder.target.domain, step.primitive, element_type) for step in expression.steps]
-    operators = [operator for operator in found if operator is not None]
-    if len(operators) < len(found):
-        reason = NOT_EXPRESSIBLE.get((builder.target.domain, function), "")
-        problem = f"{builder.format} has no operators for {expression}"
-        raise UnsupportedError(f"{problem}: {reason}" if reason else problem)
-    return operators
 
 
 def _alignment(builder: Builder, node: Node, operator: str) -> Alignment:
@@ -117,26 +132,3 @@ def _alignment(builder: Builder, node: Node, operator: str) -> Alignment:
         raise UnsupportedError(f"{schema} cannot broadcast all operands by one rule")
     assumptions = [assumption for alignment in found for assumption in alignment.assumptions]
     return replace(found[0], assumptions=tuple(dict.fromkeys(assumptions)))
-
-
-def _add_steps(
-    builder: Builder,
-    node: Node,
-    expression: Expression,
-    operators: list[Equal],
-    operands: list[str],
-    element_type: ElementType | None,
-    alignment: dict[str, object],
-) -> None:
-    """Add a node for each step; only a step that reads an operand broadcasts."""
-    output, values = builder.name(node.outputs[0]), list(operands)
-    for number, (step, (operator, attributes)) in enumerate(zip(expression.steps, operators, strict=True), start=1):
-        is_last = number == len(operators)
-        reads_operand = [value < len(operands) for value in step.operands]
-        if "broadcast" in alignment and any(reads_operand) and not all(reads_operand):
-            raise UnsupportedError(f"{builder.format} cannot broadcast the result of a step of {expression}")
-        made = output if is_last else builder.names.fresh(f"{output}/{step.primitive}")
-        given = {**alignment, **attributes} if any(reads_operand) else attributes
-        inputs = [values[value] for value in step.operands]
-        builder.add(operator, inputs, made, [element_type], node.name if is_last else made, **given)
-        values.append(made)

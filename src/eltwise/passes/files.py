@@ -87,9 +87,9 @@ def check_places(source: Path, target: Path, in_place: bool) -> None:
         FileFormatError: naming it.
     """
     files.check_regular(source)
+    files.check_writable(target)
     if source.exists() and target.exists() and source.samefile(target) and not in_place:
         raise FileFormatError("the target is the source itself", where=str(target), hint="say --in-place to replace it")
-    files.check_writable(target)
 
 
 def copy_ir(source: Path, target: Path) -> None:

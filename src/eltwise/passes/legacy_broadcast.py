@@ -157,9 +157,9 @@ def _alignment(node: Node, rule: Rule, scope: Scope) -> tuple[int, tuple[str, ..
         )
     found = broadcast(rule, a, b)
     assumptions = tuple(f"node {node.label!r}: {assumption}" for assumption in found.assumptions)
-    if a.rank is None or b.rank is None or found.b_start is None:
+    if a.rank is None or b.rank is None or found.starts[1] is None:
         return 0, assumptions
-    return a.rank - found.b_start - b.rank, assumptions
+    return a.rank - found.starts[1] - b.rank, assumptions
 
 
 def _aligned(

@@ -30,6 +30,8 @@ def is_onnx(node: Node, called: frozenset[tuple[str, str]]) -> bool:
 @cache
 def find_schema(op_type: str, opset: int) -> OpSchema | None:
     """Find the version of ONNX's own operator that an opset has, deprecated or not; None where it has none."""
+    if not 0 < opset < 2**31:
+        return None
     try:
         schema: OpSchema = onnx.defs.get_schema(op_type, opset, "")
     except onnx.defs.SchemaError:

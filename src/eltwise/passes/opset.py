@@ -63,6 +63,7 @@ _OTHER_MEANING = {
 
 _MORE_MEANING = {
     **dict.fromkeys(("Gather", "OneHot", "Scan", "Slice"), 11),  # Indices or axes below zero.
+    "AveragePool": 19,  # Which windows count where ceil_mode is set.
     **dict.fromkeys(("DequantizeLinear", "QuantizeLinear"), 13),  # A scale for each index of an axis.
     **dict.fromkeys(("Max", "Mean", "Min", "Sum"), 8),  # Operands broadcast.
 }
@@ -439,9 +440,12 @@ class _Step:
         found = [attribute for attribute in copy.attribute if attribute.name in ("axis", "axes")]
         if not any(axis < 0 for attribute in found for axis in (attribute.i, *attribute.ints)):
             return None
-        if rank is None or node.op_type in _MORE_MEANING:
+        words = f"axes below zero are allowed since opset {FIRST_NEGATIVE} only"
+        if node.op_type in _MORE_MEANING:
+            raise UnsupportedError(words)
+        if rank is None:
             raise UnsupportedError(
-                f"axes below zero are allowed since opset {FIRST_NEGATIVE} only, and counting them needs the rank",
+                f"{words}, and counting them needs the rank",
                 operand=f"operand {node.input[0]!r}" if node.input else "",
                 got="a value of unknown rank",
                 hint="declare its shape in the model; symbols will do",

@@ -72,8 +72,10 @@ def upcast(graph: Graph, chosen: Chosen) -> tuple[Graph, Report]:
 
 
 def _rewritten(builder: Builder, node: Node, chosen: Chosen) -> bool:
-    narrow = builder.type_of(node.inputs[0]).element_type or builder.type_of(node.outputs[0]).element_type
-    if not isinstance(node.schema, ElementwiseSchema) or narrow is None or not chosen(node):
+    if not isinstance(node.schema, ElementwiseSchema):
+        return False
+    narrow = next((found for value in node.inputs if (found := builder.type_of(value).element_type)), None)
+    if narrow is None or not chosen(node):
         return False
     expression = node.operation.expression(len(node.inputs))
     wide = exact_upcast(expression, narrow)

@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
-import eltwise
+from eltwise.engine import api
+from eltwise.model import load
+from eltwise.version import VERSION
 
 Arrays = Sequence[np.ndarray]
 
@@ -21,11 +23,11 @@ class Eltwise:
 
     def version(self) -> str:
         """The version."""
-        return eltwise.__version__
+        return VERSION
 
     def load(self, data: bytes, weights: bytes = b"") -> _Loaded:
         """Load a model of either format."""
-        model = eltwise.load(data, weights if data.lstrip().startswith(b"<") else None)
+        model = load(data, weights if data.lstrip().startswith(b"<") else None)
 
         def run(inputs: Arrays, outputs: Arrays | None) -> list[np.ndarray]:
             if outputs is not None:
@@ -38,7 +40,7 @@ class Eltwise:
     def compile(self, op: str, steps: object, attributes: dict[str, Any]) -> _Loaded:
         """Bind the operator's attributes."""
         del steps
-        operator = eltwise.operator(op, **attributes)
+        operator = api.operator(op, **attributes)
         return _Loaded(lambda inputs, outputs: [operator(*inputs, **({"out": outputs[0]} if outputs else {}))])
 
 

@@ -110,7 +110,7 @@ def find(name: str) -> Runtime:
     """
     file, _colon, function = name.rpartition(":")
     if file.endswith(".py"):
-        return _of_function(name, Path(file), function)
+        return _checked(of_function(name), Path(file), function)
     runtime = _BY_NAME.get(name)
     if runtime is None:
         raise unknown_name("runtime", name, [*_BY_NAME, "FILE.py:FUNCTION"])
@@ -122,9 +122,14 @@ def find(name: str) -> Runtime:
     return runtime
 
 
-def _of_function(name: str, file: Path, function: str) -> Runtime:
+def of_function(name: str) -> Runtime:
+    """The runtime of a function, whether it exists or not."""
+    return Runtime(name, f"{_HERE}.python_file:PythonFunction", loads_models=False, calls=True)
+
+
+def _checked(runtime: Runtime, file: Path, function: str) -> Runtime:
     if not file.is_file():
         raise FileFormatError("there is no such file", where=str(file), hint="a function is named FILE.py:FUNCTION")
     if not function.isidentifier():
         raise unknown_name("function", function, ["run"], where=str(file))
-    return Runtime(name, f"{_HERE}.python_file:PythonFunction", loads_models=False, calls=True)
+    return runtime

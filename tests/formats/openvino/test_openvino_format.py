@@ -357,7 +357,8 @@ def graphs(draw: st.DrawFn) -> Ir:
     return ir
 
 
-@settings(max_examples=300)
+@pytest.mark.slow
+@settings(max_examples=200)
 @given(graphs(), st.randoms(use_true_random=False))
 def test_random_graphs_survive_writing(ir, random):
     random.shuffle(ir.layers)

@@ -11,6 +11,9 @@ import pytest
 from eltwise.core.dtypes import BY_IR_NAME, TYPES
 from eltwise.formats.openvino.reader import read_openvino_file
 from eltwise.formats.openvino.writer import write_openvino
+from eltwise.ir.infer_graph import infer_graph
+from eltwise.ops import registry
+from eltwise.ops.schema import ElementwiseSchema
 from openvino_core import openvino_core
 from openvino_models import Ir, assert_round_trip, read, run
 
@@ -122,3 +125,23 @@ def test_openvino_unpacks_constants_as_we_do(element_type, values):
     graph = read(ir.result("v"))
     assert run(graph)["v"].tolist() == values
     assert openvino_results(*write_openvino(graph), [])[0].tolist() == values
+
+
+@pytest.mark.parametrize("schema", [each for each in registry.ELEMENTWISE if each.domain == "openvino"], ids=str)
+def test_openvino_reads_every_operator_as_we_write_it(schema: ElementwiseSchema):
+    pytest.importorskip("openvino")
+    ir, count = Ir(), len(schema.operands)
+    for name in "ab"[:count]:
+        ir.parameter(name)
+    variants = [{name: str(value).lower()} for name, value, _function in schema.variants]
+    for index, data in enumerate(({}, *variants)):
+        ir.layer(schema.name, f"s{index}", list("ab"[:count]), **data).result(f"s{index}")
+    graph = read(ir)
+    found = {node.friendly_name: node for node in openvino_core().read_model(*write_openvino(graph)).get_ops()}
+    for node in graph.nodes:
+        theirs = found[node.name]
+        assert theirs.get_type_name() == schema.name
+        (output,) = [port for port in infer_graph(graph).outputs if port.value == node.outputs[0]]
+        assert output.type.element_type is BY_IR_NAME[theirs.get_element_type().to_string()]
+        given = theirs.get_attributes()
+        assert {name: given[name] for name, _value in node.operation.given} == dict(node.operation.given)

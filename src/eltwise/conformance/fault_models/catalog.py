@@ -14,6 +14,7 @@ from eltwise.conformance.fault_models.steps import has_definition
 _FLOAT32 = "float32 arithmetic, operands clamped"
 COMBINATIONS: tuple[tuple[str, ...], ...] = (
     ("sign of zero lost", "subnormal results flushed"),
+    ("subnormal results flushed", "sign of zero lost"),
     ("subnormal results flushed", "float32 arithmetic"),
     ("subnormal results flushed", "A flushed"),
     ("subnormal results flushed", "B flushed"),

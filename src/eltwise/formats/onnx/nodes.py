@@ -135,6 +135,8 @@ def subgraphs(proto: NodeProto) -> Iterator[tuple[str, GraphProto]]:
 @cache
 def since_version(op_type: str, opset: int) -> int:
     """The version of ONNX's own operator that an opset has, 0 where the installed onnx package knows none."""
+    if not 0 < opset < 2**31:
+        return 0
     try:
         return int(onnx.defs.get_schema(op_type, opset, "").since_version)
     except onnx.defs.SchemaError:

@@ -16,10 +16,11 @@ from eltwise.formats.openvino.document import Layer, Net, read_net
 from eltwise.formats.openvino.layers import check_attributes, is_known, opset_of, read_node
 from eltwise.formats.openvino.ports import ResultNames, input_port, output_ports, with_version_10_types
 from eltwise.formats.openvino.values import Weights, read_constant, read_parameter
-from eltwise.formats.openvino.wiring import Source, Wiring, wire
+from eltwise.formats.openvino.wiring import Source, wire
 from eltwise.formats.openvino.xml import LARGEST_XML, shown
 from eltwise.formats.registry import Reading, unsupported_operators
 from eltwise.ir.graph import Graph, Node, Origin, Port, Tensor
+from eltwise.ir.verify import topological_order
 
 
 def read_openvino(xml: bytes, weights: bytes | None, where: str = "") -> Reading:
@@ -66,14 +67,14 @@ def _read(xml: bytes, weights: Weights, where: str) -> Reading:
 
 @dataclass
 class _Assembly:
-    """What the layers of a file turn into, one after the other."""
+    """What the layers of a file become, one after the other."""
 
     net: Net
-    wiring: Wiring
+    sources: dict[int, tuple[Source | None, ...]]
     weights: Weights
     inputs: list[Port] = field(default_factory=list)
     constants: list[tuple[str, Tensor]] = field(default_factory=list)
-    nodes: dict[int, Node] = field(default_factory=dict)
+    nodes: list[Node] = field(default_factory=list)
     results: list[ResultNames] = field(default_factory=list)
     problems: list[EltwiseError] = field(default_factory=list)
     unsupported: list[tuple[str, str]] = field(default_factory=list)
@@ -117,7 +118,7 @@ class _Assembly:
 
     def _add_node(self, layer: Layer) -> None:
         _check_ports(layer)
-        self.nodes[layer.id] = read_node(layer, [source.value for source in self._sources(layer)])
+        self.nodes.append(read_node(layer, [source.value for source in self._sources(layer)]))
 
     def _add_result(self, layer: Layer) -> None:
         check_attributes(layer.data, (), layer.type)
@@ -127,14 +128,16 @@ class _Assembly:
         self.results.append(ResultNames(layer.name, source.value, layer.output_names, tensor))
 
     def _sources(self, layer: Layer) -> list[Source]:
-        found = self.wiring.sources[layer.id]
+        found = self.sources[layer.id]
         for port, source in zip(layer.inputs, found, strict=True):
             if source is None:
                 raise GraphError("the input is not connected: no edge leads to it", operand=f"input port {port.id}")
         return [source for source in found if source is not None]
 
     def _graph(self) -> Graph:
-        nodes = tuple(self.nodes[layer.id] for layer in self.wiring.order if layer.id in self.nodes)
+        order = topological_order(self.nodes)
+        on_cycles = sorted(set(range(len(self.nodes))) - set(order))  # Left for the check of the graph to name.
+        nodes = tuple(self.nodes[index] for index in (*order, *on_cycles))
         made = [port.value for port in self.inputs] + [name for name, _tensor in self.constants]
         made += [node.outputs[0] for node in nodes]
         names = {layer.name: _names(layer) for layer in self.net.layers if layer.folded_type != "result"}

@@ -1,18 +1,16 @@
-"""How the layers of an IR file hang together: unique numbers and names, edges that lead somewhere, an order to run in.
+"""How the layers of an IR file are connected: unique numbers and names, and edges that lead somewhere.
 
 Source: OpenVINO's IR format, versions 10 and 11; which irregularities OpenVINO 2026.4 takes was measured.
 """
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Callable, Container, Hashable, Iterable
 from dataclasses import dataclass
 
 from eltwise.core.errors import EltwiseError, GraphError, raise_all
 from eltwise.formats.openvino.document import Edge, Layer, Net
 
-_LONGEST_CYCLE_SHOWN = 12
 _MOST_PROBLEMS = 50
 
 
@@ -29,32 +27,21 @@ class Source:
         return f"{self.layer.name}:{self.position}" if self.position else self.layer.name
 
 
-@dataclass(frozen=True)
-class Wiring:
-    """The checked structure of a file.
-
-    Attributes:
-        order: the layers so that each comes after those that feed it; otherwise in the file's order.
-        sources: by a layer's number, what feeds each of its input ports; None where nothing does.
-    """
-
-    order: tuple[Layer, ...]
-    sources: dict[int, tuple[Source | None, ...]]
-
-
-def wire(net: Net) -> Wiring:
+def wire(net: Net) -> dict[int, tuple[Source | None, ...]]:
     """Check the structure of a file and follow its edges.
 
+    Returns:
+        By the number of a layer, what feeds each of its input ports; None where nothing does.
+
     Raises:
-        GraphError: for numbers or names that are there twice, edges that lead nowhere, and cycles.
+        GraphError: for numbers or names that are used twice, and edges that lead nowhere.
     """
     _raise_some(_repetitions(net))
-    sources = _connected(net)
-    return Wiring(_sorted(net.layers, sources), sources)
+    return _connected(net)
 
 
 def _raise_some(problems: list[EltwiseError]) -> None:
-    """Raise the problems, of very many only the first: a sentence of a million lines helps nobody."""
+    """Raise the problems; of very many only the first."""
     left = len(problems) - _MOST_PROBLEMS
     raise_all([*problems[:_MOST_PROBLEMS], *([GraphError(f"and {left} more of this kind")] if left > 0 else [])])
 
@@ -122,42 +109,3 @@ def _edge_problem(
     if (edge.to_layer, edge.to_port) in fed:
         return f"input port {edge.to_port} of layer {layers[edge.to_layer].name!r} is fed by two edges"
     return ""
-
-
-def _sorted(layers: tuple[Layer, ...], sources: dict[int, tuple[Source | None, ...]]) -> tuple[Layer, ...]:
-    position = {layer.id: index for index, layer in enumerate(layers)}
-    feeders = {layer.id: {source.layer.id for source in sources[layer.id] if source} for layer in layers}
-    readers: dict[int, list[int]] = {layer.id: [] for layer in layers}
-    for number, numbers in feeders.items():
-        for feeder in numbers:
-            readers[feeder].append(number)
-    missing = {number: len(numbers) for number, numbers in feeders.items()}
-    ready = [position[number] for number, count in missing.items() if not count]
-    heapq.heapify(ready)
-    order: list[Layer] = []
-    while ready:
-        layer = layers[heapq.heappop(ready)]
-        order.append(layer)
-        for reader in readers[layer.id]:
-            missing[reader] -= 1
-            if not missing[reader]:
-                heapq.heappush(ready, position[reader])
-    if len(order) < len(layers):
-        raise _cycle(layers, feeders, missing)
-    return tuple(order)
-
-
-def _cycle(layers: tuple[Layer, ...], feeders: dict[int, set[int]], missing: dict[int, int]) -> GraphError:
-    """Make the error that names the layers of one cycle, going back from a layer that never got ready."""
-    names = {layer.id: layer.name for layer in layers}
-    path: dict[int, None] = {}
-    number = next(layer.id for layer in layers if missing[layer.id])
-    while number not in path:
-        path[number] = None
-        number = min(feeder for feeder in feeders[number] if missing[feeder])
-    walked = list(path)
-    cycle = [*walked[walked.index(number) :], number][::-1]
-    shown = [names[one] for one in cycle]
-    if len(shown) > _LONGEST_CYCLE_SHOWN:
-        shown = [*shown[:_LONGEST_CYCLE_SHOWN], f"... ({len(cycle) - 1} layers in all)"]
-    return GraphError(f"the layers {' -> '.join(shown)} form a cycle")

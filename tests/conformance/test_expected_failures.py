@@ -1,4 +1,4 @@
-"""The file of known differences: what it does not name is reported, and so is what it names and no longer is so."""
+"""Expected failures: what the file does not name is reported, and so is what it names and no longer is so."""
 
 from __future__ import annotations
 
@@ -7,17 +7,16 @@ from pathlib import Path
 
 import pytest
 
-import referee_results
-from eltwise.conformance.known_file import write_known
+import conformance_results
+from eltwise.conformance.expected_failures import Surprise, read_expected, surprises, write_expected
 from eltwise.conformance.results import Results
-from eltwise.conformance.strict import check
 from eltwise.core.errors import EltwiseError, FileFormatError
 
 SATURATING = f"""
 [[known]]
 cells = ["saturating/*/*int8/*/[!b]*", "saturating/*/*int8/*/b-constant"]
 verdict = "differs"
-explanation = "{referee_results.SATURATES}"
+explanation = "{conformance_results.SATURATES}"
 reason = "8-bit results are clamped."
 link = "https://example.org/1"
 """
@@ -50,7 +49,11 @@ link = "https://example.org/5"
 
 @pytest.fixture
 def results() -> Results:
-    return referee_results.results()
+    return conformance_results.results()
+
+
+def check(results: Results, path: Path) -> list[Surprise]:
+    return surprises(results.tests, read_expected(path))
 
 
 def written(tmp_path: Path, text: str) -> Path:
@@ -65,41 +68,41 @@ def test_a_file_that_says_everything_leaves_nothing_to_report(results: Results, 
 
 def test_every_cell_that_no_entry_names_is_new(results: Results, tmp_path: Path) -> None:
     found = check(results, written(tmp_path, OTHERS))
-    assert {surprise.cell.runtime for surprise in found} == {"saturating"}
+    assert {surprise.test.runtime for surprise in found} == {"saturating"}
     assert {surprise.kind for surprise in found} == {"new"}
-    assert len(found) == sum(cell.verdict != "ok" for cell in results.cells if cell.runtime == "saturating")
+    assert len(found) == sum(cell.outcome != "ok" for cell in results.tests if cell.runtime == "saturating")
     everything = check(results, written(tmp_path, ""))
-    assert len(everything) == sum(cell.verdict != "ok" for cell in results.cells)
+    assert len(everything) == sum(cell.outcome != "ok" for cell in results.tests)
 
 
 def test_an_entry_that_no_longer_differs_is_stale(results: Results, tmp_path: Path) -> None:
     mended = tuple(
-        replace(cell, verdict="ok", explanation="") if cell.key == "saturating/Sub-14/int8/numpy/static" else cell
-        for cell in results.cells
+        replace(cell, outcome="ok", reasons=()) if cell.key == "saturating/Sub-14/int8/numpy/static" else cell
+        for cell in results.tests
     )
-    (surprise,) = check(replace(results, cells=mended), written(tmp_path, SATURATING + OTHERS))
+    (surprise,) = check(replace(results, tests=mended), written(tmp_path, SATURATING + OTHERS))
     assert surprise.kind == "stale"
     assert surprise.text == (
-        f"saturating/Sub-14/int8/numpy/static is right now; the file says differs: {referee_results.SATURATES} "
+        f"saturating/Sub-14/int8/numpy/static passes now; the file says differs: {conformance_results.SATURATES} "
         "(8-bit results are clamped. https://example.org/1)"
     )
 
 
-@pytest.mark.parametrize("change", [{"verdict": "crashed"}, {"explanation": "unexplained"}])
+@pytest.mark.parametrize("change", [{"outcome": "crashed"}, {"reasons": (("unexplained",),)}])
 def test_a_cell_that_goes_wrong_in_another_way_is_reported(
-    change: dict[str, str], results: Results, tmp_path: Path
+    change: dict[str, object], results: Results, tmp_path: Path
 ) -> None:
     changed = tuple(
         replace(cell, **change) if cell.key == "saturating/Sub-14/int8/numpy/static" else cell  # type: ignore[arg-type]
-        for cell in results.cells
+        for cell in results.tests
     )
-    (surprise,) = check(replace(results, cells=changed), written(tmp_path, SATURATING + OTHERS))
-    assert (surprise.kind, surprise.cell.key) == ("stale", "saturating/Sub-14/int8/numpy/static")
+    (surprise,) = check(replace(results, tests=changed), written(tmp_path, SATURATING + OTHERS))
+    assert (surprise.kind, surprise.test.key) == ("stale", "saturating/Sub-14/int8/numpy/static")
 
 
 def test_entries_about_cells_that_were_not_asked_are_passed_over(results: Results, tmp_path: Path) -> None:
-    exact = tuple(cell for cell in results.cells if cell.runtime == "exact")
-    assert check(replace(results, cells=exact), written(tmp_path, SATURATING + OTHERS)) == []
+    exact = tuple(cell for cell in results.tests if cell.runtime == "exact")
+    assert check(replace(results, tests=exact), written(tmp_path, SATURATING + OTHERS)) == []
 
 
 @pytest.mark.parametrize(
@@ -107,7 +110,7 @@ def test_entries_about_cells_that_were_not_asked_are_passed_over(results: Result
     [
         ("known = 3", "field 'known' cannot be read, got 3"),
         ("[[know]]", "there is no table 'know'"),
-        ("[[known]\n", "this is no TOML"),
+        ("[[known]\n", "not a TOML file"),
         (SATURATING.replace("reason", "raison"), "there is no field 'raison'"),
         (SATURATING.replace("8-bit results are clamped.", " "), "entry 0: field 'reason' cannot be read"),
         (SATURATING.replace('link = "https://example.org/1"', ""), "field 'link' cannot be read, got nothing"),
@@ -129,18 +132,19 @@ def test_a_missing_file_is_refused(results: Results, tmp_path: Path) -> None:
 
 def test_the_first_file_names_what_is_not_right_and_nothing_else(results: Results, tmp_path: Path) -> None:
     path = tmp_path / "known.toml"
-    write_known(results, path)
+    write_expected(results, path)
     assert check(results, path) == []
-    wrong = [cell for cell in results.cells if cell.verdict != "ok"]
+    wrong = [cell for cell in results.tests if cell.outcome != "ok"]
     assert len(wrong) > 100
     assert sum("/" in line for line in path.read_text().splitlines()) < len(wrong)
     # Each cell for itself: what becomes right is stale, what becomes wrong is new.
-    for number in range(0, len(results.cells), 397):
-        cells = list(results.cells)
-        right = cells[number].verdict == "ok"
-        changed = replace(cells[number], verdict="differs" if right else "ok", explanation="otherwise" if right else "")
+    for number in range(0, len(results.tests), 397):
+        cells = list(results.tests)
+        right = cells[number].outcome == "ok"
+        reasons = (("otherwise",),) if right else ()
+        changed = replace(cells[number], outcome="differs" if right else "ok", reasons=reasons)
         cells[number] = changed
-        assert {(one.kind, one.cell) for one in check(Results(tuple(cells)), path)} == {
+        assert {(one.kind, one.test) for one in check(Results(tuple(cells)), path)} == {
             ("new" if right else "stale", changed)
         }
 
@@ -149,9 +153,9 @@ def test_the_first_file_takes_any_name_and_any_words(results: Results, tmp_path:
     strange = './m[1]*?"\\.py:run'
     said = "\x00\x1f\x7f\u2028'''\"\"\"\\ \N{GRINNING FACE} \ud800"
     cells = tuple(
-        replace(cell, runtime=strange, message=said, verdict="refused", explanation="") for cell in results.cells[:3]
+        replace(cell, runtime=strange, message=said, outcome="refused", reasons=()) for cell in results.tests[:3]
     )
     path = tmp_path / "known.toml"
-    write_known(Results(cells), path)
+    write_expected(Results(cells), path)
     assert check(Results(cells), path) == []
     assert len(check(Results((replace(cells[0], runtime="./m1x.py:run"),)), path)) == 1

@@ -1,4 +1,4 @@
-"""The kit: every case as files that others read, ONNX's own backend runner among them."""
+"""Test vectors: every case as files that others read, ONNX's own backend runner among them."""
 
 from __future__ import annotations
 
@@ -17,33 +17,32 @@ from onnx import numpy_helper
 import eltwise
 import eltwise.backend
 from eltwise import oracle
-from eltwise.conformance import kit
-from eltwise.conformance.paths import ModelPath
-from eltwise.conformance.questions import Subject, subjects
+from eltwise.conformance import test_vectors
+from eltwise.conformance.suite import Variant, variants
 from eltwise.core.dtypes import by_name
 from eltwise.core.errors import EltwiseError, FileFormatError
 from eltwise.formats.npy import read_npy
 
 ONNX = ("Sub-6/float32/legacy", "Sub-7/int64/numpy", "Sub-14/uint8/numpy", "Sub-14/bfloat16/numpy")
 OPENVINO = ("Subtract-1/uint4/numpy", "SquaredDifference-1/float16/pdpd", "Subtract-1/bfloat16/none")
-CHOSEN = [subject for subject in subjects() if str(subject) in (*ONNX, *OPENVINO)]
-PATHS: tuple[ModelPath, ...] = ("static", "b-constant")
+CHOSEN = [variant for variant in variants() if str(variant) in (*ONNX, *OPENVINO)]
+SOURCES = ("static", "b-constant")
 
 
-def exported(folder: Path, seed: int, chosen: list[Subject] = CHOSEN, paths: tuple[ModelPath, ...] = PATHS) -> int:
-    return kit.export(folder, chosen, paths, "quick", seed, lambda *_: None)
+def exported(folder: Path, seed: int, chosen: list[Variant] = CHOSEN, sources: tuple[str, ...] = SOURCES) -> int:
+    return test_vectors.export(folder, chosen, sources, "quick", seed, lambda *_: None)
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    made = tmp_path_factory.mktemp("kit") / "kit"
+    made = tmp_path_factory.mktemp("vectors") / "vectors"
     exported(made, 5)
     return made
 
 
 @pytest.fixture(scope="module")
 def entries(folder: Path) -> list[dict[str, Any]]:
-    read: list[dict[str, Any]] = json.loads((folder / kit.MANIFEST).read_text(encoding="utf-8"))["cases"]
+    read: list[dict[str, Any]] = json.loads((folder / test_vectors.MANIFEST).read_text(encoding="utf-8"))["cases"]
     return read
 
 
@@ -57,17 +56,17 @@ def test_the_manifest_names_every_file_and_no_other(folder: Path, entries: list[
     assert len({entry["name"] for entry in entries}) == len(entries)
 
 
-def test_every_subject_has_what_must_work_and_what_must_be_refused(entries: list[dict[str, Any]]) -> None:
+def test_every_variant_has_what_must_work_and_what_must_be_refused(entries: list[dict[str, Any]]) -> None:
     counts = Counter((f"{entry['op']}/{entry['dtype']}/{entry['broadcast']}", entry["expected"]) for entry in entries)
-    for subject in CHOSEN:
-        assert counts[str(subject), "ok"] > 5
-        assert counts[str(subject), "refused"] > 5
+    for variant in CHOSEN:
+        assert counts[str(variant), "ok"] > 5
+        assert counts[str(variant), "refused"] > 5
     for entry in entries:
         assert bool(entry.get("why")) == (entry["expected"] == "refused") == (not entry["outputs"])
 
 
 def run(folder: Path, entry: dict[str, Any]) -> np.ndarray:
-    """Ask eltwise for a case, from its files alone."""
+    """Run a case with eltwise, from its files alone."""
     model = eltwise.load(folder / entry["model"])
     types = dict(zip(("a0", "b0"), (operand["dtype"] for operand in entry["operands"]), strict=True))
     arrays = []
@@ -104,8 +103,8 @@ def backend_tests(folder: Path) -> list[unittest.TestCase]:
 
         runner = BackendTest(eltwise.backend.EltwiseBackend, __name__)
         for test in load_model_tests(str(folder / "onnx"), "compute"):
-            runner._add_model_test(test, "Kit")
-        kind = runner.test_cases["OnnxBackendKitModelTest"]
+            runner._add_model_test(test, "Vectors")
+        kind = runner.test_cases["OnnxBackendVectorsModelTest"]
     names = unittest.TestLoader().getTestCaseNames(kind)
     return [kind(name) for name in names if name.endswith("_cpu")]
 
@@ -133,7 +132,7 @@ def test_onnx_s_own_backend_runner_reads_the_cases(
 
 
 def test_the_same_seed_gives_the_same_bytes(folder: Path, tmp_path: Path) -> None:
-    chosen = [subject for subject in CHOSEN if str(subject) == ONNX[1]]
+    chosen = [variant for variant in CHOSEN if str(variant) == ONNX[1]]
     first, second, other = tmp_path / "first", tmp_path / "second", tmp_path / "other"
     for place, seed in ((first, 5), (second, 5), (other, 6)):
         exported(place, seed, chosen, ("static",))

@@ -1,0 +1,116 @@
+"""The findings that were measured once stay findable: their values are predicted, and the runtimes still show them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from eltwise import runtimes
+from eltwise.conformance.fault_models.catalog import (
+    BESIDE_ANOTHER,
+    COMBINATIONS,
+    WRONG_SHAPE,
+    combinations_of,
+    fault_models,
+    is_alignment,
+)
+from eltwise.conformance.fault_models.model import AS_SPECIFIED, FaultModel, Operation
+from eltwise.conformance.fault_models.values import patterns_of, values_of
+from eltwise.conformance.run import Selection, Settings, run_tests
+from eltwise.core.dtypes import BY_NAME
+from eltwise.ops import registry
+from eltwise.oracle import array_of
+
+FINDINGS: list[dict[str, Any]] = json.loads((Path(__file__).parent / "findings.json").read_text(encoding="utf-8"))
+"""Measured with onnxruntime 1.31.1, onnx 1.23.2 and OpenVINO 2026.4.1 on a processor with bfloat16 instructions.
+
+Each has a test that shows it, its outcome, the fault model that explains it, and one element of the smallest case.
+"""
+
+NOT_BY_VALUE = {"", WRONG_SHAPE, BESIDE_ANOTHER}
+
+
+def operation_of(finding: dict[str, Any]) -> Operation:
+    _runtime, op, dtype, _rule, _source = finding["test"].split("/")
+    return Operation(registry.find(op).expression(), BY_NAME[dtype])
+
+
+def known_of(operation: Operation) -> dict[tuple[str, ...], FaultModel]:
+    return {tuple(fault.name.split(" + ")): fault for fault in (*fault_models(operation), *combinations_of(operation))}
+
+
+def numbered(finding: dict[str, Any]) -> str:
+    return f"{FINDINGS.index(finding) + 1} {finding['finding']}".replace(" ", "-")
+
+
+@pytest.mark.parametrize("finding", [finding for finding in FINDINGS if "example" in finding], ids=numbered)
+def test_the_values_of_a_finding_are_predicted(finding: dict[str, Any]) -> None:
+    operation = operation_of(finding)
+    element_type, example = operation.element_type, finding["example"]
+    a, b, expected, got = (array_of(element_type, [int(example[name], 16)]) for name in ("a", "b", "expected", "got"))
+    operands = [values_of(array, element_type) for array in (a, b)]
+    assert operation.predict(AS_SPECIFIED, operands) == patterns_of(expected, element_type)
+    known = known_of(operation)
+    reasons = [known[tuple(names)] for names in finding["reasons"] if tuple(names) in known]
+    assert any(operation.predict(fault, operands) == patterns_of(got, element_type) for fault in reasons)
+
+
+@pytest.mark.parametrize("finding", FINDINGS, ids=numbered)
+def test_the_fault_of_a_finding_is_known(finding: dict[str, Any]) -> None:
+    names = {name for names in known_of(operation_of(finding)) for name in names}
+    assert finding["fault"] in names | NOT_BY_VALUE or is_alignment(finding["fault"])
+
+
+def test_every_combination_is_of_known_faults() -> None:
+    every = [
+        fault.name
+        for schema in registry.ELEMENTWISE
+        for element_type in schema.types
+        for fault in fault_models(Operation(schema.expression(), element_type))
+    ]
+    assert {name for names in COMBINATIONS for name in names} <= set(every)
+
+
+RENAMED = {
+    "A clamped to float32": "A prepared for bfloat16",
+    "B flushed": "A flushed",
+}
+"""What explains the same values and is tried before."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["onnxruntime", "onnx-reference", "openvino", "openvino-onnx", "openvino-evaluate"])
+def test_the_runtime_still_shows_its_findings(name: str) -> None:
+    runtime = next(runtime for runtime in runtimes.RUNTIMES if runtime.name == name)
+    if not runtime.is_installed:
+        pytest.skip(f"{name} is not installed; the extra 'runtimes' has it")
+    if name.startswith("openvino") and "bf16" not in _version(name) and name != "openvino-evaluate":
+        pytest.skip("this processor has no bfloat16 instructions")
+    missing = []
+    for finding in FINDINGS:
+        if not finding["test"].startswith(f"{name}/"):
+            continue
+        _runtime, op, dtype, rule, source = finding["test"].split("/")
+        selection = Selection((runtime,), (op,), (dtype,), (rule,), (source,))
+        (test,) = run_tests(selection, Settings("quick"), lambda *_: None).results.tests
+        wanted = {finding["fault"], RENAMED.get(finding["fault"])}
+        if test.outcome != finding["outcome"] or (finding["fault"] and not wanted & set(test.faults)):
+            missing.append((finding["finding"], finding["test"], test.outcome, test.explanation))
+    assert missing == []
+
+
+def _version(name: str) -> str:
+    with runtimes.Host(runtimes.find(name)) as host:
+        return host.version()
+
+
+def test_the_examples_are_of_wrong_values() -> None:
+    examples = [finding["example"] for finding in FINDINGS if "example" in finding]
+    assert len(examples) > 50
+    assert all(example["expected"] != example["got"] for example in examples)
+    assert len(FINDINGS) == 75
+    assert np.unique([finding["test"] for finding in FINDINGS]).size > 60

@@ -1,0 +1,222 @@
+"""The cache of calls: a call that is known gives what the first one gave, and what is wrong is refused all the same."""
+
+from __future__ import annotations
+
+import threading
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import eltwise
+from eltwise import oracle
+from eltwise.core.dtypes import TYPES, ElementType
+from eltwise.core.errors import EltwiseError
+from eltwise.engine import call
+from eltwise.engine.call import calls_of
+from eltwise.kernels import dispatch
+from eltwise.kernels.float_mode import quietly
+from eltwise.ops import registry
+from eltwise.oracle.hard_values import hard_values
+
+SHAPES = (((), ()), ((5,), (5,)), ((4, 1), (3,)), ((2, 3), (2, 3)), ((0, 3), (3,)), ((3,), ()))
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_known() -> None:
+    calls_of.cache_clear()
+
+
+@pytest.mark.parametrize("element_type", [each for each in TYPES if each.is_numeric], ids=str)
+@pytest.mark.parametrize("name", ["Subtract-1", "SquaredDifference-1", "Maximum-1", "openvino.Less-1"])
+def test_the_second_call_gives_what_the_first_gave(name: str, element_type: ElementType, seed: int) -> None:
+    generator, pool = np.random.default_rng(seed), hard_values(element_type)
+    operator = eltwise.operator(name)
+    for a_shape, b_shape in SHAPES:
+        for order in ("C", "F"):
+            a, b = (
+                np.asarray(pool[generator.integers(0, pool.size, shape)], order=order) for shape in (a_shape, b_shape)
+            )
+            expected = oracle.evaluate(registry.find(name).function, a, b, rule="numpy")
+            for _again in range(3):
+                result = operator(a, b)
+                assert type(result) is np.ndarray
+                assert result.flags.c_contiguous
+                assert oracle.same_bits(result, expected)
+                out = np.zeros_like(expected)
+                assert operator(a, b, out=out) is out
+                assert oracle.same_bits(out, expected)
+
+
+def test_what_was_prepared_is_what_runs_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    prepared: list[object] = []
+    prepare = dispatch.prepare
+    monkeypatch.setattr(dispatch, "prepare", lambda *given: prepared.append(given) or prepare(*given))
+    operator = eltwise.operator("Subtract-1")
+    a = np.zeros((300, 300), np.float32)
+    for _again in range(3):
+        operator(a, a)
+        operator(a, a, out=a.copy())
+        operator(a[:10], a[:1])
+    assert len(prepared) == 3
+
+
+@pytest.mark.parametrize("name", ["Subtract-1", "Divide-1", "openvino.Equal-1", "Maximum-1"])
+def test_a_call_that_is_wrong_is_refused_after_right_ones(name: str) -> None:
+    a = np.arange(1, 5, dtype=np.int32)
+    operator = eltwise.operator(name)
+    for _again in range(3):
+        operator(a, a)
+    read_only = np.zeros_like(operator(a, a))
+    operator(a, a, out=read_only)
+    read_only.flags.writeable = False
+    wrong = [
+        lambda: operator(a, a[:3]),
+        lambda: operator(a, a.astype(np.int64)),
+        lambda: operator(a),
+        lambda: operator(a, a, a),
+        lambda: operator(a, a, out=read_only),
+        lambda: operator(a, np.ma.masked_array(a)),
+        lambda: operator(a, a, out=np.zeros(5, np.int32)),
+        lambda: operator(a, None),
+    ]
+    for _again in range(2):
+        for refused in wrong:
+            with pytest.raises(EltwiseError, match=name):
+                refused()
+
+
+def test_attributes_of_the_public_functions_are_checked() -> None:
+    a = np.arange(4, dtype=np.int32)
+    for _again in range(2):
+        eltwise.subtract(a, a)
+        for attributes in ({"axis": True}, {"axis": -1.0}, {"axis": [1]}, {"auto_broadcast": "explizit"}):
+            with pytest.raises(EltwiseError):
+                eltwise.subtract(a, a, **attributes)  # type: ignore[arg-type]
+        with pytest.raises(EltwiseError):
+            eltwise.subtract(a, a[:, None], "none")
+        with pytest.raises(EltwiseError):
+            eltwise.divide(a, a + 1, floor=1)  # type: ignore[arg-type]
+
+
+@pytest.mark.filterwarnings("error")
+def test_nothing_is_warned_of_and_no_setting_matters() -> None:
+    a = np.float32([np.inf, 3e38])
+    with np.errstate(all="raise"):
+        for _again in range(3):
+            result = eltwise.subtract(a, np.float32([np.inf, -3e38]))
+            assert eltwise.divide(np.int8([-128]), np.int8([-1])).tolist() == [-128]
+            assert np.isnan(eltwise.divide(np.float32([0]), np.float32([0])))
+    assert np.isnan(result[0])
+    assert np.isposinf(result[1])
+
+
+def test_a_call_in_the_middle_of_a_call_and_from_many_threads() -> None:
+    a = np.arange(6, dtype=np.float32)
+    eltwise.subtract(a, a)
+    inside = quietly(lambda: eltwise.subtract(a, np.float32([1] * 6)))
+    assert (inside == a - 1).all()
+    wrong: list[int] = []
+
+    def many(start: int) -> None:
+        for index in range(start, start + 3000):
+            b = np.full(6, index, np.float32)
+            if not (eltwise.subtract(a, b) == a - index).all():
+                wrong.append(index)
+
+    threads = [threading.Thread(target=many, args=(start,)) for start in (0, 5000, 10000)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_what_is_known_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(call, "_MOST_CALLS", 8)
+    operator = eltwise.operator("SquaredDifference-1", auto_broadcast="none")
+    for size in range(1, 30):
+        operator(np.zeros(size, np.int8), np.zeros(size, np.int8))
+    assert len(calls_of(operator.operation)._known) <= 8
+
+
+@pytest.mark.parametrize("error", [ValueError, RuntimeError])
+def test_an_error_raised_in_the_middle_of_a_call_is_not_lost(error: type[Exception]) -> None:
+    a = np.arange(6, dtype=np.float32)
+    operator = eltwise.operator("Subtract-1")
+    operator(a, a)
+    known = calls_of(operator.operation)._known
+
+    def interrupted(*_arrays: object) -> np.ndarray:
+        raise error("a signal's handler")
+
+    for key in known:
+        known[key] = interrupted
+    with pytest.raises(error, match="handler"):
+        operator(a, a)
+
+
+# Division of integers, and the least integer.
+
+INTEGERS = [each for each in TYPES if each.is_integer and each.is_numeric]
+
+
+@pytest.mark.parametrize("kernels", ["numpy", "compiled"])
+@pytest.mark.parametrize("name", ["Div-14", "Divide-1"])
+@pytest.mark.parametrize("element_type", [each for each in INTEGERS if each.bits > 4], ids=str)
+def test_an_integer_divisor_of_0_is_an_error_and_nothing_is_written(
+    name: str, element_type: ElementType, kernels: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dispatch, "mode", lambda: kernels)
+    operator = eltwise.operator(name)
+    a = np.arange(1, 13).astype(element_type.storage).reshape(4, 3)
+    b = a.copy()
+    operator(a, b)
+    b[2, 1] = b[3, 0] = 0
+    for _again in range(2):
+        with pytest.raises(EltwiseError, match=rf"{name}, operand B: an integer .* by 0, got 0 at index \[2, 1\] of"):
+            operator(a, b)
+        with pytest.raises(EltwiseError, match=r"got 0 at index \[0, 1\] of the result"):
+            operator(a, b[2])
+        before = b.copy()
+        with pytest.raises(EltwiseError, match="divided by 0"):
+            operator(a, b, out=b)
+        assert (b == before).all()
+    assert operator(a[:0], b[:1]).shape == (0, 3)
+
+
+@pytest.mark.parametrize("kernels", ["numpy", "compiled"])
+@pytest.mark.parametrize("element_type", [each for each in INTEGERS if each.kind == "signed"], ids=str)
+def test_the_least_integer_wraps(element_type: ElementType, kernels: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dispatch, "mode", lambda: kernels)
+    least = np.full(100, element_type.limits[0]).astype(element_type.storage)
+    minus_one = np.full(100, -1).astype(element_type.storage)
+    divisions = [eltwise.operator("Divide-1", m_pythondiv=floor) for floor in (True, False)]
+    divisions += [eltwise.operator("Div-14")] if element_type.bits > 4 else []
+    for operator in divisions:
+        assert (operator(least, minus_one) == least).all()
+        assert (operator(least, minus_one, out=minus_one.copy()) == least).all()
+    assert (eltwise.operator("Negative-1")(least) == least).all()
+    assert (eltwise.operator("openvino.Abs-1")(least) == least).all()
+
+
+def test_strings_are_refused_by_name() -> None:
+    with pytest.raises(EltwiseError, match="Equal-19, operand A"):
+        eltwise.operator("Equal-19")(np.array(["a"]), np.array(["a"]))
+
+
+def test_booleans_compare_only_for_equality() -> None:
+    a, b = np.array([True, False, True]), np.array([True, True, False])
+    assert eltwise.equal(a, b).tolist() == [True, False, False]
+    assert eltwise.operator("Equal-1")(a, b).tolist() == [True, False, False]
+    with pytest.raises(EltwiseError, match="bool"):
+        eltwise.less(a, b)
+
+
+def test_large_results_of_booleans_are_computed_by_kernels(seed: int) -> None:
+    generator = np.random.default_rng(seed)
+    for storage in (np.float64, np.float32, np.float16, ml_dtypes.bfloat16, np.int64, np.uint8):
+        a = generator.integers(0, 9, (700, 900)).astype(storage)
+        for other in (a[::-1], a[:1], a[:, ::-1], np.asfortranarray(a), a[:, :1]):
+            assert (eltwise.less(a, other) == (a < other)).all()
+            assert (eltwise.greater_equal(other, a) == (other >= a)).all()

@@ -1,0 +1,103 @@
+"""Every installed adapter: models and calls in its own process, results into given arrays in this one."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from eltwise import runtimes
+from eltwise.conformance.asking import CaseRunner
+from eltwise.conformance.cases import Case
+from eltwise.conformance.compare import References
+from eltwise.conformance.models import build
+from eltwise.core.dtypes import TYPES
+from eltwise.ops import registry
+from eltwise.runtimes import Host, Model, Runtime
+from eltwise.runtimes.worker import make_adapter
+
+INSTALLED = [pytest.param(runtime, id=runtime.name) for runtime in runtimes.installed()]
+
+
+def case_of(runtime: Runtime, dtype: object) -> Case:
+    schema = registry.find("Sub-14" if "ai.onnx" in runtime.domains else "Subtract-1")
+    return Case(schema, (), (np.array([[5], [7]], dtype), np.array([1, 2, 3], dtype)))
+
+
+@pytest.mark.parametrize("runtime", INSTALLED)
+def test_it_runs_a_case_in_a_process_of_its_own(runtime: Runtime) -> None:
+    with Host(runtime) as host:
+        assert host.version()
+        for dtype in (np.float32, np.int32):
+            case = case_of(runtime, dtype)
+            for source in ["static"] * runtime.loads_models + ["call"] * runtime.calls:
+                result = CaseRunner(host, source, References(), thrifty=False).alone(case)
+                assert result.outcome == "ok", result.answer
+        if runtime.loads_models:
+            model = build([case_of(runtime, np.float32)])
+            assert host.run(Model(model.data, model.weights), [], only_load=True).kind == "result"
+            assert host.run(Model(b"no model"), [], only_load=True).kind == "refused"
+
+
+@pytest.mark.parametrize("name", ["onnxruntime", "openvino", "numpy", "torch", "numexpr"])
+def test_it_writes_into_given_arrays(name: str) -> None:
+    runtime = next(runtime for runtime in runtimes.RUNTIMES if runtime.name == name)
+    if not runtime.is_installed:
+        pytest.skip(f"{name} is not installed; the extra 'runtimes' has it")
+    code = (
+        "import numpy as np, sys\n"
+        "from eltwise.runtimes.worker import make_adapter\n"
+        "adapter = make_adapter(*sys.argv[1:3])\n"
+        "from eltwise.conformance.cases import Case\n"
+        "from eltwise.conformance.models import build\n"
+        "from eltwise.ops import registry\n"
+        "a, b, out = np.float32([5, 7]), np.float32([1, 2]), np.zeros(2, np.float32)\n"
+        "op = 'Subtract-1' if sys.argv[2] == 'openvino' else 'Sub-14'\n"
+        "if hasattr(adapter, 'load'):\n"
+        "    model = build([Case(registry.find(op), (), (a, b))])\n"
+        "    loaded = adapter.load(model.data, model.weights)\n"
+        "else:\n"
+        "    name = 'sub' if sys.argv[2] == 'torch' else 'subtract'\n"
+        "    loaded = adapter.compile(op, ((name, (0, 1)), (name, (2, 1))), {})\n"
+        "run = loaded.bind([a, b], [out])\n"
+        "run()\n"
+        "a[0] = 6\n"
+        "run()\n"
+        "assert out.tolist() == ([5, 5] if hasattr(adapter, 'load') else [4, 3]), out\n"
+    )
+    subprocess.run([sys.executable, "-c", code, runtime.adapter, name], check=True)  # noqa: S603
+
+
+def test_openvino_s_tensors_hold_every_type_exactly() -> None:
+    pytest.importorskip("openvino")
+    from eltwise.oracle import hard_values, same_bits
+    from eltwise.runtimes import openvino
+
+    for element_type in TYPES:
+        if element_type.is_numeric and element_type.ir:
+            for count in (0, 1, 3):
+                array = hard_values.hard_values(element_type)[:count]
+                assert str(openvino.tensor(array).element_type.get_type_name()) == element_type.ir
+                again = openvino.array(openvino.tensor(array))
+                assert isinstance(again, np.ndarray)
+                assert same_bits(again, array)
+
+
+@pytest.mark.parametrize("runtime", runtimes.RUNTIMES, ids=lambda runtime: runtime.name)
+def test_an_adapter_s_file_stands_alone(runtime: Runtime) -> None:
+    """It is copied beside a reproduction."""
+    module = runtime.adapter.partition(":")[0].rpartition(".")[2]
+    text = (Path(runtimes.__file__).parent / f"{module}.py").read_text(encoding="utf-8")
+    assert ("eltwise." in text.replace("eltwise.load", "")) == (module == "eltwise")
+
+
+def test_a_function_of_a_file_is_an_adapter(tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text("def run(op, *operands, **attributes):\n    return sum(operands)\n", encoding="utf-8")
+    runtime = runtimes.find(f"{file}:run")
+    loaded = make_adapter(runtime.adapter, runtime.name).compile("Add-14", (), {})
+    (result,) = loaded.arrays(loaded.bind([np.int8([1]), np.int8([2])])())
+    assert result.tolist() == [3]

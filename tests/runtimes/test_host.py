@@ -1,0 +1,167 @@
+"""The process of a runtime: crashes, hangs and broken frames are answers, and no process is left behind."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from eltwise import runtimes
+from eltwise.core.errors import FileFormatError, NameUnknownError, UnsupportedError
+from eltwise.runtimes import Call, Host, StoppedError, wire
+
+PLANTED = str(Path(__file__).parents[1] / "planted.py")
+CALL = Call("Sub-14", (("subtract", (0, 1)),))
+OPERANDS = [np.int32([[5, 7, 9]]), np.int32([[1, 2, 3]])]
+
+
+def planted(function: str) -> runtimes.Runtime:
+    return runtimes.find(f"{PLANTED}:{function}")
+
+
+def is_running(number: int) -> bool:
+    """Whether a process lives; one that has ended and waits to be asked for its exit code does not."""
+    try:
+        return Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def has_ended(number: int) -> bool:
+    deadline = time.monotonic() + 10
+    while is_running(number) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return not is_running(number)
+
+
+def test_a_call_gives_its_result() -> None:
+    with Host(planted("exact")) as host:
+        assert host.version().startswith("1.2 (file ")
+        answer = host.run(CALL, OPERANDS)
+        assert (answer.kind, answer.words, answer.mode) == ("result", "", "")
+        assert np.array_equal(answer.arrays[0], [[4, 5, 6]])
+
+
+@pytest.mark.parametrize(
+    ("function", "words"),
+    [("reading_nothing", "SIGSEGV"), ("leaving", "exit code 3: out of order")],
+)
+def test_a_crash_is_an_answer_and_the_next_call_gets_a_new_process(function: str, words: str) -> None:
+    with Host(planted(function)) as host:
+        for _time in range(2):
+            answer = host.run(CALL, OPERANDS)
+            assert answer.kind == "crashed"
+            assert words in answer.words
+            assert not host.is_running
+
+
+def test_a_hang_is_an_answer() -> None:
+    with Host(planted("hanging"), limit=0.5) as host:
+        three = np.zeros((3, 3), np.int32)
+        answer = host.run(CALL, [three, three])
+        assert (answer.kind, answer.words) == ("hung", "no answer within 0.5 seconds")
+        assert host.run(CALL, OPERANDS).kind == "result"
+
+
+def test_a_refusal_and_what_is_not_an_array_are_told() -> None:
+    with Host(planted("raising")) as host:
+        answer = host.run(CALL, OPERANDS)
+        assert (answer.kind, answer.words) == ("refused", "RuntimeError: there is no kernel for this")
+    with Host(planted("giving_lists")) as host:
+        answer = host.run(CALL, OPERANDS)
+        assert (answer.kind, answer.arrays) == ("result", (None,))
+        assert answer.words == "gave a list instead of a NumPy array"
+
+
+def test_memory_that_is_broken_shows_when_the_process_leaves() -> None:
+    with Host(planted("breaking_its_memory")) as host:
+        empty = np.zeros((2, 0, 3), np.int32), np.zeros((1, 1, 3), np.int32)
+        assert host.run(CALL, empty).kind == "result"
+        assert "SIGABRT" in host.leave()
+        assert host.run(CALL, OPERANDS).kind == "result"
+        assert host.leave() == ""
+
+
+def test_what_a_runtime_started_ends_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = tmp_path / "child"
+    monkeypatch.setenv("PLANTED_CHILD", str(said))
+    with Host(planted("computing_beside_a_child")) as host:
+        assert host.run(CALL, OPERANDS).kind == "result"
+        assert is_running(int(said.read_text()))
+    assert has_ended(int(said.read_text()))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells children of their parent's end")
+def test_a_runtime_ends_when_its_parent_is_killed() -> None:
+    code = (
+        "from eltwise import runtimes\n"
+        f"host = runtimes.Host(runtimes.find({f'{PLANTED}:exact'!r})); host.version()\n"
+        "print(host._process.pid, flush=True); input()"
+    )
+    with subprocess.Popen(  # noqa: S603
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as parent:
+        assert parent.stdout is not None
+        number = int(parent.stdout.readline())
+        assert is_running(number)
+        parent.kill()
+    assert has_ended(number)
+
+
+def test_another_thread_can_stop_it() -> None:
+    with Host(planted("hanging")) as host:
+        host.version()
+        threading.Timer(0.3, host.stop).start()
+        three = np.zeros((3, 3), np.int32)
+        with pytest.raises(StoppedError):
+            host.run(CALL, [three, three])
+        with pytest.raises(StoppedError):
+            host.version()
+
+
+def test_a_runtime_that_cannot_start_says_why() -> None:
+    with Host(planted("no_such_function")) as host, pytest.raises(UnsupportedError, match="no function 'no_such_f"):
+        host.version()
+    broken = replace(planted("exact"), adapter="no_such_module:X")
+    with Host(broken) as host, pytest.raises(UnsupportedError, match="cannot be started: ModuleNotFoundError"):
+        host.version()
+
+
+def test_names_are_known_or_refused_with_the_nearest() -> None:
+    with pytest.raises(NameUnknownError, match="did you mean 'onnxruntime'"):
+        runtimes.find("onnxruntim")
+    with pytest.raises(FileFormatError, match="there is no such file"):
+        runtimes.find("./no_such_file.py:run")
+    missing = replace(planted("exact"), packages=("no_such_package",))
+    assert not missing.is_installed
+    assert len({runtime.name for runtime in runtimes.RUNTIMES}) == len(runtimes.RUNTIMES)
+
+
+def test_frames_are_read_back_and_broken_ones_refused() -> None:
+    message = wire.Message({"kind": "result"}, (np.arange(6, dtype=np.int16).reshape(2, 3),))
+    data = wire.encode(message)
+    again = wire.receive(io.BytesIO(data))
+    assert again is not None
+    assert again.fields == message.fields
+    assert np.array_equal(again.arrays[0], message.arrays[0])
+    assert wire.receive(io.BytesIO(data[:-1])) is None
+    for head, body in (
+        (b"{}", b""),
+        (b"[]", b""),
+        (b"nonsense", b""),
+        (b'{"arrays": [{"dtype": "int16", "shape": [3]}]}', b"1234"),
+        (b'{"arrays": [{"dtype": "int16", "shape": [-1]}]}', b"1234"),
+        (b'{"arrays": [{"dtype": "string", "shape": [1]}]}', b"1234"),
+        (b'{"arrays": [{"dtype": "int99", "shape": [1]}]}', b"1234"),
+    ):
+        with pytest.raises(FileFormatError):
+            wire.decode(head, body)
+    with pytest.raises(FileFormatError, match="too large"):
+        wire.receive(io.BytesIO(b"\xff" * 8))
