@@ -68,10 +68,7 @@ class CaseRunner:
         """
         done = CaseRun()
         before: Group | None = None
-        for number, group in enumerate(groups):
-            if done.is_over:
-                done.not_run += sum(map(len, groups[number:]))
-                break
+        for group in groups:
             self._run_group(group, before, done)
             before = group
         return done
@@ -94,11 +91,11 @@ class CaseRunner:
         """Run a group in one model; if that is refused or ends the process, its halves or single cases."""
         if self._is_call and len(group) > 1:
             for case in group:
-                if done.is_over:
-                    done.not_run += 1
-                else:
-                    self._run_group((case,), before, done)
+                self._run_group((case,), before, done)
                 before = (case,)
+            return
+        if done.is_over or (self._is_call and not self._has_functions(group[0])):
+            done.not_run += len(group)
             return
         is_fresh = not self._host.is_running
         answers = self._answers(group)
@@ -125,10 +122,7 @@ class CaseRunner:
                     done.not_run += len(group) - _FEW
                     return
         for part in parts:
-            if done.is_over:
-                done.not_run += len(part)
-            else:
-                self._run_group(part, before, done)
+            self._run_group(part, before, done)
 
     def _handle_end(self, group: Group, before: Group | None, answer: Answer, is_fresh: bool, done: CaseRun) -> None:
         """Find out what ended the process: a group before it, a case of it, or only the whole group."""
@@ -144,10 +138,7 @@ class CaseRunner:
             done.results.append(self._compare(group[0], answer))
             return
         count = len(done.results)
-        for number, case in enumerate(group):
-            if done.is_over:
-                done.not_run += len(group) - number
-                break
+        for case in group:
             self._run_group((case,), None, done)
         if all(result.outcome != answer.kind for result in done.results[count:]):
             words = f"{answer.words} (with {len(group)} cases in one model)"
@@ -187,6 +178,13 @@ class CaseRunner:
             words = f"{len(answer.arrays)} results came from a model with {len(model.outputs)}"
             return [Answer("refused", words=words, mode=answer.mode)] * len(cases)
         return [replace(answer, arrays=answer.arrays[number : number + 1]) for number in range(len(cases))]
+
+    def _has_functions(self, case: Case) -> bool:
+        """Whether the runtime's library has functions for what a case computes, which an attribute may choose."""
+        try:
+            return bool(self._steps(case)) or not self._host.runtime.library
+        except LookupError:
+            return False
 
     def _steps(self, case: Case) -> tuple[tuple[str, tuple[int, ...]], ...]:
         """The steps by the names that the runtime's library has for them."""

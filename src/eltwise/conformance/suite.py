@@ -64,7 +64,8 @@ class Variant:
     @property
     def attributes(self) -> Attributes:
         """The attributes that choose the rule; the default needs none."""
-        return (("auto_broadcast", self.rule),) if self.rule in ("none", "pdpd") else ()
+        has_default = self.schema.broadcasting != "auto_broadcast" or self.rule == "numpy"
+        return () if has_default else (("auto_broadcast", self.rule),)
 
     @property
     def switched_on(self) -> Attributes:
@@ -177,6 +178,10 @@ def value_cases(variant: Variant, source: str, extent: Extent, seed: int) -> lis
     if element_type.bits <= 8 and (source in _WHOLE_SOURCES or extent != "quick"):
         made.append(variant.case(_all_values(element_type, variant.count)))
     made += [variant.case(operands) for operands in _other_counts(variant, seed)]
+    for attribute in variant.schema.attributes:
+        if attribute.kind == "boolean":
+            attributes: Attributes = (*variant.attributes, (attribute.name, not attribute.default))
+            made.append(variant.case(made[0].operands, attributes))
     if variant.rule == "none" or variant.count == 1:
         return made
     hard = hard_values_of(element_type)

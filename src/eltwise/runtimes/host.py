@@ -5,6 +5,7 @@ Runtimes disturb one another in one process, and some set the floating-point mod
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import subprocess
@@ -209,7 +210,7 @@ class _Watchdog:
         self._deadline = 0.0
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
-        self._is_idle = False
+        self._wakes_at = 0.0
 
     @contextmanager
     def watching(self, process: subprocess.Popen[bytes], limit: float) -> Iterator[_Watchdog]:
@@ -220,7 +221,7 @@ class _Watchdog:
             if self._thread is None:
                 self._thread = threading.Thread(target=self._watch, daemon=True)
                 self._thread.start()
-            elif self._is_idle:
+            elif self._deadline < self._wakes_at:
                 self._changed.notify()
         try:
             yield self
@@ -231,14 +232,16 @@ class _Watchdog:
     def _watch(self) -> None:
         with self._changed:
             while True:
-                self._is_idle = self._process is None
-                left = None if self._process is None else self._deadline - time.monotonic()
-                if left is not None and left <= 0 and self._process is not None:
+                if self._process is None:
+                    self._wakes_at = math.inf
+                    self._changed.wait()
+                elif self._deadline <= time.monotonic():
                     self.has_expired = True
                     _kill(self._process)
                     self._process = None
                 else:
-                    self._changed.wait(left)
+                    self._wakes_at = self._deadline
+                    self._changed.wait(self._deadline - time.monotonic())
 
 
 def _answer(reply: Message) -> Answer:
