@@ -12,15 +12,16 @@ from eltwise.cli.attributes import bound_operator
 
 def infer(
     op: Annotated[str, typer.Argument(metavar="OPERATOR", help="A versioned name, for example Subtract-1.")],
-    a: Annotated[str, typer.Argument(metavar="A", help="The shape of A, for example ?,N,4,1..6.")],
-    b: Annotated[str, typer.Argument(metavar="B", help="The shape of B.")],
+    shapes: Annotated[
+        list[str], typer.Argument(metavar="SHAPE...", help="The shape of each operand, for example ?,N,4,1..6.")
+    ],
     attributes: Annotated[
         list[str] | None, typer.Option("--attr", metavar="NAME=VALUE", help="An attribute, for example axis=1.")
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print what a program can read.")] = False,
 ) -> None:
     """Infer the shape of a result, and say what had to be assumed."""
-    inferred = bound_operator(op, attributes or []).infer_shape(a, b)
+    inferred = bound_operator(op, attributes or []).infer_shape(*shapes)
     if json:
         printing.json_text({"shape": str(inferred), "assumptions": list(inferred.assumptions)})
         return

@@ -12,7 +12,7 @@ from itertools import product
 import numpy as np
 
 from eltwise import oracle
-from eltwise.conformance.asking import Tester
+from eltwise.conformance.asking import CaseRunner
 from eltwise.conformance.cases import Case
 from eltwise.conformance.compare import CaseResult, References
 from eltwise.conformance.contexts import ALL_CONSTANT, SOURCES, STATIC, Context
@@ -200,7 +200,7 @@ def _run(host: Host, cases: Iterator[tuple[Key, Case]], references: References, 
         tuple(cases[start : start + _TOGETHER]) for cases in by_context.values() for start in range(0, len(cases), _TOGETHER)
     ]
     results: dict[Key, list[CaseResult]] = {}
-    for result in Tester(host, "static", references, thrifty=False).run(groups).results:
+    for result in CaseRunner(host, "static", references, thrifty=False).run(groups).results:
         results.setdefault(key_of[id(result.case)], []).append(result)
     return {key: seen_of(key, found, explainer) for key, found in results.items()}
 
