@@ -1,4 +1,4 @@
-"""Random graphs of both dialects: every element-wise row, every neighbour, constants, shared values, unknown sizes."""
+"""Random graphs of both formats: every operator version, constants, shared values, unknown sizes."""
 
 from __future__ import annotations
 
@@ -57,6 +57,16 @@ class Growth:
         self.known[name] = (element_type, sizes)
         return name
 
+    def operand(self, element_type: ElementType, sizes: Sizes, divides: bool) -> str:
+        """An operand; what integers are divided by is a constant without zeros."""
+        if not divides:
+            return self.source(element_type, sizes)
+        array = drawn(element_type, sizes, len(self.known))
+        name = self.new("d")
+        self.constants[name] = Tensor(np.where(array == 0, array.dtype.type(1), array), element_type)
+        self.known[name] = (element_type, sizes)
+        return name
+
     def indices(self, numbers: Sizes) -> str:
         kind = INT64 if self.is_onnx else self.draw(st.sampled_from([INT32, INT64]))
         name = self.new("i")
@@ -93,28 +103,30 @@ def grow_elementwise(growth: Growth) -> None:
     if there and draw(st.booleans()):
         a, (kind, sizes) = draw(st.sampled_from(there))
     else:
-        usual = (
-            [FLOAT32, *schema.types]
-            if growth.is_onnx
-            else [FLOAT16, FLOAT32, FLOAT64, INT32, INT64] * 4 + [*schema.types]
-        )
-        kind, sizes = draw(st.sampled_from(usual)), tuple(draw(st.lists(st.integers(1, 3), max_size=3)))
+        usual = [FLOAT32] if growth.is_onnx else [FLOAT16, FLOAT32, FLOAT64, INT32, INT64] * 4
+        kinds = [each for each in (*usual, *schema.types) if each in schema.types]
+        kind, sizes = draw(st.sampled_from(kinds)), tuple(draw(st.lists(st.integers(1, 3), max_size=3)))
         a = growth.source(kind, sizes)
+    made = schema.expression().result_type(kind)
+    divides = "divide" in schema.function and kind.is_integer
     start = draw(st.integers(0, len(sizes)))
     end = draw(st.integers(start, len(sizes)))
     rule = draw(st.sampled_from(["equal", "run", "numpy"]))
-    if schema.broadcasting == "numpy" or (rule == "numpy" and schema.broadcasting == "auto_broadcast"):
-        b_sizes = tuple(draw(st.sampled_from([1, size])) for size in sizes[start:])
-        growth.add(schema, [a, growth.source(kind, b_sizes)], kind, sizes)
+    others = draw(st.integers(0, 2)) if schema.is_variadic else len(schema.operands) - 1
+    if schema.broadcasting == "none" or not others:
+        growth.add(schema, [a, *(growth.source(kind, sizes) for _other in range(others))], made, sizes)
+    elif schema.broadcasting == "numpy" or (rule == "numpy" and schema.broadcasting == "auto_broadcast"):
+        b_sizes = [tuple(draw(st.sampled_from([1, size])) for size in sizes[start:]) for _other in range(others)]
+        growth.add(schema, [a, *(growth.operand(kind, each, divides) for each in b_sizes)], made, sizes)
     elif rule == "equal":
         attributes = {} if schema.broadcasting == "legacy" else {"auto_broadcast": "none"}
-        growth.add(schema, [a, growth.source(kind, sizes)], kind, sizes, **attributes)
+        growth.add(schema, [a, growth.operand(kind, sizes, divides)], made, sizes, **attributes)
     else:
         on = {"broadcast": 1} if schema.broadcasting == "legacy" else {"auto_broadcast": "pdpd"}
-        growth.add(schema, [a, growth.source(kind, sizes[start:end])], kind, sizes, axis=start, **on)
+        growth.add(schema, [a, growth.operand(kind, sizes[start:end], divides)], made, sizes, axis=start, **on)
 
 
-def grow_neighbour(growth: Growth) -> None:
+def grow_data_movement(growth: Growth) -> None:
     draw = growth.draw
     if not growth.known:
         return
@@ -196,7 +208,7 @@ def graphs(draw: st.DrawFn, domain: str) -> tuple[Graph, dict[str, np.ndarray]]:
     origin = Origin("ai.onnx", 8 if opset < 19 else 10, opset) if domain == "ai.onnx" else Origin("openvino", 11)
     growth = Growth(draw, origin)
     for _number in range(draw(st.integers(1, 6))):
-        draw(st.sampled_from([grow_elementwise, grow_elementwise, grow_neighbour]))(growth)
+        draw(st.sampled_from([grow_elementwise, grow_elementwise, grow_data_movement]))(growth)
     if not growth.nodes:
         grow_elementwise(growth)
     made = [node.outputs[0] for node in growth.nodes]
@@ -225,19 +237,19 @@ def _outputs(growth: Growth, given: list[str]) -> tuple[Port, ...]:
 
 
 def _declared(growth: Growth, sizes: Sizes) -> Shape:
-    """The shape of an input as the file says it: now and then a size, or even the rank, is not said."""
+    """The shape of an input as the file declares it: now and then without a size, or even the rank."""
     draw, exact = growth.draw, of_sizes(sizes)
-    unsaid = draw(st.sampled_from(["nothing", "nothing", "a size", "all sizes", "the rank"]))
-    if unsaid == "the rank":
+    left_out = draw(st.sampled_from(["nothing", "nothing", "a size", "all sizes", "the rank"]))
+    if left_out == "the rank":
         return Shape(None)
-    if unsaid == "nothing" or not sizes:
+    if left_out == "nothing" or not sizes:
         return exact
-    chosen = range(len(sizes)) if unsaid == "all sizes" else [draw(st.integers(0, len(sizes) - 1))]
+    chosen = range(len(sizes)) if left_out == "all sizes" else [draw(st.integers(0, len(sizes) - 1))]
     kinds = [Dimension(), Dimension(symbol="N")] if growth.is_onnx and len(growth.inputs) == 1 else [Dimension()]
     assert exact.dimensions is not None
     return Shape(
         tuple(
-            draw(st.sampled_from(kinds if unsaid == "a size" else kinds[:1])) if index in chosen else dimension
+            draw(st.sampled_from(kinds if left_out == "a size" else kinds[:1])) if index in chosen else dimension
             for index, dimension in enumerate(exact.dimensions)
         )
     )
