@@ -22,8 +22,12 @@ from onnx_models import model, node, value
 from openvino_models import Ir
 from target_models import bfloat16_model, bytes_model, integer_ir, legacy_model
 
-SEVERE = Finding("a", "Sub-14", "uint8", "numpy", "wrong values", "differs", ("saturation",), "results saturate", "repair it")
-SLIGHT = Finding("b", "Add-14", "float32", "numpy", "sign of zero or NaN", "differs", ("constant left out",), "left out", "")
+SEVERE = Finding(
+    "a", "Sub-14", "uint8", "numpy", "wrong values", "differs", ("saturation",), "results saturate", "repair it"
+)
+SLIGHT = Finding(
+    "b", "Add-14", "float32", "numpy", "sign of zero or NaN", "differs", ("constant left out",), "left out", ""
+)
 
 
 def by_rules(source: object, target: str, severity: str = "wrong values") -> TargetReport:

@@ -30,7 +30,7 @@ def nodes_of(severity: dict[tuple[str, str, str], Severity]) -> dict[Key, Seen]:
 
 
 def test_a_fault_everywhere_is_one_rule_and_a_fault_of_a_type_names_the_type() -> None:
-    every = nodes_of({key: "refused" for key in product(("uint8", "int8", "float32"), SOURCES, PATTERNS)})
+    every = nodes_of(dict.fromkeys(product(("uint8", "int8", "float32"), SOURCES, PATTERNS), "refused"))
     one_fault = {key: Seen(seen.severity, frozenset({"refused"}), "no kernel") for key, seen in every.items()}
     (rule,) = rules_from(one_fault, {})
     assert (rule.where, rule.words) == ({}, "no kernel")

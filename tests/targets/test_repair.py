@@ -1,4 +1,4 @@
-"""``repair``: exactly the nodes are rewritten that need it, what is less severe is left, what is more is refused whole."""
+"""``repair``: only nodes that need it are rewritten, what is less severe is left, and what is more is refused whole."""
 
 from __future__ import annotations
 

@@ -39,7 +39,12 @@ def known(*told: tuple[str, str, Fault | None]) -> RuleSet:
         scopes.append(Scope(frozenset({name}), types, frozenset({broadcast}), rewrites))
         if fault:
             kind, _minus, version = name.partition("-")
-            where = {"op": frozenset({kind}), "version": frozenset({version}), "rewrite": rewrites, "broadcast": frozenset({broadcast})}
+            where = {
+                "op": frozenset({kind}),
+                "version": frozenset({version}),
+                "rewrite": rewrites,
+                "broadcast": frozenset({broadcast}),
+            }
             rules.append(Rule(*fault, where))
     return RuleSet("somewhere", "1.0 (CPU)", scopes=tuple(scopes), rules=tuple(rules))
 
@@ -89,7 +94,9 @@ def test_an_axis_is_aligned_only_where_that_helps() -> None:
     axis: Fault = ("wrong values", "axis ignored")
     rules = known(("Subtract-1", "pdpd", axis), ("Subtract-1", "numpy", None))
     assert decide(rules, inside).steps == ("align",)
-    rules = known(("Subtract-1", "pdpd", axis), ("Subtract-1", "numpy", SATURATES), ("Subtract-1 upcast", "numpy", None))
+    rules = known(
+        ("Subtract-1", "pdpd", axis), ("Subtract-1", "numpy", SATURATES), ("Subtract-1 upcast", "numpy", None)
+    )
     assert decide(rules, inside).steps == ("align", "upcast")
 
 

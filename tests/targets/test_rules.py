@@ -40,7 +40,10 @@ def test_a_rule_applies_where_every_fact_has_one_of_its_values() -> None:
 def test_of_each_fault_the_most_severe_rule_counts_and_the_worst_comes_first() -> None:
     less = Rule("precision", "saturation")
     rules = RuleSet("r", rules=(SIGN, less, SATURATES))
-    situations = [{"op": "Sub", "type": "float32", "pattern": "inside"}, {"op": "Sub", "type": "uint8", "pattern": "equal"}]
+    situations = [
+        {"op": "Sub", "type": "float32", "pattern": "inside"},
+        {"op": "Sub", "type": "uint8", "pattern": "equal"},
+    ]
     assert [match.rule for match in rules.matches(situations)] == [SATURATES, SIGN]
     assert rules.matches(situations)[0].situation is situations[1]
     assert rules.matches([]) == ()
@@ -72,7 +75,7 @@ def test_rules_are_read_as_they_were_written_and_others_are_kept(tmp_path: Path)
     write_rules(path, other)
     assert runtimes_in(path) == ("somewhere", "elsewhere")
     (found,) = read_rules(path, "elsewhere").rules
-    assert (found.by_hand, found.severity, found.words) == (True, "refused", "says {op} it's \"odd\"")
+    assert (found.by_hand, found.severity, found.words) == (True, "refused", 'says {op} it\'s "odd"')
     assert read_rules(path, "somewhere").rules == RULES.rules
     before = path.read_bytes()
     write_rules(path, read_rules(path, "elsewhere"))
@@ -102,7 +105,7 @@ def test_nothing_in_a_file_is_taken_on_trust(old: str, new: str, words: str, tmp
 
 
 def test_a_runtime_without_rules_and_a_file_that_is_not_there_are_told(tmp_path: Path) -> None:
-    with pytest.raises(UnsupportedError, match="nothing was measured of nowhere.*--refresh --runtime nowhere"):
+    with pytest.raises(UnsupportedError, match=r"nothing was measured of nowhere.*--refresh --runtime nowhere"):
         read_rules(SHIPPED, "nowhere")
     with pytest.raises(FileFormatError, match="there is no such file"):
         runtimes_in(tmp_path / "rules.toml")

@@ -74,7 +74,11 @@ def test_equal_bits_are_a_proof_and_other_values_are_found_by_output() -> None:
     assert observed.version.startswith("1.")
     wrong = model(*LEFT_OUT, constants={"zero": [0]})
     (finding,) = observe(ONNXRUNTIME, eltwise.load(wrong).graph, lambda: eltwise.load(wrong)).findings
-    assert (finding.subject, finding.severity, finding.is_seen) == ("the model, output 'r'", "sign of zero or NaN", True)
+    assert (finding.subject, finding.severity, finding.is_seen) == (
+        "the model, output 'r'",
+        "sign of zero or NaN",
+        True,
+    )
     other = model(("Add", "x y", "r"))
     (finding,) = observe(ONNXRUNTIME, eltwise.load(right).graph, lambda: eltwise.load(other)).findings
     assert finding.severity == "wrong values"
@@ -138,17 +142,16 @@ class Late(Planted):
         return []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("adapter", "kind", "words"),
     [("Dying", "crashes", "SIGABRT"), ("Sleeping", "hangs", "no answer within"), ("Late", "crashes", "SIGABRT")],
 )
-def test_a_crash_and_a_hang_are_findings(
-    adapter: str, kind: str, words: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_crash_and_a_hang_are_findings(adapter: str, kind: str, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
     folders = (Path(eltwise.__file__).parent.parent, Path(__file__).parents[1], Path(__file__).parent)
     environment = {"PYTHONPATH": os.pathsep.join(map(str, folders))}
     planted = replace(ONNXRUNTIME, adapter=f"test_run:{adapter}", packages=(), environment=environment)
-    monkeypatch.setattr(run, "_LIMIT", 3.0)
+    monkeypatch.setattr(run, "_LIMIT", 1.0)
     made = model(("Sub", "x y", "r"))
     (finding,) = observe(planted, eltwise.load(made).graph, lambda: eltwise.load(made)).findings
     assert (finding.kind, finding.severity) == (kind, "refused")

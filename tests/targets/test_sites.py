@@ -78,7 +78,9 @@ def test_what_makes_an_operand_is_found(nodes: list[onnx.NodeProto], wanted: set
 def test_a_shared_producer_and_unknown_sizes_are_told() -> None:
     twice = (PRODUCT, node("Sub", "p x", "s"), node("Mul", "s p", "t"), node("Add", "t p", "r"))
     assert known("b", "multiply", "run-time", "several") in pairs(model(*twice))
-    assert pairs(model(PRODUCT, node("Add", "p z", "r"), sizes="N")) == {("a", "multiply", "run-time", "one", "unknown")}
+    assert pairs(model(PRODUCT, node("Add", "p z", "r"), sizes="N")) == {
+        ("a", "multiply", "run-time", "one", "unknown")
+    }
 
 
 @pytest.mark.parametrize(
@@ -139,10 +141,18 @@ def test_nodes_in_nested_graphs_are_found_with_the_values_around_them() -> None:
 
 
 def test_types_behind_foreign_operators_are_known() -> None:
-    nodes = [onnx_node("Relu", ["x"], ["p"]), onnx_node("Concat", ["p", "p"], ["q"], axis=0), onnx_node("Add", ["q", "q"], ["r"])]
+    nodes = [
+        onnx_node("Relu", ["x"], ["p"]),
+        onnx_node("Concat", ["p", "p"], ["q"], axis=0),
+        onnx_node("Add", ["q", "q"], ["r"]),
+    ]
     made = onnx_model(nodes, [value("x", ("N", 3), TensorProto.FLOAT16)], [value("r", None, TensorProto.FLOAT16)])
     (site,) = subject_of(made).all_sites
-    assert (site.type_name, site.patterns, site.sources) == ("float16", ("equal", "broadcast"), ("dynamic", "neighbours"))
+    assert (site.type_name, site.patterns, site.sources) == (
+        "float16",
+        ("equal", "broadcast"),
+        ("dynamic", "neighbours"),
+    )
 
 
 def test_sizes_of_tensors_are_told_from_other_integers() -> None:

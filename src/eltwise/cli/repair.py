@@ -9,8 +9,7 @@ import typer
 
 from eltwise.cli import printing
 from eltwise.cli.check import RUNNING
-from eltwise.cli.convert import progress_of_data
-from eltwise.cli.progress import waiting
+from eltwise.cli.progress import progress_of_data, waiting
 
 
 def repair(

@@ -32,7 +32,8 @@ def targets(
         list[str] | None, typer.Option("--type", metavar="NAME", help="With --refresh: an element type, uint8.")
     ] = None,
     missing: Annotated[
-        bool, typer.Option("--missing", help="With --refresh: measure only what the rules of this version do not cover.")
+        bool,
+        typer.Option("--missing", help="With --refresh: measure only what the rules of this version do not cover."),
     ] = False,
     table: Annotated[
         Path | None, typer.Option("--table", metavar="FILE", help="Another file of rules than that of this package.")
@@ -76,7 +77,9 @@ def _refresh(path: Path, names: list[str] | None, request: Request, *, only_miss
             raise typer.Exit(130)
         write_rules(path, outcome.rules)
         if outcome.left:
-            printing.note(f"interrupted: what was measured of {runtime.name} is in {path}; {outcome.left} tests were not run")
+            printing.note(
+                f"interrupted: what was measured of {runtime.name} is in {path}; {outcome.left} tests were not run"
+            )
             raise typer.Exit(130)
 
 

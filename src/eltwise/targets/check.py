@@ -32,7 +32,12 @@ TARGETS: dict[str, dict[Domain, str]] = {
 }
 """The targets, and the runtime that reads each format there."""
 
-_KINDS: dict[str, Kind] = {"refused": "refused", "refused in part": "refused in part", "hangs": "hangs", "crashes": "crashes"}
+_KINDS: dict[str, Kind] = {
+    "refused": "refused",
+    "refused in part": "refused in part",
+    "hangs": "hangs",
+    "crashes": "crashes",
+}
 
 
 def check(
@@ -56,7 +61,8 @@ def check(
         weights: for the bytes of an .xml file, those of its .bin.
         verify: whether the model must be run: where it cannot be, the report says so and why, as it always does.
         run: whether the model is run where that is possible.
-        severity: the least severity that counts: ``refused``, ``wrong values``, ``precision`` or ``sign of zero or NaN``.
+        severity: the least severity that counts: ``refused``, ``wrong values``, ``precision`` or
+            ``sign of zero or NaN``.
 
     Returns:
         The report; ``is_good`` says that nothing was found that counts.
@@ -72,8 +78,7 @@ def check(
         return TargetReport(target, "", findings=(_not_read(subject),), severity=least)
     runtime, rules = runtime_named(name), shipped_rules(name)
     report = by_rules(subject, target, rules, least)
-    is_run = (run or verify) and subject.foreign is None
-    observed = observe(runtime, subject.graph, lambda: here(source, weights)) if is_run else Observed()
+    observed = observe(runtime, subject.graph, lambda: here(source, weights)) if run or verify else Observed()
     return _explained(report, observed, note_of(runtime, rules, observed.version))
 
 
@@ -119,8 +124,6 @@ def here(source: Source | Model, weights: bytes | None = None) -> Model:
 
 def by_rules(subject: Subject, target: str, rules: RuleSet, least: Severity) -> TargetReport:
     """What the rules say of a model, without running it."""
-    if subject.foreign is not None:
-        return TargetReport(target, rules.version, not_judged=subject.other_operators, severity=least)
     asked = [(site, ask(rules, site)) for site in subject.all_sites]
     checked = [(site, answer) for site, answer in asked if answer.is_measured]
     versions = versions_for(subject.graph, [site for site, _answer in checked], rules, least)
@@ -139,7 +142,8 @@ def by_rules(subject: Subject, target: str, rules: RuleSet, least: Severity) -> 
         len(checked),
         0 if wrong else sum(site.node not in named for site, _answer in checked),
         sum(site.is_beside_foreign for site, _answer in checked),
-        Counter(_not_measured(site) for site, answer in asked if not answer.is_measured) + Counter(subject.other_operators),
+        Counter(_not_measured(site) for site, answer in asked if not answer.is_measured)
+        + Counter(subject.other_operators),
         severity=least,
     )
 
@@ -167,7 +171,9 @@ def _explained(report: TargetReport, observed: Observed, note: str) -> TargetRep
     rules = [replace(finding, is_seen=SEVERITIES.index(finding.severity) <= worst) for finding in report.findings]
     # What the rules explain is not said twice.
     explained = {finding.severity for finding in rules if finding.is_seen}
-    return replace(report, findings=(*rules, *(found for found in observed.findings if found.severity not in explained)))
+    return replace(
+        report, findings=(*rules, *(found for found in observed.findings if found.severity not in explained))
+    )
 
 
 def _not_read(subject: Subject) -> Finding:
@@ -195,7 +201,9 @@ def _of_versions(versions: Versions, target: str) -> Iterator[Finding]:
         helps = f"eltwise repair --target {target} changes it"
         if versions.reason:
             helps = "no version that it loads can say this model"
-        yield Finding("", subject, words=versions.reason or f"it loads {allowed}", helps=helps, is_repairable=not versions.reason)
+        yield Finding(
+            "", subject, words=versions.reason or f"it loads {allowed}", helps=helps, is_repairable=not versions.reason
+        )
 
 
 def _of_sites(

@@ -197,7 +197,7 @@ class _Around:
             return None  # It is no tensor; the checks of the model say so.
 
     def _needed(self) -> Iterator[Node]:
-        """The nodes that outputs need, each once; what none needs runtimes leave out first, so that it shares nothing."""
+        """The nodes that outputs need, each once; runtimes leave out the others first, so that they share nothing."""
         waiting = list(self._given)
         found: set[int] = set()
         while waiting:

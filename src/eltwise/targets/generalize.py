@@ -45,8 +45,8 @@ class Seen:
 def rules_from(nodes: Mapping[Key, Seen], pairs: Mapping[Key, Seen]) -> list[Rule]:
     """Find rules that tell every severity that was measured.
 
-    A node between others is also one of known or unknown sizes or with constants, and a pair is also a node. Where those
-    are as severe already, nothing is to be told; but nothing more severe must be.
+    A node between others is also one of known or unknown sizes or with constants, and a pair is also a node. Where
+    those are as severe already, nothing is to be told; but nothing more severe must be.
     """
     needed_nodes = {
         key: seen if key[-2] in _OPERAND_SOURCES else _beyond(seen, _least(nodes, key[:-2], _OPERAND_SOURCES, key[-1:]))
@@ -66,7 +66,7 @@ def _level_alone(nodes: Mapping[Key, Seen], key: Key) -> int:
     """The least level that the node of a pair has whatever else it is."""
     operand, _producer, other, _readers, sizes = key[len(SELECTORS) :]
     beside = "b" if operand == "a" else "a"
-    sources = (f"{beside}-constant", f"{beside}-plain")
+    sources: Sequence[str] = (f"{beside}-constant", f"{beside}-plain")
     if other == "run-time":
         sources = ("static",) if sizes == "known" else ("dynamic",)
     return _least(nodes, key[: len(SELECTORS)], sources, ("equal", "broadcast", "inside", "scalars", "high-rank"))
@@ -93,7 +93,7 @@ class _Space:
 
     def is_less(self, level: int) -> np.ndarray:
         """What is less severe; operands without elements can be refused or give another shape, no more."""
-        found = np.asarray((self.levels < level) & (self.levels != _UNMEASURED))
+        found: np.ndarray = np.asarray((self.levels < level) & (self.levels != _UNMEASURED))
         if self._empty is not None and level < len(SEVERITIES) - 2:
             found[..., self._empty] &= self.levels[..., self._empty] >= 0
         return found
@@ -145,7 +145,7 @@ def _grown(space: _Space, seed: np.ndarray, order: Sequence[int], wanted: np.nda
         everything = list(range(len(space.values[axis])))
         part = np.ix_(*box[:axis], everything, *box[axis + 1 :])
         others = tuple(other for other in range(len(box)) if other != axis)
-        is_wrong, has_fault = is_less[part].any(axis=others), wanted[part].any(axis=others)
+        is_wrong, has_fault = (np.asarray(found[part].any(axis=others)) for found in (is_less, wanted))
         # What was not measured may be in the box where it makes the rule shorter, and is no reason to widen it.
         box[axis] = [number for number in everything if not is_wrong[number] and has_fault[number]]
         if not is_wrong.any():

@@ -6,21 +6,17 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import cache
 from itertools import product
 
 import numpy as np
 
-from eltwise import oracle
 from eltwise.conformance.asking import CaseRunner
 from eltwise.conformance.cases import Case
 from eltwise.conformance.compare import CaseResult, References
-from eltwise.conformance.contexts import ALL_CONSTANT, SOURCES, STATIC, Context
 from eltwise.conformance.fault_models.catalog import UNEXPLAINED, WRONG_SHAPE, WRONG_TYPE
 from eltwise.conformance.fault_models.explain import Explainer
-from eltwise.conformance.suite import Variant, layout_cases, variants
-from eltwise.core.broadcasting import Rule
-from eltwise.core.dtypes import BFLOAT16, FLOAT16, FLOAT32, ElementType
+from eltwise.conformance.suite import Variant, variants
+from eltwise.core.dtypes import FLOAT32
 from eltwise.core.errors import EltwiseError
 from eltwise.core.machine import machine_name
 from eltwise.core.shapes import of_sizes
@@ -28,17 +24,15 @@ from eltwise.formats.openvino.ports import ResultNames, output_ports
 from eltwise.ir.graph import Graph, Node, Origin, Port, TensorType
 from eltwise.model import Model, load
 from eltwise.ops import registry
-from eltwise.ops.schema import ElementwiseSchema
-from eltwise.oracle import hard_values
 from eltwise.passes.upcast import exact_upcast, upcast
 from eltwise.runtimes import Answer, Host, Program, Runtime
 from eltwise.runtimes import Model as ModelProgram
-from eltwise.targets.constants import NEUTRAL, has_neutral, has_others_than_plain, plain_numbers
-from eltwise.targets.finding_sites import PRODUCERS
+from eltwise.targets.cases import node_cases, pair_cases
+from eltwise.targets.constants import NEUTRAL
 from eltwise.targets.generalize import Key, Seen, rules_from
-from eltwise.targets.rules import NODE_SELECTORS, PAIR_SELECTORS, SELECTORS, RuleSet, Scope, Severity
+from eltwise.targets.rules import NODE_SELECTORS, PAIR_SELECTORS, SELECTORS, SEVERITIES, RuleSet, Scope, Severity
 from eltwise.targets.run import program_of, severity_of
-from eltwise.targets.sites import Pair, Pattern, is_narrow, patterns_of
+from eltwise.targets.sites import Pair
 
 LIMIT = 60.0
 """How many seconds one answer may take."""
@@ -66,7 +60,8 @@ FAULTS = {
     "crashes": "the process of the runtime ends",
     "hangs": "the runtime gives no answer",
     "kept wider between nodes": "the result is not brought to its type before the next node reads it",
-    "computed together with the node before": "it and the node that makes its operand become one step, or their constants become one",
+    "computed together with the node before": "it and the node that makes its operand become one step, "
+    "or their constants become one",
     "constant left out": "the node is left out, since its constant is 0, or is 0 or 1 in float32",
     "other values": "other values, which no known fault explains",
 }
@@ -78,7 +73,7 @@ Measured = dict[Key, Seen]
 
 @dataclass(frozen=True)
 class Request:
-    """What is measured: versioned names and types by their NumPy names, empty for all; and the seed of random values."""
+    """What is measured: versioned names, and types by their NumPy names, all where empty; the seed of random values."""
 
     ops: tuple[str, ...] = ()
     types: tuple[str, ...] = ()
@@ -150,7 +145,10 @@ def measure(runtime: Runtime, request: Request, tell: Tell, known: RuleSet | Non
         scopes_of(nodes),
         (*rules_from(nodes, pairs), *by_hand),
     )
-    texts = {rule.fault: FAULTS.get(rule.fault) or (known.faults.get(rule.fault) if known else "") or rule.fault for rule in rules.rules}
+    texts = {
+        rule.fault: FAULTS.get(rule.fault) or (known.faults.get(rule.fault) if known else "") or rule.fault
+        for rule in rules.rules
+    }
     return Outcome(replace(rules, faults=texts), len(wanted) - done)
 
 
@@ -197,7 +195,9 @@ def _run(host: Host, cases: Iterator[tuple[Key, Case]], references: References, 
     for _key, case in keyed:
         by_context.setdefault((case.context.is_dynamic, case.context.consumer, case.size > _DIGITS**2), []).append(case)
     groups = [
-        tuple(cases[start : start + _TOGETHER]) for cases in by_context.values() for start in range(0, len(cases), _TOGETHER)
+        tuple(cases[start : start + _TOGETHER])
+        for cases in by_context.values()
+        for start in range(0, len(cases), _TOGETHER)
     ]
     results: dict[Key, list[CaseResult]] = {}
     for result in CaseRunner(host, "static", references, thrifty=False).run(groups).results:
@@ -220,12 +220,9 @@ def seen_of(key: Key, results: Sequence[CaseResult], explainer: Explainer) -> Se
     if not found:
         return Seen()
     faults = _faults(key, [result for _severity, result in found], explainer)
-    wrong: Severity = "wrong values"
     if faults & {WRONG_SHAPE, WRONG_TYPE, "other values", "axis ignored"}:
-        return Seen(wrong, faults)
-    severities = {severity for severity, _result in found}
-    worst: Severity = next(one for one in (wrong, "precision", "sign of zero or NaN") if one in severities)  # type: ignore[assignment]
-    return Seen(worst, faults)
+        return Seen("wrong values", faults)
+    return Seen(max((severity for severity, _result in found), key=SEVERITIES.index), faults)
 
 
 def _as_read(result: CaseResult) -> tuple[Severity | None, CaseResult]:
@@ -250,7 +247,9 @@ def _faults(key: Key, results: Sequence[CaseResult], explainer: Explainer) -> fr
         return frozenset({"constant left out"})
     if producer == "cast":
         return frozenset({"kept wider between nodes"})
-    return _by_values(results, explainer) if producer == "none" else frozenset({"computed together with the node before"})
+    return (
+        _by_values(results, explainer) if producer == "none" else frozenset({"computed together with the node before"})
+    )
 
 
 def _by_values(results: Sequence[CaseResult], explainer: Explainer) -> frozenset[str]:
@@ -277,158 +276,11 @@ def general(words: str) -> str:
     >>> general("no implementation for Sub(6) node with name 'case0'")
     'no implementation for {op}'
     """
-    words = re.sub(r"(?:,? (?:node )?with name| In Node,)? ?[('\"]*(?:case|result|before|between|after|made)\d.*", "", words)
+    words = re.sub(
+        r"(?:,? (?:node )?with name| In Node,)? ?[('\"]*(?:case|result|before|between|after|made)\d.*", "", words
+    )
     words = re.sub(r"\b[A-Z]\w+\(\d+\)|opset1::\w+", "{op}", words)
     return " ".join(words.split())[:200]
-
-
-def node_cases(variant: Variant, seed: int) -> Iterator[tuple[Key, Case]]:
-    """The cases of every operand source and pattern of shapes."""
-    element_type = variant.element_type
-    contexts = dict(SOURCES)
-    if has_others_than_plain(element_type):
-        contexts |= {"a-plain": Context(constants=(0,)), "b-plain": Context(constants=(1,))}
-    if is_narrow(element_type):
-        contexts["read-wider"] = Context(consumer="Cast")
-    for (source, context), (pattern, case) in product(contexts.items(), _shaped(variant, seed)):
-        # Nothing of scalars is dynamic, and a model of unknown sizes does not tell that one is 0.
-        if source == "dynamic" and pattern in ("scalars", "empty"):
-            continue
-        made = replace(case, context=context)
-        if source.endswith("-plain"):
-            made = _with_plain(made, context.constants[0], seed)
-        yield (source, pattern), made
-
-
-def _with_plain(case: Case, index: int, seed: int) -> Case:
-    """The case with other numbers in place of those that are not plain."""
-    pool = _hard(case.element_type)
-    pool = pool[plain_numbers(pool, case.element_type)]
-    operand = case.operands[index]
-    others = np.random.default_rng(seed).choice(pool, operand.shape)
-    plain = np.asarray(np.where(plain_numbers(operand, case.element_type), operand, others))
-    return replace(case, operands=tuple(plain if number == index else one for number, one in enumerate(case.operands)))
-
-
-def _shaped(variant: Variant, seed: int) -> list[tuple[Pattern, Case]]:
-    """The cases by how their shapes lie: every pair of hard values in each, and numbers of all digits."""
-    hard, attributes, on = _hard(variant.element_type), variant.attributes, variant.switched_on
-    grid_a, grid_b = np.tile(hard, hard.size), np.repeat(hard, hard.size)
-    matrix = grid_a.reshape(hard.size, hard.size)
-    digits = [hard_values.of_all_digits(variant.element_type, _DIGITS, seed + number) for number in range(2)]
-    high = (1,) * 6
-    made = [
-        ("equal", attributes, grid_a, grid_b),
-        ("equal", attributes, *digits),
-        ("high-rank", attributes, grid_a.reshape(*high, -1), grid_b.reshape(*high, -1)),
-        ("empty", attributes, hard[:0], hard[:0]),
-    ]
-    if variant.rule != "none":
-        singles = hard[:: max(1, hard.size // _SCALARS)]
-        made += [("broadcast", on, hard, np.asarray(number).reshape(shape)) for number in singles for shape in ((), (1,))]
-        made += [("scalars", attributes, np.asarray(one), np.asarray(other)) for one, other in zip(singles, singles[::-1], strict=True)]
-    if variant.rule == "numpy":
-        made += [("broadcast", attributes, np.asarray(number), hard) for number in hard[:: max(1, hard.size // _SCALARS)]]
-        made += [("broadcast", attributes, hard.reshape(-1, 1), hard), ("high-rank", attributes, matrix.reshape(*high, *matrix.shape), hard)]
-    if variant.rule in ("legacy", "pdpd"):
-        made += [("broadcast", on, matrix, hard), ("inside", (*on, ("axis", 0)), matrix, hard)]
-        made += [("high-rank", (*on, ("axis", 6)), matrix.reshape(*high, *matrix.shape), hard)]
-    found = [(pattern, variant.case((a, b), given)) for pattern, given, a, b in made]
-    cases = (case for case in layout_cases(variant, "static", "quick", seed) if len(case.operands) == 2 and case.is_valid)
-    return [*found, *((pattern_of(case), case) for case in cases)]
-
-
-def pattern_of(case: Case) -> Pattern:
-    """How the shapes of a case lie."""
-    axis = dict(case.attributes).get("axis", -1)
-    rule = Rule(case.rule, axis if isinstance(axis, int) else -1)
-    return patterns_of(rule, *(of_sizes(operand.shape) for operand in case.operands))[0]
-
-
-def pair_cases(variant: Variant, seed: int) -> Iterator[tuple[Pair, Case]]:
-    """The cases of every pair that a node can be in: what makes one operand, and what the other is."""
-    element_type, domain = variant.element_type, variant.schema.domain
-    makers: dict[str, str] = {}
-    for schema in registry.ELEMENTWISE:
-        found = registry.resolve(domain, schema.name, variant.schema.version) if schema.domain == domain else None
-        if isinstance(found, ElementwiseSchema) and found.function in PRODUCERS[domain] and element_type in found.types:
-            makers[found.function] = str(found)
-    for operand, sizes in product("ab", ("known", "unknown")):
-        for producer, other, readers in product(makers, ("run-time", "constant"), ("one", "several")):
-            for name in (producer, f"{producer}-constant"):
-                yield from _of_pair(variant, Pair(operand, name, other, readers, sizes), makers[producer], seed)  # type: ignore[arg-type]
-        for held in ("constant", "number"):
-            yield from _of_pair(variant, Pair(operand, "none", held, "one", sizes), "", seed)  # type: ignore[arg-type]
-        for held in ("run-time", "constant") if element_type in (FLOAT16, BFLOAT16) else ():
-            yield from _of_pair(variant, Pair(operand, "cast", held, "one", sizes), "Cast", seed)  # type: ignore[arg-type]
-        for held, producer in product(NEUTRAL, ("none", *makers)):
-            if has_neutral(element_type, held):
-                yield from _of_pair(variant, Pair(operand, producer, held, "one", sizes), makers.get(producer, ""), seed)
-
-
-def _of_pair(variant: Variant, pair: Pair, maker: str, seed: int) -> Iterator[tuple[Pair, Case]]:
-    pool = _pools(variant.element_type, seed)
-    first, second, third = pool
-    produced = "ab".index(pair.operand)
-    around: tuple[np.ndarray, ...] = ()
-    own = first
-    if maker == "Cast":
-        around = (hard_values.of_all_digits(FLOAT32, first.size, seed),)
-        with np.errstate(over="ignore"):
-            own = around[0].astype(first.dtype)
-    elif maker:
-        around = (first, second)
-        own = oracle.evaluate(registry.find(maker).function, first, second, rule="numpy")  # type: ignore[attr-defined]
-    inner = [2 + 1] if pair.producer.endswith("-constant") else []
-    outer = [1 - produced] if pair.other != "run-time" else []
-    context = Context(
-        (*outer, *inner),
-        pair.sizes == "unknown",
-        maker,
-        produced,
-        pair.readers == "several",
-        "neutral" if pair.other in NEUTRAL and maker else "",
-    )
-    for other in _others(pair, third):
-        operands = (own, other) if produced == 0 else (other, own)
-        attributes = variant.switched_on if other.shape != own.shape else None
-        yield pair, replace(variant.case(operands, attributes), context=context, around=around)
-
-
-def _others(pair: Pair, third: np.ndarray) -> list[np.ndarray]:
-    """What the operand is that no node makes."""
-    zero = np.zeros_like(third)
-    almost = [np.array([number]).astype(third.dtype) for number in (1e-60, -1e-60, 1 + 2.0**-40, 1 - 2.0**-40)]
-    numbers = [np.array([number]).astype(third.dtype) for number in (3, 5, 1)]
-    by_kind = {
-        "run-time": [third],
-        "constant": [third, third[-1:]] if pair.producer != "none" else [third],
-        "number": numbers,
-        "zero": [zero[:1]],
-        "-zero": [-zero[:1]],
-        "zeros": [zero],
-        "-zeros": [-zero],
-        "almost-neutral": almost,
-    }
-    return by_kind[pair.other]
-
-
-@cache
-def _pools(element_type: ElementType, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Three arrays of one length: a few plain hard numbers, zeros and one in all combinations, then digits."""
-    hard = _hard(element_type)
-    with np.errstate(invalid="ignore"):  # NaN may come as one that signals.
-        plain = hard[plain_numbers(hard, element_type) & (hard != 0)]
-    zeros = np.array([0] if element_type.is_integer else [0.0, -0.0]).astype(element_type.storage)
-    few = np.concatenate([zeros, np.array([1]).astype(zeros.dtype), plain[np.linspace(0, plain.size - 1, 4).astype(int)]])
-    grid = np.array(list(product(range(few.size), repeat=3))).T
-    digits = [hard_values.of_all_digits(element_type, _DIGITS, seed + number) for number in range(3)]
-    first, second, third = (np.concatenate([few[one], part]) for one, part in zip(grid, digits, strict=True))
-    return first, second, third
-
-
-def _hard(element_type: ElementType) -> np.ndarray:
-    return hard_values.hard_values(element_type)
 
 
 def _joined(known: RuleSet, nodes: Measured, pairs: Measured, seed: int) -> tuple[Measured, Measured]:
@@ -452,7 +304,9 @@ def _told(rules: RuleSet, head: Key, names: Sequence[str], keys: Iterator[Key]) 
         matches = rules.matches([dict(zip((*SELECTORS, *names), (*head, *key), strict=True))])
         worst = [match.rule for match in matches if match.rule.severity == matches[0].rule.severity]
         words = next((rule.words for rule in worst if rule.words), "")
-        found[(*head, *key)] = Seen(worst[0].severity, frozenset(rule.fault for rule in worst), words) if worst else Seen()
+        found[(*head, *key)] = (
+            Seen(worst[0].severity, frozenset(rule.fault for rule in worst), words) if worst else Seen()
+        )
     return found
 
 
@@ -467,7 +321,9 @@ def scopes_of(nodes: Mapping[Key, Seen]) -> tuple[Scope, ...]:
     ops: dict[tuple[str, frozenset[str], frozenset[str]], set[str]] = {}
     for (op, broadcast, which), found in types.items():
         ops.setdefault((broadcast, which, frozenset(found)), set()).add(op)
-    scopes = (Scope(frozenset(of), kinds, frozenset({broadcast}), which) for (broadcast, which, kinds), of in ops.items())
+    scopes = (
+        Scope(frozenset(of), kinds, frozenset({broadcast}), which) for (broadcast, which, kinds), of in ops.items()
+    )
     return tuple(sorted(scopes, key=lambda scope: (sorted(scope.ops), sorted(scope.types), sorted(scope.broadcasts))))
 
 

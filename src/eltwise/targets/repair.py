@@ -1,4 +1,4 @@
-"""A model made right for a runtime: exactly those nodes rewritten that it refuses or gets wrong, or every reason why not."""
+"""A model made right for a runtime: exactly the nodes rewritten that it gets wrong, or every reason why not."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from eltwise.passes.align_broadcast import align_broadcast
 from eltwise.passes.files import Progress, check_places, copy_ir, write_onnx
 from eltwise.passes.opset import convert_opset
 from eltwise.passes.report import Change, Report
-from eltwise.passes.verify import VerificationError
 from eltwise.passes.upcast import upcast
+from eltwise.passes.verify import VerificationError
 from eltwise.targets.check import here, note_of, runtime_named, runtimes_on
 from eltwise.targets.rewrites import REFUSALS, Decision, ask, decide
 from eltwise.targets.rules import DEFAULT_SEVERITY, SEVERITIES, RuleSet, Severity, is_at_least, severity_named
@@ -140,9 +140,6 @@ def repair_subject(
         raise UnsupportedError(f"{target} reads ONNX only", where=subject.where, got="an IR", hint=hint)
     rules = shipped_rules(name)
     allowed = _allowed_names(allow, rules)
-    if subject.foreign is not None:
-        kind = "ONNX without ONNX's own operators"
-        return subject.graph, Report(kind, kind, unchanged=True)
     sites = [site for site in subject.all_sites if ask(rules, site).is_measured]
     versions = versions_for(subject.graph, sites, rules, least, allowed)
     decisions = [decide(rules, site, least, allowed, versions.opset) for site in sites]
@@ -160,9 +157,7 @@ def repair_subject(
         raise error.located(where=subject.where) from None
     notes = filter(None, [*_left(decisions, least, allowed), note_of(runtime_named(name), rules)])
     dropped = () if report.unchanged or subject.is_onnx else subject.graph.not_held
-    return graph, replace(
-        report, assumptions=(*report.assumptions, *notes), dropped=(*report.dropped, *dropped)
-    )
+    return graph, replace(report, assumptions=(*report.assumptions, *notes), dropped=(*report.dropped, *dropped))
 
 
 def _allowed_names(allow: object, rules: RuleSet) -> tuple[str, ...]:
@@ -295,5 +290,3 @@ def _verified(
 def _model(graph: Graph) -> Model:
     inference = infer_graph(graph)
     return Model(Examination(graph, inference, (*structure_problems(graph), *inference.problems)))
-
-

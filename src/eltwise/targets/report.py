@@ -126,7 +126,9 @@ class TargetReport:
         lines = [_sentence(group) for group in groups[:_MOST_GROUPS]]
         if len(groups) > _MOST_GROUPS:
             nodes = sum(map(len, groups[_MOST_GROUPS:]))
-            lines.append(f"and {counted(len(groups) - _MOST_GROUPS, 'cause')} more at {counted(nodes, 'node')} (--json lists all)")
+            lines.append(
+                f"and {counted(len(groups) - _MOST_GROUPS, 'cause')} more, {counted(nodes, 'node')} (--json lists all)"
+            )
         lines += self._summaries()
         if self.note:
             lines.append(f"note: {self.note}")

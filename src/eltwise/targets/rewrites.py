@@ -14,7 +14,7 @@ from eltwise.targets.rules import DEFAULT_SEVERITY, SEVERITIES, Match, RuleSet, 
 from eltwise.targets.sites import Pattern, Site
 
 Step = Literal["align", "upcast"]
-"""What is done to a node: B is aligned by its shape instead of an axis; it is computed in a wider type and cast back."""
+"""What is done to a node: B is aligned by its shape instead of an axis; it is computed wider and cast back."""
 
 Steps = tuple[Step, ...]
 

@@ -23,8 +23,8 @@ SELECTORS = ("op", "version", "broadcast", "type", "rewrite")
 NODE_SELECTORS = ("source", "pattern")
 PAIR_SELECTORS = ("operand", "producer", "other", "readers", "sizes")
 FACTS = (*SELECTORS, *NODE_SELECTORS, *PAIR_SELECTORS)
-"""What a rule may be about: the node itself, how its operands reach it and how their shapes lie, or a pair: the node that
-makes one operand (``producer``), what the other is, who else reads, and whether sizes are known."""
+"""What a rule may be about: the node itself, how its operands reach it and how their shapes lie, or a pair: the node
+that makes one operand (``producer``), what the other is, who else reads, and whether sizes are known."""
 
 
 @dataclass(frozen=True)

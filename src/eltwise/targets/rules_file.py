@@ -15,7 +15,7 @@ from eltwise.targets.rules import FACTS, SEVERITIES, Rule, RuleSet, Scope
 
 SHIPPED = Path(__file__).with_name("rules.toml")
 
-_HEADER = """# What runtimes do otherwise than the specification says: measured by `eltwise targets --refresh`, read by people.
+_HEADER = """# What runtimes do otherwise than specified: measured by `eltwise targets --refresh`, read by people.
 #
 # A line is a rule: how severe | which fault | the facts for which it holds, each with the values that it may have.
 # Several rules may hold for one node. Where none does, and the operator version was measured with the type, the
@@ -77,7 +77,9 @@ def write_rules(path: Path, rule_set: RuleSet) -> None:
     """
     sections = _sections(path) if path.exists() else {}
     faults = tomllib.loads(sections.get("faults", "[faults]"))["faults"] | dict(rule_set.faults)
-    sections["faults"] = "\n".join(["[faults]", *(f"{json.dumps(name)} = {json.dumps(faults[name])}" for name in sorted(faults))])
+    sections["faults"] = "\n".join(
+        ["[faults]", *(f"{json.dumps(name)} = {json.dumps(faults[name])}" for name in sorted(faults))]
+    )
     sections[rule_set.runtime] = _section(rule_set)
     text = _HEADER + "\n\n".join(section.strip() for section in sections.values()) + "\n"
     files.write_atomically(path, [text.encode()])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -9,11 +10,12 @@ import numpy as np
 
 from eltwise import oracle
 from eltwise.core.dtypes import BOOL, ElementType, of_numpy
-from eltwise.core.errors import EltwiseError, UnsupportedError, counted
+from eltwise.core.errors import EltwiseError, ManyProblemsError, UnsupportedError, counted
 from eltwise.core.shapes import Shape
 from eltwise.ir.graph import Graph, Port
 from eltwise.model import Model
 from eltwise.oracle.hard_values import hard_values, of_all_digits, random_bits
+from eltwise.passes.names import all_graphs
 from eltwise.passes.report import Comparison
 from eltwise.runtimes import Answer, Host, Runtime
 from eltwise.runtimes import Model as Program
@@ -36,6 +38,7 @@ _ENOUGH = 2000
 """After so many elements of the largest input it is drawn no more often than it must be."""
 
 _DRAWN = 1024
+_MOST_NAMED = 6
 _LARGEST_INPUT = 1 << 20
 _KINDS: dict[str, Kind] = {"refused": "refused", "crashed": "crashes", "hung": "hangs"}
 _CLOSE = 2.0**-6
@@ -92,10 +95,22 @@ def observe(runtime: Runtime, graph: Graph, reference: Callable[[], Model], seed
             loaded = host.run(program, (), only_load=True)
             if loaded.kind != "result":
                 return Observed(version, (_refused(loaded),))
+            if foreign := foreign_operators(graph):
+                return Observed(
+                    version, comparison=Comparison(0, 0, f"it is loaded, and eltwise does not run {foreign}")
+                )
             model = reference()
         except EltwiseError as error:
             return Observed(version, comparison=Comparison(0, 0, _first_line(error)))
         return _compared(host, program, model, version, seed)
+
+
+def foreign_operators(graph: Graph) -> str:
+    """The operators of a model that eltwise does not run, the most frequent ones by name; empty for none."""
+    counts = Counter(node.schema.name for one in all_graphs(graph) for node in one.nodes if node.is_foreign)
+    names = [name for name, _count in counts.most_common(_MOST_NAMED)]
+    more = f" and {len(counts) - _MOST_NAMED} more" if len(counts) > _MOST_NAMED else ""
+    return f"{', '.join(names)}{more}" if names else ""
 
 
 def program_of(graph: Graph) -> Program:
@@ -182,7 +197,16 @@ def severity_of(got: np.ndarray | None, exact: np.ndarray, is_ordinary: bool) ->
 def _different(name: str, got: np.ndarray | None, exact: np.ndarray, severity: Severity) -> Finding:
     words = f"gives other values: {difference(got, exact)}"
     return Finding(
-        "", f"the model, output {name!r}", "", "", severity, "differs", (), words, "seen when it was run there", is_seen=True
+        "",
+        f"the model, output {name!r}",
+        "",
+        "",
+        severity,
+        "differs",
+        (),
+        words,
+        "seen when it was run there",
+        is_seen=True,
     )
 
 
@@ -198,7 +222,9 @@ def difference(got: np.ndarray | None, exact: np.ndarray) -> str:
 
 def _refused(answer: Answer) -> Finding:
     kind = _KINDS.get(answer.kind, "refused")
-    return Finding("", "the model", "", "", "refused", kind, (), answer.words, "seen when it was run there", is_seen=True)
+    return Finding(
+        "", "the model", "", "", "refused", kind, (), answer.words, "seen when it was run there", is_seen=True
+    )
 
 
 def _all_feeds(ports: Sequence[Port], seed: int) -> Iterator[Feeds]:
@@ -213,16 +239,16 @@ def _all_feeds(ports: Sequence[Port], seed: int) -> Iterator[Feeds]:
         least, most = _ROUNDS
         for number in range(max(least, min(most, _ENOUGH // largest)) if largest else 1):
             is_ordinary = number % 4 == 0
-            arrays = (_drawn(kind, shape, generator, is_ordinary) for kind, shape in zip(types, shapes, strict=True) if kind)
+            arrays = (
+                _drawn(kind, shape, generator, is_ordinary) for kind, shape in zip(types, shapes, strict=True) if kind
+            )
             yield Feeds(tuple(arrays), is_ordinary)
 
 
 def _sizes(shape: Shape, size: int) -> tuple[int, ...]:
     if shape.dimensions is None:
         return (size,) * 2
-    return tuple(
-        max(found.low, size if found.high is None else min(size, found.high)) for found in shape.dimensions
-    )
+    return tuple(max(found.low, size if found.high is None else min(size, found.high)) for found in shape.dimensions)
 
 
 def _drawn(
@@ -247,5 +273,7 @@ def _drawn(
 
 
 def _first_line(error: EltwiseError) -> str:
-    problems = getattr(error, "problems", ())
-    return f"{problems[0]} and {counted(len(problems) - 1, 'problem')} more" if len(problems) > 1 else str(error)
+    if not isinstance(error, ManyProblemsError):
+        return str(error)
+    first, *others = error.problems
+    return f"{first} and {counted(len(others), 'problem')} more"

@@ -25,8 +25,8 @@ one of them known to hold no element; of more than 6 dimensions."""
 Source = Literal[
     "static", "dynamic", "a-constant", "b-constant", "both-constant", "neighbours", "a-plain", "b-plain", "read-wider"
 ]
-"""How operands reach a node: given in a run with known or unknown sizes; a constant, or one of plain numbers; from other
-nodes, or to other nodes; read in a wider type, which shows whether the result was brought to its type before."""
+"""How operands reach a node: given in a run with known or unknown sizes; a constant, or one of plain numbers; from or
+to other nodes; read in a wider type, which shows whether the result was brought to its type before."""
 
 HIGHEST_ORDINARY_RANK = 6
 """Runtimes have limits of their own for more dimensions."""
@@ -70,7 +70,7 @@ class Producer:
 
 @dataclass(frozen=True)
 class Operand:
-    """What is known of an operand: what it may be, and what makes it, None for constants and what the model is given."""
+    """What is known of an operand: what it may be, and what makes it; None for constants and the model's inputs."""
 
     held: tuple[Held, ...] = ("run-time",)
     producer: Producer | None = None

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from eltwise.core.errors import EltwiseError, UnsupportedError, raise_all
 from eltwise.formats import files, registry
-from eltwise.ir.graph import Graph, Origin
+from eltwise.ir.graph import Graph
 from eltwise.model import Model, examine
 from eltwise.ops.schema import ElementwiseSchema
 from eltwise.passes.scopes import all_scopes
@@ -20,8 +20,6 @@ from eltwise.targets.finding_sites import find_sites
 from eltwise.targets.sites import Site
 
 if TYPE_CHECKING:
-    from onnx import ModelProto
-
     from eltwise.model import Source
 
 
@@ -33,13 +31,11 @@ class Subject:
         graph: the model; an ONNX model with all its operators, an IR as far as its layers are known.
         where: the file's name.
         unread: why an IR's graph is not whole: layers of other operators, without which it cannot be written.
-        foreign: an ONNX model that does not import ONNX's own operators, of which nothing can be said.
     """
 
     graph: Graph
     where: str = ""
     unread: tuple[EltwiseError, ...] = ()
-    foreign: ModelProto | None = None
 
     @property
     def is_onnx(self) -> bool:
@@ -54,8 +50,6 @@ class Subject:
     @cached_property
     def other_operators(self) -> Mapping[str, int]:
         """The operators of all other nodes, with how many there are."""
-        if self.foreign is not None:
-            return Counter(f"{node.domain}.{node.op_type}".lstrip(".") for node in self.foreign.graph.node)
         names = Counter(
             f"{getattr(node.schema, 'of', '')}.{node.schema.name}".lstrip(".")
             for scope in all_scopes(self.graph)
@@ -68,7 +62,7 @@ class Subject:
     @cached_property
     def problems(self) -> tuple[EltwiseError, ...]:
         """What makes an ONNX model no valid one; nothing of an IR, which was read whole."""
-        if not self.is_onnx or self.foreign is not None:
+        if not self.is_onnx:
             return ()
         from eltwise.passes.validate import find_problems
 
@@ -98,28 +92,18 @@ def _of_model(model: Model) -> Subject:
 
 def _of_onnx(source: Source, where: str) -> Subject | None:
     """Read what is ONNX without its external data; None for anything else."""
-    from eltwise.formats.onnx.header import imports_others_only
-    from eltwise.formats.onnx.messages import parse_model
     from eltwise.formats.onnx.reader import is_model_proto, read_model_proto, read_onnx
 
-    folder = Path(source).parent if isinstance(source, str | os.PathLike) else None
     if is_model_proto(source):
-        message, data = source, None
-    elif isinstance(source, str | os.PathLike):
-        if Path(source).suffix.lower() != registry.ONNX.ending:
+        return Subject(read_model_proto(source, None, where, reads_weights=False).graph, where)
+    if isinstance(source, str | os.PathLike):
+        path = Path(source)
+        if path.suffix.lower() != registry.ONNX.ending:
             return None
-        data = files.read_message(Path(source))
-        message = parse_model(data)
-    elif isinstance(source, bytes | bytearray | memoryview) and registry.of_bytes(source) is registry.ONNX:
-        data = bytes(source)
-        message = parse_model(data)
-    else:
-        return None
-    if others := imports_others_only(message):
-        return Subject(Graph("", Origin("ai.onnx", message.ir_version, 0, others), (), ()), where, foreign=message)
-    if data is None:
-        return Subject(read_model_proto(message, folder, where, reads_weights=False).graph, where)
-    return Subject(read_onnx(data, folder, where, reads_weights=False).graph, where)
+        return Subject(read_onnx(files.read_message(path), path.parent, where, reads_weights=False).graph, where)
+    if isinstance(source, bytes | bytearray | memoryview) and registry.of_bytes(source) is registry.ONNX:
+        return Subject(read_onnx(bytes(source), None, where, reads_weights=False).graph, where)
+    return None
 
 
 def _of_ir(source: Source, weights: bytes | None, where: str) -> Subject:

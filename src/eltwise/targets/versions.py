@@ -45,7 +45,7 @@ def versions_for(
         allowed: faults that are accepted, by name.
     """
     origin, refused = graph.origin, []
-    if rules.opsets and origin.opset not in rules.opsets:
+    if rules.opsets and origin.opset and origin.opset not in rules.opsets:
         refused.append((f"opset {origin.opset}", f"opsets {_span(rules.opsets)}"))
     opset = origin.opset
     if rules.opsets and origin.opset:
@@ -59,9 +59,7 @@ def versions_for(
     return Versions(opset, version, tuple(refused), reason)
 
 
-def _opset(
-    own: int, sites: Sequence[Site], rules: RuleSet, least: Severity, allowed: Collection[str]
-) -> int:
+def _opset(own: int, sites: Sequence[Site], rules: RuleSet, least: Severity, allowed: Collection[str]) -> int:
     """The model's own opset, else the next newer one, else the next older one, in which every node can be written."""
     last = 0
     for opset in _nearest(own, rules.opsets):
@@ -82,8 +80,8 @@ def _file_version(graph: Graph, rules: RuleSet) -> tuple[int, str]:
     wanted = max((known for known in rules.file_versions if known < own), default=0)
     if graph.origin.domain != "ai.onnx" or not wanted:
         return own, "an IR of another version has other ports" if wanted else "it is too old"
-    from eltwise.formats.onnx.writer import write_model_proto
     from eltwise.formats.onnx.file_versions import needed_file_version
+    from eltwise.formats.onnx.writer import write_model_proto
 
     needed, words = needed_file_version(write_model_proto(graph))
     return (own, f"{words} needs ir_version {needed}, and it loads up to {wanted}") if needed > wanted else (wanted, "")
