@@ -110,7 +110,8 @@ def wrong_indices(case: Case, got: np.ndarray, expected: np.ndarray) -> tuple[in
     differing = np.flatnonzero(patterns_of(got, element_type) != patterns_of(expected, element_type))
     if differing.size and case.function in _EITHER_ZERO and element_type.kind == "float":
         zeros = (got.reshape(-1)[differing] == 0) & (expected.reshape(-1)[differing] == 0)
-        signs = [(operand == 0, np.signbit(operand)) for operand in case.operands_at(differing)]
+        with np.errstate(invalid="ignore"):
+            signs = [(operand == 0, np.signbit(operand)) for operand in case.operands_at(differing)]
         has_both = [np.any([is_zero & (sign == wanted) for is_zero, sign in signs], axis=0) for wanted in (True, False)]
         differing = differing[~(zeros & has_both[0] & has_both[1])]
     return tuple(differing.tolist())
