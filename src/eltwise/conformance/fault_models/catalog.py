@@ -8,7 +8,7 @@ from eltwise.conformance.fault_models.alignments import WRONG_ALIGNMENTS
 from eltwise.conformance.fault_models.expressions import expression_faults
 from eltwise.conformance.fault_models.floats import float_faults
 from eltwise.conformance.fault_models.integers import integer_faults
-from eltwise.conformance.fault_models.model import FaultModel, Operation, combined
+from eltwise.conformance.fault_models.model import AS_SPECIFIED, FaultModel, Operation, combined
 from eltwise.conformance.fault_models.steps import has_definition
 
 _FLOAT32 = "float32 arithmetic, operands clamped"
@@ -71,6 +71,17 @@ def combinations_of(operation: Operation) -> tuple[FaultModel, ...]:
     return tuple(
         combined([known[name] for name in names]) for names in COMBINATIONS if all(name in known for name in names)
     )
+
+
+@cache
+def _by_name(operation: Operation) -> dict[str, FaultModel]:
+    known = (AS_SPECIFIED, *fault_models(operation), *combinations_of(operation))
+    return {fault.name: fault for fault in known}
+
+
+def same_fault(fault: FaultModel, operation: Operation) -> FaultModel | None:
+    """The fault model of that name of another operation, such as the same one of more operands."""
+    return _by_name(operation).get(fault.name)
 
 
 def text_of(name: str, operation: Operation) -> str:

@@ -10,7 +10,7 @@ from eltwise.conformance.fault_models.model import Compute, FaultModel, Operatio
 from eltwise.conformance.fault_models.steps import Keep
 from eltwise.conformance.fault_models.values import Values, rounded_digits
 from eltwise.core.dtypes import FLOAT64, ElementType
-from eltwise.ops.expression import COMPOSITES
+from eltwise.ops.expression import COMPOSITES, expression_of
 from eltwise.oracle.numbers import FLOAT_LAYOUTS
 
 SQUARED_DIFFERENCE = str(COMPOSITES["squared_difference"])
@@ -51,23 +51,23 @@ def _of_any_pair(operation: Operation) -> Iterator[FaultModel]:
 
 
 def _of_nan(operation: Operation) -> Iterator[FaultModel]:
-    """What instructions and fmax do with NaN."""
-    right = operation.compute
+    """What instructions and fmax do with NaN, from one operand to the next."""
+    pair = Operation(expression_of(operation.function), operation.element_type)
 
-    def second(operands: Sequence[Values], keep: Keep) -> Values:
-        a, b = operands[0], operands[-1]
-        return np.where(np.isnan(a) | np.isnan(b), b, right(operands, keep))
+    def folded(choose: Callable[[Values, Values], Values]) -> Compute:
+        def compute(operands: Sequence[Values], keep: Keep) -> Values:
+            result = operands[0]
+            for other in operands[1:]:
+                is_nan = np.isnan(result) | np.isnan(other)
+                result = np.where(is_nan, choose(result, other), pair.compute([result, other], keep))
+            return result
 
-    def first(operands: Sequence[Values], keep: Keep) -> Values:
-        a, b = operands[0], operands[-1]
-        return np.where(np.isnan(a) | np.isnan(b), a, right(operands, keep))
+        return compute
 
-    def other(operands: Sequence[Values], keep: Keep) -> Values:
-        a, b = operands[0], operands[-1]
-        return np.where(np.isnan(a), b, np.where(np.isnan(b), a, right(operands, keep)))
-
-    yield FaultModel("NaN gives B", "where an operand is NaN the result is B", compute=second)
+    last, first = folded(lambda _a, b: b), folded(lambda a, _b: a)
+    yield FaultModel("NaN gives B", "where an operand is NaN the result is B", compute=last)
     yield FaultModel("NaN gives A", "where an operand is NaN the result is A", compute=first)
+    other = folded(lambda a, b: np.where(np.isnan(a), b, a))
     yield FaultModel("NaN ignored", "where one operand is NaN the result is the other one", compute=other)
 
 

@@ -57,9 +57,9 @@ class Operation:
 
     @property
     def function(self) -> str:
-        """The primitive that is computed; the expression as text if there are several."""
-        steps = self.expression.steps
-        return steps[0].primitive if len(steps) == 1 else str(self.expression)
+        """The primitive that is computed; the expression as text if there are different ones."""
+        primitives = {step.primitive for step in self.expression.steps}
+        return primitives.pop() if len(primitives) == 1 else str(self.expression)
 
     @property
     def result_type(self) -> ElementType:
