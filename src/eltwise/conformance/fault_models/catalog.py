@@ -12,6 +12,7 @@ from eltwise.conformance.fault_models.model import AS_SPECIFIED, FaultModel, Ope
 from eltwise.conformance.fault_models.steps import has_definition
 
 _FLOAT32 = "float32 arithmetic, operands clamped"
+_CLAMPED: tuple[tuple[str, ...], ...] = ((), ("A clamped to int32",), ("B clamped to int32",))
 COMBINATIONS: tuple[tuple[str, ...], ...] = (
     ("sign of zero lost", "subnormal results flushed"),
     ("subnormal results flushed", "sign of zero lost"),
@@ -20,6 +21,11 @@ COMBINATIONS: tuple[tuple[str, ...], ...] = (
     ("subnormal results flushed", "B flushed"),
     ("subnormal results flushed", "float32 arithmetic, even results truncated", "A flushed"),
     ("B negated first", "saturation at every step"),
+    ("quotient rounded", "saturation"),
+    ("multiplied by the reciprocal", "subnormal results flushed"),
+    *((f"{operand} prepared for bfloat16", "multiplied by the reciprocal") for operand in "AB"),
+    *((*first, "int32 arithmetic", "float32 arithmetic") for first in _CLAMPED),
+    *((*first, "int32 arithmetic", "float32 arithmetic, saturate") for first in _CLAMPED),
     *((operand, "int32 arithmetic") for operand in ("A clamped to int32", "B clamped to int32", "-B clamped to int32")),
     (_FLOAT32, "result clamped to float32"),
     (_FLOAT32, "result clamped to float32", "sign of zero lost"),

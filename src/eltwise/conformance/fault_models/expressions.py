@@ -15,6 +15,8 @@ from eltwise.oracle.numbers import FLOAT_LAYOUTS
 
 SQUARED_DIFFERENCE = str(COMPOSITES["squared_difference"])
 
+_OPPOSITES = {"less": "greater_equal", "greater": "less_equal", "less_equal": "greater", "greater_equal": "less"}
+
 Binary = Callable[[Values, Values, Keep], Values]
 
 
@@ -44,6 +46,14 @@ def _of_any_pair(operation: Operation) -> Iterator[FaultModel]:
             compute=lambda operands, keep: operation.compute(operands[::-1], keep),
         )
     if operation.result_type is not operation.element_type:
+        opposite = _OPPOSITES.get(operation.function)
+        if opposite is not None and operation.element_type.kind == "float":
+            negated = Operation(expression_of(opposite), operation.element_type)
+            yield FaultModel(
+                "true for NaN",
+                f"not ({negated.expression}) is computed, which is true where an operand is NaN",
+                compute=lambda operands, keep: ~negated.compute(operands, keep),
+            )
         yield FaultModel("always false", "the result is false", compute=_of_two(lambda a, _b, _keep: a != a))  # noqa: PLR0124
         return
     yield FaultModel("result is A", "the result is A", compute=_of_two(lambda a, _b, _keep: a))
@@ -149,6 +159,15 @@ def _floored(a: Values, b: Values, keep: Keep) -> Values:
     return keep.of(a // np.where(b == 0, 1, b))
 
 
+def _rounded_quotient(a: Values, b: Values, keep: Keep) -> Values:
+    if a.dtype == np.float64:
+        return np.rint(keep.quotient(a, b))
+    whole, rest = a // np.where(b == 0, 1, b), a % np.where(b == 0, 1, b)
+    twice = 2 * np.abs(rest)
+    is_up = (twice > np.abs(b)) | ((twice == np.abs(b)) & (whole % 2 == 1))
+    return keep.of(whole + is_up.astype(whole.dtype))
+
+
 def _by_reciprocal(a: Values, b: Values, keep: Keep) -> Values:
     return keep.product(a, keep.quotient(np.ones_like(b), b))
 
@@ -193,6 +212,7 @@ _FAULTS: dict[str, tuple[tuple[str, str, Binary], ...]] = {
     ),
     "divide": (
         ("floored", "the quotient is rounded down instead of toward zero", _floored),
+        ("quotient rounded", "the quotient is rounded to the nearest even instead of toward zero", _rounded_quotient),
         ("multiplied by the reciprocal", "A * (1 / B) is computed, rounded twice", _by_reciprocal),
     ),
     "floor_divide": (

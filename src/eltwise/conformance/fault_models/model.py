@@ -99,6 +99,6 @@ def combined(faults: Sequence[FaultModel]) -> FaultModel:
         "; ".join(fault.text for fault in faults),
         sum((fault.before for fault in faults), ()),
         next((fault.compute for fault in faults if fault.compute), None),
-        next((fault.keep for fault in faults if fault.keep), None),
+        next((fault.keep for fault in reversed(faults) if fault.keep), None),
         sum((fault.after for fault in faults), ()),
     )
