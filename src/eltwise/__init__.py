@@ -41,8 +41,8 @@ from eltwise.version import VERSION
 
 if TYPE_CHECKING:
     from eltwise.passes.entry import convert
-    from eltwise.targets.checking import check
-    from eltwise.targets.repairing import repair
+    from eltwise.targets.check import check
+    from eltwise.targets.repair import repair
 
 __version__ = VERSION
 
@@ -85,7 +85,7 @@ def __getattr__(name: str) -> object:
     if name == "convert":
         return importlib.import_module("eltwise.passes.entry").convert
     if name == "check":
-        return importlib.import_module("eltwise.targets.checking").check
+        return importlib.import_module("eltwise.targets.check").check
     if name == "repair":
-        return importlib.import_module("eltwise.targets.repairing").repair
+        return importlib.import_module("eltwise.targets.repair").repair
     raise AttributeError(f"module 'eltwise' has no attribute {name!r}")

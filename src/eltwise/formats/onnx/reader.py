@@ -13,7 +13,14 @@ from typing import TypeGuard
 from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, ValueInfoProto
 
 from eltwise.core.dtypes import not_run
-from eltwise.core.errors import EltwiseError, GraphError, ManyProblemsError, UnsupportedError, unknown_name
+from eltwise.core.errors import (
+    ElementTypeError,
+    EltwiseError,
+    GraphError,
+    ManyProblemsError,
+    UnsupportedError,
+    unknown_name,
+)
 from eltwise.core.shapes import UNKNOWN_RANK
 from eltwise.formats.onnx.external import ExternalData
 from eltwise.formats.onnx.header import default_domain, not_held, read_metadata, read_origin
@@ -113,6 +120,9 @@ def run_problems(graph: Graph) -> list[EltwiseError]:
         if isinstance(tensor, StoredTensor) and tensor.is_sparse:
             words = "sparse initializers are not run here"
             problems.append(UnsupportedError(words, operand=f"sparse initializer {name!r}"))
+    for port in (*graph.inputs, *graph.optional_inputs):
+        if port.type.element_type is None and not port.type.other:
+            problems.append(ElementTypeError("the element type is missing", operand=f"input {port.name!r}"))
     for port in (*graph.inputs, *graph.optional_inputs, *graph.outputs):
         if port.type.other:
             words = f"a value of the type {port.type.other} is not run here"
