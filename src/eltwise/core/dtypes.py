@@ -192,9 +192,9 @@ def of_numpy(numpy_type: np.dtype[np.generic], **place: str) -> ElementType:
     found = _BY_NUMPY.get(numpy_type if numpy_type.isnative else numpy_type.newbyteorder("="))
     if found is None:
         raise ElementTypeError(
-            "no element type of ONNX or OpenVINO that is run here",
+            "unsupported element type",
             got=str(numpy_type),
-            allowed=", ".join(each.name for each in TYPES if each.is_numeric),
+            allowed=", ".join(each.name for each in TYPES if each.runs),
             **place,
         )
     return found
