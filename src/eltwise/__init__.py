@@ -4,9 +4,10 @@
     >>> eltwise.subtract(numpy.float32([1, 2, 3]), numpy.float32([3, 2, 1]))
     array([-2.,  0.,  2.], dtype=float32)
 
-``operator`` gives any row of the catalog, ``load`` a model from an ONNX or OpenVINO file, ``convert`` carries one to
-another opset or format, ``check`` and ``repair`` say and mend what a runtime does with one, ``backend`` is ONNX's
-backend interface. Everything that a caller can cause to go wrong is an ``EltwiseError``.
+``add``, ``divide``, ``less`` and the like are operators of OpenVINO, ``operator`` gives any version of any operator,
+``load`` a model from an ONNX or OpenVINO file. ``convert`` converts models between opsets and formats, ``check`` and
+``repair`` report and fix what a runtime does with one, ``backend`` is the backend interface of ONNX. What a caller can
+cause to go wrong is an ``EltwiseError``.
 """
 
 from __future__ import annotations

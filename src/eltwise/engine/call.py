@@ -41,7 +41,7 @@ class Calls:
     def __init__(self, operation: Operation) -> None:
         self.operation = operation
         self.known: dict[Hashable, Run] = {}
-        self._has_numpy_rule = operation.rule.name == "numpy" and not _divides(operation)
+        self._has_numpy_rule = operation.rule.name == "numpy" and not operation.expression().divides
 
     def apply(self, operands: Sequence[object], out: object = None) -> np.ndarray:
         """Compute the result of operands.
@@ -112,7 +112,7 @@ class Calls:
         expression = self.operation.expression(len(arrays))
         swapped = (target is not None and not target.dtype.isnative, *(not array.dtype.isnative for array in arrays))
         run = dispatch.prepare(expression, element_type, plan, [array.shape for array in arrays], swapped)
-        if not (element_type.is_integer and _divides(self.operation)) or 0 in plan.shape:
+        if not (element_type.is_integer and self.operation.expression().divides) or 0 in plan.shape:
             return run
 
         schema = self.operation.schema
@@ -193,10 +193,6 @@ def check_divisor(divisor: np.ndarray, plan: Plan, number: int, name: str, opera
         operand=name,
         got=f"0 at index {list(index)} of the result",
     )
-
-
-def _divides(operation: Operation) -> bool:
-    return any(step.definition.divides for step in operation.expression().steps)
 
 
 def _key(operands: Sequence[object], out: object) -> Hashable:
