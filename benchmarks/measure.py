@@ -78,7 +78,7 @@ def measure(workload: Workload, libraries: Mapping[str, Prepare], threads: int, 
     contestants, remarks = _prepared(workload, libraries, tensors, expected, threads)
     if OWN in remarks:
         return Row(workload, remarks=remarks)
-    if workload.bytes_moved > 2 * cache_bytes():
+    if workload.has_limit and workload.bytes_moved > 2 * cache_bytes():
         contestants.append(Contestant(LIMIT, memory_limit(tensors, threads)))
     samples = _rounds(contestants, rounds, seconds)
     wrong = _check(contestants[0], tensors, expected)

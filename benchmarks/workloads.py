@@ -65,6 +65,11 @@ class Workload:
         return self.expression.result_type(self.element_type)
 
     @property
+    def has_limit(self) -> bool:
+        """Whether the loop of the memory limit fits: it moves as many bytes of each large operand as of the result."""
+        return self.result_type.storage.itemsize == self.element_type.storage.itemsize
+
+    @property
     def result_shape(self) -> Sizes:
         """The shape of the result."""
         return np.broadcast_shapes(*self.shapes)
@@ -103,6 +108,8 @@ def workloads(quick: bool) -> tuple[Workload, ...]:
         for name, a, b, order in _BROADCASTS
         if not quick or name.startswith("outer")
     ]
+    found += [Workload("same shape", FLOAT32, same, function) for function in ("divide", "maximum", "less")]
+    found.append(Workload("same shape", FLOAT32, same[:1], "negative"))
     found.append(Workload("allocated result", FLOAT32, same, call="allocate"))
     found.append(Workload("model", FLOAT32, same * 2, "nested", "model"))
     found.append(Workload("model of 16 elements", FLOAT32, ((16,),) * 2, call="model"))

@@ -18,9 +18,11 @@ from eltwise.cli.ops import FORMATS, opset_range
 from eltwise.engine.api import FUNCTIONS
 from eltwise.ops import registry
 from eltwise.ops.schema import ElementwiseSchema
+from eltwise.passes.converter_faults import CHANGELOG, FAULTS
 
 ROOT = Path(__file__).parent.parent
 OPERATORS_MARK = "<!-- operators -->"
+FAULTS_MARK = "<!-- converter faults -->"
 _PAGE = "reference/python.md"
 
 
@@ -38,8 +40,19 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Any, **_rest: object) -> str:
-    """Add the operators' functions to the page of the Python names."""
-    return markdown.replace(OPERATORS_MARK, functions_table()) if page.file.src_uri == _PAGE else markdown
+    """Replace the marks of the pages by tables that are made from the package."""
+    del page
+    return markdown.replace(OPERATORS_MARK, functions_table()).replace(FAULTS_MARK, faults_table())
+
+
+def faults_table() -> str:
+    """The steps between opsets that ONNX's version converter is known to convert incorrectly."""
+    lines = ["| operators | between opsets | direction | reason |", "|---|---|---|---|"]
+    for fault in FAULTS:
+        direction = "both" if fault.upward and fault.downward else "up" if fault.upward else "down"
+        operators, step = ", ".join(fault.operators), f"{fault.opset - 1} and {fault.opset}"
+        lines.append(f"| {operators} | {step} | {direction} | [{fault.reason}]({CHANGELOG}{fault.source}) |")
+    return "\n".join(lines)
 
 
 def functions_table() -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +22,7 @@ from eltwise.ir.verify import structure_problems
 from eltwise.ops import registry
 from eltwise.passes import validate
 
+DATA = Path(onnx.__file__).parent / "backend" / "test" / "data"
 RUN_TYPES = [each for each in TYPES if each.runs]
 NEWEST = min(registry.NEWEST_OPSET["ai.onnx"], onnx.defs.onnx_opset_version())
 NEIGHBOURS = ("Constant", "Identity", "Cast", "Reshape", "Squeeze", "Unsqueeze")
@@ -52,6 +55,22 @@ def model(
     if ir_version < 3:
         del made.opset_import[:]
     return made
+
+
+@cache
+def published() -> dict[str, bytes]:
+    """The models of the installed onnx package that import ONNX's own operators."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from onnx.backend.test.case.node import collect_testcases
+
+        cases = {case.name: case.model for case in collect_testcases(None)}  # type: ignore[arg-type]
+    cases |= {str(path): onnx.load(path, load_external_data=False) for path in sorted(DATA.rglob("*.onnx"))}
+    return {
+        name: made.SerializeToString()
+        for name, made in cases.items()
+        if any(not entry.domain for entry in made.opset_import)
+    }
 
 
 def find_problems(made: onnx.ModelProto, folder: Path | None = None) -> list[EltwiseError]:

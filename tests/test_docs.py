@@ -14,6 +14,7 @@ import pytest
 
 import eltwise
 from eltwise.ops import registry
+from eltwise.passes.converter_faults import FAULTS
 
 ROOT = Path(__file__).parent.parent
 GENERATED = ROOT / "docs" / "conformance.md"
@@ -79,6 +80,16 @@ def test_links_to_files_lead_somewhere(page: Path) -> None:
         assert target.exists() or target in made, link
 
 
+def test_the_diff_of_an_operator_is_in_the_sources() -> None:
+    (diff,) = re.findall(r"^```diff\n(.*?)^```$", (ROOT / "CONTRIBUTING.md").read_text(), re.MULTILINE | re.DOTALL)
+    source = ""
+    for line in diff.splitlines():
+        if line.startswith("+++ "):
+            source = (ROOT / line.removeprefix("+++ ")).read_text(encoding="utf-8")
+        elif line.startswith("+"):
+            assert line.removeprefix("+") in source, line
+
+
 def site() -> ModuleType:
     pytest.importorskip("mkdocs")
     spec = importlib.util.spec_from_file_location("docs_site", ROOT / "docs" / "site.py")
@@ -93,6 +104,10 @@ def test_the_page_of_operators_lists_the_registry() -> None:
     page = site().operators_page()
     for schema in (*registry.ELEMENTWISE, *registry.DATA_MOVEMENT):
         assert f"{schema.versioned_name}" in page
+
+
+def test_the_table_of_converter_faults_has_links() -> None:
+    assert site().faults_table().count("](https://") == len(FAULTS)
 
 
 def test_an_undocumented_public_name_is_found() -> None:

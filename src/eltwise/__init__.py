@@ -1,13 +1,13 @@
-"""Exact element-wise operators of ONNX and OpenVINO: every version, type and broadcast, bit for bit.
+"""Element-wise operators of ONNX and OpenVINO: every version, type and broadcast, bit for bit.
 
     >>> import eltwise, numpy
     >>> eltwise.subtract(numpy.float32([1, 2, 3]), numpy.float32([3, 2, 1]))
     array([-2.,  0.,  2.], dtype=float32)
 
-``add``, ``divide``, ``less`` and the like are operators of OpenVINO, ``operator`` gives any version of any operator,
-``load`` a model from an ONNX or OpenVINO file. ``convert`` converts models between opsets and formats, ``check`` and
-``repair`` report and fix what a runtime does with one, ``backend`` is the backend interface of ONNX. What a caller can
-cause to go wrong is an ``EltwiseError``.
+``add``, ``divide``, ``less`` and the like are functions on arrays; ``operator`` gives a specific operator version.
+``load`` reads a model from an ONNX or OpenVINO file, ``convert`` converts it to another opset or format, ``check``
+reports what a runtime computes differently, and ``repair`` rewrites the model so that it does not. ``backend`` is ONNX's
+backend interface. Every error that a caller can cause is an ``EltwiseError``.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ from eltwise.version import VERSION
 
 if TYPE_CHECKING:
     from eltwise.passes.entry import convert
-    from eltwise.targets.checking import check
-    from eltwise.targets.repairing import repair
+    from eltwise.targets.check import check
+    from eltwise.targets.repair import repair
 
 __version__ = VERSION
 
@@ -85,7 +85,7 @@ def __getattr__(name: str) -> object:
     if name == "convert":
         return importlib.import_module("eltwise.passes.entry").convert
     if name == "check":
-        return importlib.import_module("eltwise.targets.checking").check
+        return importlib.import_module("eltwise.targets.check").check
     if name == "repair":
-        return importlib.import_module("eltwise.targets.repairing").repair
+        return importlib.import_module("eltwise.targets.repair").repair
     raise AttributeError(f"module 'eltwise' has no attribute {name!r}")

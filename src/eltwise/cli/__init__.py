@@ -14,15 +14,19 @@ from typing import NoReturn
 
 import typer
 
-from eltwise.cli import examining, measuring, printing, targeting
+from eltwise.cli import printing
 from eltwise.cli.apply import apply
 from eltwise.cli.bench import SETTINGS, bench
+from eltwise.cli.check import check
 from eltwise.cli.conform import conform
 from eltwise.cli.convert import convert
+from eltwise.cli.infer import infer
 from eltwise.cli.ops import ops
+from eltwise.cli.repair import repair
 from eltwise.cli.reproduce import reproduce
 from eltwise.cli.run import run
 from eltwise.cli.show import show
+from eltwise.cli.targets import targets
 from eltwise.core.errors import EltwiseError
 from eltwise.version import VERSION
 
@@ -41,13 +45,13 @@ for _command in (
     apply,
     ops,
     show,
-    examining.infer,
-    examining.check,
+    infer,
+    check,
     convert,
-    targeting.repair,
+    repair,
     conform,
     reproduce,
-    measuring.targets,
+    targets,
 ):
     app.command()(_command)
 app.command(hidden=True, context_settings=SETTINGS)(bench)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -11,12 +11,13 @@ import numpy as np
 from eltwise.core.dtypes import INT64, ElementType
 from eltwise.core.errors import ElementTypeError, EltwiseError, UnsupportedError, raise_all
 from eltwise.core.shapes import UNKNOWN_RANK
-from eltwise.ir.graph import Graph, Node, Origin, Tensor, TensorType
+from eltwise.ir.graph import Foreign, Graph, Node, Origin, Tensor, TensorType
 from eltwise.ir.infer_graph import infer_graph
 from eltwise.ir.verify import structure_problems
 from eltwise.ops import registry
 from eltwise.ops.schema import OpSchema
 from eltwise.passes.report import Change, Report
+from eltwise.passes.scopes import all_scopes
 
 _FIRST_OPENVINO_OPSET = 1
 _CAST = {"ai.onnx": ("Cast", "to"), "openvino": ("Convert", "destination_type")}
@@ -212,35 +213,73 @@ Chosen = Callable[[Node], bool]
 """Selects the nodes that a pass rewrites."""
 
 
-def rewrite(graph: Graph, rewrite_node: Callable[[Builder, Node], bool]) -> tuple[Graph, Report]:
-    """Rewrite nodes of a graph without changing its format, its version, its inputs and its outputs.
+RewriteNode = Callable[[Builder, Node], bool]
+"""Adds what a node becomes and notes the change; or gives False for a node that stays."""
+
+
+def rewrite(graph: Graph, rewrite_node: RewriteNode) -> tuple[Graph, Report]:
+    """Rewrite nodes of a graph, and of the graphs in its nodes, without changing its format, version and ports.
 
     Args:
-        graph: a graph without problems.
-        rewrite_node: adds what a node becomes and notes the change; or gives False for a node that stays.
+        graph: a graph without problems; it may hold foreign operators.
+        rewrite_node: what is done to each node.
 
     Returns:
-        The new graph, the same one where every node stays; and what was changed.
+        The new graph, the same one where every node stays; and what was changed. Functions stay.
 
     Raises:
         EltwiseError: with every problem of every node.
     """
-    inference = infer_graph(graph)
-    raise_all([*structure_problems(graph), *inference.problems])
-    builder = Builder(graph, graph.origin, inference.types)
-    builder.names.take(value for node in graph.nodes for value in (*node.inputs, *node.outputs))
-    builder.names.take(inference.types)
-    for node in graph.nodes:
-        try:
-            if not rewrite_node(builder, node):
-                builder.nodes.append(node)
-        except EltwiseError as error:
-            builder.problems.append(error.located(operator=node.schema.versioned_name, node=node.label))
-    raise_all(builder.problems)
+    raise_all([*structure_problems(graph), *infer_graph(graph).problems])
+    rewriting = _Rewriting(graph, rewrite_node)
+    made = rewriting.rewritten(graph)
+    raise_all(rewriting.problems)
     version = described(graph.origin)
-    if not builder.changes:
+    if made is graph:
         return graph, Report(version, version, unchanged=True)
-    constants = (*graph.constants, *builder.constants.items())
-    made = replace(graph, nodes=tuple(builder.nodes), constants=constants)
     raise_all([*structure_problems(made), *infer_graph(made).problems])
-    return made, Report(version, version, tuple(builder.changes), assumptions=tuple(builder.assumptions))
+    return made, Report(version, version, tuple(rewriting.changes), assumptions=tuple(rewriting.assumptions))
+
+
+class _Rewriting:
+    """The rewriting of a graph and of those in it, with one set of names."""
+
+    def __init__(self, graph: Graph, rewrite_node: RewriteNode) -> None:
+        self.changes: list[Change] = []
+        self.assumptions: list[str] = []
+        self.problems: list[EltwiseError] = []
+        self._rewrite_node = rewrite_node
+        self._scopes = {id(scope.graph): scope for scope in all_scopes(graph)}
+        self._names = Names(value for scope in self._scopes.values() for value in _values(scope.graph))
+
+    def rewritten(self, graph: Graph) -> Graph:
+        scope = self._scopes[id(graph)]
+        types = {value: scope.type_of(value) for node in graph.nodes for value in (*node.inputs, *node.outputs)}
+        builder = Builder(graph, graph.origin, types, self._names)
+        builder.changes, builder.assumptions = self.changes, self.assumptions
+        for node in graph.nodes:
+            try:
+                whole = self._with_inner_graphs(node)
+                if not self._rewrite_node(builder, whole):
+                    builder.nodes.append(whole)
+            except EltwiseError as error:
+                self.problems.append(error.located(operator=node.schema.versioned_name, node=node.label))
+        if all(made is node for made, node in zip(builder.nodes, graph.nodes, strict=False)):
+            return graph
+        return replace(graph, nodes=tuple(builder.nodes), constants=(*graph.constants, *builder.constants.items()))
+
+    def _with_inner_graphs(self, node: Node) -> Node:
+        if not isinstance(node.operation, Foreign):
+            return node
+        graphs = tuple((name, self.rewritten(inner)) for name, inner in node.graphs)
+        if all(made is inner for (_name, made), (_same, inner) in zip(graphs, node.graphs, strict=True)):
+            return node
+        return replace(node, operation=replace(node.operation, graphs=graphs))
+
+
+def _values(graph: Graph) -> Iterator[str]:
+    """The names of the values of a graph, of those too that only its graphs read."""
+    yield from (port.value for port in (*graph.inputs, *graph.optional_inputs, *graph.outputs))
+    yield from (name for name, _tensor in graph.constants)
+    yield from (name for name, _type in graph.declared)
+    yield from (value for node in graph.nodes for value in (*node.inputs, *node.outputs))

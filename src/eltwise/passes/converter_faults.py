@@ -14,7 +14,7 @@ from eltwise.core.errors import EltwiseError, UnsupportedError
 from eltwise.passes.onnx_types import is_small
 from eltwise.passes.scopes import Scope
 
-_CHANGELOG = "https://github.com/onnx/onnx/blob/main/docs/Changelog.md"
+CHANGELOG = "https://github.com/onnx/onnx/blob/main/docs/Changelog.md"
 
 
 @dataclass(frozen=True)
@@ -161,4 +161,4 @@ def refuse_faults(node: NodeProto, source: int, opset: int, scope: Scope) -> Non
     """
     for fault in faults_of(node, source, opset):
         if not fault.is_right(node, scope):
-            raise UnsupportedError(fault.reason, hint=f"see {_CHANGELOG}{fault.source}")
+            raise UnsupportedError(fault.reason, hint=f"see {CHANGELOG}{fault.source}")

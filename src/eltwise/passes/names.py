@@ -10,9 +10,10 @@ from onnx import FunctionProto, GraphProto
 
 from eltwise.formats.onnx.reader import OnnxFile
 from eltwise.ir.graph import Foreign, Graph, Node
+from eltwise.passes.builder import Names as FreshNames
 
 
-class Names:
+class Names(FreshNames):
     """The names of a model with all its nested graphs and functions.
 
     Sibling graphs may use one name for two values. Their reads are counted together, so that a count of one is always
@@ -23,36 +24,27 @@ class Names:
         self._reads: Counter[str] = Counter()
         self._makers: Counter[str] = Counter()
         self._inputs: set[str] = set()
-        self._taken: set[str] = set()
+        super().__init__()
         for body in all_graphs(graph):
             self._add(body)
-        self._taken |= {*self._reads, *self._makers, *self._inputs}
+        self.take({*self._reads, *self._makers, *self._inputs})
 
     def _add(self, graph: Graph) -> None:
         message = graph.message.model.graph if isinstance(graph.message, OnnxFile) else graph.message
         if not isinstance(message, FunctionProto):
             self._inputs.update(port.value for port in (*graph.inputs, *graph.optional_inputs))
-        self._taken.update(port.value for port in graph.inputs)
-        self._taken.update(name for name, _type in graph.declared)
+        self.take(port.value for port in graph.inputs)
+        self.take(name for name, _type in graph.declared)
         self._makers.update(name for name, _tensor in graph.constants)
         self._reads.update(port.value for port in graph.outputs)
         for node in graph.nodes:
-            self._taken.add(node.name)
+            self.take([node.name])
             self._makers.update(node.outputs)
             self._reads.update(node.inputs)
         if isinstance(message, GraphProto):
             for annotation in message.quantization_annotation:
                 self._reads[annotation.tensor_name] += 1
                 self._reads.update(entry.value for entry in annotation.quant_parameter_tensor_names)
-
-    def fresh(self, wanted: str) -> str:
-        """Make a name that nothing in the model has yet, and take it."""
-        name, number = wanted, 0
-        while not name or name in self._taken:
-            number += 1
-            name = f"{wanted}_{number}"
-        self._taken.add(name)
-        return name
 
     def is_read_once(self, name: str) -> bool:
         """Whether exactly one node reads a value that one place makes, no graph gives it out and no caller sets it."""

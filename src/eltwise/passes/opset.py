@@ -55,6 +55,8 @@ def convert_opset(graph: Graph, opset: int) -> tuple[Graph, Report]:
     before, after = f"ONNX opset {graph.origin.opset}", f"ONNX opset {opset}"
     if graph.origin.opset == opset:
         return graph, Report(before, after, unchanged=True)
+    if not graph.origin.opset:
+        raise UnsupportedError("the model imports no opset of ONNX's own operators, so there is none to convert")
     file = graph.message
     training = file.model.training_info if isinstance(file, OnnxFile) else ()
     if any(info.initialization.node or info.algorithm.node for info in training):

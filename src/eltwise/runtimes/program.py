@@ -1,4 +1,9 @@
-"""What a runtime is given to run: a model as bytes, or one operator call for a library of array functions."""
+"""What a runtime is given to run: a model as bytes, or one operator call for a library of array functions.
+
+An adapter is a class that is made with ``threads``, how many it may use (0: its own choice). It has ``version()``, with
+the settings that change results, and one or both of ``load(data, weights)`` and ``compile(op, steps, attributes)``,
+which give a ``Loaded``. Its file imports nothing of this package, so that a reproduction can take it along.
+"""
 
 from __future__ import annotations
 
@@ -40,27 +45,3 @@ class Loaded(Protocol):
 
     def arrays(self, result: Any) -> Sequence[object]:
         """Turn what a run returned into arrays, or into what the runtime gave instead; not for filled outputs."""
-
-
-class ModelAdapter(Protocol):
-    """A runtime that loads models. ``threads`` is how many it may use; 0 is its own choice."""
-
-    def __init__(self, threads: int = 0) -> None: ...
-
-    def version(self) -> str:
-        """The version, with the settings that change results."""
-
-    def load(self, data: bytes, weights: bytes = b"") -> Loaded:
-        """Load a model."""
-
-
-class ArrayAdapter(Protocol):
-    """A library of array functions. ``threads`` is how many it may use; 0 is its own choice."""
-
-    def __init__(self, threads: int = 0) -> None: ...
-
-    def version(self) -> str:
-        """The version, with the settings that change results."""
-
-    def compile(self, op: str, steps: Sequence[Step], attributes: dict[str, object]) -> Loaded:
-        """Prepare a call."""

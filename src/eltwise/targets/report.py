@@ -1,47 +1,66 @@
-"""What was found of a model and a runtime: each node that does not run there as it is meant, and what helps."""
+"""What was found of a model and a runtime: grouped by cause for people, all of it for programs."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
 from eltwise.core.errors import counted
 from eltwise.passes.report import Comparison, verification_fields, verification_lines
-from eltwise.targets.table import Kind, Target
+from eltwise.targets.rules import DEFAULT_SEVERITY, SEVERITIES, Severity, is_at_least
+
+Kind = Literal["differs", "refused in part", "refused", "hangs", "crashes"]
+"""What a runtime does: it gives other values, or none."""
+
+_MOST_GROUPS = 16
+_MOST_NODES = 4
+_ASKED_FOR_BY: dict[Severity, str] = {
+    "sign of zero or NaN": "sign",
+    "precision": "precision",
+    "wrong values": "wrong",
+    "refused": "refused",
+}
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One node, or the file as a whole, that a runtime does not load or does not compute as it is meant.
+    """One node, or the model as a whole, that a runtime does not load or does not compute as it is meant.
 
     Attributes:
-        node: the node's name, or the name of what it makes; empty for the file.
-        subject: what it is, for example ``Sub-14``, or which stamp of the file.
-        element_type: of the operands; empty for the file.
-        rule: the broadcast rule; empty for the file.
+        node: the node's name, or the name of what it makes; empty for the model.
+        subject: what it is, for example ``Sub-14``, or what else of the model.
+        element_type: of the operands; empty for the model.
+        rule: the broadcast rule; empty for the model.
+        severity: what it means.
         kind: what happens.
-        reasons: the deviations that explain wrong values, by name; what ``--allow`` takes.
+        reasons: the faults that explain other values, by name; what ``--allow`` takes.
         words: what happens, in words.
         helps: what to do about it.
         is_repairable: whether ``repair`` makes it exact.
+        is_seen: whether it was seen when the model was run there; None where the model was not run, or not compared.
     """
 
     node: str
     subject: str
-    element_type: str
-    rule: str
-    kind: Kind
-    reasons: tuple[str, ...]
-    words: str
-    helps: str
-    is_repairable: bool
+    element_type: str = ""
+    rule: str = ""
+    severity: Severity = "refused"
+    kind: Kind = "refused"
+    reasons: tuple[str, ...] = ()
+    words: str = ""
+    helps: str = ""
+    is_repairable: bool = False
+    is_seen: bool | None = None
 
     def __str__(self) -> str:
-        place = f"{self.subject} node {self.node!r}" if self.node else self.subject
-        typed = f"{place} of {self.element_type}" if self.element_type else place
-        named = f" ({', '.join(self.reasons)})" if self.reasons else ""
-        words = f": {self.words}" if self.words else ""
-        return f"{typed}: {self.kind}{named}{words}; {self.helps}"
+        return _sentence([self])
+
+    @property
+    def cause(self) -> tuple[object, ...]:
+        """What findings of one cause have in common."""
+        words = "" if self.reasons else self.words
+        return (self.severity, self.subject, self.element_type, self.kind, self.reasons, words, self.helps)
 
     def fields(self) -> dict[str, object]:
         """Everything as plain values."""
@@ -50,11 +69,13 @@ class Finding:
             "subject": self.subject,
             "element_type": self.element_type,
             "broadcast": self.rule,
+            "severity": self.severity,
             "kind": self.kind,
             "reasons": list(self.reasons),
             "words": self.words,
             "helps": self.helps,
             "repairable": self.is_repairable,
+            "seen": self.is_seen,
         }
 
 
@@ -64,17 +85,18 @@ class TargetReport:
 
     Attributes:
         target: the runtime.
-        version: the version that was measured.
-        note: what must be known of it, for example that another version is installed here.
-        findings: what does not, in the model's order; none where all that could be judged runs.
-        judged: how many nodes were judged.
-        right: how many of them run as they are; none where the model itself is not valid.
-        beside_others: how many of them stand beside operators that they were not measured with.
+        version: the version that was run, or else the one that was measured.
+        note: what must be known of it, for example that the installed version was not measured.
+        findings: everything that was found, of every severity, in the model's order.
+        judged: how many nodes were checked by rules.
+        right: how many of them run as they are.
+        beside_others: how many of them are beside operators that they were not measured with.
         not_judged: the operators of the other nodes, with how many there are and why.
-        comparison: what was compared there and here; None where that was not asked for, or found something.
+        comparison: what was compared there and here; None where it was not run, or a difference was found.
+        severity: the least severity that counts.
     """
 
-    target: Target
+    target: str
     version: str
     note: str = ""
     findings: tuple[Finding, ...] = ()
@@ -83,29 +105,61 @@ class TargetReport:
     beside_others: int = 0
     not_judged: Mapping[str, int] = field(default_factory=dict)
     comparison: Comparison | None = None
+    severity: Severity = DEFAULT_SEVERITY
+
+    @property
+    def counting(self) -> tuple[Finding, ...]:
+        """The findings that count: severe enough, and not refuted by running the model."""
+        return tuple(
+            finding
+            for finding in self.findings
+            if is_at_least(finding.severity, self.severity) and finding.is_seen is not False
+        )
 
     @property
     def is_good(self) -> bool:
-        """Whether nothing was found."""
-        return not self.findings
+        """Whether nothing was found that counts."""
+        return not self.counting
 
     def __str__(self) -> str:
-        lines = [str(finding) for finding in self.findings]
-        if self.not_judged:
-            others = ", ".join(f"{count} {name}" for name, count in self.not_judged.items())
-            lines.append(f"not judged: {others}")
+        groups = _grouped(self.counting)
+        lines = [_sentence(group) for group in groups[:_MOST_GROUPS]]
+        if len(groups) > _MOST_GROUPS:
+            nodes = sum(map(len, groups[_MOST_GROUPS:]))
+            lines.append(
+                f"and {counted(len(groups) - _MOST_GROUPS, 'cause')} more, {counted(nodes, 'node')} (--json lists all)"
+            )
+        lines += self._summaries()
         if self.note:
             lines.append(f"note: {self.note}")
         lines += verification_lines(self.comparison)
-        if not self.version:
-            return "\n".join(lines)
-        standing = beside = ""
-        if self.judged:
-            standing = f", {self.right or 'none'} right as {'it is' if self.judged == 1 else 'they are'}"
-        if self.beside_others:
-            beside = f" ({self.beside_others} beside operators that were not measured with it)"
-        lines.append(f"{self.target} {self.version}: {counted(self.judged, 'node')} judged{standing}{beside}")
+        if self.version:
+            found = len({finding.node for finding in self.counting if finding.node})
+            standing = f": {self.judged - found} ok, {found} not ok" if self.judged else ""
+            lines.append(f"{self.target} {self.version}: {counted(self.judged, 'node')} checked{standing}")
         return "\n".join(lines)
+
+    def _summaries(self) -> Iterator[str]:
+        """A line for what does not count, one for what was not seen, and one for what could not be checked."""
+        below = [found for found in self.findings if not is_at_least(found.severity, self.severity)]
+        parts, least = [], self.severity
+        for severity in reversed(SEVERITIES):
+            count = sum(1 for found in below if found.severity == severity and found.is_seen is not False)
+            if count:
+                parts.append(f"{severity} at {counted(count, 'node')}")
+                least = severity
+        if parts:
+            yield f"less severe: {', '.join(parts)} (--severity {_ASKED_FOR_BY[least]} shows them)"
+        unseen = sum(1 for found in self.findings if found.is_seen is False)
+        if unseen:
+            yield f"not seen in the run: {counted(unseen, 'finding')} that the rules expect (--json lists them)"
+        if self.not_judged:
+            kinds = sorted(self.not_judged.items(), key=lambda item: -item[1])
+            named = ", ".join(f"{count} {name}" for name, count in kinds[:_MOST_GROUPS])
+            more = f" and {len(kinds) - _MOST_GROUPS} kinds more" if len(kinds) > _MOST_GROUPS else ""
+            yield f"not checked by rules: {named}{more}"
+        if self.beside_others and not self.comparison:
+            yield f"measured without what is around them: {counted(self.beside_others, 'node')} beside other operators"
 
     def fields(self) -> dict[str, object]:
         """Everything as plain values, for programs that read it."""
@@ -114,6 +168,7 @@ class TargetReport:
             "version": self.version,
             "note": self.note,
             "good": self.is_good,
+            "severity": self.severity,
             "judged": self.judged,
             "right": self.right,
             "beside_others": self.beside_others,
@@ -121,3 +176,28 @@ class TargetReport:
             "findings": [finding.fields() for finding in self.findings],
             **verification_fields(self.comparison),
         }
+
+
+def _grouped(findings: Sequence[Finding]) -> list[list[Finding]]:
+    """The findings by cause, the most severe first, else in the model's order."""
+    groups: dict[tuple[object, ...], list[Finding]] = {}
+    for finding in findings:
+        groups.setdefault(finding.cause, []).append(finding)
+    return sorted(groups.values(), key=lambda group: -SEVERITIES.index(group[0].severity))
+
+
+def _sentence(group: Sequence[Finding]) -> str:
+    first = group[0]
+    typed = f" of {first.element_type}" if first.element_type else ""
+    if len(group) == 1:
+        place = f"{first.subject} node {first.node!r}{typed}" if first.node else f"{first.subject}{typed}"
+    else:
+        named = ", ".join(repr(finding.node) for finding in group[:_MOST_NODES])
+        more = ", ..." if len(group) > _MOST_NODES else ""
+        place = f"{first.subject}{typed} at {len(group)} nodes ({named}{more})"
+    # A difference is said by how severe it is, a refusal by its kind.
+    kind = first.severity if first.kind == "differs" else first.kind
+    reasons = f" ({', '.join(first.reasons)})" if first.reasons else ""
+    words = f": {first.words}" if first.words else ""
+    helps = f"; {first.helps}" if first.helps else ""
+    return f"{place}: {kind}{reasons}{words}{helps}"

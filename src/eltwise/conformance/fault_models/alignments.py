@@ -31,11 +31,11 @@ class Alignment:
 
     def align(self, case: Case, shape: Sizes) -> Aligned | None:
         """Expand the operands to the shape of the result; None if they cannot be paired so."""
-        operands = case.operands if self.change is None else self.change(case.operands)
         starts = self.starts(case, len(shape))
         if starts is None:
             return None
         try:
+            operands = case.operands if self.change is None else self.change(case.operands)
             return tuple(_placed(operand, shape, start) for operand, start in zip(operands, starts, strict=True))
         except ValueError:
             return None

@@ -17,10 +17,7 @@ from eltwise.oracle.numbers import FLOAT_LAYOUTS
 _OTHERS = (FLOAT32, FLOAT16, BFLOAT16, FLOAT64)
 _MODES: dict[Mode, str] = {
     "toward zero": "rounding toward zero",
-    "away from zero": "rounding away from zero",
     "half away": "rounding ties away from zero",
-    "up": "rounding up",
-    "down": "rounding down",
 }
 
 
@@ -74,11 +71,9 @@ def _special_values(operation: Operation) -> Iterator[FaultModel]:
     yield FaultModel("sign of zero lost", "zero results are always +0", after=(_without_sign_of_zero,))
     yield FaultModel("NaN becomes 0", "results that must be NaN are 0", after=(partial(_nan_to, number=0.0),))
     yield FaultModel("NaN becomes infinity", "results that must be NaN are infinity", after=(_nan_to,))
-    yield FaultModel(
-        "overflow clamped",
-        f"finite operands never give infinity: results are clamped to the largest finite {element_type}",
-        compute=finite_stays_finite,
-    )
+    if operation.result_type is element_type:
+        text = f"finite operands never give infinity: results are clamped to the largest finite {element_type}"
+        yield FaultModel("overflow clamped", text, compute=finite_stays_finite)
     yield FaultModel(
         "infinity clamped",
         f"infinity becomes the largest finite {element_type} in every result",
@@ -146,12 +141,6 @@ def _in_floats(element_type: ElementType, other: ElementType) -> Iterator[FaultM
         keep=Keep(other),
     )
     if other is FLOAT32 and element_type is not FLOAT64:
-        yield FaultModel(
-            f"{other} arithmetic, result truncated",
-            f"computed in {other}, from which the result is cut, without rounding",
-            keep=Keep(other),
-            after=(_round_to(element_type, "toward zero"),),
-        )
         yield FaultModel(
             f"{other} arithmetic, even results truncated",
             f"computed in {other}; from there to {element_type} half the last digit is added before cutting, so that "

@@ -96,36 +96,22 @@ def _holds(other: ElementType, element_type: ElementType) -> bool:
 def _in_integers(element_type: ElementType, other: ElementType) -> Iterator[FaultModel]:
     """Computed in another integer type, which may be narrower, wider, or as wide but with the other sign."""
     width, limits = ((None, _to_width(other)),), ((None, _to_limits(other)),)
-    wrapping, saturating = Keep(other), Keep(other, overflow="clamp")
     if _holds(other, element_type):
         text = f"computed in {other}, saturating at its limits; the low {element_type.bits} bits are the result"
-        yield FaultModel(f"saturation in {other}", text, keep=saturating)
+        yield FaultModel(f"saturation in {other}", text, keep=Keep(other, overflow="clamp"))
         return
     yield FaultModel(
         f"{other} arithmetic",
         f"computed in {other}: operands lose what does not fit, results wrap there",
         before=width,
-        keep=wrapping,
+        keep=Keep(other),
     )
     yield FaultModel(
         f"{other} arithmetic, operands clamped",
         f"computed in {other}: operands are clamped to its limits, results wrap there",
         before=limits,
-        keep=wrapping,
+        keep=Keep(other),
     )
-    yield FaultModel(
-        f"saturating {other} arithmetic",
-        f"computed in {other}: operands lose what does not fit, every step saturates there",
-        before=width,
-        keep=saturating,
-    )
-    yield FaultModel(
-        f"saturating {other} arithmetic, operands clamped",
-        f"computed in {other}: operands are clamped to its limits, every step saturates there",
-        before=limits,
-        keep=saturating,
-    )
-    yield FaultModel(f"operands clamped to {other}", f"operands are clamped to the limits of {other}", before=limits)
     yield FaultModel(
         f"result clamped to {other}",
         f"results are clamped to the limits of {other}",

@@ -101,13 +101,13 @@ def _larger(_keep: Keep, a: Values, b: Values) -> Values:
     """NaN wins, and +0 is larger than -0."""
     if a.dtype != np.float64:
         return np.maximum(a, b)
-    return np.where((a == b) & np.signbit(a), b, np.maximum(a, b))
+    return np.where(a == b, np.where(np.signbit(a), b, a), np.maximum(a, b))
 
 
 def _smaller(_keep: Keep, a: Values, b: Values) -> Values:
     if a.dtype != np.float64:
         return np.minimum(a, b)
-    return np.where((a == b) & np.signbit(a), a, np.where(a == b, b, np.minimum(a, b)))
+    return np.where(a == b, np.where(np.signbit(a), a, b), np.minimum(a, b))
 
 
 _PRIMITIVES: dict[str, Callable[..., Values]] = {

@@ -18,15 +18,12 @@ from eltwise.oracle.numbers import FLOAT_LAYOUTS, decode
 
 Values = npt.NDArray[Any]
 Change = Callable[[Values], Values]
-Mode = Literal["nearest", "toward zero", "away from zero", "up", "down", "half away", "odd only"]
+Mode = Literal["nearest", "toward zero", "half away", "odd only"]
 Beyond = Literal["saturate", "wrap", "indefinite"]
 
 _ROUND: dict[Mode, Change] = {
     "nearest": np.rint,
     "toward zero": np.trunc,
-    "away from zero": lambda scaled: np.copysign(np.ceil(np.abs(scaled)), scaled),
-    "up": np.ceil,
-    "down": np.floor,
     "half away": lambda scaled: np.copysign(np.floor(np.abs(scaled) + 0.5), scaled),
     "odd only": lambda scaled: np.copysign(_rounded_odd_only(np.abs(scaled)), scaled),
 }

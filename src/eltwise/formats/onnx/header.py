@@ -49,12 +49,6 @@ def read_origin(model: ModelProto) -> Origin:
     return Origin("ai.onnx", version, _opset(version, imports), tuple(imports.items()))
 
 
-def imports_others_only(model: ModelProto) -> tuple[tuple[str, int], ...]:
-    """The operator sets of a model that imports some, and not ONNX's own; else nothing."""
-    imports = tuple((default_domain(entry.domain), entry.version) for entry in model.opset_import)
-    return imports if all(domain for domain, _version in imports) else ()
-
-
 def default_domain(domain: str) -> str:
     """A domain with ONNX's own as the empty text, which may also be written out."""
     return "" if domain == "ai.onnx" else domain
@@ -75,16 +69,19 @@ def least_ir_version(opset: int) -> int:
 
 
 def _opset(version: int, imports: dict[str, int]) -> int:
-    """Take ONNX's own opset out of the imports; files of ir_version 1 and 2 cannot say it and have opset 1."""
+    """Take ONNX's own opset out of the imports; 0 where only others are imported.
+
+    Files of ir_version 1 and 2 cannot say it and have opset 1.
+    """
     if version < 3:
         if imports:
             raise FileFormatError(f"a model of ir_version {version} cannot import opsets", allowed="opset 1, unsaid")
         return 1
-    opset = imports.pop("", None)
-    if opset is None:
-        raise FileFormatError(
-            "no opset of the domain ai.onnx is imported", got=", ".join(map(repr, imports)), allowed="one"
-        )
+    if not imports:
+        raise FileFormatError("no opset of the domain ai.onnx is imported", allowed="one")
+    if "" not in imports:
+        return 0
+    opset = imports.pop("")
     newest = newest_opset()
     if opset < 1:
         raise FileFormatError("the opset is not allowed", got=str(opset), allowed=f"1 to {newest}")
@@ -109,13 +106,14 @@ def write_origin(origin: Origin, model: ModelProto) -> None:
             )
         return
     for domain, version in (("", origin.opset), *origin.other_opsets):
-        model.opset_import.add(domain=domain, version=version)
+        if version:
+            model.opset_import.add(domain=domain, version=version)
 
 
 def restamp(model: ModelProto, origin: Origin) -> None:
     """Write other versions over those that a model has; one too old to say its opset gets the first that can."""
     model.ir_version = origin.file_version
-    wanted = {"": origin.opset, **dict(origin.other_opsets)}
+    wanted = {**({"": origin.opset} if origin.opset else {}), **dict(origin.other_opsets)}
     if origin.file_version < 3:
         return
     for entry in model.opset_import:

@@ -13,7 +13,14 @@ from typing import TypeGuard
 from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, ValueInfoProto
 
 from eltwise.core.dtypes import not_run
-from eltwise.core.errors import EltwiseError, GraphError, ManyProblemsError, UnsupportedError, unknown_name
+from eltwise.core.errors import (
+    ElementTypeError,
+    EltwiseError,
+    GraphError,
+    ManyProblemsError,
+    UnsupportedError,
+    unknown_name,
+)
 from eltwise.core.shapes import UNKNOWN_RANK
 from eltwise.formats.onnx.external import ExternalData
 from eltwise.formats.onnx.header import default_domain, not_held, read_metadata, read_origin
@@ -68,13 +75,15 @@ def read_onnx(data: bytes, folder: Path | None, where: str, reads_weights: bool 
 
 
 def read_model_proto(model: ModelProto, folder: Path | None, where: str, reads_weights: bool = True) -> Reading:
-    """Read an ONNX model that is parsed already; it is not changed, and must not be as long as the graph is used.
+    """Read a copy of an ONNX model that is parsed already.
 
     The arguments and errors are those of ``read_onnx``.
     """
     try:
         check_text(model)
-        return _read_model(OnnxFile(model, None, folder), where, reads_weights)
+        own = ModelProto()
+        own.CopyFrom(model)
+        return _read_model(OnnxFile(own, None, folder), where, reads_weights)
     except EltwiseError as error:
         raise error.located(where=where) from None
 
@@ -111,6 +120,9 @@ def run_problems(graph: Graph) -> list[EltwiseError]:
         if isinstance(tensor, StoredTensor) and tensor.is_sparse:
             words = "sparse initializers are not run here"
             problems.append(UnsupportedError(words, operand=f"sparse initializer {name!r}"))
+    for port in (*graph.inputs, *graph.optional_inputs):
+        if port.type.element_type is None and not port.type.other:
+            problems.append(ElementTypeError("the element type is missing", operand=f"input {port.name!r}"))
     for port in (*graph.inputs, *graph.optional_inputs, *graph.outputs):
         if port.type.other:
             words = f"a value of the type {port.type.other} is not run here"

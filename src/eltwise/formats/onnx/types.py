@@ -67,14 +67,14 @@ def type_text(found: TensorType | None) -> str:
 
 
 def _text(proto: TypeProto) -> str:
-    """The type of a value that is no tensor; empty where a part of it is not known, or lies too deep."""
+    """The type of a value that is no tensor; empty where a part of it is not known."""
     parts: list[str] = []
-    while True:
+    while len(parts) < _DEEPEST:
         kind = proto.WhichOneof("value")
         match kind:
             case "tensor_type" | "sparse_tensor_type":
                 inner = _element_text(getattr(proto, kind).elem_type)
-                known = inner not in ("", "?") and len(parts) < _DEEPEST
+                known = inner not in ("", "?")
                 closed = ")" * (len(parts) + 1)
                 return f"{''.join(parts)}{kind.removesuffix('_type')}({inner}{closed}" if known else ""
             case "sequence_type":
@@ -88,6 +88,7 @@ def _text(proto: TypeProto) -> str:
                 proto = proto.map_type.value_type
             case _:
                 return ""
+    return f"a type nested more than {_DEEPEST} deep"
 
 
 def _element_text(number: int) -> str:

@@ -1,0 +1,133 @@
+"""``eltwise check``: every problem of a model, of itself or with a runtime."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from eltwise.cli import printing
+from eltwise.cli.progress import waiting
+from eltwise.core.errors import (
+    AttributeValueError,
+    EltwiseError,
+    GraphError,
+    ManyProblemsError,
+    UnsupportedError,
+    counted,
+)
+from eltwise.model import examine
+
+RUNNING = "running the model here and there"
+_MOST_NAMED = 6
+
+
+def check(
+    model: Annotated[Path, typer.Argument(help="An .onnx or .xml file.")],
+    target: Annotated[
+        str | None,
+        typer.Option(
+            "--target", metavar="RUNTIME", help="Whether it runs there as it is meant: onnxruntime, openvino."
+        ),
+    ] = None,
+    run: Annotated[
+        bool, typer.Option("--run/--no-run", help="With --target: run it there, if the runtime is installed.")
+    ] = True,
+    verify: Annotated[bool, typer.Option("--verify", help="The same as --run.")] = False,
+    severity: Annotated[
+        str | None,
+        typer.Option(
+            "--severity", metavar="LEAST", help="With --target: what counts: refused, wrong, precision or sign."
+        ),
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print what a program can read.")] = False,
+) -> None:
+    """Find every problem of every node, of the model itself or with a runtime; exit 1 when there is one."""
+    if target is not None:
+        _check_target(model, target, run=run or verify, severity=severity, json=json)
+        return
+    for option, is_given in (("--verify", verify), ("--no-run", not run), ("--severity", severity is not None)):
+        if is_given:
+            raise AttributeValueError("nothing is run without a runtime", operand=option, hint="add --target RUNTIME")
+    found = _examined(model)
+    if json:
+        fields = [problem.fields() for problem in found.problems]
+        assumptions = list(found.assumptions)
+        printing.json_text({"problems": fields, "assumptions": assumptions, "not_checked": dict(found.not_checked)})
+    else:
+        for problem in found.problems:
+            printing.line(str(problem))
+        for assumption in found.assumptions:
+            printing.line(f"assumed: {assumption}")
+        for line in found.lines_of_not_checked():
+            printing.line(line)
+        printing.line(f"{model.name}: {counted(len(found.problems), 'problem')}, {counted(found.nodes, 'node')} read")
+    if found.problems:
+        raise typer.Exit(1)
+
+
+def _check_target(model: Path, target: str, *, run: bool, severity: str | None, json: bool) -> None:
+    """Print what a runtime does with a model; exit 1 where that is not what the model means."""
+    from eltwise.targets.check import check as check_on
+    from eltwise.targets.rules import DEFAULT_SEVERITY
+
+    with waiting(RUNNING) if run else nullcontext():
+        report = check_on(model, target, run=run, severity=severity or DEFAULT_SEVERITY)
+    if json:
+        printing.json_text(report.fields())
+    else:
+        printing.line(str(report))
+    if not report.is_good:
+        raise typer.Exit(1)
+
+
+@dataclass(frozen=True)
+class _Examined:
+    """What was found of a model: its problems, what was assumed, how many nodes were read, and what was not checked."""
+
+    problems: Sequence[EltwiseError] = ()
+    assumptions: Sequence[str] = ()
+    nodes: int = 0
+    foreign: int = 0
+    not_checked: Counter[str] = field(default_factory=Counter)
+
+    def lines_of_not_checked(self) -> list[str]:
+        """One line of the operators that eltwise does not run."""
+        if not self.not_checked:
+            return []
+        names = [name for name, _count in self.not_checked.most_common(_MOST_NAMED)]
+        more = f" and {len(self.not_checked) - _MOST_NAMED} more" if len(self.not_checked) > _MOST_NAMED else ""
+        what = f"{counted(self.foreign, 'node')} of operators that eltwise does not run" if self.foreign else "in part"
+        return [f"not checked: {what} ({', '.join(names)}{more})"]
+
+
+def _examined(path: Path) -> _Examined:
+    try:
+        found = examine(path)
+    except GraphError as error:
+        return _Examined((error,))  # A graph whose parts cannot even be put in order is a finding, not a broken file.
+    except ManyProblemsError as error:
+        return _Examined(error.problems)
+    # What eltwise does not run is no problem of the model.
+    unsupported = [problem for problem in found.problems if isinstance(problem, UnsupportedError)]
+    problems = [problem for problem in found.problems if problem not in unsupported]
+    foreign = Counter(node.schema.versioned_name for node in found.graph.nodes if node.is_foreign)
+    if unsupported and not foreign:
+        # Values that only layers make which were not read are missing in the graph.
+        problems = [problem for problem in problems if not isinstance(problem, GraphError)]
+    names = foreign or Counter(problem.problem for problem in unsupported)
+    if not problems and foreign:
+        problems = _validity_problems(path)
+    return _Examined(problems, found.inference.assumptions, len(found.graph.nodes), foreign.total(), names)
+
+
+def _validity_problems(path: Path) -> list[EltwiseError]:
+    """What is wrong with the nodes that eltwise does not run."""
+    from eltwise.targets.subject import subject_of
+
+    return [problem.located(where=path.name) for problem in subject_of(path).problems]

@@ -1,0 +1,49 @@
+"""``eltwise repair``: write those nodes otherwise that a runtime refuses or gets wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from eltwise.cli import printing
+from eltwise.cli.check import RUNNING
+from eltwise.cli.progress import progress_of_data, waiting
+
+
+def repair(
+    source: Annotated[Path, typer.Argument(metavar="IN", help="An .onnx file, or an .xml file with its .bin.")],
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="The file to write, of the same format.")],
+    target: Annotated[str, typer.Option("--target", metavar="RUNTIME", help="onnxruntime or openvino.")],
+    allow: Annotated[
+        list[str] | None,
+        typer.Option("--allow", metavar="FAULT", help="Accept a fault, by the name that check --target gives it."),
+    ] = None,
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Run OUT there and IN here, before anything is written.")
+    ] = False,
+    severity: Annotated[
+        str, typer.Option("--severity", metavar="LEAST", help="What is repaired: refused, wrong, precision or sign.")
+    ] = "wrong values",
+    in_place: Annotated[bool, typer.Option("--in-place", help="Let OUT be IN.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print what a program can read.")] = False,
+) -> None:
+    """Rewrite exactly those nodes that a runtime refuses or gets wrong; refuse where nothing exact is known."""
+    from eltwise.targets.repair import repair_file
+
+    with waiting(RUNNING) if verify else progress_of_data() as progress:
+        report = repair_file(
+            source,
+            out,
+            target=target,
+            allow=allow or (),
+            verify=verify,
+            severity=severity,
+            in_place=in_place,
+            progress=progress,
+        )
+    if json:
+        printing.json_text(report.fields())
+    else:
+        printing.line(str(report))

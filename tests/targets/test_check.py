@@ -1,0 +1,240 @@
+"""``check``: what a runtime does with a model, by rules alone and by running it, and what counts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+import eltwise
+from eltwise.core.errors import NameUnknownError
+from eltwise.passes.report import Comparison
+from eltwise.targets import check as check_module
+from eltwise.targets.report import Finding, TargetReport
+from eltwise.targets.run import Observed
+from onnx_models import model, node, value
+from openvino_models import Ir
+from target_models import bfloat16_model, bytes_model, integer_ir, legacy_model
+
+SEVERE = Finding(
+    "a", "Sub-14", "uint8", "numpy", "wrong values", "differs", ("saturation",), "results saturate", "repair it"
+)
+SLIGHT = Finding(
+    "b", "Add-14", "float32", "numpy", "sign of zero or NaN", "differs", ("constant left out",), "left out", ""
+)
+
+
+def by_rules(source: object, target: str, severity: str = "wrong values") -> TargetReport:
+    return eltwise.check(source, target=target, run=False, severity=severity)  # type: ignore[arg-type]
+
+
+def test_each_node_is_named_and_what_is_not_checked_is_counted() -> None:
+    report = by_rules(bfloat16_model(), "onnxruntime")
+    assert [(found.node, found.kind, found.is_repairable) for found in report.findings] == [
+        ("first", "refused", True),
+        ("second", "refused", True),
+    ]
+    assert (report.judged, report.not_judged, report.is_good) == (3, {"Relu": 1}, False)
+    assert "Sub-13 of bfloat16 at 2 nodes ('first', 'second'): refused: " in str(report)
+    assert "computes it in float32 and casts back, which was measured to be exact" in str(report)
+    assert str(report).endswith("onnxruntime 1.31.1: 3 nodes checked: 1 ok, 2 not ok")
+
+
+@pytest.mark.parametrize("target", [None, 5, "", "ort", "openvino ", ["openvino"], {}, np.int64(1)])
+def test_an_unknown_target_is_told_with_those_that_there_are(target: object) -> None:
+    with pytest.raises(NameUnknownError, match=r"there is no target.*onnxruntime, openvino"):
+        eltwise.check(bfloat16_model(), target)  # type: ignore[arg-type]
+
+
+def test_what_does_not_count_is_one_line_and_counts_where_it_is_asked_for() -> None:
+    kind = TensorProto.FLOAT16
+    nodes = [node("Sub", ["x", "y"], ["d"], "first"), node("Sub", ["d", "x"], ["z"], "last")]
+    inputs = [value("x", [3], kind), value("y", [3], kind)]
+    chain = model(nodes, inputs, [value("z", [3], kind)], 14)
+    report = by_rules(chain, "onnxruntime")
+    assert [(found.node, found.severity, found.reasons) for found in report.findings] == [
+        ("last", "precision", ("computed together with the node before",))
+    ]
+    assert report.is_good
+    assert "less severe: precision at 1 node (--severity precision shows them)" in str(report)
+    strict = by_rules(chain, "onnxruntime", "precision")
+    assert not strict.is_good
+    assert "(a after subtract, b run-time)" in str(strict)
+    # Casts between the nodes would be dropped there.
+    assert not strict.findings[0].is_repairable
+    assert by_rules(model(nodes[:1], inputs, [value("d", [3], kind)], 14), "onnxruntime", "sign").is_good
+    for narrow in (TensorProto.UINT16, TensorProto.INT16, TensorProto.UINT8):
+        ports = [value(name, [3], narrow) for name in "xyz"]
+        assert by_rules(model(nodes, ports[:2], ports[2:], 14), "onnxruntime", "sign").is_good
+
+
+def test_a_zero_that_is_left_out_is_not_severe() -> None:
+    zero = numpy_helper.from_array(np.float32([0]), "zero")
+    nodes = [node("Mul", ["x", "y"], ["p"]), node("Add", ["p", "zero"], ["z"], "n")]
+    made = model(nodes, [value("x", (3,)), value("y", (3,))], [value("z", (3,))], 14, initializers=[zero])
+    report = by_rules(made, "onnxruntime")
+    assert [(found.severity, found.reasons) for found in report.findings] == [
+        ("sign of zero or NaN", ("constant left out",))
+    ]
+    assert report.is_good
+    assert not by_rules(made, "onnxruntime", "sign of zero or NaN").is_good
+
+
+@pytest.mark.parametrize(("number", "found"), [(1.5, []), (1e-40, ["precision"]), (3.4e38, ["precision"])])
+def test_a_constant_is_checked_by_its_numbers(number: float, found: list[str]) -> None:
+    """OpenVINO changes constants of float32 that bfloat16 cannot hold without subnormals, and no others."""
+    c = numpy_helper.from_array(np.float32([1, number]), "c")
+    proto = model([node("Sub", ["x", "c"], ["z"])], [value("x", (2,))], [value("z", (2,))], 13, initializers=[c])
+    assert [finding.severity for finding in by_rules(proto, "openvino").findings] == found
+    ir = Ir().parameter("a", "2").constant("c", "f32", "2", np.float32([1, number]).tobytes())
+    made = ir.layer("Subtract", "s", ["a", "c"]).result("s", "r")
+    loaded = eltwise.load(made.xml(), made.weights)
+    assert [finding.severity for finding in by_rules(loaded, "openvino").findings] == found
+
+
+@pytest.mark.parametrize(
+    ("made", "target", "faults"),
+    [
+        (bytes_model, "openvino", [("saturation",)]),
+        (legacy_model, "openvino", []),
+        (legacy_model, "onnxruntime", [()]),
+        (lambda: integer_ir().xml(), "openvino", [("int32 arithmetic",), ("int32 arithmetic",)]),
+    ],
+)
+def test_what_the_rules_know_of_each_runtime_is_told(
+    made: Callable[[], object], target: str, faults: list[tuple[str, ...]]
+) -> None:
+    findings = [found for found in by_rules(made(), target).findings if found.severity in ("wrong values", "refused")]
+    assert [found.reasons for found in findings] == faults
+
+
+def test_an_ir_is_nothing_that_onnxruntime_reads() -> None:
+    (finding,) = by_rules(integer_ir().xml(), "onnxruntime").findings
+    assert (finding.subject, finding.kind, finding.words) == ("OpenVINO IR 11", "refused", "it reads ONNX only")
+
+
+@pytest.mark.parametrize("operands", [[], ["x"], ["x", ""], ["x", "y", "x"]])
+def test_a_model_that_is_not_valid_is_refused_node_by_node(operands: list[str]) -> None:
+    made = model([node("Sub", operands, ["z"], "n")], [value("x"), value("y")], [value("z")], 14, 8)
+    for target in ("onnxruntime", "openvino"):
+        report = by_rules(made, target)
+        assert ["'n'" in str(finding) for finding in report.findings] == [True]
+        assert not report.is_good
+
+
+def test_where_no_rank_is_known_it_is_said_what_helps() -> None:
+    made = model([node("Sub", ["x", "y"], ["z"], "n")], [value("x", None), value("y")], [value("z", None)], 14, 8)
+    report = by_rules(made, "onnxruntime")
+    assert report.is_good
+    assert "Sub-14 of unknown rank (declare the shapes of the model's inputs)" in str(report)
+
+
+def test_of_a_model_with_other_operators_only_nothing_is_said() -> None:
+    made = model([node("Normalizer", ["x"], ["z"], "n")], [value("x")], [value("z")], 3, 8)
+    made.graph.node[0].domain = made.opset_import[0].domain = "ai.onnx.ml"
+    report = eltwise.check(made, "onnxruntime")
+    assert (report.is_good, report.judged, dict(report.not_judged)) == (True, 0, {"ai.onnx.ml.Normalizer": 1})
+
+
+def test_another_version_than_was_measured_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(check_module, "version", lambda _package: "9.9")
+    note = by_rules(bfloat16_model(), "onnxruntime").note
+    assert note.startswith("onnxruntime 9.9 is installed here, the rules are of 1.31.1")
+    assert eltwise.repair(bfloat16_model(), "onnxruntime")[1].assumptions == (note,)
+
+
+def observed(monkeypatch: pytest.MonkeyPatch, outcome: Observed) -> None:
+    monkeypatch.setattr(check_module, "observe", lambda *_arguments: outcome)
+
+
+def test_what_a_run_shows_decides_and_rules_explain_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    output = replace(SEVERE, node="", subject="the model, output 'z'", reasons=(), is_seen=True)
+    observed(monkeypatch, Observed("1.31.1", (output,)))
+    (finding,) = eltwise.check(bytes_model(), "openvino").findings
+    assert (finding.node, finding.is_seen) == ("n", True)  # The output is not named, since the rules explain it.
+    unexplained = eltwise.check(model([node("Sub", ["x", "x"], ["z"])], [value("x")], [value("z")], 14), "openvino")
+    assert [found.subject for found in unexplained.findings] == ["the model, output 'z'"]
+    assert not unexplained.is_good
+
+
+def test_what_a_run_refutes_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    observed(monkeypatch, Observed("1.31.1", comparison=Comparison(4, 100)))
+    report = eltwise.check(bytes_model(), "openvino")
+    assert ([found.is_seen for found in report.findings], report.is_good) == ([False], True)
+    assert "not seen in the run: 1 finding that the rules expect" in str(report)
+    # What was only loaded tells of refusals and of nothing else.
+    observed(monkeypatch, Observed("1.31.1", comparison=Comparison(0, 0, "Relu does not run here")))
+    assert eltwise.check(bfloat16_model(), "onnxruntime").is_good
+    assert not eltwise.check(bytes_model(), "openvino").is_good
+
+
+def test_without_the_runtime_the_rules_answer_and_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    observed(monkeypatch, Observed(comparison=Comparison(0, 0, "onnxruntime is not installed here")))
+    report = eltwise.check(bfloat16_model(), "onnxruntime")
+    assert not report.is_good
+    assert "not verified: nothing could be compared: onnxruntime is not installed here" in str(report)
+
+
+def test_findings_of_a_thousand_nodes_fit_on_one_screen() -> None:
+    findings = [replace(SEVERE, node=f"n{number}") for number in range(600)]
+    findings += [replace(SEVERE, node=f"m{number}", subject=f"Sub-{number % 30}") for number in range(300)]
+    findings += [replace(SLIGHT, node=f"s{number}") for number in range(100)]
+    not_judged = {f"Kind{number}": number for number in range(40)}
+    report = TargetReport("somewhere", "1.0", "", tuple(findings), 2000, 1000, 0, not_judged)
+    text = str(report)
+    assert len(text.splitlines()) <= 24
+    assert "Sub-14 of uint8 at 610 nodes ('n0', 'n1', 'n2', 'n3', ...)" in text
+    assert "less severe: sign of zero or NaN at 100 nodes (--severity sign shows them)" in text
+    assert "2000 nodes checked: 1100 ok, 900 not ok" in text
+    assert len(report.fields()["findings"]) == 1000  # type: ignore[arg-type]
+
+
+def test_every_field_of_a_finding_is_told_to_programs() -> None:
+    fields = SEVERE.fields()
+    assert (fields["severity"], fields["kind"], fields["reasons"], fields["seen"]) == (
+        "wrong values",
+        "differs",
+        ["saturation"],
+        None,
+    )
+    assert str(SEVERE) == "Sub-14 node 'a' of uint8: wrong values (saturation): results saturate; repair it"
+
+
+def test_the_command_exits_with_what_counts(tmp_path: Path, cli: Callable[..., tuple[int, str, str]]) -> None:
+    path = tmp_path / "in.onnx"
+    onnx.save(bfloat16_model(), path)
+    code, printed, _said = cli("check", path, "--target", "onnxruntime", "--no-run", "--json")
+    assert (code, [found["severity"] for found in json.loads(printed)["findings"]]) == (1, ["refused", "refused"])
+    assert cli("check", path, "--target", "openvino", "--no-run")[0] == 0
+    assert cli("check", path, "--target", "openvino", "--no-run", "--severity", "sign")[0] == 1
+    code, printed, said = cli("check", path, "--target", "nowhere")
+    assert (code, printed) == (2, "")
+    for option in (["--verify"], ["--no-run"], ["--severity", "sign"]):
+        code, _printed, said = cli("check", path, *option)
+        assert code == 2
+        assert "add --target RUNTIME" in said
+
+
+def test_operators_that_eltwise_does_not_run_are_no_problem_of_a_model(
+    tmp_path: Path, cli: Callable[..., tuple[int, str, str]]
+) -> None:
+    path = tmp_path / "in.onnx"
+    onnx.save(bfloat16_model(), path)
+    code, printed, _said = cli("check", path)
+    assert (code, printed.splitlines()) == (
+        0,
+        ["not checked: 1 node of operators that eltwise does not run (Relu-13)", "in.onnx: no problems, 4 nodes read"],
+    )
+    wrong = bfloat16_model()
+    wrong.graph.node[3].attribute.append(helper.make_attribute("alpha", 1))
+    onnx.save(wrong, path)
+    code, printed, _said = cli("check", path, "--json")
+    assert code == 1
+    assert [problem["node"] for problem in json.loads(printed)["problems"]] == ["foreign"]
+    assert json.loads(printed)["not_checked"] == {"Relu-13": 1}

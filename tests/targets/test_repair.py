@@ -1,0 +1,226 @@
+"""``repair``: only nodes that need it are rewritten, what is less severe is left, and what is more is refused whole."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+import eltwise
+from eltwise.core.errors import (
+    AttributeValueError,
+    FileFormatError,
+    ManyProblemsError,
+    NameUnknownError,
+    UnsupportedError,
+)
+from eltwise.formats.onnx.file_versions import needed_file_version
+from eltwise.passes.verify import VerificationError
+from eltwise.targets import repair as repair_module
+from eltwise.targets.repair import repair_file
+from eltwise.targets.report import Finding
+from eltwise.targets.run import Observed
+from onnx_models import model, node, value
+from openvino_models import Ir, binary
+from target_models import bfloat16_model, bytes_model, integer_ir, legacy_model
+
+
+def is_good(made: object, target: str) -> bool:
+    return eltwise.check(made, target, run=False).is_good  # type: ignore[arg-type]
+
+
+def test_only_what_needs_it_is_rewritten_and_once() -> None:
+    before = bfloat16_model()
+    untouched = before.SerializeToString()
+    made, report = eltwise.repair(before, "onnxruntime")
+    assert before.SerializeToString() == untouched
+    assert [change.node for change in report.changes] == ["first", "second"]
+    assert [found.name for found in made.proto().graph.node if found.name] == ["first", "second", "float", "foreign"]
+    assert is_good(made, "onnxruntime")
+    again, second = eltwise.repair(made, "onnxruntime")
+    assert second.unchanged
+    assert again is made
+    assert eltwise.repair(made.proto(), "onnxruntime")[0].proto() == made.proto()
+
+
+def test_what_is_less_severe_is_left_and_told() -> None:
+    zero = numpy_helper.from_array(np.float32([0]), "zero")
+    nodes = [node("Mul", ["x", "y"], ["p"]), node("Add", ["p", "zero"], ["z"], "n")]
+    made = model(nodes, [value("x", (3,)), value("y", (3,))], [value("z", (3,))], 14, initializers=[zero])
+    _same, report = eltwise.repair(made, "onnxruntime")
+    assert report.unchanged
+    assert report.assumptions == ("left as it is: sign of zero or NaN at 1 node (constant left out)",)
+    with pytest.raises(UnsupportedError, match=r"sign of zero or NaN on onnxruntime.*'constant left out'"):
+        eltwise.repair(made, "onnxruntime", severity="sign")
+    _same, report = eltwise.repair(made, "onnxruntime", severity="sign", allow="constant left out")
+    assert report.assumptions == ("Add-14 node 'n': allowed: constant left out",)
+
+
+def test_versions_are_lowered_only_where_nothing_needs_them() -> None:
+    right = model([node("Sub", ["x", "y"], ["z"])], [value("x"), value("y")], [value("z")], 13, 14)
+    made, report = eltwise.repair(right, "onnxruntime")
+    assert (made.proto().ir_version, made.proto().opset_import[0].version) == (13, 13)
+    assert [change.after for change in report.changes] == [("ir_version 13",)]
+    right.graph.initializer.add(name="odd", data_type=27, dims=[0])
+    with pytest.raises(UnsupportedError, match="element type 27 needs ir_version 14, and it loads up to 13"):
+        eltwise.repair(right, "onnxruntime")
+    made, report = eltwise.repair(bfloat16_model(28, 14), "onnxruntime")
+    assert (made.proto().ir_version, made.proto().opset_import[0].version) == (13, 26)
+    assert is_good(made, "onnxruntime")
+
+
+@pytest.mark.parametrize(("number", "version"), [(TensorProto.FLOAT, 8), (TensorProto.FLOAT8E5M2, 9), (27, 14)])
+@pytest.mark.parametrize("kind", ["tensor", "sparse", "seq", "optional", "optional(seq)", "map", "seq(map)"])
+def test_the_version_that_every_kind_of_type_needs_is_known(kind: str, number: int, version: int) -> None:
+    made = model([node("Sub", ["x", "y"], ["z"])], [value("x"), value("y")], [value("z")], 13, 8)
+    found = made.graph.value_info.add(name="odd").type
+    for part in kind.strip(")").split("("):
+        match part:
+            case "tensor":
+                found.tensor_type.elem_type = number
+            case "sparse":
+                found.sparse_tensor_type.elem_type = number
+            case "seq":
+                found = found.sequence_type.elem_type
+            case "optional":
+                found = found.optional_type.elem_type
+            case "map":
+                found.map_type.key_type = TensorProto.INT64
+                found = found.map_type.value_type
+    if not found.WhichOneof("value"):
+        found.tensor_type.elem_type = number
+    assert needed_file_version(made)[0] == version
+    for target in ("onnxruntime", "openvino"):
+        assert eltwise.check(made, target, run=False).judged == 1
+        eltwise.repair(made, target)
+
+
+def test_an_old_model_goes_to_the_first_opset_that_runs() -> None:
+    made, report = eltwise.repair(legacy_model(), "onnxruntime")
+    assert made.graph.origin.opset == 7
+    assert report.changes[0].after == ("Unsqueeze-1", "Sub-7")
+    with pytest.raises(eltwise.EltwiseError, match="node 'n'"):
+        eltwise.repair(legacy_model(axis=5), "onnxruntime")
+
+
+def test_a_node_is_computed_wider_between_casts() -> None:
+    made, report = eltwise.repair(bytes_model(), "openvino")
+    assert report.changes[0].after == ("Cast-13", "Cast-13", "Sub-14", "Cast-13")
+    assert is_good(made, "openvino")
+
+
+def test_nodes_in_nested_graphs_are_rewritten() -> None:
+    kind = TensorProto.BFLOAT16
+    branch = helper.make_graph([node("Sub", ["x", "y"], ["t"], "inner")], "branch", [], [value("t", None, kind)])
+    other = helper.make_graph([node("Identity", ["x"], ["t"])], "other", [], [value("t", None, kind)])
+    chosen = helper.make_node("If", ["c"], ["r"], "if", then_branch=branch, else_branch=other)
+    inputs = [value("x", (3,), kind), value("y", (3,), kind), value("c", (), TensorProto.BOOL)]
+    made, report = eltwise.repair(model([chosen], inputs, [value("r", None, kind)], 14), "onnxruntime")
+    assert [change.node for change in report.changes] == ["inner"]
+    assert is_good(made, "onnxruntime")
+
+
+def test_an_ir_keeps_its_names() -> None:
+    ir = binary("Subtract", "2,3,4", "2,3", "u8", auto_broadcast="pdpd", **{"auto_broadcast.auto_broadcast_axis": 0})
+    before = eltwise.load(ir.xml())
+    made, report = eltwise.repair(ir.xml(), "openvino")
+    assert [port.name for port in (*made.inputs, *made.outputs)] == ["a", "b", "s"]
+    assert report.unchanged or report.changes[0].node == "s"
+    a, b = np.arange(24, dtype=np.uint8).reshape(2, 3, 4), np.full((2, 3), 9, np.uint8)
+    assert np.array_equal(made.run({"a": a, "b": b})["s"], before.run({"a": a, "b": b})["s"])
+
+
+def test_every_reason_is_given_and_nothing_is_written(tmp_path: Path) -> None:
+    source, out = tmp_path / "in.xml", tmp_path / "out.xml"
+    source.write_bytes(integer_ir().xml())
+    out.write_text("as it was")
+    with pytest.raises(ManyProblemsError) as caught:
+        repair_file(source, out, target="openvino")
+    assert [(problem.node, "int32 arithmetic" in str(problem)) for problem in caught.value.problems] == [
+        ("s", True),
+        ("t", True),
+    ]
+    assert out.read_text() == "as it was"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.xml", "out.xml"]
+    report = repair_file(source, out, target="openvino", allow=["int32 arithmetic"])
+    assert report.unchanged
+    assert out.read_bytes() == source.read_bytes()
+    assert report.assumptions[0] == "Subtract-1 node 's': allowed: int32 arithmetic"
+    with pytest.raises(FileFormatError, match="the target is the source itself"):
+        repair_file(source, source, target="openvino", allow=["int32 arithmetic"])
+    with pytest.raises(FileFormatError, match="keeps its format"):
+        repair_file(source, tmp_path / "out.onnx", target="openvino")
+
+
+def test_a_model_that_is_not_valid_is_refused_with_its_problems() -> None:
+    made = model([node("Sub", ["x"], ["z"], "n")], [value("x"), value("y")], [value("z")], 14, 8)
+    with pytest.raises(eltwise.EltwiseError, match="'n'"):
+        eltwise.repair(made, "openvino")
+    with pytest.raises(UnsupportedError, match="onnxruntime reads ONNX only, got an IR"):
+        eltwise.repair(integer_ir().xml(), "onnxruntime")
+
+
+def test_a_model_with_other_operators_only_is_left() -> None:
+    made = model([node("Normalizer", ["x"], ["z"], "n")], [value("x")], [value("z")], 3, 8)
+    made.graph.node[0].domain = made.opset_import[0].domain = "ai.onnx.ml"
+    same, report = eltwise.repair(made, "onnxruntime")
+    assert (same.proto(), report.unchanged) == (made, True)
+
+
+@pytest.mark.parametrize("allow", [None, 5, "s", "saturation ", [None], ["saturation", 5], [["saturation"]], b"x"])
+def test_what_is_no_fault_is_not_allowed(allow: object) -> None:
+    with pytest.raises(AttributeValueError, match=r"no such difference to allow.*allowed: .*saturation"):
+        eltwise.repair(integer_ir().xml(), "openvino", allow=allow)  # type: ignore[arg-type]
+    with pytest.raises(NameUnknownError, match="there is no target"):
+        eltwise.repair(integer_ir().xml(), "nowhere")
+
+
+def test_one_name_alone_is_allowed_as_a_list_of_it() -> None:
+    name = "int32 arithmetic"
+    source = integer_ir().xml()
+    given: tuple[object, ...] = (name, [name], {name}, iter([name]))
+    reports = [eltwise.repair(source, "openvino", allow=allow)[1] for allow in given]  # type: ignore[arg-type]
+    assert len({str(report) for report in reports}) == 1
+
+
+def test_what_was_left_alone_is_asked_for_again_beside_what_was_rewritten() -> None:
+    """A product of 8 bits is right beside a difference, and not beside a cast, which reads what it left wider."""
+    ir = Ir()
+    for name in "ab":
+        ir.parameter(name, "2,3", "i8")
+    ir.layer("Multiply", "m", ["a", "b"], precision="I8").layer("Subtract", "s", ["m", "b"], precision="I8")
+    _made, report = eltwise.repair(ir.result("s", "r").xml(), "openvino", weights=b"")
+    assert {change.node for change in report.changes} == {"m", "s"}
+
+
+def test_nothing_is_written_that_a_run_shows_to_be_wrong(
+    tmp_path: Path, cli: Callable[..., tuple[int, str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, out = tmp_path / "in.onnx", tmp_path / "out.onnx"
+    onnx.save(bytes_model(), source)
+    wrong = Finding("", "the model, output 'z'", "", "", "wrong values", "differs", (), "gives other values: 0 for 1")
+    monkeypatch.setattr(repair_module, "observe", lambda *_arguments: Observed("1", (wrong,)))
+    code, printed, said = cli("repair", source, out, "--target", "openvino", "--verify")
+    assert (code, printed, out.exists()) == (1, "", False)
+    assert "gives other values" in said
+    with pytest.raises(VerificationError, match="gives other values"):
+        eltwise.repair(source, "openvino", verify=True)
+    slight = replace(wrong, severity="precision")
+    monkeypatch.setattr(repair_module, "observe", lambda *_arguments: Observed("1", (slight,)))
+    _made, report = eltwise.repair(source, "openvino", verify=True)
+    assert "less severe, and seen in the run" in str(report)
+
+
+def test_the_command_repairs_a_file_in_its_place(tmp_path: Path, cli: Callable[..., tuple[int, str, str]]) -> None:
+    path = tmp_path / "in.onnx"
+    onnx.save(bfloat16_model(), path)
+    assert cli("repair", path, path, "--target", "onnxruntime")[0] == 2
+    code, printed, _said = cli("repair", path, path, "--target", "onnxruntime", "--in-place", "--json")
+    assert (code, len(json.loads(printed)["changes"])) == (0, 2)
+    assert cli("check", path, "--target", "onnxruntime", "--no-run")[0] == 0

@@ -1,0 +1,137 @@
+"""Rules: which of them apply, what a file of them may hold, and that the shipped ones are whole."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from eltwise.core.errors import FileFormatError, NameUnknownError, UnsupportedError
+from eltwise.ops import registry
+from eltwise.targets.check import TARGETS
+from eltwise.targets.rules import FACTS, SEVERITIES, Rule, RuleSet, Scope, is_at_least, severity_named
+from eltwise.targets.rules_file import SHIPPED, read_rules, runtimes_in, shipped_rules, write_rules
+
+SATURATES = Rule("wrong values", "saturation", {"op": frozenset({"Sub"}), "pattern": frozenset({"equal", "broadcast"})})
+SIGN = Rule("sign of zero or NaN", "sign of zero lost", {"type": frozenset({"float32"})})
+RULES = RuleSet(
+    "somewhere",
+    "1.0 (CPU)",
+    "a machine",
+    "2026-11-22",
+    (7, 8),
+    (13, 14),
+    (Scope(frozenset({"Sub-14"}), frozenset({"uint8", "float32"}), frozenset({"numpy"}), frozenset({"none"})),),
+    (SATURATES, SIGN),
+    {"saturation": "results saturate", "sign of zero lost": "a zero may have the other sign"},
+)
+RUNTIMES = [name for of_target in TARGETS.values() for name in of_target.values()]
+
+
+def test_a_rule_applies_where_every_fact_has_one_of_its_values() -> None:
+    situation = {"op": "Sub", "type": "uint8", "pattern": "equal"}
+    assert SATURATES.applies(situation)
+    assert not SATURATES.applies({**situation, "op": "Add"})
+    assert not SATURATES.applies({"op": "Sub", "type": "uint8"})  # A rule about shapes is not about pairs.
+    assert Rule("refused", "refused").applies({})
+
+
+def test_of_each_fault_the_most_severe_rule_counts_and_the_worst_comes_first() -> None:
+    less = Rule("precision", "saturation")
+    rules = RuleSet("r", rules=(SIGN, less, SATURATES))
+    situations = [
+        {"op": "Sub", "type": "float32", "pattern": "inside"},
+        {"op": "Sub", "type": "uint8", "pattern": "equal"},
+    ]
+    assert [match.rule for match in rules.matches(situations)] == [SATURATES, SIGN]
+    assert rules.matches(situations)[0].situation is situations[1]
+    assert rules.matches([]) == ()
+
+
+def test_what_was_measured_is_known_by_version_type_rule_and_rewrite() -> None:
+    assert RULES.is_measured("Sub-14", "uint8", "numpy")
+    for other in (("Sub-13", "uint8", "numpy"), ("Sub-14", "int8", "numpy"), ("Sub-14", "uint8", "legacy")):
+        assert not RULES.is_measured(*other)
+    assert not RULES.is_measured("Sub-14", "uint8", "numpy", "upcast")
+    assert RULES.number == "1.0"
+
+
+def test_severities_are_named_by_their_beginning() -> None:
+    assert [severity_named(name) for name in ("sign", "precision", "wrong", "refused")] == list(SEVERITIES)
+    assert is_at_least("refused", "wrong values")
+    assert not is_at_least("precision", "wrong values")
+    for name in ("", "severe", "Wrong"):
+        with pytest.raises(NameUnknownError, match="there is no severity"):
+            severity_named(name)
+
+
+def test_rules_are_read_as_they_were_written_and_others_are_kept(tmp_path: Path) -> None:
+    path = tmp_path / "rules.toml"
+    write_rules(path, RULES)
+    assert read_rules(path, "somewhere") == RULES
+    refused = Rule("refused", "no kernel", {}, "says {op} | it's '''odd'''", by_hand=True)
+    other = RuleSet("elsewhere", rules=(refused,), faults={"no kernel": 'a "quoted" text'})
+    write_rules(path, other)
+    assert runtimes_in(path) == ("somewhere", "elsewhere")
+    (found,) = read_rules(path, "elsewhere").rules
+    assert (found.by_hand, found.severity, found.words) == (True, "refused", 'says {op} it\'s "odd"')
+    assert read_rules(path, "somewhere").rules == RULES.rules
+    before = path.read_bytes()
+    write_rules(path, read_rules(path, "elsewhere"))
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("wrong values |", "bad |", "there is no severity 'bad'"),
+        ("op = Sub |", "operator = Sub |", "there is no fact 'operator'"),
+        ("op = Sub |", "nonsense |", "there is no fact 'nonsense'"),
+        ('version = "1.0 (CPU)"', "version = 1", "not a text"),
+        ("opsets = [13, 14]", 'opsets = ["a"]', "not a list of whole numbers"),
+        ("opsets = [13, 14]", "opsets = [", "not TOML"),
+    ],
+)
+def test_nothing_in_a_file_is_taken_on_trust(old: str, new: str, words: str, tmp_path: Path) -> None:
+    path = tmp_path / "rules.toml"
+    write_rules(path, RULES)
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+    with pytest.raises((FileFormatError, NameUnknownError), match=words) as caught:
+        read_rules(path, "somewhere")
+    assert "[somewhere]" in caught.value.where
+
+
+def test_a_runtime_without_rules_and_a_file_that_is_not_there_are_told(tmp_path: Path) -> None:
+    with pytest.raises(UnsupportedError, match=r"nothing was measured of nowhere.*--refresh --runtime nowhere"):
+        read_rules(SHIPPED, "nowhere")
+    with pytest.raises(FileFormatError, match="there is no such file"):
+        runtimes_in(tmp_path / "rules.toml")
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+def test_the_shipped_rules_are_whole(runtime: str) -> None:
+    rules = shipped_rules(runtime)
+    assert rules.rules
+    assert len(rules.rules) <= 300
+    assert {rule.fault for rule in rules.rules} <= rules.faults.keys()
+    names = {f"{schema.name}-{schema.version}": schema for schema in registry.ELEMENTWISE}
+    for scope in rules.scopes:
+        assert scope.ops <= names.keys()
+        assert scope.types <= {kind.name for op in scope.ops for kind in names[op].types}
+    for rule in rules.rules:
+        assert rule.where.keys() <= set(FACTS)
+        assert all(rule.where.values())
+    # Only what is measured upcast can be repaired so.
+    assert any("upcast" in scope.rewrites for scope in rules.scopes)
+
+
+def test_the_rules_of_one_runtime_are_loaded_at_once() -> None:
+    times = []
+    for _number in range(5):
+        start = time.perf_counter()
+        read_rules(SHIPPED, "openvino")
+        times.append(time.perf_counter() - start)
+    assert min(times) < 0.02

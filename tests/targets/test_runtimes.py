@@ -1,0 +1,163 @@
+"""Check and repair with the runtimes themselves: rules say what they do, and what is repaired is right there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from importlib.metadata import version
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import eltwise
+from eltwise import runtimes
+from eltwise.core.dtypes import INT8
+from eltwise.ir.graph import Graph, Origin
+from eltwise.passes import align_broadcast, upcast
+from eltwise.passes.align_broadcast import Alignment
+from eltwise.runtimes import Host
+from eltwise.targets.check import TARGETS
+from eltwise.targets.measure import NEWEST_IR_VERSION, loads, measure_variant, requested
+from eltwise.targets.measure import Request as Wanted
+from eltwise.targets.rules import NODE_SELECTORS, PAIR_SELECTORS, SELECTORS, SEVERITIES, RuleSet, is_at_least
+from eltwise.targets.rules_file import shipped_rules
+from eltwise.targets.run import program_of, severity_of
+from openvino_models import binary
+from random_chains import random_chain
+
+MODELS = Path(__file__).parents[2] / "examples" / "models"
+TARGET_OF = {name: target for target, names in TARGETS.items() for name in names.values()}
+DOMAIN_OF = {name: domain for names in TARGETS.values() for domain, name in names.items()}
+INSTALLED = [runtime for runtime in runtimes.RUNTIMES if runtime.name in TARGET_OF and runtime.is_installed]
+_CHAINS = 120
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not INSTALLED, reason="the extra 'witnesses' has the runtimes"),
+]
+each_runtime = pytest.mark.parametrize("runtime", INSTALLED, ids=lambda runtime: runtime.name)
+
+
+def is_measured_version(runtime: runtimes.Runtime) -> bool:
+    return version(TARGET_OF[runtime.name]) == shipped_rules(runtime.name).number
+
+
+def told_of_chains(
+    runtime: runtimes.Runtime, seed: int
+) -> Iterator[tuple[str, int, Graph, list[np.ndarray], list[np.ndarray]]]:
+    """Random chains of which something is said: that they are right, not severely wrong, or that they were made so."""
+    target = TARGET_OF[runtime.name]
+    for number in range(_CHAINS):
+        graph, feeds = random_chain(np.random.default_rng([seed, number]), DOMAIN_OF[runtime.name])
+        model = eltwise.load(program_of(graph).data, program_of(graph).weights or None)
+        expected, inputs = list(model.run(feeds).values()), list(feeds.values())
+        report = eltwise.check(model, target, run=False, severity="sign")
+        if report.is_good:
+            yield "exact", number, model.graph, inputs, expected
+        elif all(not is_at_least(found.severity, "wrong values") for found in report.findings):
+            yield "not severe", number, model.graph, inputs, expected
+        try:
+            made, _report = eltwise.repair(model, target, severity="sign")
+        except eltwise.EltwiseError:
+            continue
+        if made is not model:
+            yield "repaired", number, made.graph, inputs, expected
+
+
+@each_runtime
+def test_what_is_said_of_chains_holds_on_the_runtime(runtime: runtimes.Runtime, seed: int) -> None:
+    """No chain that is called right or that is repaired gives other bits, and none that is not severe wrong values."""
+    wrong, claims = [], set()
+    with Host(runtime, 60.0) as host:
+        for claim, number, graph, inputs, expected in told_of_chains(runtime, seed):
+            claims.add(claim)
+            answer = host.run(program_of(graph), inputs)
+            assert answer.kind == "result", (claim, number, answer.words)
+            found = [severity_of(got, exact, False) for got, exact in zip(answer.arrays, expected, strict=True)]
+            if any(one == "wrong values" or (one and claim != "not severe") for one in found):
+                wrong.append((claim, number, found))
+    assert claims == {"exact", "not severe", "repaired"}
+    assert wrong == []
+
+
+@each_runtime
+def test_the_rules_are_what_the_installed_runtime_does(runtime: runtimes.Runtime) -> None:
+    """The severity of each situation of a few operator versions, measured now, is the one that the rules tell."""
+    if not is_measured_version(runtime):
+        pytest.skip("another version is installed than was measured")
+    ops = ("Subtract-1",) if runtime.name == "openvino" else ("Add-14",)
+    with Host(runtime, 60.0) as host:
+        for variant in requested(runtime, Wanted(ops, ("float32", "int32"))):
+            nodes, pairs = measure_variant(host, variant, 0)
+            rules = shipped_rules(runtime.name)
+            told = [*_differing(rules, nodes, NODE_SELECTORS), *_differing(rules, pairs, PAIR_SELECTORS)]
+            assert told == []
+
+
+def _differing(rules: RuleSet, measured: object, names: tuple[str, ...]) -> Iterator[tuple[object, ...]]:
+    """The situations that were measured to be more severe than the rules tell."""
+    assert isinstance(measured, dict)
+    for key, seen in measured.items():
+        if "high-rank" in key:  # More ranks are asked for now than when the rules were made.
+            continue
+        situation = dict(zip((*SELECTORS, *names), key, strict=True))
+        # A pair is also a node, given in a run or with a constant.
+        beside = "b" if situation.get("operand") == "a" else "a"
+        given = "static" if situation.get("sizes") == "known" else "dynamic"
+        alone = {"source": given if situation.get("other") == "run-time" else f"{beside}-constant", "pattern": "equal"}
+        matches = rules.matches([situation, {**situation, **alone}] if names == PAIR_SELECTORS else [situation])
+        level = SEVERITIES.index(matches[0].rule.severity) if matches else -1
+        if seen.level > level:
+            yield key, seen.severity, seen.faults
+
+
+@each_runtime
+def test_the_versions_are_what_the_installed_runtime_loads(runtime: runtimes.Runtime) -> None:
+    if not is_measured_version(runtime):
+        pytest.skip("another version is installed than was measured")
+    rules, domain = shipped_rules(runtime.name), DOMAIN_OF[runtime.name]
+    last = max(rules.file_versions)
+    with Host(runtime, 60.0) as host:
+        assert loads(host, Origin(domain, last, 9 if rules.opsets else 0))
+        # OpenVINO loads ONNX files of any version, of which not all are tried.
+        assert last == NEWEST_IR_VERSION or not loads(host, Origin(domain, last + 1, 9 if rules.opsets else 0))
+        for opset in {max(rules.opsets, default=0), 27} if rules.opsets else ():
+            assert loads(host, Origin(domain, 8, opset)) == (opset in rules.opsets)
+
+
+@pytest.mark.parametrize(
+    ("file", "target"), [("sub13_bfloat16.onnx", "onnxruntime"), ("subtract_uint8.xml", "openvino")]
+)
+def test_a_repaired_model_is_proved_there(
+    file: str, target: str, tmp_path: Path, cli: Callable[..., tuple[int, str, str]]
+) -> None:
+    if target not in {TARGET_OF[runtime.name] for runtime in INSTALLED}:
+        pytest.skip("the extra 'witnesses' has the runtimes")
+    out = tmp_path / file
+    assert cli("check", MODELS / file, "--target", target)[0] == 1
+    code, printed, _said = cli("repair", MODELS / file, out, "--target", target, "--verify")
+    assert code == 0
+    assert "\nverified: " in printed
+    code, printed, _said = cli("check", out, "--target", target)
+    assert (code, "verified: " in printed) == (0, True)
+
+
+def test_a_repair_that_is_planted_wrong_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The comparison that passes every repair fails for a wrong alignment and for a wrong type."""
+    if "openvino" not in {runtime.name for runtime in INSTALLED}:
+        pytest.skip("the extra 'witnesses' has the runtimes")
+    axis = {"auto_broadcast": "pdpd", "auto_broadcast.auto_broadcast_axis": 0}
+    square = binary("Subtract", "3,3", "3", "i32", **axis).xml()
+    narrow = binary("SquaredDifference", "2,3", "2,3", "u8").xml()
+    for made in (square, narrow):
+        _model, report = eltwise.repair(made, "openvino", verify=True)
+        assert report.is_verified
+        assert not report.unchanged
+    with monkeypatch.context() as planted:
+        planted.setattr(align_broadcast, "align", lambda *_arguments: Alignment())
+        with pytest.raises(eltwise.EltwiseError, match="gives other values"):
+            eltwise.repair(square, "openvino", verify=True)
+    with monkeypatch.context() as planted:
+        planted.setattr(upcast, "exact_upcast", lambda *_arguments: INT8)
+        with pytest.raises(eltwise.EltwiseError):
+            eltwise.repair(narrow, "openvino", verify=True)
