@@ -70,8 +70,11 @@ class Calls:
             arrays, element_type = self._arrays(operands)
             plan = self._plan(arrays, element_type)
             target = None if out is None else check_out(out, self.operation.result_type(element_type), plan.shape)
-            run = self._run(arrays, element_type, plan, target)
-            self._keep(arrays, target, element_type, plan, run)
+        except EltwiseError as error:
+            raise error.located(operator=self.operation.schema.versioned_name) from None
+        run = self._run(arrays, element_type, plan, target)  # What is wrong here is the environment's fault.
+        self._keep(arrays, target, element_type, plan, run)
+        try:
             if not element_type.is_integer:
                 float_mode.require_default()
             return run(*arrays) if target is None else run(*arrays, target)
