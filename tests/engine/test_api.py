@@ -67,8 +67,8 @@ def test_the_attributes_choose_the_rule(auto_broadcast: str, axis: int, right: b
             {"auto_broadcast": "pdpd", "axis": np.arange(2)},
             "axis: this value is not allowed, got array([0, 1]); allowed",
         ),
-        ({"axis": 1}, "axis: axis has no meaning with auto_broadcast='numpy', got 1; allowed: axis only with auto_"),
-        ({"auto_broadcast": "none", "axis": 0}, "axis: axis has no meaning with auto_broadcast='none', got 0; allowed"),
+        ({"axis": 1}, "axis: axis is not allowed with auto_broadcast='numpy', got 1; allowed: axis only with auto_"),
+        ({"auto_broadcast": "none", "axis": 0}, "axis: axis is not allowed with auto_broadcast='none', got 0; allowed"),
     ],
 )
 def test_attribute_values_that_are_not_allowed(attributes: dict[str, object], sentence: str) -> None:

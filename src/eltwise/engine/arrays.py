@@ -24,7 +24,7 @@ def as_array(value: object, operand: str) -> tuple[np.ndarray, ElementType]:
     The array keeps its strides and its byte order; nothing is copied where the protocol allows it.
 
     Raises:
-        ElementTypeError: where it has none of them, or its element type does not run here.
+        ElementTypeError: where it has none of them, or its element type is unsupported.
     """
     array = _by_protocol(value, operand)
     return array, of_numpy(array.dtype, operand=operand)
