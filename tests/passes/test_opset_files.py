@@ -16,7 +16,7 @@ from onnx import TensorProto
 import eltwise
 from eltwise.core.errors import EltwiseError, FileFormatError
 from eltwise.passes.files import convert_file
-from eltwise.targets.files import repair_file
+from eltwise.targets.repair import repair_file
 from onnx_models import model, node, sub_model, value
 
 GIB = 1 << 30

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from eltwise.targets.files import repair_file
+from eltwise.targets.repair import repair_file
 from onnx import AttributeProto, NodeProto, SparseTensorProto, TensorProto, ValueInfoProto, helper, numpy_helper
 
 import eltwise
