@@ -69,7 +69,7 @@ def test_a_file_in_another_opset_still_says_it(tmp_path: Path) -> None:
     ]
     repaired, report = eltwise.repair(described_model(TensorProto.BFLOAT16), "onnxruntime")
     assert report.dropped == ()
-    assert {part.doc_string for part in repaired.graph.node} == {"", "what it is for"}
+    assert {part.doc_string for part in repaired.proto().graph.node} == {"", "what it is for"}
     again, report = eltwise.repair(eltwise.load(described_model(TensorProto.BFLOAT16)), "onnxruntime")
     assert report.dropped == ()
     assert eltwise.repair(again, "onnxruntime")[1].unchanged

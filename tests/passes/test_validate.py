@@ -12,13 +12,13 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from eltwise.targets.repair import repair_file
 from onnx import AttributeProto, NodeProto, SparseTensorProto, TensorProto, ValueInfoProto, helper, numpy_helper
 
 import eltwise
 from eltwise.core.errors import EltwiseError
 from eltwise.formats.onnx.header import newest_opset
 from eltwise.passes.files import convert_file
+from eltwise.targets.repair import repair_file
 from onnx_models import find_problems, model, node, value
 
 DATA = Path(onnx.__file__).parent / "backend" / "test" / "data"

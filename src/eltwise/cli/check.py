@@ -1,4 +1,4 @@
-"""``eltwise check``: every problem of a model, of itself or with a runtime."""
+"""``eltwise check``: report the problems of a model, or what a runtime computes differently."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from eltwise.core.errors import (
 )
 from eltwise.model import examine
 
-RUNNING = "running the model here and there"
+RUNNING = "running the model"
 _MOST_NAMED = 6
 
 
@@ -31,23 +31,23 @@ def check(
     model: Annotated[Path, typer.Argument(help="An .onnx or .xml file.")],
     target: Annotated[
         str | None,
-        typer.Option(
-            "--target", metavar="RUNTIME", help="Whether it runs there as it is meant: onnxruntime, openvino."
-        ),
+        typer.Option("--target", metavar="RUNTIME", help="Check for a runtime: onnxruntime or openvino."),
     ] = None,
     run: Annotated[
-        bool, typer.Option("--run/--no-run", help="With --target: run it there, if the runtime is installed.")
+        bool, typer.Option("--run/--no-run", help="With --target: run the model there if the runtime is installed.")
     ] = True,
     verify: Annotated[bool, typer.Option("--verify", help="The same as --run.")] = False,
     severity: Annotated[
         str | None,
         typer.Option(
-            "--severity", metavar="LEAST", help="With --target: what counts: refused, wrong, precision or sign."
+            "--severity",
+            metavar="LEAST",
+            help="With --target: the least severity that counts: refused, wrong, precision or sign.",
         ),
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print what a program can read.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Find every problem of every node, of the model itself or with a runtime; exit 1 when there is one."""
+    """Report every problem of a model, or what a runtime computes differently; exit 1 if there is any."""
     if target is not None:
         _check_target(model, target, run=run or verify, severity=severity, json=json)
         return
@@ -72,7 +72,7 @@ def check(
 
 
 def _check_target(model: Path, target: str, *, run: bool, severity: str | None, json: bool) -> None:
-    """Print what a runtime does with a model; exit 1 where that is not what the model means."""
+    """Print what a runtime does with a model; exit 1 if it differs from what the model means."""
     from eltwise.targets.check import check as check_on
     from eltwise.targets.rules import DEFAULT_SEVERITY
 

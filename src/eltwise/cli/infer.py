@@ -18,9 +18,9 @@ def infer(
     attributes: Annotated[
         list[str] | None, typer.Option("--attr", metavar="NAME=VALUE", help="An attribute, for example axis=1.")
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print what a program can read.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Infer the shape of a result, and say what had to be assumed."""
+    """Infer the shape of a result and state what had to be assumed."""
     inferred = bound_operator(op, attributes or []).infer_shape(*shapes)
     if json:
         printing.json_text({"shape": str(inferred), "assumptions": list(inferred.assumptions)})

@@ -1,4 +1,4 @@
-"""``eltwise repair``: write those nodes otherwise that a runtime refuses or gets wrong."""
+"""``eltwise repair``: rewrite the nodes that a runtime refuses or computes incorrectly."""
 
 from __future__ import annotations
 
@@ -21,15 +21,20 @@ def repair(
         typer.Option("--allow", metavar="FAULT", help="Accept a fault, by the name that check --target gives it."),
     ] = None,
     verify: Annotated[
-        bool, typer.Option("--verify", help="Run OUT there and IN here, before anything is written.")
+        bool, typer.Option("--verify", help="Run OUT on the runtime and compare it with IN before it is written.")
     ] = False,
     severity: Annotated[
-        str, typer.Option("--severity", metavar="LEAST", help="What is repaired: refused, wrong, precision or sign.")
+        str,
+        typer.Option(
+            "--severity",
+            metavar="LEAST",
+            help="The least severity that is repaired: refused, wrong, precision or sign.",
+        ),
     ] = "wrong values",
-    in_place: Annotated[bool, typer.Option("--in-place", help="Let OUT be IN.")] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print what a program can read.")] = False,
+    in_place: Annotated[bool, typer.Option("--in-place", help="Allow OUT to be IN.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Rewrite exactly those nodes that a runtime refuses or gets wrong; refuse where nothing exact is known."""
+    """Rewrite exactly the nodes that a runtime refuses or computes incorrectly, or refuse with every reason."""
     from eltwise.targets.repair import repair_file
 
     with waiting(RUNNING) if verify else progress_of_data() as progress:

@@ -1,4 +1,4 @@
-"""``eltwise targets``: what is known of the runtimes that models are meant for, and how it is measured anew."""
+"""``eltwise targets``: show the measured rules of each runtime, or measure them again."""
 
 from __future__ import annotations
 
@@ -20,27 +20,29 @@ if TYPE_CHECKING:
 
 def targets(
     refresh: Annotated[
-        bool, typer.Option("--refresh", help="Measure the installed runtimes, for many minutes.")
+        bool, typer.Option("--refresh", help="Measure the installed runtimes; takes many minutes.")
     ] = False,
     runtime: Annotated[
-        list[str] | None, typer.Option("--runtime", metavar="NAME", help="With --refresh: onnxruntime, for example.")
+        list[str] | None,
+        typer.Option("--runtime", metavar="NAME", help="With --refresh: a runtime, such as onnxruntime."),
     ] = None,
     op: Annotated[
-        list[str] | None, typer.Option("--op", metavar="NAME", help="With --refresh: an operator version, Sub-14.")
+        list[str] | None,
+        typer.Option("--op", metavar="NAME", help="With --refresh: an operator version, such as Sub-14."),
     ] = None,
     type_: Annotated[
-        list[str] | None, typer.Option("--type", metavar="NAME", help="With --refresh: an element type, uint8.")
+        list[str] | None, typer.Option("--type", metavar="NAME", help="With --refresh: an element type, such as uint8.")
     ] = None,
     missing: Annotated[
         bool,
         typer.Option("--missing", help="With --refresh: measure only what the rules of this version do not cover."),
     ] = False,
     table: Annotated[
-        Path | None, typer.Option("--table", metavar="FILE", help="Another file of rules than that of this package.")
+        Path | None, typer.Option("--table", metavar="FILE", help="A file of rules other than the one of the package.")
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print what a program can read.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Print what was measured of each runtime; or measure it anew and write the rules."""
+    """Show what was measured of each runtime, or measure it again and write the rules."""
     from eltwise.targets.rules_file import SHIPPED, read_rules, runtimes_in
 
     path = table or SHIPPED

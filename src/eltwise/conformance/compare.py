@@ -63,7 +63,9 @@ class CaseResult:
         """The values to be explained; None if they cannot be compared, or are not wrong by themselves."""
         if self.expected is None or self.got is None or self.problem:
             return None
-        return Compared(self.case, self.expected, self.got, self.wrong)
+        counted = self.expected.copy()  # With what came only where it is wrong: any NaN is right, and some zeros.
+        counted.reshape(-1)[list(self.wrong)] = self.got.reshape(-1)[list(self.wrong)]
+        return Compared(self.case, self.expected, counted, self.wrong)
 
 
 class References:
@@ -109,8 +111,8 @@ def wrong_indices(case: Case, got: np.ndarray, expected: np.ndarray) -> tuple[in
     element_type = of_numpy(expected.dtype)
     differing = np.flatnonzero(patterns_of(got, element_type) != patterns_of(expected, element_type))
     if differing.size and case.function in _EITHER_ZERO and element_type.kind == "float":
-        zeros = (got.reshape(-1)[differing] == 0) & (expected.reshape(-1)[differing] == 0)
         with np.errstate(invalid="ignore"):
+            zeros = (got.reshape(-1)[differing] == 0) & (expected.reshape(-1)[differing] == 0)
             signs = [(operand == 0, np.signbit(operand)) for operand in case.operands_at(differing)]
         has_both = [np.any([is_zero & (sign == wanted) for is_zero, sign in signs], axis=0) for wanted in (True, False)]
         differing = differing[~(zeros & has_both[0] & has_both[1])]

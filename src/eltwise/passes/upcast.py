@@ -10,6 +10,8 @@ bfloat16 is further from there than float32 rounds.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from eltwise.core.dtypes import BFLOAT16, FLOAT16, FLOAT32, INT32, ElementType
 from eltwise.core.errors import ElementTypeError
 from eltwise.ir.graph import Graph, Node
@@ -92,7 +94,8 @@ def _rewritten(builder: Builder, node: Node, chosen: Chosen) -> bool:
     result = builder.names.fresh(f"{output}/{wide}") if is_cast_back else output
     # A layer of IR has the name of its output, and callers must find the output under the name that it had.
     name = node.name if builder.target.domain == "ai.onnx" else result
-    builder.nodes.append(Node(name, node.operation, tuple(upcasts[value] for value in node.inputs), (result,)))
+    inputs = tuple(upcasts[value] for value in node.inputs)
+    builder.nodes.append(replace(node, name=name, inputs=inputs, outputs=(result,)))
     if is_cast_back:
         builder.cast(result, output, [wide, narrow], narrow)
     builder.changed(node, first, f"{narrow} is computed in {wide}, which gives the same bits")

@@ -45,9 +45,6 @@ _UNDECLARED = (
 """Operators that stand in ONNX's own domain in opsets that do not have them, and that runtimes run. Source: the
 experimental operators of onnx's checker, and those that onnxruntime adds to the domain."""
 
-_DEPRECATED_LATER = ("GroupNormalization",)
-"""Operators with a version that was allowed and is deprecated since, and that runtimes run; others never ran there."""
-
 
 def find_problems(graph: Graph) -> list[EltwiseError]:
     """Find every problem of an ONNX model.
@@ -66,10 +63,9 @@ def find_problems(graph: Graph) -> list[EltwiseError]:
     called = called_functions(graph)
     checked: dict[int, tuple[Node, Scope]] = {}
     for scope in all_scopes(graph):
-        opset = scope.graph.origin.opset
+        opset, context = scope.graph.origin.opset, CheckerContext()
         if not 1 <= opset <= newest_opset():
             continue
-        context = CheckerContext()
         context.ir_version, context.opset_imports = graph.origin.file_version, {"": opset}
         for node in scope.graph.nodes:
             if is_onnx(node, called):
@@ -123,9 +119,7 @@ def _input_problems(graph: Graph) -> Iterator[EltwiseError]:
 
 def _of_optional_input(port: Port, graph: Graph) -> Iterator[EltwiseError]:
     found, place = graph.constant[port.value].type, f"input {port.name!r}"
-    if found.other:
-        return  # An unknown type is a fault of the tensor itself.
-    if type_text(port.type) != type_text(found):
+    if not found.other and type_text(port.type) != type_text(found):  # An unknown type is a fault of the tensor itself.
         words = "the initializer has another type than the input of its name"
         yield ElementTypeError(words, operand=place, got=f"{type_text(found)} and {type_text(port.type)}")
         return
@@ -174,7 +168,8 @@ def _node_problems(node: Node, origin: Origin, context: CheckerContext) -> Itera
         if node.schema.name not in _UNDECLARED:
             yield UnsupportedError(f"ONNX's opset {opset} has no such operator")
         return
-    if schema.deprecated and node.schema.name not in _DEPRECATED_LATER:
+    # GroupNormalization-18 was allowed, is deprecated since, and runtimes run it; other deprecated versions never ran.
+    if schema.deprecated and node.schema.name != "GroupNormalization":
         yield UnsupportedError(f"the operator is deprecated, and ONNX's opset {opset} has it no longer")
         return
     proto = node.message.proto if isinstance(node.message, Original) and node.untouched else write_node(node)
@@ -222,8 +217,7 @@ def _without_content(node: NodeProto) -> NodeProto:
         for field in ("floats", "ints", "strings"):
             getattr(copy, field).extend(getattr(attribute, field))
         if attribute.HasField("t"):
-            copy.t.data_type = TensorProto.FLOAT
-            copy.t.dims.append(0)
+            copy.t.CopyFrom(TensorProto(data_type=TensorProto.FLOAT, dims=[0]))
         if attribute.HasField("g"):
             copy.g.name = "held_out"
         for _graph in attribute.graphs:

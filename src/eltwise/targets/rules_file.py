@@ -20,7 +20,7 @@ _HEADER = """# What runtimes do otherwise than specified: measured by `eltwise t
 # A line is a rule: how severe | which fault | the facts for which it holds, each with the values that it may have.
 # Several rules may hold for one node. Where none does, and the operator version was measured with the type, the
 # runtime gives the exact bits. A rule that ends with `by = hand` is kept when the runtime is measured anew.
-# docs/targets.md explains the facts.
+# docs/guides/check-and-repair.md explains the facts.
 
 """
 _LARGEST_FILE = 1 << 24

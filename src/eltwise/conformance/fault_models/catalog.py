@@ -8,10 +8,11 @@ from eltwise.conformance.fault_models.alignments import WRONG_ALIGNMENTS
 from eltwise.conformance.fault_models.expressions import expression_faults
 from eltwise.conformance.fault_models.floats import float_faults
 from eltwise.conformance.fault_models.integers import integer_faults
-from eltwise.conformance.fault_models.model import FaultModel, Operation, combined
+from eltwise.conformance.fault_models.model import AS_SPECIFIED, FaultModel, Operation, combined
 from eltwise.conformance.fault_models.steps import has_definition
 
 _FLOAT32 = "float32 arithmetic, operands clamped"
+_CLAMPED: tuple[tuple[str, ...], ...] = ((), ("A clamped to int32",), ("B clamped to int32",))
 COMBINATIONS: tuple[tuple[str, ...], ...] = (
     ("sign of zero lost", "subnormal results flushed"),
     ("subnormal results flushed", "sign of zero lost"),
@@ -20,6 +21,11 @@ COMBINATIONS: tuple[tuple[str, ...], ...] = (
     ("subnormal results flushed", "B flushed"),
     ("subnormal results flushed", "float32 arithmetic, even results truncated", "A flushed"),
     ("B negated first", "saturation at every step"),
+    ("quotient rounded", "saturation"),
+    ("multiplied by the reciprocal", "subnormal results flushed"),
+    *((f"{operand} prepared for bfloat16", "multiplied by the reciprocal") for operand in "AB"),
+    *((*first, "int32 arithmetic", "float32 arithmetic") for first in _CLAMPED),
+    *((*first, "int32 arithmetic", "float32 arithmetic, saturate") for first in _CLAMPED),
     *((operand, "int32 arithmetic") for operand in ("A clamped to int32", "B clamped to int32", "-B clamped to int32")),
     (_FLOAT32, "result clamped to float32"),
     (_FLOAT32, "result clamped to float32", "sign of zero lost"),
@@ -71,6 +77,17 @@ def combinations_of(operation: Operation) -> tuple[FaultModel, ...]:
     return tuple(
         combined([known[name] for name in names]) for names in COMBINATIONS if all(name in known for name in names)
     )
+
+
+@cache
+def _by_name(operation: Operation) -> dict[str, FaultModel]:
+    known = (AS_SPECIFIED, *fault_models(operation), *combinations_of(operation))
+    return {fault.name: fault for fault in known}
+
+
+def same_fault(fault: FaultModel, operation: Operation) -> FaultModel | None:
+    """The fault model of that name of another operation, such as the same one of more operands."""
+    return _by_name(operation).get(fault.name)
 
 
 def text_of(name: str, operation: Operation) -> str:

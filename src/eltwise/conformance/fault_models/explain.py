@@ -15,7 +15,7 @@ import numpy as np
 
 from eltwise.conformance.cases import Case
 from eltwise.conformance.fault_models.alignments import SPECIFIED, WRONG_ALIGNMENTS, Alignment
-from eltwise.conformance.fault_models.catalog import UNEXPLAINED, combinations_of, fault_models
+from eltwise.conformance.fault_models.catalog import UNEXPLAINED, combinations_of, fault_models, same_fault
 from eltwise.conformance.fault_models.model import AS_SPECIFIED, FaultModel, Operation
 from eltwise.conformance.fault_models.values import Values, patterns_of, values_of
 
@@ -166,18 +166,18 @@ def _predicting(item: Compared, alignment: Alignment, faults: Sequence[FaultMode
         return
     operation = item.operation
     got = patterns_of(item.got, operation.result_type)[indices]
-    for fault in faults:
+    for fault in filter(None, (same_fault(fault, operation) for fault in faults)):
         if np.array_equal(operation.predict(fault, sample), got) and holds(alignment, fault, item):
             yield fault
 
 
 def holds(alignment: Alignment, fault: FaultModel, item: Compared) -> bool:
     """Whether a fault model predicts every element of a case."""
-    values = item.values(alignment)
-    if values is None:
+    values, operation = item.values(alignment), item.operation
+    own = same_fault(fault, operation)
+    if values is None or own is None:
         return False
-    operation = item.operation
-    return np.array_equal(operation.predict(fault, values), patterns_of(item.got, operation.result_type))
+    return np.array_equal(operation.predict(own, values), patterns_of(item.got, operation.result_type))
 
 
 def _spread(indices: Values) -> Values:

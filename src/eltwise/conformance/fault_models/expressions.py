@@ -10,10 +10,12 @@ from eltwise.conformance.fault_models.model import Compute, FaultModel, Operatio
 from eltwise.conformance.fault_models.steps import Keep
 from eltwise.conformance.fault_models.values import Values, rounded_digits
 from eltwise.core.dtypes import FLOAT64, ElementType
-from eltwise.ops.expression import COMPOSITES
+from eltwise.ops.expression import COMPOSITES, expression_of
 from eltwise.oracle.numbers import FLOAT_LAYOUTS
 
 SQUARED_DIFFERENCE = str(COMPOSITES["squared_difference"])
+
+_OPPOSITES = {"less": "greater_equal", "greater": "less_equal", "less_equal": "greater", "greater_equal": "less"}
 
 Binary = Callable[[Values, Values, Keep], Values]
 
@@ -44,6 +46,14 @@ def _of_any_pair(operation: Operation) -> Iterator[FaultModel]:
             compute=lambda operands, keep: operation.compute(operands[::-1], keep),
         )
     if operation.result_type is not operation.element_type:
+        opposite = _OPPOSITES.get(operation.function)
+        if opposite is not None and operation.element_type.kind == "float":
+            negated = Operation(expression_of(opposite), operation.element_type)
+            yield FaultModel(
+                "true for NaN",
+                f"not ({negated.expression}) is computed, which is true where an operand is NaN",
+                compute=lambda operands, keep: ~negated.compute(operands, keep),
+            )
         yield FaultModel("always false", "the result is false", compute=_of_two(lambda a, _b, _keep: a != a))  # noqa: PLR0124
         return
     yield FaultModel("result is A", "the result is A", compute=_of_two(lambda a, _b, _keep: a))
@@ -51,23 +61,23 @@ def _of_any_pair(operation: Operation) -> Iterator[FaultModel]:
 
 
 def _of_nan(operation: Operation) -> Iterator[FaultModel]:
-    """What instructions and fmax do with NaN."""
-    right = operation.compute
+    """What instructions and fmax do with NaN, from one operand to the next."""
+    pair = Operation(expression_of(operation.function), operation.element_type)
 
-    def second(operands: Sequence[Values], keep: Keep) -> Values:
-        a, b = operands[0], operands[-1]
-        return np.where(np.isnan(a) | np.isnan(b), b, right(operands, keep))
+    def folded(choose: Callable[[Values, Values], Values]) -> Compute:
+        def compute(operands: Sequence[Values], keep: Keep) -> Values:
+            result = operands[0]
+            for other in operands[1:]:
+                is_nan = np.isnan(result) | np.isnan(other)
+                result = np.where(is_nan, choose(result, other), pair.compute([result, other], keep))
+            return result
 
-    def first(operands: Sequence[Values], keep: Keep) -> Values:
-        a, b = operands[0], operands[-1]
-        return np.where(np.isnan(a) | np.isnan(b), a, right(operands, keep))
+        return compute
 
-    def other(operands: Sequence[Values], keep: Keep) -> Values:
-        a, b = operands[0], operands[-1]
-        return np.where(np.isnan(a), b, np.where(np.isnan(b), a, right(operands, keep)))
-
-    yield FaultModel("NaN gives B", "where an operand is NaN the result is B", compute=second)
+    last, first = folded(lambda _a, b: b), folded(lambda a, _b: a)
+    yield FaultModel("NaN gives B", "where an operand is NaN the result is B", compute=last)
     yield FaultModel("NaN gives A", "where an operand is NaN the result is A", compute=first)
+    other = folded(lambda a, b: np.where(np.isnan(a), b, a))
     yield FaultModel("NaN ignored", "where one operand is NaN the result is the other one", compute=other)
 
 
@@ -149,6 +159,15 @@ def _floored(a: Values, b: Values, keep: Keep) -> Values:
     return keep.of(a // np.where(b == 0, 1, b))
 
 
+def _rounded_quotient(a: Values, b: Values, keep: Keep) -> Values:
+    if a.dtype == np.float64:
+        return np.rint(keep.quotient(a, b))
+    whole, rest = a // np.where(b == 0, 1, b), a % np.where(b == 0, 1, b)
+    twice = 2 * np.abs(rest)
+    is_up = (twice > np.abs(b)) | ((twice == np.abs(b)) & (whole % 2 == 1))
+    return keep.of(whole + is_up.astype(whole.dtype))
+
+
 def _by_reciprocal(a: Values, b: Values, keep: Keep) -> Values:
     return keep.product(a, keep.quotient(np.ones_like(b), b))
 
@@ -193,6 +212,7 @@ _FAULTS: dict[str, tuple[tuple[str, str, Binary], ...]] = {
     ),
     "divide": (
         ("floored", "the quotient is rounded down instead of toward zero", _floored),
+        ("quotient rounded", "the quotient is rounded to the nearest even instead of toward zero", _rounded_quotient),
         ("multiplied by the reciprocal", "A * (1 / B) is computed, rounded twice", _by_reciprocal),
     ),
     "floor_divide": (

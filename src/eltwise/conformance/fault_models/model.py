@@ -57,9 +57,9 @@ class Operation:
 
     @property
     def function(self) -> str:
-        """The primitive that is computed; the expression as text if there are several."""
-        steps = self.expression.steps
-        return steps[0].primitive if len(steps) == 1 else str(self.expression)
+        """The primitive that is computed; the expression as text if there are different ones."""
+        primitives = {step.primitive for step in self.expression.steps}
+        return primitives.pop() if len(primitives) == 1 else str(self.expression)
 
     @property
     def result_type(self) -> ElementType:
@@ -99,6 +99,6 @@ def combined(faults: Sequence[FaultModel]) -> FaultModel:
         "; ".join(fault.text for fault in faults),
         sum((fault.before for fault in faults), ()),
         next((fault.compute for fault in faults if fault.compute), None),
-        next((fault.keep for fault in faults if fault.keep), None),
+        next((fault.keep for fault in reversed(faults) if fault.keep), None),
         sum((fault.after for fault in faults), ()),
     )
