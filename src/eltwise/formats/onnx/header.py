@@ -46,7 +46,10 @@ def read_origin(model: ModelProto) -> Origin:
         if domain in imports:
             raise FileFormatError(f"the opset of the domain {domain or 'ai.onnx'!r} is imported twice")
         imports[domain] = entry.version
-    return Origin("ai.onnx", version, _opset(version, imports), tuple(imports.items()))
+    opset = _opset(version, imports)
+    if not opset and any(not default_domain(node.domain) for node in model.graph.node):
+        raise FileFormatError("no opset of the domain ai.onnx is imported", got=", ".join(map(repr, imports)))
+    return Origin("ai.onnx", version, opset, tuple(imports.items()))
 
 
 def default_domain(domain: str) -> str:
