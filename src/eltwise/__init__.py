@@ -4,10 +4,10 @@
     >>> eltwise.subtract(numpy.float32([1, 2, 3]), numpy.float32([3, 2, 1]))
     array([-2.,  0.,  2.], dtype=float32)
 
-``operator`` gives a specific operator version. ``load`` reads a model from an ONNX or OpenVINO file, ``convert``
-converts it to another opset or format, ``check`` reports what a runtime computes differently, and ``repair`` rewrites
-the model so that it does not. ``backend`` is ONNX's backend interface. Every error that a caller can cause is an
-``EltwiseError``.
+``add``, ``divide``, ``less`` and the like are functions on arrays; ``operator`` gives a specific operator version.
+``load`` reads a model from an ONNX or OpenVINO file, ``convert`` converts it to another opset or format, ``check``
+reports what a runtime computes differently, and ``repair`` rewrites the model so that it does not. ``backend`` is the
+backend interface of ONNX. Every error that a caller can cause is an ``EltwiseError``.
 """
 
 from __future__ import annotations

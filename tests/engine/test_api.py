@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 
 import eltwise
-from eltwise.core.errors import AttributeValueError, NameUnknownError, ShapeError
+from eltwise.core.errors import AttributeValueError, ElementTypeError, NameUnknownError, ShapeError
 from eltwise.core.shapes import parse
 
 A = np.arange(6, dtype=np.float32).reshape(2, 3)
@@ -66,8 +67,8 @@ def test_the_attributes_choose_the_rule(auto_broadcast: str, axis: int, right: b
             {"auto_broadcast": "pdpd", "axis": np.arange(2)},
             "axis: this value is not allowed, got array([0, 1]); allowed",
         ),
-        ({"axis": 1}, "axis: axis has no meaning with auto_broadcast='numpy', got 1; allowed: axis only with auto_"),
-        ({"auto_broadcast": "none", "axis": 0}, "axis: axis has no meaning with auto_broadcast='none', got 0; allowed"),
+        ({"axis": 1}, "axis: axis is not allowed with auto_broadcast='numpy', got 1; allowed: axis only with auto_"),
+        ({"auto_broadcast": "none", "axis": 0}, "axis: axis is not allowed with auto_broadcast='none', got 0; allowed"),
     ],
 )
 def test_attribute_values_that_are_not_allowed(attributes: dict[str, object], sentence: str) -> None:
@@ -168,3 +169,20 @@ def test_xml_in_any_encoding_is_xml() -> None:
     model = eltwise.load(text.encode())
     assert eltwise.load(text.replace('version="1.0"', 'version="1.0" encoding="UTF-16"').encode("utf-16")) == model
     assert eltwise.load(b"\xef\xbb\xbf" + text.encode()) == model
+
+
+@pytest.mark.parametrize("name", ["Sub-6", "Max-13", "Neg-13", "Equal-13", "Div-14", "SquaredDifference-1"])
+def test_an_operator_that_was_called_can_be_pickled(name: str) -> None:
+    bound = eltwise.operator(name)
+    operands = [np.float32([1, 2])] * len(bound.operation.schema.operands)
+    result = bound(*operands)
+    again = pickle.loads(pickle.dumps(bound))  # noqa: S301 - its own bytes
+    np.testing.assert_array_equal(again(*operands), result)
+
+
+def test_a_boolean_scalar_goes_with_booleans_only() -> None:
+    assert eltwise.equal(np.bool_([1, 0]), True).tolist() == [True, False]
+    with pytest.raises(ElementTypeError, match="not a boolean, got 1"):
+        eltwise.equal(np.bool_([1]), 1)
+    with pytest.raises(ElementTypeError, match="not a number, got True"):
+        eltwise.equal(np.int32([1]), True)

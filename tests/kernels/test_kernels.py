@@ -63,7 +63,7 @@ def run(op: str, *operands: np.ndarray, **attributes: object) -> np.ndarray:
     return eltwise.operator(op, **attributes)(*operands)
 
 
-@pytest.mark.parametrize("threads", [1, 2, 5])
+@pytest.mark.parametrize("threads", [2, *(pytest.param(count, marks=pytest.mark.slow) for count in (1, 5))])
 @pytest.mark.parametrize(("schema", "element_type"), MATRIX)
 def test_every_case_is_exact_on_any_number_of_threads(
     schema: ElementwiseSchema,
@@ -80,7 +80,7 @@ def test_every_case_is_exact_on_any_number_of_threads(
         monkeypatch.setattr(compiled, "streams", _wherever_possible)
     cases = [*shape_cases(schema, element_type, seed), *value_cases(schema, element_type, seed)]
     assert list(map(str, failures(run, cases))) == []
-    assert (len(taken) >= 5) == compiles(element_type)
+    assert bool(taken) == compiles(element_type)
 
 
 EVERY_LEVEL = """
@@ -193,7 +193,7 @@ def test_a_processor_that_is_none_is_one_sentence(name: str) -> None:
     done = subprocess.run(  # noqa: S603
         [sys.executable, "-c", code], capture_output=True, text=True, check=False, env=environment
     )
-    assert f"EltwiseError: ELTWISE_CPU: this is no processor level, got '{name}'" in done.stderr.replace(
+    assert f"EltwiseError: ELTWISE_CPU: unknown processor level, got '{name}'" in done.stderr.replace(
         "AttributeValueError", "EltwiseError"
     )
 

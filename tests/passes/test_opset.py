@@ -361,3 +361,21 @@ def test_a_value_of_unknown_type_is_no_obstacle_where_its_type_does_not_matter()
             continue
         with pytest.raises(UnsupportedError, match="makes limits of float32"):
             convert_onnx_bytes(made.SerializeToString(), 17)
+
+
+@pytest.mark.parametrize("operator", ["Max", "Min", "Sum", "Mean"])
+@pytest.mark.parametrize("shapes", [["2,3"], ["2,3"] * 3, ["N,3", "N,3"]])
+def test_operands_of_one_shape_need_no_broadcasting(operator: str, shapes: list[str]) -> None:
+    names = [f"x{number}" for number in range(len(shapes))]
+    sizes = [tuple(int(size) if size.isdigit() else size for size in shape.split(",")) for shape in shapes]
+    ports = [value(name, size) for name, size in zip(names, sizes, strict=True)]
+    made = model([node(operator, names, ["z"], "n")], ports, [value("z", sizes[0])], 8)
+    (converted,) = in_opset(made, 6)[0].graph.node
+    assert (converted.op_type, list(converted.input)) == (operator, names)
+
+
+def test_operands_that_may_broadcast_stay_out_of_older_opsets() -> None:
+    ports = [value("x", (2, 3)), value("y", (3,))]
+    made = model([node("Max", ["x", "y"], ["z"], "n")], ports, [value("z", (2, 3))], 8)
+    with pytest.raises(UnsupportedError, match=r"Max broadcasts since opset 8 only, .* got \(2,3\) and \(3\)"):
+        eltwise.convert(made, opset=6)

@@ -41,8 +41,7 @@ def apply(
     check_tensor_files(place)
     result = bound(*(_operand(text, wanted) for text in operands))
     write_tensor_files({"result": result}, place)
-    if not place:
-        printing.results({"result": result}, json=json)
+    printing.results({} if place else {"result": result}, json=json)
 
 
 def _operand(text: str, wanted: ElementType | None) -> np.ndarray:

@@ -140,7 +140,7 @@ def _legacy_equal(a: Shape, b: Shape, ours: Dimensions, theirs: Dimensions) -> B
 
 
 def _legacy_without_axis(rule: Rule, a: Shape, b: Shape, ours: Dimensions, theirs: Dimensions) -> Broadcast:
-    """Judge an axis that is out of range: it is ignored for a one-element B and for equal shapes."""
+    """Check an axis that is out of range: it is ignored for a one-element B and for equal shapes."""
     may_be_one = all(dimension.may_be(1) for dimension in theirs)
     may_be_equal = len(ours) == len(theirs) and all(
         mine.meet(other) is not None for mine, other in zip(ours, theirs, strict=True)

@@ -58,7 +58,7 @@ class ElementType:
 
     @property
     def is_numeric(self) -> bool:
-        """Whether the operators of the catalog can take it: a float or an integer that runs."""
+        """Whether arithmetic operators can take it: a float or an integer that runs."""
         return self.runs and self.kind in ("float", "signed", "unsigned")
 
     @property
@@ -94,7 +94,7 @@ class ElementType:
 def not_run(element_type: ElementType, **place: str) -> ElementTypeError:
     """Make the error for a type that is known by name but not run."""
     return ElementTypeError(
-        f"element type {element_type.name} is not run here",
+        f"element type {element_type.name} is unsupported",
         allowed=", ".join(each.name for each in TYPES if each.is_numeric),
         **place,
     )
@@ -192,9 +192,9 @@ def of_numpy(numpy_type: np.dtype[np.generic], **place: str) -> ElementType:
     found = _BY_NUMPY.get(numpy_type if numpy_type.isnative else numpy_type.newbyteorder("="))
     if found is None:
         raise ElementTypeError(
-            "no element type of ONNX or OpenVINO that is run here",
+            "unsupported element type",
             got=str(numpy_type),
-            allowed=", ".join(each.name for each in TYPES if each.is_numeric),
+            allowed=", ".join(each.name for each in TYPES if each.runs),
             **place,
         )
     return found

@@ -143,6 +143,10 @@ def raise_all(problems: Sequence[EltwiseError]) -> None:
         raise ManyProblemsError(problems)
 
 
+_MOST_NAMES = 24
+"""So many names are listed."""
+
+
 def unknown_name(kind: str, got: str, known: Iterable[str], **place: str) -> NameUnknownError:
     """Make the error for a name that is not known, with the nearest known one as the hint.
 
@@ -154,7 +158,8 @@ def unknown_name(kind: str, got: str, known: Iterable[str], **place: str) -> Nam
     near = difflib.get_close_matches(got.casefold(), list(folded), n=1, cutoff=0.6)
     return NameUnknownError(
         f"there is no {kind} {got!r}",
-        allowed=", ".join(names) if names else "none",
+        allowed=", ".join(names if len(names) <= _MOST_NAMES else [*names[:_MOST_NAMES], f"... ({len(names)} in all)"])
+        or "none",
         hint=f"did you mean {folded[near[0]]!r}?" if near else "",
         **place,
     )

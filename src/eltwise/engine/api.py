@@ -73,6 +73,9 @@ class Operator:
         """The versioned name."""
         return self.operation.schema.versioned_name
 
+    def __reduce__(self) -> tuple[type[Operator], tuple[Operation]]:
+        return Operator, (self.operation,)  # Calls that are kept hold functions, which cannot be pickled.
+
     def __repr__(self) -> str:
         attributes = "".join(f", {name}={value!r}" for name, value in self.operation.given)
         return f"eltwise.operator({self.name!r}{attributes})"

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from eltwise.core.dtypes import ElementType, of_numpy
+from eltwise.core.dtypes import BOOL, ElementType, of_numpy
 from eltwise.core.errors import ElementTypeError, ShapeError, ValueRangeError
 from eltwise.engine import dlpack
 
@@ -24,7 +24,7 @@ def as_array(value: object, operand: str) -> tuple[np.ndarray, ElementType]:
     The array keeps its strides and its byte order; nothing is copied where the protocol allows it.
 
     Raises:
-        ElementTypeError: where it has none of them, or its element type does not run here.
+        ElementTypeError: where it has none of them, or its element type is unsupported.
     """
     array = _by_protocol(value, operand)
     return array, of_numpy(array.dtype, operand=operand)
@@ -91,10 +91,12 @@ def exact_scalar(value: object, element_type: ElementType, operand: str) -> np.n
 
     Raises:
         ValueRangeError: where the type does not hold it.
-        ElementTypeError: for a bool.
+        ElementTypeError: for a bool where the type is of numbers, and for a number where it is boolean.
     """
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ElementTypeError("not a number", operand=operand, got=repr(value))
+    is_boolean = element_type is BOOL
+    if isinstance(value, bool) is not is_boolean or not isinstance(value, int | float):
+        what = "not a boolean" if is_boolean else "not a number"
+        raise ElementTypeError(what, operand=operand, got=repr(value))
     taken = _taken(value, element_type)
     if taken is None:
         raise ValueRangeError(

@@ -41,7 +41,7 @@ class Calls:
     def __init__(self, operation: Operation) -> None:
         self.operation = operation
         self.known: dict[Hashable, Run] = {}
-        self._has_numpy_rule = operation.rule.name == "numpy" and not _divides(operation)
+        self._has_numpy_rule = operation.rule.name == "numpy" and not operation.expression().divides
 
     def apply(self, operands: Sequence[object], out: object = None) -> np.ndarray:
         """Compute the result of operands.
@@ -70,8 +70,11 @@ class Calls:
             arrays, element_type = self._arrays(operands)
             plan = self._plan(arrays, element_type)
             target = None if out is None else check_out(out, self.operation.result_type(element_type), plan.shape)
-            run = self._run(arrays, element_type, plan, target)
-            self._keep(arrays, target, element_type, plan, run)
+        except EltwiseError as error:
+            raise error.located(operator=self.operation.schema.versioned_name) from None
+        run = self._run(arrays, element_type, plan, target)  # What is wrong here is the environment's fault.
+        self._keep(arrays, target, element_type, plan, run)
+        try:
             if not element_type.is_integer:
                 float_mode.require_default()
             return run(*arrays) if target is None else run(*arrays, target)
@@ -112,7 +115,7 @@ class Calls:
         expression = self.operation.expression(len(arrays))
         swapped = (target is not None and not target.dtype.isnative, *(not array.dtype.isnative for array in arrays))
         run = dispatch.prepare(expression, element_type, plan, [array.shape for array in arrays], swapped)
-        if not (element_type.is_integer and _divides(self.operation)) or 0 in plan.shape:
+        if not (element_type.is_integer and self.operation.expression().divides) or 0 in plan.shape:
             return run
 
         schema = self.operation.schema
@@ -193,10 +196,6 @@ def check_divisor(divisor: np.ndarray, plan: Plan, number: int, name: str, opera
         operand=name,
         got=f"0 at index {list(index)} of the result",
     )
-
-
-def _divides(operation: Operation) -> bool:
-    return any(step.definition.divides for step in operation.expression().steps)
 
 
 def _key(operands: Sequence[object], out: object) -> Hashable:

@@ -33,7 +33,7 @@ class _Tensor(ctypes.Structure):
 def copy_from_capsule(capsule: object) -> np.ndarray | None:
     """Copy the tensor out of a fresh ``dltensor`` capsule, which stays its owner.
 
-    None where the tensor is not on the CPU or its type is not one of those that this room is for.
+    None where the tensor is not on the CPU or its type is not one of those of this module.
     """
     get_pointer = ctypes.pythonapi.PyCapsule_GetPointer
     get_pointer.restype, get_pointer.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)

@@ -1,4 +1,4 @@
-"""The border of a graph: what a caller gives is checked against what the graph declares, and so is what goes back."""
+"""I/O binding: inputs and outputs of a graph are checked against what the graph declares."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def _match(declared: Shape, sizes: tuple[int, ...], operand: str, symbols: Symbo
             raise ShapeError(f"{dimension.symbol} is {size} here and {bound} in {by}", **place)
 
 
-def given_back(port: Port, array: np.ndarray, fresh: bool, symbols: Symbols) -> np.ndarray:
+def bound_output(port: Port, array: np.ndarray, fresh: bool, symbols: Symbols) -> np.ndarray:
     """Check a result against what the graph declares, and make it the caller's own.
 
     Args:

@@ -18,7 +18,7 @@ from eltwise.core.errors import EltwiseError
 from eltwise.core.shapes import of_sizes
 from eltwise.engine.call import calls_of, check_divisor
 from eltwise.engine.fusion import Group, grouped
-from eltwise.engine.io_binding import Symbols, given_back
+from eltwise.engine.io_binding import Symbols, bound_output
 from eltwise.ir.graph import Graph, Node, Port, TensorType
 from eltwise.ir.infer import cast_target, constant_tensor, located, node_result
 from eltwise.ir.infer_graph import infer_graph
@@ -26,7 +26,7 @@ from eltwise.kernels import dispatch
 from eltwise.ops.schema import DataMovementSchema
 
 Observe = Callable[[Group | Node, list[np.ndarray], np.ndarray], None]
-"""Is told of each step when it is done: its operands, those that are there, and its result."""
+"""Is called after each step with its operands, those that are there, and its result."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class Program:
 
         Args:
             inputs: arrays of the types and shapes that the program was made for.
-            observe: is told of each step.
+            observe: is called after each step.
 
         Returns:
             New arrays by output name; none shares memory with an input or another output.
@@ -111,7 +111,7 @@ class Program:
         first = len(values) - len(self.steps)
         is_fresh = output.value >= first and self.steps[output.value - first].is_fresh
         is_shared = sum(other.value == output.value for other in self.outputs) > 1
-        return given_back(output.port, values[output.value], is_fresh and not is_shared, dict(self.symbols))
+        return bound_output(output.port, values[output.value], is_fresh and not is_shared, dict(self.symbols))
 
 
 def make_program(graph: Graph, outputs: Sequence[Port], bound: Mapping[str, np.ndarray], symbols: Symbols) -> Program:

@@ -37,7 +37,7 @@ class Runner:
 
         Args:
             feeds: the inputs by name, another of their names, or position.
-            observe: is told of each step when it is done.
+            observe: is called after each step.
 
         Returns:
             New arrays by output name, in native byte order; none shares memory with an input or another output.

@@ -1,4 +1,4 @@
-"""LLVM instructions under way: fresh names, blocks and loops. It knows nothing of what is computed."""
+"""A builder of LLVM instructions: fresh names, blocks and loops."""
 
 from __future__ import annotations
 
@@ -64,16 +64,16 @@ class Code:
         self.do(f"br label %{after}")
         self._enter(after)
 
-    def carried(
+    def loop_with(
         self, first: str, last: str, begin: list[str], body: Callable[[str, list[str]], tuple[list[str], str]]
     ) -> None:
-        """Write a loop from ``first`` to before ``last`` that carries values along.
+        """Write a loop from ``first`` to before ``last`` that hands values from one iteration to the next.
 
         Args:
             first: the first index, an i64.
             last: where it ends; the body's steps must meet it.
-            begin: what is carried into the first turn, each a type and a name.
-            body: is written with the names of the index and of what is carried, and gives the names for the next turn
+            begin: the values of the first iteration, each a type and a name.
+            body: is written with the names of the index and of the values, and gives the names for the next iteration
                 and the step to its index.
         """
         before, head, after = self._block, self._fresh("loop"), self._fresh("after")

@@ -41,7 +41,7 @@ def _declarations(structure: Structure) -> list[str]:
 
 
 class _Kernel:
-    """The function under way."""
+    """The function that is being written."""
 
     def __init__(self, structure: Structure) -> None:
         self.code = Code()
@@ -68,7 +68,7 @@ class _Kernel:
         else:
             one(starts, "0")
         if structure.streams:
-            # Streaming stores are ordered by nothing else: another thread must see them when it is told of the end.
+            # Streaming stores are ordered by nothing else: another thread must see them when it learns of the end.
             code.do("fence seq_cst")
         self._restore_mode()
         code.do("ret void")
@@ -97,17 +97,17 @@ class _Kernel:
         (size, steps), *further = outer
         indices, places = self._begin(outer, starts)
 
-        def turn(number: str, carried: list[str]) -> tuple[list[str], str]:
-            here, (index, *others) = carried[:arrays], carried[arrays:]
+        def iteration(number: str, values: list[str]) -> tuple[list[str], str]:
+            here, (index, *others) = values[:arrays], values[arrays:]
             left = code.let(f"sub i64 {size}, {index}")
             wanted = code.let(f"sub i64 %last, {number}")
             count = code.let(f"call i64 @llvm.umin.i64(i64 {left}, i64 {wanted})")
 
-            def next_run(turned: str, places: list[str]) -> tuple[list[str], str]:
-                one(places, code.let(f"add i64 {index}, {turned}"))
+            def next_run(done: str, places: list[str]) -> tuple[list[str], str]:
+                one(places, code.let(f"add i64 {index}, {done}"))
                 return [code.moved(place, step) for place, step in zip(places, steps, strict=True)], "1"
 
-            code.carried("0", count, [f"ptr {place}" for place in here], next_run)
+            code.loop_with("0", count, [f"ptr {place}" for place in here], next_run)
             ended = code.let(f"add i64 {index}, {count}")
             through = code.let(f"icmp eq i64 {ended}, {size}")
             back = code.let(f"select i1 {through}, i64 {size}, i64 0")
@@ -116,7 +116,7 @@ class _Kernel:
             return self._next(further, here, [first], others, through), count
 
         begin = [*(f"ptr {place}" for place in places), *(f"i64 {index}" for index in indices)]
-        code.carried("%first", "%last", begin, turn)
+        code.loop_with("%first", "%last", begin, iteration)
 
     def _next(
         self, outer: list[Outer], places: list[str], following: list[str], indices: list[str], moves: str

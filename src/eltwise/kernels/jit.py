@@ -1,4 +1,4 @@
-"""LLVM IR text to callables: the only room that imports llvmlite.
+"""LLVM IR text to callables: the only module that imports llvmlite.
 
 The target is the host's processor; ``ELTWISE_CPU`` forces a lesser one, so that what runs there can be tested here.
 Kernels are kept by their structure for as long as the process lives.
@@ -73,7 +73,7 @@ def target() -> Target:
         return _described(llvm.get_host_cpu_name(), features.flatten(), present)
     if wanted not in LEVELS:
         raise AttributeValueError(
-            "this is no processor level", operand="ELTWISE_CPU", got=repr(wanted), allowed=", ".join(LEVELS)
+            "unknown processor level", operand="ELTWISE_CPU", got=repr(wanted), allowed=", ".join(LEVELS)
         )
     missing = [name for name in LEVELS[wanted] if name not in present]
     if missing:
@@ -85,7 +85,7 @@ def target() -> Target:
 
 def _forget_lock() -> None:
     """After a fork nobody is there to open the old lock."""
-    global _lock  # noqa: PLW0603 - a lock cannot be opened for another thread
+    global _lock  # noqa: PLW0603 - a lock cannot be released for another thread
     _lock = threading.Lock()
 
 

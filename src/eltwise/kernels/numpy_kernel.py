@@ -116,7 +116,7 @@ def direct(expression: Expression, element_type: ElementType) -> Run:
     if element_type.bits < 8:
         return _converting(loops, count, element_type, expression.result_type(element_type).storage)
     if len(loops) == 1 and reads == tuple(range(count)):
-        is_quiet = element_type.is_integer and not any(step.definition.divides for step in expression.steps)
+        is_quiet = element_type.is_integer and not expression.divides
         return _single(function, count, is_quiet)
     return _several(loops, count)
 

@@ -21,7 +21,7 @@ _CONSTANTS = {"zero": 0, "one": 1, "minus_one": -1}
 
 
 def compiles(element_type: ElementType) -> bool:
-    """Whether this room has the arithmetic of a type: the twelve ONNX types."""
+    """Whether kernels have the arithmetic of a type: the twelve ONNX types."""
     return element_type.bits >= 8 and (element_type.is_integer or element_type in (FLOAT16, BFLOAT16, *_NATIVE_FLOATS))
 
 

@@ -77,9 +77,10 @@ class Structure:
 
     @property
     def lanes(self) -> int:
-        """How many elements a vector of operands holds; few where they must be gathered one by one."""
+        """How many elements a vector of operands holds; few where they are gathered or divided one by one."""
         lanes = self.vector_bytes // self.width
-        return min(lanes, 16) if "strided" in self.walks else lanes
+        is_single = "strided" in self.walks or (self.element_type.is_integer and self.expression.divides)
+        return min(lanes, 16) if is_single else lanes
 
     @property
     def arithmetic(self) -> Arithmetic:

@@ -111,7 +111,7 @@ def num_threads() -> int:
     if _state.wanted is None:
         text = os.environ.get(_VARIABLE, "")
         if text and not (text.isascii() and text.isdigit() and len(text) < 5 and int(text) > 0):
-            raise AttributeValueError("this is no number of threads", operand=_VARIABLE, got=repr(text))
+            raise AttributeValueError("invalid number of threads", operand=_VARIABLE, got=repr(text))
         _state.wanted = int(text) if text else processors()
     return _state.wanted
 
@@ -123,11 +123,11 @@ def set_num_threads(count: int) -> None:
         AttributeValueError: where it is no positive integer.
     """
     if isinstance(count, bool) or not isinstance(count, int) or not 0 < count < 10000:
-        raise AttributeValueError("this is no number of threads", got=repr(count), allowed="1 or more")
+        raise AttributeValueError("invalid number of threads", got=repr(count), allowed="1 or more")
     with _state.lock:
         _state.wanted = count
         while _state.helpers > count - 1:
-            _state.jobs.put(None)  # Whoever takes it goes home.
+            _state.jobs.put(None)  # The helper that takes it ends.
             _state.helpers -= 1
 
 

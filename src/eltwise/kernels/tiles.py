@@ -6,7 +6,7 @@ vectors. What does not fill a tile is computed element by element.
 
 Tiles go along a stripe of some columns before they go down, so that the result and what lies like it are met a few
 cache lines at a time, and what lies across stays in the cache until its lines are used up. The processor does not
-foresee either walk, so that both are asked for ahead.
+predict either walk, so that both are prefetched.
 """
 
 from __future__ import annotations

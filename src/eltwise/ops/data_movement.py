@@ -1,6 +1,6 @@
-"""The operators that may stand beside those of the catalog: they hold, move or convert values.
+"""Every version of the data-movement operators, which hold, move or convert values.
 
-One table a dialect, an entry a version. Of the element types only those that run here are listed.
+One table a domain, an entry a version. Only the element types that are supported are listed.
 Sources: ONNX's operator schemas of opsets 1 to 28; OpenVINO's operation sets 1 to 16.
 """
 

@@ -88,6 +88,11 @@ class Expression:
         has_sign = value >= self.operands and not self.steps[value - self.operands].definition.notation.endswith(")")
         return f"({text})" if has_sign else text
 
+    @cached_property
+    def divides(self) -> bool:
+        """Whether a step is undefined for integers and a divisor of 0."""
+        return any(step.definition.divides for step in self.steps)
+
     @property
     def gives_booleans(self) -> bool:
         """Whether the result is a boolean, whatever the operands' type."""

@@ -1,4 +1,4 @@
-"""The operators as data: the catalog's rows, their neighbours, and how a name and an opset select one."""
+"""All op schemas, and how a name and an opset select one."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _BY_VERSIONED_NAME = {schema.versioned_name: schema for schema in ELEMENTWISE}
 
 
 def find(versioned_name: str) -> ElementwiseSchema:
-    """Find a row of the catalog by its versioned name.
+    """Find an element-wise op schema by its versioned name.
 
     Raises:
-        NameUnknownError: where the catalog has no such row, with the nearest name.
+        NameUnknownError: where there is none of this name, with the nearest name.
     """
     found = _BY_VERSIONED_NAME.get(versioned_name)
     if found is None:
@@ -30,7 +30,7 @@ def find(versioned_name: str) -> ElementwiseSchema:
 
 @lru_cache(maxsize=1024)  # Models have many nodes of few operators.
 def resolve(domain: Domain, name: str, opset: int) -> OpSchema | None:
-    """Select the row that an opset has of an operator: the greatest since-version not above it.
+    """Select the op schema that an opset has of an operator: the greatest since-version not above it.
 
     OpenVINO's names are matched without regard to case, ONNX's exactly. None where there is no such operator.
     """

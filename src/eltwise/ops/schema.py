@@ -1,6 +1,6 @@
-"""What a row of the catalog is: one version of one operator, as data that is checked when it is made.
+"""What an op schema is: one version of one operator, as data that is checked when it is made.
 
-A row says which element types its one type variable T may be, which attributes there are and how the operands
+A schema says which element types its one type variable T may be, which attributes there are and how the operands
 broadcast; verification, inference, execution, listing and tests are derived from it.
 """
 
@@ -51,12 +51,10 @@ class Attribute:
 
         Raises:
             AttributeValueError: where its type or value is not allowed.
-            UnsupportedError: where the attribute is valid but not run here.
+            UnsupportedError: where the attribute is valid but unsupported.
         """
         if self.kind == "not run":
-            raise UnsupportedError(
-                "this attribute is not run here", operator=operator, operand=f"attribute {self.name}"
-            )
+            raise UnsupportedError("this attribute is unsupported", operator=operator, operand=f"attribute {self.name}")
         canonical = _OF_KIND[self.kind](value)
         if isinstance(canonical, str) and self.choices:
             canonical = dict(self.synonyms).get(canonical.casefold(), canonical.casefold())
@@ -121,7 +119,7 @@ _IN_WORDS: dict[AttributeKind, str] = {
 
 @dataclass(frozen=True, kw_only=True)
 class OpSchema:
-    """One version of one operator, of the catalog or of its neighbours.
+    """One version of one operator.
 
     Attributes:
         name: the operator's name in its specification.
@@ -132,7 +130,7 @@ class OpSchema:
         operands: the names of the inputs, in order; those after ``required_operands`` may be left out.
         attributes: all attributes that it knows.
         changes: what is different from the version before, one sentence.
-        qualified: whether its versioned name begins with the domain, because the other dialect has an operator of the
+        qualified: whether its versioned name begins with the domain, because the other domain has an operator of the
             same name and version.
         is_variadic: whether the last operand may be repeated any number of times.
         behaviour: which inference and which evaluation apply.
@@ -162,7 +160,7 @@ class OpSchema:
 
     @property
     def versioned_name(self) -> str:
-        """The name with the since-version: ``Sub-6``; every row of the catalog has its own."""
+        """The name with the since-version: ``Sub-6``; no two schemas share one."""
         return f"{self.domain}.{self.name}-{self.version}" if self.qualified else f"{self.name}-{self.version}"
 
     def operand_name(self, index: int) -> str:
@@ -237,7 +235,7 @@ class ElementwiseSchema(OpSchema):
         axis, rule = operation.value("axis"), operation.value("auto_broadcast")
         if self.broadcasting == "auto_broadcast" and axis not in (None, -1) and rule != "pdpd":
             raise AttributeValueError(
-                f"axis has no meaning with auto_broadcast={rule!r}",
+                f"axis is not allowed with auto_broadcast={rule!r}",
                 operator=self.versioned_name,
                 operand="attribute axis",
                 got=str(axis),
@@ -259,7 +257,7 @@ class DataMovementSchema(OpSchema):
 
 @dataclass(frozen=True)
 class Operation:
-    """A row with its attributes bound: only those that were given, in the row's order."""
+    """A schema with its attributes bound: only those that were given, in the schema's order."""
 
     schema: OpSchema
     given: tuple[tuple[str, AttributeValue], ...] = ()
@@ -273,7 +271,7 @@ class Operation:
         return hash((self.schema.domain, self.schema.versioned_name, self.given))
 
     def value(self, name: str) -> AttributeValue:
-        """The value of an attribute: as given, else its default; None where the row has no such attribute."""
+        """The value of an attribute: as given, else its default; None where the schema has no such attribute."""
         for key, value in self.given:
             if key == name:
                 return value

@@ -134,9 +134,7 @@ def _format(to: Format | None, opset: int | None, ir_version: int | None) -> For
     if to is not None:
         return to
     if (opset is None) == (ir_version is None):
-        raise AttributeValueError(
-            "it is not said what the model is to become", allowed="to='onnx' or to='openvino', or opset or ir_version"
-        )
+        raise AttributeValueError("specify a target", allowed="to='onnx' or to='openvino', or opset= or ir_version=")
     return "onnx" if ir_version is None else "openvino"
 
 
@@ -147,7 +145,7 @@ def stated_opset(wanted: Wanted) -> int:
         AttributeValueError: where it is not given.
     """
     if wanted.opset is None:
-        raise AttributeValueError("an ONNX model becomes one of another opset, which is not given", operand="opset")
+        raise AttributeValueError("specify the opset of the new model", operand="opset", allowed="for example opset=17")
     return wanted.opset
 
 

@@ -36,11 +36,14 @@ _OTHER_MEANING = {
 }
 """Operators and the opset in which they got another meaning by the same schema; source: their texts."""
 
+BROADCASTING = ("Max", "Mean", "Min", "Sum")
+"""Operators of any number of operands, which have one shape before opset 8 and broadcast since."""
+
 _MORE_MEANING = {
     **dict.fromkeys(("Gather", "OneHot", "Scan", "Slice"), 11),  # Indices or axes below zero.
     "AveragePool": 19,  # Which windows count where ceil_mode is set.
     **dict.fromkeys(("DequantizeLinear", "QuantizeLinear"), 13),  # A scale for each index of an axis.
-    **dict.fromkeys(("Max", "Mean", "Min", "Sum"), 8),  # Operands broadcast.
+    **dict.fromkeys(BROADCASTING, 8),  # Operands broadcast.
 }
 """Operators and the opset in which the same schema came to say more, which the version before did not."""
 
@@ -111,11 +114,30 @@ class Step:
         if old is None or new is None or _OTHER_MEANING.get(node.op_type) == version:
             return False
         if after < before and _MORE_MEANING.get(node.op_type) == version:
-            return False
+            return node.op_type in BROADCASTING and self._check_one_shape(node)
         if node.op_type in _SOFTMAX and version == _AXIS_ALONE:
             return takes_last_axis(node, self.scope)
         has_fault = any(not fault.is_right(node, self.scope) for fault in faults_of(node, before, after))
         return not has_fault and _same_schema(old, new) and _attributes_fit(node, old, new)
+
+    def _check_one_shape(self, node: NodeProto) -> bool:
+        """Refuse operands that may broadcast, which versions before opset 8 cannot do.
+
+        Raises:
+            UnsupportedError: where the shapes are not known to be equal.
+        """
+        first, *others = (self.scope.shape(name) for name in node.input)
+        for other in others:
+            if first.dimensions is None or other.dimensions is None or first.rank != other.rank:
+                break
+            if not all(one.is_same(two) for one, two in zip(first.dimensions, other.dimensions, strict=True)):
+                break
+        else:
+            return True
+        raise UnsupportedError(
+            f"{node.op_type} broadcasts since opset 8 only, and its operands are not known to have one shape",
+            got=" and ".join(f"({self.scope.shape(name)})" for name in node.input),
+        )
 
     def _with_plain_axes(self, node: NodeProto, source: int) -> NodeProto | None:
         """A node with axes that mean the same in both opsets; None where it has them already.

@@ -160,7 +160,7 @@ def test_long_cycles_are_not_listed_whole():
         (TEXT.replace('<port id="0"', "<port id='0' nmaes='x'"), ["port 0", "'nmaes'", "did you mean 'names'"]),
         (TEXT.replace('element_type="f32"', 'element_type="F32"'), ["'F32'", "did you mean 'f32'"]),
         (TEXT.replace('element_type="f32"', 'element_type="float"'), ["'float'", "f32"]),
-        (TEXT.replace('element_type="f32"', 'element_type="nf4"'), ["nf4 is not run here", "float32"]),
+        (TEXT.replace('element_type="f32"', 'element_type="nf4"'), ["nf4 is unsupported", "float32"]),
         (TEXT.replace('element_type="f32"', 'element_type="dynamic"'), ["unsupported element type dynamic"]),
         (TEXT.replace('element_type="f32"', 'element_type="boolean"'), ["Subtract-1", "bool", "float32"]),
         (TEXT.replace('element_type="f32"', 'element_type="f64"', 1), ["operand A is float64", "operand B is float32"]),
@@ -261,7 +261,7 @@ RAW = np.arange(3, dtype="<f4").tobytes()
         ({"shape": "-1"}, RAW, ["must be known"]),
         ({"shape": "N"}, RAW, ["attribute shape", "'N'"]),
         ({"element_type": "F32"}, RAW, ["did you mean 'f32'"]),
-        ({"element_type": "string"}, RAW, ["string is not run here"]),
+        ({"element_type": "string"}, RAW, ["string is unsupported"]),
         ({"ofset": "1"}, RAW, ["'ofset'", "did you mean 'offset'"]),
     ],
 )
@@ -284,7 +284,7 @@ def test_constants_with_a_missing_attribute(missing):
 @pytest.mark.parametrize("element_type", ["u1", "u2", "u3", "u6", "nf4", "f4e2m1", "f8e8m0", "string"])
 def test_types_that_do_not_run_are_refused_by_name(element_type):
     ir = Ir().constant("c", element_type, "3", b"\x00" * 3).result("c")
-    assert_says(sentence_of(ir.text(), ir.weights), "is not run here", "node 'c'", "float32")
+    assert_says(sentence_of(ir.text(), ir.weights), "is unsupported", "node 'c'", "float32")
 
 
 def test_files_that_are_not_there(tmp_path):

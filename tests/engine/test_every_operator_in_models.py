@@ -1,0 +1,124 @@
+"""Every operator version as a model: read from ONNX and IR, inferred, run, written and read again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from onnx import helper
+
+import eltwise
+from eltwise import oracle
+from eltwise.core.dtypes import BOOL, FLOAT32, INT32, ElementType
+from eltwise.core.errors import EltwiseError
+from eltwise.ops import registry
+from eltwise.ops.schema import ElementwiseSchema
+from onnx_models import model, node, value
+from openvino_models import PRECISIONS, Ir
+
+
+def type_of(schema: ElementwiseSchema) -> ElementType:
+    return next(each for each in (INT32, FLOAT32, BOOL) if each in schema.types)
+
+
+def operands_of(schema: ElementwiseSchema, element_type: ElementType) -> dict[str, np.ndarray]:
+    names = "abc" if schema.is_variadic else "abc"[: len(schema.operands)]
+    values = [[[-7, 7, 3], [0, 5, -2]], [[2, -2, 3], [1, -5, -2]], [[1, 9, -9], [0, 6, 0]]]
+    return {name: np.array(rows).astype(element_type.storage) for name, rows in zip(names, values, strict=False)}
+
+
+def onnx_model(schema: ElementwiseSchema) -> eltwise.Model:
+    element_type = type_of(schema)
+    operands = operands_of(schema, element_type)
+    result = schema.expression(len(operands)).result_type(element_type)
+    return eltwise.load(
+        model(
+            [node(schema.name, list(operands), ["z"])],
+            [value(name, ("N", 3), element_type.onnx_number) for name in operands],
+            [helper.make_tensor_value_info("z", result.onnx_number, None)],
+            opset=schema.version,
+        )
+    )
+
+
+def ir_model(schema: ElementwiseSchema, **data: object) -> eltwise.Model:
+    element_type = type_of(schema)
+    ir = Ir()
+    precision = PRECISIONS.get(element_type.ir, element_type.ir.upper())
+    names = list(operands_of(schema, element_type))
+    for name in names:
+        ir.parameter(name, "?,3", element_type.ir, names=name)
+    ir.layer(schema.name, "z", names, names="z", precision=precision, **data).result("z", "r")
+    return eltwise.load(ir.xml())
+
+
+def check(loaded: eltwise.Model, schema: ElementwiseSchema, function: str, path: Path) -> None:
+    element_type = type_of(schema)
+    operands = operands_of(schema, element_type)
+    rule = "numpy" if schema.broadcasting in ("numpy", "auto_broadcast") else "none"
+    expected = oracle.evaluate(function, *operands.values(), rule=rule)
+    (output,) = loaded.outputs
+    assert output.type.element_type is schema.expression(len(operands)).result_type(element_type)
+    for _again in range(2):
+        (result,) = loaded.run(operands).values()
+        assert oracle.same_bits(result, expected)
+    eltwise.save(loaded, path)
+    again = eltwise.load(path)
+    assert again.graph == loaded.graph
+    (result,) = again.run(operands).values()
+    assert oracle.same_bits(result, expected)
+
+
+@pytest.mark.parametrize("schema", [each for each in registry.ELEMENTWISE if each.domain == "ai.onnx"], ids=str)
+def test_onnx_models(schema: ElementwiseSchema, tmp_path: Path) -> None:
+    check(onnx_model(schema), schema, schema.function, tmp_path / "m.onnx")
+
+
+@pytest.mark.parametrize("schema", [each for each in registry.ELEMENTWISE if each.domain == "openvino"], ids=str)
+def test_ir_models(schema: ElementwiseSchema, tmp_path: Path) -> None:
+    check(ir_model(schema), schema, schema.function, tmp_path / "m.xml")
+
+
+@pytest.mark.parametrize(("text", "function"), [("true", "floor_divide"), ("0", "divide"), ("FALSE", "divide")])
+def test_an_ir_file_says_how_integers_are_divided(text: str, function: str, tmp_path: Path) -> None:
+    schema = registry.find("Divide-1")
+    check(ir_model(schema, m_pythondiv=text), schema, function, tmp_path / "m.xml")
+
+
+def test_a_model_that_divides_by_0_names_the_node_and_gives_nothing() -> None:
+    chain = model(
+        [
+            node("Sub", ["a", "b"], ["d"], "difference"),
+            node("Div", ["a", "d"], ["q"], "quotient"),
+            node("Add", ["q", "b"], ["z"], "sum"),
+        ],
+        [value(name, (2, 3), INT32.onnx_number) for name in "ab"],
+        [value("z", (2, 3), INT32.onnx_number)],
+        opset=14,
+    )
+    loaded = eltwise.load(chain)
+    a, b = np.arange(6, dtype=np.int32).reshape(2, 3), np.full((2, 3), 9, np.int32)
+    assert (loaded.run({"a": a, "b": b})["z"] == (np.trunc(a / (a - b)) + b)).all()
+    b[1, 1] = a[1, 1]
+    for _again in range(2):
+        with pytest.raises(
+            EltwiseError,
+            match=r"Div-14 node 'quotient', operand B \('d'\): an integer .* by 0, got 0 at index \[1, 1\]",
+        ):
+            loaded.run({"a": a, "b": b})
+
+
+def test_the_least_integer_divided_by_minus_1_in_a_model() -> None:
+    for kind in (np.int32, np.int64):
+        number = helper.np_dtype_to_tensor_dtype(np.dtype(kind))
+        loaded = eltwise.load(
+            model(
+                [node("Div", ["a", "b"], ["z"])],
+                [value(name, (100_000,), number) for name in "ab"],
+                [value("z", (100_000,), number)],
+                opset=14,
+            )
+        )
+        least = np.full(100_000, np.iinfo(kind).min, kind)
+        assert (loaded.run({"a": least, "b": np.full(100_000, -1, kind)})["z"] == least).all()
