@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from eltwise import oracle
-from eltwise.core.dtypes import BOOL, ElementType, of_numpy
+from eltwise.core.dtypes import of_numpy
 from eltwise.core.errors import EltwiseError, ManyProblemsError, UnsupportedError, counted
-from eltwise.core.shapes import Shape
-from eltwise.ir.graph import Graph, Port
+from eltwise.ir.graph import Graph
 from eltwise.model import Model
-from eltwise.oracle.hard_values import hard_values, of_all_digits, random_bits
 from eltwise.passes.names import all_graphs
 from eltwise.passes.report import Comparison
+from eltwise.passes.verify import runs_of
 from eltwise.runtimes import Answer, Host, Runtime
 from eltwise.runtimes import Model as Program
 from eltwise.targets.report import Finding, Kind
@@ -28,18 +27,13 @@ LARGEST = 1 << 28
 _LIMIT = 120.0
 """How many seconds one run may take."""
 
-_SIZES = (3, 1, 17)
-"""What is tried for sizes that are not known, all of them at once."""
+_MOST_ROUNDS = 6
+"""How often inputs of one size are drawn."""
 
-_ROUNDS = (4, 40)
-"""How often inputs of one size are drawn, at least and at most."""
+_MOST_SENT = 1 << 30
+"""How many bytes of models are sent to a runtime's process, beside the first one."""
 
-_ENOUGH = 2000
-"""After so many elements of the largest input it is drawn no more often than it must be."""
-
-_DRAWN = 1024
 _MOST_NAMED = 6
-_LARGEST_INPUT = 1 << 20
 _KINDS: dict[str, Kind] = {"refused": "refused", "crashed": "crashes", "hung": "hangs"}
 _CLOSE = 2.0**-6
 """Ordinary numbers that differ by less than this part of the largest in the result differ in precision only."""
@@ -63,14 +57,6 @@ class Observed:
     def is_compared(self) -> bool:
         """Whether the runtime loaded the model, and values were compared or the model was refused."""
         return bool(self.findings) or (self.comparison is not None and self.comparison.is_proof)
-
-
-@dataclass(frozen=True)
-class Feeds:
-    """Arrays for all inputs, in the model's order, and whether they are ordinary numbers throughout."""
-
-    arrays: tuple[np.ndarray, ...]
-    is_ordinary: bool
 
 
 def observe(runtime: Runtime, graph: Graph, reference: Callable[[], Model], seed: int = 0) -> Observed:
@@ -147,26 +133,26 @@ def _compared(host: Host, program: Program, model: Model, version: str, seed: in
     worst: dict[str, Finding] = {}
     runs = elements = 0
     refusal = ""
-    for feeds in _all_feeds(model.inputs, seed):
-        try:
-            expected = model.run(dict(zip((port.name for port in model.inputs), feeds.arrays, strict=True)))
-        except EltwiseError as error:
-            refusal = refusal or _first_line(error)
+    most_runs = _MOST_SENT // max(1, len(program.data) + len(program.weights))
+    for run in runs_of(model, seed, _MOST_ROUNDS):
+        if isinstance(run, str):
+            refusal = refusal or run
             continue
-        answer = host.run(program, feeds.arrays)
+        if runs and runs >= most_runs:
+            break
+        answer = host.run(program, list(run.feeds.values()))
         if answer.kind != "result":
             return Observed(version, (*worst.values(), _refused(answer)))
         runs += 1
-        elements += sum(array.size for array in expected.values())
-        for (name, exact), got in zip(expected.items(), answer.arrays, strict=False):
-            severity = severity_of(got, exact, feeds.is_ordinary)
+        elements += sum(array.size for array in run.expected.values())
+        for (name, exact), got in zip(run.expected.items(), answer.arrays, strict=False):
+            severity = severity_of(got, exact, run.is_ordinary)
             known = worst.get(name)
             if severity and (known is None or SEVERITIES.index(severity) > SEVERITIES.index(known.severity)):
                 worst[name] = _different(name, got, exact, severity)
     if worst:
         return Observed(version, tuple(worst.values()))
-    refusal = "" if runs else refusal or "the model's inputs are too large, or of types that cannot be drawn"
-    return Observed(version, comparison=Comparison(runs, elements, refusal))
+    return Observed(version, comparison=Comparison(runs, elements, "" if runs else refusal))
 
 
 def severity_of(got: np.ndarray | None, exact: np.ndarray, is_ordinary: bool) -> Severity | None:
@@ -225,51 +211,6 @@ def _refused(answer: Answer) -> Finding:
     return Finding(
         "", "the model", "", "", "refused", kind, (), answer.words, "seen when it was run there", is_seen=True
     )
-
-
-def _all_feeds(ports: Sequence[Port], seed: int) -> Iterator[Feeds]:
-    generator = np.random.default_rng(seed)
-    is_static = all(port.type.shape.is_known for port in ports)
-    for size in _SIZES[:1] if is_static else _SIZES:
-        shapes = [_sizes(port.type.shape, size) for port in ports]
-        largest = max((int(np.prod(shape, dtype=object)) for shape in shapes), default=0)
-        types = [port.type.element_type for port in ports]
-        if largest > _LARGEST_INPUT or None in types:
-            return
-        least, most = _ROUNDS
-        for number in range(max(least, min(most, _ENOUGH // largest)) if largest else 1):
-            is_ordinary = number % 4 == 0
-            arrays = (
-                _drawn(kind, shape, generator, is_ordinary) for kind, shape in zip(types, shapes, strict=True) if kind
-            )
-            yield Feeds(tuple(arrays), is_ordinary)
-
-
-def _sizes(shape: Shape, size: int) -> tuple[int, ...]:
-    if shape.dimensions is None:
-        return (size,) * 2
-    return tuple(max(found.low, size if found.high is None else min(size, found.high)) for found in shape.dimensions)
-
-
-def _drawn(
-    element_type: ElementType, shape: tuple[int, ...], generator: np.random.Generator, is_ordinary: bool
-) -> np.ndarray:
-    """Numbers of all digits; where they are not to be ordinary, as many zeros and ones, hard values and random bits."""
-    if element_type is BOOL:
-        return generator.integers(0, 2, shape).astype(np.bool_)
-    if is_ordinary and element_type.is_integer:  # None of them is a zero that something is divided by.
-        return generator.integers(1, 8, shape).astype(element_type.storage)
-    seed = int(generator.integers(1 << 30))
-    pools = [of_all_digits(element_type, _DRAWN, seed)]
-    if not is_ordinary:
-        plain = np.array([0.0, -0.0, 1.0, 1.0]).astype(element_type.storage)
-        pools += [plain, hard_values(element_type), random_bits(element_type, _DRAWN, seed)]
-    made = np.empty(shape, element_type.storage)
-    chosen = generator.integers(0, len(pools), shape)
-    for number, pool in enumerate(pools):
-        indices = chosen == number
-        made[indices] = generator.choice(pool, int(indices.sum()))
-    return made
 
 
 def _first_line(error: EltwiseError) -> str:
