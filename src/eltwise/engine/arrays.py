@@ -91,12 +91,11 @@ def exact_scalar(value: object, element_type: ElementType, operand: str) -> np.n
 
     Raises:
         ValueRangeError: where the type does not hold it.
-        ElementTypeError: for a bool where the type is of numbers, and for a number where it is boolean.
+        ElementTypeError: for a bool where the type is of numbers.
     """
-    is_boolean = element_type is BOOL
-    if isinstance(value, bool) is not is_boolean or not isinstance(value, int | float):
-        what = "not a boolean" if is_boolean else "not a number"
-        raise ElementTypeError(what, operand=operand, got=repr(value))
+    is_foreign_boolean = isinstance(value, bool) and element_type is not BOOL
+    if is_foreign_boolean or not isinstance(value, int | float):
+        raise ElementTypeError("not a number", operand=operand, got=repr(value))
     taken = _taken(value, element_type)
     if taken is None:
         raise ValueRangeError(
