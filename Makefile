@@ -39,7 +39,7 @@ demo: $(VENV)/.installed
 	$(BIN)/python examples/make_models.py
 	$(BIN)/python examples/demo.py
 
-# The tests that take less than about two seconds each: under five minutes on two cores.
+# The tests that take less than about two seconds.
 test: $(VENV)/.installed-test
 	.ci/browser
 	$(BIN)/python -m pytest -n auto -m "not slow" --durations=15
