@@ -6,7 +6,7 @@ again, since all that a check reads is part of the key.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -25,8 +25,11 @@ from eltwise.ops.schema import Operation
 
 _MOST_CALLS = 4096
 
-FEW = 1 << 12
+_FEW = 1 << 12
 """Where the elements of two operands have at most this product, no result is large enough for a kernel."""
+
+_NUMPY, _UNSET = "numpy", -1
+"""The defaults, which are these very objects where nothing else is given."""
 
 _ndarray = np.ndarray
 
@@ -57,67 +60,68 @@ class Calls:
             EltwiseError: for operands, shapes or types that the operator version does not allow.
         """
         known = self.known.get(_key(operands, out))
-        if known is not None and LEAST * ONE != 0.0 and ONE + LEAST == ONE - LEAST:
+        if known is not None and float_mode.is_default():
             return known(*operands) if out is None else known(*operands, out)
-        if float_mode.is_default() or not float_mode.can_be_set():
-            return self._checked(operands, out)
         with float_mode.default_mode():  # Numbers are taken in it too.
             return self._checked(operands, out)
 
     def _checked(self, operands: Sequence[object], out: object) -> np.ndarray:
         """Check a call, keep it, and compute it."""
+        arrays, element_type, plan = self.check(operands)
         try:
-            arrays, element_type = self._arrays(operands)
-            plan = self._plan(arrays, element_type)
             target = None if out is None else check_out(out, self.operation.result_type(element_type), plan.shape)
-        except EltwiseError as error:
-            raise error.located(operator=self.operation.schema.versioned_name) from None
-        run = self._run(arrays, element_type, plan, target)  # What is wrong here is the environment's fault.
-        self._keep(arrays, target, element_type, plan, run)
-        try:
             if not element_type.is_integer:
                 float_mode.require_default()
-            return run(*arrays) if target is None else run(*arrays, target)
+        except EltwiseError as error:
+            raise error.located(operator=self.operation.schema.versioned_name) from None
+        given = arrays if target is None else [*arrays, target]
+        run = self._run(given, element_type, plan)
+        self._keep(arrays, target, element_type, plan, run)
+        try:
+            return run(*given)
+        except EltwiseError as error:
+            raise error.located(operator=self.operation.schema.versioned_name) from None
+
+    def check(self, operands: Sequence[object]) -> tuple[list[np.ndarray], ElementType, Plan]:
+        """Check operands: the arrays, Python numbers in the type of the first array; their type; where they lie."""
+        try:
+            arrays, element_type = self._arrays(operands)
+            types = [TensorType(of_numpy(array.dtype), of_sizes(array.shape)) for array in arrays]
+            _result, found = elementwise(self.operation, types)
+            return arrays, element_type, make_plan(found, [array.shape for array in arrays], element_type)
         except EltwiseError as error:
             raise error.located(operator=self.operation.schema.versioned_name) from None
 
     def _arrays(self, operands: Sequence[object]) -> tuple[list[np.ndarray], ElementType]:
-        """The operands as arrays, Python numbers in the type of the first array."""
         schema = self.operation.schema
         check_count(self.operation, len(operands))
         names = [f"operand {schema.operand_name(index)}" for index in range(len(operands))]
-        taken = {
-            index: as_array(value, name)
-            for index, (value, name) in enumerate(zip(operands, names, strict=True))
-            if not is_scalar(value)
-        }
-        if not taken:
+        taken = [
+            None if is_scalar(value) else as_array(value, name) for value, name in zip(operands, names, strict=True)
+        ]
+        element_type = next((each[1] for each in taken if each is not None), None)
+        if element_type is None:
             raise ElementTypeError(
                 "a Python number has no element type",
                 operand=" and ".join(names),
                 hint="make one operand an array, for example numpy.float32(2)",
             )
-        first = next(iter(taken.values()))[1]
         arrays = [
-            taken[index][0] if index in taken else exact_scalar(value, first, name)
-            for index, (value, name) in enumerate(zip(operands, names, strict=True))
+            exact_scalar(value, element_type, name) if each is None else each[0]
+            for each, value, name in zip(taken, operands, names, strict=True)
         ]
-        return arrays, first
+        return arrays, element_type
 
-    def _plan(self, arrays: Sequence[np.ndarray], element_type: ElementType) -> Plan:
-        types = [TensorType(of_numpy(array.dtype), of_sizes(array.shape)) for array in arrays]
-        _result, found = elementwise(self.operation, types)
-        return make_plan(found, [array.shape for array in arrays], element_type.storage.itemsize)
-
-    def _run(
-        self, arrays: Sequence[np.ndarray], element_type: ElementType, plan: Plan, target: np.ndarray | None
-    ) -> Run:
-        expression = self.operation.expression(len(arrays))
-        swapped = (target is not None and not target.dtype.isnative, *(not array.dtype.isnative for array in arrays))
-        run = dispatch.prepare(expression, element_type, plan, [array.shape for array in arrays], swapped)
-        if not (element_type.is_integer and self.operation.expression().divides) or 0 in plan.shape:
+    def _run(self, arrays: Sequence[np.ndarray], element_type: ElementType, plan: Plan) -> Run:
+        """What computes the operands, which come first, into the array that follows them or into a new one."""
+        count = len(plan.operands)
+        expression, operands, target = self.operation.expression(count), arrays[:count], arrays[count:]
+        swapped = tuple(not array.dtype.isnative for array in operands)
+        has_swapped = any(not array.dtype.isnative for array in target)
+        shapes = [array.shape for array in operands]
+        run = dispatch.prepare(expression, element_type, plan, shapes, (has_swapped, *swapped))
+        if not (element_type.is_integer and expression.divides) or 0 in plan.shape:
             return run
-
         schema = self.operation.schema
         name = f"operand {schema.operand_name(1)}"
 
@@ -128,38 +132,61 @@ class Calls:
         return divided
 
     def _keep(
-        self,
-        arrays: Sequence[np.ndarray],
-        target: np.ndarray | None,
-        element_type: ElementType,
-        plan: Plan,
-        run: Run,
+        self, arrays: list[np.ndarray], target: np.ndarray | None, element_type: ElementType, plan: Plan, run: Run
     ) -> None:
         if len(self.known) >= _MOST_CALLS:
             self.known.clear()
         key = _key(arrays, target)
         if key is not None:
             self.known[key] = run
-        expression = self.operation.expression(len(arrays))
-        is_small = plan.bytes_of(element_type) <= FEW * element_type.storage.itemsize
-        always_small = FEW * element_type.storage.itemsize < dispatch.least_bytes(expression, element_type)
+        expression, few_bytes = self.operation.expression(len(arrays)), _FEW * element_type.storage.itemsize
+        is_small = plan.bytes_of(element_type) <= few_bytes < dispatch.least_bytes(expression, element_type)
         is_any_shape = len(arrays) == 2 and target is None and self._has_numpy_rule
-        if is_any_shape and is_small and always_small and all(array.dtype.isnative for array in arrays):
+        if is_any_shape and is_small and all(array.dtype.isnative for array in arrays):
             self.known[arrays[0].dtype] = run
-
-    def check_again(self, operands: Sequence[np.ndarray]) -> None:
-        """Say what is wrong with shapes that NumPy's loops refused; nothing where a signal's handler raised."""
-        arrays, element_type = self._arrays(operands)
-        try:
-            self._plan(arrays, element_type)
-        except EltwiseError as error:
-            raise error.located(operator=self.operation.schema.versioned_name) from None
 
 
 @lru_cache(maxsize=1024)
 def calls_of(operation: Operation) -> Calls:
     """The calls of an operation."""
     return Calls(operation)
+
+
+def of_two(operation: Operation, rebind: Callable[..., Calls] | None = None) -> Callable[..., np.ndarray]:
+    """Make a function of two operands.
+
+    Args:
+        operation: what it computes.
+        rebind: gives the calls of the operation with other attributes: the broadcast rule and the axis.
+    """
+    calls = calls_of(operation)
+    known = calls.known
+
+    def function(
+        a: object, b: object, auto_broadcast: str = _NUMPY, axis: int = _UNSET, out: np.ndarray | None = None
+    ) -> np.ndarray:
+        if auto_broadcast is not _NUMPY or axis is not _UNSET:
+            assert rebind is not None
+            return rebind(auto_broadcast, axis).apply((a, b), out)
+        # The look-up of ``apply``, written out: calls on few elements take little longer than this.
+        if type(a) is _ndarray and type(b) is _ndarray:
+            kind = a.dtype
+            if out is None:
+                is_few = kind is b.dtype and a.size * b.size <= _FEW
+                run = known.get(kind if is_few else (kind, a.shape, b.dtype, b.shape))
+                if run is not None and LEAST * ONE != 0.0 and ONE + LEAST == ONE - LEAST:  # is_default()
+                    try:
+                        return run(a, b)
+                    except ValueError:
+                        calls.check((a, b))  # NumPy's loops refused the shapes, or a signal's handler raised.
+                        raise
+            elif type(out) is _ndarray and out.flags.writeable:
+                run = known.get((kind, a.shape, b.dtype, b.shape, out.dtype, out.shape, out.strides))
+                if run is not None and LEAST * ONE != 0.0 and ONE + LEAST == ONE - LEAST:
+                    return run(a, b, out)
+        return calls.apply((a, b), out)
+
+    return function
 
 
 def check_count(operation: Operation, count: int) -> None:
@@ -200,15 +227,6 @@ def check_divisor(divisor: np.ndarray, plan: Plan, number: int, name: str, opera
 
 def _key(operands: Sequence[object], out: object) -> Hashable:
     """What a call is kept by; None, which nothing is kept by, where something is not a plain array or read-only."""
-    if len(operands) == 2:  # Written out, since a loop takes twice as long.
-        a, b = operands
-        if type(a) is not _ndarray or type(b) is not _ndarray:
-            return None
-        if out is None:
-            return a.dtype, a.shape, b.dtype, b.shape
-        if type(out) is not _ndarray or not out.flags.writeable:
-            return None
-        return a.dtype, a.shape, b.dtype, b.shape, out.dtype, out.shape, out.strides
     parts: list[Hashable] = []
     for array in operands:
         if type(array) is not _ndarray:

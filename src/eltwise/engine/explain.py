@@ -10,7 +10,7 @@ from eltwise.core.errors import NameUnknownError
 from eltwise.engine.fusion import Group
 from eltwise.engine.runner import Runner
 from eltwise.ir.graph import Node
-from eltwise.kernels.dump import KINDS, Kind, describe
+from eltwise.kernels.dump import COMMENTS, Kind, describe
 from eltwise.ops.expression import operand_name
 
 
@@ -26,8 +26,8 @@ def explain(runner: Runner, feeds: Mapping[str, object], kind: Kind) -> str:
         NameUnknownError: for a kind that there is not.
         EltwiseError: as the run does.
     """
-    if kind not in KINDS:
-        raise NameUnknownError("unknown dump kind", got=repr(kind), allowed=", ".join(KINDS))
+    if kind not in COMMENTS:
+        raise NameUnknownError("unknown dump kind", got=repr(kind), allowed=", ".join(COMMENTS))
     sections: list[str] = []
 
     def observe(step: Group | Node, operands: list[np.ndarray], result: np.ndarray) -> None:
@@ -38,7 +38,7 @@ def explain(runner: Runner, feeds: Mapping[str, object], kind: Kind) -> str:
 
 
 def _section(number: int, step: Group | Node, operands: list[np.ndarray], result: np.ndarray, kind: Kind) -> str:
-    mark = {"plan": "", "llvm": "; ", "asm": "# "}[kind]
+    mark = COMMENTS[kind]
     if isinstance(step, Node):
         return f"{mark}step {number}: {step.schema.versioned_name} node {step.label!r}, by itself\n"
     names = ", ".join(

@@ -111,7 +111,7 @@ def _alone(node: Node, types: Mapping[str, TensorType]) -> Group | None:
         return None
     try:
         _result, broadcast = elementwise(node.operation, known)
-        plan = make_plan(broadcast, [operand.shape.sizes() for operand in known], element_type.storage.itemsize)
+        plan = make_plan(broadcast, [operand.shape.sizes() for operand in known], element_type)
     except EltwiseError:
         return None  # The run will say so, with the node's name.
     read = tuple(Operand(value, sizes) for value, sizes in zip(node.inputs, plan.operands, strict=True))

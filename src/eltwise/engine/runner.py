@@ -51,9 +51,8 @@ class Runner:
             program = self._programs.get(_key(arrays))
             if program is not None:
                 return program.run(arrays, observe)
-        if is_default:
-            return self._bound_run(feeds, observe)
         with float_mode.default_mode():  # Conversions need it too, not only kernels.
+            float_mode.require_default()
             return self._bound_run(feeds, observe)
 
     def _bound_run(self, feeds: Mapping[str, object], observe: Observe | None) -> dict[str, np.ndarray]:

@@ -31,40 +31,9 @@ _DEFAULT_ENVIRONMENT = ctypes.c_void_p(-1)
 """FE_DFL_ENV of glibc and musl."""
 
 
-def quiet_call() -> Callable[..., Any]:
-    """Make what calls a function in a context of its own, in which NumPy neither warns nor raises."""
-    context = Context()
-    context.run(np.seterr, all="ignore")
-    return context.run
-
-
-IDLE = [quiet_call()]
-"""Contexts in which NumPy neither warns nor raises for what floats do, as functions that call others. Each serves one
-call at a time: a call takes one out of the list, whatever thread or finalizer it is in, and puts it back."""
-
-
 def is_default() -> bool:
     """Whether this thread rounds to nearest and keeps subnormals."""
     return LEAST * ONE != 0.0 and ONE + LEAST == ONE - LEAST
-
-
-@contextmanager
-def default_mode() -> Iterator[None]:
-    """Set the default mode for a while.
-
-    Raises:
-        UnsupportedError: where this system has no known way to do that.
-    """
-    library = _library()
-    if library is None:
-        raise _changed()
-    before = ctypes.create_string_buffer(_ENVIRONMENT_BYTES)
-    library.fegetenv(before)
-    library.fesetenv(_DEFAULT_ENVIRONMENT)
-    try:
-        yield
-    finally:
-        library.fesetenv(before)
 
 
 def require_default() -> None:
@@ -74,15 +43,27 @@ def require_default() -> None:
         UnsupportedError: where it has another one.
     """
     if not is_default():
-        raise _changed()
+        raise UnsupportedError(
+            "this thread's floating-point mode was changed, and cannot be set back here",
+            got="another rounding, or subnormals flushed to zero",
+            hint="call from a thread in which no library has changed it",
+        )
 
 
-def _changed() -> UnsupportedError:
-    return UnsupportedError(
-        "this thread's floating-point mode was changed, and cannot be set back here",
-        got="another rounding, or subnormals flushed to zero",
-        hint="call from a thread in which no library has changed it",
-    )
+@contextmanager
+def default_mode() -> Iterator[None]:
+    """Set the default mode for a while, where this system has a known way to do that."""
+    library = None if is_default() else _library()
+    if library is None:
+        yield
+        return
+    before = ctypes.create_string_buffer(_ENVIRONMENT_BYTES)
+    library.fegetenv(before)
+    library.fesetenv(_DEFAULT_ENVIRONMENT)
+    try:
+        yield
+    finally:
+        library.fesetenv(before)
 
 
 @cache
@@ -96,6 +77,18 @@ def _library() -> Any:
         return None
 
 
+def quiet_call() -> Callable[..., Any]:
+    """Make what calls a function in a context of its own, in which NumPy neither warns nor raises."""
+    context = Context()
+    context.run(np.seterr, all="ignore")
+    return context.run
+
+
+IDLE = [quiet_call()]
+"""Contexts in which NumPy neither warns nor raises for what floats do, as functions that call others. Each serves one
+call at a time: a call takes one out of the list, whatever thread or finalizer it is in, and puts it back."""
+
+
 def quietly(function: Callable[P, R], *arguments: P.args, **keywords: P.kwargs) -> R:
     """Call a function while NumPy neither warns nor raises for what floats do; cheaper than ``numpy.errstate``."""
     try:
@@ -107,8 +100,3 @@ def quietly(function: Callable[P, R], *arguments: P.args, **keywords: P.kwargs) 
         return result
     finally:
         IDLE.append(run)
-
-
-def can_be_set() -> bool:
-    """Whether this system has a known way to set the default mode."""
-    return _library() is not None

@@ -1,7 +1,7 @@
 """LLVM IR text to callables: the only module that imports llvmlite.
 
 The target is the host's processor; ``ELTWISE_CPU`` forces a lesser one, so that what runs there can be tested here.
-Kernels are kept by their structure for as long as the process lives.
+Kernels are kept by their text for as long as the process lives.
 """
 
 from __future__ import annotations
@@ -10,16 +10,16 @@ import ctypes
 import os
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 from eltwise.core.errors import AttributeValueError
 from eltwise.core.machine import is_x86
 from eltwise.kernels import disk_cache
+from eltwise.kernels.structure import Target
 
 Kernel = Callable[..., None]
-"""``kernel(arguments, first, last)``: an array of 64-bit integers, and a range of runs; see ``Structure``."""
+"""``kernel(arguments, first, last)``: an array of 64-bit integers, and a range of runs; see ``structure``."""
 
 LEVELS: dict[str, tuple[str, ...]] = {
     "x86-64": (),
@@ -34,27 +34,6 @@ _lock = threading.Lock()
 _kernels: dict[str, tuple[Kernel, Any]] = {}
 
 
-@dataclass(frozen=True)
-class Target:
-    """A processor to compile for.
-
-    Attributes:
-        name: LLVM's name of it.
-        features: LLVM's list of what it can do beyond its name.
-        vector_bytes: the width of its vectors.
-        has_masks: whether it loads and stores parts of a vector at full speed.
-        has_half: whether it converts float16 in hardware.
-        has_mode: whether it has a floating-point mode that a thread may have changed: the x86 processors.
-    """
-
-    name: str
-    features: str
-    vector_bytes: int
-    has_masks: bool
-    has_half: bool
-    has_mode: bool
-
-
 @cache
 def target() -> Target:
     """The processor to compile for.
@@ -66,7 +45,10 @@ def target() -> Target:
 
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
-    features = llvm.get_host_cpu_features()
+    try:
+        features = llvm.get_host_cpu_features()
+    except RuntimeError:  # LLVM does not know them of every processor.
+        features = llvm.FeatureMap()
     present = {name for name, there in features.items() if there}
     wanted = os.environ.get("ELTWISE_CPU", "")
     if not wanted:
@@ -83,21 +65,11 @@ def target() -> Target:
     return _described(wanted, "", set(LEVELS[wanted]))
 
 
-def _forget_lock() -> None:
-    """After a fork nobody is there to open the old lock."""
-    global _lock  # noqa: PLW0603 - a lock cannot be released for another thread
-    _lock = threading.Lock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_lock)
-
-
 def _described(name: str, features: str, present: set[str]) -> Target:
     has_masks = {"avx512bw", "avx512vl"} <= present
     wide = 64 if has_masks else 32
     vector_bytes = wide if "avx2" in present else 16
-    has_half = "f16c" in present or "neon" in present
+    has_half = "f16c" in present or not is_x86()
     return Target(name, features, vector_bytes, has_masks, has_half, has_mode=is_x86())
 
 
@@ -109,32 +81,37 @@ def compiled(text: str) -> Kernel:
         return _kernels[text][0]
 
 
+def _forget_lock() -> None:
+    """After a fork nobody is there to open the old lock."""
+    global _lock  # noqa: PLW0603 - a lock cannot be released for another thread
+    _lock = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_lock)
+
+
 def assembly(text: str) -> str:
     """The target's instructions for a module, as text."""
-    code: str = _machine().emit_assembly(_module(text))
+    module, machine = _parsed(text)
+    code: str = machine.emit_assembly(module)
     return code
 
 
-def _module(text: str) -> Any:
+def _parsed(text: str) -> tuple[Any, Any]:
+    """A module, and a new target machine: it belongs to the engine that it is given to."""
     import llvmlite.binding as llvm
 
-    module = llvm.parse_assembly(text)
+    chosen, module = target(), llvm.parse_assembly(text)
     module.verify()
-    return module
-
-
-def _machine() -> Any:
-    """A new target machine: it belongs to the engine that it is given to, so that each engine needs its own."""
-    import llvmlite.binding as llvm
-
-    chosen = target()
-    return llvm.Target.from_default_triple().create_target_machine(cpu=chosen.name, features=chosen.features, opt=3)
+    default = llvm.Target.from_default_triple()
+    return module, default.create_target_machine(cpu=chosen.name, features=chosen.features, opt=3)
 
 
 def _compile(text: str) -> tuple[Kernel, Any]:
     import llvmlite.binding as llvm
 
-    chosen, module, machine = target(), _module(text), _machine()
+    chosen, (module, machine) = target(), _parsed(text)
     engine = llvm.create_mcjit_compiler(module, machine)
     version = ".".join(map(str, llvm.llvm_version_info))
     key = disk_cache.key_of(text, machine.triple, chosen.name, chosen.features, version)
