@@ -199,8 +199,8 @@ SWITCHED_OFF = "broadcast is 0 or absent, so the shapes must be equal; set broad
             f"dimension 0 is 2 in A and 3 in B; allowed: {RUN} 0; axis=1 would fit",
         ),
         (LEGACY, "1,3", "2,3", f"dimension 0 is 1 in A and 2 in B; allowed: {RUN} 0"),
-        (LEGACY, "2,3,4", "2,1,4", f"dimension 1 is 3 in A and 1 in B{BETWEEN}"),
-        (legacy(1), "5,2,3,4", "2,1,4", f"dimension 2 is 3 in A and 1 in B{BETWEEN}"),
+        (LEGACY, "2,3,4", "2,1,4", f"dimension 1 is 3 in A and 1 in B; allowed: {RUN} 0{BETWEEN}"),
+        (legacy(1), "5,2,3,4", "2,1,4", f"dimension 2 is 3 in A and 1 in B; allowed: {RUN} 1{BETWEEN}"),
         (PDPD, "3", "2,3", "B has the larger rank and is broadcast onto A only"),
         (
             PDPD,

@@ -14,21 +14,12 @@ from onnx import TensorProto
 import eltwise
 from eltwise.core.casting import cast
 from eltwise.core.dtypes import (
-    BFLOAT16,
-    BOOL,
-    FLOAT8E4M3FN,
-    FLOAT8E5M2,
-    FLOAT16,
-    FLOAT32,
     FLOAT64,
     INT4,
-    INT8,
     INT32,
     INT64,
     TYPES,
-    UINT4,
     UINT8,
-    UINT64,
     ElementType,
 )
 from eltwise.core.errors import ValueRangeError
@@ -39,14 +30,8 @@ from onnx_models import model, node, value
 ALL = [each for each in TYPES if each.runs]
 
 
-
-
 LIMITS = f"{-(2**63)} to {2**63 - 1}"
 NAN, INF = float("nan"), float("inf")
-
-
-
-
 
 
 @pytest.mark.parametrize("saturate", [0, 1])
@@ -56,8 +41,6 @@ def test_a_model_saturates_on_the_way_to_the_same_type(saturate: int) -> None:
     given = np.array([INF, -INF], ml_dtypes.float8_e5m2)
     result = eltwise.load(model(nodes, *ports, opset=19, ir_version=9)).run({"x": given})["y"]
     assert result.astype(float).tolist() == ([57344, -57344] if saturate else [INF, -INF])
-
-
 
 
 @pytest.mark.parametrize(
@@ -94,8 +77,6 @@ def test_a_float_beyond_the_integers_is_refused(values: list[float], target: Ele
     with pytest.raises(ValueRangeError) as caught:
         cast(np.array(values), FLOAT64, target)
     assert str(caught.value) == sentence.replace("UNDEF", "the specification leaves the result undefined")
-
-
 
 
 @settings(max_examples=200)

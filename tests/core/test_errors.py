@@ -141,5 +141,3 @@ def test_unknown_names_come_with_the_nearest_known_one(got: str, known: list[str
     assert (error.problem, error.hint) == (f"there is no attribute {got!r}", hint)
     assert error.allowed == (", ".join(known) or "none")
     assert str(error).startswith(f"Sub-6: there is no attribute {got!r}; allowed: ")
-
-

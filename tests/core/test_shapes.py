@@ -149,8 +149,6 @@ def test_the_hull_is_the_least_interval_around_both(one: Dimension, other: Dimen
     assert not hull.symbol
 
 
-
-
 @given(SHAPES, SHAPES)
 def test_shapes_meet_dimension_by_dimension(one: Shape, other: Shape) -> None:
     met = one.meet(other)
@@ -163,8 +161,6 @@ def test_shapes_meet_dimension_by_dimension(one: Shape, other: Shape) -> None:
         return
     pairs = [mine.meet(theirs) for mine, theirs in zip(one.dimensions, other.dimensions, strict=True)]
     assert met == (None if None in pairs else of_dimensions(pair for pair in pairs if pair is not None))
-
-
 
 
 def test_what_is_known() -> None:

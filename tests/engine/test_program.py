@@ -17,7 +17,7 @@ from eltwise.core.errors import (
     ShapeError,
     ValueRangeError,
 )
-from eltwise.engine.runner import Runner
+from eltwise.engine.program import Runner
 from eltwise.ir.graph import Graph, Node, Origin, Port, Tensor
 from eltwise.ir.infer_graph import infer_graph
 from eltwise.kernels.pool import POOL

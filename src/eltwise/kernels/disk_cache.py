@@ -121,7 +121,7 @@ def store(key: str, code: bytes) -> None:
             Path(beside).replace(place / f"{key}{_ENDING}")
         finally:
             Path(beside).unlink(missing_ok=True)
-        newest_first = sorted(place.glob(f"*{_ENDING}"), key=lambda file: -file.stat().st_mtime)
-        for file, total in zip(newest_first, accumulate(file.stat().st_size for file in newest_first), strict=True):
+        kept = sorted(place.glob(f"*{_ENDING}"), key=lambda each: each.stat().st_mtime, reverse=True)
+        for each, total in zip(kept, accumulate(each.stat().st_size for each in kept), strict=True):
             if total > LARGEST_FOLDER:
-                file.unlink(missing_ok=True)
+                each.unlink(missing_ok=True)

@@ -96,12 +96,8 @@ def loops_of(expression: Expression, element_type: ElementType) -> tuple[_Loop, 
 def _narrowing(function: ArrayFunction, storage: np.dtype[np.generic]) -> ArrayFunction:
     """Some loops of the 4-bit types give int8, from which the low bits are taken."""
 
-    def narrow(*operands: np.ndarray, out: np.ndarray | None = None, casting: str = "") -> np.ndarray:
-        result = np.asarray(function(*operands)).astype(storage, copy=False)
-        if out is None:
-            return result
-        out[...] = result
-        return out
+    def narrow(*operands: np.ndarray, **into: Any) -> np.ndarray:
+        return np.asarray(function(*operands, **into)).astype(storage, copy=False)
 
     return narrow
 

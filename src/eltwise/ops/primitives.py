@@ -15,7 +15,6 @@ import ml_dtypes
 import numpy as np
 
 from eltwise.core.dtypes import ElementType, Kind
-from eltwise.ops import array_functions
 
 ArrayFunction = Callable[..., Any]
 """Takes the operands as arrays that broadcast, and ``out`` and ``casting`` as NumPy's ufuncs do."""
@@ -164,6 +163,17 @@ def _greatest(element_type: ElementType) -> float:
     return infinity if infinity == np.inf else float(ml_dtypes.finfo(element_type.storage).max)  # type: ignore[no-untyped-call]
 
 
+def truncated_quotient(a: np.ndarray, b: np.ndarray, out: np.ndarray | None = None, casting: Any = "unsafe") -> Any:
+    """Divide signed integers and round towards zero; the least value divided by -1 wraps.
+
+    >>> truncated_quotient(np.int8([7, -7]), np.int8([-2, 2])).tolist()
+    [-3, -3]
+    """
+    floor = np.floor_divide(a, b)
+    is_below = (floor * b != a) & ((a < 0) != (b < 0))
+    return np.add(floor, is_below.astype(floor.dtype), out=out, casting=casting)
+
+
 _SAFE_QUOTIENT: Instructions = (
     "icmp eq {T} {b}, {minus_one}",
     "icmp eq {T} {b}, {zero}",
@@ -193,123 +203,102 @@ _UNSIGNED_QUOTIENT: Instructions = (
     "udiv {T} {a}, {1}",
 )
 
+
+def _modular(
+    name: str,
+    sign: str,
+    instruction: str,
+    value_range: Callable[[Interval, Interval], Interval],
+    identity: float,
+    identity_operands: tuple[int, ...],
+) -> Primitive:
+    """A sum, difference or product: integers wrap, floats are rounded."""
+    return Primitive(
+        name=name,
+        arity=2,
+        notation=f"{{}} {sign} {{}}",
+        numpy=_numeric(getattr(np, name)),
+        llvm=_llvm(f"f{instruction}", instruction),
+        value_range=value_range,
+        is_modular=True,
+        rounds=True,
+        commutes=identity_operands == (0, 1),
+        libraries=_names(name, name),
+        identity=lambda _type: identity,
+        identity_operands=identity_operands,
+    )
+
+
+def _division(
+    name: str, notation: str, numpy: ArrayFunction, signed: Instructions, in_libraries: tuple[Kind, ...]
+) -> Primitive:
+    """A division; signed integers are rounded as the forms for them do."""
+
+    def names(floats: str) -> dict[Kind, str]:
+        return {kind: floats if kind == "float" else "floor_divide" for kind in in_libraries}
+
+    return Primitive(
+        name=name,
+        arity=2,
+        notation=notation,
+        numpy={"float": np.divide, "signed": numpy, "unsigned": np.floor_divide},
+        llvm={"float": ("fdiv {T} {a}, {b}",), "signed": signed, "unsigned": _UNSIGNED_QUOTIENT},
+        value_range=_quotient_range,
+        is_modular=False,
+        rounds=True,
+        commutes=False,
+        libraries={"numpy": names("divide"), "torch": names("div"), "jax": names("divide")},
+        divides=True,
+        identity=lambda _type: 1.0,
+        identity_operands=(1,),
+    )
+
+
+def _extremum(
+    name: str,
+    short: str,
+    of_zeros: ArrayFunction,
+    of_bounds: Callable[[int, int], int],
+    identity: Callable[[ElementType], float],
+) -> Primitive:
+    """A maximum or minimum: of floats NaN if either is one, and of two zeros the larger or smaller is by sign."""
+
+    def of_floats(a: np.ndarray, b: np.ndarray, out: np.ndarray | None = None, casting: Any = "unsafe") -> np.ndarray:
+        result = np.asarray(np.where((a == 0) & (b == 0), of_zeros(a, b), function(a, b)))
+        if out is None:
+            return result
+        np.copyto(out, result, casting=casting)
+        return out
+
+    function = getattr(np, name)
+    return Primitive(
+        name=name,
+        arity=2,
+        notation=f"{short}({{}})",
+        numpy={"float": of_floats, "signed": function, "unsigned": function},
+        llvm={
+            "float": (f"call {{T}} @llvm.{name}.{{t}}({{T}} {{a}}, {{T}} {{b}})",),
+            "signed": (f"call {{T}} @llvm.s{short}.{{t}}({{T}} {{a}}, {{T}} {{b}})",),
+            "unsigned": (f"call {{T}} @llvm.u{short}.{{t}}({{T}} {{a}}, {{T}} {{b}})",),
+        },
+        value_range=lambda a, b: Interval(of_bounds(a.low, b.low), of_bounds(a.high, b.high)),
+        is_modular=False,
+        rounds=False,
+        commutes=True,
+        libraries=_names(name, name),
+        identity=identity,
+        identity_operands=(0, 1),
+    )
+
+
 _ARITHMETIC = (
-    Primitive(
-        name="add",
-        arity=2,
-        notation="{} + {}",
-        numpy=_numeric(np.add),
-        llvm=_llvm("fadd", "add"),
-        value_range=lambda a, b: Interval(a.low + b.low, a.high + b.high),
-        is_modular=True,
-        rounds=True,
-        commutes=True,
-        libraries=_names("add", "add"),
-        identity=lambda _type: -0.0,
-        identity_operands=(0, 1),
-    ),
-    Primitive(
-        name="subtract",
-        arity=2,
-        notation="{} - {}",
-        numpy=_numeric(np.subtract),
-        llvm=_llvm("fsub", "sub"),
-        value_range=lambda a, b: Interval(a.low - b.high, a.high - b.low),
-        is_modular=True,
-        rounds=True,
-        commutes=False,
-        libraries=_names("subtract", "subtract"),
-        identity=lambda _type: 0.0,
-        identity_operands=(1,),
-    ),
-    Primitive(
-        name="multiply",
-        arity=2,
-        notation="{} * {}",
-        numpy=_numeric(np.multiply),
-        llvm=_llvm("fmul", "mul"),
-        value_range=_product,
-        is_modular=True,
-        rounds=True,
-        commutes=True,
-        libraries=_names("multiply", "multiply"),
-        identity=lambda _type: 1.0,
-        identity_operands=(0, 1),
-    ),
-    Primitive(
-        name="divide",
-        arity=2,
-        notation="{} / {}",
-        numpy={"float": np.divide, "signed": array_functions.truncated_quotient, "unsigned": np.floor_divide},
-        llvm={"float": ("fdiv {T} {a}, {b}",), "signed": _SAFE_QUOTIENT, "unsigned": _UNSIGNED_QUOTIENT},
-        value_range=_quotient_range,
-        is_modular=False,
-        rounds=True,
-        commutes=False,
-        libraries={
-            "numpy": {"float": "divide", "unsigned": "floor_divide"},
-            "torch": {"float": "div", "unsigned": "floor_divide"},
-            "jax": {"float": "divide", "unsigned": "floor_divide"},
-        },
-        divides=True,
-        identity=lambda _type: 1.0,
-        identity_operands=(1,),
-    ),
-    Primitive(
-        name="floor_divide",
-        arity=2,
-        notation="{} // {}",
-        numpy={"float": np.divide, "signed": np.floor_divide, "unsigned": np.floor_divide},
-        llvm={"float": ("fdiv {T} {a}, {b}",), "signed": _FLOORED_QUOTIENT, "unsigned": _UNSIGNED_QUOTIENT},
-        value_range=_quotient_range,
-        is_modular=False,
-        rounds=True,
-        commutes=False,
-        libraries={
-            "numpy": {"float": "divide", "signed": "floor_divide", "unsigned": "floor_divide"},
-            "torch": {"float": "div", "signed": "floor_divide", "unsigned": "floor_divide"},
-            "jax": {"float": "divide", "signed": "floor_divide", "unsigned": "floor_divide"},
-        },
-        divides=True,
-        identity=lambda _type: 1.0,
-        identity_operands=(1,),
-    ),
-    Primitive(
-        name="maximum",
-        arity=2,
-        notation="max({})",
-        numpy={"float": array_functions.maximum, "signed": np.maximum, "unsigned": np.maximum},
-        llvm={
-            "float": ("call {T} @llvm.maximum.{t}({T} {a}, {T} {b})",),
-            "signed": ("call {T} @llvm.smax.{t}({T} {a}, {T} {b})",),
-            "unsigned": ("call {T} @llvm.umax.{t}({T} {a}, {T} {b})",),
-        },
-        value_range=lambda a, b: Interval(max(a.low, b.low), max(a.high, b.high)),
-        is_modular=False,
-        rounds=False,
-        commutes=True,
-        libraries=_names("maximum", "maximum"),
-        identity=_lowest,
-        identity_operands=(0, 1),
-    ),
-    Primitive(
-        name="minimum",
-        arity=2,
-        notation="min({})",
-        numpy={"float": array_functions.minimum, "signed": np.minimum, "unsigned": np.minimum},
-        llvm={
-            "float": ("call {T} @llvm.minimum.{t}({T} {a}, {T} {b})",),
-            "signed": ("call {T} @llvm.smin.{t}({T} {a}, {T} {b})",),
-            "unsigned": ("call {T} @llvm.umin.{t}({T} {a}, {T} {b})",),
-        },
-        value_range=lambda a, b: Interval(min(a.low, b.low), min(a.high, b.high)),
-        is_modular=False,
-        rounds=False,
-        commutes=True,
-        libraries=_names("minimum", "minimum"),
-        identity=_greatest,
-        identity_operands=(0, 1),
-    ),
+    _modular("add", "+", "add", lambda a, b: Interval(a.low + b.low, a.high + b.high), -0.0, (0, 1)),
+    _modular("subtract", "-", "sub", lambda a, b: Interval(a.low - b.high, a.high - b.low), 0.0, (1,)),
+    _modular("multiply", "*", "mul", _product, 1.0, (0, 1)),
+    _division("divide", "{} / {}", truncated_quotient, _SAFE_QUOTIENT, ("float", "unsigned")),
+    _division("floor_divide", "{} // {}", np.floor_divide, _FLOORED_QUOTIENT, _NUMERIC),
+    _extremum("maximum", "max", np.add, max, _lowest),
+    _extremum("minimum", "min", lambda a, b: -(-a - b), min, _greatest),
     Primitive(
         name="negative",
         arity=1,
@@ -342,15 +331,9 @@ _ARITHMETIC = (
 
 
 def _comparison(name: str, sign: str, condition: str, torch: str, *, ordered: bool, commutes: bool) -> Primitive:
-    """A comparison: floats by IEEE 754, where nothing is less than, equal to or greater than a NaN.
+    """A comparison by IEEE 754, where nothing is less than, equal to or greater than a NaN: ``ordered`` ones are false.
 
-    Args:
-        name: its name, and that of NumPy's function.
-        sign: how it is written.
-        condition: LLVM's name of the condition, without the prefix for the kind.
-        torch: the name of PyTorch's function.
-        ordered: whether a NaN makes it false.
-        commutes: whether it is symmetric, and then has no sign.
+    ``condition`` is LLVM's name of it without the prefix for the kind, which one that commutes does not have.
     """
     prefixes = ("", "") if commutes else ("s", "u")
     forms = _llvm(f"fcmp {'o' if ordered else 'u'}{condition}", *(f"icmp {prefix}{condition}" for prefix in prefixes))
