@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
@@ -13,29 +12,15 @@ from numpy.lib.array_utils import normalize_axis_tuple
 
 from eltwise.core.errors import EltwiseError, ShapeError
 from eltwise.core.reshaping import normalized, of_rank, reshaped, squeezed, unsqueezed
-from eltwise.core.shapes import Dimension, Shape, parse
+from eltwise.core.shapes import Shape, parse
+from instances import Sizes, holds, instances
 
-Sizes = tuple[int, ...]
 Infer = Callable[[Shape], Shape]
 Run = Callable[[Sizes], Sizes]
 
 DIMENSIONS = ["0", "1", "2", "3", "?", "N", "M", "..1", "1..3", "2..", "2..3", "4"]
 SHAPES = st.lists(st.sampled_from(DIMENSIONS), max_size=4).map(lambda parts: parse(",".join(parts)))
 ANY_SHAPE = st.one_of(SHAPES, SHAPES, SHAPES, st.just(Shape(None)))
-UNKNOWN_RANK_SIZES = [sizes for rank in range(4) for sizes in itertools.product((0, 1, 2, 3), repeat=rank)]
-
-
-def instantiations(shape: Shape) -> Iterator[tuple[dict[str, int], Sizes]]:
-    """Every way to put sizes up to 4 for the dimensions: what the symbols are, and the sizes."""
-    if shape.dimensions is None:
-        yield from (({}, sizes) for sizes in UNKNOWN_RANK_SIZES)
-        return
-    choices = [[size for size in range(5) if dimension.may_be(size)] for dimension in shape.dimensions]
-    for sizes in itertools.product(*choices):
-        bound: dict[str, int] = {}
-        pairs = [(dimension.symbol, size) for dimension, size in zip(shape.dimensions, sizes, strict=True)]
-        if all(not symbol or bound.setdefault(symbol, size) == size for symbol, size in pairs):
-            yield bound, sizes
 
 
 def contradiction(data: Shape, infer: Infer, run: Run) -> str:
@@ -44,7 +29,7 @@ def contradiction(data: Shape, infer: Infer, run: Run) -> str:
         found = infer(data)
     except EltwiseError:
         found = None
-    for bound, sizes in instantiations(data):
+    for bound, (sizes,) in instances(data):
         try:
             made = run(sizes)
         except (ValueError, IndexError):
@@ -56,15 +41,6 @@ def contradiction(data: Shape, infer: Infer, run: Run) -> str:
         if not holds(found, bound, made):
             return f"{sizes} gives {made}, which is not ({found}) with {bound}"
     return ""
-
-
-def holds(shape: Shape, bound: dict[str, int], sizes: Sizes) -> bool:
-    def is_one_of(dimension: Dimension, size: int) -> bool:
-        return dimension.may_be(size) and bound.get(dimension.symbol, size) == size
-
-    return shape.dimensions is None or (
-        len(shape.dimensions) == len(sizes) and all(map(is_one_of, shape.dimensions, sizes))
-    )
 
 
 def numpy_reshape(sizes: Sizes, target: Sequence[int], zero_copies: bool) -> Sizes:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import os
 import threading
 
 import ml_dtypes
@@ -105,20 +104,3 @@ def test_results_of_calls_rest_on_the_pool() -> None:
     del kept
     assert eltwise.memory_pool().idle_bytes == 8 << 20
     eltwise.memory_pool().clear()
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
-def test_a_child_after_fork_computes() -> None:
-    a = np.arange(4 << 20, dtype=np.float32)
-    eltwise.set_num_threads(2)
-    eltwise.subtract(a, a)
-    read, write = os.pipe()
-    child = os.fork()
-    if not child:
-        right = bool((eltwise.subtract(a, 1) == a - 1).all())
-        os.write(write, b"right" if right else b"wrong")
-        os._exit(0)
-    os.waitpid(child, 0)
-    assert os.read(read, 5) == b"right"
-    os.close(read)
-    os.close(write)

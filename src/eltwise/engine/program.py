@@ -189,12 +189,10 @@ def make_program(graph: Graph, outputs: Sequence[Port], bound: Mapping[str, np.n
     values = [port.value for port in outputs]
     found = []
     for port in outputs:
-        source = made.get(port.value)
-        is_fresh = isinstance(source, Group) or (
-            source is not None and source.schema.behaviour in ("elementwise", "cast")
-        )
+        maker = made.get(port.value)
+        is_fresh = isinstance(maker, Group) or (maker is not None and maker.schema.behaviour in ("elementwise", "cast"))
         is_fresh = is_fresh and values.count(port.value) == 1
-        is_declared = isinstance(source, Group) and _is_declared(port, source)
+        is_declared = isinstance(maker, Group) and _is_declared(port, maker)
         found.append(Output(port, numbers[port.value], is_fresh, is_fresh and is_declared))
     return Program(tuple(constants.values()), tuple(steps), tuple(found), symbols)
 
@@ -260,7 +258,7 @@ def _last_reads(graph: Graph, made: Mapping[str, Group | Node]) -> list[tuple[st
     """For each step, the values that no later step and no output reads."""
     kept = {port.value for port in graph.outputs}
     found: list[tuple[str, ...]] = []
-    for result, source in reversed(made.items()):
+    for result, source in reversed(list(made.items())):
         values = dict.fromkeys(value for value in (*_read(source), result) if value and value not in kept)
         kept.update(values)
         found.append(tuple(values))

@@ -262,6 +262,7 @@ def _extremum(
     identity: Callable[[ElementType], float],
 ) -> Primitive:
     """A maximum or minimum: of floats NaN if either is one, and of two zeros the larger or smaller is by sign."""
+    function: ArrayFunction = getattr(np, name)
 
     def of_floats(a: np.ndarray, b: np.ndarray, out: np.ndarray | None = None, casting: Any = "unsafe") -> np.ndarray:
         result = np.asarray(np.where((a == 0) & (b == 0), of_zeros(a, b), function(a, b)))
@@ -270,7 +271,6 @@ def _extremum(
         np.copyto(out, result, casting=casting)
         return out
 
-    function = getattr(np, name)
     return Primitive(
         name=name,
         arity=2,
