@@ -49,7 +49,7 @@ class ElementType:
         return self.name
 
     def __reduce__(self) -> str | tuple[object, ...]:
-        return (_by_name, (self.name,))
+        return (by_name, (self.name,))
 
     @property
     def runs(self) -> bool:
@@ -125,24 +125,11 @@ FLOAT8E4M3FN = _row("float8_e4m3fn", "FLOAT8E4M3FN", 17, "f8e4m3", "F8E4M3", ml_
 FLOAT8E5M2 = _row("float8_e5m2", "FLOAT8E5M2", 19, "f8e5m2", "F8E5M2", ml_dtypes.float8_e5m2, 8, "float")
 BOOL = _row("bool", "BOOL", 9, "boolean", "BOOL", np.bool_, 8, "boolean")
 
+FLOATS = (FLOAT16, FLOAT32, FLOAT64)
+INTEGERS = (INT8, INT16, INT32, INT64, UINT8, UINT16, UINT32, UINT64)
+
 TYPES: tuple[ElementType, ...] = (
-    FLOAT16,
-    BFLOAT16,
-    FLOAT32,
-    FLOAT64,
-    INT8,
-    INT16,
-    INT32,
-    INT64,
-    UINT8,
-    UINT16,
-    UINT32,
-    UINT64,
-    INT4,
-    UINT4,
-    FLOAT8E4M3FN,
-    FLOAT8E5M2,
-    BOOL,
+    *(FLOAT16, BFLOAT16, FLOAT32, FLOAT64, *INTEGERS, INT4, UINT4, FLOAT8E4M3FN, FLOAT8E5M2, BOOL),
     _row("string", "STRING", 8, "string", "STRING", None, 0, "other"),
     _row("complex64", "COMPLEX64", 14, "", "", None, 64, "other"),
     _row("complex128", "COMPLEX128", 15, "", "", None, 128, "other"),
@@ -165,10 +152,6 @@ BY_ONNX_NUMBER = {each.onnx_number: each for each in TYPES if each.onnx}
 BY_ONNX_NAME = {each.onnx: each for each in TYPES if each.onnx}
 BY_IR_NAME = {each.ir: each for each in TYPES if each.ir}
 _BY_NUMPY = {each.numpy: each for each in TYPES if each.numpy is not None}
-
-
-def _by_name(name: str) -> ElementType:
-    return BY_NAME[name]
 
 
 def by_name(name: str) -> ElementType:

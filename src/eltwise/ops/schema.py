@@ -6,7 +6,7 @@ broadcast; verification, inference, execution, listing and tests are derived fro
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, SupportsIndex
@@ -200,6 +200,15 @@ class OpSchema:
                 got=element_type.name,
                 allowed=", ".join(each.name for each in self.types),
             )
+
+
+def lasts(versions: Sequence[int]) -> list[int | None]:
+    """For each version of an operator the last opset that has it in this form.
+
+    >>> lasts([1, 6, 13])
+    [5, 12, None]
+    """
+    return [*(version - 1 for version in versions[1:]), None]
 
 
 @dataclass(frozen=True, kw_only=True)
