@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeVar
 
-import ml_dtypes
 import numpy as np
 
 from eltwise.core.dtypes import ElementType, Kind
@@ -62,8 +61,6 @@ class Primitive:
         libraries: the name of the function in ``numpy``, ``torch`` and ``jax.numpy``, by kind.
         result: whether the result has the operands' type or is a boolean.
         divides: whether it is undefined for integers and a second operand of 0, which is refused.
-        identity: the number that leaves the other operand as it is, as a function of the type.
-        identity_operands: which operands may be that number.
     """
 
     name: str
@@ -78,8 +75,6 @@ class Primitive:
     libraries: Mapping[str, Mapping[Kind, str]]
     result: Literal["same", "boolean"] = "same"
     divides: bool = False
-    identity: Callable[[ElementType], float] | None = None
-    identity_operands: tuple[int, ...] = ()
 
     def numpy_function(self, element_type: ElementType) -> ArrayFunction:
         """The function on arrays of an element type."""
@@ -92,12 +87,6 @@ class Primitive:
     def library_name(self, library: str, element_type: ElementType) -> str:
         """The name of the function in a library."""
         return self._of_kind(self.libraries.get(library, {}), element_type, f"function of {library}")
-
-    def identity_number(self, element_type: ElementType) -> float:
-        """The number that leaves every other operand of the type as it is."""
-        if self.identity is None:
-            raise LookupError(f"the primitive {self.name} states no identity element")
-        return self.identity(element_type)
 
     def _of_kind(self, forms: Mapping[Kind, FormT], element_type: ElementType, what: str) -> FormT:
         if element_type.kind not in forms:
@@ -150,19 +139,6 @@ def _quotient_range(a: Interval, b: Interval) -> Interval:
     return Interval(-largest if min(a.low, b.low) < 0 else 0, largest)
 
 
-def _lowest(element_type: ElementType) -> float:
-    return element_type.limits[0] if element_type.is_integer else -_greatest(element_type)
-
-
-def _greatest(element_type: ElementType) -> float:
-    """The largest value, infinity where the type has it."""
-    if element_type.is_integer:
-        return element_type.limits[1]
-    with np.errstate(all="ignore"):
-        infinity = float(np.array(np.inf).astype(element_type.storage))
-    return infinity if infinity == np.inf else float(ml_dtypes.finfo(element_type.storage).max)  # type: ignore[no-untyped-call]
-
-
 def truncated_quotient(a: np.ndarray, b: np.ndarray, out: np.ndarray | None = None, casting: Any = "unsafe") -> Any:
     """Divide signed integers and round towards zero; the least value divided by -1 wraps.
 
@@ -209,8 +185,8 @@ def _modular(
     sign: str,
     instruction: str,
     value_range: Callable[[Interval, Interval], Interval],
-    identity: float,
-    identity_operands: tuple[int, ...],
+    *,
+    commutes: bool,
 ) -> Primitive:
     """A sum, difference or product: integers wrap, floats are rounded."""
     return Primitive(
@@ -222,10 +198,8 @@ def _modular(
         value_range=value_range,
         is_modular=True,
         rounds=True,
-        commutes=identity_operands == (0, 1),
+        commutes=commutes,
         libraries=_names(name, name),
-        identity=lambda _type: identity,
-        identity_operands=identity_operands,
     )
 
 
@@ -249,8 +223,6 @@ def _division(
         commutes=False,
         libraries={"numpy": names("divide"), "torch": names("div"), "jax": names("divide")},
         divides=True,
-        identity=lambda _type: 1.0,
-        identity_operands=(1,),
     )
 
 
@@ -259,7 +231,6 @@ def _extremum(
     short: str,
     of_zeros: ArrayFunction,
     of_bounds: Callable[[int, int], int],
-    identity: Callable[[ElementType], float],
 ) -> Primitive:
     """A maximum or minimum: of floats NaN if either is one, and of two zeros the larger or smaller is by sign."""
     function: ArrayFunction = getattr(np, name)
@@ -286,19 +257,17 @@ def _extremum(
         rounds=False,
         commutes=True,
         libraries=_names(name, name),
-        identity=identity,
-        identity_operands=(0, 1),
     )
 
 
 _ARITHMETIC = (
-    _modular("add", "+", "add", lambda a, b: Interval(a.low + b.low, a.high + b.high), -0.0, (0, 1)),
-    _modular("subtract", "-", "sub", lambda a, b: Interval(a.low - b.high, a.high - b.low), 0.0, (1,)),
-    _modular("multiply", "*", "mul", _product, 1.0, (0, 1)),
+    _modular("add", "+", "add", lambda a, b: Interval(a.low + b.low, a.high + b.high), commutes=True),
+    _modular("subtract", "-", "sub", lambda a, b: Interval(a.low - b.high, a.high - b.low), commutes=False),
+    _modular("multiply", "*", "mul", _product, commutes=True),
     _division("divide", "{} / {}", truncated_quotient, _SAFE_QUOTIENT, ("float", "unsigned")),
     _division("floor_divide", "{} // {}", np.floor_divide, _FLOORED_QUOTIENT, _NUMERIC),
-    _extremum("maximum", "max", np.add, max, _lowest),
-    _extremum("minimum", "min", lambda a, b: -(-a - b), min, _greatest),
+    _extremum("maximum", "max", np.add, max),
+    _extremum("minimum", "min", lambda a, b: -(-a - b), min),
     Primitive(
         name="negative",
         arity=1,
