@@ -61,6 +61,8 @@ def contradiction(rule: Rule, a: Shape, b: Shape, infer: Infer = broadcast) -> s
         starts = found.starts
         if a.is_known and b.is_known and starts != (placed.a_start, placed.b_start):
             return f"{a_sizes} {b_sizes} lie at {placed.a_start}, {placed.b_start}, not at {starts}"
+        if a.is_known and b.is_known and found.assumptions:
+            return f"{found.assumptions} was assumed of known sizes"
     return ""
 
 

@@ -107,22 +107,6 @@ def test_unsqueeze_never_contradicts_numpy(data: Shape, axes: list[int], negativ
 @pytest.mark.parametrize(
     ("data", "target", "zero_copies", "result"),
     [
-        ("2,3,4", [6, 4], True, "6,4"),
-        ("2,3,4", [2, -1], True, "2,12"),
-        ("2,3,4", [0, -1], True, "2,12"),
-        ("2,3,4", [0, 0, 2, 2], True, "2,3,2,2"),
-        ("2,3", [-1], True, "6"),
-        ("6", [], True, None),
-        ("", [], True, ""),
-        ("1,1", [], True, ""),
-        ("", [1, -1], True, "1,1"),
-        ("0,3", [3, 0], False, "3,0"),
-        ("0,3", [0, 4], True, "0,4"),
-        ("0,3", [-1], True, "0"),
-        ("0,3", [2, -1], True, "2,0"),
-        ("0,3", [0, -1], True, None),
-        ("0,3", [-1, 0], True, "0,3"),
-        ("2,3", [0, -1], False, None),
         ("N,2", [0, 2], True, "N,2"),
         ("N,2", [0, 4], True, "N,4"),
         ("2..,2", [0, 4], True, None),
@@ -134,11 +118,6 @@ def test_unsqueeze_never_contradicts_numpy(data: Shape, axes: list[int], negativ
         ("?,0", [5], True, None),
         ("...", [0, 2, -1], True, "?,2,?"),
         ("...", [0, 2], False, "0,2"),
-        ("2,3", [0, 0, 0], True, None),
-        ("2,3", [7], True, None),
-        ("2,3", [4, -1], True, None),
-        ("2,3", [-1, -1], True, None),
-        ("2,3", [-2, 3], True, None),
         ("1", [1] * 64, True, ",".join(["1"] * 64)),
         ("1", [1] * 65, True, None),
         ("0", [2**62, 0], False, f"{2**62},0"),
@@ -157,15 +136,10 @@ def test_reshape(data: str, target: list[int], zero_copies: bool, result: str | 
 @pytest.mark.parametrize(
     ("data", "axes", "options", "result"),
     [
-        ("1,2,1", None, {}, "2"),
-        ("1,2,1", [0], {}, "2,1"),
-        ("1,2,1", [-1, 0], {}, "2"),
-        ("1,2,1", [], {}, "1,2,1"),
         ("N,2,1", None, {}, "..."),
         ("2..,2,1", None, {}, "2..,2"),
         ("N,2,1", [0], {}, "2,1"),
         ("N,2,1", [0], {"skip": True}, "..."),
-        ("2,2,1", [0, 2], {"skip": True}, "2,2"),
         ("...", [0], {}, "..."),
         ("...", None, {}, "..."),
     ],
@@ -176,7 +150,7 @@ def test_squeeze(data: str, axes: list[int] | None, options: dict[str, bool], re
 
 @pytest.mark.parametrize(
     ("data", "axes", "result"),
-    [("2,3", [0], "1,2,3"), ("2,3", [-1], "2,3,1"), ("N", [2, 0], "1,N,1"), ("", [0, 1], "1,1"), ("...", [0], "...")],
+    [("N", [2, 0], "1,N,1"), ("...", [0], "...")],
 )
 def test_unsqueeze(data: str, axes: list[int], result: str) -> None:
     assert str(unsqueezed(parse(data), axes)) == result
