@@ -59,7 +59,7 @@ def test_a_model_saturates_on_the_way_to_the_same_type(saturate: int) -> None:
 def test_a_float_beyond_the_integers_is_refused(values: list[float], target: ElementType, sentence: str) -> None:
     with pytest.raises(ValueRangeError) as caught:
         cast(np.array(values), FLOAT64, target)
-    assert str(caught.value) == sentence.replace("UNDEF", "the specification leaves the result undefined")
+    assert str(caught.value).startswith(sentence.replace("UNDEF", "the specification leaves the result undefined"))
 
 
 @settings(max_examples=200)
