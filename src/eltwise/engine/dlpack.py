@@ -54,4 +54,5 @@ def of_capsule(capsule: object) -> np.ndarray | None:
     if element_type is None or tensor.lanes != 1:
         return None
     tensor.code = _UNSIGNED
-    return np.from_dlpack(_Capsule(capsule, (tensor.device_type, tensor.device_id))).view(element_type.storage)
+    taken = np.from_dlpack(_Capsule(capsule, (tensor.device_type, tensor.device_id)))  # type: ignore[arg-type]
+    return np.asarray(taken.view(element_type.storage))
