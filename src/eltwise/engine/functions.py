@@ -76,7 +76,7 @@ def _unary(name: str, version: str) -> Unary:
     def function(x: object, out: np.ndarray | None = None) -> np.ndarray:
         return calls.apply((x,), out)
 
-    return cast(Unary, _documented(function, name, calls, "(x, out=None)"))
+    return cast(Unary, _documented(function, name, schema, "(x, out=None)"))
 
 
 def _binary(name: str, version: str) -> Binary:
@@ -89,7 +89,7 @@ def _binary(name: str, version: str) -> Binary:
         is_plain = auto_broadcast == "numpy" and axis == -1
         return (calls if is_plain else _bound(schema, auto_broadcast, axis)).apply((a, b), out)
 
-    return cast(Binary, _documented(function, name, calls, f"({_BINARY})"))
+    return cast(Binary, _documented(function, name, schema, f"({_BINARY})"))
 
 
 def _quotient(name: str, version: str) -> Quotient:
@@ -108,7 +108,7 @@ def _quotient(name: str, version: str) -> Quotient:
         is_plain = auto_broadcast == "numpy" and axis == -1 and floor is True
         return (calls if is_plain else _bound(schema, auto_broadcast, axis, floor)).apply((a, b), out)
 
-    return cast(Quotient, _documented(function, name, calls, f"({_BINARY}, *, floor=True)"))
+    return cast(Quotient, _documented(function, name, schema, f"({_BINARY}, *, floor=True)"))
 
 
 _BINARY = "a, b, auto_broadcast='numpy', axis=-1, out=None"
@@ -123,9 +123,10 @@ _FLOOR = "\n    floor: whether quotients of integers are rounded down; if not, t
 _ZERO = ", and for an integer divisor of 0"
 
 
-def _documented(function: Callable[..., Any], name: str, calls: Calls, signature: str) -> Callable[..., Any]:
+def _documented(
+    function: Callable[..., Any], name: str, schema: ElementwiseSchema, signature: str
+) -> Callable[..., Any]:
     """Give a function its name and docstring, enter it into the table, and make it a builtin one."""
-    schema = calls.operation.schema
     expression, count = str(schema.expression()), len(schema.operands)
     formula = expression.replace("a", "x") if name == "negative" else expression
     result = "booleans" if schema.expression().gives_booleans else "the operands' type"
@@ -145,7 +146,8 @@ def _documented(function: Callable[..., Any], name: str, calls: Calls, signature
         EltwiseError: for operands whose types or shapes do not go together{_ZERO if schema.variants else ""}.
     """
     FUNCTIONS[name] = schema.versioned_name
-    return calls.records.builtin(function, name, f"{name}{signature}\n--\n\n{function.__doc__}")
+    records = calls_of(schema.bind({})).records
+    return records.builtin(function, name, f"{name}{signature}\n--\n\n{function.__doc__}")
 
 
 add = _binary("add", "openvino.Add-1")

@@ -191,10 +191,10 @@ class _Entry:
     def _at(self, pointer: str, offset: int, kind: str = "i64") -> str:
         return self.code.let(f"load {kind}, ptr {self.code.moved(pointer, str(offset))}, align 8")
 
-    def _field(self, pointer: str, field: ctypes._CField) -> str:  # type: ignore[name-defined,type-arg]
+    def _field(self, pointer: str, field: ctypes._CField) -> str:  # type: ignore[type-arg]
         return self._at(pointer, field.offset, "ptr")
 
-    def _number(self, pointer: str, field: ctypes._CField) -> str:  # type: ignore[name-defined,type-arg]
+    def _number(self, pointer: str, field: ctypes._CField) -> str:  # type: ignore[type-arg]
         if field.size == 8:
             return self._at(pointer, field.offset)
         return self.code.let(f"zext i32 {self._at(pointer, field.offset, 'i32')} to i64")
