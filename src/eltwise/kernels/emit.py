@@ -129,12 +129,12 @@ def _write_row(code: Builder, places: list[str], inner: Loop) -> None:
         code.single_elements(places, inner, end, inner.size)
         return
 
-    def rest(index: str) -> None:
-        count = code.let(f"sub i64 {inner.size}, {index}")
+    def rest() -> None:
+        count = code.let(f"sub i64 {inner.size}, {end}")
         kind, numbers = f"<{lanes} x i64>", ", ".join(f"i64 {lane}" for lane in range(lanes))
-        vector(index, code.let(f"icmp ult {kind} <{numbers}>, {code.in_all_lanes('i64', count, lanes)}"))
+        vector(end, code.let(f"icmp ult {kind} <{numbers}>, {code.in_all_lanes('i64', count, lanes)}"))
 
-    code.loop(end, inner.size, lanes, rest)  # Once, or not at all.
+    code.when(code.let(f"icmp ult i64 {end}, {inner.size}"), rest)
 
 
 def _head(code: Builder, place: str, length: str) -> str:
