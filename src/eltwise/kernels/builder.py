@@ -96,15 +96,6 @@ class Instructions:
         self.lines.append(f"{name}:")
         self._block = name
 
-    def when(self, condition: str, body: Callable[[], None]) -> None:
-        """Write what is done only where an i1 holds."""
-        then, after = self._fresh("then"), self._fresh("after")
-        self.do(f"br i1 {condition}, label %{then}, label %{after}")
-        self._enter(then)
-        body()
-        self.do(f"br label %{after}")
-        self._enter(after)
-
     def moved(self, pointer: str, offset: str) -> str:
         """A pointer moved by bytes, an i64."""
         return self.let(f"getelementptr i8, ptr {pointer}, i64 {offset}")
