@@ -159,3 +159,11 @@ def test_a_boolean_scalar_goes_with_booleans_only() -> None:
     assert eltwise.equal(np.bool_([1, 0]), True).tolist() == [True, False]
     with pytest.raises(ElementTypeError, match="not a number, got True"):
         eltwise.equal(np.int32([1]), True)
+
+
+def test_a_type_that_does_not_run_is_refused_with_those_of_the_operator() -> None:
+    with pytest.raises(ElementTypeError) as caught:
+        eltwise.operator("Less-7")(np.array(["a"]), np.array(["a"]))
+    assert (
+        str(caught.value) == "Less-7, operand A: unsupported element type, got <U1; allowed: float16, float32, float64"
+    )

@@ -6,6 +6,7 @@ Sources: ONNX's TensorProto.DataType; OpenVINO's element types as IR files write
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
@@ -166,18 +167,19 @@ def by_name(name: str) -> ElementType:
     raise unknown_name("element type", name, BY_NAME)
 
 
-def of_numpy(numpy_type: np.dtype[np.generic], **place: str) -> ElementType:
+def of_numpy(numpy_type: np.dtype[np.generic], types: Sequence[ElementType] = (), **place: str) -> ElementType:
     """Find the type of a NumPy array by its dtype, in either byte order.
 
     Raises:
-        ElementTypeError: for a dtype that is none of the element types that run.
+        ElementTypeError: for a dtype that is none of the element types that run, naming those allowed: ``types``, or
+            by default all of them.
     """
     found = _BY_NUMPY.get(numpy_type if numpy_type.isnative else numpy_type.newbyteorder("="))
     if found is None:
         raise ElementTypeError(
             "unsupported element type",
             got=str(numpy_type),
-            allowed=", ".join(each.name for each in TYPES if each.runs),
+            allowed=", ".join(each.name for each in types or TYPES if each.runs),
             **place,
         )
     return found

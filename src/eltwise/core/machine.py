@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import platform
-from functools import lru_cache
+import sys
+from functools import cache, lru_cache
 from pathlib import Path
+from typing import Any
 
 _PROCESSORS = Path("/proc/cpuinfo")
 _CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
@@ -62,3 +65,15 @@ def memory_bytes() -> int | None:
 def is_x86() -> bool:
     """Whether this is an x86 processor of 64 bits."""
     return platform.machine().lower() in ("x86_64", "amd64")
+
+
+@cache
+def float_environment() -> Any:
+    """The library whose fegetenv and fesetenv read and set a thread's floating-point mode; None where none is known."""
+    if sys.platform != "linux" or platform.machine() not in ("x86_64", "aarch64"):
+        return None
+    try:
+        library = ctypes.CDLL("libm.so.6")
+        return library if library.fegetenv and library.fesetenv else None
+    except (OSError, AttributeError):
+        return None

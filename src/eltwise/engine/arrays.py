@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,16 +18,16 @@ def is_scalar(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, np.generic)
 
 
-def as_array(value: object, operand: str) -> tuple[np.ndarray, ElementType]:
+def as_array(value: object, operand: str, types: Sequence[ElementType] = ()) -> tuple[np.ndarray, ElementType]:
     """Take an object in by the first of ``__array__``, DLPack and the buffer protocol that it has.
 
     The array keeps its strides and its byte order; nothing is copied where the protocol allows it.
 
     Raises:
-        ElementTypeError: where it has none of them, or its element type is unsupported.
+        ElementTypeError: where it has none of them, or its element type is unsupported; ``types`` are those to name.
     """
     array = _by_protocol(value, operand)
-    return array, of_numpy(array.dtype, operand=operand)
+    return array, of_numpy(array.dtype, types, operand=operand)
 
 
 def _by_protocol(value: object, operand: str) -> np.ndarray:

@@ -100,7 +100,8 @@ class Calls:
         check_count(self.operation, len(operands))
         names = [f"operand {schema.operand_name(index)}" for index in range(len(operands))]
         taken = [
-            None if is_scalar(value) else as_array(value, name) for value, name in zip(operands, names, strict=True)
+            None if is_scalar(value) else as_array(value, name, schema.types)
+            for value, name in zip(operands, names, strict=True)
         ]
         element_type = next((each[1] for each in taken if each is not None), None)
         if element_type is None:

@@ -76,10 +76,13 @@ class Recipe:
             ends = [nest.runs * part // count for part in range(count + 1)]
             arguments = _integers(*starts, *nest.geometry)
             return [partial(self.kernel, arguments, first, last) for first, last in pairwise(ends)]
+        inner, rest = nest.inner, nest.geometry[1:]
+        # Each part but the first begins a multiple of cache lines after the run's own begin.
+        ends = [*(inner.size * part // count // CACHE_LINE * CACHE_LINE for part in range(count)), inner.size]
         found: list[Callable[[], None]] = []
-        for first, last in _parts(starts[0], nest.inner.steps[0], nest.inner.size, count):
-            moved = (start + first * step for start, step in zip(starts, nest.inner.steps, strict=True))
-            found.append(partial(self.kernel, _integers(*moved, last - first, *nest.geometry[1:]), 0, nest.runs))
+        for first, last in pairwise(dict.fromkeys(ends)):
+            moved = (start + first * step for start, step in zip(starts, inner.steps, strict=True))
+            found.append(partial(self.kernel, _integers(*moved, last - first, *rest), 0, nest.runs))
         return found
 
     def _overlaps(self, places: Sequence[int]) -> bool:
@@ -255,13 +258,3 @@ def _keep(kept: dict[Hashable, KeptT], key: Hashable, value: KeptT) -> None:
 
 def _integers(*numbers: int) -> ctypes.Array[ctypes.c_int64]:
     return (ctypes.c_int64 * len(numbers))(*numbers)
-
-
-def _parts(start: int, step: int, size: int, count: int) -> list[tuple[int, int]]:
-    """Cut a run into ranges of elements that begin at cache lines of the result."""
-    ends = [0]
-    for part in range(1, count):
-        end = size * part // count
-        ends.append(max(ends[-1], end - (start + end * step) % CACHE_LINE // step))
-    ends.append(size)
-    return [(first, last) for first, last in pairwise(ends) if last > first]

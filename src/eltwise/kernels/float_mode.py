@@ -7,17 +7,15 @@ take what they find.
 from __future__ import annotations
 
 import ctypes
-import platform
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import Context
-from functools import cache
 from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
 from eltwise.core.errors import UnsupportedError
+from eltwise.core.machine import float_environment
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -53,7 +51,7 @@ def require_default() -> None:
 @contextmanager
 def default_mode() -> Iterator[None]:
     """Set the default mode for a while, where this system has a known way to do that."""
-    library = None if is_default() else _library()
+    library = None if is_default() else float_environment()
     if library is None:
         yield
         return
@@ -64,17 +62,6 @@ def default_mode() -> Iterator[None]:
         yield
     finally:
         library.fesetenv(before)
-
-
-@cache
-def _library() -> Any:
-    if sys.platform != "linux" or platform.machine() not in ("x86_64", "aarch64"):
-        return None
-    try:
-        library = ctypes.CDLL("libm.so.6")
-        return library if library.fegetenv and library.fesetenv else None
-    except (OSError, AttributeError):
-        return None
 
 
 def quiet_call() -> Callable[..., Any]:
