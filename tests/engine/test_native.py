@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from onnx import TensorProto, helper
 
 import eltwise
 from eltwise import oracle
@@ -220,3 +221,40 @@ def test_a_layout_of_objects_that_is_not_known_takes_the_python_function(monkeyp
     assert inspect.isfunction(calls.function)
     a = np.array([1, 2], ml_dtypes.bfloat16)
     assert repeated(calls.function, a, a).tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("size", ["N", 3])
+def test_a_model_that_one_kernel_computes_is_run_by_the_entry(size: str | int) -> None:
+    """Also with a constant, a repeated operand, other names, other shapes and inputs that do not fit."""
+    ports = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [size]) for name in "ab"]
+    nodes = [
+        helper.make_node("Sub", ["b", "c"], ["d"]),
+        helper.make_node("Mul", ["d", "a"], ["e"]),
+        helper.make_node("Add", ["e", "b"], ["f"]),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "model",
+        ports,
+        [helper.make_tensor_value_info("f", TensorProto.FLOAT, [size])],
+        [helper.make_tensor("c", TensorProto.FLOAT, [1], [2.5])],
+    )
+    model = eltwise.load(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8))
+    for count in (3, 5) if size == "N" else (3,):
+        a, b = np.arange(count, dtype=np.float32), np.linspace(1, 7, count, dtype=np.float32)
+        for _ in range(OFTEN):
+            result = model.run({"b": b, "a": a})["f"]
+        kernel = model._runner._kernel
+        assert kernel is not None
+        assert kernel.records.has([{"a": a, "b": b, "c": np.float32([2.5])}[each] for each in kernel.operands])
+        assert result.tolist() == ((b - np.float32(2.5)) * a + b).tolist()
+    for feeds in (
+        {"a": a},
+        {"a": a, "b": b[:2]},
+        {"a": a, "b": b.astype(np.float64)},
+        {"a": a, "x": b},
+        {"a": a, "b": None},
+    ):
+        with pytest.raises(eltwise.EltwiseError):
+            model.run(feeds)
+    assert model.run({"a": a, "b": b})["f"].tolist() == result.tolist()
