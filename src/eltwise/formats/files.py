@@ -7,7 +7,7 @@ import secrets
 import shutil
 import stat
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -17,11 +17,17 @@ Buffer = bytes | bytearray | memoryview
 Chunk = Buffer | int
 """A part of a file's content; a number is so many zero bytes, left as a hole."""
 
+Progress = Callable[[int, int], None]
+"""What is told how many bytes of how many have been copied."""
+
 LARGEST_PROTOBUF = 2**31 - 1
 """The largest protobuf message, in bytes."""
 
 _SMALLEST_TAG = 8
 """A smaller byte would be the tag of field 0, which no message has."""
+
+_PIECE = 1 << 20
+_HOLE = bytes(_PIECE)
 
 
 def read_bytes(path: Path, limit: int | None = None) -> bytes:
@@ -67,6 +73,24 @@ def check_regular(path: Path) -> None:
         raise FileFormatError("this is a folder, a pipe or a device, not a file", where=str(path))
 
 
+def copied(path: Path, size: int) -> Iterator[Chunk]:
+    """The content of a file of this size, piece by piece.
+
+    Raises:
+        FileFormatError: where it cannot be read, or is shorter by now.
+    """
+    left = size
+    try:
+        with path.open("rb", buffering=0) as file:
+            while piece := file.read(min(_PIECE, left)):
+                yield len(piece) if piece == _HOLE else piece
+                left -= len(piece)
+    except OSError as error:
+        raise unreadable(path, error) from None
+    if left:
+        raise FileFormatError("the file ended while it was copied", where=str(path))
+
+
 def unreadable(path: Path, error: OSError | ValueError) -> FileFormatError:
     """Make the error for a file that the operating system cannot read."""
     if isinstance(error, FileNotFoundError):
@@ -104,9 +128,8 @@ def write_together(contents: Sequence[tuple[Path, Iterable[Chunk]]]) -> None:
                     hint="choose another name",
                 )
             resolved = Path(os.path.realpath(path)) if path == target else path
-            descriptor, temporary = tempfile.mkstemp(
-                dir=resolved.parent, prefix=f".{resolved.name[:40]}.", suffix=".part"
-            )
+            prefix = f".{resolved.name[:40]}."
+            descriptor, temporary = tempfile.mkstemp(dir=resolved.parent, prefix=prefix, suffix=".part")
             staged.append((Path(temporary), resolved))
             with os.fdopen(descriptor, "wb") as file:
                 for chunk in chunks:
@@ -127,7 +150,11 @@ def write_together(contents: Sequence[tuple[Path, Iterable[Chunk]]]) -> None:
 
 def _mode(resolved: Path) -> int:
     """The mode of the file that is replaced, or of a new one; what we write is nothing to execute."""
-    return (resolved.lstat().st_mode if resolved.is_file() and not resolved.is_symlink() else ~_umask()) & 0o666
+    if resolved.is_file() and not resolved.is_symlink():
+        return resolved.stat().st_mode & 0o666
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return ~mask & 0o666
 
 
 def check_writable(path: Path) -> None:
@@ -145,9 +172,8 @@ def check_writable(path: Path) -> None:
     if not is_file:
         raise FileFormatError("this is a folder or a device, not a file", where=str(path))
     if not path.parent.is_dir():
-        raise FileFormatError(
-            "the output's folder does not exist", where=str(path), got=str(path.parent), hint="create it first"
-        )
+        words, hint = "the output's folder does not exist", "create it first"
+        raise FileFormatError(words, where=str(path), got=str(path.parent), hint=hint)
 
 
 def check_new_folder(folder: Path) -> None:
@@ -163,12 +189,8 @@ def check_new_folder(folder: Path) -> None:
         if resolved.exists() and not resolved.is_dir():
             raise FileFormatError("this is a file, not a folder", where=str(folder))
         if not resolved.parent.is_dir():
-            raise FileFormatError(
-                "the folder above does not exist",
-                where=str(folder),
-                got=str(resolved.parent),
-                hint="create it first",
-            )
+            words, hint = "the folder above does not exist", "create it first"
+            raise FileFormatError(words, where=str(folder), got=str(resolved.parent), hint=hint)
     except (OSError, ValueError) as error:
         raise _unwritable(folder, error, "folder") from None
 
@@ -208,9 +230,3 @@ def _unwritable(path: Path, error: OSError | ValueError, kind: str = "file") -> 
 
 def _reason(error: OSError | ValueError) -> str:
     return error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-
-
-def _umask() -> int:
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask

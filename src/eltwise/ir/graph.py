@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 
@@ -254,6 +255,15 @@ class Graph:
             NameUnknownError: where there is none.
         """
         return _find(name, self.outputs, len(self.outputs), "output")
+
+
+_Part = TypeVar("_Part", Node, Graph)
+
+
+def stored(part: _Part) -> _Part:
+    """Mark a node or graph that was just read as ``untouched``."""
+    object.__setattr__(part, "untouched", True)
+    return part
 
 
 @dataclass(frozen=True)

@@ -141,7 +141,7 @@ NEIGHBOURS: list[tuple[ModelProto, str]] = [
         changed(cast(13, 1), lambda m: m.graph.node[0].ClearField("attribute")),
         "Cast-13 node 'c', attribute to: a required attribute is missing",
     ),
-    (constant(value=SHORT), "Constant-13 node 'c', attribute value: raw_data .*got 4 bytes; allowed: 8 bytes"),
+    (constant(value=SHORT), "Constant-13 node 'c', attribute value: raw_data is 4 bytes, expected 8"),
     (constant(value_string="x"), "Constant-13 node 'c', attribute value_string: this attribute is unsupported"),
     (constant(), "Constant-13 node 'c': exactly one attribute must hold the value, got 0"),
     (constant(value_int=1, value_float=1.0), "Constant-13 node 'c': exactly one attribute must hold the value, got 2"),
@@ -175,11 +175,11 @@ def with_type(kind: str) -> Change:
 
 
 GRAPHS: list[tuple[Change, list[str]]] = [
-    (sparse, ["sparse initializer 's': sparse initializers are not run here"]),
-    (with_type("sequence_type"), ["input 'x': a value of the type sequence is not run here; allowed: tensors"]),
-    (with_type("optional_type"), ["input 'x': a value of the type optional is not run here"]),
-    (with_type("sparse_tensor_type"), ["input 'x': a value of the type sparse tensor is not run here"]),
-    (with_type("map_type"), ["input 'x': a value of the type map is not run here"]),
+    (sparse, ["sparse initializer 's': sparse initializers are unsupported"]),
+    (with_type("sequence_type"), ["input 'x': a value of the type sequence is unsupported; allowed: tensors"]),
+    (with_type("optional_type"), ["input 'x': a value of the type optional is unsupported"]),
+    (with_type("sparse_tensor_type"), ["input 'x': a value of the type sparse tensor is unsupported"]),
+    (with_type("map_type"), ["input 'x': a value of the type map is unsupported"]),
     (lambda m: m.graph.input[0].ClearField("type"), ["input 'x': the element type is missing"]),
     (
         lambda m: setattr(m.graph.input[0].type.tensor_type, "elem_type", 99),
@@ -195,7 +195,7 @@ GRAPHS: list[tuple[Change, list[str]]] = [
     ),
     (lambda m: m.graph.input.append(value("x")), ["the value 'x' is made twice, by an input and by an input"]),
     (lambda m: m.graph.output.append(value("z")), ["output 'z': the graph has this output 2 times"]),
-    (lambda m: m.graph.input.append(value("")), ["an input has no name"]),
+    (lambda m: m.graph.input.append(value("")), ["an input of the graph has no name"]),
     (lambda m: m.graph.output.append(value("")), ["an output of the graph has no name"]),
     (lambda m: m.graph.initializer.append(SHORT), ["an initializer has no name"]),
     (
@@ -208,7 +208,7 @@ GRAPHS: list[tuple[Change, list[str]]] = [
     ),
     (
         lambda m: m.graph.output[0].type.sequence_type.SetInParent(),
-        ["output 'z': a value of the type sequence is not run here"],
+        ["output 'z': a value of the type sequence is unsupported"],
     ),
     (
         lambda m: setattr(m.graph.input[0].type.tensor_type, "elem_type", TensorProto.STRING),
@@ -220,7 +220,7 @@ GRAPHS: list[tuple[Change, list[str]]] = [
     ),
     (
         lambda m: m.graph.initializer.append(TensorProto(name="y", data_type=7, dims=[2, 3], int64_data=[1])),
-        ["initializer 'y': int64_data has not the number of entries .* got 1; allowed: 6"],
+        ["initializer 'y': int64_data has 1 entries, expected 6"],
     ),
 ]
 
