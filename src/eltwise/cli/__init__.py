@@ -41,7 +41,7 @@ app = typer.Typer(
 for _command in (run, apply, ops, show, infer, check, convert, repair, conform, reproduce, targets):
     app.command()(_command)
 
-_UsageError = typer.BadParameter.__mro__[2]
+_UsageError: type[Exception] = typer.BadParameter.__mro__[2]
 """What typer raises where the arguments are wrong; it has click's name, in a copy of click."""
 
 

@@ -17,11 +17,7 @@ Attributes = Annotated[
 
 
 def bound_operator(name: str, texts: Iterable[str]) -> Operator:
-    """Bind an operator version to attributes written as NAME=VALUE; the schema refuses what it does not know.
-
-    Raises:
-        EltwiseError: for an unknown name or an invalid value.
-    """
+    """Bind an operator version to attributes written as NAME=VALUE; the schema refuses what it does not know."""
     kinds = {attribute.name: attribute.kind for attribute in registry.find(name).attributes}
     values: dict[str, object] = {}
     for text in texts:

@@ -18,11 +18,7 @@ from eltwise.ir.graph import Tensor
 
 
 def check_sizes(sizes: Sequence[int], element_type: ElementType) -> None:
-    """Refuse sizes that no array can have, before anything is allocated.
-
-    Raises:
-        ShapeError: where the rank, or the bytes between its first and last element, are too many.
-    """
+    """Refuse sizes that no array can have, before anything is allocated."""
     if len(sizes) > LARGEST_RANK:
         raise ShapeError("the rank is too large", got=str(len(sizes)), allowed=f"up to {LARGEST_RANK}")
     if math.prod(size or 1 for size in sizes) * element_type.storage.itemsize > LARGEST_SIZE:
@@ -33,9 +29,6 @@ def decode(raw: Buffer, element_type: ElementType, sizes: Sequence[int], any_byt
     """Make a tensor from its bytes, of which there are ``element_type.file_bytes(elements)``.
 
     With ``any_byte_is_true``, each byte of a bool tensor but 0 is true, as OpenVINO reads it.
-
-    Raises:
-        ValueRangeError: for a byte of a bool tensor that is neither 0 nor 1.
     """
     storage = element_type.storage
     data = np.frombuffer(raw, np.uint8)

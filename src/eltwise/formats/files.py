@@ -31,11 +31,7 @@ _HOLE = bytes(_PIECE)
 
 
 def read_bytes(path: Path, limit: int | None = None) -> bytes:
-    """Read a whole file.
-
-    Raises:
-        FileFormatError: where it does not exist, cannot be read, or is longer than ``limit`` bytes.
-    """
+    """Read a whole file."""
     try:
         check_regular(path)
         size = path.stat().st_size
@@ -47,11 +43,7 @@ def read_bytes(path: Path, limit: int | None = None) -> bytes:
 
 
 def read_message(path: Path) -> bytes:
-    """Read a file that holds one protobuf message; the rest is not read where the first byte begins none.
-
-    Raises:
-        FileFormatError: where it does not exist, cannot be read, or is too large.
-    """
+    """Read a file that holds one protobuf message; the rest is not read where the first byte begins none."""
     check_regular(path)
     try:
         with path.open("rb") as file:
@@ -64,21 +56,13 @@ def read_message(path: Path) -> bytes:
 
 
 def check_regular(path: Path) -> None:
-    """Refuse a path that exists and is not a file: a folder, and a pipe or device, which might never end.
-
-    Raises:
-        FileFormatError: naming it.
-    """
+    """Refuse a path that exists and is not a file: a folder, and a pipe or device, which might never end."""
     if path.exists() and not path.is_file():
         raise FileFormatError("this is a folder, a pipe or a device, not a file", where=str(path))
 
 
 def copied(path: Path, size: int) -> Iterator[Chunk]:
-    """The content of a file of this size, piece by piece.
-
-    Raises:
-        FileFormatError: where it cannot be read, or is shorter by now.
-    """
+    """The content of a file of this size, piece by piece."""
     left = size
     try:
         with path.open("rb", buffering=0) as file:
@@ -99,11 +83,7 @@ def unreadable(path: Path, error: OSError | ValueError) -> FileFormatError:
 
 
 def write_atomically(path: Path, chunks: Iterable[Chunk]) -> None:
-    """Write a temporary file and rename it: whatever happens, the path holds the old file or the whole new one.
-
-    Raises:
-        FileFormatError: where the folder does not exist or cannot be written.
-    """
+    """Write a temporary file and rename it: whatever happens, the path holds the old file or the whole new one."""
     write_together([(path, chunks)])
 
 
@@ -111,10 +91,6 @@ def write_together(contents: Sequence[tuple[Path, Iterable[Chunk]]]) -> None:
     """Write a file, the last one, and its data: all of them to temporary files first, then rename each, in order.
 
     A link at the file's path is followed, one at the data's path is replaced.
-
-    Raises:
-        FileFormatError: where a folder does not exist or cannot be written, or data exists and no file that it belongs
-            to. Where that shows before the first file is renamed, as nearly always, no file has changed.
     """
     staged: list[tuple[Path, Path]] = []
     target = resolved = contents[-1][0]
@@ -158,11 +134,7 @@ def _mode(resolved: Path) -> int:
 
 
 def check_writable(path: Path) -> None:
-    """Refuse a path that no file can be written to.
-
-    Raises:
-        FileFormatError: where its folder does not exist, or the path exists and is not a file.
-    """
+    """Refuse a path that no file can be written to."""
     try:
         is_file = stat.S_ISREG(path.stat().st_mode)
     except (FileNotFoundError, NotADirectoryError):
@@ -177,11 +149,7 @@ def check_writable(path: Path) -> None:
 
 
 def check_new_folder(folder: Path) -> None:
-    """Refuse a path that no new folder can be made at.
-
-    Raises:
-        FileFormatError: where it exists and is not an empty folder, or the folder above does not exist.
-    """
+    """Refuse a path that no new folder can be made at."""
     resolved = Path(os.path.realpath(folder))
     try:
         if resolved.is_dir() and any(resolved.iterdir()):
@@ -197,11 +165,7 @@ def check_new_folder(folder: Path) -> None:
 
 @contextmanager
 def new_folder(folder: Path) -> Iterator[Path]:
-    """A temporary folder to fill: renamed to its path on success, removed otherwise.
-
-    Raises:
-        FileFormatError: where the path is taken, or something in it cannot be written.
-    """
+    """A temporary folder to fill: renamed to its path on success, removed otherwise."""
     check_new_folder(folder)
     resolved = Path(os.path.realpath(folder))
     temporary = resolved.parent / f".{resolved.name[:40]}.{secrets.token_hex(4)}.part"

@@ -37,12 +37,7 @@ _BY_CODE = {each.storage.str[1:]: each for each in _RUN if each.storage.kind != 
 
 
 def read_npy(path: Path, wanted: ElementType | None) -> np.ndarray:
-    """Read an .npy file.
-
-    Raises:
-        FileFormatError: where it is not one, is truncated, or does not hold what its header states.
-        ElementTypeError: where it holds no numbers, or raw bytes that do not fit the wanted element type.
-    """
+    """Read an .npy file."""
     try:
         check_regular(path)
         size = path.stat().st_size
@@ -53,12 +48,7 @@ def read_npy(path: Path, wanted: ElementType | None) -> np.ndarray:
 
 
 def read_npz(path: Path, key: str, wanted: ElementType | None) -> np.ndarray:
-    """Read one array of an .npz file; without a key, its only one.
-
-    Raises:
-        FileFormatError: where it is not one, or holds several arrays and there is no key.
-        NameUnknownError: where it has no such key.
-    """
+    """Read one array of an .npz file; without a key, its only one."""
     data = read_bytes(path)
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:

@@ -50,11 +50,7 @@ FORMATS = (ONNX, OPENVINO)
 
 
 def of_path(path: Path) -> ModelFormat:
-    """Find the format of a file by its ending.
-
-    Raises:
-        FileFormatError: for an unknown ending.
-    """
+    """Find the format of a file by its ending."""
     for found in FORMATS:
         if found.ending == path.suffix.lower():
             return found
@@ -72,11 +68,7 @@ def of_domain(domain: Domain) -> ModelFormat:
 
 
 def read_file(path: Path) -> Reading:
-    """Read a model file, with all its constants.
-
-    Raises:
-        EltwiseError: where it is no model.
-    """
+    """Read a model file, with all its constants."""
     if of_path(path) is ONNX:
         from eltwise.formats.onnx.reader import read_onnx
 
@@ -87,11 +79,7 @@ def read_file(path: Path) -> Reading:
 
 
 def read_bytes(data: bytes, weights: bytes | None) -> Reading:
-    """Read the bytes of a model file, with those of an IR's weights.
-
-    Raises:
-        EltwiseError: where they are no model.
-    """
+    """Read the bytes of a model file, with those of an IR's weights."""
     if of_bytes(data) is ONNX:
         from eltwise.formats.onnx.reader import read_onnx
 
@@ -102,11 +90,7 @@ def read_bytes(data: bytes, weights: bytes | None) -> Reading:
 
 
 def write_file(graph: Graph, path: Path, external_data: bool = False) -> None:
-    """Write a graph to a file of its own format; an ONNX model with large tensors beside it if asked.
-
-    Raises:
-        EltwiseError: where the format cannot say what the graph holds, or the file cannot be written.
-    """
+    """Write a graph to a file of its own format; an ONNX model with large tensors beside it if asked."""
     if graph.origin.domain == "ai.onnx":
         from eltwise.formats.onnx.writer import write_onnx_file
 

@@ -37,9 +37,6 @@ def parse_tensor_file(text: str) -> TensorFile:
 
     >>> parse_tensor_file("values.npz:x").key
     'x'
-
-    Raises:
-        FileFormatError: for an unknown ending.
     """
     ending = text.lower().find(".npz:")
     if ending >= 0:
@@ -56,9 +53,6 @@ def read_tensor_file(file: TensorFile, wanted: ElementType | None = None) -> np.
     Args:
         file: where it is.
         wanted: the element type of raw void bytes in .npy files.
-
-    Raises:
-        EltwiseError: where there is none, or it does not match the ending.
     """
     if file.ending == ".npy":
         return npy.read_npy(file.path, wanted)
@@ -75,9 +69,6 @@ def check_tensor_files(targets: Mapping[str, TensorFile], sources: Iterable[Tens
     Args:
         targets: where each result goes.
         sources: the files that are read.
-
-    Raises:
-        FileFormatError: for a folder that does not exist, two results in one file, or a result in a file that is read.
     """
     read = {os.path.realpath(file.path) for file in sources}
     seen: dict[tuple[str, str], str] = {}
@@ -95,11 +86,7 @@ def check_tensor_files(targets: Mapping[str, TensorFile], sources: Iterable[Tens
 
 
 def write_tensor_files(results: Mapping[str, np.ndarray], targets: Mapping[str, TensorFile]) -> None:
-    """Write each named result to its file; results for one .npz file are written together.
-
-    Raises:
-        FileFormatError: where a file cannot be written.
-    """
+    """Write each named result to its file; results for one .npz file are written together."""
     archives: dict[str, dict[str, np.ndarray]] = {}
     for name, file in targets.items():
         array = results[name]

@@ -241,19 +241,11 @@ class Graph:
         return dict(self.constants)
 
     def find_input(self, name: str) -> Port:
-        """Find an input by its name, another of its names, or its position among the required ones.
-
-        Raises:
-            NameUnknownError: where there is none.
-        """
+        """Find an input by its name, another of its names, or its position among the required ones."""
         return _find(name, (*self.inputs, *self.optional_inputs), len(self.inputs), "input")
 
     def find_output(self, name: str) -> Port:
-        """Find an output by its name, another of its names, or its position.
-
-        Raises:
-            NameUnknownError: where there is none.
-        """
+        """Find an output by its name, another of its names, or its position."""
         return _find(name, self.outputs, len(self.outputs), "output")
 
 

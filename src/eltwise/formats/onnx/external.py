@@ -44,10 +44,6 @@ class ExternalData:
         Args:
             entries: the tensor's ``external_data``: ``location``, and ``offset`` and ``length`` if they are there.
             needed: how many bytes its type and shape need.
-
-        Raises:
-            FileFormatError: where the entries are ill-formed, or the bytes are not there or not inside the folder.
-            UnsupportedError: where the tensors' ranges overlap.
         """
         path, offset, size = self._found(*_place(entries, needed), needed)
         key = (path, offset, needed)
@@ -59,11 +55,7 @@ class ExternalData:
         return self._ranges[key]
 
     def check(self, entries: Iterable[StringStringEntryProto], needed: int) -> None:
-        """Refuse what ``read`` would refuse, without reading; where the folder is not known, no file is looked at.
-
-        Raises:
-            FileFormatError: where the entries are ill-formed, or the bytes are not there or not inside the folder.
-        """
+        """Refuse what ``read`` would refuse, without reading; where the folder is not known, no file is looked at."""
         location, offset = _place(entries, needed)
         if self._folder is None:
             _check_location(location)
@@ -71,11 +63,7 @@ class ExternalData:
             self._found(location, offset, needed)
 
     def path_of(self, location: str) -> Path:
-        """The file that a location names, with all symbolic links followed.
-
-        Raises:
-            FileFormatError: where there is none, or it is not inside the folder.
-        """
+        """The file that a location names, with all symbolic links followed."""
         if self._folder is None:
             raise FileFormatError(
                 f"the data lies outside the model, in {location!r}, and the model's folder is not known",
@@ -209,11 +197,7 @@ class ExternalWriter:
 
 
 def location_beside(path: Path) -> str:
-    """The name of the external data file of a model file.
-
-    Raises:
-        FileFormatError: where the model's name is no text that a model can hold.
-    """
+    """The name of the external data file of a model file."""
     name = f"{path.name}.data"
     try:
         name.encode()
@@ -224,11 +208,7 @@ def location_beside(path: Path) -> str:
 
 
 def data_files(model: ModelProto, folder: Path) -> dict[Path, list[TensorProto]]:
-    """The files of a model's external data, with the tensors that each holds, those in attributes and subgraphs too.
-
-    Raises:
-        FileFormatError: where a location is not inside the folder or names no file.
-    """
+    """The files of a model's external data, with the tensors that each holds, those in attributes and subgraphs too."""
     external, found = ExternalData(folder), dict[Path, list[TensorProto]]()
     for tensor in walk(model):
         if isinstance(tensor, TensorProto) and tensor.data_location == TensorProto.EXTERNAL:
@@ -238,11 +218,7 @@ def data_files(model: ModelProto, folder: Path) -> dict[Path, list[TensorProto]]
 
 
 def check_not_read(path: Path, files: Iterable[Path]) -> None:
-    """Refuse to write a file that is one of those that a model's external data is read from.
-
-    Raises:
-        FileFormatError: naming the file.
-    """
+    """Refuse to write a file that is one of those that a model's external data is read from."""
     if path.exists() and any(path.samefile(file) for file in files):
         words = "this file holds external data of the model that is read"
         raise FileFormatError(words, where=str(path), hint="choose another name")
@@ -262,10 +238,6 @@ def move_data(
     Returns:
         The new file and its content, the old files one after another; none where the data stays where it is. And
         whether the model was changed for it.
-
-    Raises:
-        FileFormatError: where a location is not inside the model's folder or names no file, and where the model or its
-            data would be written over the data that it is read from.
     """
     if folder is None:
         return [], False

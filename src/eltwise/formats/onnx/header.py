@@ -21,12 +21,7 @@ _GRAPH_PROPERTY = "graph.metadata_props."
 
 
 def read_origin(model: ModelProto) -> Origin:
-    """Read the versions that a model is written in.
-
-    Raises:
-        FileFormatError: where they are missing, ill-formed or given twice.
-        UnsupportedError: where they are newer than what is known here.
-    """
+    """Read the versions that a model is written in."""
     if not model.HasField("ir_version"):
         raise FileFormatError("there is no ir_version", hint="this may be no ONNX model")
     if not model.HasField("graph"):
@@ -90,11 +85,7 @@ def least_ir_version(opset: int) -> int:
 
 
 def write_origin(origin: Origin, model: ModelProto) -> None:
-    """Write the versions of a model, over those that it has; a file too old to state its opset must have opset 1.
-
-    Raises:
-        UnsupportedError: for versions that an ONNX file cannot state.
-    """
+    """Write the versions of a model, over those that it has; a file too old to state its opset must have opset 1."""
     model.ir_version = origin.file_version
     wanted = {**({"": origin.opset} if origin.opset else {}), **dict(origin.other_opsets)}
     if origin.file_version < 3:

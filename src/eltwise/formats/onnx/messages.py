@@ -19,11 +19,7 @@ _Kind = TypeVar("_Kind", ModelProto, TensorProto)
 
 
 def parse_message(data: bytes, kind: type[_Kind], what: str) -> _Kind:
-    """Parse the bytes of a file as a message; ``what`` says in errors what the file should be.
-
-    Raises:
-        FileFormatError: where the bytes are no such message, or not a whole one.
-    """
+    """Parse the bytes of a file as a message; ``what`` says in errors what the file should be."""
     if not data:
         raise FileFormatError("the file is empty", allowed=what)
     try:
@@ -41,9 +37,6 @@ def check_text(message: Message) -> None:
     """Refuse a message with a name or other text that is not UTF-8, which protobuf lets pass as bytes.
 
     The descriptions of nodes, attributes, tensors and values are left out, as they are not read.
-
-    Raises:
-        FileFormatError: naming the field; and for messages nested deeper than protobuf reads or copies them.
     """
     for found in walk(message):
         for name in _fields(found.DESCRIPTOR)[0]:
@@ -59,9 +52,6 @@ def walk(message: Message, whole: type[Message] | tuple[()] = ()) -> Iterator[Me
     """A message and all messages in it, in the file's order, but not those in messages that are taken as a ``whole``.
 
     Fields that hold bytes are not looked at.
-
-    Raises:
-        FileFormatError: for messages nested deeper than protobuf reads or copies them.
     """
     waiting = [(message, 0)]
     while waiting:

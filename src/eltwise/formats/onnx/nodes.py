@@ -70,10 +70,6 @@ def read_node(proto: NodeProto, origin: Origin, folder: ExternalData | None = No
         origin: the versions that the model is written in.
         folder: the files beside the model, for tensors in attributes that are external data.
         reads_weights: whether the elements of tensors are read and checked.
-
-    Raises:
-        EltwiseError: naming the operator version, the node and the attribute; for several at once where several
-            attributes are wrong.
     """
     schema = find_schema(proto, origin.opset)
     label = proto.name or next(filter(None, proto.output), "")
@@ -232,9 +228,6 @@ def write_node(node: Node, write_graph: Callable[[Graph, GraphProto], None] | No
     Args:
         node: a node whose operator is ONNX's.
         write_graph: what writes a graph over the one that an attribute had.
-
-    Raises:
-        UnsupportedError: for a node of another dialect.
     """
     schema = node.schema
     if schema.domain != "ai.onnx":

@@ -61,10 +61,6 @@ def read_onnx(data: bytes, folder: Path | None, where: str, reads_weights: bool 
         folder: the folder that the file is in, for external data; None where there is none.
         where: what to call the file in errors.
         reads_weights: whether the elements of tensors are read and checked, else only when they are asked for.
-
-    Raises:
-        FileFormatError: where this is no ONNX model.
-        UnsupportedError: where its versions are newer than what is known here.
     """
     try:
         model = parse_message(data, ModelProto, "an ONNX model")

@@ -46,11 +46,7 @@ _MOST_POSITIONS = 1 << 16
 
 
 def read_tensor_proto(data: bytes, folder: Path | None, where: str) -> Tensor:
-    """Read the bytes of a .pb file that holds one tensor; ``where`` is what to call the file in errors.
-
-    Raises:
-        EltwiseError: where they are no tensor, or as ``read_tensor`` raises it.
-    """
+    """Read the bytes of a .pb file that holds one tensor; ``where`` is what to call the file in errors."""
     try:
         return read_tensor(parse_message(data, TensorProto, "an ONNX tensor"), ExternalData(folder))
     except EltwiseError as error:
@@ -58,14 +54,7 @@ def read_tensor_proto(data: bytes, folder: Path | None, where: str) -> Tensor:
 
 
 def read_tensor(proto: TensorProto, folder: ExternalData, operand: str = "") -> Tensor:
-    """Read a tensor; ``operand`` is what to call it in errors.
-
-    Raises:
-        ElementTypeError: for an element type that is unknown or not run here.
-        ShapeError: for sizes that no array can have.
-        ValueRangeError: for a value that the element type cannot hold.
-        FileFormatError: where the data is not what type and shape need, or cannot be read.
-    """
+    """Read a tensor; ``operand`` is what to call it in errors."""
     try:
         if proto.HasField("segment"):
             raise UnsupportedError("a tensor in segments is unsupported")
@@ -86,11 +75,7 @@ def read_tensor(proto: TensorProto, folder: ExternalData, operand: str = "") -> 
 
 
 def check_tensor(proto: TensorProto, folder: ExternalData) -> None:
-    """Refuse a tensor of any type whose data is not what type and shape need; what is in other files is not read.
-
-    Raises:
-        EltwiseError: saying what is wrong.
-    """
+    """Refuse a tensor of any type whose data is not what type and shape need; what is in other files is not read."""
     if proto.data_type not in BY_ONNX_NUMBER and proto.data_type in TensorProto.DataType.values()[1:]:
         return  # The installed onnx package knows more types than this one.
     element_type, sizes = read_element_type(proto.data_type), _sizes(proto)
@@ -99,11 +84,7 @@ def check_tensor(proto: TensorProto, folder: ExternalData) -> None:
 
 
 def read_element_type(number: int) -> ElementType:
-    """Find an element type by its number in TensorProto.DataType.
-
-    Raises:
-        ElementTypeError: where there is no such number, or the number says that the type is not defined.
-    """
+    """Find an element type by its number in TensorProto.DataType."""
     if number == TensorProto.UNDEFINED:
         raise ElementTypeError("the element type is missing")
     found = BY_ONNX_NUMBER.get(number)
@@ -215,11 +196,7 @@ class StoredTensor(Tensor):
 
     @cached_property
     def array(self) -> np.ndarray:
-        """The elements.
-
-        Raises:
-            EltwiseError: where the data is not what type and shape need, or is unsupported.
-        """
+        """The elements."""
         if isinstance(self.message, SparseTensorProto):
             raise UnsupportedError("sparse initializers are unsupported", operand=f"sparse {self.operand}")
         return read_tensor(self.message, self.folder, self.operand).array
@@ -241,11 +218,7 @@ class StoredTensor(Tensor):
 
     @property
     def element_type(self) -> ElementType:
-        """Their type.
-
-        Raises:
-            ElementTypeError: where ONNX does not know it.
-        """
+        """Their type."""
         return read_element_type(self.proto.data_type)
 
     @property
@@ -281,11 +254,7 @@ def keep_tensor(proto: TensorProto, name: str, tensor: Tensor) -> None:
 
 
 def bring_in(proto: TensorProto, folder: ExternalData) -> None:
-    """Read the external data of a tensor into its message.
-
-    Raises:
-        EltwiseError: where it cannot be read.
-    """
+    """Read the external data of a tensor into its message."""
     if proto.data_location == TensorProto.EXTERNAL:
         needed = read_element_type(proto.data_type).file_bytes(element_count(_sizes(proto)))
         proto.raw_data = folder.read(proto.external_data, needed).tobytes()

@@ -43,13 +43,7 @@ def _read_dimension(proto: TensorShapeProto.Dimension) -> Dimension:
 
 
 def check_type(proto: TypeProto, required: bool = False) -> None:
-    """Refuse the type of a value that eltwise cannot run.
-
-    Raises:
-        UnsupportedError: for a value that is no tensor.
-        ElementTypeError: for an element type that is unknown, or missing where it is required.
-        ShapeError: for a shape that no tensor can have.
-    """
+    """Refuse the type of a value that eltwise cannot run."""
     kind, tensor = proto.WhichOneof("value"), proto.tensor_type
     if kind not in (None, "tensor_type"):
         name = kind.removesuffix("_type").replace("_", " ")
@@ -105,11 +99,7 @@ def types_in(proto: TypeProto) -> Iterator[TypeProto]:
 
 
 def declare(value: ValueInfoProto, found: TensorType | None) -> None:
-    """Give a value its type as far as it is known.
-
-    Raises:
-        UnsupportedError: for an interval, which ONNX cannot state, or an element type that it does not have.
-    """
+    """Give a value its type as far as it is known."""
     if found is not None and found.other:
         _write_text(value.type, found.other)
     elif found is not None:

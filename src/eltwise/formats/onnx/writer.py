@@ -39,12 +39,7 @@ LARGEST_INSIDE = 2**30
 
 
 def write_onnx(graph: Graph) -> bytes:
-    """Write a model as the bytes of one file, external data in it; those of its file if it is untouched and has none.
-
-    Raises:
-        UnsupportedError: for a graph that is not ONNX's, or that uses what ONNX cannot state.
-        FileFormatError: where it does not fit into one protobuf message.
-    """
+    """Write a model as the bytes of one file, with external data in it; those of its file where nothing changed."""
     if sum(map(_file_bytes, _tensors(graph))) > LARGEST_PROTOBUF:
         raise _too_large()
     data, model = kept_bytes(graph)
@@ -56,12 +51,7 @@ def write_onnx(graph: Graph) -> bytes:
 
 
 def kept_bytes(graph: Graph) -> tuple[bytes, ModelProto]:
-    """Write a model as bytes and as a message, with external data where it is.
-
-    Raises:
-        UnsupportedError: for a graph that is not ONNX's, or that uses what ONNX cannot state.
-        FileFormatError: where it does not fit into one protobuf message.
-    """
+    """Write a model as bytes and as a message, with external data where it is."""
     model = write_model_proto(graph)
     if graph.untouched and isinstance(graph.message, OnnxFile) and graph.message.data is not None:
         return graph.message.data, model
@@ -81,9 +71,6 @@ def write_kept_file(graph: Graph, path: Path, progress: Progress | None = None) 
 
     Returns:
         Whether the external data has another name now.
-
-    Raises:
-        FileFormatError: where a file cannot be read or written.
     """
     data, model = kept_bytes(graph)
     check_writable(path)
@@ -100,10 +87,6 @@ def write_onnx_file(graph: Graph, path: Path, external_data: bool = False) -> No
         path: the file; it is replaced as a whole or not at all.
         external_data: whether tensors of 1 KiB or more go to ``<name>.data`` beside it.
             Where the constants inside the model exceed 1 GiB they always do.
-
-    Raises:
-        UnsupportedError: for a graph that is not ONNX's, or that uses what ONNX cannot state.
-        FileFormatError: where a file cannot be written.
     """
     try:
         inside = (one for one in _tensors(graph) if not (isinstance(one, StoredTensor) and one.is_external))
@@ -123,9 +106,6 @@ def write_model_proto(graph: Graph) -> ModelProto:
     """Write a model as a protobuf message: what its file says of it, with what was changed since.
 
     External data stays where it is.
-
-    Raises:
-        UnsupportedError: for a graph that is not ONNX's, or that uses what ONNX cannot state.
     """
     if graph.origin.domain != "ai.onnx":
         raise UnsupportedError("an OpenVINO model cannot be written as ONNX", hint="convert it first: eltwise convert")

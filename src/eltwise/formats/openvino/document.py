@@ -132,11 +132,7 @@ _FORMS = {
 
 
 def read_net(data: bytes) -> Net:
-    """Read the XML of an IR file.
-
-    Raises:
-        EltwiseError: where it is not XML, not IR, another version of it than 10 and 11, or not in the form of an IR.
-    """
+    """Read the XML of an IR file."""
     root = _parsed(data)
     if root.tag != "net":
         raise FileFormatError("this XML is not OpenVINO IR", got=f"<{shown(root.tag)}>", allowed="<net>")
@@ -282,11 +278,7 @@ def format_tree(root: etree._Element) -> bytes:
 
 
 def parse_integer(text: str, operand: str, least: int = 0) -> int:
-    """Read an integer of 64 bits, written in ASCII digits, with a minus only where ``least`` is negative.
-
-    Raises:
-        AttributeValueError: for anything else.
-    """
+    """Read an integer of 64 bits, written in ASCII digits, with a minus only where ``least`` is negative."""
     digits = text[1:] if least < 0 and text.startswith("-") else text
     if not (digits.isascii() and digits.isdigit() and len(digits) <= 20 and least <= int(text) <= LARGEST_SIZE):
         allowed = f"{least} to {LARGEST_SIZE}, in digits"
@@ -304,11 +296,7 @@ def split_names(text: str) -> tuple[str, ...]:
 
 
 def join_names(names: Sequence[str]) -> str:
-    r"""Join tensor names with commas, so that ``split_names`` gives them back.
-
-    Raises:
-        FileFormatError: for names that the notation cannot express, such as one that ends in a backslash.
-    """
+    r"""Join tensor names with commas, so that ``split_names`` gives them back."""
     text = ",".join(name.replace(",", "\\,") for name in names)
     if split_names(text) != tuple(names):
         raise FileFormatError("these tensor names cannot be written in IR", got=shown(repr(list(names))))

@@ -49,11 +49,7 @@ class Weights:
         self._size = 0 if file is None else file.seek(0, os.SEEK_END)
 
     def read(self, offset: int, size: int) -> bytes:
-        """Copy a part.
-
-        Raises:
-            FileFormatError: where there is no file, or it ends before the part does; nothing is allocated then.
-        """
+        """Copy a part."""
         if not size and not offset:
             return b""
         if self._file is None:
@@ -74,21 +70,13 @@ class Weights:
 
 
 def read_parameter(layer: Layer) -> TensorType:
-    """The type that a Parameter declares.
-
-    Raises:
-        EltwiseError: where its attributes are missing, unknown or not allowed.
-    """
+    """The type that a Parameter declares."""
     shape, element_type = _texts(layer, ("shape", "element_type"))
     return TensorType(_read_element_type(element_type, "attribute element_type"), read_shape(shape))
 
 
 def read_constant(layer: Layer, weights: Weights) -> Tensor:
-    """The tensor that a Const holds.
-
-    Raises:
-        EltwiseError: where its attributes are missing, unknown, not allowed or contradictory, or the weights too short.
-    """
+    """The tensor that a Const holds."""
     names = ("element_type", "shape", "offset", "size")
     type_text, shape_text, offset_text, size_text = _texts(layer, names)
     element_type, shape = _read_element_type(type_text, "attribute element_type"), read_shape(shape_text)
@@ -122,9 +110,6 @@ def read_shape(text: str) -> Shape:
 
     >>> str(read_shape("-1, ?,2..5,..3"))
     '?,?,2..5,..3'
-
-    Raises:
-        ShapeError: where the text is not in the notation.
     """
     try:
         if text.count(",") >= LARGEST_RANK or len(text) > _LONGEST_SHAPE:
@@ -149,11 +134,7 @@ def is_known(layer: Layer) -> bool:
 
 
 def opset_of(layer: Layer) -> int:
-    """The number of the layer's operation set.
-
-    Raises:
-        UnsupportedError: for anything but opset1 to the newest.
-    """
+    """The number of the layer's operation set."""
     found = _OPSET.fullmatch(layer.version)
     if not found or int(found.group(1)) > NEWEST_OPSET:
         raise _other_opset("unsupported operation set", layer, 1)
@@ -176,9 +157,6 @@ def read_node(layer: Layer, inputs: Sequence[str]) -> Node:
     Args:
         layer: a layer of a known operator.
         inputs: the values that its input ports get, in the file's order of the ports.
-
-    Raises:
-        EltwiseError: for an operation set, attribute or value that is not allowed.
     """
     schema = registry.resolve("openvino", layer.type, opset_of(layer))
     if schema is None:
@@ -209,11 +187,7 @@ def _read_attributes(schema: OpSchema, data: Mapping[str, str]) -> dict[str, Att
 
 
 def check_attributes(given: Iterable[str], known: Iterable[str], operator: str) -> None:
-    """Refuse attributes that an operator does not have.
-
-    Raises:
-        NameUnknownError: with the nearest name.
-    """
+    """Refuse attributes that an operator does not have."""
     names = list(known)
     for name in given:
         if name not in names:

@@ -61,20 +61,13 @@ def read_openvino(xml: bytes, weights: bytes | None, where: str = "") -> Reading
         xml: the content of the .xml file.
         weights: the content of the .bin file, None where there is none.
         where: what the file is called in error sentences.
-
-    Raises:
-        EltwiseError: where there is no graph to speak of; what is wrong with single layers is in the result.
     """
     file = None if weights is None else io.BytesIO(weights)
     return _read(IrFile(xml, weights), Weights(file, "the .bin"), where)
 
 
 def read_openvino_file(path: Path) -> Reading:
-    """Read an IR from its .xml file and the .bin of the same name beside it, of which only the constants are copied.
-
-    Raises:
-        EltwiseError: as ``read_openvino``, and where a file cannot be read.
-    """
+    """Read an IR from its .xml file and the .bin of the same name beside it, of which only the constants are copied."""
     xml = files.read_bytes(path, LARGEST_XML)
     beside = path.with_suffix(".bin")
     try:

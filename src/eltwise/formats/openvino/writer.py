@@ -32,21 +32,13 @@ def write_openvino(graph: Graph) -> tuple[bytes, bytes]:
 
     Returns:
         The content of the .xml and of the .bin file; the latter is empty where there is no constant.
-
-    Raises:
-        UnsupportedError: for an ONNX graph.
-        EltwiseError: for a graph with problems, or with what IR cannot express.
     """
     text, weights = _composed(graph)
     return text, b"".join(bytes(part) for part in weights)  # A hole of a file is a number, and so many zeros.
 
 
 def write_openvino_file(graph: Graph, path: Path) -> None:
-    """Write a graph to an .xml file and the .bin of the same name beside it.
-
-    Raises:
-        EltwiseError: as ``write_openvino``, and where a file cannot be written.
-    """
+    """Write a graph to an .xml file and the .bin of the same name beside it."""
     beside = path.with_suffix(".bin")
     if beside == path:
         words = "the .xml file would be its own .bin"
