@@ -103,17 +103,17 @@ BAD: dict[str, tuple[onnx.ModelProto, tuple[str, ...]]] = {
         ("Sub-14 node 'c', input 'd': the nodes c -> d -> c form a cycle",),
     ),
     "cycle over a graph": (choice([node("Sub", ["a", "z"], ["t"])]), ("the nodes n -> n form a cycle",)),
-    "short": (sub(14, plain(raw_data=bytes(8))), ("initializer 'b': raw_data has not the length", "got 8 bytes")),
-    "long": (sub(14, plain(raw_data=bytes(16))), ("allowed: 12 bytes",)),
+    "short": (sub(14, plain(raw_data=bytes(8))), ("initializer 'b': raw_data is 8 bytes, expected 12",)),
+    "long": (sub(14, plain(raw_data=bytes(16))), ("is 16 bytes, expected 12",)),
     "half of 4 bits": (
         sub(14, plain(TensorProto.INT4, raw_data=bytes(3))),
-        ("got 3 bytes; allowed: 2 bytes", "operand 'b'"),
+        ("is 3 bytes, expected 2", "operand 'b'"),
     ),
     "nothing": (sub(14, plain()), ("the tensor has no data",)),
-    "few": (sub(14, plain(float_data=[1, 2])), ("float_data has not the number of entries", "got 2; allowed: 3")),
+    "few": (sub(14, plain(float_data=[1, 2])), ("float_data has 2 entries, expected 3",)),
     "half of complex": (
         sub(14, plain(TensorProto.COMPLEX64, float_data=[1, 2, 3])),
-        ("got 3; allowed: 6", "tensor(complex64)"),
+        ("has 3 entries, expected 6", "tensor(complex64)"),
     ),
     "other field": (sub(14, plain(int32_data=[1, 2, 3])), ("in the wrong field, got int32_data",)),
     "two places": (sub(14, plain(float_data=[1, 2, 3], raw_data=bytes(12))), ("its data in several places",)),
@@ -121,7 +121,7 @@ BAD: dict[str, tuple[onnx.ModelProto, tuple[str, ...]]] = {
     "no type": (sub(14, plain(99, raw_data=bytes(12))), ("there is no element type of this number, got 99",)),
     "short constant": (
         one([node("Constant", [], ["s"], value=plain(raw_data=bytes(8))), node("Sub", ["a", "s"], ["z"])]),
-        ("Constant node 's', attribute value: raw_data has not the length",),
+        ("Constant node 's', attribute value: raw_data is",),
     ),
     "sparse position": (sparse((3,), 7), ("a value's position is not in its shape, got 7",)),
     "sparse shape": (sparse((4,), 1), ("shapes (2,3) and (4) do not broadcast",)),
@@ -338,7 +338,7 @@ def test_many_cycles_and_long_chains_take_no_time() -> None:
     made = one([node("Neg", ["a"], ["v0"]), *chain[::-1], node("Neg", ["v5000"], ["z"])])
     assert problems(made) == []
     rings = [node("Add", ["a", f"p{number ^ 1}"], [f"p{number}"]) for number in range(2000)]
-    assert len(problems(one([*rings, node("Neg", ["a"], ["z"])]))) == 1000
+    assert len(problems(one([*rings, node("Neg", ["a"], ["z"])]))) == 20  # Of very many the first.
 
 
 @pytest.mark.parametrize(

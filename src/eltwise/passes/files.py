@@ -103,7 +103,7 @@ def copy_ir(source: Path, target: Path) -> None:
 
 def _check_data(before: Model, weights: Path) -> None:
     """Refuse to write weights over the external data of the very model."""
-    from eltwise.formats.onnx.data_files import check_not_read, data_files
+    from eltwise.formats.onnx.external import check_not_read, data_files
     from eltwise.formats.onnx.reader import OnnxFile
 
     file = before.graph.message

@@ -26,8 +26,7 @@ from eltwise.formats.onnx.external import ExternalData
 from eltwise.formats.onnx.header import default_domain, newest_opset
 from eltwise.formats.onnx.nodes import Original, read_node, write_node
 from eltwise.formats.onnx.reader import OnnxFile
-from eltwise.formats.onnx.tensor_checks import check_tensor, position_problems
-from eltwise.formats.onnx.tensors import StoredTensor, read_element_type
+from eltwise.formats.onnx.tensors import StoredTensor, check_tensor, position_problems, read_element_type
 from eltwise.formats.onnx.types import type_text
 from eltwise.ir.graph import Graph, Node, Origin, Port
 from eltwise.ir.verify import structure_problems
