@@ -6,8 +6,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
-import numpy as np
-
 from eltwise.core.dtypes import INT64, ElementType
 from eltwise.core.errors import EltwiseError, raise_all
 from eltwise.core.shapes import Dimension, Shape
@@ -16,10 +14,11 @@ from eltwise.ir.infer import constant_tensor
 from eltwise.ir.infer_graph import infer_graph
 from eltwise.ir.verify import structure_problems
 from eltwise.ops.schema import DataMovementSchema, ElementwiseSchema
-from eltwise.passes.builder import Builder, described
+from eltwise.passes.builder import Builder, described, has_index_operand
 from eltwise.passes.elementwise import convert_elementwise
 from eltwise.passes.metadata import converted_metadata, dropped
 from eltwise.passes.report import Change, Report
+from eltwise.passes.scopes import Names, Scope
 
 Reason = str
 """Why a node became another one, empty where the operator is the same."""
@@ -49,7 +48,8 @@ class Conversion(Builder, ABC):
         source, changes = _with_plain_constants(graph)
         inference = infer_graph(source)
         raise_all([*structure_problems(source), *inference.problems])
-        conversion = cls(source, target, inference.types, changes=changes)
+        scope = Scope(source, None, is_in_function=False, own_types=inference.types)
+        conversion = cls(source, target, scope, Names(source), Names(), changes)
         made = conversion._graph(inference.outputs)
         raise_all([*structure_problems(made), *infer_graph(made).problems])
         made = conversion.finished(made)
@@ -162,7 +162,7 @@ class Conversion(Builder, ABC):
         read = {value for node in self.nodes for value in node.inputs} | given
         kept = [
             (self.name(name), tensor)
-            for name, tensor in source.constants
+            for name, tensor in self.source_constants()
             if self.name(name) in read or name not in read_before
         ]
         return (*kept, *((name, tensor) for name, tensor in self.constants.items() if name in read))
@@ -177,14 +177,6 @@ class Conversion(Builder, ABC):
         before = f"port {port.name!r} of {described(self.source.origin)}"
         after = (self.nodes[-1].schema.versioned_name,)
         self.changes.append(Change("", before, after, f"{port.inner_type} inside, {port.type.element_type} outside"))
-
-    def index_values(self, node: Node, name: str) -> tuple[int, ...] | None:
-        """A shape or axes, from the attribute or from an operand that is a constant; None where it is neither."""
-        attribute = node.operation.value(name)
-        if isinstance(attribute, tuple):
-            return attribute
-        array = self.known(node.inputs[1]) if has_index_operand(node) else None
-        return None if array is None else tuple(int(value) for value in np.atleast_1d(array).ravel())
 
     def index_operand(self, node: Node, values: tuple[int, ...] | None, what: str) -> tuple[str, Reason]:
         """The value that holds a shape or axes, in the element type and rank that the target takes."""
@@ -228,11 +220,6 @@ def _with_plain_constants(graph: Graph) -> tuple[Graph, list[Change]]:
         constants.append((node.outputs[0], constant_tensor(node.operation)))
         changes.append(Change(node.label, node.schema.versioned_name, (), "it became a constant of the graph"))
     return replace(graph, constants=tuple(constants), nodes=tuple(nodes), optional_inputs=()), changes
-
-
-def has_index_operand(node: Node) -> bool:
-    """Whether a node has a second operand, which holds a shape or axes."""
-    return len(node.inputs) > 1 and bool(node.inputs[1])
 
 
 def each_dimension(shape: Shape, change: Callable[[Dimension], Dimension]) -> Shape:

@@ -39,8 +39,8 @@ def convert_elementwise(builder: Builder, node: Node) -> None:
     alignment = _alignment(builder, node, parts[0].operator)
     first, output = len(builder.nodes), builder.name(node.outputs[0])
     values = [builder.name(value) for value in node.inputs]
-    if alignment.trailing:
-        values[1] = builder.with_trailing_ones(node.inputs[1], alignment.trailing)
+    if alignment != Alignment():
+        values[1] = builder.with_ones(node.inputs[1], alignment.leading, alignment.trailing)
     for part in parts:
         made = output if part is parts[-1] else builder.names.fresh(f"{output}/{part.function}")
         attributes = {**part.attributes, **_alignment_of(part, dict(alignment.attributes), len(node.inputs))}
@@ -128,7 +128,7 @@ def _alignment(builder: Builder, node: Node, operator: str) -> Alignment:
         return Alignment()
     first, *others = (builder.type_of(value).shape for value in node.inputs)
     found = [align(node.operation.rule, first, other, schema.broadcasting) for other in others]
-    if len({(alignment.attributes, alignment.trailing) for alignment in found}) > 1:
+    if len({(alignment.attributes, alignment.leading, alignment.trailing) for alignment in found}) > 1:
         raise UnsupportedError(f"{schema} cannot broadcast all operands by one rule")
     assumptions = [assumption for alignment in found for assumption in alignment.assumptions]
     return replace(found[0], assumptions=tuple(dict.fromkeys(assumptions)))

@@ -16,7 +16,8 @@ from eltwise.core.shapes import UNKNOWN
 from eltwise.ir.graph import Graph, Node, Origin, Port, TensorType
 from eltwise.ir.infer import cast_target
 from eltwise.ops.schema import DataMovementSchema
-from eltwise.passes.conversion import Conversion, Reason, each_dimension, has_index_operand
+from eltwise.passes.builder import has_index_operand
+from eltwise.passes.conversion import Conversion, Reason, each_dimension
 from eltwise.passes.report import Change, Report
 
 _FLOAT8 = (FLOAT8E4M3FN, FLOAT8E5M2)

@@ -17,7 +17,8 @@ from eltwise.formats.openvino.ports import ResultNames, output_ports, with_versi
 from eltwise.ir.graph import Graph, Node, Origin, Port, TensorType
 from eltwise.ir.infer import cast_target
 from eltwise.ops.schema import DataMovementSchema
-from eltwise.passes.conversion import Conversion, Reason, each_dimension, has_index_operand
+from eltwise.passes.builder import has_index_operand
+from eltwise.passes.conversion import Conversion, Reason, each_dimension
 from eltwise.passes.metadata import result_name
 from eltwise.passes.report import Report
 
