@@ -15,8 +15,7 @@ from eltwise import oracle
 from eltwise.core.dtypes import FLOAT32, TYPES
 from eltwise.core.errors import ElementTypeError, EltwiseError, ManyProblemsError
 from eltwise.ops import registry
-from eltwise.passes.legacy_broadcast import LEGACY_OPERATORS
-from eltwise.passes.legacy_broadcast_down import MIRRORED
+from eltwise.passes.opset import LEGACY_OPERATORS, MIRRORED
 from onnx_models import NEWEST, model, node, value
 from versions import FORMS, LEGAL, Form, cases_of, convert_onnx_bytes, in_opset, old_model
 
@@ -186,13 +185,13 @@ def test_all_reasons_are_listed() -> None:
         convert_onnx_bytes(model(nodes, inputs, outputs, 14).SerializeToString(), 6)
     assert str(caught.value).startswith("3 problems:\n  1. Sub-14 node 'outer': ")
     assert [str(problem) for problem in caught.value.problems] == [
-        "Sub-14 node 'outer': the shapes (2,1) and (1,3) are not known to broadcast as the versions up to 6 do; "
-        "allowed: shapes that are equal for certain, or where B is one run of A's dimensions; use opset 7 or later",
+        "Sub-14 node 'outer': the shapes (2,1) and (1,3) are not known to broadcast as this version does; "
+        "allowed: shapes that are equal for certain, or a B that is one run of A's dimensions; use opset 7 or later",
         "Sub-6 node 'small', operand 'i': the type is not allowed in this version, got tensor(int8); "
         "allowed: tensor(double), tensor(float), tensor(float16), tensor(int32), tensor(int64), tensor(uint32), "
         "tensor(uint64)",
-        "Sub-14 node 'unknown', operand A ('u'): the legacy broadcast can only be written where both ranks are "
-        "known, got a value of unknown rank; declare its shape in the model; symbols will do",
+        "Sub-14 node 'unknown', operand A: the rank of operand A is not known, and this version needs to know where B "
+        "lies in A; declare its shape; symbols will do",
     ]
 
 

@@ -90,7 +90,7 @@ def conditional(opset: int = 6) -> onnx.ModelProto:
 def test_subgraphs_are_converted_with_the_values_around_them(opset: int) -> None:
     made = conditional()
     made.graph.input.append(value("y", None))
-    with pytest.raises(EltwiseError, match=r"(?s)in_q.*unknown rank.*in_p"):
+    with pytest.raises(EltwiseError, match=r"(?s)in_q.*rank of operand B.*in_p"):
         in_opset(made, opset)
     made.graph.input.pop()
     for size, chosen in ((2, True), (3, False)):
@@ -114,7 +114,7 @@ def test_an_initializer_that_only_a_subgraph_reads_is_aligned_where_it_is() -> N
     converted, report = in_opset(made, 13)
     assert list(converted.graph.initializer[0].dims) == [3, 1]
     assert np.array_equal(run(converted, x=X, c=np.array(False))[0], np.maximum(X - np.float32([[1], [2], [3]]), -5))
-    assert "the initializer itself" in str(report)
+    assert report.changes[0].after == ("Sub-13",)
 
 
 def test_a_loop_body_is_converted() -> None:
@@ -226,10 +226,10 @@ def test_what_cannot_be_converted_is_listed_with_the_converters_words() -> None:
     del made.graph.node[1]
     made.graph.node[1].op_type = "Affine"
     assert reasons(made, 6) == [
-        "HardSwish-14 node 'swish': onnx's converter cannot convert it, got 'No Previous Version of HardSwish exists'",
+        "HardSwish-14 node 'swish': ONNX's opset 6 has no such operator; opset 14 is the first that has it",
         "Affine node 'no': ONNX's opset 14 has no such operator",
-        "Sub-14 node 'minus', operand B ('c'): the legacy broadcast can only be written where both ranks are known, "
-        "got a value of unknown rank; declare its shape in the model; symbols will do",
+        "Sub-14 node 'minus', operand B: the rank of operand B is not known, and this version needs to know where B "
+        "lies in A; declare its shape; symbols will do",
     ]
 
 
@@ -377,5 +377,8 @@ def test_operands_of_one_shape_need_no_broadcasting(operator: str, shapes: list[
 def test_operands_that_may_broadcast_stay_out_of_older_opsets() -> None:
     ports = [value("x", (2, 3)), value("y", (3,))]
     made = model([node("Max", ["x", "y"], ["z"], "n")], ports, [value("z", (2, 3))], 8)
-    with pytest.raises(UnsupportedError, match=r"Max broadcasts since opset 8 only, .* got \(2,3\) and \(3\)"):
+    with pytest.raises(
+        UnsupportedError,
+        match=r"equal shapes, and they may differ: the shapes are \(2,3\) and \(3\)",
+    ):
         eltwise.convert(made, opset=6)

@@ -71,7 +71,6 @@ def test_four_gibibytes_of_weights_are_never_read(tmp_path: Path, folder: str) -
     command = [sys.executable, "-c", MEASURED, str(source), str(target)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, env=dict(os.environ))  # noqa: S603
     assert done.returncode == 0, done.stderr
-    assert "the initializer itself" in done.stdout
     assert int(done.stderr) * 1024 < 300 << 20
     copied = target.with_name("weights.data" if folder == "." else "new.onnx.data").stat()
     assert copied.st_size == 4 * GIB + 8

@@ -291,10 +291,10 @@ class Rewriting:
         """Rewrite a graph of the model and the graphs in its nodes, as of another version if need be."""
         builder = replace(self.root, source=graph, target=origin, scope=self._scopes[id(graph)])
         for node in graph.nodes:
-            first = len(builder.nodes)
+            first, failed = len(builder.nodes), len(self.failures)
+            whole = self._with_inner_graphs(node, origin)
             try:
-                whole = self._with_inner_graphs(node, origin)
-                if not self._rewrite_node(builder, whole):
+                if len(self.failures) > failed or not self._rewrite_node(builder, whole):
                     builder.nodes.append(whole)
             except EltwiseError as error:
                 self.failures.append((node, error.located(operator=node.schema.versioned_name, node=node.label)))

@@ -37,11 +37,12 @@ def convert_node(builder: Builder, node: NodeProto, source: int, opset: int) -> 
     except (ValidationError, version_converter.ConvertError, RuntimeError, ValueError, TypeError) as error:
         words = " ".join(str(error).split()).rpartition("failed: ")[2]
         raise UnsupportedError("onnx's converter cannot convert it", got=repr(words[:300])) from None
-    for tensor in converted.initializer:
-        if tensor.name not in named:
-            wanted, held = f"{node.output[0]}_{tensor.name}", StoredTensor(tensor, None, tensor.name)
+    constants = {tensor.name: tensor for tensor in converted.initializer}
+    constants |= {found.output[0]: found.attribute[0].t for found in converted.node if found.op_type == "Constant"}
+    for name, tensor in constants.items():
+        if name not in named:
+            named[name] = builder.constant(f"{node.output[0]}_constant", StoredTensor(tensor, None, "a constant"))
             tensor.ClearField("name")
-            named[held.operand] = builder.constant(wanted, held)
     nodes = _with_names(node, converted, named, builder)
     for fault in faults_of(node, source, opset):
         for name, text in fault.writes.items():
@@ -98,17 +99,18 @@ def _model_of(node: NodeProto, opset: int, scope: Scope) -> tuple[ModelProto, di
 
 def _with_names(node: NodeProto, graph: GraphProto, named: dict[str, str], builder: Builder) -> list[NodeProto]:
     """Take the nodes of the converted graph, with new names for new values, and with all that was not to change."""
-    for found in graph.node:
+    nodes = [found for found in graph.node if found.op_type != "Constant" or found.output[0] == "value_1"]
+    for found in nodes:
         for name in found.output:
             if name not in named:
                 named[name] = builder.names.fresh(f"{node.output[0]}_{found.op_type.lower()}")
         found.input[:] = [named[name] for name in found.input]
         found.output[:] = [named[name] for name in found.output]
         found.ClearField("name")
-    same = [found for found in graph.node if found.op_type == node.op_type] or [graph.node[-1]]
+    same = [found for found in nodes if found.op_type == node.op_type] or nodes[-1:]
     if len(same) == 1:
         _keep_what_was_said(node, same[0])
-    return list(graph.node)
+    return nodes
 
 
 def _keep_what_was_said(node: NodeProto, converted: NodeProto) -> None:

@@ -180,7 +180,12 @@ class _Conversion:
             check_types(node, name, self._opset, builder.scope, builder.uses, source)
             found = self._align(builder, node, proto) if min(source, self._opset) < FIRST_NUMPY else None
         elif name == "Cast" and min(source, self._opset) < 6 <= max(source, self._opset):
-            found = self._cast(builder, node), "its type is written otherwise since opset 6"
+            schema = builder.schema("Cast")
+            assert schema is not None
+            plain = Node("", schema.bind(dict(node.operation.given)), node.inputs, node.outputs)
+            del proto.attribute[:]
+            proto.attribute.extend(write_node(plain).attribute)
+            found = [proto], "its type is written otherwise since opset 6"
         else:
             found = convert_steps(builder, proto)
         if found is None:
@@ -210,21 +215,11 @@ class _Conversion:
             return node
         return self._read(write_node(node))
 
-    def _cast(self, builder: Builder, node: Node) -> list[NodeProto]:
-        schema = builder.schema("Cast")
-        assert schema is not None
-        return [write_node(replace(node, operation=schema.bind(dict(node.operation.given))))]
-
     def _align(self, builder: Builder, node: Node, proto: NodeProto) -> tuple[list[NodeProto], str]:
         """Convert a node of one of the eleven operators from or to an opset up to 6."""
         shapes = [builder.scope.shape(value) for value in node.inputs]
         given = [attribute.name for attribute in proto.attribute if attribute.name in _OWN_ATTRIBUTES]
         source, turned = builder.source.origin.opset, ""
-        if max(source, self._opset) < FIRST_NUMPY:
-            schema = find_schema(proto.op_type, self._opset)
-            assert schema is not None
-            gone = _drop_attributes(proto, set(given) - schema.attributes.keys())
-            return [proto], f"{' and '.join(gone)} is gone, an old hint without effect" if gone else ""
         rule = read_rule(node) if source < FIRST_NUMPY else Rule("numpy")
         alignment = Alignment()
         if node.inputs[0] == node.inputs[1]:
@@ -246,6 +241,10 @@ class _Conversion:
                     proto.input[:] = node.inputs[::-1]
                 if not turned:
                     raise
+        schema = find_schema(proto.op_type, self._opset)
+        if schema is not None and max(source, self._opset) < FIRST_NUMPY:
+            gone = _drop_attributes(proto, set(given) - schema.attributes.keys())
+            return [proto], f"{' and '.join(gone)} is gone, an old hint without effect" if gone else ""
         _drop_attributes(proto, set(given))
         for name, value in alignment.attributes:
             proto.attribute.add(name=name, type=AttributeProto.INT, i=value)  # type: ignore[arg-type]

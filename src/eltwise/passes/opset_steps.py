@@ -68,9 +68,9 @@ def convert_steps(builder: Builder, original: NodeProto) -> tuple[list[NodeProto
                 nodes, reason = _with_aligned_slope(builder, node)
             else:
                 nodes, reason = convert_node(builder, node, reached, beyond), "by onnx's converter"
-            if len(nodes) > 1:
+            if len(nodes) > 1 and beyond != target:  # Only onnx's converter can go on with all of them.
                 del builder.nodes[first:]
-                return convert_node(builder, node, reached, target), "by onnx's converter"
+                nodes, beyond = convert_node(builder, node, reached, target), target
             node = nodes[0]
         reasons.append(reason)
         reached = beyond
@@ -168,8 +168,10 @@ def _with_plain_axes(builder: Builder, node: NodeProto, source: int) -> tuple[No
         )
     for attribute in found:
         counted = rank + (len(attribute.ints) if node.op_type == "Unsqueeze" else 0)
-        attribute.ints[:] = [axis + counted if axis < 0 else axis for axis in attribute.ints]
-        attribute.i += counted if attribute.i < 0 else 0
+        if attribute.ints:
+            attribute.ints[:] = [axis + counted if axis < 0 else axis for axis in attribute.ints]
+        elif attribute.i < 0:
+            attribute.i += counted
     return copy, f"its axes are counted from the start, as before opset {_FIRST_NEGATIVE}"
 
 
