@@ -17,8 +17,8 @@ from eltwise.formats.openvino.writer import write_openvino
 from eltwise.ir.graph import Graph, Origin
 from eltwise.oracle import hard_values
 from eltwise.passes.report import Report
-from eltwise.passes.to_onnx import to_onnx
-from eltwise.passes.to_openvino import to_openvino
+from eltwise.passes.to_onnx import ToOnnx
+from eltwise.passes.to_openvino import ToOpenVino
 from onnx_models import model, node, value
 from openvino_core import openvino_core
 from openvino_models import PRECISIONS, Ir
@@ -118,9 +118,7 @@ def wrong_outputs(got: dict[str, np.ndarray], right: dict[str, np.ndarray]) -> l
 
 
 def convert_graph(graph: Graph, target: Origin) -> tuple[Graph, Report]:
-    if target.domain == "openvino":
-        return to_openvino(graph, target.file_version)
-    return to_onnx(graph, target.opset, target.file_version)
+    return (ToOpenVino if target.domain == "openvino" else ToOnnx).convert(graph, target)
 
 
 def converted(loaded: eltwise.Model, target: Origin) -> tuple[eltwise.Model, Report]:

@@ -17,8 +17,7 @@ from eltwise.cli import main
 from eltwise.core.errors import AttributeValueError, EltwiseError, FileFormatError
 from eltwise.passes import elementwise, verify
 from eltwise.passes.align_broadcast import Alignment
-from eltwise.passes.entry import convert
-from eltwise.passes.files import convert_file
+from eltwise.passes.convert import convert, convert_file
 from eltwise.passes.report import Comparison
 from eltwise.passes.verify import VerificationError
 from onnx_models import model, node, sub_model, value

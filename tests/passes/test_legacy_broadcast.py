@@ -237,7 +237,7 @@ def test_a_shape_of_opset_1_becomes_a_constant_where_the_opset_allows_it(opset: 
     if 5 <= opset < 9:
         with pytest.raises(
             ManyProblemsError,
-            match="does not allow this element type, got int64.*opset 9 and newer do",
+            match=r"does not allow this element type, got int64.*opset 9 and newer do",
         ):
             in_opset(made, opset)
         return

@@ -15,7 +15,7 @@ from onnx import TensorProto
 
 import eltwise
 from eltwise.core.errors import EltwiseError, FileFormatError
-from eltwise.passes.files import convert_file
+from eltwise.passes.convert import convert_file
 from eltwise.targets.repair import repair_file
 from onnx_models import model, node, sub_model, value
 
@@ -52,7 +52,7 @@ def large_model(folder: Path) -> Path:
 MEASURED = """
 import sys
 from pathlib import Path
-from eltwise.passes.files import convert_file
+from eltwise.passes.convert import convert_file
 
 print(convert_file(Path(sys.argv[1]), Path(sys.argv[2]), opset=14))
 peak = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM"))

@@ -17,7 +17,7 @@ from onnx import AttributeProto, NodeProto, SparseTensorProto, TensorProto, Valu
 import eltwise
 from eltwise.core.errors import EltwiseError
 from eltwise.formats.onnx.header import newest_opset
-from eltwise.passes.files import convert_file
+from eltwise.passes.convert import convert_file
 from eltwise.targets.repair import repair_file
 from onnx_models import find_problems, model, node, value
 

@@ -301,9 +301,9 @@ class Rewriting:
                 builder.nodes[first:] = [node]
         constants = (*builder.source_constants(), *builder.constants.items())
         is_same = len(constants) == len(graph.constants) and len(builder.nodes) == len(graph.nodes)
-        pairs = [*zip(builder.nodes, graph.nodes, strict=False)]
-        pairs += zip((tensor for _, tensor in constants), (tensor for _, tensor in graph.constants), strict=False)
-        if origin == graph.origin and is_same and all(made is old for made, old in pairs):
+        pairs = zip(builder.nodes, graph.nodes, strict=False)
+        is_same = is_same and all(made is old for made, old in pairs)
+        if origin == graph.origin and is_same and all(graph_id != id(graph) for graph_id, _name in builder.reshaped):
             return graph
         return replace(
             graph,

@@ -37,11 +37,11 @@ def convert_node(builder: Builder, node: NodeProto, source: int, opset: int) -> 
     except (ValidationError, version_converter.ConvertError, RuntimeError, ValueError, TypeError) as error:
         words = " ".join(str(error).split()).rpartition("failed: ")[2]
         raise UnsupportedError("onnx's converter cannot convert it", got=repr(words[:300])) from None
-    constants = {tensor.name: tensor for tensor in converted.initializer}
-    constants |= {found.output[0]: found.attribute[0].t for found in converted.node if found.op_type == "Constant"}
-    for name, tensor in constants.items():
+    made = [(tensor.name, tensor.name, tensor) for tensor in converted.initializer]
+    made += [(one.output[0], "constant", one.attribute[0].t) for one in converted.node if one.op_type == "Constant"]
+    for name, wanted, tensor in made:
         if name not in named:
-            named[name] = builder.constant(f"{node.output[0]}_constant", StoredTensor(tensor, None, "a constant"))
+            named[name] = builder.constant(f"{node.output[0]}_{wanted}", StoredTensor(tensor, None, wanted))
             tensor.ClearField("name")
     nodes = _with_names(node, converted, named, builder)
     for fault in faults_of(node, source, opset):

@@ -20,6 +20,7 @@ from eltwise.formats.onnx.reader import OnnxFile, node_reader
 from eltwise.formats.onnx.writer import write_graph
 from eltwise.ir.graph import Foreign, ForeignSchema, Function, Graph, Node
 from eltwise.ops import registry
+from eltwise.ops.schema import ElementwiseSchema
 from eltwise.passes.align_broadcast import Alignment, align
 from eltwise.passes.builder import Builder, Rewriting
 from eltwise.passes.onnx_schemas import (
@@ -95,30 +96,25 @@ def check_opset(opset: object) -> int:
 
 
 def read_rule(node: Node) -> Rule:
-    """Read the rule of a node of one of the eleven operators, in an opset up to 6.
+    """Read the rule of a valid node of one of the eleven operators, in an opset up to 6.
 
     Raises:
-        AttributeValueError: for an attribute of another type, or with a value that has no meaning.
-        UnsupportedError: for one that reads an attribute of a function.
+        AttributeValueError: for a value that has no meaning.
+        UnsupportedError: for one that is an attribute of a function.
     """
-    return Rule("legacy", _integer(node, "axis", -1), bool(_integer(node, "broadcast", 0, choices=(0, 1))))
-
-
-def _integer(node: Node, name: str, default: int, choices: tuple[int, ...] = ()) -> int:
-    operand = f"attribute {name}"
-    value = dict(node.operation.given).get(name, default)
-    if isinstance(value, AttributeProto):
-        if value.ref_attr_name:
-            raise UnsupportedError("the value is that of a function's attribute, which is not known", operand=operand)
-        if value.type not in (AttributeProto.INT, AttributeProto.UNDEFINED):
-            got = AttributeProto.AttributeType.Name(value.type)
-            raise AttributeValueError("the attribute has the wrong type", operand=operand, got=got, allowed="INT")
-        value = value.i
-    assert isinstance(value, int)
-    if choices and value not in choices:
-        allowed = " or ".join(map(str, choices))
-        raise AttributeValueError("there is no such value", operand=operand, got=str(value), allowed=allowed)
-    return value
+    if isinstance(node.schema, ElementwiseSchema):
+        return node.operation.rule
+    given = {"axis": -1, "broadcast": 0}
+    for name, value in node.operation.given:
+        if name in given and isinstance(value, AttributeProto):
+            if value.ref_attr_name:
+                words = "the value is that of a function's attribute, which is not known"
+                raise UnsupportedError(words, operand=f"attribute {name}")
+            given[name] = value.i
+    if given["broadcast"] not in (0, 1):
+        got = str(given["broadcast"])
+        raise AttributeValueError("there is no such value", operand="attribute broadcast", got=got, allowed="0 or 1")
+    return Rule("legacy", given["axis"], given["broadcast"] == 1)
 
 
 class _Conversion:
@@ -217,7 +213,7 @@ class _Conversion:
 
     def _align(self, builder: Builder, node: Node, proto: NodeProto) -> tuple[list[NodeProto], str]:
         """Convert a node of one of the eleven operators from or to an opset up to 6."""
-        shapes = [builder.scope.shape(value) for value in node.inputs]
+        a, b = (builder.scope.shape(value) for value in node.inputs)
         given = [attribute.name for attribute in proto.attribute if attribute.name in _OWN_ATTRIBUTES]
         source, turned = builder.source.origin.opset, ""
         rule = read_rule(node) if source < FIRST_NUMPY else Rule("numpy")
@@ -226,16 +222,16 @@ class _Conversion:
             pass
         elif rule.name == "legacy":
             # Equal shapes, which the rule demands, give the same in the other one: what is not known is assumed.
-            equal = Alignment(assumptions=broadcast(rule, *shapes).assumptions)
-            alignment = align(rule, *shapes, "numpy") if rule.enabled else equal
+            equal = Alignment(assumptions=broadcast(rule, a, b).assumptions)
+            alignment = align(rule, a, b, "numpy") if rule.enabled else equal
         else:
             try:
-                alignment = align(rule, *shapes, "legacy")
+                alignment = align(rule, a, b, "legacy")
             except EltwiseError:
                 if node.schema.name not in MIRRORED:
                     raise
                 with suppress(EltwiseError):
-                    alignment = align(rule, *reversed(shapes), "legacy")
+                    alignment = align(rule, b, a, "legacy")
                     turned = "A and B change places, which gives the same bits"
                     proto.op_type = MIRRORED[node.schema.name]
                     proto.input[:] = node.inputs[::-1]
@@ -247,7 +243,7 @@ class _Conversion:
             return [proto], f"{' and '.join(gone)} is gone, an old hint without effect" if gone else ""
         _drop_attributes(proto, set(given))
         for name, value in alignment.attributes:
-            proto.attribute.add(name=name, type=AttributeProto.INT, i=value)  # type: ignore[arg-type]
+            proto.attribute.add(name=name, type=AttributeProto.INT, i=value)
         proto.input[1] = builder.with_ones(proto.input[1], alignment.leading, alignment.trailing)
         builder.assume(node, alignment.assumptions)
         by_itself = f"without {' and '.join(given)}: the shapes align by themselves" if given else ""

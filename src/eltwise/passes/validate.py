@@ -7,6 +7,7 @@ their values, wrong declared shapes of results, missing names and texts, domains
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 from onnx import AttributeProto, GraphProto, NodeProto, SparseTensorProto, TensorProto
@@ -108,7 +109,9 @@ def _endless_calls(graph: Graph) -> Iterator[EltwiseError]:
 
 
 def _input_problems(graph: Graph) -> Iterator[EltwiseError]:
-    """Find inputs of the model without a type, and initializers that are not what the input of their name is."""
+    """Find inputs without a type, initializers that are not what the input of their name is, and repeated outputs."""
+    twice = [name for name, count in Counter(port.name for port in graph.outputs).items() if count > 1]
+    yield from (GraphError("the model has two outputs of one name", operand=f"output {name!r}") for name in twice)
     message = graph.message.model.graph if isinstance(graph.message, OnnxFile) else GraphProto()
     for value in message.input:
         try:
@@ -178,6 +181,10 @@ def _node_problems(node: Node, origin: Origin, context: CheckerContext) -> Itera
     if schema.deprecated and node.schema.name != "GroupNormalization":
         yield UnsupportedError(f"the operator is deprecated, and ONNX's opset {opset} has it no longer")
         return
+    if schema.inputs and schema.inputs[-1].option.name == "Variadic" and schema.inputs[-1].is_homogeneous:
+        for index, value in enumerate(node.inputs[len(schema.inputs) - 1 :], len(schema.inputs) - 1):
+            if not value:
+                yield GraphError("an operand of a list cannot be left out", operand=f"operand {index}")
     proto = node.message.proto if isinstance(node.message, Original) and node.untouched else write_node(node)
     if schema.deprecated or _refers(proto):  # The checker takes neither these nor what a caller of a function gives.
         return
