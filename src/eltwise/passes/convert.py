@@ -137,22 +137,25 @@ def _check_versions(wanted: Format, opset: int | None, ir_version: int | None) -
 
 
 def _read(source: Source, wanted: Format, weights: bytes | None = None) -> Model:
-    """Read a model for what it is to become: one that stays ONNX may hold any operator, and its weights are not read.
+    """Read a model for what it is to become: one that stays ONNX may hold any operator."""
+    graph = read_onnx_graph(source) if wanted == "onnx" else None
+    return load(source, weights) if graph is None else model_of(graph)
 
-    Raises:
-        EltwiseError: where it is no model, or one for another format that cannot be run.
-    """
+
+def read_onnx_graph(source: Source) -> Graph | None:
+    """The graph of a source that is ONNX, with its weights unread; None for any other, of which ``load`` says more."""
     from eltwise.formats.onnx.reader import is_model_proto, read_model_proto, read_onnx
 
-    if wanted == "onnx" and is_model_proto(source):
-        return model_of(read_model_proto(source, None, "", reads_weights=False).graph)
-    if wanted == "onnx" and isinstance(source, str | os.PathLike):
+    if is_model_proto(source):
+        return read_model_proto(source, None, "", reads_weights=False).graph
+    if isinstance(source, str | os.PathLike):
         path = Path(source)
-        if registry.of_path(path) is registry.ONNX:
-            return model_of(read_onnx(files.read_message(path), path.parent, path.name, reads_weights=False).graph)
-    if isinstance(source, bytes | bytearray | memoryview) and {wanted, registry.of_bytes(source).name} == {"onnx"}:
-        return model_of(read_onnx(bytes(source), None, "", reads_weights=False).graph)
-    return load(source, weights)
+        is_onnx = registry.of_path(path) is registry.ONNX
+        data = files.read_message(path) if is_onnx else b""
+        return read_onnx(data, path.parent, path.name, reads_weights=False).graph if is_onnx else None
+    if not isinstance(source, bytes | bytearray | memoryview) or registry.of_bytes(source) is not registry.ONNX:
+        return None
+    return read_onnx(bytes(source), None, "", reads_weights=False).graph
 
 
 def model_of(graph: Graph) -> Model:

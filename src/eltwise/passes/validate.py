@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 from onnx import AttributeProto, GraphProto, NodeProto, SparseTensorProto, TensorProto
 from onnx.checker import ValidationError, check_node
+from onnx.defs import OpSchema
 from onnx.onnx_cpp2py_export.checker import CheckerContext
 
 from eltwise.core.broadcasting import Rule, broadcast
@@ -181,7 +182,11 @@ def _node_problems(node: Node, origin: Origin, context: CheckerContext) -> Itera
     if schema.deprecated and node.schema.name != "GroupNormalization":
         yield UnsupportedError(f"the operator is deprecated, and ONNX's opset {opset} has it no longer")
         return
-    if schema.inputs and schema.inputs[-1].option.name == "Variadic" and schema.inputs[-1].is_homogeneous:
+    if (
+        schema.inputs
+        and schema.inputs[-1].option == OpSchema.FormalParameterOption.Variadic
+        and schema.inputs[-1].is_homogeneous
+    ):
         for index, value in enumerate(node.inputs[len(schema.inputs) - 1 :], len(schema.inputs) - 1):
             if not value:
                 yield GraphError("an operand of a list cannot be left out", operand=f"operand {index}")

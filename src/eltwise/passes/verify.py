@@ -135,14 +135,18 @@ def _equal_elements(run: Run, got: Sequence[np.ndarray]) -> int:
     for (name, exact), given in zip(run.expected.items(), got, strict=True):
         if oracle.same_bits(given, exact):
             continue
-        difference = f"{given.dtype}{list(given.shape)} for {exact.dtype}{list(exact.shape)}"
-        if (given.shape, given.dtype) == (exact.shape, exact.dtype):
-            pairs = enumerate(zip(given.reshape(-1), exact.reshape(-1), strict=True))
-            index, pair = next((index, pair) for index, pair in pairs if not oracle.same_bits(*map(np.asarray, pair)))
-            difference = f"{pair[0]} for {pair[1]} at the flat index {index}"
         words = "the converted model gives different bits"
-        raise VerificationError(words, operand=f"output {name!r}", got=difference)
+        raise VerificationError(words, operand=f"output {name!r}", got=difference(given, exact))
     return sum(exact.size for exact in run.expected.values())
+
+
+def difference(given: np.ndarray, exact: np.ndarray) -> str:
+    """How an array differs from the right one: in its type, its shape, or the first element that does."""
+    if given.shape != exact.shape or given.dtype != exact.dtype:
+        return f"{given.dtype}{list(given.shape)} for {exact.dtype}{list(exact.shape)}"
+    pairs = enumerate(zip(given.reshape(-1), exact.reshape(-1), strict=True))
+    index, pair = next((index, pair) for index, pair in pairs if not oracle.same_bits(*map(np.asarray, pair)))
+    return f"{pair[0]} for {pair[1]} at the flat index {index}"
 
 
 def _largest_result(model: Model, shapes: dict[str, tuple[int, ...]]) -> int:
