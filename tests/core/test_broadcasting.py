@@ -276,3 +276,8 @@ def test_where_the_operands_lie_in_the_result(
 ) -> None:
     found = broadcast(rule, parse(a), parse(b))
     assert found.starts == starts
+
+
+def test_three_operands_are_counted_not_lettered() -> None:
+    with pytest.raises(ShapeError, match=r"the shapes \(2,3\), \(3\), \(4\) do not broadcast: operand 2 does not fit"):
+        broadcast(NUMPY, parse("2,3"), parse("3"), parse("4"))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto
 from onnx.shape_inference import InferenceError, infer_shapes
@@ -15,9 +16,9 @@ from onnx.shape_inference import InferenceError, infer_shapes
 from eltwise.core.shapes import element_count
 from eltwise.formats.onnx.header import default_domain
 from eltwise.formats.onnx.nodes import subgraphs
-from eltwise.formats.onnx.tensors import StoredTensor, keep_tensor
+from eltwise.formats.onnx.tensors import StoredTensor
 from eltwise.formats.onnx.types import type_text, types_in, value_type
-from eltwise.formats.onnx.writer import write_model_proto
+from eltwise.formats.onnx.writer import write_graph
 from eltwise.ir.graph import Graph, Tensor, TensorType
 from eltwise.ir.verify import topological_order
 
@@ -82,9 +83,10 @@ def _has_long_lists(typed: ModelProto) -> bool:
 
 def without_weights(graph: Graph) -> ModelProto:
     """Write a model without its functions and without what its tensors hold, but for a few small ones."""
-    copy = write_model_proto(graph, keep_tensor)
-    copy.ir_version = 8  # The first in which every initializer may stay out of the inputs is 4.
-    del copy.functions[:], copy.training_info[:], copy.opset_import[:]
+    constants = tuple((name, _light(tensor)) for name, tensor in graph.constants)
+    light = replace(graph, message=None, functions=(), metadata=(), constants=constants)
+    copy = ModelProto(ir_version=8)  # The first in which every initializer may stay out of the inputs is 4.
+    write_graph(light, copy.graph)
     for domain, version in (*graph.origin.other_opsets, ("", max(graph.origin.opset, FIRST_INFERRED))):
         copy.opset_import.add(domain=domain, version=version)
     copy.graph.name = copy.graph.name or "graph"
@@ -92,27 +94,34 @@ def without_weights(graph: Graph) -> ModelProto:
     return copy
 
 
+def _light(tensor: Tensor) -> Tensor:
+    """A tensor without its values, where they are many or in another file."""
+    if is_small(tensor):
+        return tensor
+    if isinstance(tensor, StoredTensor):
+        return StoredTensor(TensorProto(data_type=tensor.proto.data_type, dims=tensor.message.dims), None, "")
+    shape = tensor.array.shape
+    return StoredTensor(TensorProto(data_type=tensor.element_type.onnx_number, dims=shape), None, "")
+
+
 def _strip(graph: GraphProto, opset: int) -> None:
-    for tensor in graph.initializer:
-        _drop_values(tensor)
-    for sparse in graph.sparse_initializer:
-        graph.initializer.add(name=sparse.values.name, data_type=sparse.values.data_type, dims=sparse.dims)
-    graph.ClearField("sparse_initializer")
+    """Take the values of large tensors out of nodes and of the graphs in them."""
     for node in graph.node:
         for attribute in node.attribute:
             if attribute.HasField("t"):
-                _drop_values(attribute.t)
+                attribute.t.CopyFrom(_stripped(attribute.t))
         for _name, inner in subgraphs(node):
+            for tensor in inner.initializer:
+                tensor.CopyFrom(_stripped(tensor))
             _strip(inner, opset)
         if opset < FIRST_INFERRED and not default_domain(node.domain):
             graph.initializer.extend(_written_as_in_opset_6(node))
 
 
-def _drop_values(tensor: TensorProto) -> None:
-    """Take a tensor's values away where they are many or in another file."""
-    if not is_small(StoredTensor(tensor, None, "")):
-        bare = TensorProto(name=tensor.name, data_type=tensor.data_type, dims=tensor.dims)
-        tensor.CopyFrom(bare)
+def _stripped(tensor: TensorProto) -> TensorProto:
+    if is_small(StoredTensor(tensor, None, "")):
+        return tensor
+    return TensorProto(name=tensor.name, data_type=tensor.data_type, dims=tensor.dims)
 
 
 def is_small(tensor: Tensor) -> bool:

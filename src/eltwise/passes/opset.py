@@ -172,7 +172,6 @@ class _Conversion:
             raise GraphError("it has no result")
         first, proto = len(builder.nodes), write_node(node, write_graph=write_graph)
         if name in LEGACY_OPERATORS:
-            check_types(node, name, source, builder.scope, builder.uses)
             check_types(node, name, self._opset, builder.scope, builder.uses, source)
             found = self._align(builder, node, proto) if min(source, self._opset) < FIRST_NUMPY else None
         elif name == "Cast" and min(source, self._opset) < 6 <= max(source, self._opset):
@@ -190,7 +189,7 @@ class _Conversion:
             return True
         for made in found[0]:
             new = Node(made.name, node.operation, tuple(made.input), tuple(made.output))
-            if not made.domain:
+            if not made.domain and name not in LEGACY_OPERATORS:
                 known = source if made.op_type == name else None
                 check_types(new, made.op_type, self._opset, builder.scope, builder.uses, known)
             builder.nodes.append(self._read(made))
