@@ -20,7 +20,7 @@ from eltwise.passes.align_broadcast import Alignment
 from eltwise.passes.convert import convert, convert_file
 from eltwise.passes.report import Comparison
 from eltwise.passes.verify import VerificationError
-from onnx_models import model, node, sub_model, value
+from onnx_models import NEWEST, model, node, sub_model, value
 from openvino_models import Ir, binary
 
 MODELS = Path(__file__).parents[2] / "examples" / "models"
@@ -203,7 +203,10 @@ def test_in_python(tmp_path: Path) -> None:
         ({"opset": True}, "no such opset"),
         ({"opset": 13.0}, "no such opset"),
         ({"opset": np.bool_(1)}, "no such opset"),
-        ({"opset": np.int64(0)}, "no such opset"),
+        *(
+            ({"opset": wrong}, f"no such opset.*allowed: 1 to {NEWEST}")
+            for wrong in (np.int64(0), -1, NEWEST + 1, 2**70)
+        ),
         ({"opset": [13]}, "no such opset"),
         ({"opset": np.array([13.0])}, "no such opset"),
         ({"ir_version": 12}, "allowed: 10, 11"),

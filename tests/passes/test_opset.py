@@ -13,8 +13,6 @@ from conversions import ask
 from eltwise.core.errors import (
     ElementTypeError,
     EltwiseError,
-    FileFormatError,
-    GraphError,
     ManyProblemsError,
     UnsupportedError,
 )
@@ -172,9 +170,8 @@ def test_a_model_that_is_not_changed_is_not_touched() -> None:
     assert data == before
     assert report.unchanged
     assert str(report) == "ONNX opset 6 -> ONNX opset 6: unchanged, byte for byte"
-    copy, _report = eltwise.convert(made, opset=17)
+    assert eltwise.convert(made, opset=17)[0].graph.origin.opset == 17
     assert made.SerializeToString() == before
-    assert copy.graph.origin.opset == 17
 
 
 def with_function(opset: int, function_opset: int, op_type: str) -> onnx.ModelProto:
@@ -245,24 +242,6 @@ def test_a_slope_lies_on_the_channels() -> None:
     made.opset_import[0].version = 7
     with pytest.raises(UnsupportedError, match="which dimension the slope belongs to"):
         convert_onnx_bytes(made.SerializeToString(), 6)
-
-
-@pytest.mark.parametrize("opset", [0, -1, NEWEST + 1, 2**70, True, "14", 14.0])
-def test_an_opset_that_there_is_not_is_refused(opset: object) -> None:
-    with pytest.raises(EltwiseError, match=f"there is no such opset.*allowed: 1 to {NEWEST}"):
-        convert_onnx_bytes(sub_model().SerializeToString(), opset)  # type: ignore[arg-type]
-
-
-def test_what_is_no_model_is_refused() -> None:
-    for data in (b"", b"no model", sub_model().SerializeToString()[:-3]):
-        with pytest.raises(FileFormatError):
-            convert_onnx_bytes(data, 14)
-
-
-def test_a_node_that_is_ill_formed_is_refused() -> None:
-    for broken in (node("Sub", ["x"], ["z"]), node("Sub", ["x", ""], ["z"]), node("Sub", ["x", "y", "x"], ["z"])):
-        with pytest.raises(GraphError):
-            convert_onnx_bytes(model([broken], [value("x"), value("y")], [value("z")], 6).SerializeToString(), 14)
 
 
 def alone(
@@ -354,24 +333,16 @@ def test_a_value_of_unknown_type_is_no_obstacle_where_its_type_does_not_matter()
 
 
 @pytest.mark.parametrize("operator", ["Max", "Min", "Sum", "Mean"])
-@pytest.mark.parametrize("shapes", [["2,3"], ["2,3"] * 3, ["N,3", "N,3"]])
-def test_operands_of_one_shape_need_no_broadcasting(operator: str, shapes: list[str]) -> None:
+@pytest.mark.parametrize("shapes", [[(2, 3)], [(2, 3)] * 3, [("N", 3)] * 2, [(2, 3), (3,)]])
+def test_operands_of_one_shape_need_no_broadcasting(operator: str, shapes: list[tuple[int | str, ...]]) -> None:
     names = [f"x{number}" for number in range(len(shapes))]
-    sizes = [tuple(int(size) if size.isdigit() else size for size in shape.split(",")) for shape in shapes]
-    ports = [value(name, size) for name, size in zip(names, sizes, strict=True)]
-    made = model([node(operator, names, ["z"], "n")], ports, [value("z", sizes[0])], 8)
+    made = model([node(operator, names, ["z"], "n")], [*map(value, names, shapes)], [value("z", shapes[0])], 8)
+    if len(set(shapes)) > 1:
+        with pytest.raises(UnsupportedError, match=r"equal shapes, and they may differ: the shapes are \(2,3\) and"):
+            eltwise.convert(made, opset=6)
+        return
     (converted,) = in_opset(made, 6)[0].graph.node
     assert (converted.op_type, list(converted.input)) == (operator, names)
-
-
-def test_operands_that_may_broadcast_stay_out_of_older_opsets() -> None:
-    ports = [value("x", (2, 3)), value("y", (3,))]
-    made = model([node("Max", ["x", "y"], ["z"], "n")], ports, [value("z", (2, 3))], 8)
-    with pytest.raises(
-        UnsupportedError,
-        match=r"equal shapes, and they may differ: the shapes are \(2,3\) and \(3\)",
-    ):
-        eltwise.convert(made, opset=6)
 
 
 def test_the_constant_of_a_node_that_is_refused_is_no_reason_of_its_own() -> None:

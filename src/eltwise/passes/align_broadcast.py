@@ -42,13 +42,7 @@ class Alignment:
 
 
 def align(rule: Rule, a: Shape, b: Shape, target: Broadcasting) -> Alignment:
-    """Express a broadcast rule by another one.
-
-    Args:
-        rule: the rule, with its axis.
-        a: the shape of operand A, known or not.
-        b: the shape of operand B.
-        target: the broadcasting of the other operator version.
+    """Express a broadcast rule by that of another operator version, for shapes that may be known in part only.
 
     Raises:
         EltwiseError: where it cannot be expressed exactly, or the shapes do not broadcast at all.
@@ -150,14 +144,7 @@ def _ranks(a: Shape, b: Shape, why: str) -> tuple[int, int]:
 
 
 def align_broadcast(graph: Graph, chosen: Chosen) -> tuple[Graph, Report]:
-    """Rewrite the chosen nodes that broadcast by ``pdpd`` to broadcast by ``numpy``, with the same bits.
-
-    Args:
-        graph: the graph of an IR, without problems.
-        chosen: selects the nodes; those of other rules stay.
-
-    Returns:
-        The new graph, the same one where no node was chosen; and what was changed and assumed.
+    """Rewrite the chosen nodes of an IR that broadcast by ``pdpd`` to broadcast by ``numpy``, with the same bits.
 
     Raises:
         EltwiseError: naming each chosen node whose ranks are not known.

@@ -88,19 +88,9 @@ class Builder:
         name: str = "",
         **attributes: object,
     ) -> None:
-        """Add a node in the version that the target has.
+        """Add a node in the version that the target has, or refuse what that has not.
 
-        Args:
-            operator: its name in the target's format.
-            inputs: values of the new graph.
-            output: a name that was taken for it.
-            types: the element types that T is in it, None for one that is not known.
-            name: the node's name in ONNX; a layer of OpenVINO IR has the name of its output.
-            **attributes: its attributes.
-
-        Raises:
-            UnsupportedError: where the target has no such operator.
-            ElementTypeError: where the target's version does not allow the type.
+        ``types`` are the element types that T is in it; a layer of OpenVINO IR has the name of its output.
         """
         schema = self.schema(operator)
         if schema is None:
@@ -137,14 +127,10 @@ class Builder:
         return self._made[key]
 
     def with_ones(self, value: str, leading: int, trailing: int) -> str:
-        """A value of the source with other dimensions of size 1 at its ends, made once for all nodes that need it.
+        """A value of known rank with dimensions of size 1 dropped at its start and added at its end, or dropped there.
 
-        A constant that one node reads gets another shape itself; an Unsqueeze that added what is dropped is not read.
-
-        Args:
-            value: the value; its rank is known.
-            leading: how many dimensions are dropped at its start.
-            trailing: how many are added at its end, or dropped where it is below zero.
+        A constant that one node reads gets another shape itself; an Unsqueeze that added what is dropped is not read;
+        else a node is made once for all that need it.
         """
         if not leading and not trailing:
             return self.name(value)
@@ -251,12 +237,7 @@ RewriteNode = Callable[[Builder, Node], bool]
 def rewrite(graph: Graph, rewrite_node: RewriteNode) -> tuple[Graph, Report]:
     """Rewrite nodes of a graph, and of the graphs in its nodes, without changing its format, version and ports.
 
-    Args:
-        graph: a graph without problems; it may hold foreign operators.
-        rewrite_node: what is done to each node.
-
-    Returns:
-        The new graph, the same one where every node stays; and what was changed. Functions stay.
+    The graph has no problems and may hold foreign operators; it comes back itself where every node stays.
 
     Raises:
         EltwiseError: with every problem of every node.

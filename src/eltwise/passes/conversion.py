@@ -38,14 +38,7 @@ class Conversion(Builder):
 
     @classmethod
     def convert(cls, graph: Graph, target: Origin) -> tuple[Graph, Report]:
-        """Convert a graph.
-
-        Args:
-            graph: a graph without problems.
-            target: the format and the version of the new graph.
-
-        Returns:
-            The new graph, and what was changed.
+        """Convert a graph without problems to the format and version of the target.
 
         Raises:
             EltwiseError: where it cannot be expressed exactly, with every reason of every node.

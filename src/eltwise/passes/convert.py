@@ -199,14 +199,7 @@ def _converted(
 
 
 def write_onnx(graph: Graph, target: Path, report: Report, progress: Progress | None = None) -> Report:
-    """Write an ONNX model that was made of a file, with its external data unread.
-
-    Returns:
-        The report, with the external data where that has another name now.
-
-    Raises:
-        EltwiseError: where a file cannot be read or written; then the target is as it was.
-    """
+    """Write an ONNX model with its external data unread; the report says where that has another name now."""
     from eltwise.formats.onnx.external import location_beside
     from eltwise.formats.onnx.writer import write_kept_file
 
@@ -217,11 +210,7 @@ def write_onnx(graph: Graph, target: Path, report: Report, progress: Progress | 
 
 
 def check_places(source: Path, target: Path, in_place: bool) -> None:
-    """Refuse a source or target that is no file, and a target that is the source where that was not asked for.
-
-    Raises:
-        FileFormatError: naming it.
-    """
+    """Refuse a source or target that is no file, and a target that is the source where that was not asked for."""
     files.check_regular(source)
     files.check_writable(target)
     if source.exists() and target.exists() and source.samefile(target) and not in_place:

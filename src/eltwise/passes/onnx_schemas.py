@@ -86,14 +86,8 @@ def _allowed(op_type: str, opset: int, index: int, of_output: bool) -> tuple[fro
 def check_types(node: Node, op_type: str, opset: int, scope: Scope, names: Names, source: int | None = None) -> None:
     """Refuse a node whose operands or results have types that an operator does not allow in an opset.
 
-    Args:
-        node: the node.
-        op_type: the operator.
-        opset: the opset.
-        scope: what is known of its values.
-        names: the names in the model; the type of a result that nothing reads need not be known.
-        source: the opset that it comes from. An unknown type of a value that was there before is refused where not
-            every type that was allowed there is allowed here; None lets it pass.
+    The type of a value that was there in the opset ``source`` must be known where not every type that was allowed there
+    is allowed here, unless it is a result that nothing reads.
 
     Raises:
         ElementTypeError: naming the operand, its type and the types that are allowed.

@@ -54,14 +54,7 @@ _FIRST_WITH_OPSETS = 3
 
 
 def convert_opset(graph: Graph, opset: int) -> tuple[Graph, Report]:
-    """Convert a model to another opset of ONNX's own operators.
-
-    Args:
-        graph: the model, which is valid.
-        opset: the opset, from 1 to the newest that is known.
-
-    Returns:
-        The new graph, the same one where it has this opset already; and what was changed and assumed.
+    """Convert a valid model to another opset of ONNX's own operators; one that has it already comes back itself.
 
     Raises:
         EltwiseError: with every reason of every node that cannot be converted.

@@ -58,13 +58,7 @@ class Run:
 
 
 def runs_of(model: Model, seed: int = 0, most: int = _ROUNDS[1]) -> Iterator[Run | str]:
-    """Run a model on hard and random values, every fourth time on ordinary ones; where that does not work, why not.
-
-    Args:
-        model: the model.
-        seed: of the drawn values.
-        most: how many times every input is drawn, at most, for each choice of unknown sizes.
-    """
+    """Run a model on hard and random values, every fourth time on ordinary ones; where that does not work, why not."""
     generator = np.random.default_rng(seed)
     for size in _SIZES:
         shapes = {port.name: _sizes(port.type.shape, size) for port in model.inputs}
@@ -101,14 +95,6 @@ def _run(model: Model, feeds: dict[str, np.ndarray]) -> Run:
 def compare(before: Model, after: Model, seed: int = 0) -> Comparison:
     """Run both models on hard and random values and compare the bits of all outputs; any NaN equals any NaN.
 
-    Args:
-        before: the model that was converted.
-        after: the new model, with the same inputs and outputs in the same order.
-        seed: of the drawn values.
-
-    Returns:
-        What was compared, or why nothing could be.
-
     Raises:
         VerificationError: where an output differs, or the new model refuses what the original runs.
     """
@@ -127,11 +113,7 @@ def compare(before: Model, after: Model, seed: int = 0) -> Comparison:
 
 
 def _equal_elements(run: Run, got: Sequence[np.ndarray]) -> int:
-    """The number of elements of a run, all of which must be equal.
-
-    Raises:
-        VerificationError: naming the first output that is not, and the first element of it.
-    """
+    """The number of elements of a run, all of which must be equal."""
     for (name, exact), given in zip(run.expected.items(), got, strict=True):
         if oracle.same_bits(given, exact):
             continue
