@@ -53,7 +53,7 @@ class Change:
     def __str__(self) -> str:
         site = f"{self.before} node {self.node!r}" if self.node else self.before
         became = f" became {', '.join(self.after)}" if self.after else ""
-        return f"{site}{became}: {self.reason}" if self.reason else f"{site}{became}"
+        return site + became + (f": {self.reason}" if self.reason else "")
 
 
 @dataclass(frozen=True)
