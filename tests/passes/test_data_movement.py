@@ -126,7 +126,7 @@ def test_outputs_of_one_value_are_found_by_their_names() -> None:
     assert wrong_outputs(after.run(given), before.run(given)) == []
     assert wrong_outputs(ask("openvino", after.graph, given), before.run(given)) == []
     theirs = openvino_core().read_model(*written(after.graph))
-    assert [theirs.output(port.name).get_index() for port in before.outputs] == [0, 1, 2, 3]
+    assert all(port.name in output.get_names() for port, output in zip(before.outputs, theirs.outputs, strict=True))
     assert theirs.input("x").get_index() == 0
 
 
