@@ -278,5 +278,7 @@ def test_types_that_ir_10_changes_at_its_ports_are_refused() -> None:
     with pytest.raises(ManyProblemsError, match="takes float32 at this input, got float16") as caught:
         convert_graph(eltwise.load(half.xml()).graph, IR10)
     assert len(caught.value.problems) == 3
-    with pytest.raises(EltwiseError, match="gives every output as int32 or float32, got int64; version 11 keeps"):
-        convert_graph(eltwise.load(binary("Subtract", "2", "2", "i64").xml()).graph, IR10)
+    less = model([node("Less", ["x", "y"], ["z"])], [value("x"), value("y")], [value("z", None, TensorProto.BOOL)])
+    for source, got in ((binary("Subtract", "2", "2", "i64").xml(), "int64"), (less, "bool")):
+        with pytest.raises(EltwiseError, match=f"gives every output as int32 or float32, got {got}; version 11 keeps"):
+            convert_graph(eltwise.load(source).graph, IR10)

@@ -14,6 +14,7 @@ from onnx import AttributeProto, NodeProto
 
 from eltwise.core.broadcasting import Rule, broadcast
 from eltwise.core.errors import AttributeValueError, EltwiseError, GraphError, UnsupportedError, raise_all
+from eltwise.core.shapes import Shape
 from eltwise.formats.onnx.header import newest_opset
 from eltwise.formats.onnx.nodes import since_version, write_node
 from eltwise.formats.onnx.reader import OnnxFile, node_reader
@@ -180,14 +181,15 @@ class _Conversion:
             check_types(node, name, self._opset, builder.scope, builder.uses, source)
             builder.nodes.append(self._stamped(node))
             return True
-        for made in found[0]:
+        nodes, reason = found
+        for made in nodes:
             new = Node(made.name, node.operation, tuple(made.input), tuple(made.output))
             if not made.domain and name not in LEGACY_OPERATORS:
                 known = source if made.op_type == name else None
                 check_types(new, made.op_type, self._opset, builder.scope, builder.uses, known)
             builder.nodes.append(self._read(made))
-        if found[1]:
-            builder.changed(node, first, found[1])
+        if reason:
+            builder.changed(node, first, reason)
         return True
 
     def _stamped(self, node: Node) -> Node:
@@ -205,30 +207,13 @@ class _Conversion:
 
     def _align(self, builder: Builder, node: Node, proto: NodeProto) -> tuple[list[NodeProto], str]:
         """Convert a node of one of the eleven operators from or to an opset up to 6."""
-        a, b = (builder.scope.shape(value) for value in node.inputs)
         given = [attribute.name for attribute in proto.attribute if attribute.name in _OWN_ATTRIBUTES]
-        source, turned = builder.source.origin.opset, ""
+        source = builder.source.origin.opset
         rule = read_rule(node) if source < FIRST_NUMPY else Rule("numpy")
-        alignment = Alignment()
-        if node.inputs[0] == node.inputs[1]:
-            pass
-        elif rule.name == "legacy":
-            # Equal shapes, which the rule demands, give the same in the other one: what is not known is assumed.
-            equal = Alignment(assumptions=broadcast(rule, a, b).assumptions)
-            alignment = align(rule, a, b, "numpy") if rule.enabled else equal
-        else:
-            try:
-                alignment = align(rule, a, b, "legacy")
-            except EltwiseError:
-                if node.schema.name not in MIRRORED:
-                    raise
-                with suppress(EltwiseError):
-                    alignment = align(rule, b, a, "legacy")
-                    turned = "A and B change places, which gives the same bits"
-                    proto.op_type = MIRRORED[node.schema.name]
-                    proto.input[:] = node.inputs[::-1]
-                if not turned:
-                    raise
+        alignment, is_turned = _alignment(rule, node, *(builder.scope.shape(value) for value in node.inputs))
+        if is_turned:
+            proto.op_type = MIRRORED[node.schema.name]
+            proto.input[:] = node.inputs[::-1]
         schema = find_schema(proto.op_type, self._opset)
         if schema is not None and max(source, self._opset) < FIRST_NUMPY:
             gone = _drop_attributes(proto, set(given) - schema.attributes.keys())
@@ -240,7 +225,25 @@ class _Conversion:
         builder.assume(node, alignment.assumptions)
         by_itself = f"without {' and '.join(given)}: the shapes align by themselves" if given else ""
         broadcasts = "B broadcasts onto A" if alignment.attributes else ""
+        turned = "A and B change places, which gives the same bits" if is_turned else ""
         return [proto], "; ".join(filter(None, (turned, alignment.reason or broadcasts or by_itself)))
+
+
+def _alignment(rule: Rule, node: Node, a: Shape, b: Shape) -> tuple[Alignment, bool]:
+    """How a rule is said by the one beyond opset 7, and whether A and B change places for that."""
+    if node.inputs[0] == node.inputs[1]:
+        return Alignment(), False
+    if rule.name == "legacy":
+        # Equal shapes, which the rule demands, give the same in the other one: what is not known is assumed.
+        equal = Alignment(assumptions=broadcast(rule, a, b).assumptions)
+        return align(rule, a, b, "numpy") if rule.enabled else equal, False
+    try:
+        return align(rule, a, b, "legacy"), False
+    except EltwiseError:
+        if node.schema.name in MIRRORED:
+            with suppress(EltwiseError):
+                return align(rule, b, a, "legacy"), True
+        raise
 
 
 def _drop_attributes(node: NodeProto, names: set[str]) -> list[str]:
