@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from eltwise.conformance.results_file import read_results
+from eltwise.conformance.results import read_results
 from eltwise.ops import registry
 
 PLANTED = Path(__file__).parents[1] / "planted.py"

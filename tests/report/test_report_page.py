@@ -15,7 +15,7 @@ import pytest
 
 import conformance_results
 from eltwise.conformance.cases import Case
-from eltwise.conformance.results import OUTCOMES, Results, TestResult, stored
+from eltwise.conformance.results import OUTCOMES, Failing, Results, TestResult
 from eltwise.core.errors import FileFormatError
 from eltwise.ops import registry
 from eltwise.report import legend
@@ -161,7 +161,9 @@ def test_a_result_of_another_shape_is_shown_by_its_shapes() -> None:
     words = "gave uint8[7] instead of uint8[3]"
     where = ("Sub-14", "uint8", "numpy", "static")
     cell = TestResult("r", "1", *where, "differs", (("wrong shape",),), 1, 2, words=words)
-    told = {got.shape: findings(Results((replace(cell, case=stored(case, got)),)))[0].sentences[1] for got in SHAPED}
+    told = {
+        got.shape: findings(Results((replace(cell, failing=Failing(case, got)),)))[0].sentences[1] for got in SHAPED
+    }
     assert told == {
         (1,): "For A of shape (0) and B of shape (1) it returns uint8[1] instead of uint8[0].",
         (0,): "It gave uint8[7] instead of uint8[3].",

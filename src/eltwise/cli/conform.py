@@ -75,7 +75,7 @@ def conform(  # noqa: PLR0917 - a command has as many parameters as options
         _export(export, selection, extent, seed)
         return
     from eltwise.conformance.expected_failures import read_expected, surprises
-    from eltwise.conformance.results_file import read_results
+    from eltwise.conformance.results import read_results
     from eltwise.conformance.run import Settings, run_tests
 
     known = None if resume is None else read_results(resume)
@@ -109,7 +109,7 @@ def _selection(
 ) -> Selection:
     """The tests that are selected; an unknown name is refused with the nearest known one."""
     from eltwise import runtimes
-    from eltwise.conformance.contexts import SOURCE_NAMES
+    from eltwise.conformance.cases import SOURCE_NAMES
     from eltwise.conformance.run import Selection
     from eltwise.core.dtypes import by_name
     from eltwise.ops import registry
@@ -138,7 +138,7 @@ def _known(kind: str, name: str, known: Sequence[str]) -> str:
 
 def _export(folder: Path, selection: Selection, extent: Extent, seed: int) -> None:
     from eltwise.conformance import test_vectors
-    from eltwise.conformance.contexts import SOURCES
+    from eltwise.conformance.cases import SOURCES
 
     check_new_folder(folder)
     variants = dict.fromkeys(job.variant for job in selection.jobs())

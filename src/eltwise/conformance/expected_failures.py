@@ -122,17 +122,19 @@ def _entry(fields: Fields) -> ExpectedFailure:
     for name in fields:
         if name not in _FIELDS:
             raise unknown_name("field", name, _FIELDS)
-    patterns = (fields.text("cells"),) if isinstance(fields.value("cells"), str) else fields.words("cells")
+    patterns = (fields.take("cells", str),) if isinstance(fields.value("cells"), str) else fields.each("cells", str)
     for pattern in patterns:
         if pattern.count("/") < _PARTS - 1:
             raise fields.error("cells", "RUNTIME/OPERATOR/TYPE/BROADCAST/PATH, where * stands for anything")
     for name in ("reason", "link"):
-        if not fields.text(name, "").strip():
+        if not fields.take(name, str, "").strip():
             raise fields.error(name, "a string that is not empty")
     outcome = fields.choice("verdict", OUTCOMES[1:])
     # The name of a runtime may contain a slash.
     split = tuple(tuple(pattern.rsplit("/", _PARTS - 1)) for pattern in patterns)
-    return ExpectedFailure(split, outcome, fields.text("explanation", ""), fields.text("reason"), fields.text("link"))
+    return ExpectedFailure(
+        split, outcome, fields.take("explanation", str, ""), fields.take("reason", str), fields.take("link", str)
+    )
 
 
 def write_expected(results: Results, path: Path) -> None:

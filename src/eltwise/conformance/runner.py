@@ -1,4 +1,4 @@
-"""One test on one runtime: its cases run group by group, through refusals, crashes and hangs."""
+"""The cases of one test on one runtime: run group by group, through refusals, crashes and hangs."""
 
 from __future__ import annotations
 
@@ -6,27 +6,23 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from eltwise.conformance.cases import Case
+from eltwise.conformance.cases import CALL, Case
 from eltwise.conformance.compare import CaseResult, References, compare
-from eltwise.conformance.contexts import CALL
-from eltwise.conformance.fault_models.catalog import BESIDE_ANOTHER
-from eltwise.conformance.fault_models.explain import Explainer
+from eltwise.conformance.explain import Explainer
+from eltwise.conformance.faults import BESIDE_ANOTHER
 from eltwise.conformance.models import build
 from eltwise.runtimes import Answer, Call, Host, Model
 
 Group = tuple[Case, ...]
 
-MOST_CRASHES = 3
-"""After so many crashes the rest of a test is not run."""
-
-MOST_HANGS = 1
-"""The same for hangs, each of which takes as long as the limit."""
+_MOST_ENDS = {"crashed": 3, "hung": 1}
+"""After so many crashes or hangs, each of which takes as long as the limit, the rest of a test is not run."""
 
 _REPEATED = 20
 """So often two groups are run in turn to see whether one breaks the process for the other: once may go well."""
 
-_FEW = 3
-"""So many cases of a refused group are run one by one."""
+_PROBES = 3
+"""So many cases of a refused group are run alone; if they are refused too, a quick run leaves out the rest."""
 
 
 @dataclass
@@ -40,7 +36,7 @@ class CaseRun:
     @property
     def is_over(self) -> bool:
         """Whether the process ended too often to go on."""
-        return self.ends["crashed"] >= MOST_CRASHES or self.ends["hung"] >= MOST_HANGS
+        return any(self.ends[kind] >= most for kind, most in _MOST_ENDS.items())
 
 
 class CaseRunner:
@@ -67,61 +63,74 @@ class CaseRunner:
             StoppedError: after the host was stopped.
         """
         done = CaseRun()
-        before: Group | None = None
-        for group in groups:
+        if self._is_call:
+            groups = [(case,) for group in groups for case in group]
+        for before, group in zip((None, *groups), groups, strict=False):
             self._run_group(group, before, done)
-            before = group
         return done
 
     def alone(self, case: Case) -> CaseResult:
         """Run one case alone."""
         return self._compare(case, self._answers([case])[0])
 
-    def together(self, cases: Sequence[Case]) -> list[CaseResult]:
-        """Run some cases in one model; nothing if one of them gets no result."""
-        answers = self._answers(cases)
-        if any(answer.kind != "result" for answer in answers):
-            return []
-        return [self._compare(case, answer) for case, answer in zip(cases, answers, strict=True)]
+    def separated(
+        self, results: Sequence[CaseResult], groups: Sequence[Group], explainer: Explainer
+    ) -> list[CaseResult]:
+        """Run alone what no fault model explains and was run with others.
+
+        A runtime shares things between the nodes of a model, kernels for example, and may take one for another.
+
+        Returns:
+            The results; a case that comes out otherwise alone has that result, and a second one with the problem that
+            it is wrong beside another node.
+        """
+        group_of = {id(case): group for group in groups if len(group) > 1 for case in group}
+        unexplained = explainer.unexplained([item.compared for item in results if item.compared is not None])
+        suspects = {id(item.case) for item in unexplained if id(item.case) in group_of}
+        found: list[CaseResult] = []
+        for item in results:
+            alone = self.alone(item.case) if id(item.case) in suspects else item
+            found.append(alone)
+            if alone is not item and alone.got is not None and not alone.is_same(item):
+                beside = self._companion(alone, group_of[id(item.case)])
+                found.append(replace(item, problem=BESIDE_ANOTHER, beside=beside))
+        return found
+
+    def _companion(self, alone: CaseResult, group: Group) -> Case | None:
+        """The smallest other case of a group beside which a case comes out otherwise than alone."""
+        for other in sorted((other for other in group if other is not alone.case), key=lambda other: other.size):
+            answers = self._answers([other, alone.case])
+            if answers[1].kind == "result" and not self._compare(alone.case, answers[1]).is_same(alone):
+                return other
+        return None
 
     def _compare(self, case: Case, answer: Answer) -> CaseResult:
         return compare(case, self._references.of(case), answer)
 
     def _run_group(self, group: Group, before: Group | None, done: CaseRun) -> None:
         """Run a group in one model; if that is refused or ends the process, its halves or single cases."""
-        if self._is_call and len(group) > 1:
-            for case in group:
-                self._run_group((case,), before, done)
-                before = (case,)
-            return
         if done.is_over or (self._is_call and not self._has_functions(group[0])):
             done.not_run += len(group)
             return
         is_fresh = not self._host.is_running
         answers = self._answers(group)
-        kind = answers[0].kind
-        if kind in ("crashed", "hung"):
+        if answers[0].kind in ("crashed", "hung"):
             self._handle_end(group, before, answers[0], is_fresh, done)
-        elif kind == "refused" and len(group) > 1:
+        elif answers[0].kind == "refused" and len(group) > 1:
             self._divide(group, before, done)
         else:
             done.results += map(self._compare, group, answers)
 
     def _divide(self, group: Group, before: Group | None, done: CaseRun) -> None:
-        """Run a refused group in smaller ones; if thrifty, only a few cases where each of these is refused too."""
-        if len(group) <= _FEW:
-            parts: list[Group] = [(case,) for case in group]
-        else:
-            middle = len(group) // 2
-            parts = [group[:middle], group[middle:]]
-            if self._thrifty:
-                indices = [number * (len(group) - 1) // (_FEW - 1) for number in range(_FEW)]
-                probes = [self.alone(group[index]) for index in indices]
-                if all(probe.answer.kind == "refused" for probe in probes):
-                    done.results += probes
-                    done.not_run += len(group) - _FEW
-                    return
-        for part in parts:
+        """Run a refused group in halves; if thrifty, only a few cases where each of these is refused too."""
+        if self._thrifty and len(group) > _PROBES:
+            probes = [self.alone(group[number * (len(group) - 1) // (_PROBES - 1)]) for number in range(_PROBES)]
+            if all(probe.answer.kind == "refused" for probe in probes):
+                done.results += probes
+                done.not_run += len(group) - _PROBES
+                return
+        middle = len(group) // 2
+        for part in (group[:middle], group[middle:]):
             self._run_group(part, before, done)
 
     def _handle_end(self, group: Group, before: Group | None, answer: Answer, is_fresh: bool, done: CaseRun) -> None:
@@ -146,8 +155,8 @@ class CaseRunner:
 
     def _blame(self, group: Group, words: str, done: CaseRun) -> None:
         """Count the case of a group that answered, and broke the process, as crashed."""
-        breaking = (case for case in group if self._crash_of([(case,)] * _REPEATED))
-        case = group[0] if len(group) == 1 else next(breaking, group[0])
+        breaking = (case for case in group if len(group) > 1 and self._crash_of([(case,)] * _REPEATED))
+        case = next(breaking, group[0])
         for number, result in enumerate(done.results):
             if result.case is case:
                 done.results[number] = self._compare(case, Answer("crashed", words=words))
@@ -168,7 +177,7 @@ class CaseRunner:
         """Run some cases in one model, or call a function for one; an answer a case, without those of producers."""
         if self._is_call:
             (case,) = cases
-            call = Call(case.schema.versioned_name, self._steps(case), case.attributes)
+            call = Call(case.schema.versioned_name, steps_of(self._host.runtime.library, case), case.attributes)
             return [self._host.run(call, case.operands)]
         model = build(cases)
         answer = self._host.run(Model(model.data, model.weights), list(model.inputs.values()))
@@ -182,56 +191,13 @@ class CaseRunner:
     def _has_functions(self, case: Case) -> bool:
         """Whether the runtime's library has functions for what a case computes, which an attribute may choose."""
         try:
-            return bool(self._steps(case)) or not self._host.runtime.library
+            steps_of(self._host.runtime.library, case)
         except LookupError:
             return False
-
-    def _steps(self, case: Case) -> tuple[tuple[str, tuple[int, ...]], ...]:
-        """The steps by the names that the runtime's library has for them."""
-        library = self._host.runtime.library
-        if not library:
-            return ()
-        return tuple(
-            (step.definition.library_name(library, case.element_type), step.operands) for step in case.expression.steps
-        )
+        return True
 
 
-def separated(
-    results: Sequence[CaseResult], groups: Sequence[Group], tester: CaseRunner, explainer: Explainer
-) -> list[CaseResult]:
-    """Run alone what no fault model explains and was run with others.
-
-    A runtime shares things between the nodes of a model, kernels for example, and may take one for another.
-
-    Returns:
-        The results; a case that comes out otherwise alone has that result, and a second one with the problem that it
-        is wrong beside another node.
-    """
-    group_of = {id(case): group for group in groups if len(group) > 1 for case in group}
-    unexplained = explainer.unexplained([item.compared for item in results if item.compared is not None])
-    suspects = {id(item.case) for item in unexplained if id(item.case) in group_of}
-    found: list[CaseResult] = []
-    for item in results:
-        alone = tester.alone(item.case) if id(item.case) in suspects else item
-        if alone is item or alone.got is None or _is_same(alone, item):
-            found.append(item)
-            continue
-        beside = _companion(item.case, group_of[id(item.case)], alone, tester)
-        found += [alone, replace(item, problem=BESIDE_ANOTHER, beside=beside)]
-    return found
-
-
-def _companion(case: Case, group: Group, alone: CaseResult, tester: CaseRunner) -> Case | None:
-    """The smallest other case of a group beside which a case comes out otherwise than alone."""
-    for other in sorted((other for other in group if other is not case), key=lambda other: other.size):
-        both = tester.together([other, case])
-        if both and not _is_same(both[1], alone):
-            return other
-    return None
-
-
-def _is_same(one: CaseResult, other: CaseResult) -> bool:
-    """Whether the same came."""
-    if one.got is None or other.got is None:
-        return one.got is other.got
-    return one.wrong == other.wrong and one.got.tobytes() == other.got.tobytes()
+def steps_of(library: str, case: Case) -> tuple[tuple[str, tuple[int, ...]], ...]:
+    """The steps of a case by the names that a library has for them; none without a library."""
+    steps = case.expression.steps if library else ()
+    return tuple((step.definition.library_name(library, case.element_type), step.operands) for step in steps)

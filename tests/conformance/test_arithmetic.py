@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eltwise.conformance.fault_models.values import (
+from eltwise.conformance.arithmetic import (
     as_floats,
     as_integers,
     clamped,
