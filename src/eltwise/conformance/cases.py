@@ -199,12 +199,8 @@ class Case:
     def operands_at(self, indices: np.ndarray) -> tuple[np.ndarray, ...]:
         """The elements of the operands that meet at flat indices of the result."""
         shape, starts = self._placement()
-        taken = []
-        for operand, start in zip(self.operands, starts, strict=True):
-            after = len(shape) - start - operand.ndim
-            laid = np.arange(operand.size).reshape((1,) * start + operand.shape + (1,) * after)
-            taken.append(operand.reshape(-1)[np.broadcast_to(laid, shape).reshape(-1)[indices]])
-        return tuple(taken)
+        operands = zip(self.operands, starts, strict=True)
+        return tuple(placed(operand, shape, start).reshape(-1)[indices] for operand, start in operands)
 
     def _axis(self) -> tuple[int, bool]:
         """The axis, and whether legacy broadcasting is switched on."""
@@ -215,3 +211,15 @@ class Case:
         axis = given.get("axis", -1)
         assert isinstance(axis, int)
         return axis, given.get("broadcast", 0) == 1
+
+
+def placed(operand: np.ndarray, shape: Sizes, start: int) -> np.ndarray:
+    """Expand an operand whose first dimension lies on the dimension ``start`` of a shape.
+
+    Raises:
+        ValueError: if it does not fit.
+    """
+    after = len(shape) - start - operand.ndim
+    if start < 0 or after < 0:
+        raise ValueError(f"{operand.shape} does not lie in {shape} from {start} on")
+    return np.broadcast_to(operand.reshape((1,) * start + operand.shape + (1,) * after), shape)

@@ -31,7 +31,7 @@ class CaseResult:
         outcome: what that amounts to.
         problem: the fault if it is not one of values: another type or shape, or only beside another node.
         wrong: the flat indices at which a value differs.
-        beside: the case that has to come before it in one model, if that matters.
+        beside: the cases that have to be before it in one model, if any.
     """
 
     case: Case
@@ -40,7 +40,7 @@ class CaseResult:
     outcome: Outcome
     problem: str = ""
     wrong: tuple[int, ...] = ()
-    beside: Case | None = None
+    beside: tuple[Case, ...] = ()
 
     @property
     def got(self) -> np.ndarray | None:

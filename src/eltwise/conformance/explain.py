@@ -15,7 +15,7 @@ from functools import cached_property
 import numpy as np
 
 from eltwise.conformance.arithmetic import Values, patterns_of, values_of
-from eltwise.conformance.cases import Case
+from eltwise.conformance.cases import Case, placed
 from eltwise.conformance.faults import AS_SPECIFIED, OTHER_TEXTS, UNEXPLAINED, FaultModel, Operation, fault_models
 
 Operands = tuple[np.ndarray, ...]
@@ -46,17 +46,11 @@ class Alignment:
         starts = self.starts(case, len(shape))
         if starts is None:
             return None
-        aligned = []
-        for operand, start in zip(self.change(case.operands), starts, strict=True):
-            after = len(shape) - start - operand.ndim
-            if start < 0 or after < 0:
-                return None
-            try:
-                placed = np.broadcast_to(operand.reshape((1,) * start + operand.shape + (1,) * after), shape)
-            except ValueError:
-                return None
-            aligned.append(placed.reshape(-1))
-        return aligned
+        operands = zip(self.change(case.operands), starts, strict=True)
+        try:
+            return [placed(operand, shape, start).reshape(-1) for operand, start in operands]
+        except ValueError:
+            return None
 
 
 def _at_the_ends(case: Case, rank: int) -> Sequence[int]:

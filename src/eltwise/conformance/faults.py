@@ -129,6 +129,8 @@ COMBINATIONS: tuple[tuple[str, ...], ...] = (
     *(("subnormal results flushed", f"{operand} flushed") for operand in "AB"),
     ("subnormal results flushed", "float32 arithmetic, even results truncated", "A flushed"),
     ("B negated first", "saturation at every step"),
+    *((f"NaN gives {operand}", other) for operand in "AB" for other in ("subnormal results flushed", _FLOAT32)),
+    *((f"{first} prepared for bfloat16", f"NaN gives {operand}") for first in ("A", "B", "result") for operand in "AB"),
     ("quotient rounded", "saturation"),
     ("multiplied by the reciprocal", "subnormal results flushed"),
     *((f"{operand} prepared for bfloat16", "multiplied by the reciprocal") for operand in "AB"),

@@ -64,7 +64,7 @@ def files_of(test: TestResult) -> dict[str, bytes]:
     inputs = dict(zip(LETTERS, case.operands, strict=False))
     if test.source != CALL:
         context = SOURCES[test.source]
-        built = build([replace(each, context=context) for each in (beside, case) if each is not None])
+        built = build([replace(each, context=context) for each in (*beside, case)])
         inputs, model = built.inputs, "model.onnx" if built.format == "onnx" else "model.xml"
         contents = {model: built.data} | ({"model.bin": built.weights} if built.format == "openvino" else {})
     contents |= {f"{name}.npy": npy_bytes(array) for name, array in inputs.items()}
@@ -84,7 +84,7 @@ def files_of(test: TestResult) -> dict[str, bytes]:
         "steps": steps_of(runtime.library, case),
         "attributes": dict(case.attributes),
         "inputs": {name: of_numpy(array.dtype).name for name, array in inputs.items()},
-        "output": 0 if beside is None else 1,
+        "output": len(beside),
         "expected": None if expected is None else of_numpy(expected.dtype).name,
     }
     contents["case.json"] = json.dumps(about, indent=2).encode()

@@ -55,11 +55,11 @@ refused, and ``got``, None if nothing came."""
 
 @dataclass(frozen=True, eq=False)
 class Failing:
-    """The smallest failing case, what came for it, and the case that has to come before it in one model, if any."""
+    """The smallest failing case, what came for it, and the cases that have to be before it in one model, if any."""
 
     case: Case
     got: np.ndarray | None = None
-    beside: Case | None = None
+    beside: tuple[Case, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,9 +203,9 @@ def fields_of(test: TestResult) -> dict[str, object]:
         fields["example"] = {name: element and element._asdict() for name, element in test.example.items()}
     fields |= {"message": test.message, "words": test.words}
     if (failing := test.failing) is not None:
-        fields["case"] = {**_case_fields(failing.case), "got": None if failing.got is None else _array(failing.got)}
-        if failing.beside is not None:
-            fields["case"]["beside"] = _case_fields(failing.beside)  # type: ignore[index]
+        got = None if failing.got is None else _array(failing.got)
+        beside = {"beside": list(map(_case_fields, failing.beside))} if failing.beside else {}
+        fields["case"] = {**_case_fields(failing.case), "got": got, **beside}
     return fields
 
 
@@ -308,7 +308,8 @@ def _shown(fields: Fields) -> Shown:
 
 def _failing(fields: Fields, schema: ElementwiseSchema) -> Failing:
     got = _read_array(fields.inner("got")) if fields.has("got") else None
-    return Failing(_case(fields, schema), got, _case(fields.inner("beside"), schema) if fields.has("beside") else None)
+    beside = fields.items("beside", "case") if fields.has("beside") else ()
+    return Failing(_case(fields, schema), got, tuple(_case(item, schema) for item in beside))
 
 
 def _case(fields: Fields, schema: ElementwiseSchema) -> Case:

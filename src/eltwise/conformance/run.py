@@ -241,25 +241,29 @@ class _Session:
             self._hosts.discard(host)
 
     def _run_job(self, host: Host, job: Job) -> None:
-        for source in job.sources:
-            with self._lock:
-                self._on_progress(self._done, self._total, f"{job.runtime.name} {job.variant}/{source}")
-            test = self._test(host, job.variant, source)
-            if self._stop.is_set():
-                return  # What came while the processes were ended is not a result.
-            with self._lock:
-                self.tests[test.key] = test
-                self._done += 1
+        with self._lock:
+            self._on_progress(self._done, self._total, f"{job.runtime.name} {job.variant}/{job.sources[0]}")
+        found = list(self._results(host, job))
+        with self._lock:
+            if not self._stop.is_set():  # What came while the processes were ended is not a result.
+                self.tests |= {test.key: test for test in found}
+                self._done += len(found)
 
-    def _test(self, host: Host, variant: Variant, source: str) -> TestResult:
-        version = self._version(host)
-        extent = self._settings.extent
-        made = groups(variant, source, extent, self._settings.seed, host.runtime.checks)
-        runner = CaseRunner(host, source, self._references, thrifty=extent == "quick")
-        done = runner.run(made)
-        results = done.results if source == CALL else runner.separated(done.results, made, self._explainer)
-        runtime = host.runtime.name, version
-        return self._summarizer.summary(runtime, variant, source, results, done.not_run, runner.alone)
+    def _results(self, host: Host, job: Job) -> Iterator[TestResult]:
+        """Run the tests of a job; those of its models share models."""
+        runtime = job.runtime.name, self._version(host)
+        extent, seed = self._settings.extent, self._settings.seed
+        for source in (CALL, "model"):
+            sources = [name for name in job.sources if (name == CALL) == (source == CALL)]
+            runner = CaseRunner(host, source, self._references, thrifty=extent == "quick")
+            made = {name: groups(job.variant, name, extent, seed, job.runtime.checks) for name in sources}
+            runs = runner.run_tests(made)
+            if source != CALL:
+                for name, done in runs.items():
+                    done.results = runner.separated(done.results, made[name], self._explainer)
+                self._summarizer.run_smallest(runtime, {name: done.results for name, done in runs.items()}, runner)
+            for name, done in runs.items():
+                yield self._summarizer.summary(runtime, job.variant, name, done.results, done.not_run, runner.alone)
 
     @contextmanager
     def _starting(self, runtime: Runtime) -> Iterator[None]:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 
-from eltwise.conformance.cases import CALL, Case
+from eltwise.conformance.cases import CALL, SOURCES, Case
 from eltwise.conformance.compare import CaseResult, References, compare
 from eltwise.conformance.explain import Explainer
 from eltwise.conformance.faults import BESIDE_ANOTHER
 from eltwise.conformance.models import build
+from eltwise.conformance.suite import kind_of
 from eltwise.runtimes import Answer, Call, Host, Model
 
 Group = tuple[Case, ...]
@@ -20,6 +22,12 @@ _MOST_ENDS = {"crashed": 3, "hung": 1}
 
 _REPEATED = 20
 """So often two groups are run in turn to see whether one breaks the process for the other: once may go well."""
+
+_MOST_SAME = 2
+"""After so many cases that come out alone as they did with others, the rest of a test is taken to do so too."""
+
+_SMALL = 128
+"""Cases of so few elements are kept with one that is wrong beside them."""
 
 _PROBES = 3
 """So many cases of a refused group are run alone; if they are refused too, a quick run leaves out the rest."""
@@ -62,16 +70,48 @@ class CaseRunner:
             UnsupportedError: if the runtime cannot be started.
             StoppedError: after the host was stopped.
         """
-        done = CaseRun()
+        return self._run(groups, CaseRun())
+
+    def run_tests(self, tests: Mapping[str, Sequence[Group]]) -> dict[str, CaseRun]:
+        """Run several tests by operand source; in a quick run, what is likely to work is put into one model."""
+        runs = {source: CaseRun() for source in tests}
+        joint: dict[int, list[tuple[str, Group]]] = {}
+        for source, groups in tests.items():
+            for group in groups:
+                if self._joins(source) and len(group) > 1:  # What may be refused or crash is alone.
+                    joint.setdefault(kind_of(group[0]), []).append((source, group))
+        ran = set()
+        for members in joint.values():
+            results = iter(self.together([case for _source, group in members for case in group]))
+            for source, group in members:
+                own = list(islice(results, len(group)))
+                runs[source].results += own
+                ran |= {id(group)} if own else set()
+        for source, groups in tests.items():
+            self._run([group for group in groups if id(group) not in ran], runs[source])
+        return runs
+
+    def together(self, cases: Sequence[Case]) -> list[CaseResult]:
+        """Run some cases in one model; nothing if there is no result."""
+        answers = self._answers(cases) if cases else []
+        if any(answer.kind != "result" for answer in answers):
+            return []
+        return list(map(self._compare, cases, answers))
+
+    def alone(self, case: Case) -> CaseResult:
+        """Run one case alone."""
+        return self._compare(case, self._answers([case])[0])
+
+    def _joins(self, source: str) -> bool:
+        """Whether cases of an operand source are put into one model with those of others: not if sizes are unknown."""
+        return self._thrifty and not self._is_call and not SOURCES[source].is_dynamic
+
+    def _run(self, groups: Sequence[Group], done: CaseRun) -> CaseRun:
         if self._is_call:
             groups = [(case,) for group in groups for case in group]
         for before, group in zip((None, *groups), groups, strict=False):
             self._run_group(group, before, done)
         return done
-
-    def alone(self, case: Case) -> CaseResult:
-        """Run one case alone."""
-        return self._compare(case, self._answers([case])[0])
 
     def separated(
         self, results: Sequence[CaseResult], groups: Sequence[Group], explainer: Explainer
@@ -88,21 +128,21 @@ class CaseRunner:
         unexplained = explainer.unexplained([item.compared for item in results if item.compared is not None])
         suspects = {id(item.case) for item in unexplained if id(item.case) in group_of}
         found: list[CaseResult] = []
+        same = 0
         for item in results:
-            alone = self.alone(item.case) if id(item.case) in suspects else item
+            if id(item.case) not in suspects or same == _MOST_SAME:
+                found.append(item)
+                continue
+            alone = self.alone(item.case)
             found.append(alone)
-            if alone is not item and alone.got is not None and not alone.is_same(item):
-                beside = self._companion(alone, group_of[id(item.case)])
+            if alone.got is None or alone.is_same(item):
+                same += 1
+            else:
+                small = [other for other in group_of[id(item.case)] if other is not item.case and other.size <= _SMALL]
+                again = self.together([*small, item.case])
+                beside = tuple(small) if again and not again[-1].is_same(alone) else ()
                 found.append(replace(item, problem=BESIDE_ANOTHER, beside=beside))
         return found
-
-    def _companion(self, alone: CaseResult, group: Group) -> Case | None:
-        """The smallest other case of a group beside which a case comes out otherwise than alone."""
-        for other in sorted((other for other in group if other is not alone.case), key=lambda other: other.size):
-            answers = self._answers([other, alone.case])
-            if answers[1].kind == "result" and not self._compare(alone.case, answers[1]).is_same(alone):
-                return other
-        return None
 
     def _compare(self, case: Case, answer: Answer) -> CaseResult:
         return compare(case, self._references.of(case), answer)

@@ -27,7 +27,7 @@ def _sizes(text: str) -> Sizes:
 
 
 FEW_PAIRS: tuple[ShapePair, ...] = (
-    *_pairs("- -, 3 -, - 3, 0 1, 3x3 3, 2x3 2x1, 2x1 1x3, 8x1x6x1 7x1x5, 3 4, 2x3 2"),
+    *_pairs("- -, 0 1, 3 -, - 3, 3x3 3, 2x3 2x1, 2x1 1x3, 8x1x6x1 7x1x5, 3 4, 2x3 2"),
     ((1, 2) * 6, (2, 1) * 6),
 )
 """A few of them, and two that do not broadcast."""

@@ -118,19 +118,22 @@ def groups(variant: Variant, source: str, extent: Extent, seed: int, checks: boo
     valid = valid if extent == "quick" else []
     refused: list[Case] = []
     own = variant.schema.types.index(variant.element_type)
+    has_share = own > 0 and extent == "quick" and source in _WHOLE_SOURCES
     for number, case in enumerate(layout_cases(variant, source, extent, seed)):
         shapes = tuple(operand.shape for operand in case.operands)
-        if own and extent == "quick" and (number - own) % _QUICK_SHARE and shapes not in _ALWAYS:
-            continue
-        (valid if case.is_valid else refused).append(case)
-    if extent == "quick" and source not in _WHOLE_SOURCES:
+        is_valid = case.is_valid
+        if not is_valid or not has_share or shapes in _ALWAYS or (number - own) % _QUICK_SHARE == 0:
+            (valid if is_valid else refused).append(case)
+    if has_share:
+        refused = refused[own % _QUICK_SHARE :: _QUICK_SHARE] or refused[:1]
+    elif extent == "quick" and source not in _WHOLE_SOURCES:
         refused = refused[:_QUICK_REFUSED]
     refused += undefined_cases(variant)
     if checks and source in _WHOLE_SOURCES:
         refused += foreign_cases(variant)
     kinds: dict[int, list[Case]] = {}
     for case in valid:
-        kinds.setdefault(_kind(case, variant.count), []).append(case)
+        kinds.setdefault(kind_of(case), []).append(case)
     size = 1 if extent == "thorough" else _MOST_TOGETHER
     for _kind_number, cases in sorted(kinds.items()):
         made += [tuple(cases[start : start + size]) for start in range(0, len(cases), size)]
@@ -138,13 +141,13 @@ def groups(variant: Variant, source: str, extent: Extent, seed: int, checks: boo
     return tuple(tuple(replace(case, context=SOURCES.get(source, STATIC)) for case in group) for group in made)
 
 
-def _kind(case: Case, count: int) -> int:
+def kind_of(case: Case) -> int:
     """What a runtime is likely to take or to refuse as a whole.
 
     Equal shapes and what broadcasts wherever it is aligned; what needs ``axis``; high ranks; other numbers of operands.
     """
     shapes = [operand.shape for operand in case.operands]
-    if len(shapes) != count:
+    if len(shapes) != case.schema.expression().operands:
         return 4
     if max(map(len, shapes)) > _COMMON_RANK:
         return 3

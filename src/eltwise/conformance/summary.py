@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from eltwise.conformance.cases import LETTERS, Case
+from eltwise.conformance.cases import LETTERS, SOURCES, Case
 from eltwise.conformance.compare import CaseResult
 from eltwise.conformance.explain import Explainer
 from eltwise.conformance.faults import BESIDE_ANOTHER, MODE_CHANGED
 from eltwise.conformance.results import OUTCOMES, Example, Failing, Outcome, TestResult, shown
+from eltwise.conformance.runner import CaseRunner
 from eltwise.conformance.suite import Variant
 
 _LARGEST_STORED = 4096
@@ -68,6 +69,19 @@ class Summarizer:
         counts = _counts(outcome, results, items)
         return TestResult(*test, outcome, reasons, *counts, _example(smallest), message, _failing(smallest), words)
 
+    def run_smallest(
+        self, runtime: tuple[str, str], results: Mapping[str, Sequence[CaseResult]], runner: CaseRunner
+    ) -> None:
+        """Run the simplest failing operands of several tests by operand source, in one model where that works."""
+        found: dict[object, Case] = {}
+        for source, of_source in results.items():
+            items = [item for item in of_source if item.outcome == "differs"]
+            if items and not SOURCES[source].is_dynamic:
+                cases = _candidates(items, _smallest_seen(items))
+                found |= {_key((runtime[0], source), case): case for case in cases}
+        new = {key: case for key, case in found.items() if key not in self._alone}
+        self._alone |= dict(zip(new, runner.together(list(new.values())), strict=False))
+
     def _explained(
         self, outcome: Outcome, results: Sequence[CaseResult], items: Sequence[CaseResult]
     ) -> tuple[tuple[tuple[str, ...], ...], str]:
@@ -85,28 +99,39 @@ class Summarizer:
 
     def _smallest(self, items: Sequence[CaseResult], key: object, run_alone: RunAlone) -> CaseResult:
         """The smallest case with the outcome of the given ones: of one element a operand, if that still fails."""
-        # What fails alone shows more than what fails beside others, and a wrong type or shape more than wrong values.
-        alone = [item for item in items if item.problem != BESIDE_ANOTHER]
-        by_size = min([item for item in alone if item.problem] or alone or items, key=_size)
-        candidates: Iterator[Case] = iter(())
-        differing = [item for item in items if item.wrong and not item.problem]
+        by_size = _smallest_seen(items)
         if by_size.outcome == "crashed" and by_size.case.size > len(by_size.case.operands):
             firsts = [operand.reshape(-1)[:1] for operand in by_size.case.operands]
-            candidates = iter([_of_elements(by_size.case, firsts)] if all(first.size for first in firsts) else [])
-        elif by_size.outcome == "differs" and not by_size.problem and differing:
-            _rank, operands, case = min((simplest_operands(item) for item in differing), key=lambda found: found[0])
-            candidates = (
-                _of_elements(case, [np.repeat(operand, count) for operand in operands]) for count in (1, _REPEATED)
-            )
+            candidates = [_of_elements(by_size.case, firsts)] if all(first.size for first in firsts) else []
+        else:
+            candidates = _candidates(items, by_size)
         for candidate in candidates:
-            contents = ((operand.dtype, operand.tobytes()) for operand in candidate.operands)
-            known = (key, by_size.outcome, candidate.function, *contents)
+            known = _key(key, candidate)
             if known not in self._alone:
                 self._alone[known] = run_alone(candidate)
             again = replace(self._alone[known], case=candidate)
             if again.outcome == by_size.outcome and (again.wrong or again.outcome == "crashed"):
                 return again
         return by_size
+
+
+def _smallest_seen(items: Sequence[CaseResult]) -> CaseResult:
+    # What fails alone shows more than what fails beside others, and a wrong type or shape more than wrong values.
+    alone = [item for item in items if item.problem != BESIDE_ANOTHER]
+    return min([item for item in alone if item.problem] or alone or items, key=_size)
+
+
+def _candidates(items: Sequence[CaseResult], by_size: CaseResult) -> list[Case]:
+    """The simplest failing operands alone, and repeated."""
+    differing = [item for item in items if item.wrong and not item.problem]
+    if by_size.outcome != "differs" or by_size.problem or not differing:
+        return []
+    _rank, operands, case = min((simplest_operands(item) for item in differing), key=lambda found: found[0])
+    return [_of_elements(case, [np.repeat(operand, count) for operand in operands]) for count in (1, _REPEATED)]
+
+
+def _key(key: object, case: Case) -> object:
+    return (key, case.function, *((operand.dtype, operand.tobytes()) for operand in case.operands))
 
 
 def _of_elements(case: Case, operands: Sequence[np.ndarray]) -> Case:
@@ -138,8 +163,7 @@ def simplest_operands(item: CaseResult) -> tuple[tuple[float, ...], tuple[np.nda
 
 def _problem_in_words(item: CaseResult) -> str:
     if item.problem == BESIDE_ANOTHER:
-        others = "others" if item.beside is None else str(item.beside)
-        return f"{item.case} gives other values in one model with {others} than alone"
+        return f"{item.case} gives other values in one model with others than alone"
     assert item.expected is not None
     came = item.answer.words if item.got is None else f"gave {item.got.dtype}{list(item.got.shape)}"
     return f"{came} instead of {item.expected.dtype}{list(item.expected.shape)}"
@@ -169,7 +193,7 @@ def _notes(results: Sequence[CaseResult], changed: Sequence[CaseResult], not_run
 
 def _failing(item: CaseResult) -> Failing | None:
     """The case, unless it is too large to be stored."""
-    if item.case.size + (item.beside.size if item.beside else 0) > _LARGEST_STORED:
+    if sum(case.size for case in (item.case, *item.beside)) > _LARGEST_STORED:
         return None
     got = item.got if item.got is not None and item.got.size <= _LARGEST_STORED else None
     return Failing(item.case, got, item.beside)

@@ -66,7 +66,7 @@ def _finding(fault: str, tests: list[TestResult], results: Results) -> Finding:
     best = min(
         tests,
         key=lambda test: (
-            needs_beside and (test.failing is None or test.failing.beside is None),
+            needs_beside and (test.failing is None or not test.failing.beside),
             len(test.faults),
             test.example is None,
             test.failing is None,
@@ -139,9 +139,8 @@ def _shows(fault: str, test: TestResult) -> str:
     where = (
         f"{test.op} with {call_of(test)}" if failing and (is_alignment(fault) or fault == BESIDE_ANOTHER) else test.op
     )
-    if failing is not None and failing.beside is not None:
-        shapes = ", ".join(str(list(operand.shape)) for operand in failing.beside.operands)
-        where += f", after one of {shapes} in the same model,"
+    if failing is not None and failing.beside:
+        where += f", beside {counted(len(failing.beside), 'other')} in the same model,"
     others = [other for other in test.faults if other != fault]
     together = f", together with: {listed(others)}" if others else ""
     operands = listed([f"{letter.upper()} = {example[letter]}" for letter in LETTERS if letter in example])

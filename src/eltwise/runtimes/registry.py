@@ -61,7 +61,7 @@ def _is_installed(package: str) -> bool:
 
 def _library(name: str, kind: str, names: str = "") -> Runtime:
     """A library of array functions: it broadcasts as NumPy does, and takes whatever it is given."""
-    adapter, library = f"{_HERE}.{name}:{kind}", names or name
+    adapter, library = f"{_HERE}.libraries:{kind}", names or name
     return Runtime(
         name, adapter, (name,), loads_models=False, calls=True, rules=("numpy",), checks=False, library=library
     )
