@@ -147,17 +147,11 @@ def as_integers(values: Values, element_type: ElementType, beyond: Beyond) -> Va
 
 @dataclass(frozen=True)
 class Keep:
-    """What is kept of the result of each step.
+    """What is kept of the result of each step."""
 
-    Attributes:
-        element_type: the type that it is brought to; None keeps all of it.
-        mode: how floats are rounded.
-        clamps: whether integers beyond the type are clamped to its limits; else they wrap.
-    """
-
-    element_type: ElementType | None = None
-    mode: Mode = "nearest"
-    clamps: bool = False
+    element_type: ElementType | None = None  # The type that it is brought to; None keeps all of it.
+    mode: Mode = "nearest"  # How floats are rounded.
+    clamps: bool = False  # Whether integers beyond the type are clamped to its limits; else they wrap.
 
     def of(self, values: Values) -> Values:
         """Bring values to what is kept of them."""

@@ -27,22 +27,16 @@ NEUTRAL: Literal["neutral"] = "neutral"
 
 @dataclass(frozen=True)
 class Context:
-    """How operands reach an op, and which nodes are around it.
+    """How operands reach an op, and which nodes are around it."""
 
-    Attributes:
-        constants: the operands that are constants of the model, by index; those of the producer count on after them.
-        is_dynamic: whether the sizes of inputs are known at run time only.
-        producer: the op that makes an operand: a versioned name, ``Cast``, or ``neutral`` for a subtraction of 0.
-        produced: which operand the producer makes.
-        is_shared: whether the producer's result is an output of the model too.
-        consumer: the op that reads the result: ``neutral`` for a subtraction of 0, or ``Cast`` to float32.
-    """
-
+    # The operands that are constants of the model, by index; those of the producer count on after them.
     constants: tuple[int, ...] = ()
-    is_dynamic: bool = False
+    is_dynamic: bool = False  # Whether the sizes of inputs are known at run time only.
+    # The op that makes an operand: a versioned name, ``Cast``, or ``neutral`` for a subtraction of 0.
     producer: str = ""
-    produced: int = 0
-    is_shared: bool = False
+    produced: int = 0  # Which operand the producer makes.
+    is_shared: bool = False  # Whether the producer's result is an output of the model too.
+    # The op that reads the result: ``neutral`` for a subtraction of 0, or ``Cast`` to float32.
     consumer: Literal["", "neutral", "Cast"] = ""
 
     @property
@@ -72,21 +66,13 @@ SOURCE_NAMES = (*SOURCES, CALL)
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """One op that any runtime can be given.
+    """One op that any runtime can be given."""
 
-    Attributes:
-        schema: the operator version.
-        attributes: its attributes.
-        operands: the operands.
-        context: how they reach the op, and what is around it in its model.
-        around: the operands of the producer in the context, if there is one.
-    """
-
-    schema: ElementwiseSchema
-    attributes: Attributes
-    operands: tuple[np.ndarray, ...]
-    context: Context = STATIC
-    around: tuple[np.ndarray, ...] = ()
+    schema: ElementwiseSchema  # The operator version.
+    attributes: Attributes  # Its attributes.
+    operands: tuple[np.ndarray, ...]  # The operands.
+    context: Context = STATIC  # How they reach the op, and what is around it in its model.
+    around: tuple[np.ndarray, ...] = ()  # The operands of the producer in the context, if there is one.
 
     def __str__(self) -> str:
         attributes = "".join(f" {name}={value}" for name, value in self.attributes)

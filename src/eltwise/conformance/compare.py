@@ -22,25 +22,15 @@ _EITHER_ZERO = ("maximum", "minimum")
 
 @dataclass(frozen=True, eq=False)
 class CaseResult:
-    """A case, its reference result, what a runtime gave for it, and what that amounts to.
+    """A case, its reference result, what a runtime gave for it, and what that amounts to."""
 
-    Attributes:
-        case: the case.
-        expected: the reference result; None if the case must be refused, or is not defined.
-        answer: what came; its only array is the result.
-        outcome: what that amounts to.
-        problem: the fault if it is not one of values: another type or shape, or only beside another node.
-        wrong: the flat indices at which a value differs.
-        beside: the cases that have to be before it in one model, if any.
-    """
-
-    case: Case
-    expected: np.ndarray | None
-    answer: Answer
-    outcome: Outcome
-    problem: str = ""
-    wrong: tuple[int, ...] = ()
-    beside: tuple[Case, ...] = ()
+    case: Case  # The case.
+    expected: np.ndarray | None  # The reference result; None if the case must be refused, or is not defined.
+    answer: Answer  # What came; its only array is the result.
+    outcome: Outcome  # What that amounts to.
+    problem: str = ""  # The fault if it is not one of values: another type or shape, or only beside another node.
+    wrong: tuple[int, ...] = ()  # The flat indices at which a value differs.
+    beside: tuple[Case, ...] = ()  # The cases that have to be before it in one model, if any.
 
     @property
     def got(self) -> np.ndarray | None:

@@ -27,19 +27,13 @@ _MOST_SHAPES_NAMED = 3
 
 @dataclass(frozen=True)
 class Alignment:
-    """A way to pair the elements of operands.
+    """A way to pair the elements of operands."""
 
-    Attributes:
-        name: its name.
-        text: what happens, as a clause for users.
-        starts: the dimension of a result of some rank on which each operand begins; None if it does not apply.
-        change: what operands are changed to first.
-    """
-
-    name: str
-    text: str
+    name: str  # Its name.
+    text: str  # What happens, as a clause for users.
+    # The dimension of a result of some rank on which each operand begins; None if it does not apply.
     starts: Callable[[Case, int], Sequence[int] | None]
-    change: Callable[[Operands], Operands] = tuple
+    change: Callable[[Operands], Operands] = tuple  # What operands are changed to first.
 
     def align(self, case: Case, shape: tuple[int, ...]) -> list[np.ndarray] | None:
         """Expand the operands to the shape of the result, flat; None if they cannot be paired so."""

@@ -57,22 +57,15 @@ OTHER_TEXTS = {
 
 @dataclass(frozen=True)
 class FaultModel:
-    """A named way to compute something else than what is specified, for one expression and one element type.
+    """A named way to compute something else than what is specified, for one expression and one element type."""
 
-    Attributes:
-        name: its name, for example ``saturation``.
-        text: what happens, as a clause for users, for example ``results saturate at the limits of uint8``.
-        before: what operands go through, in order.
-        compute: what is computed; None: the specified expression.
-        keep: what is kept after each step; None: floats are rounded to their type, integers lose nothing.
-        after: what the result goes through before it is stored, where integers wrap and floats are rounded.
-    """
-
-    name: str
-    text: str
-    before: tuple[OperandChange, ...] = field(default=(), kw_only=True)
-    compute: Compute | None = field(default=None, kw_only=True)
+    name: str  # Its name, for example ``saturation``.
+    text: str  # What happens, as a clause for users, for example ``results saturate at the limits of uint8``.
+    before: tuple[OperandChange, ...] = field(default=(), kw_only=True)  # What operands go through, in order.
+    compute: Compute | None = field(default=None, kw_only=True)  # What is computed; None: the specified expression.
+    # What is kept after each step; None: floats are rounded to their type, integers lose nothing.
     keep: Keep | None = field(default=None, kw_only=True)
+    # What the result goes through before it is stored, where integers wrap and floats are rounded.
     after: tuple[Change, ...] = field(default=(), kw_only=True)
 
 

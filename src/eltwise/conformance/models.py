@@ -57,21 +57,13 @@ class _Node(NamedTuple):
 
 @dataclass(frozen=True)
 class BuiltModel:
-    """A model as bytes.
+    """A model as bytes."""
 
-    Attributes:
-        format: ``onnx`` or ``openvino``.
-        data: the content of the .onnx or .xml file.
-        weights: the content of the .bin file; empty for ONNX.
-        inputs: the arrays for its inputs by name, in order.
-        outputs: the names of its outputs: one a case, in their order, then those of shared producers.
-    """
-
-    format: Literal["onnx", "openvino"]
-    data: bytes
-    weights: bytes
-    inputs: dict[str, np.ndarray]
-    outputs: tuple[str, ...]
+    format: Literal["onnx", "openvino"]  # ``onnx`` or ``openvino``.
+    data: bytes  # The content of the .onnx or .xml file.
+    weights: bytes  # The content of the .bin file; empty for ONNX.
+    inputs: dict[str, np.ndarray]  # The arrays for its inputs by name, in order.
+    outputs: tuple[str, ...]  # The names of its outputs: one a case, in their order, then those of shared producers.
 
 
 def build(cases: Sequence[Case]) -> BuiltModel:

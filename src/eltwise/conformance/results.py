@@ -64,41 +64,25 @@ class Failing:
 
 @dataclass(frozen=True, eq=False)
 class TestResult:
-    """What a runtime does in one test.
-
-    Attributes:
-        runtime: the runtime's name.
-        version: its version, empty if it has none.
-        op: the versioned name of the operator.
-        dtype: the element type by its NumPy name.
-        broadcast: the broadcast rule: ``none``, ``numpy``, ``pdpd`` or ``legacy``.
-        source: the operand source, for example ``static`` or ``a-constant``.
-        outcome: the worst outcome of its cases.
-        reasons: what explains differences: for each reason the names of the fault models that act together.
-        wrong: how many elements differ; for the other outcomes, how many cases have it.
-        total: how many elements or cases were compared.
-        example: one element of the smallest failing case.
-        message: ``words``, and how many cases had which outcome.
-        failing: the smallest failing case; None if nothing failed, or if it is too large.
-        words: the runtime's own words, or what the fault models do.
-    """
+    """What a runtime does in one test."""
 
     __test__ = False  # It is not a test of pytest's.
 
-    runtime: str
-    version: str
-    op: str
-    dtype: str
-    broadcast: str
-    source: str
-    outcome: Outcome
+    runtime: str  # The runtime's name.
+    version: str  # Its version, empty if it has none.
+    op: str  # The versioned name of the operator.
+    dtype: str  # The element type by its NumPy name.
+    broadcast: str  # The broadcast rule: ``none``, ``numpy``, ``pdpd`` or ``legacy``.
+    source: str  # The operand source, for example ``static`` or ``a-constant``.
+    outcome: Outcome  # The worst outcome of its cases.
+    # What explains differences: for each reason the names of the fault models that act together.
     reasons: tuple[tuple[str, ...], ...] = ()
-    wrong: int = 0
-    total: int = 0
-    example: Example | None = None
-    message: str = ""
-    failing: Failing | None = None
-    words: str = ""
+    wrong: int = 0  # How many elements differ; for the other outcomes, how many cases have it.
+    total: int = 0  # How many elements or cases were compared.
+    example: Example | None = None  # One element of the smallest failing case.
+    message: str = ""  # ``words``, and how many cases had which outcome.
+    failing: Failing | None = None  # The smallest failing case; None if nothing failed, or if it is too large.
+    words: str = ""  # The runtime's own words, or what the fault models do.
 
     @property
     def key(self) -> str:
@@ -118,25 +102,15 @@ class TestResult:
 
 @dataclass(frozen=True)
 class Results:
-    """What was found, and where.
+    """What was found, and where."""
 
-    Attributes:
-        tests: the test results, in the order in which they are shown.
-        machine: the processor, in its own words.
-        date: when, as ``YYYY-MM-DD``.
-        seed: the seed of the random values.
-        extent: how much was tested.
-        interrupted: whether it was stopped before its end.
-        versions: of everything that took part, by name.
-    """
-
-    tests: tuple[TestResult, ...]
-    machine: str = ""
-    date: str = ""
-    seed: int = 0
-    extent: Extent = "usual"
-    interrupted: bool = False
-    versions: Mapping[str, str] = field(default_factory=dict)
+    tests: tuple[TestResult, ...]  # The test results, in the order in which they are shown.
+    machine: str = ""  # The processor, in its own words.
+    date: str = ""  # When, as ``YYYY-MM-DD``.
+    seed: int = 0  # The seed of the random values.
+    extent: Extent = "usual"  # How much was tested.
+    interrupted: bool = False  # Whether it was stopped before its end.
+    versions: Mapping[str, str] = field(default_factory=dict)  # Of everything that took part, by name.
 
     def find(self, key: str) -> TestResult:
         """Find a test result by its key.

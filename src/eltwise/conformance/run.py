@@ -44,21 +44,13 @@ class Job:
 
 @dataclass(frozen=True)
 class Selection:
-    """Which tests are run on which runtimes; an empty field means all.
+    """Which tests are run on which runtimes; an empty field means all."""
 
-    Attributes:
-        runtimes: the runtimes.
-        ops: versioned names.
-        types: element types by their NumPy names.
-        rules: broadcast rules.
-        sources: operand sources.
-    """
-
-    runtimes: tuple[Runtime, ...]
-    ops: tuple[str, ...] = ()
-    types: tuple[str, ...] = ()
-    rules: tuple[str, ...] = ()
-    sources: tuple[str, ...] = ()
+    runtimes: tuple[Runtime, ...]  # The runtimes.
+    ops: tuple[str, ...] = ()  # Versioned names.
+    types: tuple[str, ...] = ()  # Element types by their NumPy names.
+    rules: tuple[str, ...] = ()  # Broadcast rules.
+    sources: tuple[str, ...] = ()  # Operand sources.
 
     def jobs(self) -> Iterator[Job]:
         """The work, in the order in which its results are shown."""
@@ -91,19 +83,12 @@ def _takes(runtime: Runtime, source: str) -> bool:
 
 @dataclass(frozen=True)
 class Settings:
-    """How the tests are run.
+    """How the tests are run."""
 
-    Attributes:
-        extent: how much is tested.
-        seed: the seed of the random values.
-        limit: how many seconds one answer may take.
-        processes: how many run at a time; 0: as many as there are processors, up to 4.
-    """
-
-    extent: Extent = "usual"
-    seed: int = 0
-    limit: float = LIMIT
-    processes: int = 0
+    extent: Extent = "usual"  # How much is tested.
+    seed: int = 0  # The seed of the random values.
+    limit: float = LIMIT  # How many seconds one answer may take.
+    processes: int = 0  # How many run at a time; 0: as many as there are processors, up to 4.
 
 
 @dataclass(frozen=True)

@@ -20,21 +20,13 @@ _COMPARED = 60
 
 @dataclass(frozen=True)
 class Finding:
-    """One fault of one runtime.
+    """One fault of one runtime."""
 
-    Attributes:
-        outcome: the outcome.
-        title: the runtime and what it does, in a few words.
-        sentences: where it does it, and one example or the runtime's own words.
-        tests: the tests that show it; a test with several faults is in several findings.
-        example: the one of them that shows it best.
-    """
-
-    outcome: Outcome
-    title: str
-    sentences: tuple[str, str]
-    tests: tuple[TestResult, ...]
-    example: TestResult
+    outcome: Outcome  # The outcome.
+    title: str  # The runtime and what it does, in a few words.
+    sentences: tuple[str, str]  # Where it does it, and one example or the runtime's own words.
+    tests: tuple[TestResult, ...]  # The tests that show it; a test with several faults is in several findings.
+    example: TestResult  # The one of them that shows it best.
 
 
 def findings(results: Results) -> list[Finding]:
