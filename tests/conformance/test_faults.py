@@ -37,23 +37,18 @@ def operands_of(operation: Operation, seed: int) -> list[np.ndarray]:
 
 
 @pytest.mark.parametrize(("function", "element_type"), KINDS)
-def test_computing_as_specified_gives_the_reference(function: str, element_type: ElementType, seed: int) -> None:
+def test_computing_as_specified_gives_the_reference_and_a_fault_does_not(
+    function: str, element_type: ElementType, seed: int
+) -> None:
     operation = Operation(expression_of(function), element_type)
     operands = operands_of(operation, seed)
     exact = oracle.evaluate(function, *operands, rule="none")
-    got = operation.predict(AS_SPECIFIED, [values_of(array, element_type) for array in operands])
+    values = [values_of(array, element_type) for array in operands]
+    got = operation.predict(AS_SPECIFIED, values)
     assert (got == patterns_of(exact, operation.result_type)).all()
-
-
-@pytest.mark.parametrize(("function", "element_type"), KINDS)
-def test_faults_have_names_of_their_own_and_all_can_be_computed(function: str, element_type: ElementType) -> None:
-    operation = Operation(expression_of(function), element_type)
     known = fault_models(operation).values()
     assert len({fault.text for fault in known}) == len(known)
-    operands = [values_of(array, element_type) for array in operands_of(operation, 0)]
-    right = operation.predict(AS_SPECIFIED, operands)
-    different = [bool((operation.predict(fault, operands) != right).any()) for fault in known]
-    assert sum(different) >= 1
+    assert any((operation.predict(fault, values) != got).any() for fault in known)
 
 
 def example(formula: str, element_type: ElementType, name: str, a: object, b: object) -> object:

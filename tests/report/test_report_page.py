@@ -15,12 +15,11 @@ import pytest
 
 import conformance_results
 from eltwise.conformance.cases import Case
-from eltwise.conformance.results import OUTCOMES, Failing, Results, TestResult
-from eltwise.core.errors import FileFormatError
+from eltwise.conformance.results import Failing, Results, TestResult
 from eltwise.ops import registry
 from eltwise.report import legend
 from eltwise.report.findings import findings
-from eltwise.report.page import page, write_page
+from eltwise.report.page import page
 
 ASSETS = Path(legend.__file__).parent / "assets"
 
@@ -101,21 +100,6 @@ def test_no_script_makes_html_of_texts() -> None:
             r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(|new Function|setHTML",
             path.read_text(encoding="utf-8"),
         ), path.name
-
-
-def test_every_verdict_has_a_mark_of_its_own() -> None:
-    marks = [legend.SIGNS[verdict].mark for verdict in OUTCOMES]
-    assert len(set(marks)) == len(OUTCOMES)
-
-
-def test_the_same_results_give_the_same_page(text: str) -> None:
-    assert page(conformance_results.results(), "out/results.json") == text
-
-
-def test_a_page_that_cannot_be_written_leaves_nothing(results: Results, tmp_path: Path) -> None:
-    with pytest.raises(FileFormatError, match="folder does not exist"):
-        write_page(results, tmp_path / "none" / "page.html")
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_findings_hold_every_cell_that_is_not_right_once(results: Results) -> None:
