@@ -120,8 +120,8 @@ def neighbour_model(op_type: str, opset: int) -> onnx.ModelProto:
 
 def all_problems(reading: Reading) -> list[EltwiseError]:
     """What reading, the graph's structure and inference find."""
-    structure = structure_problems(reading.graph, reading.unresolved)
-    return [*reading.problems, *structure, *infer_graph(reading.graph, reading.unresolved).problems]
+    structure = structure_problems(reading.graph)
+    return [*reading.problems, *structure, *infer_graph(reading.graph).problems]
 
 
 def hard_bytes(element_type: ElementType, elements: int, seed: int = 7) -> np.ndarray:

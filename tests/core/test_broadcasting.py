@@ -189,3 +189,8 @@ def test_an_axis_out_of_range_is_named_with_the_range(rule: Rule, a: str, b: str
         broadcast(rule, parse(a), parse(b))
     assert (caught.value.operand, caught.value.got, caught.value.allowed) == ("attribute axis", got, allowed)
     assert str(caught.value).startswith("attribute axis: axis is out of range")
+
+
+def test_three_operands_are_counted_not_lettered() -> None:
+    with pytest.raises(ShapeError, match=r"the shapes \(2,3\), \(3\), \(4\) do not broadcast: operand 2 does not fit"):
+        broadcast(NUMPY, parse("2,3"), parse("3"), parse("4"))

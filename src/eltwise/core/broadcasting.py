@@ -64,8 +64,15 @@ def broadcast(rule: Rule, *shapes: Shape) -> Broadcast:
     """
     first, *others = shapes
     found = Broadcast(first, (0,))
-    for other in others:
-        joined = _RULES[rule.name](rule, found.shape, other)
+    for index, other in enumerate(others, 1):
+        try:
+            joined = _RULES[rule.name](rule, found.shape, other)
+        except ShapeError as error:
+            if len(shapes) == 2:
+                raise
+            listed = ", ".join(f"({shape})" for shape in shapes)
+            words = f"the shapes {listed} do not broadcast: operand {index} does not fit those before it"
+            raise ShapeError(words, got=f"({found.shape}) and ({other})", allowed=error.allowed) from None
         own, start = joined.starts
         starts = tuple(None if own is None or before is None else own + before for before in found.starts)
         found = Broadcast(joined.shape, (*starts, start), (*found.assumptions, *joined.assumptions))

@@ -13,6 +13,10 @@ from typing import Any
 _PROCESSORS = Path("/proc/cpuinfo")
 _CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 _COMMON_CACHE = 32 << 20
+_IDENTIFYING = {
+    *("vendor_id", "cpu family", "model", "model name", "stepping", "flags"),  # of x86
+    *("CPU implementer", "CPU architecture", "CPU variant", "CPU part", "Features"),  # of arm64
+}
 
 
 @lru_cache(maxsize=1)
@@ -33,6 +37,15 @@ def machine_name() -> str:
                 name = line.partition(":")[2].strip()
                 break
     return f"{name}, {platform.system()}, Python {platform.python_version()}"
+
+
+@lru_cache(maxsize=1)
+def processor_identity() -> str:
+    """What decides which instructions the processor has, as Linux says it; empty where it is not known."""
+    if not _PROCESSORS.is_file():
+        return ""
+    first, _end, _others = _PROCESSORS.read_text(errors="replace").partition("\n\n")
+    return "\n".join(line for line in first.splitlines() if line.partition(":")[0].strip() in _IDENTIFYING)
 
 
 def processors() -> int:

@@ -9,7 +9,7 @@ import numpy as np
 
 from eltwise.core.errors import NameUnknownError, ShapeError
 from eltwise.core.shapes import Shape, of_sizes, parse
-from eltwise.engine.call import calls_of, check_count, of_two
+from eltwise.engine.call import calls_of, check_count
 from eltwise.ir.graph import TensorType
 from eltwise.ir.infer import elementwise
 from eltwise.ops import registry
@@ -44,7 +44,7 @@ class Operator:
 
     def __init__(self, operation: Operation) -> None:
         self.operation = operation
-        self._calls, self._of_two = calls_of(operation), of_two(operation)
+        self._function = calls_of(operation).function
 
     @property
     def name(self) -> str:
@@ -60,7 +60,7 @@ class Operator:
 
     def __call__(self, *operands: object, out: np.ndarray | None = None) -> np.ndarray:
         """Compute the result of operands; see ``eltwise.engine.call.Calls.apply``."""
-        return self._of_two(*operands, out=out) if len(operands) == 2 else self._calls.apply(operands, out)
+        return self._function(*operands) if out is None else self._function(*operands, out=out)
 
     def infer_shape(self, *operands: str | Shape | tuple[int, ...]) -> InferredShape:
         """Infer the result's shape from the operands' shapes, known or not.

@@ -1,13 +1,13 @@
 """The calls of an operation on arrays: checked once, then found by the types and shapes of the arrays.
 
-This is the one cache of a call. Its values are the callables that ``dispatch`` gave; what is looked up needs no check
-again, since all that a check reads is part of the key.
+The callables that ``dispatch`` gave are kept; what is looked up needs no check again, since all that a check reads is
+part of the key. A call that is made often gets a record, which is found without running Python.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 
@@ -18,33 +18,36 @@ from eltwise.engine.arrays import as_array, check_out, exact_scalar, is_scalar
 from eltwise.ir.graph import TensorType
 from eltwise.ir.infer import elementwise
 from eltwise.kernels import dispatch, float_mode
-from eltwise.kernels.float_mode import LEAST, ONE
+from eltwise.kernels.native import Records
 from eltwise.kernels.numpy_kernel import Run
 from eltwise.kernels.plan import Plan, make_plan
 from eltwise.ops.schema import Operation
 
 _MOST_CALLS = 4096
 
-_FEW = 1 << 12
-"""Where the elements of two operands have at most this product, no result is large enough for a kernel."""
-
-_NUMPY, _UNSET = "numpy", -1
-"""The defaults, which are these very objects where nothing else is given."""
-
-_ndarray = np.ndarray
-
 
 class Calls:
     """The calls of one operation that are known.
 
-    A key holds the types and shapes of the operands and of the result where the caller gives one. Two operands of few
-    elements that broadcast as NumPy does are known by their type alone: NumPy's loops check their shapes.
+    A key holds the types and shapes of the operands and of the result where the caller gives one.
+
+    Attributes:
+        records: the calls that are made often.
     """
 
     def __init__(self, operation: Operation) -> None:
         self.operation = operation
         self.known: dict[Hashable, Run] = {}
-        self._has_numpy_rule = operation.rule.name == "numpy" and not operation.expression().divides
+        self.records = Records(len(operation.schema.operands))
+
+    @cached_property
+    def function(self) -> Callable[..., np.ndarray]:
+        """The operation as a function of its operands and of ``out``."""
+
+        def function(*operands: object, out: object = None) -> np.ndarray:
+            return self.apply(operands, out)
+
+        return self.records.builtin(function, self.operation.schema.versioned_name)
 
     def apply(self, operands: Sequence[object], out: object = None) -> np.ndarray:
         """Compute the result of operands.
@@ -76,7 +79,7 @@ class Calls:
             raise error.located(operator=self.operation.schema.versioned_name) from None
         given = arrays if target is None else [*arrays, target]
         run = self._run(given, element_type, plan)
-        self._keep(arrays, target, element_type, plan, run)
+        self._keep(arrays, target, run)
         try:
             return run(*given)
         except EltwiseError as error:
@@ -120,8 +123,12 @@ class Calls:
         swapped = tuple(not array.dtype.isnative for array in operands)
         has_swapped = any(not array.dtype.isnative for array in target)
         shapes = [array.shape for array in operands]
-        run = dispatch.prepare(expression, element_type, plan, shapes, (has_swapped, *swapped))
-        if not (element_type.is_integer and expression.divides) or 0 in plan.shape:
+        is_checked = element_type.is_integer and expression.divides and 0 not in plan.shape
+        has_records = not is_checked and len(operands) == self.records.operands
+        run = dispatch.prepare(
+            expression, element_type, plan, shapes, (has_swapped, *swapped), self.records if has_records else None
+        )
+        if not is_checked:
             return run
         schema = self.operation.schema
         name = f"operand {schema.operand_name(1)}"
@@ -132,62 +139,18 @@ class Calls:
 
         return divided
 
-    def _keep(
-        self, arrays: list[np.ndarray], target: np.ndarray | None, element_type: ElementType, plan: Plan, run: Run
-    ) -> None:
+    def _keep(self, arrays: list[np.ndarray], target: np.ndarray | None, run: Run) -> None:
         if len(self.known) >= _MOST_CALLS:
             self.known.clear()
         key = _key(arrays, target)
         if key is not None:
             self.known[key] = run
-        expression, few_bytes = self.operation.expression(len(arrays)), _FEW * element_type.storage.itemsize
-        is_small = plan.bytes_of(element_type) <= few_bytes < dispatch.least_bytes(expression, element_type)
-        is_any_shape = len(arrays) == 2 and target is None and self._has_numpy_rule
-        if is_any_shape and is_small and all(array.dtype.isnative for array in arrays):
-            self.known[arrays[0].dtype] = run
 
 
 @lru_cache(maxsize=1024)
 def calls_of(operation: Operation) -> Calls:
     """The calls of an operation."""
     return Calls(operation)
-
-
-def of_two(operation: Operation, rebind: Callable[..., Calls] | None = None) -> Callable[..., np.ndarray]:
-    """Make a function of two operands.
-
-    Args:
-        operation: what it computes.
-        rebind: gives the calls of the operation with other attributes: the broadcast rule and the axis.
-    """
-    calls = calls_of(operation)
-    known = calls.known
-
-    def function(
-        a: object, b: object, auto_broadcast: str = _NUMPY, axis: int = _UNSET, out: np.ndarray | None = None
-    ) -> np.ndarray:
-        if auto_broadcast is not _NUMPY or axis is not _UNSET:
-            assert rebind is not None
-            return rebind(auto_broadcast, axis).apply((a, b), out)
-        # The look-up of ``apply``, written out: calls on few elements take little longer than this.
-        if type(a) is _ndarray and type(b) is _ndarray:
-            kind = a.dtype
-            if out is None:
-                is_few = kind is b.dtype and a.size * b.size <= _FEW
-                run = known.get(kind if is_few else (kind, a.shape, b.dtype, b.shape))
-                if run is not None and LEAST * ONE != 0.0 and ONE + LEAST == ONE - LEAST:  # is_default()
-                    try:
-                        return run(a, b)
-                    except ValueError:
-                        calls.check((a, b))  # NumPy's loops refused the shapes, or a signal's handler raised.
-                        raise
-            elif type(out) is _ndarray and out.flags.writeable:
-                run = known.get((kind, a.shape, b.dtype, b.shape, out.dtype, out.shape, out.strides))
-                if run is not None and LEAST * ONE != 0.0 and ONE + LEAST == ONE - LEAST:
-                    return run(a, b, out)
-        return calls.apply((a, b), out)
-
-    return function
 
 
 def check_count(operation: Operation, count: int) -> None:
@@ -230,11 +193,11 @@ def _key(operands: Sequence[object], out: object) -> Hashable:
     """What a call is kept by; None, which nothing is kept by, where something is not a plain array or read-only."""
     parts: list[Hashable] = []
     for array in operands:
-        if type(array) is not _ndarray:
+        if type(array) is not np.ndarray:
             return None
         parts += (array.dtype, array.shape)
     if out is not None:
-        if type(out) is not _ndarray or not out.flags.writeable:
+        if type(out) is not np.ndarray or not out.flags.writeable:
             return None
         parts += (out.dtype, out.shape, out.strides)
     return tuple(parts)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any, Literal, Protocol, cast
 
 import numpy as np
 
-from eltwise.engine.call import Calls, calls_of, of_two
+from eltwise.engine.call import Calls, calls_of
 from eltwise.ops import registry
 from eltwise.ops.schema import ElementwiseSchema
 
@@ -76,16 +76,25 @@ def _unary(name: str, version: str) -> Unary:
     def function(x: object, out: np.ndarray | None = None) -> np.ndarray:
         return calls.apply((x,), out)
 
-    return cast(Unary, _documented(function, name, schema))
+    return cast(Unary, _documented(function, name, schema, "(x, out=None)"))
 
 
 def _binary(name: str, version: str) -> Binary:
     schema = registry.find(version)
-    return cast(Binary, _documented(of_two(schema.bind({}), partial(_bound, schema)), name, schema))
+    calls = calls_of(schema.bind({}))
+
+    def function(
+        a: object, b: object, auto_broadcast: str = "numpy", axis: int = -1, out: np.ndarray | None = None
+    ) -> np.ndarray:
+        is_plain = auto_broadcast == "numpy" and axis == -1
+        return (calls if is_plain else _bound(schema, auto_broadcast, axis)).apply((a, b), out)
+
+    return cast(Binary, _documented(function, name, schema, f"({_BINARY})"))
 
 
 def _quotient(name: str, version: str) -> Quotient:
     schema = registry.find(version)
+    calls = calls_of(schema.bind({}))
 
     def function(
         a: object,
@@ -96,11 +105,13 @@ def _quotient(name: str, version: str) -> Quotient:
         *,
         floor: bool = True,
     ) -> np.ndarray:
-        return _bound(schema, auto_broadcast, axis, floor).apply((a, b), out)
+        is_plain = auto_broadcast == "numpy" and axis == -1 and floor is True
+        return (calls if is_plain else _bound(schema, auto_broadcast, axis, floor)).apply((a, b), out)
 
-    return cast(Quotient, _documented(function, name, schema))
+    return cast(Quotient, _documented(function, name, schema, f"({_BINARY}, *, floor=True)"))
 
 
+_BINARY = "a, b, auto_broadcast='numpy', axis=-1, out=None"
 _OPERANDS = {
     1: "x: an array by any array protocol.",
     2: """a: an array by any array protocol, or a Python number that the other operand's type holds exactly.
@@ -112,8 +123,10 @@ _FLOOR = "\n    floor: whether quotients of integers are rounded down; if not, t
 _ZERO = ", and for an integer divisor of 0"
 
 
-def _documented(function: Callable[..., Any], name: str, schema: ElementwiseSchema) -> Callable[..., Any]:
-    """Give a function its name and docstring, and enter it into the table."""
+def _documented(
+    function: Callable[..., Any], name: str, schema: ElementwiseSchema, signature: str
+) -> Callable[..., Any]:
+    """Give a function its name and docstring, enter it into the table, and make it a builtin one."""
     expression, count = str(schema.expression()), len(schema.operands)
     formula = expression.replace("a", "x") if name == "negative" else expression
     result = "booleans" if schema.expression().gives_booleans else "the operands' type"
@@ -133,7 +146,8 @@ def _documented(function: Callable[..., Any], name: str, schema: ElementwiseSche
         EltwiseError: for operands whose types or shapes do not go together{_ZERO if schema.variants else ""}.
     """
     FUNCTIONS[name] = schema.versioned_name
-    return function
+    records = calls_of(schema.bind({})).records
+    return records.builtin(function, name, f"{name}{signature}\n--\n\n{function.__doc__}")
 
 
 add = _binary("add", "openvino.Add-1")

@@ -57,12 +57,16 @@ def _bound_input(port: Port, value: object, symbols: Symbols) -> np.ndarray:
             got=element_type.name,
             allowed=str(declared),
         )
-    _match(port.type.shape, array.shape, operand, symbols)
+    match(port.type.shape, array.shape, operand, symbols)
     return array if port.inner_type is None else cast(array, element_type, port.inner_type, saturate=False)
 
 
-def _match(declared: Shape, sizes: tuple[int, ...], operand: str, symbols: Symbols) -> None:
-    """Check an array's sizes against a declared shape; a symbol is one size in the whole call."""
+def match(declared: Shape, sizes: tuple[int, ...], operand: str, symbols: Symbols) -> None:
+    """Check an array's sizes against a declared shape; a symbol is one size in the whole call.
+
+    Raises:
+        ShapeError: where they do not fit.
+    """
     if declared.dimensions is None:
         return
     place = {"operand": operand, "got": f"({of_sizes(sizes)})", "allowed": f"({declared})"}
@@ -88,7 +92,7 @@ def bound_output(port: Port, array: np.ndarray, is_fresh: bool, symbols: Symbols
     Raises:
         ShapeError: where the result has another shape than the graph declares.
     """
-    _match(port.type.shape, array.shape, f"output {port.name!r}", symbols)
+    match(port.type.shape, array.shape, f"output {port.name!r}", symbols)
     element_type, declared = of_numpy(array.dtype), port.type.element_type
     if declared is not None and declared is not element_type:
         return np.asarray(cast(array, element_type, declared, saturate=False), order="C")

@@ -14,15 +14,16 @@ import numpy as np
 
 from eltwise.core.casting import cast
 from eltwise.core.dtypes import of_numpy
-from eltwise.core.errors import EltwiseError
+from eltwise.core.errors import EltwiseError, ShapeError
 from eltwise.core.shapes import of_sizes
 from eltwise.engine.call import calls_of, check_divisor
 from eltwise.engine.fusion import Group, grouped
-from eltwise.engine.io_binding import Symbols, bound_inputs, bound_output
+from eltwise.engine.io_binding import Symbols, bound_inputs, bound_output, match
 from eltwise.ir.graph import Graph, Node, Port, TensorType
 from eltwise.ir.infer import cast_target, constant_tensor, located, node_result
 from eltwise.ir.infer_graph import infer_graph
 from eltwise.kernels import dispatch, float_mode
+from eltwise.kernels.native import Records
 from eltwise.ops.schema import DataMovementSchema
 
 Observe = Callable[[Group | Node, list[np.ndarray], np.ndarray], None]
@@ -44,6 +45,7 @@ class Runner:
         converts = any(port.inner_type is not None for port in graph.inputs)
         self._names = None if converts else tuple(port.name for port in graph.inputs)
         self._programs: dict[Hashable, Program] = {}
+        self._kernel: OneKernel | None = None
 
     def run(self, feeds: Mapping[str, object], observe: Observe | None = None) -> dict[str, np.ndarray]:
         """Run the graph.
@@ -58,6 +60,18 @@ class Runner:
         Raises:
             EltwiseError: for inputs that are missing or do not fit, or values that a node cannot take.
         """
+        kernel = self._kernel
+        if kernel is not None and observe is None and len(feeds) == len(self._graph.inputs):
+            try:
+                operands = [feeds[each] if type(each) is str else each for each in kernel.sources]
+            except KeyError:  # An input may be given by another of its names.
+                pass
+            else:
+                return {kernel.output: kernel.function(*operands)}
+        return self._run(feeds, observe)
+
+    def _run(self, feeds: Mapping[str, object], observe: Observe | None = None) -> dict[str, np.ndarray]:
+        """Run the program for what is given, which is kept."""
         if self._names is not None and len(feeds) == len(self._names) and float_mode.is_default():
             arrays: list[Any] = [feeds.get(name) for name in self._names]
             program = self._programs.get(_key(arrays))
@@ -76,11 +90,48 @@ class Runner:
         key = (_key(arrays), *bound) if bound else _key(arrays)  # What is left replaces constants.
         program = self._programs.get(key)
         if program is None:
-            program = make_program(self._graph, self._outputs, ordered, symbols)
+            program = make_program(self._graph, self._outputs, ordered, symbols, self._records_of)
             if len(self._programs) >= _MOST_PROGRAMS:
                 self._programs.clear()
             self._programs[key] = program
         return program.run(arrays, observe)
+
+    def _records_of(self, group: Group) -> Records | None:
+        """The records for a group that is the whole program: the same for all programs that are like the first one."""
+        names = {port.value: port.name for port in self._graph.inputs}
+        operands = tuple(operand.value for operand in group.operands)
+        if self._names is None or not {*names} <= {*operands} or not {*operands} <= {*names, *self._graph.constant}:
+            return None
+        if self._kernel is None:
+            sources = tuple(names[each] if each in names else self._graph.constant[each].array for each in operands)
+            output = next(port.name for port in self._outputs)
+            records = Records(len(operands))
+
+            def function(*given: object) -> np.ndarray:
+                feeds = {each: value for each, value in zip(sources, given, strict=True) if isinstance(each, str)}
+                return self._run(feeds)[output]
+
+            self._kernel = OneKernel(operands, sources, output, records, records.builtin(function, output))
+        return self._kernel.records if self._kernel.operands == operands else None
+
+
+@dataclass(frozen=True)
+class OneKernel:
+    """What runs a graph that one kernel computes.
+
+    Attributes:
+        operands: the values that the kernel reads.
+        sources: for each of them the name of an input, or the array of a constant.
+        output: the name of the only output.
+        records: the calls that are made often.
+        function: computes the output, given the operands.
+    """
+
+    operands: tuple[str, ...]
+    sources: tuple[str | np.ndarray, ...]
+    output: str
+    records: Records
+    function: Callable[..., np.ndarray]
 
 
 def _key(arrays: Sequence[Any]) -> Hashable:
@@ -161,7 +212,13 @@ class Program:
         }
 
 
-def make_program(graph: Graph, outputs: Sequence[Port], bound: Mapping[str, np.ndarray], symbols: Symbols) -> Program:
+def make_program(
+    graph: Graph,
+    outputs: Sequence[Port],
+    bound: Mapping[str, np.ndarray],
+    symbols: Symbols,
+    records_of: Callable[[Group], Records | None] = lambda _group: None,
+) -> Program:
     """Make the program of a graph for inputs of known types and shapes.
 
     Args:
@@ -169,31 +226,35 @@ def make_program(graph: Graph, outputs: Sequence[Port], bound: Mapping[str, np.n
         outputs: its outputs, with their inferred types.
         bound: the inputs by value name; only their types and shapes are read.
         symbols: the sizes of the symbols of declared shapes.
+        records_of: gives the records for a group that is the whole program.
     """
     types = {name: TensorType(of_numpy(array.dtype), of_sizes(array.shape)) for name, array in bound.items()}
     inference = infer_graph(with_inputs(graph, types))
     known = {} if inference.problems else inference.types
     constants = {name: tensor.array for name, tensor in graph.constants if name not in bound}
     swapped = {name for name, array in bound.items() if not array.dtype.isnative}
-    numbers = {name: number for number, name in enumerate((*bound, *constants))}
     made = {
         source.result if isinstance(source, Group) else source.outputs[0]: source for source in grouped(graph, known)
     }
-    steps: list[Step] = []
-    for (result, source), last_reads in zip(made.items(), _last_reads(graph, made), strict=True):
-        reads = tuple(numbers[value] if value else _LEFT_OUT for value in _read(source))
-        numbers[result] = len(numbers)
-        run = _group_run(source, reads, known, swapped) if isinstance(source, Group) else _node_run(source, reads)
-        given = tuple(value for value in reads if value != _LEFT_OUT)
-        steps.append(Step(run, given, tuple(numbers[value] for value in last_reads), source))
+    numbers = {name: number for number, name in enumerate((*bound, *constants, *made))}
     values = [port.value for port in outputs]
     found = []
     for port in outputs:
         maker = made.get(port.value)
         is_fresh = isinstance(maker, Group) or (maker is not None and maker.schema.behaviour in ("elementwise", "cast"))
         is_fresh = is_fresh and values.count(port.value) == 1
-        is_declared = isinstance(maker, Group) and _is_declared(port, maker)
-        found.append(Output(port, numbers[port.value], is_fresh, is_fresh and is_declared))
+        is_ready = is_fresh and isinstance(maker, Group) and _is_ready(port, maker, symbols)
+        found.append(Output(port, numbers[port.value], is_fresh, is_ready))
+    is_one = len(made) == len(found) == 1 and found[0].is_ready
+    steps: list[Step] = []
+    for source, last_reads in zip(made.values(), _last_reads(graph, made), strict=True):
+        reads = tuple(numbers[value] if value else _LEFT_OUT for value in _read(source))
+        if isinstance(source, Group):
+            run = _group_run(source, reads, known, swapped, records_of(source) if is_one else None)
+        else:
+            run = _node_run(source, reads)
+        given = tuple(value for value in reads if value != _LEFT_OUT)
+        steps.append(Step(run, given, tuple(numbers[value] for value in last_reads), source))
     return Program(tuple(constants.values()), tuple(steps), tuple(found), symbols)
 
 
@@ -204,10 +265,15 @@ def _read(source: Group | Node) -> Sequence[str]:
     return [operand.value for operand in source.operands] if isinstance(source, Group) else source.inputs
 
 
-def _is_declared(port: Port, group: Group) -> bool:
+def _is_ready(port: Port, group: Group, symbols: Symbols) -> bool:
     """Whether the result of a group is of the type and shape that the graph declares."""
-    has_shape = port.type.shape.is_known and port.type.shape.sizes() == group.shape
-    return has_shape and port.type.element_type in (None, group.expression.result_type(group.element_type))
+    if port.type.element_type not in (None, group.expression.result_type(group.element_type)):
+        return False
+    try:
+        match(port.type.shape, group.shape, "", dict(symbols))
+    except ShapeError:  # The run says so, when it has the result.
+        return False
+    return True
 
 
 def _node_run(node: Node, reads: tuple[int, ...]) -> Callable[[list[Any]], np.ndarray]:
@@ -215,13 +281,18 @@ def _node_run(node: Node, reads: tuple[int, ...]) -> Callable[[list[Any]], np.nd
 
 
 def _group_run(
-    group: Group, reads: tuple[int, ...], types: Mapping[str, TensorType], swapped: set[str]
+    group: Group,
+    reads: tuple[int, ...],
+    types: Mapping[str, TensorType],
+    swapped: set[str],
+    records: Records | None,
 ) -> Callable[[list[Any]], np.ndarray]:
     """What computes a group; its errors name the node."""
     names = [operand.value for operand in group.operands]
     sizes = [types[name].shape.sizes() for name in names]
     is_swapped = (False, *(name in swapped for name in names))
-    function = dispatch.prepare(group.expression, group.element_type, group.plan, sizes, is_swapped)
+    given = None if group.divisors else records
+    function = dispatch.prepare(group.expression, group.element_type, group.plan, sizes, is_swapped, given)
 
     def run(values: list[Any]) -> np.ndarray:
         for number, node in group.divisors:

@@ -44,11 +44,10 @@ class Loop(NamedTuple):
     steps: list[str]
 
 
-class Builder:
-    """The body of one kernel, written from top to bottom; values are named, elements are held as integers."""
+class Instructions:
+    """The body of one function, written from top to bottom; every result has a name."""
 
-    def __init__(self, structure: Structure) -> None:
-        self.structure = structure
+    def __init__(self) -> None:
         self.lines: list[str] = ["entry:"]
         self._block = "entry"
         self._count = 0
@@ -68,23 +67,34 @@ class Builder:
         before, head, after = self._block, self._fresh("loop"), self._fresh("after")
         some = self.let(f"icmp ult i64 {begin}, {end}")
         self.do(f"br i1 {some}, label %{head}, label %{after}")
-        self._enter(head)
+        self.block(head)
         index, place = self._fresh("%i"), len(self.lines)
         body(index)
         following = self.let(f"add i64 {index}, {step}")
         self.lines.insert(place, f"  {index} = phi i64 [{begin}, %{before}], [{following}, %{self._block}]")
         more = self.let(f"icmp ult i64 {following}, {end}")
         self.do(f"br i1 {more}, label %{head}, label %{after}")
-        self._enter(after)
+        self.block(after)
+
+    def require(self, condition: str, otherwise: str) -> None:
+        """Go on only where an i1 holds; else at the block with that name."""
+        after = self._fresh("after")
+        self.do(f"br i1 {condition}, label %{after}, label %{otherwise}")
+        self.block(after)
 
     def when(self, condition: str, body: Callable[[], None]) -> None:
         """Write what is done only where an i1 holds."""
         then, after = self._fresh("then"), self._fresh("after")
         self.do(f"br i1 {condition}, label %{then}, label %{after}")
-        self._enter(then)
+        self.block(then)
         body()
         self.do(f"br label %{after}")
-        self._enter(after)
+        self.block(after)
+
+    def block(self, name: str) -> None:
+        """Begin a block; the one before must have ended."""
+        self.lines.append(f"{name}:")
+        self._block = name
 
     def moved(self, pointer: str, offset: str) -> str:
         """A pointer moved by bytes, an i64."""
@@ -96,15 +106,17 @@ class Builder:
             self.moved(each, self.let(f"mul i64 {count}, {step}")) for each, step in zip(places, steps, strict=True)
         ]
 
-    def _enter(self, block: str) -> None:
-        self.lines.append(f"{block}:")
-        self._block = block
-
     def _fresh(self, prefix: str) -> str:
         self._count += 1
         return f"{prefix}{self._count}"
 
-    # ---- elements in memory
+
+class Builder(Instructions):
+    """The body of one kernel; elements are held as integers."""
+
+    def __init__(self, structure: Structure) -> None:
+        super().__init__()
+        self.structure = structure
 
     def place(self, places: Sequence[str], inner: Loop, array: int, index: str) -> str:
         """The pointer to an element of a run that begins at ``places``."""

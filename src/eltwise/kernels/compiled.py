@@ -16,6 +16,7 @@ from eltwise.core.dtypes import ElementType
 from eltwise.core.machine import cache_bytes
 from eltwise.kernels import jit, numpy_kernel
 from eltwise.kernels.emit import kernel_text
+from eltwise.kernels.native import Records
 from eltwise.kernels.nest import Nest, make_nest
 from eltwise.kernels.plan import Plan, Sizes
 from eltwise.kernels.pool import allocated
@@ -147,6 +148,12 @@ class Call:
             _keep(self._ready, key, pieces)
         run_together(pieces, threads, keep=(out, *operands))
         return bool(pieces)
+
+    def add_to(self, records: Records, operands: Sequence[np.ndarray], out: np.ndarray) -> None:
+        """Make a record of calls with operands and a result like these, where one thread computes them."""
+        recipe = self.recipe(operands, out)
+        if out.flags.c_contiguous and not recipe.structure.streams:
+            records.add(operands, out, recipe)
 
     def recipe(self, operands: Sequence[np.ndarray], out: np.ndarray) -> Recipe:
         """How arrays with these strides are computed, from what is kept or anew."""

@@ -13,6 +13,7 @@ import numpy as np
 from eltwise.core.dtypes import BFLOAT16, FLOAT16, ElementType
 from eltwise.core.errors import AttributeValueError
 from eltwise.kernels import numpy_kernel
+from eltwise.kernels.native import OFTEN, Records
 from eltwise.kernels.numpy_kernel import Run
 from eltwise.kernels.plan import Plan, Sizes
 from eltwise.ops.expression import Expression
@@ -23,6 +24,9 @@ LEAST_BYTES = 1 << 20
 LEAST_BYTES_OF_SLOW_LOOPS = 1 << 13
 """The same for float16 and bfloat16, and for what NumPy has no loop of: that is many times slower than memory."""
 
+MOST_NATIVE_BYTES = 1 << 20
+"""Up to this size of the result a call that is made often gets a record: one thread is enough for it."""
+
 MOST_OPERANDS = 16
 """A kernel of more is no faster than NumPy's loops, and takes long to compile."""
 
@@ -30,7 +34,12 @@ Mode = Literal["auto", "numpy", "compiled"]
 
 
 def prepare(
-    expression: Expression, element_type: ElementType, plan: Plan, sizes: Sequence[Sizes], swapped: tuple[bool, ...]
+    expression: Expression,
+    element_type: ElementType,
+    plan: Plan,
+    sizes: Sequence[Sizes],
+    swapped: tuple[bool, ...],
+    records: Records | None = None,
 ) -> Run:
     """Make the function that computes an expression for arrays of known types and shapes.
 
@@ -40,11 +49,34 @@ def prepare(
         plan: where the operands lie in the result.
         sizes: the sizes of the operands.
         swapped: for each array, the result first, whether its bytes are in the other order.
+        records: get a record of the call once it has been made often.
 
     Returns:
         A function of the operands, and of an array for the result where there is one, that gives the result. The
         operands may have any strides and alignment, and may overlap that array.
     """
+    run = _prepared(expression, element_type, plan, sizes, swapped)
+    if records is None or mode() == "numpy" or 0 in plan.shape or plan.bytes_of(element_type) > MOST_NATIVE_BYTES:
+        return run
+    calls = 0
+
+    def counted(*arrays: np.ndarray) -> np.ndarray:
+        nonlocal calls
+        calls += 1
+        result = run(*arrays)
+        if (calls % OFTEN == 0 or mode() == "compiled") and not why_no_kernel(expression, element_type):
+            from eltwise.kernels import compiled
+
+            call = compiled.Call(expression, element_type, plan, tuple(sizes), swapped)
+            call.add_to(records, arrays[: expression.operands], result)
+        return result
+
+    return counted
+
+
+def _prepared(
+    expression: Expression, element_type: ElementType, plan: Plan, sizes: Sequence[Sizes], swapped: tuple[bool, ...]
+) -> Run:
     is_large = plan.bytes_of(element_type) >= least_bytes(expression, element_type)
     if is_large and 0 not in plan.shape and not why_no_kernel(expression, element_type):
         from eltwise.kernels import compiled  # Small calls must not pay for it.

@@ -1,22 +1,26 @@
 """LLVM IR text to callables: the only module that imports llvmlite.
 
 The target is the host's processor; ``ELTWISE_CPU`` forces a lesser one, so that what runs there can be tested here.
-Kernels are kept by their text for as long as the process lives.
+Kernels are kept by their text for as long as the process lives. On Linux LLVM is loaded only to compile: what is in the
+disk cache is mapped without it.
 """
 
 from __future__ import annotations
 
 import ctypes
+import json
 import os
 import threading
 from collections.abc import Callable
+from dataclasses import asdict
 from functools import cache
 from typing import Any
 
 from eltwise.core.errors import AttributeValueError
-from eltwise.core.machine import is_x86
-from eltwise.kernels import disk_cache
+from eltwise.core.machine import is_x86, processor_identity
+from eltwise.kernels import disk_cache, image
 from eltwise.kernels.structure import Target
+from eltwise.version import VERSION
 
 Kernel = Callable[..., None]
 """``kernel(arguments, first, last)``: an array of 64-bit integers, and a range of runs; see ``structure``."""
@@ -41,6 +45,26 @@ def target() -> Target:
     Raises:
         AttributeValueError: where ``ELTWISE_CPU`` names none, or one that this host is not.
     """
+    identity = processor_identity()
+    key = _key("target", identity, os.environ.get("ELTWISE_CPU", ""))
+    known = disk_cache.load(key) if identity else None
+    if known is not None:
+        return Target(**json.loads(known))
+    found = _found_target()
+    if identity:
+        disk_cache.store(key, json.dumps(asdict(found)).encode())
+    return found
+
+
+def _key(*parts: str) -> str:
+    """The name in the disk cache of what was made from these texts with these versions."""
+    import llvmlite  # Not LLVM itself, which takes long to load.
+
+    return disk_cache.key_of(*parts, llvmlite.__version__, VERSION)
+
+
+def _found_target() -> Target:
+    """What LLVM says of this processor."""
     import llvmlite.binding as llvm
 
     llvm.initialize_native_target()
@@ -102,19 +126,33 @@ def _parsed(text: str) -> tuple[Any, Any]:
     """A module, and a new target machine: it belongs to the engine that it is given to."""
     import llvmlite.binding as llvm
 
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
     chosen, module = target(), llvm.parse_assembly(text)
     module.verify()
+    relocatable = {"reloc": "pic", "codemodel": "small"} if image.can_be_mapped() else {}
     default = llvm.Target.from_default_triple()
-    return module, default.create_target_machine(cpu=chosen.name, features=chosen.features, opt=3)
+    return module, default.create_target_machine(cpu=chosen.name, features=chosen.features, opt=3, **relocatable)
 
 
 def _compile(text: str) -> tuple[Kernel, Any]:
+    chosen = target()
+    key = _key(text, chosen.name, chosen.features)
+    if not image.can_be_mapped():
+        return _loaded_by_compiler(text, key)
+    code = disk_cache.load(key)
+    if code is None:
+        module, machine = _parsed(text)
+        code = image.link(machine.emit_object(module))
+        disk_cache.store(key, code)
+    return _SIGNATURE(image.map_image(code)), None
+
+
+def _loaded_by_compiler(text: str, key: str) -> tuple[Kernel, Any]:
     import llvmlite.binding as llvm
 
-    chosen, (module, machine) = target(), _parsed(text)
+    module, machine = _parsed(text)
     engine = llvm.create_mcjit_compiler(module, machine)
-    version = ".".join(map(str, llvm.llvm_version_info))
-    key = disk_cache.key_of(text, machine.triple, chosen.name, chosen.features, version)
     if disk_cache.folder() is not None:  # Asked here, since a warning that is an error gets lost in a callback.
         engine.set_object_cache(lambda _module, code: disk_cache.store(key, code), lambda _module: disk_cache.load(key))
     engine.finalize_object()

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eltwise.core.dtypes import BY_IR_NAME, FLOAT16, FLOAT32, INT32, TYPES
-from eltwise.formats.openvino.ports import join_names, split_names
+from eltwise.formats.openvino.document import join_names, split_names
 from eltwise.formats.openvino.reader import read_openvino, read_openvino_file
 from eltwise.formats.openvino.writer import write_openvino, write_openvino_file
 from eltwise.ir.infer_graph import infer_graph
@@ -70,7 +72,7 @@ def test_broadcast_attributes(written, rule, axis):
     found = graph.nodes[0].operation.rule
     assert (found.name, found.axis) == (rule, axis)
     assert_round_trip(graph)
-    assert (b"auto_broadcast.auto_broadcast_axis" in write_openvino(graph)[0]) == (rule == "pdpd")
+    assert (b"auto_broadcast.auto_broadcast_axis" in write_openvino(replace(graph))[0]) == (rule == "pdpd")
 
 
 @pytest.mark.parametrize(
@@ -113,7 +115,7 @@ def test_constants_of_every_type_are_little_endian_unaligned_and_packed(element_
 def test_a_boolean_constant_takes_a_byte_a_value_and_any_byte_but_zero_is_true():
     graph = read(Ir().constant("c", "boolean", "4", b"\x00\x01\x02\x00").result("c"))
     assert graph.constant["c"].array.tolist() == [False, True, True, False]
-    assert write_openvino(graph)[1] == b"\x00\x01\x01\x00"
+    assert write_openvino(replace(graph))[1] == b"\x00\x01\x01\x00"
 
 
 def test_constants_may_share_their_bytes_and_equal_ones_are_written_once():
