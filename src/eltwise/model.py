@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from eltwise.core.errors import EltwiseError, FileFormatError, GraphError, UnsupportedError, raise_all
-from eltwise.engine.runner import Runner
+from eltwise.engine.program import Runner
 from eltwise.formats import registry
 from eltwise.formats.registry import Reading
 from eltwise.ir.graph import Graph, Port

@@ -141,9 +141,3 @@ def test_unknown_names_come_with_the_nearest_known_one(got: str, known: list[str
     assert (error.problem, error.hint) == (f"there is no attribute {got!r}", hint)
     assert error.allowed == (", ".join(known) or "none")
     assert str(error).startswith(f"Sub-6: there is no attribute {got!r}; allowed: ")
-
-
-def test_texts_of_a_caller_never_break_the_line() -> None:
-    for name in ("a\nb", "a\x00b", "\u2028", "'"):
-        assert len(str(unknown_name("input", name, ["x"])).splitlines()) == 1
-        assert len(str(EltwiseError("wrong", node=name)).splitlines()) == 1

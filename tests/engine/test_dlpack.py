@@ -127,14 +127,6 @@ def test_other_types_and_devices_are_refused(fields: dict[str, int]) -> None:
     assert exported.owns_what_it_gave()
 
 
-def test_types_that_numpy_knows_come_in_by_numpy() -> None:
-    array = np.arange(4, dtype=np.float32)
-    exported = Exporter(array, code=2, bits=32)
-    taken, element_type = as_array(exported, "operand A")
-    assert str(element_type) == "float32"
-    assert np.shares_memory(taken, array)
-
-
 @pytest.mark.parametrize(
     "give",
     [lambda: None, lambda: 3, lambda: Exporter(np.zeros(1)).__dict__, lambda: iter([])],

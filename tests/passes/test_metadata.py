@@ -9,7 +9,7 @@ import onnx
 from onnx import TensorProto, numpy_helper
 
 import eltwise
-from eltwise.passes.files import convert_file
+from eltwise.passes.convert import convert_file
 from onnx_models import model, node, value
 from openvino_models import binary
 

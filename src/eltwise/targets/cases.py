@@ -10,8 +10,7 @@ from itertools import product
 import numpy as np
 
 from eltwise import oracle
-from eltwise.conformance.cases import Attributes, Case
-from eltwise.conformance.contexts import SOURCES, Context
+from eltwise.conformance.cases import SOURCES, Attributes, Case, Context
 from eltwise.conformance.suite import Variant, layout_cases
 from eltwise.core.broadcasting import Rule
 from eltwise.core.dtypes import BFLOAT16, FLOAT16, FLOAT32, ElementType

@@ -10,11 +10,11 @@ from itertools import product
 
 import numpy as np
 
-from eltwise.conformance.asking import CaseRunner
 from eltwise.conformance.cases import Case
 from eltwise.conformance.compare import CaseResult, References
-from eltwise.conformance.fault_models.catalog import UNEXPLAINED, WRONG_SHAPE, WRONG_TYPE
-from eltwise.conformance.fault_models.explain import Explainer
+from eltwise.conformance.explain import Explainer
+from eltwise.conformance.faults import UNEXPLAINED, WRONG_SHAPE, WRONG_TYPE
+from eltwise.conformance.runner import CaseRunner
 from eltwise.conformance.suite import Variant, variants
 from eltwise.core.dtypes import FLOAT32
 from eltwise.core.errors import EltwiseError
