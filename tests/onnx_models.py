@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -147,3 +148,12 @@ def there_and_back(proto: onnx.ModelProto) -> Graph:
     assert again.problems == read(proto).problems
     assert write_onnx(again.graph) == data
     return graph
+
+
+def written_anew(graph: Graph) -> Graph:
+    """The graph after it was written from its fields alone, as if it were of no file, and read again."""
+    nodes = tuple(replace(found, message=None) for found in graph.nodes)
+    again = read_onnx(write_onnx(replace(graph, message=None, nodes=nodes)), None, "again.onnx")
+    assert again.problems == ()
+    assert again.graph == graph
+    return again.graph

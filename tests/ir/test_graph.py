@@ -52,9 +52,7 @@ IN_ORDER = "allowed: nodes in topological order"
         ),
         (
             graph([("one", "x b", "a"), ("one", "x c", "b"), ("one", "x a", "c"), ("r", "a b", "z")]),
-            [
-                "Sub-14 node 'one', input 'b': the nodes one -> one -> one -> one form a cycle",
-            ],
+            ["Sub-14 node 'one', input 'b': the nodes one -> one -> one -> one form a cycle"],
         ),
         (
             graph([("p", "x c", "a"), ("q", "b x", "c"), ("r", "x a", "b"), ("s", "x u", "t"), ("u", "t a", "u")], "u"),

@@ -31,8 +31,7 @@ def run(
         ),
     ] = None,
     dump: Annotated[
-        str | None,
-        typer.Option("--dump", metavar="KIND", help="Print how the model is computed: plan, llvm or asm."),
+        str | None, typer.Option("--dump", metavar="KIND", help="Print how the model is computed: plan, llvm or asm.")
     ] = None,
     json: Json = False,
 ) -> None:

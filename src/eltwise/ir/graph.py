@@ -191,10 +191,10 @@ class Node:
 
 @dataclass(frozen=True)
 class Origin:
-    """Which dialect a graph is written in, and the stamps that its file carries.
+    """Which specification a graph is written in, and the versions that its file states.
 
     Attributes:
-        domain: the specification whose rows the nodes hold.
+        domain: the specification of the nodes' operators.
         file_version: ONNX's ir_version, or the version of the OpenVINO IR (10 or 11).
         opset: the ONNX opset; 0 for OpenVINO, where each layer has its own.
         other_opsets: the opset imports of other ONNX domains.
@@ -212,7 +212,7 @@ class Graph:
 
     Attributes:
         name: the graph's name.
-        origin: the dialect and its stamps.
+        origin: the specification and its versions.
         inputs: what a caller must give.
         outputs: what a caller gets.
         nodes: the operations.

@@ -1,4 +1,4 @@
-"""The one place that turns rows and the types of inputs into the types of results, and says what it assumed.
+"""Inference of one node: the type of its result from its operator version and the types of its inputs.
 
 ``check``, ``infer``, ``run`` and the readers all call it: with declared types before a run, with the types of the
 arrays during one.

@@ -89,7 +89,7 @@ def read_element_type(number: int) -> ElementType:
         raise ElementTypeError("the element type is missing")
     found = BY_ONNX_NUMBER.get(number)
     if found is None:
-        allowed = ", ".join(f"{row.onnx} ({row.onnx_number})" for row in BY_ONNX_NUMBER.values() if row.runs)
+        allowed = ", ".join(f"{one.onnx} ({one.onnx_number})" for one in BY_ONNX_NUMBER.values() if one.runs)
         raise ElementTypeError("there is no element type of this number", got=str(number), allowed=allowed)
     return found
 
