@@ -259,8 +259,7 @@ def test_every_variant_has_what_must_work_and_what_must_be_refused() -> None:
         shapes = {tuple(array.shape for array in case.operands) for case in cases if case.is_valid}
         assert len(shapes) >= (2 if variant.rule == "none" else 9), variant
         assert any(not case.is_valid for case in cases)
-        if variant.rule in ("numpy", "none"):
-            assert max(case.operands[0].ndim for case in cases) == 64
+        assert max(case.operands[0].ndim for case in cases) >= (64 if variant.rule == "numpy" else 12)
         assert any(len({array.dtype for array in case.operands}) > 1 for case in cases)
         foreign = [case for case in cases if set(dict(case.attributes)) - set(variant.schema.attribute_names)]
         others = {name for other in ELEMENTWISE if other.name == variant.schema.name for name in other.attribute_names}

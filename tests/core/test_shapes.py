@@ -19,7 +19,6 @@ from eltwise.core.shapes import (
     Shape,
     is_addressable,
     known,
-    of_dimensions,
     of_sizes,
     parse,
     parse_dimension,
@@ -37,7 +36,7 @@ def dimensions(draw: st.DrawFn) -> Dimension:
     return Dimension(low, draw(st.sampled_from([low, high, None])))
 
 
-SHAPES = st.lists(dimensions(), max_size=5).map(of_dimensions) | st.just(UNKNOWN_RANK)
+SHAPES = st.lists(dimensions(), max_size=5).map(tuple).map(Shape) | st.just(UNKNOWN_RANK)
 
 
 def sizes_of(dimension: Dimension | None) -> set[int]:
@@ -160,7 +159,7 @@ def test_shapes_meet_dimension_by_dimension(one: Shape, other: Shape) -> None:
         assert met is None
         return
     pairs = [mine.meet(theirs) for mine, theirs in zip(one.dimensions, other.dimensions, strict=True)]
-    assert met == (None if None in pairs else of_dimensions(pair for pair in pairs if pair is not None))
+    assert met == (None if None in pairs else Shape(tuple(pair for pair in pairs if pair is not None)))
 
 
 def test_what_is_known() -> None:

@@ -51,6 +51,8 @@ NOT_ALLOWED = "this value is not allowed, got"
             ({"auto_broadcast": "pdpd", "axis": axis}, f"axis: {NOT_ALLOWED} {axis!r}; allowed: an integer of 64")
             for axis in (True, 1.0, 2**63, [1], np.arange(2))
         ),
+        ({"axis": -1.0}, f"axis: {NOT_ALLOWED} -1.0; allowed: an integer of 64"),
+        ({"axis": True}, f"axis: {NOT_ALLOWED} True; allowed: an integer of 64"),
         ({"axis": 1}, "axis: axis is not allowed with auto_broadcast='numpy', got 1; allowed: axis only with auto_"),
         ({"auto_broadcast": "none", "axis": 0}, "axis: axis is not allowed with auto_broadcast='none', got 0; allowed"),
     ],

@@ -6,6 +6,7 @@ import copy
 import gc
 import inspect
 import pickle
+import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -258,3 +259,28 @@ def test_a_model_that_one_kernel_computes_is_run_by_the_entry(size: str | int) -
         with pytest.raises(eltwise.EltwiseError):
             model.run(feeds)
     assert model.run({"a": a, "b": b})["f"].tolist() == result.tolist()
+
+
+def test_calls_at_the_end_of_the_process() -> None:
+    """Finalizers and threads that nobody joins call when modules are already gone."""
+    code = """
+import threading, numpy as np, eltwise
+a = np.ones(20000, np.float32)
+class Late:
+    def __init__(self):
+        self.subtract = eltwise.subtract
+    def __del__(self):
+        print(float(self.subtract(a, a).sum()))
+def work(subtract=eltwise.subtract, a=a):
+    while True:
+        subtract(a, a)
+for _ in range(200):
+    eltwise.subtract(a, a)
+late = Late()
+late.itself = late
+for _ in range(3):
+    threading.Thread(target=work, daemon=True).start()
+"""
+    for _ in range(3):
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)  # noqa: S603
+        assert (done.returncode, done.stderr) == (0, "")

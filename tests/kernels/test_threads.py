@@ -29,17 +29,6 @@ def test_set_num_threads() -> None:
     eltwise.set_num_threads(2)
 
 
-def test_the_number_of_processors_is_known_on_every_system(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _process: {0, 2, 5}, raising=False)
-    assert processors() == 3
-    monkeypatch.delattr(os, "sched_getaffinity")
-    for found, expected in ((6, 6), (None, 1)):
-        monkeypatch.setattr(os, "cpu_count", lambda found=found: found)
-        assert processors() == expected
-        monkeypatch.setattr(threads._state, "wanted", None)
-        assert threads.num_threads() == expected
-
-
 def test_only_one_module_asks_for_processors() -> None:
     asking = {
         path.name for path in Path(eltwise.__file__).parent.rglob("*.py") if "sched_getaffinity" in path.read_text()

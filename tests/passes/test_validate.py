@@ -305,9 +305,11 @@ def test_onnxruntime_loads_the_good_and_refuses_the_bad() -> None:
     assert {name for name, (made, _texts) in BAD.items() if is_loaded(made)} == LOADED_OTHERWISE
 
 
-def test_every_model_of_onnx_is_valid() -> None:
-    found = {name: problems(onnx.ModelProto.FromString(data)) for name, data in published().items()}
-    assert len(found) > 1000
+@pytest.mark.parametrize("step", [10, pytest.param(1, marks=pytest.mark.slow)])
+def test_every_model_of_onnx_is_valid(step: int) -> None:
+    chosen = list(published().items())[::step]
+    found = {name: problems(onnx.ModelProto.FromString(data)) for name, data in chosen}
+    assert len(found) > 1000 // step
     assert {name: texts for name, texts in found.items() if texts} == {}
 
 
@@ -462,7 +464,7 @@ def spoil(made: onnx.ModelProto, chance: random.Random) -> None:
 def test_random_faults_are_found_where_onnxruntime_refuses_them(seed: int) -> None:
     chance = random.Random(seed)  # noqa: S311 - nothing secret is drawn
     refused, missed = 0, []
-    for number in range(600):
+    for number in range(240):
         made = valid()
         for _time in range(number % 3):
             spoil(made, chance)
@@ -472,5 +474,5 @@ def test_random_faults_are_found_where_onnxruntime_refuses_them(seed: int) -> No
             continue
         refused += 1
         missed += [made] if not found else []
-    assert refused > 100
+    assert refused > 40
     assert len(missed) <= refused // 50, missed

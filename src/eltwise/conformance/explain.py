@@ -139,13 +139,9 @@ class Explainer:
         self._known: dict[bytes, tuple[tuple[Reason, ...], tuple[int, ...]]] = {}
 
     def explain(self, compared: Sequence[Compared]) -> tuple[Reason, ...]:
-        """Explain the wrong values of some cases of one operation; nothing if there are none.
+        """Explain the wrong values of some cases of one operation; the right ones help to tell fault models apart.
 
-        Args:
-            compared: the cases, wrong and right ones, which help to tell fault models apart.
-
-        Returns:
-            The reasons, the one of the largest case first and ``unexplained`` last.
+        The reason of the largest case is first, and ``unexplained`` last.
         """
         return self._explained(compared)[0]
 

@@ -92,15 +92,7 @@ class Operation:
         return self.expression.result_type(self.element_type)
 
     def predict(self, fault: FaultModel, operands: Sequence[Values]) -> Values:
-        """Compute with a fault.
-
-        Args:
-            fault: what goes wrong.
-            operands: the values of the operands, each of one dimension.
-
-        Returns:
-            The bit patterns of the results, with one pattern for every NaN.
-        """
+        """Compute with a fault; gives the bit patterns of the results, with one pattern for every NaN."""
         changed = list(operands)
         with np.errstate(all="ignore"):
             for wanted, change in fault.before:

@@ -24,15 +24,9 @@ SCRIPT = "reproduce.py"
 
 
 def reproduce(results: Results, key: str, folder: Path) -> tuple[str, ...]:
-    """Write what shows the smallest failing case of a test with its runtime alone.
+    """Write what shows the smallest failing case of a test with its runtime alone; returns the names of the files.
 
-    Args:
-        results: what was found.
-        key: which test, for example ``onnxruntime/Sub-14/uint8/numpy/static``.
-        folder: the folder; it must not exist, or be empty.
-
-    Returns:
-        The names of the files.
+    The key of a test is for example ``onnxruntime/Sub-14/uint8/numpy/static``.
 
     Raises:
         NameUnknownError: if there is no such test.

@@ -8,7 +8,8 @@ is checked when it is read.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import prod
 from pathlib import Path
@@ -217,7 +218,9 @@ def results_of(value: object) -> Results:
     """
     fields = Fields(value, "the file")
     tests = tuple(_test(item) for item in fields.items("cells", "cell"))
-    _refuse_repeated(test.key for test in tests)
+    for key, count in Counter(test.key for test in tests).items():
+        if count > 1:
+            raise FileFormatError("a cell occurs twice", got=key)
     versions = fields.inner("versions") if fields.has("versions") else Fields({}, "")
     return Results(
         tests,
@@ -228,14 +231,6 @@ def results_of(value: object) -> Results:
         interrupted=fields.take("interrupted", bool, False),
         versions={name: versions.take(name, str) for name in versions},
     )
-
-
-def _refuse_repeated(keys: Iterable[str]) -> None:
-    seen: set[str] = set()
-    for key in keys:
-        if key in seen:
-            raise FileFormatError("a cell occurs twice", got=key)
-        seen.add(key)
 
 
 def _test(fields: Fields) -> TestResult:
@@ -282,7 +277,9 @@ def _shown(fields: Fields) -> Shown:
 
 def _failing(fields: Fields, schema: ElementwiseSchema) -> Failing:
     got = _read_array(fields.inner("got")) if fields.has("got") else None
-    beside = fields.items("beside", "case") if fields.has("beside") else ()
+    # A file of an earlier version has one case, and not a list.
+    beside = [fields.inner("beside")] if isinstance(fields.value("beside"), dict) else []
+    beside += fields.items("beside", "case") if fields.has("beside") and not beside else ()
     return Failing(_case(fields, schema), got, tuple(_case(item, schema) for item in beside))
 
 

@@ -104,11 +104,7 @@ def run_tests(
 ) -> Outcome:
     """Run tests; a ``KeyboardInterrupt`` ends the run with the results that are there.
 
-    Args:
-        selection: which tests, on which runtimes.
-        settings: how.
-        on_progress: called by several threads, one at a time.
-        known: earlier results: what they have is not run again.
+    What is in the known results is not run again; several threads call ``on_progress``, one at a time.
 
     Raises:
         FileFormatError: if the earlier results were made with another version, seed or extent.

@@ -48,14 +48,7 @@ class CaseRun:
 
 
 class CaseRunner:
-    """Runs cases of one operand source on one runtime.
-
-    Args:
-        host: the runtime.
-        source: the operand source.
-        references: the reference results.
-        thrifty: whether a large group that is refused is run in part only.
-    """
+    """Runs cases in models, or as calls; if it is thrifty, with few models, and in part where a group is refused."""
 
     def __init__(self, host: Host, source: str, references: References, thrifty: bool) -> None:
         self._host = host
@@ -116,13 +109,10 @@ class CaseRunner:
     def separated(
         self, results: Sequence[CaseResult], groups: Sequence[Group], explainer: Explainer
     ) -> list[CaseResult]:
-        """Run alone what no fault model explains and was run with others.
+        """Run alone what no fault model explains and was run with others: a runtime may take one kernel for another.
 
-        A runtime shares things between the nodes of a model, kernels for example, and may take one for another.
-
-        Returns:
-            The results; a case that comes out otherwise alone has that result, and a second one with the problem that
-            it is wrong beside another node.
+        A case that comes out otherwise alone has that result, and a second one with the problem that it is wrong beside
+        another node.
         """
         group_of = {id(case): group for group in groups if len(group) > 1 for case in group}
         unexplained = explainer.unexplained([item.compared for item in results if item.compared is not None])

@@ -41,16 +41,7 @@ class Summarizer:
         not_run: int,
         run_alone: RunAlone,
     ) -> TestResult:
-        """Make the result of a test.
-
-        Args:
-            runtime: the runtime's name and its version.
-            variant: what was tested.
-            source: the operand source.
-            results: all cases that were run.
-            not_run: how many were not.
-            run_alone: runs a case again.
-        """
+        """Make the result of a test on a runtime, given by name and version, out of all cases that were run."""
         test = (*runtime, str(variant.schema), variant.element_type.name, variant.rule, source)
         outcomes = {item.outcome for item in results}
         outcome: Outcome = max(outcomes, key=OUTCOMES.index, default="ok")

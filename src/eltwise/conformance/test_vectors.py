@@ -46,18 +46,7 @@ def export(
     seed: int,
     on_progress: OnProgress,
 ) -> int:
-    """Write the cases of some variants into a new folder.
-
-    Args:
-        folder: the folder; it must not exist, or be empty.
-        variants: what the cases are of.
-        sources: the operand sources.
-        extent: how many cases each has.
-        seed: the seed of the random values.
-        on_progress: called before each test.
-
-    Returns:
-        The number of cases.
+    """Write the cases of some variants into a folder, which must not exist or be empty; returns their number.
 
     Raises:
         FileFormatError: if the folder is not empty or cannot be written.

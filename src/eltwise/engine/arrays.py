@@ -61,10 +61,10 @@ def _by_dlpack(value: Any) -> np.ndarray:
     try:
         return np.from_dlpack(value)
     except (BufferError, RuntimeError):
-        copied = dlpack.copy_from_capsule(value.__dlpack__())
-        if copied is None:
+        taken = dlpack.of_capsule(value.__dlpack__())
+        if taken is None:
             raise
-        return copied
+        return taken
 
 
 _PROTOCOLS: tuple[tuple[str, Callable[[Any], np.ndarray]], ...] = (

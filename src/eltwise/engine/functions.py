@@ -69,6 +69,11 @@ def _bound(schema: ElementwiseSchema, *values: object) -> Calls:
         return _kept.__wrapped__(schema, *values)
 
 
+def _is_default(auto_broadcast: object, axis: object) -> bool:
+    """Whether they are the defaults; -1.0 is not, which the schema refuses."""
+    return type(auto_broadcast) is str and auto_broadcast == "numpy" and type(axis) is int and axis == -1
+
+
 def _unary(name: str, version: str) -> Unary:
     schema = registry.find(version)
     calls = calls_of(schema.bind({}))
@@ -86,7 +91,7 @@ def _binary(name: str, version: str) -> Binary:
     def function(
         a: object, b: object, auto_broadcast: str = "numpy", axis: int = -1, out: np.ndarray | None = None
     ) -> np.ndarray:
-        is_plain = auto_broadcast == "numpy" and axis == -1
+        is_plain = _is_default(auto_broadcast, axis)
         return (calls if is_plain else _bound(schema, auto_broadcast, axis)).apply((a, b), out)
 
     return cast(Binary, _documented(function, name, schema, f"({_BINARY})"))
@@ -105,7 +110,7 @@ def _quotient(name: str, version: str) -> Quotient:
         *,
         floor: bool = True,
     ) -> np.ndarray:
-        is_plain = auto_broadcast == "numpy" and axis == -1 and floor is True
+        is_plain = floor is True and _is_default(auto_broadcast, axis)
         return (calls if is_plain else _bound(schema, auto_broadcast, axis, floor)).apply((a, b), out)
 
     return cast(Quotient, _documented(function, name, schema, f"({_BINARY}, *, floor=True)"))

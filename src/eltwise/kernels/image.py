@@ -16,8 +16,6 @@ from eltwise.core.errors import EltwiseError
 _PROGRAM_BITS, _SYMBOLS, _RELOCATIONS = 1, 2, 4
 _IS_LOADED = 2
 _READ, _WRITE, _EXECUTE = 1, 2, 4
-_mapped: list[mmap.mmap] = []
-"""Images stay for as long as the process lives, since any thread may be in one."""
 
 
 class Section(NamedTuple):
@@ -116,5 +114,10 @@ def map_image(image: bytes) -> int:
     library = ctypes.CDLL(None, use_errno=True)
     if library.mprotect(ctypes.c_void_p(address), ctypes.c_size_t(len(image)), _READ | _EXECUTE):
         raise OSError(ctypes.get_errno(), "this system does not run machine code that a program makes")
-    _mapped.append(memory)
+    keep_for_ever(memory)
     return address
+
+
+def keep_for_ever(owner: object) -> None:
+    """Keep what owns machine code until the process ends: threads and finalizers may run it when modules are gone."""
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(owner))

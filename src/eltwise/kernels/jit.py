@@ -35,7 +35,7 @@ LEVELS: dict[str, tuple[str, ...]] = {
 
 _SIGNATURE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 _lock = threading.Lock()
-_kernels: dict[str, tuple[Kernel, Any]] = {}
+_kernels: dict[str, Kernel] = {}
 
 
 @cache
@@ -102,7 +102,7 @@ def compiled(text: str) -> Kernel:
     with _lock:
         if text not in _kernels:
             _kernels[text] = _compile(text)
-        return _kernels[text][0]
+        return _kernels[text]
 
 
 def _forget_lock() -> None:
@@ -135,7 +135,7 @@ def _parsed(text: str) -> tuple[Any, Any]:
     return module, default.create_target_machine(cpu=chosen.name, features=chosen.features, opt=3, **relocatable)
 
 
-def _compile(text: str) -> tuple[Kernel, Any]:
+def _compile(text: str) -> Kernel:
     chosen = target()
     key = _key(text, chosen.name, chosen.features)
     if not image.can_be_mapped():
@@ -145,10 +145,10 @@ def _compile(text: str) -> tuple[Kernel, Any]:
         module, machine = _parsed(text)
         code = image.link(machine.emit_object(module))
         disk_cache.store(key, code)
-    return _SIGNATURE(image.map_image(code)), None
+    return _SIGNATURE(image.map_image(code))
 
 
-def _loaded_by_compiler(text: str, key: str) -> tuple[Kernel, Any]:
+def _loaded_by_compiler(text: str, key: str) -> Kernel:
     import llvmlite.binding as llvm
 
     module, machine = _parsed(text)
@@ -156,4 +156,5 @@ def _loaded_by_compiler(text: str, key: str) -> tuple[Kernel, Any]:
     if disk_cache.folder() is not None:  # Asked here, since a warning that is an error gets lost in a callback.
         engine.set_object_cache(lambda _module, code: disk_cache.store(key, code), lambda _module: disk_cache.load(key))
     engine.finalize_object()
-    return _SIGNATURE(engine.get_function_address("kernel")), engine
+    image.keep_for_ever(engine)
+    return _SIGNATURE(engine.get_function_address("kernel"))

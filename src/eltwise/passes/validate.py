@@ -181,14 +181,10 @@ def _node_problems(node: Node, origin: Origin, context: CheckerContext) -> Itera
     if schema.deprecated and node.schema.name != "GroupNormalization":
         yield UnsupportedError(f"the operator is deprecated, and ONNX's opset {opset} has it no longer")
         return
-    if (
-        schema.inputs
-        and schema.inputs[-1].option == OpSchema.FormalParameterOption.Variadic
-        and schema.inputs[-1].is_homogeneous
-    ):
-        for index, value in enumerate(node.inputs[len(schema.inputs) - 1 :], len(schema.inputs) - 1):
-            if not value:
-                yield GraphError("an operand of a list cannot be left out", operand=f"operand {index}")
+    last = schema.inputs[-1] if schema.inputs else None
+    is_list = last is not None and last.option == OpSchema.FormalParameterOption.Variadic and last.is_homogeneous
+    if is_list and "" in node.inputs[len(schema.inputs) - 1 :]:
+        yield GraphError("an operand of a list cannot be left out")
     proto = node.message.proto if isinstance(node.message, Original) and node.untouched else write_node(node)
     if schema.deprecated or _refers(proto):  # The checker takes neither these nor what a caller of a function gives.
         return
