@@ -21,7 +21,7 @@ from eltwise.ir.infer_graph import infer_graph
 from eltwise.ir.verify import structure_problems
 from eltwise.model import Examination, Model, save
 from eltwise.passes.align_broadcast import align_broadcast
-from eltwise.passes.files import Progress, check_places, copy_ir, write_onnx
+from eltwise.passes.convert import Progress, check_places, copy_ir, write_onnx
 from eltwise.passes.opset import convert_opset
 from eltwise.passes.report import Change, Report
 from eltwise.passes.upcast import upcast

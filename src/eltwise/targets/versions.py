@@ -80,7 +80,7 @@ def _file_version(graph: Graph, rules: RuleSet) -> tuple[int, str]:
     wanted = max((known for known in rules.file_versions if known < own), default=0)
     if graph.origin.domain != "ai.onnx" or not wanted:
         return own, "an IR of another version has other ports" if wanted else "it is too old"
-    from eltwise.formats.onnx.file_versions import needed_file_version
+    from eltwise.formats.onnx.messages import needed_file_version
     from eltwise.formats.onnx.writer import write_model_proto
 
     needed, words = needed_file_version(write_model_proto(graph))
