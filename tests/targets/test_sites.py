@@ -13,7 +13,7 @@ from eltwise.oracle import array_of
 from eltwise.targets.constants import has_others_than_plain, is_plain, plain_numbers
 from eltwise.targets.finding_sites import find_sites
 from eltwise.targets.sites import Pair, Site
-from eltwise.targets.subject import subject_of
+from eltwise.targets.plan import read_subject
 from onnx_models import model as onnx_model
 from onnx_models import node as onnx_node
 from onnx_models import value
@@ -37,7 +37,7 @@ def node(kind: str, inputs: str, output: str, **attributes: object) -> onnx.Node
 
 
 def sites(made: onnx.ModelProto) -> dict[str, Site]:
-    return {site.node: site for site in subject_of(made).all_sites}
+    return {site.node: site for site in read_subject(made).sites}
 
 
 def pairs(made: onnx.ModelProto) -> set[tuple[str, str, str, str, str]]:
@@ -134,7 +134,7 @@ def test_nodes_in_nested_graphs_are_found_with_the_values_around_them() -> None:
     chosen = helper.make_node("If", ["c"], ["r"], then_branch=branch, else_branch=branch)
     made = model(node("Mul", "x y", "p"), chosen, constants={"k": [2, 3]})
     made.graph.input.append(value("c", (), TensorProto.BOOL))
-    found = [site for site in subject_of(made).all_sites if site.node == "t"]
+    found = [site for site in read_subject(made).sites if site.node == "t"]
     assert len(found) == 2
     assert found[0].sources == ("b-plain", "neighbours")
     assert {_fields(pair) for pair in found[0].pairs} == {known("a", "multiply", "constant")}
@@ -147,7 +147,7 @@ def test_types_behind_foreign_operators_are_known() -> None:
         onnx_node("Add", ["q", "q"], ["r"]),
     ]
     made = onnx_model(nodes, [value("x", ("N", 3), TensorProto.FLOAT16)], [value("r", None, TensorProto.FLOAT16)])
-    (site,) = subject_of(made).all_sites
+    (site,) = read_subject(made).sites
     assert (site.type_name, site.patterns, site.sources) == (
         "float16",
         ("equal", "broadcast"),
@@ -203,7 +203,7 @@ def sources(constant: list[float]) -> set[tuple[str, ...]]:
     proto.graph.initializer.append(numpy_helper.from_array(array, "c"))
     ir = Ir().parameter("a", "2").constant("c", "f32", "2", array.tobytes()).layer("Subtract", "s", ["a", "c"])
     (site,) = find_sites(eltwise.load(ir.result("s", "r").xml(), ir.weights).graph)
-    return {subject_of(proto).all_sites[0].sources, site.sources}
+    return {read_subject(proto).sites[0].sources, site.sources}
 
 
 def test_a_node_knows_whether_its_constant_is_plain() -> None:
@@ -216,16 +216,16 @@ def test_what_is_not_in_the_file_or_made_by_nodes_is_not_known() -> None:
     outside = numpy_helper.from_array(np.ones(2, np.float32), "c")
     proto = onnx_model([onnx_node("Sub", ["c", "x"], ["z"])], [value("x", (2,))], [value("z", (2,))], 13)
     proto.graph.initializer.append(outside)
-    assert subject_of(proto).all_sites[0].sources == ("a-plain",)
+    assert read_subject(proto).sites[0].sources == ("a-plain",)
     made = onnx.ModelProto.FromString(proto.SerializeToString())
     made.graph.node.insert(0, onnx_node("Floor", ["c"], ["m"]))
     made.graph.node[1].input[:] = ["c", "m"]
-    assert subject_of(made).all_sites[0].sources == ("a-plain", "both-constant", "neighbours")
+    assert read_subject(made).sites[0].sources == ("a-plain", "both-constant", "neighbours")
     held = proto.graph.initializer[0]
     held.ClearField("raw_data")
     held.data_location = onnx.TensorProto.EXTERNAL
     held.external_data.add(key="location", value="weights.bin")
-    (site,) = subject_of(proto).all_sites
+    (site,) = read_subject(proto).sites
     assert site.sources == ("a-constant",)
     assert {pair.other for pair in site.pairs} == {"constant", "zeros", "-zeros"}
 

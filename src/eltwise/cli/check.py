@@ -128,6 +128,6 @@ def _examined(path: Path) -> _Examined:
 
 def _validity_problems(path: Path) -> list[EltwiseError]:
     """What is wrong with the nodes that eltwise does not run."""
-    from eltwise.targets.subject import subject_of
+    from eltwise.targets.plan import read_subject
 
-    return [problem.located(where=path.name) for problem in subject_of(path).problems]
+    return [problem.located(where=path.name) for problem in read_subject(path).problems]

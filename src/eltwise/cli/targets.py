@@ -43,7 +43,7 @@ def targets(
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Show what was measured of each runtime, or measure it again and write the rules."""
-    from eltwise.targets.rules_file import SHIPPED, read_rules, runtimes_in
+    from eltwise.targets.rules import SHIPPED, read_rules, runtimes_in
 
     path = table or SHIPPED
     if refresh:
@@ -66,7 +66,7 @@ def _refresh(path: Path, names: list[str] | None, request: Request, *, only_miss
     """Measure runtimes one after the other; what was measured is written also where Ctrl-C ends it."""
     from eltwise.formats import files
     from eltwise.targets.measure import measure
-    from eltwise.targets.rules_file import read_rules, runtimes_in, write_rules
+    from eltwise.targets.rules import read_rules, runtimes_in, write_rules
 
     chosen = _runtimes(names, request)
     files.check_writable(path)
@@ -74,7 +74,7 @@ def _refresh(path: Path, names: list[str] | None, request: Request, *, only_miss
         known = read_rules(path, runtime.name) if path.exists() and runtime.name in runtimes_in(path) else None
         with progress_of_many() as tell:
             outcome = measure(runtime, request, tell, known, only_missing=only_missing)
-        if not outcome.rules.scopes:
+        if not outcome.rules.measured:
             printing.note(f"interrupted: nothing was measured of {runtime.name}, and {path} is as it was")
             raise typer.Exit(130)
         write_rules(path, outcome.rules)
@@ -88,7 +88,7 @@ def _refresh(path: Path, names: list[str] | None, request: Request, *, only_miss
 def _runtimes(names: list[str] | None, request: Request) -> list[Runtime]:
     """The runtimes that are meant and have something of what is asked."""
     from eltwise import runtimes
-    from eltwise.targets.check import TARGETS, runtime_named
+    from eltwise.targets.plan import TARGETS, runtime_named
     from eltwise.targets.measure import requested
 
     known = [name for of_target in TARGETS.values() for name in of_target.values()]
@@ -122,7 +122,7 @@ def _show(known: list[RuleSet], *, json: bool) -> None:
 def _fields(rules: RuleSet) -> dict[str, object]:
     said = {name: getattr(rules, name) for name in ("runtime", "version", "machine", "date")}
     versions = {"opsets": list(rules.opsets), "file_versions": list(rules.file_versions)}
-    measured = sum(len(scope.ops) * len(scope.types) * len(scope.broadcasts) for scope in rules.scopes)
+    measured = len({(op, kind, broadcast) for op, kind, broadcast, _rewrite in rules.measured})
     return said | versions | {"subjects": measured, "rules": _counts(rules)}
 
 

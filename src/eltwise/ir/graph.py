@@ -59,6 +59,16 @@ class Tensor:
         """Its element type and shape."""
         return TensorType(self.element_type, of_sizes(self.array.shape))
 
+    @property
+    def is_sparse(self) -> bool:
+        """Whether only the elements that are not zero are stored."""
+        return False
+
+    @property
+    def is_external(self) -> bool:
+        """Whether its elements are in a file that was not read."""
+        return False
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Tensor):
             return NotImplemented

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from eltwise.core.shapes import UNKNOWN_RANK, Shape
-from eltwise.formats.onnx.tensors import StoredTensor
 from eltwise.ir.graph import Graph, Node, Tensor, TensorType
 from eltwise.ir.infer import constant_tensor
 from eltwise.ir.infer_graph import infer_graph
@@ -88,7 +87,7 @@ class Scope:
             return None
         tensor = owner.graph.constant.get(value)
         if tensor is not None:
-            return None if isinstance(tensor, StoredTensor) and tensor.is_sparse else tensor
+            return None if tensor.is_sparse else tensor
         producer = owner.producers.get(value)
         return constant_of(producer) if producer else None
 

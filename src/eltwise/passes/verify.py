@@ -142,12 +142,13 @@ def equal_elements(run: Run, got: Sequence[np.ndarray], giver: str) -> int:
         if oracle.same_bits(given, exact):
             continue
         raise VerificationError(
-            f"{giver} gives different bits", operand=f"output {name!r}", got=_difference(given, exact)
+            f"{giver} gives different bits", operand=f"output {name!r}", got=difference(given, exact)
         )
     return sum(array.size for array in run.expected.values())
 
 
-def _difference(given: np.ndarray, exact: np.ndarray) -> str:
+def difference(given: np.ndarray, exact: np.ndarray) -> str:
+    """The first element that differs, or the type and shape, in words."""
     if given.shape != exact.shape or given.dtype != exact.dtype:
         return f"{given.dtype}{list(given.shape)} for {exact.dtype}{list(exact.shape)}"
     pairs = zip(given.reshape(-1), exact.reshape(-1), strict=True)
