@@ -5,8 +5,8 @@ from __future__ import annotations
 from itertools import product
 
 import numpy as np
-
 from eltwise.targets.generalize import Key, Seen, rules_from
+
 from eltwise.targets.rules import NODE_SELECTORS, PAIR_SELECTORS, SELECTORS, SEVERITIES, RuleSet, Severity
 
 HEAD = ("Sub", "14", "numpy")

@@ -11,6 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import typer
+from eltwise.targets.cases import node_cases, pair_cases
+from eltwise.targets.rules_file import read_rules, shipped_rules, write_rules
 
 import eltwise
 from eltwise import oracle, runtimes
@@ -21,11 +23,9 @@ from eltwise.core.errors import AttributeValueError, NameUnknownError
 from eltwise.runtimes import Host
 from eltwise.runtimes.eltwise import Eltwise
 from eltwise.targets import measure as measure_module
-from eltwise.targets.cases import node_cases, pair_cases
 from eltwise.targets.check import TARGETS
 from eltwise.targets.measure import Outcome, Request, measure, measure_variant, requested
 from eltwise.targets.rules import Rule, RuleSet, Scope
-from eltwise.targets.rules_file import read_rules, shipped_rules, write_rules
 from eltwise.targets.sites import Pair
 
 OWN = runtimes.find("eltwise-numpy")

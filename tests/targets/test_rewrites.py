@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from eltwise.targets.rewrites import Steps, ask, decide
 
 from eltwise.core.dtypes import FLOAT16, FLOAT32, INT64, UINT8, ElementType
 from eltwise.ops import registry
 from eltwise.ops.schema import ElementwiseSchema
-from eltwise.targets.rewrites import Steps, ask, decide
 from eltwise.targets.rules import Rule, RuleSet, Scope, Severity
 from eltwise.targets.sites import Pattern, Site, Source
 

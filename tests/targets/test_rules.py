@@ -6,12 +6,12 @@ import time
 from pathlib import Path
 
 import pytest
+from eltwise.targets.rules_file import SHIPPED, read_rules, runtimes_in, shipped_rules, write_rules
 
 from eltwise.core.errors import FileFormatError, NameUnknownError, UnsupportedError
 from eltwise.ops import registry
 from eltwise.targets.check import TARGETS
 from eltwise.targets.rules import FACTS, SEVERITIES, Rule, RuleSet, Scope, is_at_least, severity_named
-from eltwise.targets.rules_file import SHIPPED, read_rules, runtimes_in, shipped_rules, write_rules
 
 SATURATES = Rule("wrong values", "saturation", {"op": frozenset({"Sub"}), "pattern": frozenset({"equal", "broadcast"})})
 SIGN = Rule("sign of zero or NaN", "sign of zero lost", {"type": frozenset({"float32"})})

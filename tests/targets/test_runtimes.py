@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from eltwise.targets.rules_file import shipped_rules
 
 import eltwise
 from eltwise import runtimes
@@ -20,7 +21,6 @@ from eltwise.targets.check import TARGETS
 from eltwise.targets.measure import NEWEST_IR_VERSION, loads, measure_variant, requested
 from eltwise.targets.measure import Request as Wanted
 from eltwise.targets.rules import NODE_SELECTORS, PAIR_SELECTORS, SELECTORS, SEVERITIES, RuleSet, is_at_least
-from eltwise.targets.rules_file import shipped_rules
 from eltwise.targets.run import program_of, severity_of
 from openvino_models import binary
 from random_chains import random_chain

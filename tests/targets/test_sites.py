@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 import onnx
 import pytest
+from eltwise.targets.constants import has_others_than_plain, is_plain, plain_numbers
+from eltwise.targets.finding_sites import find_sites
 from onnx import TensorProto, helper, numpy_helper
 
 import eltwise
 from eltwise.core.dtypes import BFLOAT16, FLOAT32, INT32, TYPES, ElementType
 from eltwise.oracle import array_of
-from eltwise.targets.constants import has_others_than_plain, is_plain, plain_numbers
-from eltwise.targets.finding_sites import find_sites
-from eltwise.targets.sites import Pair, Site
 from eltwise.targets.plan import read_subject
+from eltwise.targets.sites import Pair, Site
 from onnx_models import model as onnx_model
 from onnx_models import node as onnx_node
 from onnx_models import value

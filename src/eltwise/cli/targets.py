@@ -88,8 +88,8 @@ def _refresh(path: Path, names: list[str] | None, request: Request, *, only_miss
 def _runtimes(names: list[str] | None, request: Request) -> list[Runtime]:
     """The runtimes that are meant and have something of what is asked."""
     from eltwise import runtimes
-    from eltwise.targets.plan import TARGETS, runtime_named
     from eltwise.targets.measure import requested
+    from eltwise.targets.plan import TARGETS, runtime_named
 
     known = [name for of_target in TARGETS.values() for name in of_target.values()]
     for name in names or ():

@@ -16,7 +16,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, BinaryIO, cast
+from typing import IO, BinaryIO, Self, cast
 
 import numpy as np
 
@@ -56,7 +56,7 @@ class Host:
         self._stopped = False
         self._watchdog = _Watchdog()
 
-    def __enter__(self) -> Host:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_reason: object) -> None:

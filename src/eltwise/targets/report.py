@@ -8,10 +8,12 @@ from dataclasses import dataclass, field
 
 from eltwise.core.errors import counted
 from eltwise.passes.report import Comparison, verification_fields, verification_lines
-from eltwise.targets.rules import DEFAULT_SEVERITY, SEVERITIES, Severity, level
+from eltwise.targets.rules import DEFAULT_SEVERITY, Severity, level
 
 _MOST_GROUPS = 16
 _MOST_NODES = 4
+
+
 @dataclass(frozen=True)
 class Finding:
     """One node, or the model as a whole, that a runtime does not load or does not compute as it is meant.
@@ -133,9 +135,9 @@ class TargetReport:
             found.severity for found in self.findings if not self._counts(found) and found.is_seen is not False
         )
         if below:
-            parts = [f"{severity} at {counted(below[severity], 'node')}" for severity in SEVERITIES[::-1] if below[severity]]
-            asked = min(below, key=level).split()[0]
-            yield f"less severe: {', '.join(parts)} (--severity {asked} shows them)"
+            worst_first = sorted(below, key=level, reverse=True)
+            parts = ", ".join(f"{severity} at {counted(below[severity], 'node')}" for severity in worst_first)
+            yield f"less severe: {parts} (--severity {worst_first[-1].split()[0]} shows them)"
         unseen = sum(1 for found in self.findings if found.is_seen is False)
         if unseen:
             yield f"not seen in the run: {counted(unseen, 'finding')} that the rules expect (--json lists them)"

@@ -36,8 +36,7 @@ REFUSALS = ("refused", "hangs", "crashes")
 """Faults that cannot be allowed, since there is no result."""
 
 _SCOPE = ("op", "type", "broadcast", "rewrite")
-_TEXTS = ("version", "machine", "date")
-_NUMBERS = ("file_versions", "opsets")
+_HEADS = ("version", "machine", "date", "file_versions", "opsets")
 _LARGEST_FILE = 1 << 24
 _BAR = " | "
 _HEADER = """# What runtimes do otherwise than specified: measured by `eltwise targets --refresh`, reviewed by people.
@@ -182,8 +181,11 @@ def read_rules(path: Path, runtime: str) -> RuleSet:
         values, faults = (_table(document.get(name, {}), name) for name in (runtime, "faults"))
         return RuleSet(
             runtime,
-            **{name: _text(values, name) for name in _TEXTS},
-            **{name: _whole_numbers(values, name) for name in _NUMBERS},
+            version=_text(values, "version"),
+            machine=_text(values, "machine"),
+            date=_text(values, "date"),
+            file_versions=_whole_numbers(values, "file_versions"),
+            opsets=_whole_numbers(values, "opsets"),
             measured=frozenset(key for line in _lines(values, "measured") for key in _scope_keys(_facts(line))),
             rules=tuple(map(_rule, _lines(values, "rules"))),
             faults={name: _text(faults, name) for name in faults},
@@ -240,7 +242,7 @@ def _facts(text: str) -> dict[str, str]:
 
 
 def _section(rules: RuleSet) -> str:
-    heads = [f"{name} = {json.dumps(getattr(rules, name))}" for name in (*_TEXTS, *_NUMBERS)]
+    heads = [f"{name} = {json.dumps(getattr(rules, name))}" for name in _HEADS]
     scopes = (dict(zip(_SCOPE, box, strict=True)) for box in boxes(sorted(rules.measured), (3, 1, 0, 2)))
     measured = [_line(scope) for scope in scopes]
     lines = ["measured = '''", *measured, "'''", "rules = '''", *map(_rule_line, rules.rules), "'''"]

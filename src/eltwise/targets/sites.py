@@ -184,8 +184,8 @@ def plain_numbers(array: np.ndarray, element_type: ElementType) -> np.ndarray:
 def numbers_of(array: np.ndarray, element_type: ElementType) -> frozenset[str]:
     """What the numbers of a constant are to a runtime, of which several may hold.
 
-    ``plain`` numbers only; one ``number``; ``zero`` or several ``zeros`` of either sign, of a float; ``almost-neutral``,
-    one that is 0 or 1 only when rounded to float32.
+    ``plain`` numbers only; one ``number``; ``zero`` or several ``zeros`` of either sign, of a float;
+    ``almost-neutral``, one that is 0 or 1 only when rounded to float32.
 
     >>> sorted(numbers_of(np.float32([0, -0.0]), FLOAT32)), sorted(numbers_of(np.float64(1e-60), FLOAT64))
     (['minus-zeros', 'plain', 'zeros'], ['almost-neutral', 'number'])
@@ -220,8 +220,8 @@ class _Values:
         self.scope = scope
         self._is_ir = scope.graph.origin.domain == "openvino"
         # A runtime may take an input that has a value for a constant.
-        self._made_of_constants = {*(parent._made_of_constants if parent else ()), *scope.graph.constant}
-        self._sizes = set(parent._sizes) if parent else set[str]()
+        self._made_of_constants: set[str] = {*(parent._made_of_constants if parent else ()), *scope.graph.constant}
+        self._sizes: set[str] = set(parent._sizes if parent else ())
         # OpenVINO gives the results of an IR 10 in other types, so that they are read too.
         is_converted = self._is_ir and scope.graph.origin.file_version == 10
         self._converted = {port.value for port in scope.graph.outputs} if is_converted else set[str]()
