@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from eltwise import runtimes
-from eltwise.core.dtypes import FLOAT16
 from eltwise.core.errors import EltwiseError, UnsupportedError, raise_all, unknown_name
 from eltwise.ir.graph import Graph
 from eltwise.model import Model, examine
@@ -41,7 +40,6 @@ Step = Literal["align", "upcast"]
 
 Steps = tuple[Step, ...]
 
-_ALL_STEPS: tuple[Steps, ...] = ((), ("upcast",), ("align",), ("align", "upcast"))
 _OF_SHAPES = ("refused in part", "wrong shape", "axis ignored")
 
 
@@ -155,12 +153,12 @@ def worst(rules: Sequence[Rule]) -> Severity | None:
     return rules[0].severity if rules else None
 
 
-def ask(rules: RuleSet, site: Site, rewrite: str = "none") -> tuple[Rule, ...] | None:
-    """The rules that apply to a node, as it is or upcast; None if it was not measured so."""
-    key = (f"{site.schema.name}-{site.schema.version}", site.type_name, site.broadcast, rewrite)
-    if not site.context or key not in rules.measured:
+def ask(rules: RuleSet, site: Site) -> tuple[Rule, ...] | None:
+    """The rules that apply to a node; None if it was not measured."""
+    scope = (f"{site.schema.name}-{site.schema.version}", site.type_name, site.broadcast)
+    if not site.context or scope not in rules.measured:
         return None
-    found = rules.matches(site.facts(rewrite))
+    found = rules.matches(site.facts)
     if site.are_sizes:  # Numbers that fit int32 show nothing of what happens to others.
         return tuple(rule for rule in found if rule.fault in (*REFUSALS, *_OF_SHAPES))
     return found
@@ -181,8 +179,7 @@ def decide(rules: RuleSet, site: Site, least: Severity, opset: int = 0) -> Decis
     there = in_opset(site, opset) if opset else site
     if there is None:
         return Decision(site, now, None, now)
-    ways = {steps: found for steps, found in _ways(rules, there) if found is not None or not steps}
-    known = {steps: found or () for steps, found in ways.items()}
+    known = {steps: found or () for steps, found in _ways(rules, there) if found is not None or not steps}
     exact = (steps for steps, found in known.items() if not found)
     better = (steps for steps, found in known.items() if level(worst(found)) < level(least))
     chosen: Steps | None = () if level(worst(known[()])) < level(least) else next(chain(exact, better), None)
@@ -191,20 +188,25 @@ def decide(rules: RuleSet, site: Site, least: Severity, opset: int = 0) -> Decis
 
 def _ways(rules: RuleSet, site: Site) -> Iterator[tuple[Steps, tuple[Rule, ...] | None]]:
     """The ways to write a node that keep every bit by themselves, the simplest first."""
-    for steps in _ALL_STEPS:
-        if "align" in steps and site.broadcast != "pdpd":
-            continue
-        if "upcast" in steps and not _is_upcast_exact(site):
-            continue
-        written = _with_numpy_broadcast(site, site.schema) if "align" in steps else site
-        yield steps, ask(rules, written, "upcast" if "upcast" in steps else "none")
+    aligned = _with_numpy_broadcast(site, site.schema) if site.broadcast == "pdpd" else None
+    ways: dict[Steps, Site | None] = {
+        (): site,
+        ("upcast",): _upcast(site),
+        ("align",): aligned,
+        ("align", "upcast"): aligned and _upcast(aligned),
+    }
+    yield from ((steps, ask(rules, written)) for steps, written in ways.items() if written is not None)
 
 
-def _is_upcast_exact(site: Site) -> bool:
-    if site.element_type is None or exact_upcast(site.expression, site.element_type) is None:
-        return False
-    # Runtimes that compute float16 in float32 drop a cast to it between two such nodes, whatever one reader showed.
-    return site.element_type is not FLOAT16 or "neighbours" not in site.context.get("source", ())
+def _upcast(site: Site) -> Site | None:
+    """The node as it is computed in a wider type, between casts."""
+    wide = exact_upcast(site.expression, site.element_type) if site.element_type else None
+    if wide is None or not site.context:
+        return None
+    source = site.context["source"] - {"read-wider"}
+    producer, narrow = frozenset({"cast"}), frozenset({site.type_name})
+    context = {**site.context, "source": source, "producer": producer, "upcast": narrow}
+    return replace(site, element_type=wide, context=context)
 
 
 def in_opset(site: Site, opset: int) -> Site | None:

@@ -25,8 +25,8 @@ SEVERITIES: tuple[Severity, ...] = get_args(Severity)
 DEFAULT_SEVERITY: Severity = "wrong values"
 """From this severity on a finding counts."""
 
-MEASURED_FACTS = ("op", "version", "broadcast", "type", "rewrite", "source", "pattern")
-FACTS = (*MEASURED_FACTS, "producer", "constant")
+MEASURED_FACTS = ("op", "version", "broadcast", "type", "source", "pattern")
+FACTS = (*MEASURED_FACTS, "producer", "constant", "upcast")
 """What a rule may be about; those beyond the measured ones are for rules that a person writes."""
 
 Facts = Mapping[str, frozenset[str]]
@@ -35,7 +35,7 @@ Facts = Mapping[str, frozenset[str]]
 REFUSALS = ("refused", "hangs", "crashes")
 """Faults that cannot be allowed, since there is no result."""
 
-_SCOPE = ("op", "type", "broadcast", "rewrite")
+_SCOPE = ("op", "type", "broadcast")
 _HEADS = ("version", "machine", "date", "file_versions", "opsets")
 _LARGEST_FILE = 1 << 24
 _BAR = " | "
@@ -81,7 +81,7 @@ class RuleSet:
         date: when.
         file_versions: the versions of the file format that it loads: ONNX's ir_version, or that of OpenVINO's IR.
         opsets: the ONNX opsets that it loads; none for IR.
-        measured: the operator version, type, broadcast rule and rewrite of everything that was measured.
+        measured: the operator version, type and broadcast rule of everything that was measured.
         rules: what it does otherwise than specified.
         faults: what each fault is, in a clause.
     """
@@ -243,7 +243,7 @@ def _facts(text: str) -> dict[str, str]:
 
 def _section(rules: RuleSet) -> str:
     heads = [f"{name} = {json.dumps(getattr(rules, name))}" for name in _HEADS]
-    scopes = (dict(zip(_SCOPE, box, strict=True)) for box in boxes(sorted(rules.measured), (3, 1, 0, 2)))
+    scopes = (dict(zip(_SCOPE, box, strict=True)) for box in boxes(sorted(rules.measured), (1, 0, 2)))
     measured = [_line(scope) for scope in scopes]
     lines = ["measured = '''", *measured, "'''", "rules = '''", *map(_rule_line, rules.rules), "'''"]
     return "\n".join([f"[{rules.runtime}]", *heads, *lines])

@@ -21,7 +21,7 @@ from eltwise.ir.verify import topological_order
 from eltwise.ops.expression import Expression
 from eltwise.ops.schema import ElementwiseSchema
 from eltwise.passes.scopes import Scope, all_scopes
-from eltwise.targets.rules import Facts
+from eltwise.targets.rules import MEASURED_FACTS, Facts
 
 HIGHEST_ORDINARY_RANK = 6
 """Runtimes have limits of their own for more dimensions."""
@@ -73,16 +73,11 @@ class Site:
         """The name of the element type, empty if it is not known."""
         return self.element_type.name if self.element_type else ""
 
-    def facts(self, rewrite: str = "none") -> Facts:
-        """Everything that a rule can be about, of the node as it is or rewritten."""
-        head = {
-            "op": self.schema.name,
-            "version": str(self.schema.version),
-            "broadcast": self.broadcast,
-            "type": self.type_name,
-            "rewrite": rewrite,
-        }
-        return {**{name: frozenset({value}) for name, value in head.items()}, **self.context}
+    @property
+    def facts(self) -> Facts:
+        """Everything that a rule can be about."""
+        head = (self.schema.name, str(self.schema.version), self.broadcast, self.type_name)
+        return {**{name: frozenset({value}) for name, value in zip(MEASURED_FACTS, head, strict=False)}, **self.context}
 
 
 def find_sites(graph: Graph) -> Iterator[Site]:
@@ -197,9 +192,9 @@ def numbers_of(array: np.ndarray, element_type: ElementType) -> frozenset[str]:
         if "plain" in found and not plain_numbers(part, element_type).all():
             found.discard("plain")
         if is_zero:
-            with np.errstate(invalid="ignore"):
+            with np.errstate(invalid="ignore"):  # NaN may come as one that signals.
                 numbers = part.astype(np.float64)
-            is_zero = not numbers.any()
+                is_zero = not numbers.any()
             signs.update(np.unique(np.signbit(numbers)).tolist())
         if not is_zero and "plain" not in found:
             break
@@ -262,7 +257,9 @@ class _Values:
             if not element_type.is_integer:
                 numbers |= {f"{_letter(index)}-{name}" for name in found - {"plain"}}
             if constants == {index} and "plain" in found and has_others_than_plain(element_type):
-                source = {name.replace("-constant", "-plain") if name[0] in "ab" else name for name in source}
+                source = {
+                    f"{_letter(index)}-plain" if name == f"{_letter(index)}-constant" else name for name in source
+                }
             if index not in constants:
                 producers |= self._producers(value)
         consumers = self.scope.consumers.get(node.outputs[0], [])
