@@ -237,3 +237,15 @@ def test_operators_that_eltwise_does_not_run_are_no_problem_of_a_model(
     assert code == 1
     assert [problem["node"] for problem in json.loads(printed)["problems"]] == ["foreign"]
     assert json.loads(printed)["not_checked"] == {"Relu-13": 1}
+
+
+def test_a_node_that_cannot_be_read_is_a_problem_and_not_counted_as_one_that_is_not_run(
+    tmp_path: Path, cli: Callable[..., tuple[int, str, str]]
+) -> None:
+    path = tmp_path / "in.onnx"
+    onnx.save(model([node("Sub", ["x", "x"], ["z"], "n", axis=0)], [value("x")], [value("z")], 14), path)
+    code, printed, _said = cli("check", path)
+    assert code == 1
+    assert printed.splitlines()[-1] == "in.onnx: 1 problem, 1 node read"
+    assert "axis" in printed
+    assert "not checked" not in printed

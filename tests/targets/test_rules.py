@@ -113,7 +113,7 @@ def test_a_runtime_without_rules_and_a_file_that_is_not_there_are_told(tmp_path:
 @pytest.mark.parametrize("runtime", RUNTIMES)
 def test_the_shipped_rules_are_whole_and_loaded_at_once(runtime: str) -> None:
     rules = shipped_rules(runtime)
-    assert 0 < len(rules.rules) <= 100
+    assert 0 < len(rules.rules) <= 150
     assert {rule.fault for rule in rules.rules} <= rules.faults.keys()
     names = {f"{schema.name}-{schema.version}": schema for schema in registry.ELEMENTWISE}
     for op, element_type, _broadcast in rules.measured:

@@ -212,7 +212,7 @@ def _rewritten(subject: Subject, target: str, rules: RuleSet, least: Severity) -
             break
         graph, first = align_broadcast(graph, lambda node, chosen=steps: "align" in chosen.get(node.label, ()))  # type: ignore[misc]
         graph, second = upcast(graph, lambda node, chosen=steps: "upcast" in chosen.get(node.label, ()))  # type: ignore[misc]
-        report = joined(report, joined(first, second))
+        report = _joined(report, _joined(first, second))
     return graph, report
 
 
@@ -241,7 +241,7 @@ def _in_versions(graph: Graph, versions: Versions) -> tuple[Graph, Report]:
         report = replace(report, changes=(change,), unchanged=False)
     if versions.opset not in (0, origin.opset):
         graph, second = convert_opset(graph, versions.opset)
-        report = joined(report, second)
+        report = _joined(report, second)
     return graph, report
 
 
@@ -259,23 +259,11 @@ def _left(subject: Subject, rules: RuleSet, allowed: Collection[str], least: Sev
         yield f"left as it is: {severity} at {counted(count, 'node')} ({faults})"
 
 
-def joined(first: Report, second: Report) -> Report:
-    """Two reports as one: a node that both changed is described by what it became in the end."""
-    later = list(second.changes)
-    changes: list[Change] = []
-    for change in first.changes:
-        other = next((one for one in later if one.node == change.node and one.before in change.after), None)
-        if other is None:
-            changes.append(change)
-            continue
-        later.remove(other)
-        before = change.after[: change.after.index(other.before)]
-        reason = "; ".join(part for part in (change.reason, other.reason) if part)
-        changes.append(Change(change.node, change.before, (*before, *other.after), reason))
+def _joined(first: Report, second: Report) -> Report:
     return Report(
         first.before,
         second.after,
-        (*changes, *later),
+        (*first.changes, *second.changes),
         (*first.dropped, *second.dropped),
         (*first.assumptions, *second.assumptions),
         first.unchanged and second.unchanged,
