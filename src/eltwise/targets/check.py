@@ -100,7 +100,7 @@ def loaded(source: Source | Model, weights: bytes | None = None) -> Model:
 def by_rules(subject: Subject, target: str, rules: RuleSet, least: Severity) -> TargetReport:
     """What the rules say of a model, without running it."""
     checked = [site for site in subject.sites if ask(rules, site) is not None]
-    findings = find(subject, target, rules, least)
+    findings = _with_problems(subject.problems, find(subject, target, rules, least))
     named = {finding.node for finding in findings}
     unmeasured = (_not_measured(site) for site in subject.sites if ask(rules, site) is None)
     return TargetReport(
@@ -117,17 +117,24 @@ def by_rules(subject: Subject, target: str, rules: RuleSet, least: Severity) -> 
 
 
 def find(subject: Subject, target: str, rules: RuleSet, least: Severity) -> list[Finding]:
-    """Everything of a model that a runtime does not load or does not compute as it is meant."""
+    """Everything of a valid model that a runtime does not load or does not compute as it is meant."""
     checked = [site for site in subject.sites if ask(rules, site) is not None]
     versions = choose_versions(subject.graph, checked, rules, least)
-    wrong = [_invalid(problem) for problem in subject.problems]
-    found = [*_of_versions(versions, target), *_of_sites(checked, versions, target, subject, rules, least)]
-    if wrong:  # The rest of the model cannot be repaired either.
-        said = {finding.node for finding in wrong}
-        helps = "what the model is refused for comes first"
-        rest = (finding for finding in found if finding.node not in said)
-        found = [replace(one, helps=helps if one.is_repairable else one.helps, is_repairable=False) for one in rest]
-    return [*wrong, *found]
+    return [*_of_versions(versions, target), *_of_sites(checked, versions, target, subject, rules, least)]
+
+
+def _with_problems(problems: Sequence[EltwiseError], found: list[Finding]) -> list[Finding]:
+    """The findings of a model that is not valid, of which nothing can be repaired."""
+    if not problems:
+        return found
+    wrong = [_invalid(problem) for problem in problems]
+    said = {finding.node for finding in wrong}
+    helps = "what the model is refused for comes first"
+    rest = (finding for finding in found if finding.node not in said)
+    return [
+        *wrong,
+        *(replace(one, helps=helps if one.is_repairable else one.helps, is_repairable=False) for one in rest),
+    ]
 
 
 def not_read(subject: Subject) -> Finding:
