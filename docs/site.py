@@ -15,7 +15,7 @@ from mkdocs.structure.files import File, Files
 import eltwise
 from eltwise.cli import app
 from eltwise.cli.ops import FORMATS, opset_range
-from eltwise.engine.api import FUNCTIONS
+from eltwise.engine.functions import FUNCTIONS
 from eltwise.ops import registry
 from eltwise.ops.schema import ElementwiseSchema
 from eltwise.passes.converter_faults import CHANGELOG, FAULTS

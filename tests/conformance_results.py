@@ -6,7 +6,7 @@ import numpy as np
 
 from cases import versions_and_types
 from eltwise.conformance.cases import Case
-from eltwise.conformance.results import Example, Outcome, Results, TestResult, shown, stored
+from eltwise.conformance.results import Failing, Outcome, Results, TestResult, shown
 from eltwise.core.dtypes import ElementType
 from eltwise.ops.schema import ElementwiseSchema
 
@@ -72,8 +72,9 @@ def saturated(runtime: str, schema: ElementwiseSchema, element_type: ElementType
     low, high = element_type.limits
     case = Case(schema, (), (np.array([low], element_type.storage), np.array([high], element_type.storage)))
     expected, got = case.expected(), np.array([low], element_type.storage)
-    example = Example((shown(case.operands[0], 0), shown(case.operands[1], 0)), shown(expected, 0), shown(got, 0))
+    arrays = dict(zip(("a", "b", "expected", "got"), (*case.operands, expected, got), strict=True))
+    example = {name: shown(array, 0) for name, array in arrays.items()}
     place = (schema.versioned_name, element_type.name, rule, path)
     return TestResult(
-        runtime, VERSIONS[runtime], *place, "differs", ((SATURATES,),), 32640, 65536, example, "", stored(case, got)
+        runtime, VERSIONS[runtime], *place, "differs", ((SATURATES,),), 32640, 65536, example, "", Failing(case, got)
     )

@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
+import atexit
 import itertools
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 
 import numpy as np
 import onnx
+import pytest
 
 import eltwise
-from eltwise import oracle
+from eltwise import oracle, runtimes
 from eltwise.core.dtypes import ElementType
+from eltwise.formats.onnx.reader import read_model_proto
 from eltwise.formats.onnx.writer import write_onnx
 from eltwise.formats.openvino.writer import write_openvino
 from eltwise.ir.graph import Graph, Origin
 from eltwise.oracle import hard_values
 from eltwise.passes.report import Report
-from eltwise.passes.to_onnx import to_onnx
-from eltwise.passes.to_openvino import to_openvino
+from eltwise.passes.to_onnx import ToOnnx
+from eltwise.passes.to_openvino import ToOpenVino
+from eltwise.runtimes import Answer, Host, Model, Runtime
 from onnx_models import model, node, value
-from openvino_core import openvino_core
 from openvino_models import PRECISIONS, Ir
 
 Sizes = tuple[int, ...]
@@ -118,9 +124,7 @@ def wrong_outputs(got: dict[str, np.ndarray], right: dict[str, np.ndarray]) -> l
 
 
 def convert_graph(graph: Graph, target: Origin) -> tuple[Graph, Report]:
-    if target.domain == "openvino":
-        return to_openvino(graph, target.file_version)
-    return to_onnx(graph, target.opset, target.file_version)
+    return (ToOpenVino if target.domain == "openvino" else ToOnnx).convert(graph, target)
 
 
 def converted(loaded: eltwise.Model, target: Origin) -> tuple[eltwise.Model, Report]:
@@ -135,22 +139,39 @@ def written(graph: Graph) -> tuple[bytes, ...]:
     return write_openvino(graph) if graph.origin.domain == "openvino" else (write_onnx(graph),)
 
 
-def ask_onnxruntime(proto: bytes, given: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    import onnxruntime
+_FOLDERS = os.pathsep.join(map(str, (Path(eltwise.__file__).parents[1], Path(__file__).parent)))
+_RUNTIMES = {
+    "onnxruntime": next(found for found in runtimes.RUNTIMES if found.name == "onnxruntime"),
+    "openvino": Runtime(
+        "openvino", "openvino_float32:OpenVinoFloat32", ("openvino",), environment={"PYTHONPATH": _FOLDERS}
+    ),
+}
 
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 3
-    session = onnxruntime.InferenceSession(proto, options, providers=["CPUExecutionProvider"])
-    names = [output.name for output in session.get_outputs()]
-    return dict(zip(names, session.run(None, given), strict=True))
+
+@cache
+def _host(name: str) -> Host:
+    host = Host(_RUNTIMES[name], 120.0)
+    atexit.register(host.end)
+    return host
 
 
-def ask_openvino(xml: bytes, weights: bytes, given: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Ask for outputs by their tensor names, as a caller of OpenVINO does."""
-    core = openvino_core()
-    compiled = core.compile_model(core.read_model(xml, weights), "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
-    results = compiled(given)
-    return {output.get_any_name(): results[output].copy() for output in compiled.outputs}
+def answer_of(name: str, data: Sequence[bytes], inputs: Sequence[np.ndarray], only_load: bool = False) -> Answer:
+    """What another runtime answers, in a process that all tests share; they are skipped where it is not installed."""
+    if not _RUNTIMES[name].is_installed:
+        pytest.skip(f"{name} is not installed; the extra 'runtimes' has it")
+    return _host(name).run(Model(*data), inputs, only_load=only_load)
+
+
+def ask(name: str, program: Graph | onnx.ModelProto, given: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Run a model on another runtime."""
+    if isinstance(program, Graph):
+        graph, data = program, written(program)
+    else:
+        graph = read_model_proto(program, None, "", reads_weights=False).graph
+        data = (program.SerializeToString(),)
+    answer = answer_of(name, data, [given[port.name] for port in graph.inputs])
+    assert answer.kind == "result", answer.words
+    return {port.name: array for port, array in zip(graph.outputs, answer.arrays, strict=True) if array is not None}
 
 
 def opset_of(proto: onnx.ModelProto) -> int:

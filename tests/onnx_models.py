@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -120,8 +121,8 @@ def neighbour_model(op_type: str, opset: int) -> onnx.ModelProto:
 
 def all_problems(reading: Reading) -> list[EltwiseError]:
     """What reading, the graph's structure and inference find."""
-    structure = structure_problems(reading.graph, reading.unresolved)
-    return [*reading.problems, *structure, *infer_graph(reading.graph, reading.unresolved).problems]
+    structure = structure_problems(reading.graph)
+    return [*reading.problems, *structure, *infer_graph(reading.graph).problems]
 
 
 def hard_bytes(element_type: ElementType, elements: int, seed: int = 7) -> np.ndarray:
@@ -147,3 +148,12 @@ def there_and_back(proto: onnx.ModelProto) -> Graph:
     assert again.problems == read(proto).problems
     assert write_onnx(again.graph) == data
     return graph
+
+
+def written_anew(graph: Graph) -> Graph:
+    """The graph after it was written from its fields alone, as if it were of no file, and read again."""
+    nodes = tuple(replace(found, message=None) for found in graph.nodes)
+    again = read_onnx(write_onnx(replace(graph, message=None, nodes=nodes)), None, "again.onnx")
+    assert again.problems == ()
+    assert again.graph == graph
+    return again.graph

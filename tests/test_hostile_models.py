@@ -103,10 +103,10 @@ MODELS: dict[str, Callable[[], ModelProto]] = {
 
 
 @pytest.mark.parametrize("name", MODELS)
-@pytest.mark.parametrize("call", IN_PYTHON)
-def test_what_is_wrong_is_an_error_of_the_family_in_python(name: str, call: str) -> None:
-    with contextlib.suppress(EltwiseError):
-        IN_PYTHON[call](MODELS[name]())
+def test_what_is_wrong_is_an_error_of_the_family_in_python(name: str) -> None:
+    for call in IN_PYTHON.values():
+        with contextlib.suppress(EltwiseError):
+            call(MODELS[name]())
 
 
 @pytest.mark.parametrize("name", [name for name in MODELS if "400" not in name])

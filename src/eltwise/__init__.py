@@ -40,7 +40,7 @@ from eltwise.model import Model, load, save
 from eltwise.version import VERSION
 
 if TYPE_CHECKING:
-    from eltwise.passes.entry import convert
+    from eltwise.passes.convert import convert
     from eltwise.targets.check import check
     from eltwise.targets.repair import repair
 
@@ -83,7 +83,7 @@ def __getattr__(name: str) -> object:
     if name == "backend":
         return importlib.import_module("eltwise.backend")
     if name == "convert":
-        return importlib.import_module("eltwise.passes.entry").convert
+        return importlib.import_module("eltwise.passes.convert").convert
     if name == "check":
         return importlib.import_module("eltwise.targets.check").check
     if name == "repair":

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from eltwise.core.errors import EltwiseError, FileFormatError, GraphError, UnsupportedError, raise_all
-from eltwise.engine.runner import Runner
+from eltwise.engine.program import Runner
 from eltwise.formats import registry
 from eltwise.formats.registry import Reading
 from eltwise.ir.graph import Graph, Port
@@ -107,10 +107,9 @@ class Model:
         Raises:
             UnsupportedError: for a model that is not ONNX's.
         """
-        from eltwise.formats.onnx.tensors import keep_tensor
         from eltwise.formats.onnx.writer import write_model_proto
 
-        return write_model_proto(self.graph, keep_tensor)
+        return write_model_proto(self.graph)
 
     def explain(self, inputs: Mapping[str, object], kind: Kind = "plan") -> str:
         """Run the model and tell how: which nodes one kernel computed, and how it was built.
@@ -158,28 +157,21 @@ def examine(source: Source, weights: bytes | None = None) -> Examination:
     Raises:
         EltwiseError: where there is no model to examine: no such file, truncated, not of a known format.
     """
-    where = _where(source)
+    where = Path(source).name if isinstance(source, str | os.PathLike) else ""
     try:
         reading = _read(source, weights, where)
     except EltwiseError as error:
         raise error.located(where=where) from None
-    inference = infer_graph(reading.graph, reading.unresolved)
-    structure = structure_problems(reading.graph, reading.unresolved)
-    problems = (*reading.problems, *structure, *inference.problems)
+    inference = infer_graph(reading.graph)
+    problems = (*reading.problems, *structure_problems(reading.graph), *inference.problems)
     return Examination(reading.graph, inference, tuple(problem.located(where=where) for problem in problems))
-
-
-def _where(source: Source) -> str:
-    if isinstance(source, str | os.PathLike):
-        return Path(source).name
-    return ""
 
 
 def _read(source: Source, weights: bytes | None, where: str) -> Reading:
     if isinstance(source, str | os.PathLike):
-        return registry.of_path(Path(source)).read_file(Path(source))
+        return registry.read_file(Path(source))
     if isinstance(source, bytes | bytearray | memoryview):
-        return registry.of_bytes(source).read_bytes(bytes(source), weights, where)
+        return registry.read_bytes(bytes(source), weights)
     from eltwise.formats.onnx.reader import is_model_proto, read_model_proto
 
     if not is_model_proto(source):
@@ -192,13 +184,15 @@ def _read(source: Source, weights: bytes | None, where: str) -> Reading:
 def save(model: Model, path: str | os.PathLike[str], external_data: bool = False) -> tuple[str, ...]:
     """Save a model to an .onnx file, or to an .xml file with its .bin beside it.
 
-    An ONNX model keeps all that its file says; one that was not changed has the same bytes. An IR keeps what its file
-    says of itself and of its graph as a whole, not what it says of single layers and ports (rt_info).
+    A model that was not changed has the same bytes, but for the name of external data that goes to another folder. A
+    changed ONNX model keeps all that its file says beside the change; a changed IR keeps what its file says of itself
+    and of its graph as a whole, not what it says of single layers and ports (rt_info).
 
     Args:
         model: what ``load`` or ``convert`` gave.
         path: the file; its ending says the format, which must be the one that the model has.
-        external_data: for .onnx, whether large tensors go to a .data file beside it (they do above 1 GiB).
+        external_data: for .onnx, whether large tensors go to a .data file beside it (they do above 1 GiB). External
+            data of the loaded file stays external.
 
     Returns:
         What the loaded file said and the new one does not say, a phrase each; nothing where all is kept.
@@ -208,16 +202,16 @@ def save(model: Model, path: str | os.PathLike[str], external_data: bool = False
             file that was there, if any, is as it was.
     """
     _check_savable(model, path)
-    target = Path(path)
+    target, graph = Path(path), model.graph
     wanted = registry.of_path(target)
-    if wanted.domain != model.graph.origin.domain:
+    if wanted.domain != graph.origin.domain:
         raise UnsupportedError(
-            f"the model is {registry.of_domain(model.graph.origin.domain).name}, and the ending is {wanted.name}'s",
+            f"the model is {registry.of_domain(graph.origin.domain).name}, and the ending is {wanted.name}'s",
             where=str(target),
             hint="convert it first, with eltwise.convert or `eltwise convert`",
         )
-    wanted.write_file(model.graph, target, external_data)
-    return () if wanted is registry.ONNX else model.graph.not_held
+    registry.write_file(graph, target, external_data)
+    return () if wanted is registry.ONNX or graph.untouched else graph.not_held
 
 
 def _check_savable(model: object, path: object) -> None:

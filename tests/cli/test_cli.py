@@ -77,6 +77,20 @@ def test_apply(cli: Cli, tmp_path: Path) -> None:
     assert cli("apply", "SquaredDifference-1", a, f"{b}:y", *pdpd)[1] == "result: float32(2,2) [0.0, 1.0, 0.0, 1.0]\n"
 
 
+def test_an_input_is_never_written_over(cli: Cli, tmp_path: Path) -> None:
+    path = tmp_path / "a.npy"
+    np.save(path, np.float32([1, 2]))
+    before = path.read_bytes()
+    (tmp_path / "link.npy").symlink_to(path)
+    model = onnx_file(tmp_path / "m.onnx", [helper.make_node("Sub", ["x", "y"], ["z"])])
+    for output in (path, tmp_path / "link.npy"):
+        for command in (["apply", "Sub-7", path, path], ["run", model, "-i", f"x={path}", "-i", f"y={path}"]):
+            code, out, err = cli(*command, "-o", output)
+            assert (code, out) == (2, "")
+            assert "would be written over an input; choose another name" in err
+    assert path.read_bytes() == before
+
+
 def test_apply_to_raw_bytes_of_a_type_that_is_said(cli: Cli, tmp_path: Path) -> None:
     np.save(tmp_path / "a.npy", np.array([7, -8], ml_dtypes.int4))
     operands = (tmp_path / "a.npy", tmp_path / "a.npy")
@@ -164,7 +178,8 @@ BAD: list[tuple[list[object], list[str]]] = [
     (["infer", "Subtract-1", "2,x y z!,5..2", "4"], ["5..2"]),
     (["infer", "Sub-6", "2,3", "3", "--attr", "axis=2", "--attr", "broadcast=1"], ["attribute axis", "got 2"]),
     (["check", "nowhere.onnx"], ["no such file"]),
-    (["nonsense"], ["nonsense"]),
+    (["nonsense"], ["eltwise: No such command 'nonsense'"]),
+    (["ops", "--nonsense"], ["eltwise: No such option: --nonsense"]),
 ]
 
 
@@ -275,6 +290,9 @@ def test_run_dumps_what_was_built(cli: Cli) -> None:
         ["infer", "Sub-7", "2", "3"],
         ["show", "Sub-9"],
         ["targets", "--runtime", "none"],
+        ["check", "a.onnx", "--nonsense"],
+        ["infer", "Sub-7"],
+        ["run"],
     ],
 )
 def test_errors_are_json_where_that_was_asked_for(cli: Cli, command: list[str]) -> None:

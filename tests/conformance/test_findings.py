@@ -10,16 +10,16 @@ import numpy as np
 import pytest
 
 from eltwise import runtimes
-from eltwise.conformance.fault_models.catalog import (
+from eltwise.conformance.arithmetic import patterns_of, values_of
+from eltwise.conformance.explain import is_alignment
+from eltwise.conformance.faults import (
+    AS_SPECIFIED,
     BESIDE_ANOTHER,
     COMBINATIONS,
     WRONG_SHAPE,
-    combinations_of,
+    Operation,
     fault_models,
-    is_alignment,
 )
-from eltwise.conformance.fault_models.model import AS_SPECIFIED, FaultModel, Operation
-from eltwise.conformance.fault_models.values import patterns_of, values_of
 from eltwise.conformance.run import Selection, Settings, run_tests
 from eltwise.core.dtypes import BY_NAME
 from eltwise.ops import registry
@@ -39,10 +39,6 @@ def operation_of(finding: dict[str, Any]) -> Operation:
     return Operation(registry.find(op).expression(), BY_NAME[dtype])
 
 
-def known_of(operation: Operation) -> dict[tuple[str, ...], FaultModel]:
-    return {tuple(fault.name.split(" + ")): fault for fault in (*fault_models(operation), *combinations_of(operation))}
-
-
 def numbered(finding: dict[str, Any]) -> str:
     return f"{FINDINGS.index(finding) + 1} {finding['finding']}".replace(" ", "-")
 
@@ -54,25 +50,25 @@ def test_the_values_of_a_finding_are_predicted(finding: dict[str, Any]) -> None:
     a, b, expected, got = (array_of(element_type, [int(example[name], 16)]) for name in ("a", "b", "expected", "got"))
     operands = [values_of(array, element_type) for array in (a, b)]
     assert operation.predict(AS_SPECIFIED, operands) == patterns_of(expected, element_type)
-    known = known_of(operation)
-    reasons = [known[tuple(names)] for names in finding["reasons"] if tuple(names) in known]
+    known = fault_models(operation)
+    reasons = [known[name] for name in map(" + ".join, finding["reasons"]) if name in known]
     assert any(operation.predict(fault, operands) == patterns_of(got, element_type) for fault in reasons)
 
 
 @pytest.mark.parametrize("finding", FINDINGS, ids=numbered)
 def test_the_fault_of_a_finding_is_known(finding: dict[str, Any]) -> None:
-    names = {name for names in known_of(operation_of(finding)) for name in names}
-    assert finding["fault"] in names | NOT_BY_VALUE or is_alignment(finding["fault"])
+    known = {*fault_models(operation_of(finding)), *NOT_BY_VALUE}
+    assert finding["fault"] in known or is_alignment(finding["fault"])
 
 
 def test_every_combination_is_of_known_faults() -> None:
-    every = [
-        fault.name
+    every = {
+        name
         for schema in registry.ELEMENTWISE
         for element_type in schema.types
-        for fault in fault_models(Operation(schema.expression(), element_type))
-    ]
-    assert {name for names in COMBINATIONS for name in names} <= set(every)
+        for name in fault_models(Operation(schema.expression(), element_type))
+    }
+    assert {" + ".join(names) for names in COMBINATIONS} <= every
 
 
 RENAMED = {

@@ -15,7 +15,7 @@ import conformance_results
 import eltwise
 from eltwise.conformance.cases import Attributes, Case
 from eltwise.conformance.reproduce import SCRIPT, files_of, reproduce
-from eltwise.conformance.results import Example, Results, TestResult, shown, stored, write_results
+from eltwise.conformance.results import Failing, Results, TestResult, shown, write_results
 from eltwise.core.dtypes import BY_NAME
 from eltwise.core.errors import FileFormatError, NameUnknownError, UnsupportedError
 from eltwise.ops import registry
@@ -35,9 +35,9 @@ def cell_of(
     if square:
         a = np.arange(9).reshape(3, 3).astype(storage)
     case = Case(registry.find(op), attributes, (a, b))
-    example = Example((shown(a, 0), shown(b, 0)), shown(a, 0), shown(b, 0))
+    example = {"a": shown(a, 0), "b": shown(b, 0), "expected": shown(a, 0), "got": shown(b, 0)}
     where = (op, dtype, "numpy", path)
-    return TestResult(runtime, "1.0", *where, "differs", ((EVIL,),), 1, 3, example, EVIL, stored(case, a), EVIL)
+    return TestResult(runtime, "1.0", *where, "differs", ((EVIL,),), 1, 3, example, EVIL, Failing(case, a), EVIL)
 
 
 def run(cell: TestResult, folder: Path) -> subprocess.CompletedProcess[str]:
@@ -97,21 +97,22 @@ def test_the_script_calls_a_callable(tmp_path: Path) -> None:
 def test_the_script_says_so_where_the_specification_refuses(tmp_path: Path) -> None:
     cell = cell_of("numpy", "Sub-14", "int8", "call")
     mixed = Case(registry.find("Sub-14"), (), (np.int8([1]), np.int16([1])))
-    done = run(replace(cell, outcome="accepted", case=stored(mixed)), tmp_path / "case")
+    done = run(replace(cell, outcome="accepted", failing=Failing(mixed)), tmp_path / "case")
     assert done.stderr.strip() == "the specification requires an error"
     assert not (tmp_path / "case" / "expected.npy").exists()
 
 
 def test_words_out_of_a_results_file_become_no_code(tmp_path: Path) -> None:
     first, second = (cell_of(name, "Sub-6", "float32", "call", (("axis", 0),)) for name in ("numpy", EVIL_NAME))
-    assert second.case is not None
-    wild = replace(second, case=replace(second.case, attributes=(("axis=0); abort(", "'\n\"; abort()"),)))
+    assert second.failing is not None
+    case = replace(second.failing.case, attributes=(("axis=0); abort(", "'\n\"; abort()"),))
+    wild = replace(second, failing=Failing(case))
     one, other = files_of(first), files_of(wild)
     assert one[SCRIPT] == other[SCRIPT]
     assert {name for name in one if name.endswith(".py")} == {SCRIPT, "adapter.py"}
-    case = json.loads(other["case.json"])
-    assert (case["adapter"], case["model"]) == ("PythonFunction", "")
-    assert all(line.isprintable() for line in case["about"])
+    stated = json.loads(other["case.json"])
+    assert (stated["adapter"], stated["model"]) == ("PythonFunction", "")
+    assert all(line.isprintable() for line in stated["about"])
 
 
 def test_a_cell_that_is_right_or_not_there_is_refused(tmp_path: Path) -> None:

@@ -23,9 +23,6 @@ def legacy(axis: int) -> Rule:
 # A rule, A, B, the result, and whether something has to be assumed.
 RESULTS = [
     # none: same rank, each pair agrees, the unknown rank takes the other side's shape.
-    (NONE, "", "", "", False),
-    (NONE, "2,3", "2,3", "2,3", False),
-    (NONE, "0,3", "0,3", "0,3", False),
     (NONE, "N,3", "N,3", "N,3", False),
     (NONE, "?,3", "2,3", "2,3", True),
     (NONE, "2,3", "?,N", "2,3", True),
@@ -36,20 +33,12 @@ RESULTS = [
     (NONE, "2,N", "...", "2,N", True),
     (NONE, "...", "...", "...", True),
     # numpy: align right, pad with 1, and per pair by which intervals contain 1.
-    (NUMPY, "", "2,3", "2,3", False),
-    (NUMPY, "2,3", "", "2,3", False),
-    (NUMPY, "2,3,4,5", "5", "2,3,4,5", False),
-    (NUMPY, "4,5", "2,3,4,5", "2,3,4,5", False),
-    (NUMPY, "1,4,5", "2,3,1,1", "2,3,4,5", False),
-    (NUMPY, "8,1,6,1", "7,1,5", "8,7,6,5", False),
     (NUMPY, "?", "5", "5", True),
     (NUMPY, "5", "?", "5", True),
     (NUMPY, "1..5", "1..8", "1..8", True),
     (NUMPY, "2..8", "1", "2..8", False),
     (NUMPY, "2..8", "3..5", "3..5", True),
     (NUMPY, "..5", "3..", "3..", True),
-    (NUMPY, "0", "1", "0", False),
-    (NUMPY, "1", "0", "0", False),
     (NUMPY, "0", "?", "0", True),
     (NUMPY, "?", "1", "?", False),
     (NUMPY, "?", "?", "?", True),
@@ -66,33 +55,14 @@ RESULTS = [
     (NUMPY, "N,3", "M,N,1", "M,N,3", False),
     (NUMPY, "...", "2,3", "...", True),
     (NUMPY, "2,3", "...", "...", True),
-    (NUMPY, ",".join(["2"] * 64), "2", ",".join(["2"] * 64), False),
     # legacy: one direction only, the result has A's shape.
-    (EQUAL, "2,3", "2,3", "2,3", False),
     (EQUAL, "N,3", "N,3", "N,3", False),
     (EQUAL, "N,3", "2,?", "N,3", True),
     (EQUAL, "...", "2,3", "...", True),
     (EQUAL, "2,3", "...", "2,3", True),
-    (LEGACY, "2,3,4,5", "", "2,3,4,5", False),
-    (LEGACY, "2,3,4,5", "1,1", "2,3,4,5", False),
-    (LEGACY, "2,3,4,5", "5", "2,3,4,5", False),
-    (LEGACY, "2,3,4,5", "4,5", "2,3,4,5", False),
-    (legacy(1), "2,3,4,5", "3,4", "2,3,4,5", False),
-    (legacy(0), "2,3,4,5", "2", "2,3,4,5", False),
-    (legacy(-1), "2,3", "3", "2,3", False),
-    (legacy(0), "2,3", "2,1", "2,3", False),
-    (LEGACY, "2,3", "1,3", "2,3", False),
-    (LEGACY, "2,3,4,5", "1,1,5", "2,3,4,5", False),
-    (legacy(0), "2,3,4,5", "2,1,1", "2,3,4,5", False),
-    (LEGACY, "5,2,1,4", "2,1,4", "5,2,1,4", False),
-    (legacy(9), "2,3", "1", "2,3", False),
-    (legacy(-3), "2,3", "", "2,3", False),
-    (legacy(7), "2,3", "2,3", "2,3", False),
     (legacy(7), "N,3", "N,3", "N,3", False),
     (legacy(7), "2,3", "?", "2,3", True),
     (legacy(7), "2,3", "?,3", "2,3", True),
-    (LEGACY, "0,3", "3", "0,3", False),
-    (LEGACY, "0,3", "1,3", "0,3", False),
     (LEGACY, "?,3", "3", "?,3", False),
     (LEGACY, "N,M", "M", "N,M", False),
     (LEGACY, "N,M", "N", "N,M", True),
@@ -102,14 +72,6 @@ RESULTS = [
     (LEGACY, "...", "2,3", "...", True),
     (LEGACY, "2,3", "...", "2,3", True),
     # pdpd: one direction only, the result has A's rank; any 1 in B expands, and B is never the larger one.
-    (PDPD, "2,3", "", "2,3", False),
-    (PDPD, "2,3,4,5", "4,5", "2,3,4,5", False),
-    (pdpd(1), "2,3,4,5", "3,4", "2,3,4,5", False),
-    (pdpd(0), "2,3", "2", "2,3", False),
-    (PDPD, "2,3,4", "2,1,4", "2,3,4", False),
-    (pdpd(0), "2,3,4", "2,1", "2,3,4", False),
-    (PDPD, "1", "0", "0", False),
-    (PDPD, "0", "0", "0", False),
     (PDPD, "N,3", "N,1", "N,3", False),
     (PDPD, "2..,3", "1,3", "2..,3", False),
     (PDPD, "?,3", "1,3", "?,3", True),
@@ -186,42 +148,17 @@ SWITCHED_OFF = "broadcast is 0 or absent, so the shapes must be equal; set broad
         (LEGACY, "3", "2,3", "B has the larger rank and is broadcast onto A only"),
         (LEGACY, "3", "1,1", "B has the larger rank and is broadcast onto A only"),
         (LEGACY, "", "1", "B has the larger rank and is broadcast onto A only"),
-        (
-            LEGACY,
-            "2,3",
-            "2",
-            f"dimension 1 is 3 in A and 2 in B; allowed: {RUN} 1; axis=0 would fit",
-        ),
-        (
-            legacy(0),
-            "2,3",
-            "3",
-            f"dimension 0 is 2 in A and 3 in B; allowed: {RUN} 0; axis=1 would fit",
-        ),
+        (LEGACY, "2,3", "2", f"dimension 1 is 3 in A and 2 in B; allowed: {RUN} 1; axis=0 would fit"),
+        (legacy(0), "2,3", "3", f"dimension 0 is 2 in A and 3 in B; allowed: {RUN} 0; axis=1 would fit"),
         (LEGACY, "1,3", "2,3", f"dimension 0 is 1 in A and 2 in B; allowed: {RUN} 0"),
-        (LEGACY, "2,3,4", "2,1,4", f"dimension 1 is 3 in A and 1 in B{BETWEEN}"),
-        (legacy(1), "5,2,3,4", "2,1,4", f"dimension 2 is 3 in A and 1 in B{BETWEEN}"),
+        (LEGACY, "2,3,4", "2,1,4", f"dimension 1 is 3 in A and 1 in B; allowed: {RUN} 0{BETWEEN}"),
+        (legacy(1), "5,2,3,4", "2,1,4", f"dimension 2 is 3 in A and 1 in B; allowed: {RUN} 1{BETWEEN}"),
         (PDPD, "3", "2,3", "B has the larger rank and is broadcast onto A only"),
-        (
-            PDPD,
-            "1,3",
-            "2,3",
-            f"dimension 0 is 1 in A and 2 in B; allowed: {NEVER_LARGER}",
-        ),
+        (PDPD, "1,3", "2,3", f"dimension 0 is 1 in A and 2 in B; allowed: {NEVER_LARGER}"),
         (PDPD, "0", "1", f"dimension 0 is 0 in A and 1 in B; allowed: {NEVER_LARGER}"),
         (PDPD, "4,3", "2,3", f"dimension 0 is 4 in A and 2 in B; allowed: {NEVER_LARGER}"),
-        (
-            PDPD,
-            "..3",
-            "4..",
-            f"dimension 0 is ..3 in A and 4.. in B; allowed: {NEVER_LARGER}",
-        ),
-        (
-            pdpd(1),
-            "2,3,4",
-            "2,4",
-            f"dimension 1 is 3 in A and 2 in B; allowed: {NEVER_LARGER}",
-        ),
+        (PDPD, "..3", "4..", f"dimension 0 is ..3 in A and 4.. in B; allowed: {NEVER_LARGER}"),
+        (pdpd(1), "2,3,4", "2,4", f"dimension 1 is 3 in A and 2 in B; allowed: {NEVER_LARGER}"),
     ],
 )
 def test_shapes_that_do_not_broadcast_are_named_with_dimension_and_both_sizes(
@@ -254,25 +191,6 @@ def test_an_axis_out_of_range_is_named_with_the_range(rule: Rule, a: str, b: str
     assert str(caught.value).startswith("attribute axis: axis is out of range")
 
 
-@pytest.mark.parametrize(
-    ("rule", "a", "b", "starts"),
-    [
-        (NUMPY, "2,3,4", "4", (0, 2)),
-        (NUMPY, "4", "2,3,4", (2, 0)),
-        (NUMPY, "", "2", (1, 0)),
-        (NONE, "2,3", "2,3", (0, 0)),
-        (PDPD, "2,3,4", "4", (0, 2)),
-        (pdpd(1), "2,3,4", "3", (0, 1)),
-        (pdpd(3), "2,3,4", "", (0, 3)),
-        (legacy(1), "2,3,4", "3,1", (0, 1)),
-        (legacy(0), "2,3,4", "1", (0, 2)),
-        (legacy(5), "2,3", "2,3", (0, 0)),
-        (LEGACY, "2,3,4", "", (0, 3)),
-        (NUMPY, "...", "2", (None, None)),
-    ],
-)
-def test_where_the_operands_lie_in_the_result(
-    rule: Rule, a: str, b: str, starts: tuple[int | None, int | None]
-) -> None:
-    found = broadcast(rule, parse(a), parse(b))
-    assert found.starts == starts
+def test_three_operands_are_counted_not_lettered() -> None:
+    with pytest.raises(ShapeError, match=r"the shapes \(2,3\), \(3\), \(4\) do not broadcast: operand 2 does not fit"):
+        broadcast(NUMPY, parse("2,3"), parse("3"), parse("4"))

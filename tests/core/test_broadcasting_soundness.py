@@ -6,7 +6,7 @@ For each instantiation (every symbol one size, every interval any of its sizes) 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given, settings
@@ -15,20 +15,17 @@ from hypothesis import strategies as st
 from eltwise import oracle
 from eltwise.core.broadcasting import Broadcast, Rule, broadcast
 from eltwise.core.errors import EltwiseError
-from eltwise.core.shapes import Dimension, Shape, parse
+from eltwise.core.shapes import Shape, parse
+from instances import holds, instances
 
-Sizes = tuple[int, ...]
 Infer = Callable[[Rule, Shape, Shape], Broadcast]
 
-LARGEST = 4
-"""Up to it the sizes are tried: five sizes tell 0, 1, equal and two different ones apart."""
 
 RULES = [
     *(Rule("none"), Rule("numpy"), Rule("legacy", enabled=False), Rule("legacy", 0, enabled=False)),
     *(Rule(name, axis) for name in ("legacy", "pdpd") for axis in (-2, -1, 0, 1, 2)),
 ]
 DIMENSIONS = ["0", "1", "2", "3", "?", "N", "M", "..1", "1..3", "2..", "2..3", "1.."]
-UNKNOWN_RANK_SIZES = [sizes for rank in range(3) for sizes in itertools.product(range(4), repeat=rank)]
 
 
 @st.composite
@@ -44,46 +41,13 @@ def shape_pairs(draw: st.DrawFn) -> tuple[str, str]:
     return "..." if unknown == "A" else ",".join(a), "..." if unknown == "B" else ",".join(b)
 
 
-def instantiations(a: Shape, b: Shape) -> Iterator[tuple[dict[str, int], Sizes, Sizes]]:
-    """Every way to put sizes for the dimensions: what the symbols are, and the sizes of A and of B."""
-    dimensions = (*(a.dimensions or ()), *(b.dimensions or ()))
-    symbols = sorted({dimension.symbol for dimension in dimensions if dimension.symbol})
-    for values in itertools.product(range(LARGEST + 1), repeat=len(symbols)):
-        bound = dict(zip(symbols, values, strict=True))
-        for a_sizes, b_sizes in itertools.product(sizes_of(a, bound), sizes_of(b, bound)):
-            yield bound, a_sizes, b_sizes
-
-
-def sizes_of(shape: Shape, bound: dict[str, int]) -> list[Sizes]:
-    if shape.dimensions is None:
-        return UNKNOWN_RANK_SIZES
-    choices = [
-        [bound[dimension.symbol]]
-        if dimension.symbol
-        else [size for size in range(LARGEST + 1) if dimension.may_be(size)]
-        for dimension in shape.dimensions
-    ]
-    return list(itertools.product(*choices))
-
-
-def holds(shape: Shape, bound: dict[str, int], sizes: Sizes) -> bool:
-    """Whether sizes are of a shape, its symbols being what they are bound to."""
-
-    def is_one_of(dimension: Dimension, size: int) -> bool:
-        return dimension.may_be(size) and bound.get(dimension.symbol, size) == size
-
-    return shape.dimensions is None or (
-        len(shape.dimensions) == len(sizes) and all(map(is_one_of, shape.dimensions, sizes))
-    )
-
-
 def contradiction(rule: Rule, a: Shape, b: Shape, infer: Infer = broadcast) -> str:
     """The first instantiation that shows inference wrong, in words; empty where there is none."""
     try:
         found = infer(rule, a, b)
     except EltwiseError:
         found = None
-    for bound, a_sizes, b_sizes in instantiations(a, b):
+    for bound, (a_sizes, b_sizes) in instances(a, b):
         try:
             placed = oracle.place(rule.name, a_sizes, b_sizes, rule.axis, rule.enabled)
         except oracle.OracleRefusal:
@@ -97,6 +61,8 @@ def contradiction(rule: Rule, a: Shape, b: Shape, infer: Infer = broadcast) -> s
         starts = found.starts
         if a.is_known and b.is_known and starts != (placed.a_start, placed.b_start):
             return f"{a_sizes} {b_sizes} lie at {placed.a_start}, {placed.b_start}, not at {starts}"
+        if a.is_known and b.is_known and found.assumptions:
+            return f"{found.assumptions} was assumed of known sizes"
     return ""
 
 

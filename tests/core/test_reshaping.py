@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
@@ -13,29 +12,15 @@ from numpy.lib.array_utils import normalize_axis_tuple
 
 from eltwise.core.errors import EltwiseError, ShapeError
 from eltwise.core.reshaping import normalized, of_rank, reshaped, squeezed, unsqueezed
-from eltwise.core.shapes import Dimension, Shape, parse
+from eltwise.core.shapes import Shape, parse
+from instances import Sizes, holds, instances
 
-Sizes = tuple[int, ...]
 Infer = Callable[[Shape], Shape]
 Run = Callable[[Sizes], Sizes]
 
 DIMENSIONS = ["0", "1", "2", "3", "?", "N", "M", "..1", "1..3", "2..", "2..3", "4"]
 SHAPES = st.lists(st.sampled_from(DIMENSIONS), max_size=4).map(lambda parts: parse(",".join(parts)))
 ANY_SHAPE = st.one_of(SHAPES, SHAPES, SHAPES, st.just(Shape(None)))
-UNKNOWN_RANK_SIZES = [sizes for rank in range(4) for sizes in itertools.product((0, 1, 2, 3), repeat=rank)]
-
-
-def instantiations(shape: Shape) -> Iterator[tuple[dict[str, int], Sizes]]:
-    """Every way to put sizes up to 4 for the dimensions: what the symbols are, and the sizes."""
-    if shape.dimensions is None:
-        yield from (({}, sizes) for sizes in UNKNOWN_RANK_SIZES)
-        return
-    choices = [[size for size in range(5) if dimension.may_be(size)] for dimension in shape.dimensions]
-    for sizes in itertools.product(*choices):
-        bound: dict[str, int] = {}
-        pairs = [(dimension.symbol, size) for dimension, size in zip(shape.dimensions, sizes, strict=True)]
-        if all(not symbol or bound.setdefault(symbol, size) == size for symbol, size in pairs):
-            yield bound, sizes
 
 
 def contradiction(data: Shape, infer: Infer, run: Run) -> str:
@@ -44,7 +29,7 @@ def contradiction(data: Shape, infer: Infer, run: Run) -> str:
         found = infer(data)
     except EltwiseError:
         found = None
-    for bound, sizes in instantiations(data):
+    for bound, (sizes,) in instances(data):
         try:
             made = run(sizes)
         except (ValueError, IndexError):
@@ -56,15 +41,6 @@ def contradiction(data: Shape, infer: Infer, run: Run) -> str:
         if not holds(found, bound, made):
             return f"{sizes} gives {made}, which is not ({found}) with {bound}"
     return ""
-
-
-def holds(shape: Shape, bound: dict[str, int], sizes: Sizes) -> bool:
-    def is_one_of(dimension: Dimension, size: int) -> bool:
-        return dimension.may_be(size) and bound.get(dimension.symbol, size) == size
-
-    return shape.dimensions is None or (
-        len(shape.dimensions) == len(sizes) and all(map(is_one_of, shape.dimensions, sizes))
-    )
 
 
 def numpy_reshape(sizes: Sizes, target: Sequence[int], zero_copies: bool) -> Sizes:
@@ -131,22 +107,6 @@ def test_unsqueeze_never_contradicts_numpy(data: Shape, axes: list[int], negativ
 @pytest.mark.parametrize(
     ("data", "target", "zero_copies", "result"),
     [
-        ("2,3,4", [6, 4], True, "6,4"),
-        ("2,3,4", [2, -1], True, "2,12"),
-        ("2,3,4", [0, -1], True, "2,12"),
-        ("2,3,4", [0, 0, 2, 2], True, "2,3,2,2"),
-        ("2,3", [-1], True, "6"),
-        ("6", [], True, None),
-        ("", [], True, ""),
-        ("1,1", [], True, ""),
-        ("", [1, -1], True, "1,1"),
-        ("0,3", [3, 0], False, "3,0"),
-        ("0,3", [0, 4], True, "0,4"),
-        ("0,3", [-1], True, "0"),
-        ("0,3", [2, -1], True, "2,0"),
-        ("0,3", [0, -1], True, None),
-        ("0,3", [-1, 0], True, "0,3"),
-        ("2,3", [0, -1], False, None),
         ("N,2", [0, 2], True, "N,2"),
         ("N,2", [0, 4], True, "N,4"),
         ("2..,2", [0, 4], True, None),
@@ -158,11 +118,6 @@ def test_unsqueeze_never_contradicts_numpy(data: Shape, axes: list[int], negativ
         ("?,0", [5], True, None),
         ("...", [0, 2, -1], True, "?,2,?"),
         ("...", [0, 2], False, "0,2"),
-        ("2,3", [0, 0, 0], True, None),
-        ("2,3", [7], True, None),
-        ("2,3", [4, -1], True, None),
-        ("2,3", [-1, -1], True, None),
-        ("2,3", [-2, 3], True, None),
         ("1", [1] * 64, True, ",".join(["1"] * 64)),
         ("1", [1] * 65, True, None),
         ("0", [2**62, 0], False, f"{2**62},0"),
@@ -181,15 +136,10 @@ def test_reshape(data: str, target: list[int], zero_copies: bool, result: str | 
 @pytest.mark.parametrize(
     ("data", "axes", "options", "result"),
     [
-        ("1,2,1", None, {}, "2"),
-        ("1,2,1", [0], {}, "2,1"),
-        ("1,2,1", [-1, 0], {}, "2"),
-        ("1,2,1", [], {}, "1,2,1"),
         ("N,2,1", None, {}, "..."),
         ("2..,2,1", None, {}, "2..,2"),
         ("N,2,1", [0], {}, "2,1"),
         ("N,2,1", [0], {"skip": True}, "..."),
-        ("2,2,1", [0, 2], {"skip": True}, "2,2"),
         ("...", [0], {}, "..."),
         ("...", None, {}, "..."),
     ],
@@ -200,7 +150,7 @@ def test_squeeze(data: str, axes: list[int] | None, options: dict[str, bool], re
 
 @pytest.mark.parametrize(
     ("data", "axes", "result"),
-    [("2,3", [0], "1,2,3"), ("2,3", [-1], "2,3,1"), ("N", [2, 0], "1,N,1"), ("", [0, 1], "1,1"), ("...", [0], "...")],
+    [("N", [2, 0], "1,N,1"), ("...", [0], "...")],
 )
 def test_unsqueeze(data: str, axes: list[int], result: str) -> None:
     assert str(unsqueezed(parse(data), axes)) == result

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import array as python_array
 import ctypes
-import decimal
-import fractions
 import mmap
 from collections.abc import Callable
 
@@ -155,43 +153,26 @@ class Strange:
     ("make", "sentence"),
     [
         (lambda: [1.0, 2.0], "not an array, got list; allowed: an object with __array__, DLPack or the buffer"),
-        (lambda: (1, 2), "not an array, got tuple; "),
         (lambda: "12", "not an array, got str; "),
         (lambda: None, "not an array, got NoneType; "),
-        (lambda: {1: 2}, "not an array, got dict; "),
         (lambda: 1 + 2j, "not an array, got complex; "),
-        (lambda: fractions.Fraction(1, 2), "not an array, got Fraction; "),
-        (lambda: decimal.Decimal(1), "not an array, got Decimal; "),
-        (object, "not an array, got object; "),
         (lambda: iter([1]), "not an array, got list_iterator; "),
         (lambda: np.ma.masked_array([1, 2], [0, 1]), "a masked array would lose its mask; fill it first"),
-        (lambda: np.ma.masked, "a masked array would lose its mask; fill it first"),
         (lambda: np.array([1j]), "unsupported element type, got complex128; allowed: "),
-        (lambda: np.complex64(1), "unsupported element type, got complex64; "),
         (lambda: np.array(["a"]), "unsupported element type, got <U1; "),
-        (lambda: np.array([b"a"]), "unsupported element type, got |S1; "),
         (lambda: np.array(["a"], np.dtypes.StringDType()), "unsupported element type, got"),
         (lambda: np.array([1, None]), "unsupported element type, got object; "),
         (lambda: np.array([1], np.longdouble), "unsupported element type, got float128; "),
         (lambda: np.array([1], "M8[s]"), "unsupported element type, got datetime64[s]; "),
-        (lambda: np.array([1], "m8[s]"), "unsupported element type, got timedelta64[s]; "),
-        (lambda: np.zeros(1, "V2"), "unsupported element type, got |V2; "),
         (lambda: np.zeros(1, "f4,i4"), "unsupported element type, got [('f0', '<f4'), "),
         (lambda: np.zeros(1, ml_dtypes.int2), "unsupported element type, got int2; "),
-        (
-            lambda: np.zeros(1, ml_dtypes.float8_e4m3),
-            "unsupported element type, got float8",
-        ),
         (lambda: np.float32, "unsupported element type, got object; "),
         (lambda: python_array.array("u", "ab"), "unsupported element type, got <U1; "),
         (released, "this memoryview does not give its data as an array: operation forbidden on released memoryview"),
         (closed, "this mmap does not give its data as an array: mmap closed or invalid"),
         (Broken, "this Broken does not give its data as an array: first line"),
         (Strange, "this Strange does not give its data as an array: object __array__ method not producing an array"),
-        (
-            lambda: WithDlpack(np.array(["a"])),
-            "this WithDlpack does not give its data as an array: DLPack only",
-        ),
+        (lambda: WithDlpack(np.array(["a"])), "this WithDlpack does not give its data as an array: DLPack only"),
     ],
 )
 def test_what_is_no_array_is_refused(make: Callable[[], object], sentence: str) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import ml_dtypes
@@ -72,11 +70,7 @@ def test_empty_arrays(element_type: ElementType, shape: tuple[int, ...]) -> None
     assert eltwise.subtract(a, a, out=a) is a
 
 
-def test_a_1_shrinks_to_0() -> None:
-    assert eltwise.subtract(np.ones((3, 1), np.int8), np.ones((1, 0), np.int8)).shape == (3, 0)
-    assert eltwise.subtract(np.ones((1, 3), np.int8), np.ones((0, 3), np.int8), "pdpd").shape == (0, 3)
-
-
+@pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("element_type", NUMERIC, ids=str)
 def test_nothing_is_warned_of_and_no_setting_of_numpy_matters(element_type: ElementType) -> None:
     a, b = hard_pairs(element_type)
@@ -84,19 +78,6 @@ def test_nothing_is_warned_of_and_no_setting_of_numpy_matters(element_type: Elem
         strict = [eltwise.subtract(a, b), eltwise.squared_difference(a, b)]
     for formula, result in zip(("subtract", "squared_difference"), strict, strict=True):
         assert oracle.same_bits(result, oracle.evaluate(formula, a, b, rule="none"))  # type: ignore[arg-type]
-
-
-def test_nothing_is_written_to_the_terminal_with_warnings_as_errors() -> None:
-    program = (
-        "import numpy as np, ml_dtypes, eltwise\n"
-        "for t in (np.float16, np.float32, np.float64, ml_dtypes.bfloat16, ml_dtypes.float8_e5m2):\n"
-        "    a = np.array([np.inf, np.nan, 5e4], np.float64).astype(t)\n"
-        "    eltwise.squared_difference(a, a[::-1]); eltwise.subtract(a, a)\n"
-    )
-    done = subprocess.run(  # noqa: S603
-        [sys.executable, "-W", "error", "-c", program], capture_output=True, text=True, check=False
-    )
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
 A = np.ones((2, 3), np.float32)
@@ -108,11 +89,7 @@ A = np.ones((2, 3), np.float32)
         (np.ones((2, 3)), ElementTypeError, "out has another type, got float64; allowed: float32"),
         (np.ones((2, 3), np.int32), ElementTypeError, "out has another type, got int32; allowed: float32"),
         (np.ones((2, 3), bool), ElementTypeError, "out has another type, got bool; allowed: float32"),
-        (
-            np.ones((2, 3), complex),
-            ElementTypeError,
-            "unsupported element type, got complex128",
-        ),
+        (np.ones((2, 3), complex), ElementTypeError, "unsupported element type, got complex128"),
         (np.ones((3, 2), np.float32), ShapeError, "out has another shape, got (3, 2); allowed: (2, 3)"),
         (np.ones((1, 2, 3), np.float32), ShapeError, "out has another shape, got (1, 2, 3); allowed: (2, 3)"),
         (np.ones((), np.float32), ShapeError, "out has another shape, got (); allowed: (2, 3)"),
@@ -143,12 +120,7 @@ def test_an_out_is_left_alone_when_the_operands_do_not_fit() -> None:
     [
         ((2**31, 1), (1, 2**31), ShapeError, "the result is too large, got shape (2147483648,2147483648)"),
         ((2**20, 1), (1, 2**36), ShapeError, "the result does not fit into memory, got shape (1048576,68719476736)"),
-        (
-            (2**40, 1, 0),
-            (1, 2**40, 1),
-            ShapeError,
-            "the result is too large, got shape (1099511627776,1099511627776,0)",
-        ),
+        ((2**40, 1, 0), (1, 2**40, 1), ShapeError, f"the result is too large, got shape ({2**40},{2**40},0)"),
     ],
 )
 def test_a_result_that_no_memory_holds(a: tuple[int, ...], b: tuple[int, ...], kind: type, sentence: str) -> None:

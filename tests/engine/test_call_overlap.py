@@ -13,7 +13,7 @@ import eltwise
 from eltwise import oracle
 from eltwise.core.dtypes import TYPES, ElementType
 from eltwise.core.errors import ValueRangeError
-from layouts import Layout, Sizes, layouts, plain, view
+from layouts import Layout, Sizes, layouts, view
 
 NUMERIC = [each for each in TYPES if each.is_numeric]
 FormulaName = Literal["subtract", "squared_difference"]
@@ -72,60 +72,6 @@ def test_every_overlap_is_exact(element_type: ElementType, data: st.DataObject, 
     memory = memory_of(seed)
     a, b, out = (view(memory, element_type, shape, layout) for shape, layout in placed)
     check(formula, memory, a, b, out)
-
-
-def square(memory: np.ndarray, element_type: ElementType) -> np.ndarray:
-    """The first 36 elements of the memory, as a square."""
-    return view(memory, element_type, (6, 6), plain((6, 6)))
-
-
-NAMED = {
-    "out is A": lambda m: (m, m[::-1].copy(), m),
-    "out is B": lambda m: (m.copy()[::-1], m, m),
-    "out is A and B": lambda m: (m, m, m),
-    "out is A reversed": lambda m: (m[::-1, ::-1], m.copy(), m),
-    "out is B transposed": lambda m: (m.copy(), m.T, m),
-    "out lies after A": lambda m: (m[:-1], m[1:].copy(), m[1:]),
-    "out lies before B": lambda m: (m[:-1].copy(), m[1:], m[:-1]),
-    "out lies between A and B": lambda m: (m[:-2], m[2:], m[1:-1]),
-    "out lies one element after both": lambda m: (flat(m)[:-1], flat(m)[:-1], flat(m)[1:]),
-    "A is out's first row": lambda m: (m[0], m.copy(), m),
-    "B is out's last row": lambda m: (m.copy(), m[-1], m),
-    "B is out's column": lambda m: (m.copy(), m[:, 2:3], m),
-    "A is one element of out": lambda m: (m[3, 3], m.copy(), m),
-    "A is a row and B a column of out": lambda m: (m[1], m[:, 1:2], m),
-    "out is a part of A": lambda m: (m[::2, ::2], m[1::2, 1::2], m[:3, :3]),
-    "out is A in the other byte order": lambda m: (m, m.copy(), m.view(m.dtype.newbyteorder("S"))),
-}
-
-
-def flat(square_of: np.ndarray) -> np.ndarray:
-    return square_of.reshape(-1)
-
-
-@pytest.mark.parametrize("formula", FORMULAS)
-@pytest.mark.parametrize("element_type", NUMERIC, ids=str)
-@pytest.mark.parametrize("name", NAMED)
-def test_named_overlaps(name: str, element_type: ElementType, formula: FormulaName, seed: int) -> None:
-    memory = memory_of(seed)
-    a, b, out = NAMED[name](square(memory, element_type))
-    check(formula, memory, a, b, out)
-
-
-@pytest.mark.parametrize("formula", FORMULAS)
-def test_large_arrays_overlap_as_small_ones_do(formula: FormulaName) -> None:
-    memory = np.arange(100_000, dtype=np.int32)
-    for a, b, out in (
-        (memory[:-1], memory[:-1], memory[1:]),
-        (memory[1:], memory[1:], memory[:-1]),
-        (memory[::-1], memory, memory),
-        (memory[:50_000], memory[::2], memory[1::2]),
-        (memory, memory[5:6], memory),
-    ):
-        memory[:] = np.arange(memory.size)
-        expected = FUNCTIONS[formula](a.copy(), b.copy())
-        FUNCTIONS[formula](a, b, out=out)
-        assert (out == expected).all()
 
 
 def test_the_comparison_finds_a_kernel_that_writes_before_it_reads() -> None:

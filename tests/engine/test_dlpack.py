@@ -42,12 +42,14 @@ class ManagedTensor(ctypes.Structure):
     )
 
 
+KEPT: list[object] = []
+
+
 class Exporter:
-    """Something that gives an array's data as DLPack capsules, and keeps what it gave."""
+    """Something that gives an array's data as DLPack capsules."""
 
     def __init__(self, array: np.ndarray, **fields: Any) -> None:
         self.array, self.fields = array, fields
-        self.kept: list[object] = []
         self.capsules: list[object] = []
 
     def __dlpack_device__(self) -> tuple[int, int]:
@@ -60,7 +62,7 @@ class Exporter:
         fields = {"device_type": 1, "lanes": 1, "strides": strides, "byte_offset": 0} | self.fields
         address = array.__array_interface__["data"][0] - fields["byte_offset"]
         tensor = ManagedTensor(data=address, ndim=array.ndim, shape=shape, **fields)
-        self.kept += [tensor, shape, strides]
+        KEPT.extend([tensor, shape, strides])  # As long as whoever takes a capsule over.
         new = ctypes.pythonapi.PyCapsule_New
         new.restype, new.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
         self.capsules.append(new(ctypes.addressof(tensor), b"dltensor", None))
@@ -80,7 +82,7 @@ def exporter(array: np.ndarray, element_type: ElementType, **fields: Any) -> Exp
 
 @pytest.mark.parametrize("element_type", TYPES, ids=str)
 @given(data=st.data())
-def test_every_layout_is_copied_right(element_type: ElementType, data: st.DataObject) -> None:
+def test_every_layout_is_taken_as_it_is(element_type: ElementType, data: st.DataObject) -> None:
     shape = tuple(data.draw(st.lists(st.sampled_from([0, 1, 2, 3]), max_size=3)))
     layout = data.draw(layouts(shape, element_type.storage.itemsize).filter(lambda one: not one.swapped))
     memory = np.arange(200, dtype=np.uint8)
@@ -89,8 +91,8 @@ def test_every_layout_is_copied_right(element_type: ElementType, data: st.DataOb
     taken, found_type = as_array(exported, "operand A")
     assert found_type is element_type
     assert same_bits(taken, array)
-    assert not np.shares_memory(taken, memory)
-    assert exported.owns_what_it_gave()
+    assert np.shares_memory(taken, memory) or not taken.size
+    assert not exported.owns_what_it_gave()
 
 
 @pytest.mark.parametrize("element_type", TYPES, ids=str)
@@ -117,7 +119,6 @@ def test_what_comes_in_is_computed_with() -> None:
         {"code": 99, "bits": 8},
         {"lanes": 2},
         {"device_type": 2},
-        {"device_type": 13},
     ],
 )
 def test_other_types_and_devices_are_refused(fields: dict[str, int]) -> None:
@@ -125,14 +126,6 @@ def test_other_types_and_devices_are_refused(fields: dict[str, int]) -> None:
     with pytest.raises(ElementTypeError, match="operand A: this Exporter does not give its data as an array: "):
         as_array(exported, "operand A")
     assert exported.owns_what_it_gave()
-
-
-def test_types_that_numpy_knows_come_in_by_numpy() -> None:
-    array = np.arange(4, dtype=np.float32)
-    exported = Exporter(array, code=2, bits=32)
-    taken, element_type = as_array(exported, "operand A")
-    assert str(element_type) == "float32"
-    assert np.shares_memory(taken, array)
 
 
 @pytest.mark.parametrize(

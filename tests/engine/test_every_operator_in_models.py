@@ -107,18 +107,3 @@ def test_a_model_that_divides_by_0_names_the_node_and_gives_nothing() -> None:
             match=r"Div-14 node 'quotient', operand B \('d'\): an integer .* by 0, got 0 at index \[1, 1\]",
         ):
             loaded.run({"a": a, "b": b})
-
-
-def test_the_least_integer_divided_by_minus_1_in_a_model() -> None:
-    for kind in (np.int32, np.int64):
-        number = helper.np_dtype_to_tensor_dtype(np.dtype(kind))
-        loaded = eltwise.load(
-            model(
-                [node("Div", ["a", "b"], ["z"])],
-                [value(name, (100_000,), number) for name in "ab"],
-                [value("z", (100_000,), number)],
-                opset=14,
-            )
-        )
-        least = np.full(100_000, np.iinfo(kind).min, kind)
-        assert (loaded.run({"a": least, "b": np.full(100_000, -1, kind)})["z"] == least).all()

@@ -58,4 +58,4 @@ def test_an_operand_across_is_said_to_be_tiled() -> None:
     across = np.zeros((500, 600), np.float32).T
     text = made.explain({"a": across, "b": np.zeros((600, 500), np.float32)})
     assert "tiles down 600 rows: result +2000, a +4, b +2000" in text
-    assert "walks: result vector, a crossed, b vector" in text
+    assert "walks: result vector, a transposed, b vector" in text

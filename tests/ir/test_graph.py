@@ -52,9 +52,7 @@ IN_ORDER = "allowed: nodes in topological order"
         ),
         (
             graph([("one", "x b", "a"), ("one", "x c", "b"), ("one", "x a", "c"), ("r", "a b", "z")]),
-            [
-                "Sub-14 node 'one', input 'b': the nodes one -> one -> one -> one form a cycle",
-            ],
+            ["Sub-14 node 'one', input 'b': the nodes one -> one -> one -> one form a cycle"],
         ),
         (
             graph([("p", "x c", "a"), ("q", "b x", "c"), ("r", "x a", "b"), ("s", "x u", "t"), ("u", "t a", "u")], "u"),
@@ -66,9 +64,9 @@ IN_ORDER = "allowed: nodes in topological order"
         (
             graph([("p", "x c", "a"), ("q", "b x", "c"), ("r", "x x", "b"), ("s", "x s", "s"), ("t", "s x", "z")]),
             [
+                "Sub-14 node 's', input 's': the nodes s -> s form a cycle",
                 f"Sub-14 node 'p', input 'c': only the later node 'q' makes this input; {IN_ORDER}",
                 f"Sub-14 node 'q', input 'b': only the later node 'r' makes this input; {IN_ORDER}",
-                "Sub-14 node 's', input 's': the nodes s -> s form a cycle",
             ],
         ),
         (

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from eltwise.core.dtypes import FLOAT16, FLOAT32, INT64, of_numpy
-from eltwise.engine.runner import Runner
+from eltwise.engine.program import Runner
 from eltwise.ir.graph import Graph, Node, Origin, Port, Tensor, TensorType
 from eltwise.ir.infer_graph import Inference, infer_graph
 from eltwise.ops.schema import Operation

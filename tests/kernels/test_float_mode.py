@@ -102,7 +102,7 @@ def test_the_mode_is_given_back() -> None:
 
 
 def test_a_system_without_a_way_back_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(float_mode, "_library", lambda: None)
+    monkeypatch.setattr(float_mode, "float_environment", lambda: None)
     a = np.float32([1, 2, 3])
 
     def work() -> str:

@@ -12,13 +12,11 @@ from eltwise.kernels import compiled, jit, numpy_kernel
 from eltwise.kernels.emit import kernel_text
 from eltwise.kernels.nest import Nest
 from eltwise.kernels.plan import Plan
-from eltwise.kernels.scalar import compiles
 from eltwise.kernels.structure import tile_sizes
-from eltwise.kernels.walks import Walks
 from eltwise.ops.expression import Expression, Step
-from kernel_calls import compute, recipe_of
+from kernel_calls import call_of, compute
 
-COMPILED = [each for each in TYPES if compiles(each)]
+COMPILED = [each for each in TYPES if jit.target().compiles(each)]
 DIFFERENCE = Expression(2, (Step("subtract", (0, 1)),))
 EXPRESSIONS = (
     DIFFERENCE,
@@ -69,8 +67,8 @@ def _bits(array: np.ndarray, element_type: ElementType) -> np.ndarray:
 def test_every_layout_is_exact_and_nothing_beside_it_is_written(
     element_type: ElementType, streams: bool, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def chosen(_nest: Nest, walks: Walks, is_aligned: bool) -> bool:
-        return streams and walks.fills_lines(is_aligned)
+    def chosen(nest: Nest, is_aligned: bool) -> bool:
+        return streams and nest.fills_lines(is_aligned)
 
     monkeypatch.setattr(compiled, "streams", chosen)
     generator = np.random.default_rng([seed, streams])
@@ -110,7 +108,7 @@ def test_operands_that_lie_across_are_computed_in_tiles(
     plan = Plan(sizes, (sizes, sizes))
     out, expected = np.empty(sizes, element_type.storage), np.empty(sizes, element_type.storage)
     rows, columns = sizes[-2:]
-    tiled = recipe_of(DIFFERENCE, element_type, plan, (a, b), out).structure.is_tiled
+    tiled = call_of(DIFFERENCE, element_type, plan, (a, b), out).recipe((a, b), out).structure.is_tiled
     least_rows, least_columns = tile_sizes(element_type.storage.itemsize, jit.target().vector_bytes)
     assert tiled == (rows >= least_rows and columns >= least_columns)
     compute(DIFFERENCE, element_type, plan, (a, b), out)
@@ -133,7 +131,7 @@ def test_a_kernel_that_turns_tiles_wrongly_is_found(monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.parametrize("itemsize", [4, 8])
 def test_results_in_records_are_not_streamed_past_their_gaps(itemsize: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compiled, "streams", lambda _nest, walks, is_aligned: walks.fills_lines(is_aligned))
+    monkeypatch.setattr(compiled, "streams", lambda nest, is_aligned: nest.fills_lines(is_aligned))
     kind = np.dtype(f"f{itemsize}")
     for before in range(4):
         names = [("tag", "u1", (before,)), ("data", kind, (1024,)), ("end", "u1")]

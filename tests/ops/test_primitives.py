@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from eltwise import oracle
-from eltwise.core.dtypes import FLOAT16, FLOAT32, INT4, INT8, INT32, TYPES, UINT4, UINT8, ElementType
+from eltwise.core.dtypes import FLOAT16, FLOAT32, INT4, INT32, TYPES, UINT4, UINT8, ElementType
 from eltwise.ops import primitives
 from eltwise.ops.expression import COMPOSITES, Expression, Step, expression_of
 from eltwise.ops.primitives import PRIMITIVES, Interval, Primitive
@@ -45,22 +45,6 @@ def test_whether_operands_may_change_places_is_true(primitive: Primitive, elemen
         return
     a, b = pairs(primitive, element_type)
     assert oracle.same_bits(exact(primitive, a, b), exact(primitive, b, a)) == primitive.commutes
-
-
-@EVERY
-@pytest.mark.parametrize("element_type", NUMERIC, ids=str)
-def test_the_identity_changes_nothing(primitive: Primitive, element_type: ElementType) -> None:
-    if primitive.identity is None or not takes(primitive, element_type):
-        return
-    values = hard_values(element_type)
-    with np.errstate(all="ignore"):
-        identity = np.full(values.shape, primitive.identity_number(element_type)).astype(element_type.storage)
-    for position in range(2):
-        operands = [identity, values] if position == 0 else [values, identity]
-        if position == 0 and primitive.divides:
-            continue
-        unchanged = oracle.same_bits(exact(primitive, *operands), values)
-        assert unchanged == (position in primitive.identity_operands)
 
 
 @EVERY
@@ -117,8 +101,6 @@ def all_of(primitive: Primitive, element_type: ElementType) -> list[np.ndarray]:
 
 
 def test_what_is_not_stated_raises() -> None:
-    with pytest.raises(LookupError, match="absolute states no identity element"):
-        primitives.find("absolute").identity_number(INT8)
     with pytest.raises(LookupError, match="negative states no LLVM instructions for uint8"):
         primitives.find("negative").instructions(UINT8)
     with pytest.raises(LookupError, match="divide states no function of torch for int32"):

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import ast
 import inspect
-import itertools
 import sys
 from collections.abc import Callable
-from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -62,106 +60,12 @@ def operands(a_shape: Sizes, b_shape: Sizes) -> tuple[np.ndarray, np.ndarray]:
     return a, np.arange(np.prod(b_shape, dtype=int), dtype=np.int64).reshape(b_shape)
 
 
-def positions_of_b(a: np.ndarray, b: np.ndarray, rule: oracle.RuleName, axis: int = -1, enabled: bool = True) -> Any:
-    """The flat positions in B that the result was made from, where the result has A's shape."""
-    result = evaluate("subtract", a, b, rule=rule, axis=axis, enabled=enabled)
-    assert result.shape == a.shape
-    return (a - result).tolist()
-
-
-@pytest.mark.parametrize("rule", ["none", "numpy", "pdpd", "legacy"])
-@pytest.mark.parametrize("shape", [(), (1,), (0,), (3,), (2, 3), (2, 0, 3), (256, 56)], ids=str)
-def test_equal_shapes_pair_equal_positions(rule: oracle.RuleName, shape: Sizes) -> None:
-    a, b = operands(shape, shape)
-    assert same_bits(evaluate("subtract", a, b, rule=rule), 999 * b)
-    assert same_bits(evaluate("subtract", a, b, rule="legacy", enabled=False), 999 * b)
-
-
-@pytest.mark.parametrize(
-    ("a_shape", "b_shape", "axis", "expected"),
-    [
-        ((2, 3), (), -1, [[0, 0, 0], [0, 0, 0]]),
-        ((2, 3), (1,), -1, [[0, 0, 0], [0, 0, 0]]),
-        ((2, 3), (1, 1), -1, [[0, 0, 0], [0, 0, 0]]),
-        ((2, 3), (3,), -1, [[0, 1, 2], [0, 1, 2]]),
-        ((2, 3), (3,), 1, [[0, 1, 2], [0, 1, 2]]),
-        ((2, 3), (2,), 0, [[0, 0, 0], [1, 1, 1]]),
-        ((2, 3), (2, 1), 0, [[0, 0, 0], [1, 1, 1]]),
-        ((2, 3), (1, 3), -1, [[0, 1, 2], [0, 1, 2]]),
-        ((2, 2, 2), (2, 2), 0, [[[0, 0], [1, 1]], [[2, 2], [3, 3]]]),
-        ((2, 2, 2), (2, 2), -1, [[[0, 1], [2, 3]], [[0, 1], [2, 3]]]),
-        ((2, 2, 2), (2, 1), 0, [[[0, 0], [0, 0]], [[1, 1], [1, 1]]]),
-        ((2, 2, 2), (1, 2), 0, [[[0, 0], [1, 1]], [[0, 0], [1, 1]]]),
-        ((2, 2, 2), (1, 2, 1), -1, [[[0, 0], [1, 1]], [[0, 0], [1, 1]]]),
-        ((2, 1, 2), (2, 1, 2), 0, [[[0, 1]], [[2, 3]]]),
-    ],
-)
-@pytest.mark.parametrize("rule", ["pdpd", "legacy"])
-def test_b_is_placed_by_axis(
-    rule: oracle.RuleName, a_shape: Sizes, b_shape: Sizes, axis: int, expected: object
-) -> None:
-    assert positions_of_b(*operands(a_shape, b_shape), rule, axis) == expected
-
-
-@pytest.mark.parametrize("rule", ["pdpd", "legacy"])
-@pytest.mark.parametrize(("axis", "moving"), [(0, 0), (1, 1), (2, 2), (-1, 2)])
-def test_a_vector_of_three_in_a_cube_of_three_follows_the_axis(rule: oracle.RuleName, axis: int, moving: int) -> None:
-    found = positions_of_b(*operands((3, 3, 3), (3,)), rule, axis)
-    for index in itertools.product(range(3), repeat=3):
-        assert found[index[0]][index[1]][index[2]] == index[moving]
-
-
-@pytest.mark.parametrize(
-    ("b_shape", "axis", "strides"),
-    [
-        ((), -1, (0, 0, 0, 0)),
-        ((1, 1), -1, (0, 0, 0, 0)),
-        ((5,), -1, (0, 0, 0, 1)),
-        ((4, 5), -1, (0, 0, 5, 1)),
-        ((3, 4), 1, (0, 4, 1, 0)),
-        ((2,), 0, (1, 0, 0, 0)),
-    ],
-)
-@pytest.mark.parametrize("rule", ["pdpd", "legacy"])
-def test_the_examples_of_sub_6(rule: oracle.RuleName, b_shape: Sizes, axis: int, strides: tuple[int, ...]) -> None:
-    found = positions_of_b(*operands((2, 3, 4, 5), b_shape), rule, axis)
-    for i, j, k, m in itertools.product(range(2), range(3), range(4), range(5)):
-        assert found[i][j][k][m] == i * strides[0] + j * strides[1] + k * strides[2] + m * strides[3]
-
-
 def test_legacy_ignores_the_axis_for_one_element_and_for_equal_shapes() -> None:
     for axis in (-7, 0, 1, 9):
         assert place("legacy", (2, 3), (1, 1), axis).shape == (2, 3)
         assert place("legacy", (2, 3), (2, 3), axis).b_start == 0
         assert place("legacy", (2, 3), (2, 3), axis, enabled=False).shape == (2, 3)
         assert place("legacy", (0, 3), (), axis).shape == (0, 3)
-
-
-def test_the_example_of_subtract_1() -> None:
-    a, b = operands((8, 1, 6, 1), (7, 1, 5))
-    result = evaluate("subtract", a, b, rule="numpy")
-    assert result.shape == (8, 7, 6, 5)
-    for i, j, k, m in [(0, 0, 0, 0), (7, 6, 5, 4), (3, 2, 1, 0), (1, 6, 0, 4)]:
-        assert result[i, j, k, m] == 1000 * (i * 6 + k) - (j * 5 + m)
-
-
-@pytest.mark.parametrize(
-    ("rule", "a_shape", "b_shape", "shape"),
-    [
-        ("numpy", (), (2, 3), (2, 3)),
-        ("numpy", (1,), (0,), (0,)),
-        ("numpy", (0,), (1,), (0,)),
-        ("numpy", (2, 0), (1, 1), (2, 0)),
-        ("numpy", (3, 4, 5), (5,), (3, 4, 5)),
-        ("pdpd", (1, 3), (0, 3), (0, 3)),
-        ("pdpd", (2, 0), (2, 0), (2, 0)),
-        ("legacy", (0, 3), (1, 3), (0, 3)),
-        ("legacy", (2, 1, 3), (2, 1, 3), (2, 1, 3)),
-        ("legacy", (4, 2, 1, 3), (2, 1, 3), (4, 2, 1, 3)),
-    ],
-)
-def test_result_shapes(rule: oracle.RuleName, a_shape: Sizes, b_shape: Sizes, shape: Sizes) -> None:
-    assert evaluate("subtract", *operands(a_shape, b_shape), rule=rule).shape == shape
 
 
 @pytest.mark.parametrize(
@@ -200,12 +104,6 @@ def test_result_shapes(rule: oracle.RuleName, a_shape: Sizes, b_shape: Sizes, sh
 def test_refused_shapes_and_axes(rule: oracle.RuleName, a_shape: Sizes, b_shape: Sizes, axis: int, reason: str) -> None:
     with pytest.raises(OracleRefusal, match=reason):
         evaluate("subtract", *operands(a_shape, b_shape), rule=rule, axis=axis)
-
-
-@pytest.mark.parametrize(("a_shape", "b_shape"), [((2, 3), ()), ((2, 3), (3,)), ((2, 3), (1, 3)), ((1,), ())])
-def test_legacy_without_broadcast_demands_equal_shapes(a_shape: Sizes, b_shape: Sizes) -> None:
-    with pytest.raises(OracleRefusal, match="must be equal"):
-        evaluate("subtract", *operands(a_shape, b_shape), rule="legacy", enabled=False)
 
 
 def test_refused_types_and_names() -> None:
@@ -250,12 +148,14 @@ def test_one_directional_rules_are_numpys_with_b_padded_on_both_sides(data: st.D
     start = data.draw(st.integers(0, len(a_shape)))
     end = data.draw(st.integers(start, len(a_shape)))
     run = a_shape[start:end]
-    leading = data.draw(st.integers(0, len(run)))
-    b_shape = tuple(1 if position < leading else size for position, size in enumerate(run))
+    border, trailing = data.draw(st.integers(0, len(run))), data.draw(st.booleans())
+    b_shape = tuple(1 if (position >= border) == trailing else size for position, size in enumerate(run))
     a, b = operands(a_shape, b_shape)
     expected = a - b.reshape((1,) * start + b_shape + (1,) * (len(a_shape) - end))
     for rule in ("legacy", "pdpd"):
         assert same_bits(evaluate("subtract", a, b, rule=rule, axis=start), expected)
+        if end == len(a_shape):
+            assert same_bits(evaluate("subtract", a, b, rule=rule), expected)
 
 
 def test_any_number_of_operands_of_any_ranks() -> None:

@@ -136,13 +136,6 @@ def test_division_is_the_same_where_rounding_makes_no_difference() -> None:
             assert back.nodes[0].operation.value("m_pythondiv") is (element_type.kind != "signed")
 
 
-@pytest.mark.parametrize(("name", "opset"), [("LessEqual-1", 11), ("GreaterEqual-1", 7)])
-def test_an_operator_that_the_opset_lacks_is_refused(name: str, opset: int) -> None:
-    schema = registry.find(name)
-    with pytest.raises(UnsupportedError, match=f"ONNX opset {opset} has no operator"):
-        convert_graph(graph_of(schema, schema.types[2], 2), onnx_of(opset))
-
-
 def test_many_operands_become_a_chain() -> None:
     graph = graph_of(registry.find("Max-13"), registry.find("Max-13").types[2], 4)
     made, report = convert_graph(graph, IR11)

@@ -9,7 +9,7 @@ import onnx
 from onnx import TensorProto, numpy_helper
 
 import eltwise
-from eltwise.passes.files import convert_file
+from eltwise.passes.convert import convert_file
 from onnx_models import model, node, value
 from openvino_models import binary
 
@@ -89,6 +89,9 @@ def test_saving_says_what_is_not_written(tmp_path: Path) -> None:
     assert eltwise.save(loaded, tmp_path / "copy.onnx") == ()
     assert (tmp_path / "copy.onnx").read_bytes() == described_model().SerializeToString()
     (tmp_path / "in.xml").write_bytes(described_ir())
-    said = eltwise.save(eltwise.load(tmp_path / "in.xml"), tmp_path / "copy.xml")
-    assert said == ("the rt_info of 1 layer", "the section <meta_data>")
-    assert eltwise.save(eltwise.load(tmp_path / "copy.xml"), tmp_path / "again.xml") == ()
+    loaded = eltwise.load(tmp_path / "in.xml")
+    assert eltwise.save(loaded, tmp_path / "copy.xml") == ()
+    assert (tmp_path / "copy.xml").read_bytes() == described_ir()
+    made, _report = eltwise.repair(loaded, "openvino")
+    assert eltwise.save(made, tmp_path / "changed.xml") == ("the rt_info of 1 layer", "the section <meta_data>")
+    assert eltwise.save(eltwise.load(tmp_path / "changed.xml"), tmp_path / "again.xml") == ()

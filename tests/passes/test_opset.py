@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
-from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
-from importlib.util import find_spec
-
 import numpy as np
 import onnx
 import pytest
@@ -14,61 +9,21 @@ from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 import eltwise
-from conversions import ask_onnxruntime
-from eltwise.core.errors import EltwiseError, FileFormatError, GraphError, ManyProblemsError, UnsupportedError
+from conversions import ask
+from eltwise.core.errors import (
+    ElementTypeError,
+    EltwiseError,
+    ManyProblemsError,
+    UnsupportedError,
+)
 from onnx_models import NEWEST, model, node, sub_model, value
 from versions import convert_onnx_bytes, in_opset
 
 X = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
 
 
-@pytest.fixture(scope="module")
-def process() -> Iterator[ProcessPoolExecutor]:
-    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as executor:
-        yield executor
-
-
 def run(made: onnx.ModelProto, **given: np.ndarray) -> list[np.ndarray]:
     return list(ReferenceEvaluator(made).run(None, given))
-
-
-def test_a_network_of_opset_6_goes_to_the_newest(process: ProcessPoolExecutor) -> None:
-    generator = np.random.default_rng(3)
-    weights = {
-        "w": generator.normal(size=(3, 3, 1, 1)),
-        "bias": np.array([1.0, -2.0, 3.0]),
-        "scale": np.array([0.5, 2.0, 1.0]),
-        "zero": np.zeros(3),
-        "one": np.ones(3),
-    }
-    nodes = [
-        node("Conv", ["x", "w"], ["c"], "conv", kernel_shape=[1, 1]),
-        node("Add", ["c", "bias"], ["a"], "add", axis=1, broadcast=1),
-        node("BatchNormalization", ["a", "scale", "zero", "zero", "one"], ["b"], "bn", epsilon=1e-5, is_test=1),
-        node("Relu", ["b"], ["r"], "relu"),
-        node("Clip", ["r"], ["k"], "clip", min=0.5, max=4.0),
-        node("MaxPool", ["k"], ["p"], "pool", kernel_shape=[2, 2]),
-        node("ReduceMean", ["p"], ["m"], "mean", axes=[2], keepdims=0),
-        node("Squeeze", ["m"], ["s"], "squeeze", axes=[2]),
-        node("Softmax", ["s"], ["z"], "softmax", axis=1),
-    ]
-    tensors = [numpy_helper.from_array(array.astype(np.float32), name) for name, array in weights.items()]
-    made = model(nodes, [value("x", (1, 3, 2, 2))], [value("z", (1, 3))], 6, ir_version=4, initializers=tensors)
-    x = generator.normal(size=(1, 3, 2, 2)).astype(np.float32)
-    conv = np.einsum("oi,nihw->nohw", weights["w"][:, :, 0, 0].astype(np.float32), x)
-    normal = (conv + weights["bias"].reshape(3, 1, 1)) / np.sqrt(1 + 1e-5) * weights["scale"].reshape(3, 1, 1)
-    top = np.clip(np.maximum(normal, 0), 0.5, 4).max((2, 3))
-    right = np.exp(top - top.max()) / np.exp(top - top.max()).sum()
-    for opset in (7, 9, 11, 12, 13, 17, NEWEST):
-        converted, report = in_opset(made, opset)
-        onnx.checker.check_model(converted, full_check=True)
-        if opset > 14:  # Before, the reference evaluator's batch normalization is wrong.
-            assert np.allclose(run(converted, x=x)[0], right, atol=1e-6)
-        if opset < 27 and find_spec("onnxruntime") is not None:
-            theirs = process.submit(ask_onnxruntime, converted.SerializeToString(), {"x": x}).result()["z"]
-            assert np.allclose(theirs, right, atol=1e-6)
-        assert [found.name for found in converted.graph.node if found.name] == [found.name for found in nodes]
-        assert any(change.node == "add" for change in report.changes)
 
 
 def branch(name: str, axis: int) -> onnx.GraphProto:
@@ -90,7 +45,7 @@ def conditional(opset: int = 6) -> onnx.ModelProto:
 def test_subgraphs_are_converted_with_the_values_around_them(opset: int) -> None:
     made = conditional()
     made.graph.input.append(value("y", None))
-    with pytest.raises(EltwiseError, match=r"(?s)in_q.*unknown rank.*in_p"):
+    with pytest.raises(EltwiseError, match=r"(?s)in_q.*rank of operand B.*in_p"):
         in_opset(made, opset)
     made.graph.input.pop()
     for size, chosen in ((2, True), (3, False)):
@@ -114,7 +69,7 @@ def test_an_initializer_that_only_a_subgraph_reads_is_aligned_where_it_is() -> N
     converted, report = in_opset(made, 13)
     assert list(converted.graph.initializer[0].dims) == [3, 1]
     assert np.array_equal(run(converted, x=X, c=np.array(False))[0], np.maximum(X - np.float32([[1], [2], [3]]), -5))
-    assert "the initializer itself" in str(report)
+    assert report.changes[0].after == ("Sub-13",)
 
 
 def test_a_loop_body_is_converted() -> None:
@@ -176,9 +131,8 @@ def test_a_model_that_is_not_changed_is_not_touched() -> None:
     assert data == before
     assert report.unchanged
     assert str(report) == "ONNX opset 6 -> ONNX opset 6: unchanged, byte for byte"
-    copy, _report = eltwise.convert(made, opset=17)
+    assert eltwise.convert(made, opset=17)[0].graph.origin.opset == 17
     assert made.SerializeToString() == before
-    assert copy.graph.origin.opset == 17
 
 
 def with_function(opset: int, function_opset: int, op_type: str) -> onnx.ModelProto:
@@ -226,11 +180,20 @@ def test_what_cannot_be_converted_is_listed_with_the_converters_words() -> None:
     del made.graph.node[1]
     made.graph.node[1].op_type = "Affine"
     assert reasons(made, 6) == [
-        "HardSwish-14 node 'swish': onnx's converter cannot convert it, got 'No Previous Version of HardSwish exists'",
+        "HardSwish-14 node 'swish': ONNX's opset 6 has no such operator; opset 14 is the first that has it",
         "Affine node 'no': ONNX's opset 14 has no such operator",
-        "Sub-14 node 'minus', operand B ('c'): the legacy broadcast can only be written where both ranks are known, "
-        "got a value of unknown rank; declare its shape in the model; symbols will do",
+        "Sub-14 node 'minus', operand B: the rank of operand B is not known, and this version needs to know where B "
+        "lies in A; declare its shape; symbols will do",
     ]
+
+
+@pytest.mark.parametrize("operator", ["LessOrEqual", "GreaterOrEqual"])
+def test_a_comparison_that_the_opset_lacks_is_refused_with_the_first_that_has_it(operator: str) -> None:
+    result = value("z", (2, 3), TensorProto.BOOL)
+    made = model([node(operator, ["x", "y"], ["z"], "n")], [value("x"), value("y")], [result], 12)
+    for opset in (11, 6):
+        with pytest.raises(UnsupportedError, match=f"^{operator}-12 node 'n': ONNX's opset {opset} .* opset 12 is the"):
+            eltwise.convert(made, opset=opset)
 
 
 def test_a_slope_lies_on_the_channels() -> None:
@@ -249,24 +212,6 @@ def test_a_slope_lies_on_the_channels() -> None:
     made.opset_import[0].version = 7
     with pytest.raises(UnsupportedError, match="which dimension the slope belongs to"):
         convert_onnx_bytes(made.SerializeToString(), 6)
-
-
-@pytest.mark.parametrize("opset", [0, -1, NEWEST + 1, 2**70, True, "14", 14.0])
-def test_an_opset_that_there_is_not_is_refused(opset: object) -> None:
-    with pytest.raises(EltwiseError, match=f"there is no such opset.*allowed: 1 to {NEWEST}"):
-        convert_onnx_bytes(sub_model().SerializeToString(), opset)  # type: ignore[arg-type]
-
-
-def test_what_is_no_model_is_refused() -> None:
-    for data in (b"", b"no model", sub_model().SerializeToString()[:-3]):
-        with pytest.raises(FileFormatError):
-            convert_onnx_bytes(data, 14)
-
-
-def test_a_node_that_is_ill_formed_is_refused() -> None:
-    for broken in (node("Sub", ["x"], ["z"]), node("Sub", ["x", ""], ["z"]), node("Sub", ["x", "y", "x"], ["z"])):
-        with pytest.raises(GraphError):
-            convert_onnx_bytes(model([broken], [value("x"), value("y")], [value("z")], 6).SerializeToString(), 14)
 
 
 def alone(
@@ -305,7 +250,6 @@ def test_what_the_converter_gets_wrong_is_mended(
     shapes: dict[str, tuple[int, ...]],
     number: int,
     attributes: dict[str, object],
-    process: ProcessPoolExecutor,
 ) -> None:
     if op_type in ("Resize", "Upsample"):
         shapes = {**shapes, "scales": (4,)}
@@ -315,13 +259,8 @@ def test_what_the_converter_gets_wrong_is_mended(
         made.graph.initializer.append(numpy_helper.from_array(np.float32([1, 1, 1.5, 2]), "scales"))
         made.graph.output[0].CopyFrom(value("z", (1, 1, 4, 8)))
     converted, _report = in_opset(made, after)
-    if find_spec("onnxruntime") is None:
-        pytest.skip("onnxruntime is not installed; the extra 'witnesses' has it")
     x = np.random.default_rng(9).normal(size=shapes["x"]).astype(helper.tensor_dtype_to_np_dtype(number))
-    old, new = (
-        process.submit(ask_onnxruntime, found.SerializeToString(), {"x": x}).result()["z"]
-        for found in (made, converted)
-    )
+    old, new = (ask("onnxruntime", found, {"x": x})["z"] for found in (made, converted))
     assert np.array_equal(old, new) if op_type != "LogSoftmax" else np.allclose(old, new)
     assert old.dtype == new.dtype
 
@@ -364,18 +303,50 @@ def test_a_value_of_unknown_type_is_no_obstacle_where_its_type_does_not_matter()
 
 
 @pytest.mark.parametrize("operator", ["Max", "Min", "Sum", "Mean"])
-@pytest.mark.parametrize("shapes", [["2,3"], ["2,3"] * 3, ["N,3", "N,3"]])
-def test_operands_of_one_shape_need_no_broadcasting(operator: str, shapes: list[str]) -> None:
+@pytest.mark.parametrize("shapes", [[(2, 3)], [(2, 3)] * 3, [("N", 3)] * 2, [(2, 3), (3,)]])
+def test_operands_of_one_shape_need_no_broadcasting(operator: str, shapes: list[tuple[int | str, ...]]) -> None:
     names = [f"x{number}" for number in range(len(shapes))]
-    sizes = [tuple(int(size) if size.isdigit() else size for size in shape.split(",")) for shape in shapes]
-    ports = [value(name, size) for name, size in zip(names, sizes, strict=True)]
-    made = model([node(operator, names, ["z"], "n")], ports, [value("z", sizes[0])], 8)
+    made = model([node(operator, names, ["z"], "n")], [*map(value, names, shapes)], [value("z", shapes[0])], 8)
+    if len(set(shapes)) > 1:
+        with pytest.raises(UnsupportedError, match=r"equal shapes, and they may differ: the shapes are \(2,3\) and"):
+            eltwise.convert(made, opset=6)
+        return
     (converted,) = in_opset(made, 6)[0].graph.node
     assert (converted.op_type, list(converted.input)) == (operator, names)
 
 
-def test_operands_that_may_broadcast_stay_out_of_older_opsets() -> None:
-    ports = [value("x", (2, 3)), value("y", (3,))]
-    made = model([node("Max", ["x", "y"], ["z"], "n")], ports, [value("z", (2, 3))], 8)
-    with pytest.raises(UnsupportedError, match=r"Max broadcasts since opset 8 only, .* got \(2,3\) and \(3\)"):
-        eltwise.convert(made, opset=6)
+def test_the_constant_of_a_node_that_is_refused_is_no_reason_of_its_own() -> None:
+    axes = node("Constant", [], ["k"], value=numpy_helper.from_array(np.int64([-1])))
+    for shape in (None, (3,)):
+        made = model([axes, node("Unsqueeze", ["x", "k"], ["z"], "u")], [value("x", shape)], [value("z", (3, 1))], 13)
+        if shape is not None:
+            converted, _report = in_opset(made, 8)
+            assert [(found.op_type, list(found.attribute[0].ints)) for found in converted.graph.node] == [
+                ("Unsqueeze", [1])
+            ]
+            continue
+        with pytest.raises(UnsupportedError, match=r"^Unsqueeze-13 node 'u', operand 'x': axes below zero .* the rank"):
+            convert_onnx_bytes(made.SerializeToString(), 8)
+
+
+def test_an_integer_constant_of_an_opset_without_them_goes_up_as_it_is() -> None:
+    sizes = node("Constant", [], ["s"], value=numpy_helper.from_array(np.int64([3, 2])))
+    made = model([sizes, node("Reshape", ["x", "s"], ["z"], "r")], [value("x")], [value("z", (3, 2))], 6)
+    for opset in (7, 8, 9, 13, 21):
+        converted, report = in_opset(made, opset)
+        assert report.changes == ()
+        assert [found.op_type for found in converted.graph.node] == ["Constant", "Reshape"]
+        assert converted.graph.node[0] == sizes
+    newer, _report = in_opset(made, 13)
+    with pytest.raises(ElementTypeError, match=r"^Constant-1 node 's', result 's': the type is not allowed"):
+        convert_onnx_bytes(newer.SerializeToString(), 8)
+
+
+def test_a_sparse_operand_has_the_rank_that_it_says() -> None:
+    made = model([node("Sub", ["x", "b"], ["z"], "n", broadcast=1, axis=0)], [value("x")], [value("z")], 6)
+    held = onnx.SparseTensorProto(dims=[2], values=numpy_helper.from_array(np.float32([5]), "b"))
+    held.indices.CopyFrom(numpy_helper.from_array(np.int64([1])))
+    made.graph.sparse_initializer.append(held)
+    converted, _report = in_opset(made, 14)
+    assert [found.op_type for found in converted.graph.node] == ["Constant", "Unsqueeze", "Sub"]
+    assert in_opset(converted, 6)[0].graph.node[0].attribute == made.graph.node[0].attribute

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import warnings
+import random
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
-from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -15,13 +12,13 @@ import pytest
 from onnx import AttributeProto, NodeProto, SparseTensorProto, TensorProto, ValueInfoProto, helper, numpy_helper
 
 import eltwise
+from conversions import answer_of
 from eltwise.core.errors import EltwiseError
 from eltwise.formats.onnx.header import newest_opset
-from eltwise.passes.files import convert_file
+from eltwise.passes.convert import convert_file
 from eltwise.targets.repair import repair_file
-from onnx_models import find_problems, model, node, value
+from onnx_models import find_problems, model, node, published, value
 
-DATA = Path(onnx.__file__).parent / "backend" / "test" / "data"
 A, B, Z = value("a"), value("b"), value("z", None)
 CONDITION = value("k", (), TensorProto.BOOL)
 
@@ -103,17 +100,17 @@ BAD: dict[str, tuple[onnx.ModelProto, tuple[str, ...]]] = {
         ("Sub-14 node 'c', input 'd': the nodes c -> d -> c form a cycle",),
     ),
     "cycle over a graph": (choice([node("Sub", ["a", "z"], ["t"])]), ("the nodes n -> n form a cycle",)),
-    "short": (sub(14, plain(raw_data=bytes(8))), ("initializer 'b': raw_data has not the length", "got 8 bytes")),
-    "long": (sub(14, plain(raw_data=bytes(16))), ("allowed: 12 bytes",)),
+    "short": (sub(14, plain(raw_data=bytes(8))), ("initializer 'b': raw_data is 8 bytes, expected 12",)),
+    "long": (sub(14, plain(raw_data=bytes(16))), ("is 16 bytes, expected 12",)),
     "half of 4 bits": (
         sub(14, plain(TensorProto.INT4, raw_data=bytes(3))),
-        ("got 3 bytes; allowed: 2 bytes", "operand 'b'"),
+        ("is 3 bytes, expected 2", "operand 'b'"),
     ),
     "nothing": (sub(14, plain()), ("the tensor has no data",)),
-    "few": (sub(14, plain(float_data=[1, 2])), ("float_data has not the number of entries", "got 2; allowed: 3")),
+    "few": (sub(14, plain(float_data=[1, 2])), ("float_data has 2 entries, expected 3",)),
     "half of complex": (
         sub(14, plain(TensorProto.COMPLEX64, float_data=[1, 2, 3])),
-        ("got 3; allowed: 6", "tensor(complex64)"),
+        ("has 3 entries, expected 6", "tensor(complex64)"),
     ),
     "other field": (sub(14, plain(int32_data=[1, 2, 3])), ("in the wrong field, got int32_data",)),
     "two places": (sub(14, plain(float_data=[1, 2, 3], raw_data=bytes(12))), ("its data in several places",)),
@@ -121,7 +118,7 @@ BAD: dict[str, tuple[onnx.ModelProto, tuple[str, ...]]] = {
     "no type": (sub(14, plain(99, raw_data=bytes(12))), ("there is no element type of this number, got 99",)),
     "short constant": (
         one([node("Constant", [], ["s"], value=plain(raw_data=bytes(8))), node("Sub", ["a", "s"], ["z"])]),
-        ("Constant node 's', attribute value: raw_data has not the length",),
+        ("Constant node 's', attribute value: raw_data is",),
     ),
     "sparse position": (sparse((3,), 7), ("a value's position is not in its shape, got 7",)),
     "sparse shape": (sparse((4,), 1), ("shapes (2,3) and (4) do not broadcast",)),
@@ -195,6 +192,14 @@ BAD: dict[str, tuple[onnx.ModelProto, tuple[str, ...]]] = {
         changed(sub(14, tensor()), lambda made: made.graph.input.append(B)),
         ("input 'b': the initializer has another shape than the input of its name, got (3) and (2,3)",),
     ),
+    "an output twice": (
+        changed(sub(), lambda made: made.graph.output.append(Z)),
+        ("output 'z': the model has two outputs of one name",),
+    ),
+    "an operand left out of a list": (
+        one([node("Max", ["a", "", "a"], ["z"], "n")]),
+        ("Max-13 node 'n': an operand of a list cannot be left out",),
+    ),
     "several": (
         one([node("Foo", ["a"], ["c"]), node("Sub", ["a", "q"], ["z"]), node("Cast", ["c"], ["d"])], 14, plain()),
         ("nothing makes this input", "no data", "no such operator", "attribute to: a required attribute is missing"),
@@ -248,7 +253,6 @@ GOOD: dict[str, onnx.ModelProto] = {
     "nodes in another order": one([node("Neg", ["c"], ["z"]), node("Sub", ["a", "b"], ["c"])]),
     "nodes in another order, over a graph": choice([node("Sub", ["a", "c"], ["t"])], node("Neg", ["a"], ["c"])),
     "one initializer twice": sub(14, tensor(), tensor()),
-    "an output twice": changed(sub(), lambda made: made.graph.output.append(Z)),
     "an output of another shape": changed(sub(), lambda made: made.graph.output[0].CopyFrom(value("z", (5, 5, 6)))),
     "an output without type": changed(sub(), lambda made: made.graph.output[0].ClearField("type")),
     "a declared shape that is wrong": changed(
@@ -288,48 +292,24 @@ def test_what_loads_with_one_meaning_has_no_problem(name: str) -> None:
     assert problems(GOOD[name]) == []
 
 
-def load_all(models: dict[str, bytes]) -> dict[str, str]:
-    import onnxruntime
-
-    onnxruntime.set_default_logger_severity(4)
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 4
-    answers = {}
-    for name, data in models.items():
-        try:
-            onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
-        except Exception as error:  # noqa: BLE001 - whatever it raises is its refusal
-            answers[name] = str(error)
-    return answers
+def is_loaded(made: onnx.ModelProto) -> bool:
+    return answer_of("onnxruntime", (made.SerializeToString(),), [], only_load=True).kind == "result"
 
 
-LOADED_OTHERWISE = {"two initializers", "two places"}
-"""What onnxruntime loads with one of two meanings."""
+LOADED_OTHERWISE = {"two initializers", "two places", "an output twice", "an operand left out of a list"}
+"""What onnxruntime loads with one of two meanings, or though the text forbids it."""
 
 
 def test_onnxruntime_loads_the_good_and_refuses_the_bad() -> None:
-    if find_spec("onnxruntime") is None:
-        pytest.skip("onnxruntime is not installed; the extra 'witnesses' has it")
-    models = {
-        **{f"good: {name}": made for name, made in GOOD.items()},
-        **{name: made for name, (made, _) in BAD.items()},
-    }
-    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as process:
-        data = {name: made.SerializeToString() for name, made in models.items()}
-        refused = process.submit(load_all, data).result()
-    assert refused.keys() == BAD.keys() - LOADED_OTHERWISE
+    assert {name for name, made in GOOD.items() if not is_loaded(made)} == set()
+    assert {name for name, (made, _texts) in BAD.items() if is_loaded(made)} == LOADED_OTHERWISE
 
 
-def test_every_model_of_onnx_is_valid() -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        from onnx.backend.test.case.node import collect_testcases
-
-        cases = {case.name: case.model for case in collect_testcases(None)}  # type: ignore[arg-type]
-    cases |= {str(path): onnx.load(path, load_external_data=False) for path in sorted(DATA.rglob("*.onnx"))}
-    judged = {name: made for name, made in cases.items() if any(not entry.domain for entry in made.opset_import)}
-    assert len(judged) > 1000
-    found = {name: problems(made) for name, made in judged.items()}
+@pytest.mark.parametrize("step", [10, pytest.param(1, marks=pytest.mark.slow)])
+def test_every_model_of_onnx_is_valid(step: int) -> None:
+    chosen = list(published().items())[::step]
+    found = {name: problems(onnx.ModelProto.FromString(data)) for name, data in chosen}
+    assert len(found) > 1000 // step
     assert {name: texts for name, texts in found.items() if texts} == {}
 
 
@@ -338,7 +318,7 @@ def test_many_cycles_and_long_chains_take_no_time() -> None:
     made = one([node("Neg", ["a"], ["v0"]), *chain[::-1], node("Neg", ["v5000"], ["z"])])
     assert problems(made) == []
     rings = [node("Add", ["a", f"p{number ^ 1}"], [f"p{number}"]) for number in range(2000)]
-    assert len(problems(one([*rings, node("Neg", ["a"], ["z"])]))) == 1000
+    assert len(problems(one([*rings, node("Neg", ["a"], ["z"])]))) == 20  # Of very many the first.
 
 
 @pytest.mark.parametrize(
@@ -385,7 +365,7 @@ def test_a_function_is_judged_by_its_own_opset() -> None:
     made.functions.append(helper.make_function("mine", "Twice", ["x"], ["y"], body, imports, ["to"]))
     assert problems(made) == []
     made.functions[0].opset_import[0].version = 14
-    assert problems(made) == ["Gelu node 'y': ONNX's opset 14 has no such operator"]
+    assert problems(made) == ["Gelu node 'y': ONNX's opset 14 has no such operator; opset 20 is the first that has it"]
     made.functions[0].output[0] = "q"
     assert len(problems(made)) == 2
     for version in (2**40, newest_opset() + 1, 0, -1):
@@ -419,3 +399,80 @@ def test_both_names_of_the_domain_are_one() -> None:
     made = sub()
     made.graph.node[0].domain = "ai.onnx"
     assert find_problems(made) == []
+
+
+# Random faults: none that onnxruntime loads is called not valid, and nearly all that it refuses are.
+
+VALUES = ["x", "c", "i", "cc", "r", "k", "tt", "cs", "cf", "rm", "z", "mm", "b", "sh", "w", "nothing", ""]
+OPERATORS = ["Add", "Relu", "Neg", "MatMul", "Sum", "Max", "Softmax", "Flatten", "Identity", "Where", "Sub", "Cast"]
+SHAPES = [None, (2, 3), (3,), (4, 3), ("N", 3), (0, 3), ()]
+
+
+def valid() -> onnx.ModelProto:
+    branch = helper.make_graph([node("Sub", ["x", "b"], ["p"])], "branch", [], [value("p")])
+    nodes = [
+        node("If", ["c"], ["i"], "if", then_branch=branch, else_branch=branch),
+        node("Concat", ["i", "i"], ["cc"], "joined", axis=1),
+        node("Relu", ["cc"], ["r"], "rectified"),
+        node("Reshape", ["r", "sh"], ["k"], "reshaped"),
+        node("Transpose", ["k"], ["tt"], "transposed", perm=[1, 0]),
+        node("Cast", ["tt"], ["cs"], "cast", to=TensorProto.DOUBLE),
+        node("Cast", ["cs"], ["cf"], to=TensorProto.FLOAT),
+        node("ReduceMax", ["cf"], ["rm"], "largest", axes=[0], keepdims=1),
+        node("Sub", ["cf", "rm"], ["z"], "minus"),
+        node("MatMul", ["cf", "w"], ["mm"], "product"),
+    ]
+    tensors = [
+        numpy_helper.from_array(np.float32([1, 2, 3]), "b"),
+        numpy_helper.from_array(np.int64([4, 3]), "sh"),
+        numpy_helper.from_array(np.ones((4, 2), np.float32), "w"),
+    ]
+    inputs = [value("x"), value("c", (), TensorProto.BOOL)]
+    return model(nodes, inputs, [value("z", None), value("mm", None)], 14, 8, tensors)
+
+
+def spoil(made: onnx.ModelProto, chance: random.Random) -> None:
+    graph = made.graph
+    found: NodeProto = chance.choice(graph.node)
+    types = [TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL, TensorProto.DOUBLE]
+    match chance.randrange(9):
+        case 0:
+            found.op_type = chance.choice(OPERATORS)
+        case 1 if found.attribute:
+            chance.choice(found.attribute).i = chance.choice([-3, -2, -1, 0, 1, 2, 5, 7, 10, 11, 13, 99])
+        case 2 if found.input:
+            found.input[chance.randrange(len(found.input))] = chance.choice(VALUES)
+        case 3:
+            found.input.append(chance.choice(VALUES))
+        case 4 if found.input:
+            del found.input[-1]
+        case 5:
+            found.output[0] = chance.choice(VALUES[:-1])
+        case 6:
+            declared = chance.choice([*graph.input, *graph.output])
+            declared.CopyFrom(value(declared.name, chance.choice(SHAPES), chance.choice(types)))
+        case 7:
+            graph.value_info.append(value(chance.choice(VALUES[:-1]), chance.choice(SHAPES), chance.choice(types)))
+        case _:
+            nodes = list(graph.node)
+            chance.shuffle(nodes)
+            copies = [NodeProto.FromString(one.SerializeToString()) for one in nodes]
+            graph.ClearField("node")
+            graph.node.extend(copies)
+
+
+def test_random_faults_are_found_where_onnxruntime_refuses_them(seed: int) -> None:
+    chance = random.Random(seed)  # noqa: S311 - nothing secret is drawn
+    refused, missed = 0, []
+    for number in range(240):
+        made = valid()
+        for _time in range(number % 3):
+            spoil(made, chance)
+        found = find_problems(made)
+        if is_loaded(made):
+            assert found == [], made
+            continue
+        refused += 1
+        missed += [made] if not found else []
+    assert refused > 40
+    assert len(missed) <= refused // 50, missed

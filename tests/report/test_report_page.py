@@ -15,12 +15,11 @@ import pytest
 
 import conformance_results
 from eltwise.conformance.cases import Case
-from eltwise.conformance.results import OUTCOMES, Results, TestResult, stored
-from eltwise.core.errors import FileFormatError
+from eltwise.conformance.results import Failing, Results, TestResult
 from eltwise.ops import registry
 from eltwise.report import legend
 from eltwise.report.findings import findings
-from eltwise.report.page import page, write_page
+from eltwise.report.page import page
 
 ASSETS = Path(legend.__file__).parent / "assets"
 
@@ -103,21 +102,6 @@ def test_no_script_makes_html_of_texts() -> None:
         ), path.name
 
 
-def test_every_verdict_has_a_mark_of_its_own() -> None:
-    marks = [legend.SIGNS[verdict].mark for verdict in OUTCOMES]
-    assert len(set(marks)) == len(OUTCOMES)
-
-
-def test_the_same_results_give_the_same_page(text: str) -> None:
-    assert page(conformance_results.results(), "out/results.json") == text
-
-
-def test_a_page_that_cannot_be_written_leaves_nothing(results: Results, tmp_path: Path) -> None:
-    with pytest.raises(FileFormatError, match="folder does not exist"):
-        write_page(results, tmp_path / "none" / "page.html")
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_findings_hold_every_cell_that_is_not_right_once(results: Results) -> None:
     found = findings(results)
     keys = [cell.key for finding in found for cell in finding.tests]
@@ -161,7 +145,9 @@ def test_a_result_of_another_shape_is_shown_by_its_shapes() -> None:
     words = "gave uint8[7] instead of uint8[3]"
     where = ("Sub-14", "uint8", "numpy", "static")
     cell = TestResult("r", "1", *where, "differs", (("wrong shape",),), 1, 2, words=words)
-    told = {got.shape: findings(Results((replace(cell, case=stored(case, got)),)))[0].sentences[1] for got in SHAPED}
+    told = {
+        got.shape: findings(Results((replace(cell, failing=Failing(case, got)),)))[0].sentences[1] for got in SHAPED
+    }
     assert told == {
         (1,): "For A of shape (0) and B of shape (1) it returns uint8[1] instead of uint8[0].",
         (0,): "It gave uint8[7] instead of uint8[3].",

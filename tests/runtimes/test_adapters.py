@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from eltwise import runtimes
-from eltwise.conformance.asking import CaseRunner
 from eltwise.conformance.cases import Case
 from eltwise.conformance.compare import References
 from eltwise.conformance.models import build
+from eltwise.conformance.runner import CaseRunner
 from eltwise.core.dtypes import TYPES
 from eltwise.ops import registry
 from eltwise.runtimes import Host, Model, Runtime

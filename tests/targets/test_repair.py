@@ -20,7 +20,7 @@ from eltwise.core.errors import (
     NameUnknownError,
     UnsupportedError,
 )
-from eltwise.formats.onnx.file_versions import needed_file_version
+from eltwise.formats.onnx.messages import needed_file_version
 from eltwise.passes.verify import VerificationError
 from eltwise.targets import repair as repair_module
 from eltwise.targets.repair import repair_file

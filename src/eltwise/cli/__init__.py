@@ -16,7 +16,6 @@ import typer
 
 from eltwise.cli import printing
 from eltwise.cli.apply import apply
-from eltwise.cli.bench import SETTINGS, bench
 from eltwise.cli.check import check
 from eltwise.cli.conform import conform
 from eltwise.cli.convert import convert
@@ -27,7 +26,7 @@ from eltwise.cli.reproduce import reproduce
 from eltwise.cli.run import run
 from eltwise.cli.show import show
 from eltwise.cli.targets import targets
-from eltwise.core.errors import EltwiseError
+from eltwise.core.errors import EltwiseError, UnsupportedError
 from eltwise.version import VERSION
 
 _HELP = "Run, check, repair and convert the element-wise operators of ONNX and OpenVINO models, bit for bit."
@@ -37,24 +36,19 @@ app = typer.Typer(
     help=_HELP,
     no_args_is_help=True,
     add_completion=False,
-    pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for _command in (
-    run,
-    apply,
-    ops,
-    show,
-    infer,
-    check,
-    convert,
-    repair,
-    conform,
-    reproduce,
-    targets,
-):
+for _command in (run, apply, ops, show, infer, check, convert, repair, conform, reproduce, targets):
     app.command()(_command)
-app.command(hidden=True, context_settings=SETTINGS)(bench)
+
+_UsageError: type[Exception] = typer.BadParameter.__mro__[2]
+"""What typer raises where the arguments are wrong; it has click's name, in a copy of click."""
+
+
+@app.command(hidden=True, context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+def bench() -> None:
+    """Say where the benchmarks are."""
+    raise UnsupportedError("the benchmarks are in the source checkout, not in the package", hint="`make bench`")
 
 
 def _version(wanted: bool) -> None:
@@ -74,14 +68,17 @@ def main() -> None:
     """Run the command line and exit."""
     try:
         try:
-            app()
+            code = app(standalone_mode=False)
         finally:
             sys.stdout.flush()
+        _leave("", code or 0)
     except EltwiseError as error:
         _refuse(error, _exit_code(error))
     except MemoryError:
         _refuse(EltwiseError("not enough memory"), 2)
-    except KeyboardInterrupt:
+    except _UsageError as error:
+        _refuse(EltwiseError(error.format_message().rstrip(".")), 2)  # type: ignore[attr-defined]
+    except (KeyboardInterrupt, typer.Abort):
         _leave("", 130)
     except BrokenPipeError:
         _leave("", 0)
@@ -101,7 +98,7 @@ def _refuse(error: EltwiseError, code: int) -> NoReturn:
     if _is_json_wanted(sys.argv[1:]):
         with contextlib.suppress(OSError):  # stdout may be closed; stderr still has the sentence.
             printing.error_json(error)
-    _leave(f"eltwise: {error}", code)
+    _leave(f"eltwise: {error}" if error.problem else "", code)
 
 
 def _is_json_wanted(arguments: list[str]) -> bool:

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from eltwise.cli import printing
 from eltwise.cli.attributes import Attributes, bound_operator
 from eltwise.cli.printing import Json
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    from eltwise.core.dtypes import ElementType
 
 
 def apply(
@@ -33,18 +28,13 @@ def apply(
 ) -> None:
     """Apply one operator version to tensor files."""
     from eltwise.core.dtypes import by_name
-    from eltwise.formats.tensor_files import check_tensor_files, parse_tensor_file, write_tensor_files
+    from eltwise.formats.tensor_files import check_tensor_files, parse_tensor_file, read_tensor_file, write_tensor_files
 
     bound = bound_operator(op, attributes or [])
     wanted = by_name(element_type) if element_type else None
     place = {"result": parse_tensor_file(output)} if output else {}
-    check_tensor_files(place)
-    result = bound(*(_operand(text, wanted) for text in operands))
+    sources = [parse_tensor_file(text) for text in operands]
+    check_tensor_files(place, sources)
+    result = bound(*(read_tensor_file(source, wanted) for source in sources))
     write_tensor_files({"result": result}, place)
     printing.results({} if place else {"result": result}, json=json)
-
-
-def _operand(text: str, wanted: ElementType | None) -> np.ndarray:
-    from eltwise.formats.tensor_files import parse_tensor_file, read_tensor_file
-
-    return read_tensor_file(parse_tensor_file(text), wanted)

@@ -15,67 +15,62 @@ from eltwise.formats import files
 from eltwise.formats.files import check_new_folder
 
 if TYPE_CHECKING:
-    from eltwise.conformance.results import Extent, Results
+    from eltwise.conformance.results import Extent, Results, TestResult
     from eltwise.conformance.run import Outcome, Selection
 
 
+_Names = list[str] | None
+Runtimes = Annotated[
+    _Names, typer.Option("--runtime", metavar="NAME", help="A runtime, or FILE.py:FUNCTION. Default: all installed.")
+]
+Ops = Annotated[_Names, typer.Option("--op", metavar="NAME", help="An operator version, such as Sub-14.")]
+Types = Annotated[_Names, typer.Option("--type", metavar="NAME", help="An element type, such as uint8.")]
+Rules = Annotated[
+    _Names, typer.Option("--broadcast", metavar="RULE", help="A broadcast rule: legacy, numpy, none or pdpd.")
+]
+Sources = Annotated[
+    _Names, typer.Option("--path", metavar="PATH", help="An operand source: static, dynamic, a-constant, ...")
+]
+Quick = Annotated[bool, typer.Option("--quick", help="Run fewer cases: about a minute for one runtime.")]
+Thorough = Annotated[bool, typer.Option("--thorough", help="Run all cases, each in a model of its own.")]
+Seed = Annotated[int, typer.Option("--seed", min=0, help="The seed of the random values.")]
+Limit = Annotated[float, typer.Option("--limit", min=0.1, max=86400, help="The time limit of one answer in seconds.")]
+
+
+def _file(name: str, text: str, metavar: str = "FILE") -> typer.models.OptionInfo:
+    option: typer.models.OptionInfo = typer.Option(f"--{name}", metavar=metavar, help=text)
+    return option
+
+
 def conform(  # noqa: PLR0917 - a command has as many parameters as options
-    runtime: Annotated[
-        list[str] | None,
-        typer.Option("--runtime", metavar="NAME", help="A runtime, or FILE.py:FUNCTION. Default: all installed."),
-    ] = None,
-    op: Annotated[
-        list[str] | None, typer.Option("--op", metavar="NAME", help="An operator version, such as Sub-14.")
-    ] = None,
-    type_: Annotated[
-        list[str] | None, typer.Option("--type", metavar="NAME", help="An element type, such as uint8.")
-    ] = None,
-    broadcast: Annotated[
-        list[str] | None,
-        typer.Option("--broadcast", metavar="RULE", help="A broadcast rule: legacy, numpy, none or pdpd."),
-    ] = None,
-    path: Annotated[
-        list[str] | None,
-        typer.Option("--path", metavar="PATH", help="An operand source: static, dynamic, a-constant, ..."),
-    ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Run fewer cases: about a minute for one runtime.")] = False,
-    thorough: Annotated[bool, typer.Option("--thorough", help="Run all cases, each in a model of its own.")] = False,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="The seed of the random values.")] = 0,
-    limit: Annotated[
-        float, typer.Option("--limit", min=0.1, max=86400, help="The time limit of one answer in seconds.")
-    ] = 30.0,
-    json: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the results as JSON.")] = None,
-    html: Annotated[
-        Path | None, typer.Option("--html", metavar="FILE", help="Write the results as an HTML page.")
-    ] = None,
-    document: Annotated[
-        Path | None, typer.Option("--document", metavar="FILE", help="Write the results as Markdown.")
-    ] = None,
-    strict: Annotated[
-        Path | None,
-        typer.Option("--strict", metavar="FILE", help="Exit 1 unless the failures are those of this file."),
-    ] = None,
-    write_known: Annotated[
-        Path | None, typer.Option("--write-known", metavar="FILE", help="Write the failures as a file for --strict.")
-    ] = None,
-    export: Annotated[
-        Path | None, typer.Option("--export", metavar="FOLDER", help="Write the cases as test vectors; run nothing.")
-    ] = None,
-    resume: Annotated[
-        Path | None, typer.Option("--resume", metavar="FILE", help="Continue from the results of an interrupted run.")
-    ] = None,
+    runtime: Runtimes = None,
+    op: Ops = None,
+    type_: Types = None,
+    broadcast: Rules = None,
+    path: Sources = None,
+    quick: Quick = False,
+    thorough: Thorough = False,
+    seed: Seed = 0,
+    limit: Limit = 30.0,
+    json: Annotated[Path | None, _file("json", "Write the results as JSON.")] = None,
+    html: Annotated[Path | None, _file("html", "Write the results as an HTML page.")] = None,
+    document: Annotated[Path | None, _file("document", "Write the results as Markdown.")] = None,
+    strict: Annotated[Path | None, _file("strict", "Exit 1 unless the failures are those of this file.")] = None,
+    write_known: Annotated[Path | None, _file("write-known", "Write the failures as a file for --strict.")] = None,
+    export: Annotated[Path | None, _file("export", "Write the cases as test vectors; run nothing.", "FOLDER")] = None,
+    resume: Annotated[Path | None, _file("resume", "Continue from the results of an interrupted run.")] = None,
 ) -> None:
     """Test runtimes on every operator version, compare the results bit for bit, and explain what differs."""
     if quick and thorough:
         raise AttributeValueError("--quick and --thorough exclude each other", allowed="one of them, or none")
     extent: Extent = "quick" if quick else "thorough" if thorough else "usual"
     _check_outputs([path for path in (json, html, document, write_known) if path is not None])
-    selection = _selection(runtime, op, type_, broadcast, path)
+    selection = _selection(runtime or [], op or [], type_ or [], broadcast or [], path or [])
     if export is not None:
         _export(export, selection, extent, seed)
         return
     from eltwise.conformance.expected_failures import read_expected, surprises
-    from eltwise.conformance.results_file import read_results
+    from eltwise.conformance.results import read_results
     from eltwise.conformance.run import Settings, run_tests
 
     known = None if resume is None else read_results(resume)
@@ -101,27 +96,26 @@ def _check_outputs(outputs: Sequence[Path]) -> None:
 
 
 def _selection(
-    runtime: list[str] | None,
-    op: list[str] | None,
-    type_: list[str] | None,
-    broadcast: list[str] | None,
-    path: list[str] | None,
+    runtimes_: list[str], ops: list[str], types: list[str], rules: list[str], sources: list[str]
 ) -> Selection:
     """The tests that are selected; an unknown name is refused with the nearest known one."""
     from eltwise import runtimes
-    from eltwise.conformance.contexts import SOURCE_NAMES
+    from eltwise.conformance.cases import SOURCE_NAMES
     from eltwise.conformance.run import Selection
     from eltwise.core.dtypes import by_name
     from eltwise.ops import registry
     from eltwise.runtimes.registry import RULES
 
-    chosen = tuple(map(runtimes.find, dict.fromkeys(runtime))) if runtime else runtimes.installed()
+    for kind, names, known in (("broadcast rule", rules, RULES), ("path", sources, SOURCE_NAMES)):
+        for name in names:
+            if name not in known:
+                raise unknown_name(kind, name, known)
     selection = Selection(
-        chosen,
-        tuple(str(registry.find(name)) for name in op or ()),
-        tuple(by_name(name).name for name in type_ or ()),
-        tuple(_known("broadcast rule", name, RULES) for name in broadcast or ()),
-        tuple(_known("path", name, SOURCE_NAMES) for name in path or ()),
+        tuple(map(runtimes.find, dict.fromkeys(runtimes_))) if runtimes_ else runtimes.installed(),
+        tuple(str(registry.find(name)) for name in ops),
+        tuple(by_name(name).name for name in types),
+        tuple(rules),
+        tuple(sources),
     )
     if not any(job.sources for job in selection.jobs()):
         raise AttributeValueError(
@@ -130,15 +124,9 @@ def _selection(
     return selection
 
 
-def _known(kind: str, name: str, known: Sequence[str]) -> str:
-    if name not in known:
-        raise unknown_name(kind, name, known)
-    return name
-
-
 def _export(folder: Path, selection: Selection, extent: Extent, seed: int) -> None:
     from eltwise.conformance import test_vectors
-    from eltwise.conformance.contexts import SOURCES
+    from eltwise.conformance.cases import SOURCES
 
     check_new_folder(folder)
     variants = dict.fromkeys(job.variant for job in selection.jobs())
@@ -172,36 +160,30 @@ def _show(results: Results) -> None:
     from eltwise.conformance.results import OUTCOMES
     from eltwise.core.errors import counted
 
-    groups: dict[tuple[str, str], list[int]] = {}
-    for number, test in enumerate(results.tests):
-        groups.setdefault((test.runtime, test.op), []).append(number)
-    columns = OUTCOMES if printing.is_wide() else ("cells",)
+    groups: dict[tuple[str, str], list[TestResult]] = {}
+    for test in results.tests:
+        groups.setdefault((test.runtime, test.op), []).append(test)
+    is_wide = printing.is_wide()
+    columns = OUTCOMES if is_wide else ("cells",)
     table = printing.table("runtime", "operator", *columns, "what differs", folding="what differs")
-    for (runtime, op), numbers in groups.items():
-        tests = [results.tests[number] for number in numbers]
+    for (runtime, op), tests in groups.items():
         counts = [sum(test.outcome == outcome for test in tests) for outcome in OUTCOMES]
-        found: dict[str, dict[str, None]] = {}
+        types: dict[str, dict[str, None]] = {}
         for test in tests:
             for name in test.faults:
-                found.setdefault(name, {})[test.dtype] = None
-        said = "; ".join(f"{name} ({_few(list(types))})" for name, types in found.items())
-        if printing.is_wide():
-            table.add_row(runtime, op, *(str(count) if count else "" for count in counts), said)
-            continue
+                types.setdefault(name, {})[test.dtype] = None
+        said = "; ".join(
+            f"{name} ({', '.join(of) if len(of) <= 3 else f'{len(of)} types'})" for name, of in types.items()
+        )
         named = (f"{count} {outcome}" for count, outcome in zip(counts, OUTCOMES, strict=True) if count)
-        table.add_row(runtime, op, "\n".join(named), said)
+        cells = [str(count or "") for count in counts] if is_wide else ["\n".join(named)]
+        table.add_row(runtime, op, *cells, said)
     printing.show(table)
     ended = ", interrupted" if results.interrupted else ""
     printing.line(f"{counted(len(results.tests), 'cell')}, {results.extent}, seed {results.seed}{ended}")
 
 
-def _few(types: Sequence[str]) -> str:
-    return ", ".join(types) if len(types) <= 3 else f"{len(types)} types"
-
-
 def _exit_code(outcome: Outcome, *, is_surprised: bool, is_named: bool) -> int:
     if outcome.results.interrupted:
         return 130
-    if outcome.not_started and is_named:
-        return 2
-    return int(is_surprised)
+    return 2 if outcome.not_started and is_named else int(is_surprised)

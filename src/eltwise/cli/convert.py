@@ -31,7 +31,7 @@ def convert(
     json: Json = False,
 ) -> None:
     """Convert a model to another format, opset or IR version: exactly, or not at all."""
-    from eltwise.passes.files import convert_file
+    from eltwise.passes.convert import convert_file
 
     with waiting("running both models") if verify else progress_of_data() as progress:
         report = convert_file(

@@ -7,7 +7,8 @@ from typing import Annotated
 import typer
 
 from eltwise.cli import printing
-from eltwise.cli.attributes import bound_operator
+from eltwise.cli.attributes import Attributes, bound_operator
+from eltwise.cli.printing import Json
 
 
 def infer(
@@ -15,10 +16,8 @@ def infer(
     shapes: Annotated[
         list[str], typer.Argument(metavar="SHAPE...", help="The shape of each operand, for example ?,N,4,1..6.")
     ],
-    attributes: Annotated[
-        list[str] | None, typer.Option("--attr", metavar="NAME=VALUE", help="An attribute, for example axis=1.")
-    ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    attributes: Attributes = None,
+    json: Json = False,
 ) -> None:
     """Infer the shape of a result and state what had to be assumed."""
     inferred = bound_operator(op, attributes or []).infer_shape(*shapes)

@@ -1,46 +1,48 @@
-"""Progress bars on stderr, shown only on a terminal."""
+"""Progress on stderr, shown only on a terminal."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.progress import ProgressColumn
 
 Tell = Callable[[int, int, str], None]
 """Receives how many are done, how many there are, and the name of the next."""
-
-TellBytes = Callable[[int, int], None]
-"""Receives how many bytes are done, and how many there are."""
 
 
 @contextmanager
 def progress_of_many() -> Iterator[Tell]:
     """Show a bar with the remaining time."""
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+    columns = (MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
+    with _bar(BarColumn(bar_width=24), *columns, TextColumn("{task.description}", markup=False)) as tell:
+        yield tell
+
+
+@contextmanager
+def progress_of_data() -> Iterator[Callable[[int, int], None]]:
+    """Show how many bytes of external data have been copied."""
+    from rich.progress import BarColumn, DownloadColumn, TextColumn
+
+    with _bar(TextColumn("copying weights"), BarColumn(), DownloadColumn()) as tell:
+        yield lambda done, count: tell(done, count, "")
+
+
+@contextmanager
+def _bar(*columns: ProgressColumn) -> Iterator[Tell]:
     from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
+    from rich.progress import Progress
 
     console = Console(stderr=True)
-    columns = (
-        BarColumn(bar_width=24),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-        TextColumn("{task.description}", markup=False),
-    )
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
-        task = progress.add_task("", total=None)
-
-        def tell(done: int, count: int, text: str) -> None:
-            progress.update(task, completed=done, total=count, description=text)
-
-        yield tell
+        task = progress.add_task("", total=None, visible=False)
+        yield lambda done, count, text: progress.update(
+            task, completed=done, total=count, description=text, visible=True
+        )
 
 
 @contextmanager
@@ -54,18 +56,3 @@ def waiting(text: str) -> Iterator[None]:
         return
     with console.status(text):
         yield
-
-
-@contextmanager
-def progress_of_data() -> Iterator[TellBytes | None]:
-    """Show how much external data has been copied."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
-
-    columns = (TextColumn("copying weights"), BarColumn(), DownloadColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", visible=False)
-        yield lambda done, total: bar.update(task, completed=done, total=total, visible=True)

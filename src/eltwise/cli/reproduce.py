@@ -24,7 +24,7 @@ def reproduce(
     """Write the smallest failing case of a test: model, inputs, expected and actual result, and a script."""
     from eltwise.conformance.reproduce import SCRIPT
     from eltwise.conformance.reproduce import reproduce as write_files
-    from eltwise.conformance.results_file import read_results
+    from eltwise.conformance.results import read_results
 
     check_new_folder(output)
     names = write_files(read_results(results), cell, output)

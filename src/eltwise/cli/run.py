@@ -31,8 +31,7 @@ def run(
         ),
     ] = None,
     dump: Annotated[
-        str | None,
-        typer.Option("--dump", metavar="KIND", help="Print how the model is computed: plan, llvm or asm."),
+        str | None, typer.Option("--dump", metavar="KIND", help="Print how the model is computed: plan, llvm or asm.")
     ] = None,
     json: Json = False,
 ) -> None:
@@ -48,18 +47,19 @@ def run(
         )
     loaded = load(model)
     everything = (*loaded.inputs, *loaded.optional_inputs)
-    feeds = {}
+    feeds, sources = {}, []
     for text in inputs or []:
         name, place = _assignment(text, everything, "--input")
         port = loaded.graph.find_input(name)
         if name in feeds:
             raise NameUnknownError("this input is given twice", operand=f"input {name!r}")
-        feeds[name] = read_tensor_file(parse_tensor_file(place), port.type.element_type)
+        sources.append(parse_tensor_file(place))
+        feeds[name] = read_tensor_file(sources[-1], port.type.element_type)
     if dump is not None:
         typer.echo(loaded.explain(feeds, dump), nl=False)  # type: ignore[arg-type]
         return
     places = _places(loaded, outputs or [])
-    check_tensor_files(places)
+    check_tensor_files(places, sources)
     results = loaded.run(feeds)
     write_tensor_files(results, places)
     rest = {name: array for name, array in results.items() if name not in places}

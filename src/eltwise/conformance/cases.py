@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
 from eltwise import oracle
-from eltwise.conformance.contexts import STATIC, Context
 from eltwise.core.dtypes import ElementType, of_numpy
 from eltwise.core.errors import EltwiseError
 from eltwise.ops.expression import Expression, expression_of
@@ -22,24 +22,57 @@ LETTERS = "abcdefgh"
 DIVISIONS = ("divide", "floor_divide")
 """What is not defined for integers and a second operand of 0."""
 
+NEUTRAL: Literal["neutral"] = "neutral"
+
+
+@dataclass(frozen=True)
+class Context:
+    """How operands reach an op, and which nodes are around it."""
+
+    # The operands that are constants of the model, by index; those of the producer count on after them.
+    constants: tuple[int, ...] = ()
+    is_dynamic: bool = False  # Whether the sizes of inputs are known at run time only.
+    # The op that makes an operand: a versioned name, ``Cast``, or ``neutral`` for a subtraction of 0.
+    producer: str = ""
+    produced: int = 0  # Which operand the producer makes.
+    is_shared: bool = False  # Whether the producer's result is an output of the model too.
+    # The op that reads the result: ``neutral`` for a subtraction of 0, or ``Cast`` to float32.
+    consumer: Literal["", "neutral", "Cast"] = ""
+
+    @property
+    def has_neutral(self) -> bool:
+        """Whether a node around the op reads the model's input of zeros."""
+        return NEUTRAL in (self.producer, self.consumer)
+
+
+STATIC = Context()
+
+SOURCES: dict[str, Context] = {
+    "static": STATIC,
+    "dynamic": Context(is_dynamic=True),
+    "a-constant": Context(constants=(0,)),
+    "b-constant": Context(constants=(1,)),
+    "both-constant": Context(constants=tuple(range(len(LETTERS)))),
+    "neighbours": Context(producer=NEUTRAL, consumer=NEUTRAL),
+}
+"""The operand sources in a model, by name: inputs of known and of unknown sizes, constants, results of nodes."""
+
+CALL = "call"
+"""The operand source of runtimes that are functions: arrays are passed to a call."""
+
+SOURCE_NAMES = (*SOURCES, CALL)
+"""The names of all operand sources."""
+
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """One op that any runtime can be given.
+    """One op that any runtime can be given."""
 
-    Attributes:
-        schema: the operator version.
-        attributes: its attributes.
-        operands: the operands.
-        context: how they reach the op, and what is around it in its model.
-        around: the operands of the producer in the context, if there is one.
-    """
-
-    schema: ElementwiseSchema
-    attributes: Attributes
-    operands: tuple[np.ndarray, ...]
-    context: Context = STATIC
-    around: tuple[np.ndarray, ...] = ()
+    schema: ElementwiseSchema  # The operator version.
+    attributes: Attributes  # Its attributes.
+    operands: tuple[np.ndarray, ...]  # The operands.
+    context: Context = STATIC  # How they reach the op, and what is around it in its model.
+    around: tuple[np.ndarray, ...] = ()  # The operands of the producer in the context, if there is one.
 
     def __str__(self) -> str:
         attributes = "".join(f" {name}={value}" for name, value in self.attributes)
@@ -141,22 +174,19 @@ class Case:
         axis, enabled = self._axis()
         return oracle.evaluate(self.function, *self.operands, rule=self.rule, axis=axis, enabled=enabled)
 
-    def expected_or_none(self) -> np.ndarray | None:
-        """The reference result; None if the case must be refused."""
+    def refusal(self) -> str:
+        """Why the specification requires an error, in the words of the reference; empty if it does not."""
         try:
-            return self.expected()
-        except oracle.OracleRefusal:
-            return None
+            self.expected()
+        except oracle.OracleRefusal as refusal:
+            return str(refusal)
+        return ""
 
     def operands_at(self, indices: np.ndarray) -> tuple[np.ndarray, ...]:
         """The elements of the operands that meet at flat indices of the result."""
         shape, starts = self._placement()
-        taken = []
-        for operand, start in zip(self.operands, starts, strict=True):
-            after = len(shape) - start - operand.ndim
-            laid = np.arange(operand.size).reshape((1,) * start + operand.shape + (1,) * after)
-            taken.append(operand.reshape(-1)[np.broadcast_to(laid, shape).reshape(-1)[indices]])
-        return tuple(taken)
+        operands = zip(self.operands, starts, strict=True)
+        return tuple(placed(operand, shape, start).reshape(-1)[indices] for operand, start in operands)
 
     def _axis(self) -> tuple[int, bool]:
         """The axis, and whether legacy broadcasting is switched on."""
@@ -167,3 +197,15 @@ class Case:
         axis = given.get("axis", -1)
         assert isinstance(axis, int)
         return axis, given.get("broadcast", 0) == 1
+
+
+def placed(operand: np.ndarray, shape: Sizes, start: int) -> np.ndarray:
+    """Expand an operand whose first dimension lies on the dimension ``start`` of a shape.
+
+    Raises:
+        ValueError: if it does not fit.
+    """
+    after = len(shape) - start - operand.ndim
+    if start < 0 or after < 0:
+        raise ValueError(f"{operand.shape} does not lie in {shape} from {start} on")
+    return np.broadcast_to(operand.reshape((1,) * start + operand.shape + (1,) * after), shape)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 
 import numpy as np
 
+from eltwise.conformance.arithmetic import patterns_of
 from eltwise.conformance.cases import Case
-from eltwise.conformance.fault_models.catalog import BESIDE_ANOTHER, WRONG_SHAPE, WRONG_TYPE
-from eltwise.conformance.fault_models.explain import Compared
-from eltwise.conformance.fault_models.values import patterns_of
-from eltwise.conformance.results import OUTCOMES, Outcome
+from eltwise.conformance.explain import Compared
+from eltwise.conformance.faults import WRONG_SHAPE, WRONG_TYPE
+from eltwise.conformance.results import Outcome
 from eltwise.core.dtypes import of_numpy
 from eltwise.oracle import OracleRefusal
 from eltwise.runtimes import Answer
@@ -23,25 +22,15 @@ _EITHER_ZERO = ("maximum", "minimum")
 
 @dataclass(frozen=True, eq=False)
 class CaseResult:
-    """A case, its reference result, what a runtime gave for it, and what that amounts to.
+    """A case, its reference result, what a runtime gave for it, and what that amounts to."""
 
-    Attributes:
-        case: the case.
-        expected: the reference result; None if the case must be refused, or is not defined.
-        answer: what came; its only array is the result.
-        outcome: what that amounts to.
-        problem: the fault if it is not one of values: another type or shape, or only beside another node.
-        wrong: the flat indices at which a value differs.
-        beside: the case that has to come before it in one model, if that matters.
-    """
-
-    case: Case
-    expected: np.ndarray | None
-    answer: Answer
-    outcome: Outcome
-    problem: str = ""
-    wrong: tuple[int, ...] = ()
-    beside: Case | None = None
+    case: Case  # The case.
+    expected: np.ndarray | None  # The reference result; None if the case must be refused, or is not defined.
+    answer: Answer  # What came; its only array is the result.
+    outcome: Outcome  # What that amounts to.
+    problem: str = ""  # The fault if it is not one of values: another type or shape, or only beside another node.
+    wrong: tuple[int, ...] = ()  # The flat indices at which a value differs.
+    beside: tuple[Case, ...] = ()  # The cases that have to be before it in one model, if any.
 
     @property
     def got(self) -> np.ndarray | None:
@@ -65,7 +54,13 @@ class CaseResult:
             return None
         counted = self.expected.copy()  # With what came only where it is wrong: any NaN is right, and some zeros.
         counted.reshape(-1)[list(self.wrong)] = self.got.reshape(-1)[list(self.wrong)]
-        return Compared(self.case, self.expected, counted, self.wrong)
+        return Compared(self.case, counted, self.wrong)
+
+    def is_same(self, other: CaseResult) -> bool:
+        """Whether the same came for both."""
+        if self.got is None or other.got is None:
+            return self.got is other.got
+        return self.wrong == other.wrong and self.got.tobytes() == other.got.tobytes()
 
 
 class References:
@@ -79,7 +74,8 @@ class References:
         if not case.is_defined:
             return None
         try:
-            key = (case.function, case.shape(), case.starts(), *map(_content, case.operands))
+            contents = ((array.dtype, array.shape, blake2b(array.tobytes()).digest()) for array in case.operands)
+            key = (case.function, case.shape(), case.starts(), *contents)
             if key not in self._known:
                 self._known[key] = case.expected()
         except OracleRefusal:
@@ -108,6 +104,8 @@ def compare(case: Case, expected: np.ndarray | None, answer: Answer) -> CaseResu
 
 def wrong_indices(case: Case, got: np.ndarray, expected: np.ndarray) -> tuple[int, ...]:
     """The flat indices at which two arrays of one type and shape differ; any NaN equals any NaN."""
+    if got.tobytes() == expected.tobytes():
+        return ()
     element_type = of_numpy(expected.dtype)
     differing = np.flatnonzero(patterns_of(got, element_type) != patterns_of(expected, element_type))
     if differing.size and case.function in _EITHER_ZERO and element_type.kind == "float":
@@ -117,17 +115,3 @@ def wrong_indices(case: Case, got: np.ndarray, expected: np.ndarray) -> tuple[in
         has_both = [np.any([is_zero & (sign == wanted) for is_zero, sign in signs], axis=0) for wanted in (True, False)]
         differing = differing[~(zeros & has_both[0] & has_both[1])]
     return tuple(differing.tolist())
-
-
-def worst(outcomes: Sequence[Outcome]) -> Outcome:
-    """The worst of some outcomes; ``ok`` of none."""
-    return max(outcomes, key=OUTCOMES.index, default="ok")
-
-
-def is_beside(result: CaseResult) -> bool:
-    """Whether a case is wrong only beside another node."""
-    return result.problem == BESIDE_ANOTHER
-
-
-def _content(array: np.ndarray) -> tuple[object, ...]:
-    return (array.dtype, array.shape, blake2b(array.tobytes(), digest_size=16).digest())

@@ -42,21 +42,13 @@ Parts = tuple[str, ...]
 
 @dataclass(frozen=True)
 class ExpectedFailure:
-    """An entry of the file.
+    """An entry of the file."""
 
-    Attributes:
-        patterns: which tests it is about, each a pattern for every part of a test's name.
-        outcome: the outcome that they must have.
-        explanation: the explanation that they must have; empty for any.
-        reason: why they fail.
-        link: where that is reported or discussed.
-    """
-
-    patterns: tuple[Parts, ...]
-    outcome: Outcome
-    explanation: str
-    reason: str
-    link: str
+    patterns: tuple[Parts, ...]  # Which tests it is about, each a pattern for every part of a test's name.
+    outcome: Outcome  # The outcome that they must have.
+    explanation: str  # The explanation that they must have; empty for any.
+    reason: str  # Why they fail.
+    link: str  # Where that is reported or discussed.
 
     def names(self, test: TestResult) -> bool:
         """Whether it is about a test."""
@@ -70,17 +62,11 @@ class ExpectedFailure:
 
 @dataclass(frozen=True)
 class Surprise:
-    """A test that is not as the file says.
+    """A test that is not as the file says."""
 
-    Attributes:
-        kind: ``new`` if no entry names it, ``stale`` if an entry does that no longer holds.
-        test: the test.
-        text: what to say about it, one sentence.
-    """
-
-    kind: Literal["new", "stale"]
-    test: TestResult
-    text: str
+    kind: Literal["new", "stale"]  # ``new`` if no entry names it, ``stale`` if an entry does that no longer holds.
+    test: TestResult  # The test.
+    text: str  # What to say about it, one sentence.
 
 
 def surprises(tests: Iterable[TestResult], expected: Iterable[ExpectedFailure]) -> list[Surprise]:
@@ -122,17 +108,19 @@ def _entry(fields: Fields) -> ExpectedFailure:
     for name in fields:
         if name not in _FIELDS:
             raise unknown_name("field", name, _FIELDS)
-    patterns = (fields.text("cells"),) if isinstance(fields.value("cells"), str) else fields.words("cells")
+    patterns = (fields.take("cells", str),) if isinstance(fields.value("cells"), str) else fields.each("cells", str)
     for pattern in patterns:
         if pattern.count("/") < _PARTS - 1:
             raise fields.error("cells", "RUNTIME/OPERATOR/TYPE/BROADCAST/PATH, where * stands for anything")
     for name in ("reason", "link"):
-        if not fields.text(name, "").strip():
+        if not fields.take(name, str, "").strip():
             raise fields.error(name, "a string that is not empty")
     outcome = fields.choice("verdict", OUTCOMES[1:])
     # The name of a runtime may contain a slash.
     split = tuple(tuple(pattern.rsplit("/", _PARTS - 1)) for pattern in patterns)
-    return ExpectedFailure(split, outcome, fields.text("explanation", ""), fields.text("reason"), fields.text("link"))
+    return ExpectedFailure(
+        split, outcome, fields.take("explanation", str, ""), fields.take("reason", str), fields.take("link", str)
+    )
 
 
 def write_expected(results: Results, path: Path) -> None:

@@ -1,85 +1,257 @@
-"""The model that holds some cases: one file in the format of their operator, built without the engine."""
+"""The model that holds some cases: one file in the format of their operator, built without the engine and its writers.
+
+ONNX models are made with ONNX's own library at the opset in which the operator version began, OpenVINO IR by the
+format's specification.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
+from xml.sax.saxutils import quoteattr
 
 import numpy as np
 
-from eltwise.conformance.cases import LETTERS, Case
+from eltwise.conformance.cases import LETTERS, NEUTRAL, Attributes, Case
+from eltwise.core.dtypes import FLOAT32, ElementType, of_numpy
+from eltwise.ops import registry
+from eltwise.ops.schema import Domain, ElementwiseSchema
+from eltwise.oracle import OracleRefusal
 
-NEUTRAL = "neutral"
-"""The name of the input that holds the 0 which the nodes around an op subtract."""
+_CAST_TAKES_NUMBERS = 6
+"""Cast-1 takes the name of a type."""
+
+_LEAST_IR_VERSION = 4
+"""From this version on an initializer is a constant and not an input with a default."""
+
+NEUTRAL_OPS: dict[Domain, str] = {"ai.onnx": "Sub", "openvino": "Subtract"}
+"""The subtraction of each domain: that of 0 changes no bit."""
 
 
-class Value(NamedTuple):
-    """A value that a model is given, as an input or a constant."""
+class _Value(NamedTuple):
+    """What a model is given, as an input or a constant."""
 
     name: str
     array: np.ndarray
-    is_constant: bool
-    is_dynamic: bool
+    is_constant: bool = False
+    is_dynamic: bool = False
+
+    @property
+    def sizes(self) -> list[int]:
+        """Its sizes; -1 where they are not known."""
+        is_known = self.is_constant or not self.is_dynamic
+        return list(self.array.shape) if is_known else [-1] * self.array.ndim
+
+
+class _Node(NamedTuple):
+    """An op: its operator, what it makes (name, type, sizes with -1 for what is not known), and what it reads."""
+
+    op: str
+    name: str
+    element_type: ElementType
+    sizes: Sequence[int]
+    operands: Sequence[str]
+    attributes: Attributes = ()
 
 
 @dataclass(frozen=True)
 class BuiltModel:
-    """A model as bytes.
+    """A model as bytes."""
 
-    Attributes:
-        format: ``onnx`` or ``openvino``.
-        data: the content of the .onnx or .xml file.
-        weights: the content of the .bin file; empty for ONNX.
-        inputs: the arrays for its inputs by name, in order.
-        outputs: the names of its outputs: one a case, in their order, then those of shared producers.
-    """
-
-    format: Literal["onnx", "openvino"]
-    data: bytes
-    weights: bytes
-    inputs: dict[str, np.ndarray]
-    outputs: tuple[str, ...]
+    format: Literal["onnx", "openvino"]  # ``onnx`` or ``openvino``.
+    data: bytes  # The content of the .onnx or .xml file.
+    weights: bytes  # The content of the .bin file; empty for ONNX.
+    inputs: dict[str, np.ndarray]  # The arrays for its inputs by name, in order.
+    outputs: tuple[str, ...]  # The names of its outputs: one a case, in their order, then those of shared producers.
 
 
 def build(cases: Sequence[Case]) -> BuiltModel:
     """Build one model that holds the op of each case; the same cases give the same bytes.
 
-    The cases are of one operator version and result type. A case that must be refused is built all the same.
+    The cases are of one operator version. A case that must be refused is built all the same.
     """
-    from eltwise.conformance import onnx_models, openvino_models
-
-    inputs = {value.name: value.array for value in values_of(cases) if not value.is_constant}
-    outputs = output_names(cases)
+    values = list(_values(cases))
+    nodes = [node for number, case in enumerate(cases) for node in _nodes(case, number)]
+    inputs = {value.name: value.array for value in values if not value.is_constant}
+    shared = {f"made{number}" for number, case in enumerate(cases) if case.context.is_shared}
+    outputs = [node for node in nodes if node.name.startswith("result")]
+    outputs += [node for node in nodes if node.name in shared]
+    names = tuple(node.name for node in outputs)
     if cases[0].schema.domain == "ai.onnx":
-        return BuiltModel("onnx", onnx_models.build(cases), b"", inputs, outputs)
-    xml, weights = openvino_models.build(cases)
-    return BuiltModel("openvino", xml, weights, inputs, outputs)
+        return BuiltModel("onnx", _onnx(values, nodes, outputs, cases[0].schema.version), b"", inputs, names)
+    xml, weights = _openvino(values, nodes, names)
+    return BuiltModel("openvino", xml, weights, inputs, names)
 
 
-def values_of(cases: Sequence[Case]) -> Iterator[Value]:
-    """What the model of some cases is given, in the order of its inputs: ``a0`` and ``b0`` for the first case.
+def _values(cases: Sequence[Case]) -> Iterator[_Value]:
+    """What the model is given, in the order of its inputs: ``a0`` and ``b0`` for the first case.
 
     The operands of its producer are ``x0`` and ``y0``.
     """
-    neutral: np.ndarray | None = None
     for number, case in enumerate(cases):
-        context = case.context
-        given = dict(zip(LETTERS, case.operands, strict=False))
+        context, given = case.context, dict(zip(LETTERS, case.operands, strict=False))
+        names = [*given, *"xy"]
         if context.producer not in ("", NEUTRAL):
             del given[LETTERS[context.produced]]
             given |= dict(zip("xy", case.around, strict=False))
-        names = [*LETTERS[: len(case.operands)], *"xy"]
         for name, array in given.items():
-            is_constant = names.index(name) in context.constants
-            yield Value(f"{name}{number}", array, is_constant, context.is_dynamic)
-        if context.has_neutral:
-            neutral = np.zeros((), case.operands[0].dtype)
-    if neutral is not None:
-        yield Value(NEUTRAL, neutral, False, False)
+            yield _Value(f"{name}{number}", array, names.index(name) in context.constants, context.is_dynamic)
+    if any(case.context.has_neutral for case in cases):
+        yield _Value(NEUTRAL, np.zeros((), cases[0].operands[0].dtype))
 
 
-def output_names(cases: Sequence[Case]) -> tuple[str, ...]:
-    """The outputs of the model of some cases."""
-    results = (f"result{number}" for number in range(len(cases)))
-    return (*results, *(f"made{number}" for number, case in enumerate(cases) if case.context.is_shared))
+def _nodes(case: Case, number: int) -> Iterator[_Node]:
+    """The op of a case, and those around it."""
+    context, result = case.context, f"result{number}"
+    operands = [f"{letter}{number}" for letter in LETTERS[: len(case.operands)]]
+    if context.producer:
+        sizes = [-1 if context.is_dynamic else size for size in case.operands[context.produced].shape]
+        made = f"made{number}"
+        if context.producer == NEUTRAL:
+            yield _subtraction(case, operands[context.produced], made, sizes)
+        elif context.producer == "Cast":
+            yield _cast(case, f"x{number}", made, case.element_type, sizes)
+        else:
+            producer = registry.find(context.producer)
+            read = [f"{letter}{number}" for letter in "xy"[: len(case.around)]]
+            is_broadcast = len({array.shape for array in case.around}) > 1
+            yield _Node(producer.name, made, case.element_type, sizes, read, _numpy(producer, len(read), is_broadcast))
+        operands[context.produced] = made
+    try:
+        sizes = list(case.shape())
+    except OracleRefusal:
+        sizes = list(case.operands[0].shape)  # An output must have some shape.
+    if context.is_dynamic:
+        sizes = [-1] * max(operand.ndim for operand in case.operands)
+    name = f"between{number}" if context.consumer else result
+    attributes = dict(_numpy(case.schema, len(operands), False)) | dict(case.attributes)
+    yield _Node(case.schema.name, name, case.result_type, sizes, operands, tuple(attributes.items()))
+    if context.consumer == "Cast":
+        yield _cast(case, name, result, FLOAT32, sizes)
+    elif context.consumer == NEUTRAL:
+        yield _subtraction(case, name, result, sizes)
+
+
+def _numpy(schema: object, operands: int, is_broadcast: bool) -> Attributes:
+    """The attributes of an op that broadcasts as NumPy does, or may have to."""
+    rule = schema.broadcasting if isinstance(schema, ElementwiseSchema) and operands > 1 else "none"
+    if rule == "legacy":
+        return (("broadcast", 1),) if is_broadcast else ()
+    return (("auto_broadcast", "numpy"),) if rule == "auto_broadcast" else ()
+
+
+def _subtraction(case: Case, operand: str, name: str, sizes: Sequence[int]) -> _Node:
+    op = NEUTRAL_OPS[case.schema.domain]
+    attributes = _numpy(registry.resolve(case.schema.domain, op, case.schema.version), 2, True)
+    return _Node(op, name, case.element_type, sizes, (operand, NEUTRAL), attributes)
+
+
+def _cast(case: Case, operand: str, name: str, element_type: ElementType, sizes: Sequence[int]) -> _Node:
+    if case.schema.domain == "openvino":
+        return _Node("Convert", name, element_type, sizes, (operand,), (("destination_type", element_type.ir),))
+    to: object = element_type.onnx_number
+    if case.schema.version < _CAST_TAKES_NUMBERS:
+        from onnx import TensorProto
+
+        to = TensorProto.DataType.Name(element_type.onnx_number)
+    return _Node("Cast", name, element_type, sizes, (operand,), (("to", to),))
+
+
+def _onnx(values: Sequence[_Value], nodes: Sequence[_Node], outputs: Sequence[_Node], opset: int) -> bytes:
+    from onnx import helper
+
+    inputs, constants, ops = [], [], []
+    for value in values:
+        number, shape = of_numpy(value.array.dtype).onnx_number, value.array.shape
+        if value.is_constant:
+            raw = np.ascontiguousarray(value.array).tobytes()
+            constants.append(helper.make_tensor(value.name, number, shape, raw, raw=True))
+        else:
+            symbols: Any = [f"{value.name}_{dimension}" for dimension in range(len(shape))]
+            inputs.append(helper.make_tensor_value_info(value.name, number, symbols if value.is_dynamic else shape))
+    for node in nodes:
+        given: Any = {name: list(value) if isinstance(value, tuple) else value for name, value in node.attributes}
+        name = f"{node.name}_node".replace("result", "case")
+        ops.append(helper.make_node(node.op, node.operands, [node.name], name, **given))
+    results = [helper.make_tensor_value_info(node.name, node.element_type.onnx_number, None) for node in outputs]
+    opsets = [helper.make_opsetid("", opset)]
+    version = max(helper.find_min_ir_version_for(opsets), _LEAST_IR_VERSION)
+    graph = helper.make_graph(ops, "case", inputs, results, constants)
+    model = helper.make_model(graph, opset_imports=opsets, ir_version=version)
+    made: bytes = model.SerializeToString(deterministic=True)
+    return made
+
+
+def _openvino(values: Sequence[_Value], nodes: Sequence[_Node], outputs: Sequence[str]) -> tuple[bytes, bytes]:
+    """The .xml and the .bin."""
+    layers: list[str] = []
+    edges: list[str] = []
+    ports: dict[str, tuple[int, int, ElementType, Sequence[int]]] = {}
+    weights = bytearray()
+
+    def add(op: str, name: str, data: dict[str, object], read: Sequence[str], made: tuple[Any, Any] | None) -> None:
+        number, inputs = len(layers), []
+        for index, value in enumerate(read):
+            layer, port, element_type, sizes = ports[value]
+            edges.append(f'<edge from-layer="{layer}" from-port="{port}" to-layer="{number}" to-port="{index}"/>')
+            inputs.append(_port(index, element_type, sizes))
+        attributes = "".join(f" {key}={quoteattr(str(value))}" for key, value in data.items())
+        output = "" if made is None else f"<output>{_port(len(read), *made, name)}</output>"
+        layers.append(
+            f'<layer id="{number}" name={quoteattr(name)} type="{op}" version="opset1">'
+            + (f"<data{attributes}/>" if data else "")
+            + (f"<input>{''.join(inputs)}</input>" if read else "")
+            + f"{output}</layer>"
+        )
+        if made is not None:
+            ports[name] = (number, len(read), *made)
+
+    for value in values:
+        element_type, sizes = of_numpy(value.array.dtype), value.sizes
+        data: dict[str, object] = {
+            "shape": ",".join(map(str, sizes)).replace("-1", "?"),
+            "element_type": element_type.ir,
+        }
+        if value.is_constant:
+            raw, data["shape"] = packed(value.array), ",".join(map(str, value.array.shape))
+            data |= {"offset": len(weights), "size": len(raw)}
+            weights += raw
+        made = element_type, value.array.shape if value.is_constant else sizes
+        add("Const" if value.is_constant else "Parameter", value.name, data, (), made)
+    for node in nodes:
+        add(node.op, node.name, _in_ir(node.attributes), node.operands, (node.element_type, node.sizes))
+    for name in outputs:
+        add("Result", f"{name}_result", {}, [name], None)
+    head = '<?xml version="1.0"?>\n<net name="case" version="11">'
+    lines = [head, "<layers>", *layers, "</layers>", "<edges>", *edges, "</edges>", "</net>", ""]
+    return "\n".join(lines).encode(), bytes(weights)
+
+
+def _in_ir(attributes: Attributes) -> dict[str, object]:
+    """Attributes as IR spells them; pdpd always states its axis."""
+    given = dict(attributes)
+    if given.get("auto_broadcast") == "pdpd":
+        given = {"axis": -1} | given
+    return {
+        "auto_broadcast.auto_broadcast_axis" if name == "axis" else name: str(value).lower()
+        if isinstance(value, bool)
+        else value
+        for name, value in given.items()
+    }
+
+
+def _port(number: int, element_type: ElementType, sizes: Sequence[int], name: str = "") -> str:
+    """A port; that of a result has a name, by which callers feed and fetch."""
+    dimensions = "".join(f"<dim>{size}</dim>" for size in sizes)
+    names = f" names={quoteattr(name)}" if name else ""
+    return f'<port id="{number}" precision="{element_type.ir_precision}"{names}>{dimensions}</port>'
+
+
+def packed(array: np.ndarray) -> bytes:
+    """The bytes of an array in a .bin: two 4-bit elements a byte, the first one low."""
+    if of_numpy(array.dtype).bits != 4:
+        return array.tobytes()
+    nibbles = np.frombuffer(array.tobytes(), np.uint8) & 15
+    even = np.append(nibbles, np.zeros(nibbles.size % 2, np.uint8)).reshape(-1, 2)
+    return bytes((even[:, 0] | even[:, 1] << 4).astype(np.uint8))

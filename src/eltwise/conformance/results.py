@@ -1,25 +1,31 @@
-"""The results of a run as plain data, and how they are written: JSON, a line a test.
+"""The results of a run, and how they are written and read: JSON, a line a test.
 
 A test is one operator version with an element type, a broadcast rule and an operand source on one runtime. In files a
-test result is called a cell, its outcome a verdict, and its source a path.
+test result is called a cell, its outcome a verdict, and its source a path. A file may be somebody else's: every field
+is checked when it is read.
 """
 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import prod
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 
-from eltwise.conformance.cases import LETTERS, Attributes, Case
-from eltwise.core.dtypes import ElementType, of_numpy
-from eltwise.core.errors import unknown_name
+from eltwise.conformance.cases import LETTERS, SOURCE_NAMES, Case
+from eltwise.conformance.json_fields import Fields
+from eltwise.core.dtypes import TYPES, ElementType, of_numpy
+from eltwise.core.errors import EltwiseError, FileFormatError, unknown_name
 from eltwise.formats import files
+from eltwise.ops import registry
 from eltwise.ops.schema import ElementwiseSchema
 from eltwise.oracle import array_of, bits_of
+from eltwise.runtimes.registry import RULES
 
 Outcome = Literal["ok", "refused", "accepted", "differs", "hung", "crashed"]
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
@@ -29,91 +35,55 @@ Extent = Literal["quick", "usual", "thorough"]
 EXTENTS: tuple[Extent, ...] = get_args(Extent)
 """How much is tested, from little to everything."""
 
+_LARGEST_FILE = 2**30
+_RUN = {each.name: each for each in TYPES if each.runs}
 
-@dataclass(frozen=True)
-class Shown:
+
+class Shown(NamedTuple):
     """One element as a reader sees it: in decimal, and its bit pattern in hexadecimal."""
 
     value: str
     bits: str
 
-
-@dataclass(frozen=True)
-class Example:
-    """The operands' elements at one index of the smallest failing case, the reference result and what came.
-
-    ``expected`` is None if the case must be refused, ``got`` if nothing came.
-    """
-
-    operands: tuple[Shown, ...]
-    expected: Shown | None
-    got: Shown | None
+    def __str__(self) -> str:
+        return f"{self.value} ({self.bits})"
 
 
-@dataclass(frozen=True)
-class StoredArray:
-    """An array as its type, its shape and its bit patterns in C order."""
-
-    element_type: ElementType
-    shape: tuple[int, ...]
-    bits: tuple[int, ...]
-
-    def array(self) -> np.ndarray:
-        """Make the array."""
-        return array_of(self.element_type, self.bits, self.shape)
+Example = dict[str, Shown | None]
+"""One index of the smallest failing case: the operands' elements by letter, ``expected``, None if the case must be
+refused, and ``got``, None if nothing came."""
 
 
-@dataclass(frozen=True)
-class StoredCase:
-    """A case as plain values, and what came; ``beside`` is the case that has to come before it in one model."""
+@dataclass(frozen=True, eq=False)
+class Failing:
+    """The smallest failing case, what came for it, and the cases that have to be before it in one model, if any."""
 
-    attributes: Attributes
-    operands: tuple[StoredArray, ...]
-    got: StoredArray | None = None
-    beside: StoredCase | None = None
-
-    def case(self, schema: ElementwiseSchema) -> Case:
-        """Make the case again, of the operator version that it was made for."""
-        return Case(schema, self.attributes, tuple(operand.array() for operand in self.operands))
+    case: Case
+    got: np.ndarray | None = None
+    beside: tuple[Case, ...] = ()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class TestResult:
-    """What a runtime does in one test.
-
-    Attributes:
-        runtime: the runtime's name.
-        version: its version, empty if it has none.
-        op: the versioned name of the operator.
-        dtype: the element type by its NumPy name.
-        broadcast: the broadcast rule: ``none``, ``numpy``, ``pdpd`` or ``legacy``.
-        source: the operand source, for example ``static`` or ``a-constant``.
-        outcome: the worst outcome of its cases.
-        reasons: what explains differences: for each reason the names of the fault models that act together.
-        wrong: how many elements differ; for the other outcomes, how many cases have it.
-        total: how many elements or cases were compared.
-        example: one element of the smallest failing case.
-        message: ``words``, and how many cases had which outcome.
-        case: the smallest failing case; None if nothing failed, or if it is too large.
-        words: the runtime's own words, or what the fault models do.
-    """
+    """What a runtime does in one test."""
 
     __test__ = False  # It is not a test of pytest's.
 
-    runtime: str
-    version: str
-    op: str
-    dtype: str
-    broadcast: str
-    source: str
-    outcome: Outcome
+    runtime: str  # The runtime's name.
+    version: str  # Its version, empty if it has none.
+    op: str  # The versioned name of the operator.
+    dtype: str  # The element type by its NumPy name.
+    broadcast: str  # The broadcast rule: ``none``, ``numpy``, ``pdpd`` or ``legacy``.
+    source: str  # The operand source, for example ``static`` or ``a-constant``.
+    outcome: Outcome  # The worst outcome of its cases.
+    # What explains differences: for each reason the names of the fault models that act together.
     reasons: tuple[tuple[str, ...], ...] = ()
-    wrong: int = 0
-    total: int = 0
-    example: Example | None = None
-    message: str = ""
-    case: StoredCase | None = None
-    words: str = ""
+    wrong: int = 0  # How many elements differ; for the other outcomes, how many cases have it.
+    total: int = 0  # How many elements or cases were compared.
+    example: Example | None = None  # One element of the smallest failing case.
+    message: str = ""  # ``words``, and how many cases had which outcome.
+    failing: Failing | None = None  # The smallest failing case; None if nothing failed, or if it is too large.
+    words: str = ""  # The runtime's own words, or what the fault models do.
 
     @property
     def key(self) -> str:
@@ -133,25 +103,15 @@ class TestResult:
 
 @dataclass(frozen=True)
 class Results:
-    """What was found, and where.
+    """What was found, and where."""
 
-    Attributes:
-        tests: the test results, in the order in which they are shown.
-        machine: the processor, in its own words.
-        date: when, as ``YYYY-MM-DD``.
-        seed: the seed of the random values.
-        extent: how much was tested.
-        interrupted: whether it was stopped before its end.
-        versions: of everything that took part, by name.
-    """
-
-    tests: tuple[TestResult, ...]
-    machine: str = ""
-    date: str = ""
-    seed: int = 0
-    extent: Extent = "usual"
-    interrupted: bool = False
-    versions: Mapping[str, str] = field(default_factory=dict)
+    tests: tuple[TestResult, ...]  # The test results, in the order in which they are shown.
+    machine: str = ""  # The processor, in its own words.
+    date: str = ""  # When, as ``YYYY-MM-DD``.
+    seed: int = 0  # The seed of the random values.
+    extent: Extent = "usual"  # How much was tested.
+    interrupted: bool = False  # Whether it was stopped before its end.
+    versions: Mapping[str, str] = field(default_factory=dict)  # Of everything that took part, by name.
 
     def find(self, key: str) -> TestResult:
         """Find a test result by its key.
@@ -170,26 +130,16 @@ class Results:
 def shown(array: np.ndarray, index: int) -> Shown:
     """Show the element at a flat index.
 
-    >>> shown(np.uint8([0, 255]), 1)
-    Shown(value='255', bits='0xff')
+    >>> str(shown(np.uint8([0, 255]), 1))
+    '255 (0xff)'
     """
     element = array.reshape(-1)[index : index + 1]
+    return Shown(str(element[0]), _hexadecimal(element)[0])
+
+
+def _hexadecimal(array: np.ndarray) -> list[str]:
     digits = (of_numpy(array.dtype).bits + 3) // 4
-    return Shown(str(element[0]), f"0x{bits_of(element)[0]:0{digits}x}")
-
-
-def stored(case: Case, got: np.ndarray | None = None, beside: Case | None = None) -> StoredCase:
-    """Turn a case, what came for it, and the case beside it into plain values."""
-    return StoredCase(
-        case.attributes,
-        tuple(map(_stored_array, case.operands)),
-        None if got is None else _stored_array(got),
-        None if beside is None else stored(beside),
-    )
-
-
-def _stored_array(array: np.ndarray) -> StoredArray:
-    return StoredArray(of_numpy(array.dtype), array.shape, tuple(bits_of(array)))
+    return [f"0x{pattern:0{digits}x}" for pattern in bits_of(array)]
 
 
 def write_results(results: Results, path: Path) -> None:
@@ -203,15 +153,8 @@ def write_results(results: Results, path: Path) -> None:
 
 def results_text(results: Results) -> str:
     """Write results as JSON, a line a test; the same text for the same results."""
-    about = {
-        "machine": results.machine,
-        "date": results.date,
-        "seed": results.seed,
-        "extent": results.extent,
-        "interrupted": results.interrupted,
-        "versions": dict(results.versions),
-    }
-    head = json.dumps(about, ensure_ascii=False)
+    names = ("machine", "date", "seed", "extent", "interrupted", "versions")
+    head = json.dumps({name: getattr(results, name) for name in names}, ensure_ascii=False)
     lines = ",\n".join(json.dumps(fields_of(test), ensure_ascii=False) for test in results.tests)
     return f'{head[:-1]}, "cells": [\n{lines}\n]}}\n'
 
@@ -232,33 +175,142 @@ def fields_of(test: TestResult) -> dict[str, object]:
         "total": test.total,
     }
     if test.example is not None:
-        named = dict(zip(LETTERS, test.example.operands, strict=False))
-        named |= {"expected": test.example.expected, "got": test.example.got}  # type: ignore[dict-item]
-        fields["example"] = {
-            name: None if element is None else {"value": element.value, "bits": element.bits}
-            for name, element in named.items()
-        }
+        fields["example"] = {name: element and element._asdict() for name, element in test.example.items()}
     fields |= {"message": test.message, "words": test.words}
-    if test.case is not None:
-        fields["case"] = _case_fields(test.case)
+    if (failing := test.failing) is not None:
+        got = None if failing.got is None else _array(failing.got)
+        beside = {"beside": list(map(_case_fields, failing.beside))} if failing.beside else {}
+        fields["case"] = {**_case_fields(failing.case), "got": got, **beside}
     return fields
 
 
-def _case_fields(case: StoredCase) -> dict[str, object]:
-    fields: dict[str, object] = {
-        "attributes": {name: list(value) if isinstance(value, tuple) else value for name, value in case.attributes},
-        **{name: _array_fields(operand) for name, operand in zip(LETTERS, case.operands, strict=False)},
-        "got": None if case.got is None else _array_fields(case.got),
-    }
-    if case.beside is not None:
-        fields["beside"] = _case_fields(case.beside)
-    return fields
+def _case_fields(case: Case) -> dict[str, object]:
+    attributes = {name: list(value) if isinstance(value, tuple) else value for name, value in case.attributes}
+    return {"attributes": attributes, **dict(zip(LETTERS, map(_array, case.operands), strict=False))}
 
 
-def _array_fields(array: StoredArray) -> dict[str, object]:
-    digits = (array.element_type.bits + 3) // 4
-    return {
-        "dtype": array.element_type.name,
-        "shape": list(array.shape),
-        "bits": [f"0x{pattern:0{digits}x}" for pattern in array.bits],
-    }
+def _array(array: np.ndarray) -> dict[str, object]:
+    return {"dtype": of_numpy(array.dtype).name, "shape": list(array.shape), "bits": _hexadecimal(array)}
+
+
+def read_results(path: Path) -> Results:
+    """Read results from a file.
+
+    Raises:
+        FileFormatError: if there is no such file or it does not hold results, with the place in it.
+    """
+    data = files.read_bytes(path, _LARGEST_FILE)
+    try:
+        value = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise FileFormatError(f"not a JSON file ({error})", where=str(path)) from None
+    try:
+        return results_of(value)
+    except EltwiseError as error:
+        raise error.located(where=str(path)) from None
+
+
+def results_of(value: object) -> Results:
+    """Read results from the object that a results file holds.
+
+    Raises:
+        EltwiseError: naming the test and the field that cannot be read.
+    """
+    fields = Fields(value, "the file")
+    tests = tuple(_test(item) for item in fields.items("cells", "cell"))
+    for key, count in Counter(test.key for test in tests).items():
+        if count > 1:
+            raise FileFormatError("a cell occurs twice", got=key)
+    versions = fields.inner("versions") if fields.has("versions") else Fields({}, "")
+    return Results(
+        tests,
+        machine=fields.take("machine", str, ""),
+        date=fields.take("date", str, ""),
+        seed=fields.take("seed", int, 0),
+        extent=fields.choice("extent", EXTENTS, "usual"),
+        interrupted=fields.take("interrupted", bool, False),
+        versions={name: versions.take(name, str) for name in versions},
+    )
+
+
+def _test(fields: Fields) -> TestResult:
+    schema, message = registry.find(fields.take("op", str)), fields.take("message", str, "")
+    if fields.has("faults"):
+        reasons = tuple(
+            Fields({"faults": names}, "faults").each("faults", str) for names in fields.each("faults", list)
+        )
+    else:  # A file of an earlier version has them only as text.
+        reasons = ((fields.take("explanation", str),),) if fields.take("explanation", str, "") else ()
+    return TestResult(
+        runtime=fields.take("runtime", str),
+        version=fields.take("version", str, ""),
+        op=fields.take("op", str),
+        dtype=_element_type(fields).name,
+        broadcast=fields.choice("broadcast", RULES),
+        source=fields.choice("path", SOURCE_NAMES),
+        outcome=fields.choice("verdict", OUTCOMES),
+        reasons=reasons,
+        wrong=fields.take("wrong", int, 0),
+        total=fields.take("total", int, 0),
+        example=_example(fields.inner("example")) if fields.has("example") else None,
+        message=message,
+        failing=_failing(fields.inner("case"), schema) if fields.has("case") else None,
+        words=fields.take("words", str, message),
+    )
+
+
+def _element_type(fields: Fields) -> ElementType:
+    found = _RUN.get(fields.take("dtype", str))
+    if found is None:
+        raise fields.error("dtype", ", ".join(_RUN))
+    return found
+
+
+def _example(fields: Fields) -> Example:
+    names = [*(letter for letter in LETTERS if fields.has(letter)), "expected", "got"]
+    return {name: _shown(fields.inner(name)) if fields.has(name) else None for name in names}
+
+
+def _shown(fields: Fields) -> Shown:
+    return Shown(fields.take("value", str), fields.take("bits", str))
+
+
+def _failing(fields: Fields, schema: ElementwiseSchema) -> Failing:
+    got = _read_array(fields.inner("got")) if fields.has("got") else None
+    # A file of an earlier version has one case, and not a list.
+    beside = [fields.inner("beside")] if isinstance(fields.value("beside"), dict) else []
+    beside += fields.items("beside", "case") if fields.has("beside") and not beside else ()
+    return Failing(_case(fields, schema), got, tuple(_case(item, schema) for item in beside))
+
+
+def _case(fields: Fields, schema: ElementwiseSchema) -> Case:
+    operands = tuple(_read_array(fields.inner(name)) for name in LETTERS if fields.has(name))
+    if not operands:
+        raise fields.error("a", "an operand")
+    attributes = fields.inner("attributes")
+    return Case(schema, tuple((name, _attribute(attributes, name)) for name in attributes), operands)
+
+
+def _attribute(fields: Fields, name: str) -> object:
+    value = fields.value(name)
+    if isinstance(value, list) and all(isinstance(item, int) for item in value):
+        return tuple(value)
+    if not isinstance(value, int | str):
+        raise fields.error(name, "an integer, a string or a list of integers")
+    return value
+
+
+def _read_array(fields: Fields) -> np.ndarray:
+    element_type, shape = _element_type(fields), fields.each("shape", int)
+    texts = fields.each("bits", str)
+    if len(texts) != prod(shape):
+        raise fields.error("bits", f"{prod(shape)} patterns for the shape {list(shape)}")
+    try:
+        patterns = [int(text, 16) for text in texts if text.startswith("0x")]
+    except ValueError:
+        patterns = []
+    if len(patterns) < len(texts):
+        raise fields.error("bits", "bit patterns such as 0xff")
+    if any(pattern >> element_type.bits for pattern in patterns):
+        raise fields.error("bits", f"at most {element_type.bits} bits")
+    return array_of(element_type, patterns, shape)

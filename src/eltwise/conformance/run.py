@@ -5,19 +5,18 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from functools import partial
 from queue import SimpleQueue
 
-from eltwise.conformance.asking import CaseRunner, separated
+from eltwise.conformance.cases import CALL
 from eltwise.conformance.compare import References
-from eltwise.conformance.contexts import CALL, SOURCES, sources_of
-from eltwise.conformance.fault_models.explain import Explainer
+from eltwise.conformance.explain import Explainer
 from eltwise.conformance.results import Extent, Results, TestResult
-from eltwise.conformance.smallest import Shrinker
+from eltwise.conformance.runner import CaseRunner
 from eltwise.conformance.suite import Variant, groups, variants
-from eltwise.conformance.summary import summarized
+from eltwise.conformance.summary import Summarizer
 from eltwise.core.errors import FileFormatError, UnsupportedError
 from eltwise.core.machine import machine_name, processors
 from eltwise.runtimes import Host, Runtime, StoppedError
@@ -31,42 +30,40 @@ OnProgress = Callable[[int, int, str], None]
 
 
 @dataclass(frozen=True)
+class Job:
+    """A runtime and a variant, with some operand sources."""
+
+    runtime: Runtime
+    variant: Variant
+    sources: tuple[str, ...]
+
+    def key(self, source: str) -> str:
+        """The key of one of its tests."""
+        return f"{self.runtime.name}/{self.variant}/{source}"
+
+
+@dataclass(frozen=True)
 class Selection:
-    """Which tests are run on which runtimes; an empty field means all.
+    """Which tests are run on which runtimes; an empty field means all."""
 
-    Attributes:
-        runtimes: the runtimes.
-        ops: versioned names.
-        types: element types by their NumPy names.
-        rules: broadcast rules.
-        sources: operand sources.
-    """
-
-    runtimes: tuple[Runtime, ...]
-    ops: tuple[str, ...] = ()
-    types: tuple[str, ...] = ()
-    rules: tuple[str, ...] = ()
-    sources: tuple[str, ...] = ()
+    runtimes: tuple[Runtime, ...]  # The runtimes.
+    ops: tuple[str, ...] = ()  # Versioned names.
+    types: tuple[str, ...] = ()  # Element types by their NumPy names.
+    rules: tuple[str, ...] = ()  # Broadcast rules.
+    sources: tuple[str, ...] = ()  # Operand sources.
 
     def jobs(self) -> Iterator[Job]:
         """The work, in the order in which its results are shown."""
         for runtime in self.runtimes:
             for variant in variants():
-                if self._takes(variant) and _has(runtime, variant):
-                    sources = tuple(
-                        source
-                        for source in sources_of(variant.count)
-                        if source in (self.sources or (*SOURCES, CALL)) and _has_source(runtime, variant, source)
-                    )
-                    yield Job(runtime, variant, sources)
-
-    def _takes(self, variant: Variant) -> bool:
-        wanted = (
-            (self.ops, str(variant.schema)),
-            (self.types, variant.element_type.name),
-            (self.rules, variant.rule),
-        )
-        return all(name in names for names, name in wanted if names)
+                wanted = (
+                    (self.ops, str(variant.schema)),
+                    (self.types, variant.element_type.name),
+                    (self.rules, variant.rule),
+                )
+                if all(name in names for names, name in wanted if names) and _has(runtime, variant):
+                    sources = (source for source in variant.sources if not self.sources or source in self.sources)
+                    yield Job(runtime, variant, tuple(source for source in sources if _takes(runtime, source)))
 
 
 def _has(runtime: Runtime, variant: Variant) -> bool:
@@ -80,43 +77,18 @@ def _has(runtime: Runtime, variant: Variant) -> bool:
         return False
 
 
-def _has_source(runtime: Runtime, variant: Variant, source: str) -> bool:
-    if runtime.only and source not in runtime.only:
-        return False
-    if source == CALL:
-        return runtime.calls
-    return runtime.loads_models and (not SOURCES[source].has_neutral or variant.has_neutral)
-
-
-@dataclass(frozen=True)
-class Job:
-    """A runtime and a variant, with some operand sources."""
-
-    runtime: Runtime
-    variant: Variant
-    sources: tuple[str, ...]
-
-    @property
-    def keys(self) -> list[str]:
-        """The keys of its tests."""
-        return [f"{self.runtime.name}/{self.variant}/{source}" for source in self.sources]
+def _takes(runtime: Runtime, source: str) -> bool:
+    return source in (runtime.only or (source,)) and (runtime.calls if source == CALL else runtime.loads_models)
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How the tests are run.
+    """How the tests are run."""
 
-    Attributes:
-        extent: how much is tested.
-        seed: the seed of the random values.
-        limit: how many seconds one answer may take.
-        processes: how many run at a time; 0: as many as there are processors, up to 4.
-    """
-
-    extent: Extent = "usual"
-    seed: int = 0
-    limit: float = LIMIT
-    processes: int = 0
+    extent: Extent = "usual"  # How much is tested.
+    seed: int = 0  # The seed of the random values.
+    limit: float = LIMIT  # How many seconds one answer may take.
+    processes: int = 0  # How many run at a time; 0: as many as there are processors, up to 4.
 
 
 @dataclass(frozen=True)
@@ -132,21 +104,19 @@ def run_tests(
 ) -> Outcome:
     """Run tests; a ``KeyboardInterrupt`` ends the run with the results that are there.
 
-    Args:
-        selection: which tests, on which runtimes.
-        settings: how.
-        on_progress: called by several threads, one at a time.
-        known: earlier results: what they have is not run again.
+    What is in the known results is not run again; several threads call ``on_progress``, one at a time.
 
     Raises:
         FileFormatError: if the earlier results were made with another version, seed or extent.
     """
     jobs = list(selection.jobs())
-    session = _Session(settings, on_progress, _kept(known, settings))
+    for name in ("seed", "extent") if known else ():
+        if getattr(known, name) != getattr(settings, name):
+            raise _other(name, str(getattr(known, name)), str(getattr(settings, name)), f"give the same {name}, or ")
+    session = _Session(settings, on_progress, known.tests if known else ())
     session.check_versions(selection.runtimes)
-    session.add(jobs)
-    interrupted = session.run(settings.processes or max(1, min(_MOST_PROCESSES, processors())))
-    order = {key: index for index, key in enumerate(key for job in jobs for key in job.keys)}
+    interrupted = session.run(jobs)
+    order = {job.key(source): index for index, job in enumerate(jobs) for source in job.sources}
     tests = sorted(session.tests.values(), key=lambda test: order.get(test.key, -1))
     results = Results(
         tuple(tests),
@@ -160,40 +130,28 @@ def run_tests(
     return Outcome(results, session.not_started)
 
 
-def _kept(known: Results | None, settings: Settings) -> dict[str, TestResult]:
-    """The results to continue from."""
-    if known is None:
-        return {}
-    for name in ("seed", "extent"):
-        was, now = getattr(known, name), getattr(settings, name)
-        if was != now:
-            raise FileFormatError(
-                f"the results to continue from were made with another {name}",
-                got=str(was),
-                allowed=str(now),
-                hint=f"give the same {name}, or start anew",
-            )
-    return {test.key: test for test in known.tests}
+def _other(what: str, was: str, now: str, hint: str = "") -> FileFormatError:
+    text = f"the results to continue from were made with another {what}"
+    return FileFormatError(text, got=was, allowed=now, hint=f"{hint}start anew")
 
 
 class _Session:
     """The jobs, the threads that work on them, and what they found."""
 
-    def __init__(self, settings: Settings, on_progress: OnProgress, tests: dict[str, TestResult]) -> None:
-        self.tests = tests
+    def __init__(self, settings: Settings, on_progress: OnProgress, known: Sequence[TestResult]) -> None:
+        self.tests = {test.key: test for test in known}
         self.not_started: dict[str, str] = {}
         self._settings = settings
         self._on_progress = on_progress
-        self._versions = {test.runtime: test.version for test in tests.values()}
+        self._versions = {test.runtime: test.version for test in known}
         self._jobs: deque[Job] = deque()
-        self._total = 0
-        self._done = 0
+        self._total = self._done = 0
         self._lock = threading.Lock()
         self._stop = threading.Event()
         self._ended: SimpleQueue[BaseException | None] = SimpleQueue()
         self._references = References()
         self._explainer = Explainer()
-        self._shrinker = Shrinker()
+        self._summarizer = Summarizer(self._explainer)
         self._hosts: set[Host] = set()
 
     def check_versions(self, runtimes: Sequence[Runtime]) -> None:
@@ -203,26 +161,18 @@ class _Session:
             FileFormatError: if they were made with another version of one.
         """
         for runtime in runtimes:
-            if runtime.name not in self._versions:
-                continue
-            with Host(runtime, self._settings.limit) as host:
-                try:
-                    self._check_version(runtime.name, host.version())
-                except UnsupportedError as error:
-                    self.not_started[runtime.name] = str(error)
+            if runtime.name in self._versions:
+                with Host(runtime, self._settings.limit) as host, self._starting(runtime):
+                    self._version(host)
 
-    def add(self, jobs: Sequence[Job]) -> None:
-        """Take jobs on, without the tests whose results are known."""
+    def run(self, jobs: Sequence[Job]) -> bool:
+        """Work on what is not known, with several threads; whether it was interrupted."""
         for job in jobs:
-            sources = tuple(source for source, key in zip(job.sources, job.keys, strict=True) if key not in self.tests)
-            if sources:
-                self._jobs.append(Job(job.runtime, job.variant, sources))
-                self._total += len(sources)
-
-    def run(self, count: int) -> bool:
-        """Work with so many threads; whether it was interrupted."""
+            sources = tuple(source for source in job.sources if job.key(source) not in self.tests)
+            self._jobs += [replace(job, sources=sources)] if sources else []
+            self._total += len(sources)
+        count = self._settings.processes or max(1, min(_MOST_PROCESSES, processors()))
         threads = [threading.Thread(target=self._work, daemon=True) for _number in range(count)]
-        interrupted = False
         try:
             for thread in threads:
                 thread.start()
@@ -231,25 +181,27 @@ class _Session:
                 if (error := self._ended.get()) is not None:
                     raise error
         except KeyboardInterrupt:
-            interrupted = True
+            return True
         finally:
             self._stop.set()
             for host in list(self._hosts):
                 host.stop()
             for thread in threads:
                 thread.join()
-        return interrupted
+        return False
 
     def _work(self) -> None:
+        """Take jobs until there are none; a host is kept while its runtime goes on."""
         host: Host | None = None
         ended: BaseException | None = None
         try:
-            while not self._stop.is_set() and (job := self._next()) is not None:
+            while (job := self._next()) is not None:
                 if host is None or host.runtime is not job.runtime:
                     self._end(host)
                     host = Host(job.runtime, self._settings.limit)
                     self._hosts.add(host)
-                self._run_job(host, job)
+                with self._starting(job.runtime):
+                    self._run_job(host, job)
         except StoppedError:
             pass
         except BaseException as error:  # noqa: BLE001 - raised again by the thread that waits
@@ -262,7 +214,7 @@ class _Session:
         with self._lock:
             while self._jobs and self._jobs[0].runtime.name in self.not_started:
                 self._jobs.popleft()
-            return self._jobs.popleft() if self._jobs else None
+            return self._jobs.popleft() if self._jobs and not self._stop.is_set() else None
 
     def _end(self, host: Host | None) -> None:
         if host is not None:
@@ -270,40 +222,42 @@ class _Session:
             self._hosts.discard(host)
 
     def _run_job(self, host: Host, job: Job) -> None:
-        for source in job.sources:
-            if self._stop.is_set():
-                return
-            with self._lock:
-                self._on_progress(self._done, self._total, f"{job.runtime.name} {job.variant}/{source}")
-            try:
-                test = self._test(host, job, source)
-            except UnsupportedError as error:
-                self.not_started[job.runtime.name] = str(error)
-                return
-            if self._stop.is_set():
-                return  # What came while the processes were ended is not a result.
-            with self._lock:
-                self.tests[test.key] = test
-                self._done += 1
+        with self._lock:
+            self._on_progress(self._done, self._total, f"{job.runtime.name} {job.variant}/{job.sources[0]}")
+        found = list(self._results(host, job))
+        with self._lock:
+            if not self._stop.is_set():  # What came while the processes were ended is not a result.
+                self.tests |= {test.key: test for test in found}
+                self._done += len(found)
 
-    def _test(self, host: Host, job: Job, source: str) -> TestResult:
-        version = host.version()
-        self._check_version(job.runtime.name, version)
-        extent = self._settings.extent
-        made = groups(job.variant, source, extent, self._settings.seed, job.runtime.checks)
-        tester = CaseRunner(host, source, self._references, thrifty=extent == "quick")
-        done = tester.run(made)
-        results = done.results if source == CALL else separated(done.results, made, tester, self._explainer)
-        shrink = partial(self._shrinker.smallest, key=(job.runtime.name, source), run_alone=tester.alone)
-        runtime = job.runtime.name, version
-        return summarized(runtime, job.variant, source, results, done.not_run, self._explainer, shrink)
+    def _results(self, host: Host, job: Job) -> Iterator[TestResult]:
+        """Run the tests of a job; those of its models share models."""
+        runtime = job.runtime.name, self._version(host)
+        extent, seed = self._settings.extent, self._settings.seed
+        for source in (CALL, "model"):
+            sources = [name for name in job.sources if (name == CALL) == (source == CALL)]
+            runner = CaseRunner(host, source, self._references, thrifty=extent == "quick")
+            made = {name: groups(job.variant, name, extent, seed, job.runtime.checks) for name in sources}
+            runs = runner.run_tests(made)
+            if source != CALL:
+                for name, done in runs.items():
+                    done.results = runner.separated(done.results, made[name], self._explainer)
+                self._summarizer.run_smallest(runtime, {name: done.results for name, done in runs.items()}, runner)
+            for name, done in runs.items():
+                yield self._summarizer.summary(runtime, job.variant, name, done.results, done.not_run, runner.alone)
 
-    def _check_version(self, name: str, version: str) -> None:
+    @contextmanager
+    def _starting(self, runtime: Runtime) -> Iterator[None]:
+        """Note a runtime that cannot be started."""
+        try:
+            yield
+        except UnsupportedError as error:
+            self.not_started[runtime.name] = str(error)
+
+    def _version(self, host: Host) -> str:
+        """The version of a runtime, which must be that of the known results."""
+        name, version = host.runtime.name, host.version()
         known = self._versions.setdefault(name, version)
         if known != version:
-            raise FileFormatError(
-                f"the results to continue from were made with another version of {name}",
-                got=known,
-                allowed=version,
-                hint="start anew",
-            )
+            raise _other(f"version of {name}", known, version)
+        return version

@@ -12,35 +12,38 @@ from functools import cache, lru_cache
 
 import numpy as np
 
-from eltwise.conformance.cases import DIVISIONS, Attributes, Case, Sizes
-from eltwise.conformance.contexts import CALL, SOURCES, STATIC
+from eltwise.conformance.cases import CALL, DIVISIONS, SOURCE_NAMES, SOURCES, STATIC, Attributes, Case, Sizes
+from eltwise.conformance.models import NEUTRAL_OPS
 from eltwise.conformance.results import Extent
-from eltwise.conformance.shape_pairs import FEW_ONTO, FEW_PAIRS, NUMPY_PAIRS, one_directional
+from eltwise.conformance.shape_pairs import FEW_ONTO, FEW_PAIRS, HARD_PAIRS, NUMPY_PAIRS, one_directional
 from eltwise.core.dtypes import TYPES, ElementType
 from eltwise.ops import registry
-from eltwise.ops.schema import Domain, ElementwiseSchema
+from eltwise.ops.schema import ElementwiseSchema
 from eltwise.oracle import OracleRefusal, RuleName, array_of, hard_values, place
 
 Groups = tuple[tuple[Case, ...], ...]
 Operands = tuple[np.ndarray, ...]
 
-SHARES: dict[Extent, int] = {"quick": 0, "usual": 8, "thorough": 1}
+_SHARES: dict[Extent, int] = {"quick": 0, "usual": 8, "thorough": 1}
 """One of so many further shapes is tested, beside the chosen few; 0: none."""
 
-NEUTRAL_OPS: dict[Domain, tuple[Domain, str]] = {
-    "ai.onnx": ("ai.onnx", "Sub"),
-    "openvino": ("openvino", "Subtract"),
-}
-
+_RANDOM: dict[Extent, int] = {"quick": 2000, "usual": 4000, "thorough": 20000}
+_SCALARS: dict[Extent, int] = {"quick": 4, "usual": 32, "thorough": 1 << 16}
+_ORDINARY = 256
 _MOST_TOGETHER = 64
 _COMMON_RANK = 12
 """Runtimes that limit the rank have a higher limit."""
 
-_RANDOM: dict[Extent, int] = {"quick": 2000, "usual": 4000, "thorough": 20000}
-_SCALARS: dict[Extent, int] = {"quick": 8, "usual": 32, "thorough": 1 << 16}
-_ORDINARY = 256
-_FEW_REFUSED = 3
-"""So many cases that must be refused are tested with most operand sources: each takes a model of its own."""
+_QUICK_REFUSED = 1
+"""So many cases that must be refused are tested in a quick run with most operand sources: each takes its own model."""
+
+_QUICK_SHARE = 4
+"""A quick run tests one of so many shapes with a type, others with the next type: runtimes decide them by the version.
+
+The first type has all of them, and every type has ``_ALWAYS``.
+"""
+
+_ALWAYS = {*FEW_PAIRS, *HARD_PAIRS}
 
 _WHOLE_SOURCES = ("static", CALL)
 """The operand sources that are tested with all shapes."""
@@ -75,15 +78,22 @@ class Variant:
     @property
     def count(self) -> int:
         """The number of operands, 2 if there may be any number."""
-        return operand_count(self.schema)
+        return self.schema.expression().operands
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The operand sources that differ and can be built: a subtraction of 0 must have the type."""
+        subtraction = registry.resolve(self.schema.domain, NEUTRAL_OPS[self.schema.domain], self.schema.version)
+        same_type = self.schema.expression().result_type(self.element_type) is self.element_type
+        has_neutral = same_type and subtraction is not None and self.element_type in subtraction.types
+        left_out = [] if self.count > 1 else ["b-constant", "both-constant"]
+        left_out += [] if has_neutral else ["neighbours"]
+        return tuple(name for name in SOURCE_NAMES if name not in left_out)
 
     @property
     def has_neutral(self) -> bool:
         """Whether a subtraction of 0, which changes no bit, can be put around the operator in its model."""
-        if self.schema.expression().result_type(self.element_type) is not self.element_type:
-            return False
-        subtraction = registry.resolve(*NEUTRAL_OPS[self.schema.domain], self.schema.version)
-        return subtraction is not None and self.element_type in subtraction.types
+        return "neighbours" in self.sources
 
     def case(self, operands: Sequence[np.ndarray], attributes: Attributes | None = None) -> Case:
         """A case of this variant, by default with the attributes of the rule."""
@@ -91,81 +101,63 @@ class Variant:
         return _without_undefined(made) if self.schema.function in DIVISIONS else made
 
 
-def operand_count(schema: ElementwiseSchema) -> int:
-    """The number of operands, 2 if there may be any number."""
-    return schema.expression().operands
-
-
 def variants() -> Iterator[Variant]:
     """Every variant that the registry has, in its order."""
     for schema in registry.ELEMENTWISE:
-        for element_type in schema.types:
-            for rule in rules_of(schema):
-                yield Variant(schema, element_type, rule)
-
-
-def rules_of(schema: ElementwiseSchema) -> tuple[RuleName, ...]:
-    """The broadcast rules that an operator version has."""
-    if schema.broadcasting != "auto_broadcast":
-        return (schema.broadcasting,)
-    return ("none", "numpy", "pdpd")
+        rules: tuple[RuleName, ...] = ("none", "numpy", "pdpd")
+        if schema.broadcasting != "auto_broadcast":
+            rules = (schema.broadcasting,)
+        yield from (Variant(schema, element_type, rule) for element_type in schema.types for rule in rules)
 
 
 @lru_cache(maxsize=64)  # Several runtimes run the same tests at about the same time.
 def groups(variant: Variant, source: str, extent: Extent, seed: int, checks: bool) -> Groups:
     """The cases of a test; with ``checks`` also mixed types and attributes that the version does not have."""
-    values = value_cases(variant, source, extent, seed)
-    valid: list[Case] = []
+    valid = value_cases(variant, source, extent, seed)
+    made: list[tuple[Case, ...]] = [] if extent == "quick" else [(case,) for case in valid]
+    valid = valid if extent == "quick" else []
     refused: list[Case] = []
-    for case in layout_cases(variant, source, extent, seed):
-        (valid if case.is_valid else refused).append(case)
-    if extent == "quick" and source not in _WHOLE_SOURCES:
-        refused = refused[:_FEW_REFUSED]
-    if extent == "quick":
-        alone = 1 if source == "static" else 0
-        values, valid = values[:alone], [*values[alone:], *valid]
-    together = 1 if extent == "thorough" else _MOST_TOGETHER
-    made = [
-        *((case,) for case in values),
-        *(bundle for kind in _kinds(valid) for bundle in _bundles(kind, together)),
-        *((case,) for case in refused),
-        *((case,) for case in undefined_cases(variant)),
-    ]
+    own = variant.schema.types.index(variant.element_type)
+    has_share = own > 0 and extent == "quick" and source in _WHOLE_SOURCES
+    for number, case in enumerate(layout_cases(variant, source, extent, seed)):
+        shapes = tuple(operand.shape for operand in case.operands)
+        is_valid = case.is_valid
+        if not is_valid or not has_share or shapes in _ALWAYS or (number - own) % _QUICK_SHARE == 0:
+            (valid if is_valid else refused).append(case)
+    if has_share:
+        refused = refused[own % _QUICK_SHARE :: _QUICK_SHARE] or refused[:1]
+    elif extent == "quick" and source not in _WHOLE_SOURCES:
+        refused = refused[:_QUICK_REFUSED]
+    refused += undefined_cases(variant)
     if checks and source in _WHOLE_SOURCES:
-        made += [(case,) for case in foreign_cases(variant)]
-    context = SOURCES.get(source, STATIC)
-    return tuple(tuple(replace(case, context=context) for case in group) for group in made)
+        refused += foreign_cases(variant)
+    kinds: dict[int, list[Case]] = {}
+    for case in valid:
+        kinds.setdefault(kind_of(case), []).append(case)
+    size = 1 if extent == "thorough" else _MOST_TOGETHER
+    for _kind_number, cases in sorted(kinds.items()):
+        made += [tuple(cases[start : start + size]) for start in range(0, len(cases), size)]
+    made += [(case,) for case in refused]
+    return tuple(tuple(replace(case, context=SOURCES.get(source, STATIC)) for case in group) for group in made)
 
 
-def _bundles(cases: Sequence[Case], size: int) -> Iterator[tuple[Case, ...]]:
-    return (tuple(cases[start : start + size]) for start in range(0, len(cases), size))
-
-
-def _kinds(cases: Sequence[Case]) -> list[list[Case]]:
+def kind_of(case: Case) -> int:
     """What a runtime is likely to take or to refuse as a whole.
 
     Equal shapes and what broadcasts wherever it is aligned; what needs ``axis``; high ranks; other numbers of operands.
     """
-    kinds: list[list[Case]] = [[], [], [], [], []]
-    for case in cases:
-        shapes = [operand.shape for operand in case.operands]
-        if len(shapes) != operand_count(case.schema):
-            kinds[4].append(case)
-        elif max(map(len, shapes)) > _COMMON_RANK:
-            kinds[3].append(case)
-        elif case.rule == "numpy" or len(set(shapes)) == 1:
-            kinds[0].append(case)
-        else:
-            kinds[1 if _is_numpy(*shapes) else 2].append(case)
-    return [kind for kind in kinds if kind]
-
-
-def _is_numpy(a: Sizes, b: Sizes) -> bool:
+    shapes = [operand.shape for operand in case.operands]
+    if len(shapes) != case.schema.expression().operands:
+        return 4
+    if max(map(len, shapes)) > _COMMON_RANK:
+        return 3
+    if case.rule == "numpy" or len(set(shapes)) == 1:
+        return 0
     try:
-        place("numpy", a, b)
+        place("numpy", shapes[0], shapes[1])
     except OracleRefusal:
-        return False
-    return True
+        return 2
+    return 1
 
 
 def value_cases(variant: Variant, source: str, extent: Extent, seed: int) -> list[Case]:
@@ -173,19 +165,25 @@ def value_cases(variant: Variant, source: str, extent: Extent, seed: int) -> lis
 
     Types of up to 8 bits are tested with every combination of two values where that costs no model of its own size.
     """
-    element_type = variant.element_type
+    element_type, rule = variant.element_type, variant.rule
     made = [variant.case(_values(element_type, variant.count, extent, seed))]
     if element_type.bits <= 8 and (source in _WHOLE_SOURCES or extent != "quick"):
         made.append(variant.case(_all_values(element_type, variant.count)))
-    made += [variant.case(operands) for operands in _other_counts(variant, seed)]
+    hard = hard_values_of(element_type)
+    if variant.schema.is_variadic:
+        generator = np.random.default_rng(seed)
+        for count in (1, *range(3, _MOST_OPERANDS + 1)):
+            made.append(variant.case([generator.permutation(np.concatenate([hard] * 4)) for _index in range(count)]))
     for attribute in variant.schema.attributes:
         if attribute.kind == "boolean":
-            attributes: Attributes = (*variant.attributes, (attribute.name, not attribute.default))
-            made.append(variant.case(made[0].operands, attributes))
-    if variant.rule == "none" or variant.count == 1:
+            other: Attributes = (*variant.attributes, (attribute.name, not attribute.default))
+            made.append(variant.case(made[0].operands, other))
+    if rule == "none" or variant.count == 1:
         return made
-    hard = hard_values_of(element_type)
-    made.append(_spread(variant, hard))
+    # Every hard value with every other by broadcasting: a column and a row, or a matrix and a row.
+    column = hard.reshape(-1, 1)
+    spread = (column, hard.reshape(1, -1)) if rule == "numpy" else (np.repeat(column, hard.size, axis=1), hard)
+    made.append(variant.case(spread, variant.switched_on))
     if source in (*_WHOLE_SOURCES, "dynamic"):
         for scalar in hard[:: max(1, hard.size // _SCALARS[extent])]:
             made.append(variant.case((hard, np.array(scalar)), variant.switched_on))
@@ -199,40 +197,24 @@ def hard_values_of(element_type: ElementType) -> np.ndarray:
 
 @cache
 def _values(element_type: ElementType, count: int, extent: Extent, seed: int) -> Operands:
-    hard = hard_values_of(element_type)
-    pairs = (hard,) if count == 1 else (np.repeat(hard, hard.size), np.tile(hard, hard.size))
+    pairs = _pairs(hard_values_of(element_type), count)
     if not element_type.is_numeric:
-        return tuple(map(_fixed, pairs))
+        return pairs
     drawn = [hard_values.random_bits(element_type, _RANDOM[extent], seed + offset) for offset in range(count)]
     plain = [hard_values.ordinary(element_type, _ORDINARY, seed + offset) for offset in range(count)]
-    return tuple(_fixed(np.concatenate(parts)) for parts in zip(pairs, drawn, plain, strict=True))
+    return tuple(map(_fixed, map(np.concatenate, zip(pairs, drawn, plain, strict=True))))
 
 
 @cache
 def _all_values(element_type: ElementType, count: int) -> Operands:
-    every = array_of(element_type, range(1 << (element_type.bits if element_type.is_numeric else 1)))
-    pairs = (every,) if count == 1 else (np.repeat(every, every.size), np.tile(every, every.size))
-    return tuple(map(_fixed, pairs))
+    return _pairs(array_of(element_type, range(1 << (element_type.bits if element_type.is_numeric else 1))), count)
 
 
-def _other_counts(variant: Variant, seed: int) -> Iterator[Operands]:
-    """Operands of a version that takes any number of them."""
-    if not variant.schema.is_variadic:
-        return
-    hard = hard_values_of(variant.element_type)
-    generator = np.random.default_rng(seed)
-    for count in range(1, _MOST_OPERANDS + 1):
-        if count != variant.count:
-            yield tuple(generator.permutation(np.concatenate([hard] * 4)) for _index in range(count))
-
-
-@cache
-def _pool(element_type: ElementType, seed: int) -> np.ndarray:
-    """What the operands of layouts are drawn from: hard values and random ones."""
-    hard = hard_values_of(element_type)
-    if not element_type.is_numeric:
-        return _fixed(hard)
-    return _fixed(np.concatenate([hard, hard_values.random_bits(element_type, 256, seed)]))
+def _pairs(values: np.ndarray, count: int) -> Operands:
+    """Every value alone, or with every other."""
+    return tuple(
+        map(_fixed, (values,) if count == 1 else (np.repeat(values, values.size), np.tile(values, values.size)))
+    )
 
 
 def _fixed(array: np.ndarray) -> np.ndarray:
@@ -240,11 +222,12 @@ def _fixed(array: np.ndarray) -> np.ndarray:
     return array
 
 
-def _spread(variant: Variant, hard: np.ndarray) -> Case:
-    """Every hard value with every other by broadcasting: a column and a row, or a matrix and a row."""
-    if variant.rule == "numpy":
-        return variant.case((hard.reshape(-1, 1), hard.reshape(1, -1)))
-    return variant.case((np.repeat(hard.reshape(-1, 1), hard.size, axis=1), hard), variant.switched_on)
+@cache
+def _pool(element_type: ElementType, seed: int) -> np.ndarray:
+    """What the operands of layouts are drawn from: hard values and random ones."""
+    hard = hard_values_of(element_type)
+    drawn = [hard_values.random_bits(element_type, 256, seed)] if element_type.is_numeric else []
+    return _fixed(np.concatenate([hard, *drawn]))
 
 
 def layout_cases(variant: Variant, source: str, extent: Extent, seed: int) -> list[Case]:
@@ -255,9 +238,7 @@ def layout_cases(variant: Variant, source: str, extent: Extent, seed: int) -> li
         if source == "dynamic" and not any(shapes):
             continue  # Nothing of scalars is dynamic.
         # Drawn by the shapes alone, so that every source, rule and version gets the same, which is computed once.
-        generator = np.random.default_rng(
-            [seed, *shapes[0], pool.size, *(size for sizes in shapes[1:] for size in sizes)]
-        )
+        generator = np.random.default_rng([seed, *shapes[0], pool.size, *(size for one in shapes[1:] for size in one)])
         operands = [np.asarray(pool[generator.integers(0, pool.size, size=sizes)]) for sizes in shapes]
         made.append(variant.case(operands, attributes))
     return made
@@ -272,7 +253,7 @@ def _layouts(variant: Variant, source: str, extent: Extent) -> Iterator[tuple[At
         return
     if variant.schema.is_variadic:
         yield from ((attributes, shapes) for shapes in (((3,),), ((2, 3),), *_TRIPLES))
-    share = SHARES[extent] if whole or extent == "thorough" else 0
+    share = _SHARES[extent] if whole or extent == "thorough" else 0
     if variant.rule in ("numpy", "none"):
         yield from ((attributes, shapes) for shapes in (NUMPY_PAIRS if whole or share else FEW_PAIRS))
         return
@@ -281,8 +262,8 @@ def _layouts(variant: Variant, source: str, extent: Extent) -> Iterator[tuple[At
         yield (("broadcast", 0), ("axis", 0)), ((3, 3), (3,))
         if share:
             yield from (((), shapes) for shapes in NUMPY_PAIRS[::share])
-    others = list(one_directional())[::share] if share else []
-    for a, b, axis in (*(FEW_ONTO if whole else FEW_ONTO[::3]), *others):
+    onto = list(one_directional())[::share] if share else []
+    for a, b, axis in (*(FEW_ONTO if whole else FEW_ONTO[::3]), *onto):
         yield switched_on if axis is None else (*switched_on, ("axis", axis)), (a, b)
 
 

@@ -3,142 +3,203 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from eltwise.conformance.compare import CaseResult, worst
-from eltwise.conformance.fault_models.catalog import BESIDE_ANOTHER, MODE_CHANGED
-from eltwise.conformance.fault_models.explain import Explainer
-from eltwise.conformance.results import OUTCOMES, Example, Outcome, Shown, TestResult, shown, stored
+from eltwise.conformance.cases import LETTERS, SOURCES, Case
+from eltwise.conformance.compare import CaseResult
+from eltwise.conformance.explain import Explainer
+from eltwise.conformance.faults import BESIDE_ANOTHER, MODE_CHANGED
+from eltwise.conformance.results import OUTCOMES, Example, Failing, Outcome, TestResult, shown
+from eltwise.conformance.runner import CaseRunner
 from eltwise.conformance.suite import Variant
 
 _LARGEST_STORED = 4096
 _LONGEST_MESSAGE = 1000
+_REPEATED = 64
+"""How often operands are repeated if they do not fail alone: some kernels are used for whole vectors only."""
 
-Shrink = Callable[[Sequence[CaseResult]], CaseResult]
-"""Finds the smallest failing case among some of one outcome."""
+RunAlone = Callable[[Case], CaseResult]
+"""Runs one case, in a model of its own."""
 
 
-def summarized(
-    runtime: tuple[str, str],
-    variant: Variant,
-    source: str,
-    results: Sequence[CaseResult],
-    not_run: int,
-    explainer: Explainer,
-    shrink: Shrink,
-) -> TestResult:
-    """Make the result of a test.
+class Summarizer:
+    """Makes test results; what it found for one operator version it reuses for the others of a runtime."""
 
-    Args:
-        runtime: the runtime's name and its version.
-        variant: what was tested.
-        source: the operand source.
-        results: all cases that were run.
-        not_run: how many were not.
-        explainer: explains differences.
-        shrink: finds the smallest failing case.
+    def __init__(self, explainer: Explainer) -> None:
+        self._explainer = explainer
+        self._alone: dict[object, CaseResult] = {}
+
+    def summary(
+        self,
+        runtime: tuple[str, str],
+        variant: Variant,
+        source: str,
+        results: Sequence[CaseResult],
+        not_run: int,
+        run_alone: RunAlone,
+    ) -> TestResult:
+        """Make the result of a test on a runtime, given by name and version, out of all cases that were run."""
+        test = (*runtime, str(variant.schema), variant.element_type.name, variant.rule, source)
+        outcomes = {item.outcome for item in results}
+        outcome: Outcome = max(outcomes, key=OUTCOMES.index, default="ok")
+        changed = [item for item in results if item.answer.mode]
+        notes = list(_notes(results, changed, not_run))
+        if outcome == "ok":
+            if not changed:
+                return TestResult(*test, "ok", total=len(results), message="; ".join(notes))
+            first, counts = min(changed, key=lambda item: item.case.size), (len(changed), len(results))
+            failing, message = Failing(first.case), "; ".join(notes)
+            return TestResult(*test, "differs", ((MODE_CHANGED,),), *counts, _example(first), message, failing, message)
+        items = [item for item in results if item.outcome == outcome]
+        reasons, words = self._explained(outcome, results, items)
+        smallest = self._smallest(items, (runtime[0], source), run_alone)
+        message = "; ".join(part for part in (words, *notes) if part)[:_LONGEST_MESSAGE]
+        counts = _counts(outcome, results, items)
+        return TestResult(*test, outcome, reasons, *counts, _example(smallest), message, _failing(smallest), words)
+
+    def run_smallest(
+        self, runtime: tuple[str, str], results: Mapping[str, Sequence[CaseResult]], runner: CaseRunner
+    ) -> None:
+        """Run the simplest failing operands of several tests by operand source, in one model where that works."""
+        found: dict[object, Case] = {}
+        for source, of_source in results.items():
+            items = [item for item in of_source if item.outcome == "differs"]
+            if items and not SOURCES[source].is_dynamic:
+                cases = _candidates(items, _smallest_seen(items))
+                found |= {_key((runtime[0], source), case): case for case in cases}
+        new = {key: case for key, case in found.items() if key not in self._alone}
+        self._alone |= dict(zip(new, runner.together(list(new.values())), strict=False))
+
+    def _explained(
+        self, outcome: Outcome, results: Sequence[CaseResult], items: Sequence[CaseResult]
+    ) -> tuple[tuple[tuple[str, ...], ...], str]:
+        """The reasons by the names of their fault models, and what to say."""
+        if outcome != "differs":
+            return (), items[0].answer.words
+        names: list[tuple[str, ...]] = [
+            (problem,) for problem in dict.fromkeys(item.problem for item in items) if problem
+        ]
+        words = [_problem_in_words(item) for item in items if item.problem][:1]
+        for reason in self._explainer.explain([item.compared for item in results if item.compared is not None]):
+            names.append(reason.names)
+            words.append(reason.text)
+        return tuple(names), "; ".join(filter(None, words))
+
+    def _smallest(self, items: Sequence[CaseResult], key: object, run_alone: RunAlone) -> CaseResult:
+        """The smallest case with the outcome of the given ones: of one element a operand, if that still fails."""
+        by_size = _smallest_seen(items)
+        if by_size.outcome == "crashed" and by_size.case.size > len(by_size.case.operands):
+            firsts = [operand.reshape(-1)[:1] for operand in by_size.case.operands]
+            candidates = [_of_elements(by_size.case, firsts)] if all(first.size for first in firsts) else []
+        else:
+            candidates = _candidates(items, by_size)
+        for candidate in candidates:
+            known = _key(key, candidate)
+            if known not in self._alone:
+                self._alone[known] = run_alone(candidate)
+            again = replace(self._alone[known], case=candidate)
+            if again.outcome == by_size.outcome and (again.wrong or again.outcome == "crashed"):
+                return again
+        return by_size
+
+
+def _smallest_seen(items: Sequence[CaseResult]) -> CaseResult:
+    # What fails alone shows more than what fails beside others, and a wrong type or shape more than wrong values.
+    alone = [item for item in items if item.problem != BESIDE_ANOTHER]
+    return min([item for item in alone if item.problem] or alone or items, key=_size)
+
+
+def _candidates(items: Sequence[CaseResult], by_size: CaseResult) -> list[Case]:
+    """The simplest failing operands alone, and repeated."""
+    differing = [item for item in items if item.wrong and not item.problem]
+    if by_size.outcome != "differs" or by_size.problem or not differing:
+        return []
+    _rank, operands, case = min((simplest_operands(item) for item in differing), key=lambda found: found[0])
+    return [_of_elements(case, [np.repeat(operand, count) for operand in operands]) for count in (1, _REPEATED)]
+
+
+def _key(key: object, case: Case) -> object:
+    return (key, case.function, *((operand.dtype, operand.tobytes()) for operand in case.operands))
+
+
+def _of_elements(case: Case, operands: Sequence[np.ndarray]) -> Case:
+    attributes = tuple((name, value) for name, value in case.attributes if name != "axis")
+    return replace(case, attributes=attributes, operands=tuple(operands))
+
+
+def _size(item: CaseResult) -> tuple[bool, int]:
+    """The elements of all operands; a case without elements shows nothing and comes last."""
+    return any(not operand.size for operand in item.case.operands), item.case.size
+
+
+def simplest_operands(item: CaseResult) -> tuple[tuple[float, ...], tuple[np.ndarray, ...], Case]:
+    """Find the simplest operands at the failing indices: finite before others, integers before fractions, small first.
+
+    Returns:
+        Their rank, the operands as arrays of one element, and the case.
     """
-    test = (*runtime, str(variant.schema), variant.element_type.name, variant.rule, source)
-    outcome = worst([item.outcome for item in results])
-    changed = [item for item in results if item.answer.mode]
-    notes = [*_mixture(results, not_run), *_mode_note(changed, len(results))]
-    if outcome == "ok" and not changed:
-        return TestResult(*test, "ok", total=len(results), message="; ".join(notes))
-    if outcome == "ok":
-        first = min(changed, key=lambda item: item.case.size)
-        counts = len(changed), len(results)
-        return TestResult(
-            *test, "differs", ((MODE_CHANGED,),), *counts, _example(first), "; ".join(notes), stored(first.case)
-        )
-    failing = [item for item in results if item.outcome == outcome]
-    reasons, words = _explained(outcome, results, failing, explainer)
-    smallest = shrink(failing)
-    case = stored(smallest.case, _kept(smallest), smallest.beside) if _is_small(smallest) else None
-    message = "; ".join(part for part in (words, *notes) if part)[:_LONGEST_MESSAGE]
-    counts = _counts(outcome, results, failing)
-    return TestResult(*test, outcome, reasons, *counts, _example(smallest), message, case, words)
-
-
-def _explained(
-    outcome: Outcome, results: Sequence[CaseResult], failing: Sequence[CaseResult], explainer: Explainer
-) -> tuple[tuple[tuple[str, ...], ...], str]:
-    """The reasons by the names of their fault models, and what to say."""
-    if outcome != "differs":
-        return (), failing[0].answer.words
-    problems = dict.fromkeys(item.problem for item in failing if item.problem)
-    names: list[tuple[str, ...]] = [(problem,) for problem in problems]
-    words = [_problem_in_words(item) for item in failing if item.problem][:1]
-    if any(item.wrong and not item.problem for item in failing):
-        found = explainer.explain([item.compared for item in results if item.compared is not None])
-        names += [reason.names for reason in found]
-        words += [reason.text for reason in found]
-    return tuple(names), "; ".join(filter(None, words))
+    operands = item.case.operands_at(np.array(item.wrong, np.int64))
+    with np.errstate(all="ignore"):
+        numbers = np.array([operand.astype(np.float64) for operand in operands])
+        special = np.sum(~np.isfinite(numbers), axis=0)
+        fractions = np.sum(numbers != np.rint(numbers), axis=0)
+        large = np.sum(np.abs(np.nan_to_num(numbers)), axis=0)
+    first = int(np.lexsort((large, fractions, special))[0])
+    rank = float(special[first]), float(fractions[first]), float(large[first])
+    return rank, tuple(operand[first : first + 1] for operand in operands), item.case
 
 
 def _problem_in_words(item: CaseResult) -> str:
-    assert item.expected is not None
     if item.problem == BESIDE_ANOTHER:
-        company = "others" if item.beside is None else str(item.beside)
-        return f"{item.case} gives other values in one model with {company} than alone"
-    wanted = f"{item.expected.dtype}{list(item.expected.shape)}"
+        return f"{item.case} gives other values in one model with others than alone"
+    assert item.expected is not None
     came = item.answer.words if item.got is None else f"gave {item.got.dtype}{list(item.got.shape)}"
-    return f"{came} instead of {wanted}"
+    return f"{came} instead of {item.expected.dtype}{list(item.expected.shape)}"
 
 
-def _counts(outcome: Outcome, results: Sequence[CaseResult], failing: Sequence[CaseResult]) -> tuple[int, int]:
+def _counts(outcome: Outcome, results: Sequence[CaseResult], items: Sequence[CaseResult]) -> tuple[int, int]:
     """Elements if values differ; else cases, of those that could have the outcome."""
     if outcome == "differs":
         compared = [item for item in results if item.expected is not None and item.answer.kind == "result"]
         return sum(item.wrong_count for item in compared), sum(item.elements for item in compared)
     must_work = {"refused": True, "accepted": False}.get(outcome)
-    return len(failing), sum(must_work is None or (item.expected is not None) == must_work for item in results)
+    return len(items), sum(must_work is None or (item.expected is not None) == must_work for item in results)
 
 
-def _mixture(results: Sequence[CaseResult], not_run: int) -> list[str]:
-    """How many cases had which outcome, if not all had the same."""
+def _notes(results: Sequence[CaseResult], changed: Sequence[CaseResult], not_run: int) -> Iterator[str]:
+    """How many cases had which outcome, if not all had the same, and what else there is to say of them."""
     counts = Counter(item.outcome for item in results)
-    notes = []
     if len(counts) > 1:
         parts = ", ".join(f"{counts[outcome]} {outcome}" for outcome in OUTCOMES if counts[outcome])
-        notes.append(f"of {len(results)} cases {parts}")
+        yield f"of {len(results)} cases {parts}"
     if not_run:
-        notes.append(f"{not_run} more cases were not run")
-    return notes
+        yield f"{not_run} more cases were not run"
+    if changed:
+        share = f"{len(changed)} of {len(results)} cases"
+        yield f"left the thread's floating-point mode changed after {share}: {changed[0].answer.mode}"
 
 
-def _mode_note(changed: Sequence[CaseResult], count: int) -> list[str]:
-    if not changed:
-        return []
-    return [
-        f"left the thread's floating-point mode changed after {len(changed)} of {count} cases: {changed[0].answer.mode}"
-    ]
-
-
-def _is_small(item: CaseResult) -> bool:
-    return item.case.size + (item.beside.size if item.beside else 0) <= _LARGEST_STORED
-
-
-def _kept(item: CaseResult) -> np.ndarray | None:
-    """What came, unless it is too large."""
-    return item.got if item.got is not None and item.got.size <= _LARGEST_STORED else None
+def _failing(item: CaseResult) -> Failing | None:
+    """The case, unless it is too large to be stored."""
+    if sum(case.size for case in (item.case, *item.beside)) > _LARGEST_STORED:
+        return None
+    got = item.got if item.got is not None and item.got.size <= _LARGEST_STORED else None
+    return Failing(item.case, got, item.beside)
 
 
 def _example(item: CaseResult) -> Example | None:
     """The operands and results at the first failing index; None if there is no element to show."""
-    if item.expected is None or (item.problem and not item.wrong):
-        if not all(operand.size for operand in item.case.operands):
-            return None
-        index, operands = 0, tuple(operand.reshape(-1)[:1] for operand in item.case.operands)
-    elif not item.expected.size:
-        return None
+    index, expected = item.wrong[0] if item.wrong else 0, item.expected
+    if expected is None or (item.problem and not item.wrong):
+        operands = tuple(operand.reshape(-1)[:1] for operand in item.case.operands)
     else:
-        index = item.wrong[0] if item.wrong else 0
-        operands = item.case.operands_at(np.array([index]))
-    elements = tuple(shown(operand, 0) for operand in operands)
-    return Example(elements, _shown_at(item.expected, index), _shown_at(item.got, index))
-
-
-def _shown_at(array: np.ndarray | None, index: int) -> Shown | None:
-    return None if array is None or array.size <= index else shown(array, index)
+        operands = item.case.operands_at(np.array([index])) if expected.size else ()
+    if not operands or not all(operand.size for operand in operands):
+        return None
+    example: Example = {letter: shown(operand, 0) for letter, operand in zip(LETTERS, operands, strict=False)}
+    for name, array in (("expected", expected), ("got", item.got)):
+        example[name] = None if array is None or array.size <= index else shown(array, index)
+    return example

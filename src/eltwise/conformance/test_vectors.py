@@ -7,8 +7,7 @@ expected. The same selection, extent and seed give the same bytes.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from importlib.resources import files as package_files
 from pathlib import Path
 
@@ -16,7 +15,6 @@ import numpy as np
 
 from eltwise.conformance.cases import Case
 from eltwise.conformance.compare import References
-from eltwise.conformance.contexts import SOURCES, sources_of
 from eltwise.conformance.models import build
 from eltwise.conformance.results import Extent
 from eltwise.conformance.suite import Variant, groups
@@ -24,7 +22,6 @@ from eltwise.core.dtypes import of_numpy
 from eltwise.formats.files import new_folder, write_into
 from eltwise.formats.npy import npy_bytes
 from eltwise.ir.graph import Tensor
-from eltwise.oracle import OracleRefusal
 from eltwise.version import VERSION
 
 MANIFEST = "manifest.json"
@@ -36,19 +33,9 @@ _EXACT = b'{"rtol": 0.0, "atol": 0.0}\n'
 """What ONNX's backend tests read beside a model: no tolerance."""
 
 
-@dataclass(frozen=True)
-class _Origin:
-    """Where a case comes from, which also names it."""
-
-    variant: Variant
-    source: str
-    number: int
-
-    @property
-    def name(self) -> str:
-        operator = str(self.variant.schema).lower().replace("-", "").replace(".", "_")
-        parts = (operator, self.variant.element_type, self.variant.rule, self.source.replace("-", "_"))
-        return f"test_{'_'.join(map(str, parts))}_{self.number:04d}"
+def _name(variant: Variant, source: str, number: int) -> str:
+    operator = str(variant.schema).lower().replace("-", "").replace(".", "_")
+    return f"test_{operator}_{variant.element_type}_{variant.rule}_{source.replace('-', '_')}_{number:04d}"
 
 
 def export(
@@ -59,29 +46,26 @@ def export(
     seed: int,
     on_progress: OnProgress,
 ) -> int:
-    """Write the cases of some variants into a new folder.
-
-    Args:
-        folder: the folder; it must not exist, or be empty.
-        variants: what the cases are of.
-        sources: the operand sources.
-        extent: how many cases each has.
-        seed: the seed of the random values.
-        on_progress: called before each test.
-
-    Returns:
-        The number of cases.
+    """Write the cases of some variants into a folder, which must not exist or be empty; returns their number.
 
     Raises:
         FileFormatError: if the folder is not empty or cannot be written.
     """
     entries = []
+    references = References()
+    tests = [(variant, source) for source in sources for variant in variants if source in variant.sources]
     with new_folder(folder) as new:
-        for origin, case, expected in _cases(variants, sources, extent, seed, on_progress):
-            contents, entry = _files(origin, case, expected)
-            for name, data in contents.items():
-                write_into(new, name, data)
-            entries.append(entry)
+        for done, (variant, source) in enumerate(tests):
+            on_progress(done, len(tests), f"{variant}/{source}")
+            # What has no defined result is left out.
+            cases = [case for group in groups(variant, source, extent, seed, True) for case in group if case.is_defined]
+            for number, case in enumerate(cases):
+                origin = {"name": _name(variant, source, number), "op": str(variant.schema)}
+                origin |= {"dtype": variant.element_type.name, "broadcast": variant.rule, "path": source}
+                contents, entry = _files(origin, case, references.of(case))
+                for name, data in contents.items():
+                    write_into(new, name, data)
+                entries.append(entry)
         about = {"made_by": f"eltwise {VERSION}", "extent": extent, "seed": seed}
         lines = ",\n".join(json.dumps(entry) for entry in entries)
         write_into(new, MANIFEST, f'{json.dumps(about)[:-1]}, "cases": [\n{lines}\n]}}\n'.encode())
@@ -90,28 +74,12 @@ def export(
     return len(entries)
 
 
-def _cases(
-    variants: Sequence[Variant], sources: Sequence[str], extent: Extent, seed: int, on_progress: OnProgress
-) -> Iterator[tuple[_Origin, Case, np.ndarray | None]]:
-    """Each case with its reference result; None if it must be refused. What has no defined result is left out."""
-    references = References()
-    tests = [
-        (variant, source)
-        for source in sources
-        for variant in variants
-        if source in sources_of(variant.count) and (not SOURCES[source].has_neutral or variant.has_neutral)
-    ]
-    for done, (variant, source) in enumerate(tests):
-        on_progress(done, len(tests), f"{variant}/{source}")
-        cases = [case for group in groups(variant, source, extent, seed, True) for case in group if case.is_defined]
-        for number, case in enumerate(cases):
-            yield _Origin(variant, source, number), case, references.of(case)
-
-
-def _files(origin: _Origin, case: Case, expected: np.ndarray | None) -> tuple[dict[str, bytes], dict[str, object]]:
+def _files(
+    origin: dict[str, str], case: Case, expected: np.ndarray | None
+) -> tuple[dict[str, bytes], dict[str, object]]:
     """The files of a case by their paths in the folder, and its entry of the manifest."""
     model = build([case])
-    folder = f"{model.format}/{'refuse' if expected is None else 'compute'}/{origin.name}"
+    folder = f"{model.format}/{'refuse' if expected is None else 'compute'}/{origin['name']}"
     outputs = {} if expected is None else {model.outputs[0]: expected}
     if model.format == "onnx":
         contents = {f"{folder}/model.onnx": model.data, f"{folder}/data.json": _EXACT}
@@ -124,11 +92,7 @@ def _files(origin: _Origin, case: Case, expected: np.ndarray | None) -> tuple[di
         names = {name: f"{folder}/{name}.npy" for name in model.inputs | outputs}
         contents |= {names[name]: npy_bytes(array) for name, array in (model.inputs | outputs).items()}
     entry: dict[str, object] = {
-        "name": origin.name,
-        "op": str(origin.variant.schema),
-        "dtype": origin.variant.element_type.name,
-        "broadcast": origin.variant.rule,
-        "path": origin.source,
+        **origin,
         "attributes": dict(case.attributes),
         "operands": [{"dtype": of_numpy(array.dtype).name, "shape": list(array.shape)} for array in case.operands],
         "expected": "refused" if expected is None else "ok",
@@ -136,7 +100,7 @@ def _files(origin: _Origin, case: Case, expected: np.ndarray | None) -> tuple[di
         "inputs": {name: names[name] for name in model.inputs},
         "outputs": {name: names[name] for name in outputs},
     }
-    return contents, entry | ({"why": _reason(case)} if expected is None else {})
+    return contents, entry | ({"why": case.refusal()} if expected is None else {})
 
 
 def _tensor_bytes(name: str, array: np.ndarray) -> bytes:
@@ -144,12 +108,3 @@ def _tensor_bytes(name: str, array: np.ndarray) -> bytes:
 
     written: bytes = write_tensor(name, Tensor(array, of_numpy(array.dtype))).SerializeToString(deterministic=True)
     return written
-
-
-def _reason(case: Case) -> str:
-    """Why a case must be refused, in the words of the reference."""
-    try:
-        case.expected()
-    except OracleRefusal as refusal:
-        return str(refusal)
-    raise AssertionError("only what must be refused has a reason")

@@ -64,8 +64,15 @@ def broadcast(rule: Rule, *shapes: Shape) -> Broadcast:
     """
     first, *others = shapes
     found = Broadcast(first, (0,))
-    for other in others:
-        joined = _RULES[rule.name](rule, found.shape, other)
+    for index, other in enumerate(others, 1):
+        try:
+            joined = _RULES[rule.name](rule, found.shape, other)
+        except ShapeError as error:
+            if len(shapes) == 2:
+                raise
+            listed = ", ".join(f"({shape})" for shape in shapes)
+            words = f"the shapes {listed} do not broadcast: operand {index} does not fit those before it"
+            raise ShapeError(words, got=f"({found.shape}) and ({other})", allowed=error.allowed) from None
         own, start = joined.starts
         starts = tuple(None if own is None or before is None else own + before for before in found.starts)
         found = Broadcast(joined.shape, (*starts, start), (*found.assumptions, *joined.assumptions))
@@ -78,24 +85,23 @@ def _none(_rule: Rule, a: Shape, b: Shape) -> Broadcast:
         return Broadcast(known_side, (None, None), ("A and B have the same shape",))
     if len(a.dimensions) != len(b.dimensions):
         raise _mismatch(a, b, "without broadcasting both ranks must be equal")
-    return _paired(a, b, a.dimensions, 0, _equal_pair, "without broadcasting both sizes must be equal")
+    return _paired(a, b, 0, _equal_pair, "without broadcasting both sizes must be equal")
 
 
 def _numpy(_rule: Rule, a: Shape, b: Shape) -> Broadcast:
     if a.dimensions is None or b.dimensions is None:
         return Broadcast(UNKNOWN_RANK, (None, None), ("the ranks and sizes of A and B broadcast",))
     rank = max(len(a.dimensions), len(b.dimensions))
-    a_start, b_start = rank - len(a.dimensions), rank - len(b.dimensions)
-    dimensions, assumptions = list(b.dimensions[:a_start]), []
-    dimensions += a.dimensions[:b_start]
-    for index in range(rank - min(len(a.dimensions), len(b.dimensions)), rank):
-        mine, theirs = a.dimensions[index - a_start], b.dimensions[index - b_start]
+    starts = rank - len(a.dimensions), rank - len(b.dimensions)
+    dimensions, assumptions = [*b.dimensions[: starts[0]], *a.dimensions[: starts[1]]], []
+    for index in range(max(starts), rank):
+        mine, theirs = a.dimensions[index - starts[0]], b.dimensions[index - starts[1]]
         pair = _numpy_pair(mine, theirs)
         if pair is None:
             raise _mismatch(a, b, _sizes_of(index, mine, theirs), "equal sizes, or a 1 in one of them")
         dimensions.append(pair[0])
         assumptions += [f"in dimension {index}, {pair[1]}"] if pair[1] else []
-    return Broadcast(Shape(tuple(dimensions)), (a_start, b_start), tuple(assumptions))
+    return Broadcast(Shape(tuple(dimensions)), starts, tuple(assumptions))
 
 
 def _pdpd(rule: Rule, a: Shape, b: Shape) -> Broadcast:
@@ -103,112 +109,81 @@ def _pdpd(rule: Rule, a: Shape, b: Shape) -> Broadcast:
         raise _axis_error(rule, a, b)
     if a.dimensions is None or b.dimensions is None:
         return Broadcast(UNKNOWN_RANK, (None, None), ("the rank and sizes of B fit into those of A",))
-    if len(b.dimensions) > len(a.dimensions):
-        raise _mismatch(a, b, "B has the larger rank and is broadcast onto A only")
-    start = len(a.dimensions) - len(b.dimensions) if rule.axis == -1 else rule.axis
-    if start + len(b.dimensions) > len(a.dimensions):
+    end = _start_of_end(a.dimensions, b.dimensions, a, b)
+    start = end if rule.axis == -1 else rule.axis
+    if start > end:
         raise _axis_error(rule, a, b)
-    return _paired(a, b, b.dimensions, start, _pdpd_pair, "B's size must be A's size or 1, and never larger")
+    return _paired(a, b, start, _pdpd_pair, "B's size must be A's size or 1, and never larger")
 
 
 def _legacy(rule: Rule, a: Shape, b: Shape) -> Broadcast:
     if a.dimensions is None or b.dimensions is None:
         wanted = "B broadcasts onto A" if rule.enabled else "A and B have the same shape"
         return Broadcast(a, (None, None), (wanted,))
+    ours, theirs = a.dimensions, b.dimensions
     if not rule.enabled:
-        return _legacy_equal(a, b, a.dimensions, b.dimensions)
-    if len(b.dimensions) > len(a.dimensions):
-        raise _mismatch(a, b, "B has the larger rank and is broadcast onto A only")
-    end = len(a.dimensions) - len(b.dimensions)
-    if all(dimension.is_one for dimension in b.dimensions) or _all_same(a.dimensions, b.dimensions):
+        hint = "broadcast is 0 or absent, so the shapes must be equal; set broadcast=1 to broadcast B onto A"
+        if len(ours) != len(theirs):
+            raise _mismatch(a, b, "the ranks differ", hint=hint)
+        return Broadcast(a, (0, 0), _paired(a, b, 0, _equal_pair, "equal sizes", lambda _at: hint).assumptions)
+    end = _start_of_end(ours, theirs, a, b)
+    if all(dimension.is_one for dimension in theirs) or _all_same(ours, theirs):
         return Broadcast(a, (0, end))
     start = end if rule.axis == -1 else rule.axis
-    if start < 0 or start > end:
-        return _legacy_without_axis(rule, a, b, a.dimensions, b.dimensions)
-    return _legacy_run(a, b, b.dimensions, start)
-
-
-def _legacy_equal(a: Shape, b: Shape, ours: Dimensions, theirs: Dimensions) -> Broadcast:
-    hint = "broadcast is 0 or absent, so the shapes must be equal; set broadcast=1 to broadcast B onto A"
-    if len(ours) != len(theirs):
-        raise _mismatch(a, b, "the ranks differ", hint=hint)
-    try:
-        return Broadcast(a, (0, 0), _paired(a, b, ours, 0, _equal_pair, "equal sizes").assumptions)
-    except ShapeError as error:
-        error.hint = hint
-        raise
-
-
-def _legacy_without_axis(rule: Rule, a: Shape, b: Shape, ours: Dimensions, theirs: Dimensions) -> Broadcast:
-    """Check an axis that is out of range: it is ignored for a one-element B and for equal shapes."""
-    may_be_one = all(dimension.may_be(1) for dimension in theirs)
-    may_be_equal = len(ours) == len(theirs) and all(
-        mine.meet(other) is not None for mine, other in zip(ours, theirs, strict=True)
-    )
-    if not (may_be_one or may_be_equal):
+    if 0 <= start <= end:
+        return _legacy_run(a, b, ours, theirs, start)
+    # An axis out of range is ignored for a one-element B and for equal shapes.
+    may_be_equal = end == 0 and all(mine.meet(other) is not None for mine, other in zip(ours, theirs, strict=True))
+    cases = ["B has one element"] * all(dimension.may_be(1) for dimension in theirs)
+    cases += ["A and B have the same shape"] * may_be_equal
+    if not cases:
         raise _axis_error(rule, a, b)
-    cases = ["B has one element"] * may_be_one + ["A and B have the same shape"] * may_be_equal
-    return Broadcast(
-        a, (0, len(ours) - len(theirs)), (f"{' or '.join(cases)}, since axis {rule.axis} is out of range",)
-    )
+    return Broadcast(a, (0, end), (f"{' or '.join(cases)}, since axis {rule.axis} is out of range",))
 
 
-def _legacy_run(a: Shape, b: Shape, theirs: Dimensions, start: int) -> Broadcast:
+def _legacy_run(a: Shape, b: Shape, ours: Dimensions, theirs: Dimensions, start: int) -> Broadcast:
     """Match B against the contiguous run of A from ``start``; only 1s at B's own ends expand."""
-    assert a.dimensions is not None
-    assumptions = []
-    for index, other in enumerate(theirs):
-        mine = a.dimensions[start + index]
-        pair = _legacy_pair(mine, other, theirs[:index], theirs[index + 1 :])
-        if pair is None and other.is_one:
-            raise _mismatch(
-                a,
-                b,
-                _sizes_of(start + index, mine, other),
-                hint="a 1 between B's other dimensions does not expand in this version (1s at B's ends do)",
-            )
-        if pair is None:
-            hint = _legacy_axis_hint(a.dimensions, theirs, start)
-            raise _mismatch(
-                a,
-                b,
-                _sizes_of(start + index, mine, other),
-                f"B as a run of A's shape from axis {start}",
-                hint,
-            )
-        assumptions += [f"in dimension {start + index}, {pair[1]}"] if pair[1] else []
-    return Broadcast(a, (0, start), tuple(assumptions))
+    at = iter(range(len(theirs)))
 
+    def pair_of(mine: Dimension, other: Dimension) -> Pair | None:
+        index = next(at)
+        return _legacy_pair(mine, other, theirs[:index], theirs[index + 1 :])
 
-def _legacy_axis_hint(ours: Dimensions, theirs: Dimensions, start: int) -> str:
-    fitting = [
-        axis
-        for axis in range(len(ours) - len(theirs) + 1)
-        if axis != start and _all_same(ours[axis : axis + len(theirs)], theirs)
-    ]
-    return f"axis={fitting[0]} would fit" if fitting else ""
+    def hint(index: int) -> str:
+        if theirs[index].is_one:
+            return "a 1 between B's other dimensions does not expand in this version (1s at B's ends do)"
+        runs = ((axis, ours[axis : axis + len(theirs)]) for axis in range(len(ours)) if axis != start)
+        return next((f"axis={axis} would fit" for axis, run in runs if _all_same(run, theirs)), "")
+
+    found = _paired(a, b, start, pair_of, f"B as a run of A's shape from axis {start}", hint)
+    return Broadcast(a, (0, start), found.assumptions)
 
 
 def _paired(
     a: Shape,
     b: Shape,
-    theirs: Dimensions,
     start: int,
     pair_of: Callable[[Dimension, Dimension], Pair | None],
-    wanted: str,
+    allowed: str,
+    hint: Callable[[int], str] = lambda _index: "",
 ) -> Broadcast:
     """Pair B with A from ``start`` on, one-directionally: the result has A's rank."""
-    assert a.dimensions is not None
-    assert b.dimensions is not None
-    dimensions, assumptions = list(a.dimensions), []
-    for index in range(start, start + len(theirs)):
-        mine, other = a.dimensions[index], b.dimensions[index - start]
+    dimensions, assumptions = list(a.dimensions or ()), []
+    for index, other in enumerate(b.dimensions or ()):
+        mine = dimensions[start + index]
         pair = pair_of(mine, other)
         if pair is None:
-            raise _mismatch(a, b, _sizes_of(index, mine, other), wanted)
-        dimensions[index] = pair[0]
-        assumptions += [f"in dimension {index}, {pair[1]}"] if pair[1] else []
+            raise _mismatch(a, b, _sizes_of(start + index, mine, other), allowed, hint(index))
+        dimensions[start + index] = pair[0]
+        assumptions += [f"in dimension {start + index}, {pair[1]}"] if pair[1] else []
     return Broadcast(Shape(tuple(dimensions)), (0, start), tuple(assumptions))
+
+
+def _start_of_end(ours: Dimensions, theirs: Dimensions, a: Shape, b: Shape) -> int:
+    """Where B starts in A if their ends are aligned."""
+    if len(theirs) > len(ours):
+        raise _mismatch(a, b, "B has the larger rank and is broadcast onto A only")
+    return len(ours) - len(theirs)
 
 
 def _equal_pair(a: Dimension, b: Dimension) -> Pair | None:
@@ -236,16 +211,12 @@ def _pdpd_pair(a: Dimension, b: Dimension) -> Pair | None:
     if a.high is not None and b.low > a.high:
         return None
     pair = _numpy_pair(a, b)
-    if pair is None or a.is_same(b) or not _may_be_larger_and_broadcast(b, a):
+    # B may be the larger one of two sizes that broadcast by the numpy rule only where one of them is 1.
+    may_be_larger = (a.may_be(1) and (b.high is None or b.high > 1)) or (a.may_be(0) and b.may_be(1))
+    if pair is None or a.is_same(b) or not may_be_larger:
         return pair
     smaller = f"B's {b} is not larger than A's {a}"
     return pair[0], f"{pair[1]}, and {smaller}" if pair[1] else smaller
-
-
-def _may_be_larger_and_broadcast(b: Dimension, a: Dimension) -> bool:
-    """Whether B may be the larger one of two sizes that broadcast by the numpy rule: one of them is 1."""
-    larger_than_one = b.high is None or b.high > 1
-    return (a.may_be(1) and larger_than_one) or (a.may_be(0) and b.may_be(1))
 
 
 def _legacy_pair(a: Dimension, b: Dimension, before: Dimensions, after: Dimensions) -> Pair | None:
@@ -268,17 +239,16 @@ def _sizes_of(index: int, a: Dimension, b: Dimension) -> str:
 
 
 def _mismatch(a: Shape, b: Shape, reason: str, allowed: str = "", hint: str = "") -> ShapeError:
-    return ShapeError(f"shapes ({a}) and ({b}) do not broadcast: {reason}", got="", allowed=allowed, hint=hint)
+    return ShapeError(f"shapes ({a}) and ({b}) do not broadcast: {reason}", allowed=allowed, hint=hint)
 
 
 def _axis_error(rule: Rule, a: Shape, b: Shape) -> AttributeValueError:
-    ranks = "" if a.rank is None or b.rank is None else f" for B of rank {b.rank} in A of rank {a.rank}"
-    upper = "" if a.rank is None or b.rank is None else f", -1 (align the ends), 0 to {max(a.rank - b.rank, 0)}"
+    ranks, allowed = "", "-1 or more"
+    if a.rank is not None and b.rank is not None:
+        ranks = f" for B of rank {b.rank} in A of rank {a.rank}"
+        allowed = f"-1 (align the ends), 0 to {max(a.rank - b.rank, 0)}"
     return AttributeValueError(
-        f"axis is out of range{ranks}",
-        operand="attribute axis",
-        got=str(rule.axis),
-        allowed=upper.lstrip(", ") or "-1 or more",
+        f"axis is out of range{ranks}", operand="attribute axis", got=str(rule.axis), allowed=allowed
     )
 
 

@@ -6,6 +6,7 @@ Sources: ONNX's TensorProto.DataType; OpenVINO's element types as IR files write
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
@@ -49,7 +50,7 @@ class ElementType:
         return self.name
 
     def __reduce__(self) -> str | tuple[object, ...]:
-        return (_by_name, (self.name,))
+        return (by_name, (self.name,))
 
     @property
     def runs(self) -> bool:
@@ -125,24 +126,11 @@ FLOAT8E4M3FN = _row("float8_e4m3fn", "FLOAT8E4M3FN", 17, "f8e4m3", "F8E4M3", ml_
 FLOAT8E5M2 = _row("float8_e5m2", "FLOAT8E5M2", 19, "f8e5m2", "F8E5M2", ml_dtypes.float8_e5m2, 8, "float")
 BOOL = _row("bool", "BOOL", 9, "boolean", "BOOL", np.bool_, 8, "boolean")
 
+FLOATS = (FLOAT16, FLOAT32, FLOAT64)
+INTEGERS = (INT8, INT16, INT32, INT64, UINT8, UINT16, UINT32, UINT64)
+
 TYPES: tuple[ElementType, ...] = (
-    FLOAT16,
-    BFLOAT16,
-    FLOAT32,
-    FLOAT64,
-    INT8,
-    INT16,
-    INT32,
-    INT64,
-    UINT8,
-    UINT16,
-    UINT32,
-    UINT64,
-    INT4,
-    UINT4,
-    FLOAT8E4M3FN,
-    FLOAT8E5M2,
-    BOOL,
+    *(FLOAT16, BFLOAT16, FLOAT32, FLOAT64, *INTEGERS, INT4, UINT4, FLOAT8E4M3FN, FLOAT8E5M2, BOOL),
     _row("string", "STRING", 8, "string", "STRING", None, 0, "other"),
     _row("complex64", "COMPLEX64", 14, "", "", None, 64, "other"),
     _row("complex128", "COMPLEX128", 15, "", "", None, 128, "other"),
@@ -167,10 +155,6 @@ BY_IR_NAME = {each.ir: each for each in TYPES if each.ir}
 _BY_NUMPY = {each.numpy: each for each in TYPES if each.numpy is not None}
 
 
-def _by_name(name: str) -> ElementType:
-    return BY_NAME[name]
-
-
 def by_name(name: str) -> ElementType:
     """Find a type by its NumPy, ONNX or OpenVINO name.
 
@@ -183,18 +167,19 @@ def by_name(name: str) -> ElementType:
     raise unknown_name("element type", name, BY_NAME)
 
 
-def of_numpy(numpy_type: np.dtype[np.generic], **place: str) -> ElementType:
+def of_numpy(numpy_type: np.dtype[np.generic], types: Sequence[ElementType] = (), **place: str) -> ElementType:
     """Find the type of a NumPy array by its dtype, in either byte order.
 
     Raises:
-        ElementTypeError: for a dtype that is none of the element types that run.
+        ElementTypeError: for a dtype that is none of the element types that run, naming those allowed: ``types``, or
+            by default all of them.
     """
     found = _BY_NUMPY.get(numpy_type if numpy_type.isnative else numpy_type.newbyteorder("="))
     if found is None:
         raise ElementTypeError(
             "unsupported element type",
             got=str(numpy_type),
-            allowed=", ".join(each.name for each in TYPES if each.runs),
+            allowed=", ".join(each.name for each in types or TYPES if each.runs),
             **place,
         )
     return found

@@ -74,20 +74,10 @@ class EltwiseError(Exception):
         known = {name: getattr(self, name) for name in _FIELDS if getattr(self, name)}
         return {"kind": type(self).__name__, "problem": self.problem, **known, "sentence": str(self)}
 
-    def __reduce__(self) -> tuple[object, ...]:
-        return (_rebuild, (type(self), dict(self.__dict__)))
-
 
 def _on_one_line(sentence: str) -> str:
     """A sentence with the line breaks and control characters of names in it escaped."""
     return "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in sentence)
-
-
-def _rebuild(kind: type[EltwiseError], fields: dict[str, object]) -> EltwiseError:
-    error = kind.__new__(kind)
-    error.__dict__.update(fields)
-    error.args = (fields.get("problem", ""),)
-    return error
 
 
 class NameUnknownError(EltwiseError):
@@ -129,6 +119,7 @@ class ManyProblemsError(EltwiseError):
         self.problems = tuple(problems)
         lines = "".join(f"\n  {number}. {problem}" for number, problem in enumerate(self.problems, start=1))
         super().__init__(f"{len(self.problems)} problems:{lines}", where=where)
+        self.args = (self.problems,)  # Copies and pickles are made from them.
 
     def __str__(self) -> str:
         lines = self.problem.split("\n")[1:]

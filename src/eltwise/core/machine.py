@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import platform
-from functools import lru_cache
+import sys
+from functools import cache, lru_cache
 from pathlib import Path
+from typing import Any
 
 _PROCESSORS = Path("/proc/cpuinfo")
 _CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 _COMMON_CACHE = 32 << 20
+_IDENTIFYING = {
+    *("vendor_id", "cpu family", "model", "model name", "stepping", "flags"),  # of x86
+    *("CPU implementer", "CPU architecture", "CPU variant", "CPU part", "Features"),  # of arm64
+}
 
 
 @lru_cache(maxsize=1)
@@ -32,6 +39,15 @@ def machine_name() -> str:
     return f"{name}, {platform.system()}, Python {platform.python_version()}"
 
 
+@lru_cache(maxsize=1)
+def processor_identity() -> str:
+    """What decides which instructions the processor has, as Linux says it; empty where it is not known."""
+    if not _PROCESSORS.is_file():
+        return ""
+    first, _end, _others = _PROCESSORS.read_text(errors="replace").partition("\n\n")
+    return "\n".join(line for line in first.splitlines() if line.partition(":")[0].strip() in _IDENTIFYING)
+
+
 def processors() -> int:
     """How many processors this process may use; macOS and Windows say how many there are."""
     if hasattr(os, "sched_getaffinity"):
@@ -49,3 +65,15 @@ def memory_bytes() -> int | None:
 def is_x86() -> bool:
     """Whether this is an x86 processor of 64 bits."""
     return platform.machine().lower() in ("x86_64", "amd64")
+
+
+@cache
+def float_environment() -> Any:
+    """The library whose fegetenv and fesetenv read and set a thread's floating-point mode; None where none is known."""
+    if sys.platform != "linux" or platform.machine() not in ("x86_64", "aarch64"):
+        return None
+    try:
+        library = ctypes.CDLL("libm.so.6")
+        return library if library.fegetenv and library.fesetenv else None
+    except (OSError, AttributeError):
+        return None

@@ -27,26 +27,30 @@ def reshaped(data: Shape, target: Sequence[int], zero_copies: bool, empty_copies
         raise ShapeError("the target rank is too large", got=str(len(target)), allowed=f"up to {LARGEST_RANK}")
     if min(target, default=0) < -1 or list(target).count(-1) > 1:
         raise ShapeError("the target shape is ill-formed", got=_list(target), allowed="sizes, and -1 at most once")
-    dimensions = [_target_dimension(data, target, index, zero_copies) for index in range(len(target))]
     copied = {index for index, size in enumerate(target) if size == 0 and zero_copies}
-    sizes = [size for index, size in enumerate(target) if size != -1 and index not in copied]
+    dimensions = [
+        _copied(data, index) if index in copied else UNKNOWN if size == -1 else known(size)
+        for index, size in enumerate(target)
+    ]
     copies = [dimensions[index] for index in copied]
+    count = math.prod(size for index, size in enumerate(target) if size != -1 and index not in copied)
     elements = _elements_without(data, copied)
     if -1 in target:
-        dividing = [] if empty_copies_cancel else copies
-        dimensions[list(target).index(-1)] = _left_over(data, target, elements, sizes, dividing)
-    elif elements not in (None, math.prod(sizes)) and not any(dimension.may_be(0) for dimension in copies):
+        if count == 0 or (not empty_copies_cancel and any(dimension.high == 0 for dimension in copies)):
+            raise ShapeError("-1 cannot be computed beside a size of 0", got=_list(target))
+        if elements is not None and elements % count:
+            raise ShapeError(
+                f"shape ({data}) cannot become ({_list(target)}): {elements} elements do not divide by {count}"
+            )
+        dimensions[list(target).index(-1)] = UNKNOWN if elements is None else known(elements // count)
+    elif elements not in (None, count) and not any(dimension.may_be(0) for dimension in copies):
         raise ShapeError(f"shape ({data}) cannot become ({_list(target)}): the numbers of elements differ")
     return Shape(tuple(dimensions))
 
 
-def _target_dimension(data: Shape, target: Sequence[int], index: int, zero_copies: bool) -> Dimension:
-    size = target[index]
-    if size == -1 or (size == 0 and zero_copies and data.dimensions is None):
+def _copied(data: Shape, index: int) -> Dimension:
+    if data.dimensions is None:
         return UNKNOWN
-    if size or not zero_copies:
-        return known(size)
-    assert data.dimensions is not None
     if index >= len(data.dimensions):
         raise ShapeError(f"position {index} of the target shape is 0, but the data has rank {data.rank}")
     return data.dimensions[index]
@@ -60,22 +64,6 @@ def _elements_without(data: Shape, copied: set[int]) -> int | None:
     if any(dimension.high == 0 for dimension in rest):
         return 0
     return math.prod(dimension.low for dimension in rest) if all(dimension.is_known for dimension in rest) else None
-
-
-def _left_over(
-    data: Shape, target: Sequence[int], elements: int | None, sizes: list[int], copies: list[Dimension]
-) -> Dimension:
-    """The size that -1 stands for: what the other sizes leave of the elements."""
-    if 0 in sizes or any(dimension.high == 0 for dimension in copies):
-        raise ShapeError("-1 cannot be computed beside a size of 0", got=_list(target))
-    if elements is None:
-        return UNKNOWN
-    count = math.prod(sizes)
-    if elements % count:
-        raise ShapeError(
-            f"shape ({data}) cannot become ({_list(target)}): {elements} elements do not divide by {count}"
-        )
-    return known(elements // count)
 
 
 def squeezed(data: Shape, axes: Sequence[int] | None, negative: bool = True, skip: bool = False) -> Shape:

@@ -141,11 +141,6 @@ def of_sizes(sizes: tuple[int, ...]) -> Shape:
     return Shape(tuple(map(known, sizes)))
 
 
-def of_dimensions(dimensions: Iterable[Dimension]) -> Shape:
-    """The shape of these dimensions."""
-    return Shape(tuple(dimensions))
-
-
 def element_count(sizes: Iterable[int]) -> int:
     """How many elements a tensor of these sizes has; exact, however large."""
     return math.prod(sizes)

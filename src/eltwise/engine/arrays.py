@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -10,24 +12,22 @@ from eltwise.core.dtypes import BOOL, ElementType, of_numpy
 from eltwise.core.errors import ElementTypeError, ShapeError, ValueRangeError
 from eltwise.engine import dlpack
 
-Scalar = int | float
-
 
 def is_scalar(value: object) -> bool:
     """Whether it is a plain Python number, which has no element type of its own."""
     return isinstance(value, int | float) and not isinstance(value, np.generic)
 
 
-def as_array(value: object, operand: str) -> tuple[np.ndarray, ElementType]:
+def as_array(value: object, operand: str, types: Sequence[ElementType] = ()) -> tuple[np.ndarray, ElementType]:
     """Take an object in by the first of ``__array__``, DLPack and the buffer protocol that it has.
 
     The array keeps its strides and its byte order; nothing is copied where the protocol allows it.
 
     Raises:
-        ElementTypeError: where it has none of them, or its element type is unsupported.
+        ElementTypeError: where it has none of them, or its element type is unsupported; ``types`` are those to name.
     """
     array = _by_protocol(value, operand)
-    return array, of_numpy(array.dtype, operand=operand)
+    return array, of_numpy(array.dtype, types, operand=operand)
 
 
 def _by_protocol(value: object, operand: str) -> np.ndarray:
@@ -35,20 +35,15 @@ def _by_protocol(value: object, operand: str) -> np.ndarray:
         raise ElementTypeError("a masked array would lose its mask", operand=operand, hint="fill it first")
     if isinstance(value, np.ndarray | np.generic):
         return np.asarray(value)
-    refusals = []
-    for present, take in (
-        (hasattr(value, "__array__"), np.asarray),
-        (hasattr(value, "__dlpack__"), _by_dlpack),
-        (_is_buffer(value), _by_buffer),
-    ):
-        if not present:
+    refusals: list[str] = []
+    for protocol, take in _PROTOCOLS:
+        if protocol and not hasattr(value, protocol):
             continue
         try:
-            array = take(value)
+            return take(value)
         except (TypeError, ValueError, RuntimeError, BufferError) as error:
-            refusals.append(f"{error}".strip().splitlines()[0] if str(error).strip() else type(error).__name__)
-            continue
-        return array
+            if protocol or not isinstance(error, TypeError):  # The latter is raised for what is no buffer.
+                refusals.append(f"{error}".strip().splitlines()[0] if str(error).strip() else type(error).__name__)
     if refusals:
         raise ElementTypeError(
             f"this {type(value).__name__} does not give its data as an array: {'; '.join(refusals)}", operand=operand
@@ -62,28 +57,21 @@ def _by_protocol(value: object, operand: str) -> np.ndarray:
     )
 
 
-def _by_dlpack(value: object) -> np.ndarray:
+def _by_dlpack(value: Any) -> np.ndarray:
     try:
-        return np.from_dlpack(value)  # type: ignore[arg-type]
+        return np.from_dlpack(value)
     except (BufferError, RuntimeError):
-        copied = dlpack.copy_from_capsule(value.__dlpack__())  # type: ignore[attr-defined]
-        if copied is None:
+        taken = dlpack.of_capsule(value.__dlpack__())
+        if taken is None:
             raise
-        return copied
+        return taken
 
 
-def _is_buffer(value: object) -> bool:
-    try:
-        memoryview(value).release()  # type: ignore[arg-type]
-    except TypeError:
-        return False
-    except (ValueError, BufferError):
-        return True  # It is one, but does not give its data now.
-    return True
-
-
-def _by_buffer(value: object) -> np.ndarray:
-    return np.asarray(memoryview(value))  # type: ignore[arg-type]
+_PROTOCOLS: tuple[tuple[str, Callable[[Any], np.ndarray]], ...] = (
+    ("__array__", np.asarray),
+    ("__dlpack__", _by_dlpack),
+    ("", lambda value: np.asarray(memoryview(value))),
+)
 
 
 def exact_scalar(value: object, element_type: ElementType, operand: str) -> np.ndarray:
@@ -97,37 +85,32 @@ def exact_scalar(value: object, element_type: ElementType, operand: str) -> np.n
     if is_foreign_boolean or not isinstance(value, int | float):
         raise ElementTypeError("not a number", operand=operand, got=repr(value))
     taken = _taken(value, element_type)
-    if taken is None:
-        raise ValueRangeError(
-            f"{element_type.name} does not hold this number exactly",
-            operand=operand,
-            got=_shown(value),
-            hint="round it first, so that what is computed with is seen",
-        )
-    return taken
-
-
-def _shown(value: Scalar) -> str:
+    if taken is not None:
+        return taken
     try:
         text = repr(value)
     except ValueError:  # Python writes out no integer of more than some thousand digits.
-        return f"an integer of {int(value).bit_length()} bits"
-    return text if len(text) < 60 else f"{text[:57]}..."
+        text = f"an integer of {int(value).bit_length()} bits"
+    raise ValueRangeError(
+        f"{element_type.name} does not hold this number exactly",
+        operand=operand,
+        got=text if len(text) < 60 else f"{text[:57]}...",
+        hint="round it first, so that what is computed with is seen",
+    )
 
 
-def _taken(value: Scalar, element_type: ElementType) -> np.ndarray | None:
+def _taken(value: float, element_type: ElementType) -> np.ndarray | None:
     if element_type.is_integer:
         low, high = element_type.limits
-        whole = not isinstance(value, float) or (value.is_integer() and str(value) != "-0.0")
-        return np.array(int(value)).astype(element_type.storage) if whole and low <= value <= high else None
+        is_whole = not isinstance(value, float) or (value.is_integer() and str(value) != "-0.0")
+        return np.array(int(value)).astype(element_type.storage) if is_whole and low <= value <= high else None
     try:
         wide = float(value)
     except OverflowError:
         return None
     with np.errstate(all="ignore"):
         taken = np.array(wide).astype(element_type.storage)
-    kept = math.isnan(wide) or float(taken.astype(np.float64)) == value
-    return taken if kept else None
+    return taken if math.isnan(wide) or float(taken.astype(np.float64)) == value else None
 
 
 def check_out(out: object, element_type: ElementType, shape: tuple[int, ...]) -> np.ndarray:

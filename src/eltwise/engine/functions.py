@@ -1,6 +1,172 @@
-"""One function for each operator that is often called; ``functions.pyi`` beside this says their signatures."""
+"""One function for each operator that is often called: a version of an OpenVINO operator."""
 
-from eltwise.engine.api import FUNCTIONS, public_function
+from __future__ import annotations
 
-__all__ = [*FUNCTIONS]  # noqa: PLE0604 - they are names
-globals().update({name: public_function(name) for name in FUNCTIONS})
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, Literal, Protocol, cast
+
+import numpy as np
+
+from eltwise.engine.call import Calls, calls_of
+from eltwise.ops import registry
+from eltwise.ops.schema import ElementwiseSchema
+
+AutoBroadcast = Literal["numpy", "none", "pdpd"]
+
+FUNCTIONS: dict[str, str] = {}
+"""The functions by name, and the operator version that each one is."""
+
+
+class Unary(Protocol):
+    """A function of one operand."""
+
+    def __call__(self, x: object, out: np.ndarray | None = None) -> np.ndarray:
+        """Compute a result of the shape of x."""
+
+
+class Binary(Protocol):
+    """A function of two operands."""
+
+    def __call__(
+        self,
+        a: object,
+        b: object,
+        auto_broadcast: AutoBroadcast = "numpy",
+        axis: int = -1,
+        out: np.ndarray | None = None,
+    ) -> np.ndarray:
+        """Compute a result of the shape that a and b broadcast to."""
+
+
+class Quotient(Protocol):
+    """A function of two operands that rounds quotients of integers down, or with ``floor=False`` towards zero."""
+
+    def __call__(
+        self,
+        a: object,
+        b: object,
+        auto_broadcast: AutoBroadcast = "numpy",
+        axis: int = -1,
+        out: np.ndarray | None = None,
+        *,
+        floor: bool = True,
+    ) -> np.ndarray:
+        """Compute a result of the shape that a and b broadcast to."""
+
+
+@lru_cache(maxsize=256, typed=True)
+def _kept(schema: ElementwiseSchema, *values: object) -> Calls:
+    names = ("auto_broadcast", "axis", "m_pythondiv")
+    return calls_of(schema.bind(dict(zip(names, values, strict=False))))
+
+
+def _bound(schema: ElementwiseSchema, *values: object) -> Calls:
+    """The calls of an operator version with attributes, found once for the values that are allowed."""
+    try:
+        return _kept(schema, *values)
+    except TypeError:  # A value that is not hashable is not allowed; the schema says so.
+        return _kept.__wrapped__(schema, *values)
+
+
+def _is_default(auto_broadcast: object, axis: object) -> bool:
+    """Whether they are the defaults; -1.0 is not, which the schema refuses."""
+    return type(auto_broadcast) is str and auto_broadcast == "numpy" and type(axis) is int and axis == -1
+
+
+def _unary(name: str, version: str) -> Unary:
+    schema = registry.find(version)
+    calls = calls_of(schema.bind({}))
+
+    def function(x: object, out: np.ndarray | None = None) -> np.ndarray:
+        return calls.apply((x,), out)
+
+    return cast(Unary, _documented(function, name, schema, "(x, out=None)"))
+
+
+def _binary(name: str, version: str) -> Binary:
+    schema = registry.find(version)
+    calls = calls_of(schema.bind({}))
+
+    def function(
+        a: object, b: object, auto_broadcast: str = "numpy", axis: int = -1, out: np.ndarray | None = None
+    ) -> np.ndarray:
+        is_plain = _is_default(auto_broadcast, axis)
+        return (calls if is_plain else _bound(schema, auto_broadcast, axis)).apply((a, b), out)
+
+    return cast(Binary, _documented(function, name, schema, f"({_BINARY})"))
+
+
+def _quotient(name: str, version: str) -> Quotient:
+    schema = registry.find(version)
+    calls = calls_of(schema.bind({}))
+
+    def function(
+        a: object,
+        b: object,
+        auto_broadcast: str = "numpy",
+        axis: int = -1,
+        out: np.ndarray | None = None,
+        *,
+        floor: bool = True,
+    ) -> np.ndarray:
+        is_plain = floor is True and _is_default(auto_broadcast, axis)
+        return (calls if is_plain else _bound(schema, auto_broadcast, axis, floor)).apply((a, b), out)
+
+    return cast(Quotient, _documented(function, name, schema, f"({_BINARY}, *, floor=True)"))
+
+
+_BINARY = "a, b, auto_broadcast='numpy', axis=-1, out=None"
+_OPERANDS = {
+    1: "x: an array by any array protocol.",
+    2: """a: an array by any array protocol, or a Python number that the other operand's type holds exactly.
+    b: the other operand, of the same element type.
+    auto_broadcast: ``"numpy"``, ``"none"`` or ``"pdpd"``.
+    axis: with ``pdpd``, the dimension of A where B's shape starts; -1 aligns the ends.""",
+}
+_FLOOR = "\n    floor: whether quotients of integers are rounded down; if not, towards zero."
+_ZERO = ", and for an integer divisor of 0"
+
+
+def _documented(
+    function: Callable[..., Any], name: str, schema: ElementwiseSchema, signature: str
+) -> Callable[..., Any]:
+    """Give a function its name and docstring, enter it into the table, and make it a builtin one."""
+    expression, count = str(schema.expression()), len(schema.operands)
+    formula = expression.replace("a", "x") if name == "negative" else expression
+    result = "booleans" if schema.expression().gives_booleans else "the operands' type"
+    arguments = (_OPERANDS[count] + (_FLOOR if schema.variants else "")).replace("\n", "\n    ")
+    function.__name__ = function.__qualname__ = name
+    function.__module__ = "eltwise"
+    function.__doc__ = f"""Compute {formula} by OpenVINO's {schema.name}-{schema.version}; the result has {result}.
+
+    Args:
+        {arguments}
+        out: where the result goes; it may overlap the operands.
+
+    Returns:
+        ``out``, or a new array of the shape that the operands broadcast to.
+
+    Raises:
+        EltwiseError: for operands whose types or shapes do not go together{_ZERO if schema.variants else ""}.
+    """
+    FUNCTIONS[name] = schema.versioned_name
+    records = calls_of(schema.bind({})).records
+    return records.builtin(function, name, f"{name}{signature}\n--\n\n{function.__doc__}")
+
+
+add = _binary("add", "openvino.Add-1")
+subtract = _binary("subtract", "Subtract-1")
+multiply = _binary("multiply", "Multiply-1")
+divide = _quotient("divide", "Divide-1")
+maximum = _binary("maximum", "Maximum-1")
+minimum = _binary("minimum", "Minimum-1")
+negative = _unary("negative", "Negative-1")
+absolute = _unary("absolute", "openvino.Abs-1")
+squared_difference = _binary("squared_difference", "SquaredDifference-1")
+equal = _binary("equal", "openvino.Equal-1")
+not_equal = _binary("not_equal", "NotEqual-1")
+less = _binary("less", "openvino.Less-1")
+less_equal = _binary("less_equal", "LessEqual-1")
+greater = _binary("greater", "openvino.Greater-1")
+greater_equal = _binary("greater_equal", "GreaterEqual-1")

@@ -69,59 +69,43 @@ def grouped(graph: Graph, types: Mapping[str, TensorType]) -> tuple[Group | Node
         graph: the graph.
         types: what is known of the values before the run; nodes whose operands are not known stay alone.
     """
-    readers = _readers(graph)
-    found: dict[str, Group] = {}
-    order: list[Group | Node] = []
+    readers: dict[str, int] = {}
+    for value in (*(value for node in graph.nodes for value in set(node.inputs)), *(p.value for p in graph.outputs)):
+        readers[value] = readers.get(value, 0) + 1
+    order: dict[str, Group | Node] = {}
     for node in graph.nodes:
         group = _alone(node, types)
-        if group is None:
-            order.append(node)
-            continue
-        for value in dict.fromkeys(node.inputs):
-            inner = found.get(value)
-            if inner is not None and readers[value] == [node] and inner.shape == group.shape:
+        for value in dict.fromkeys(node.inputs) if group else ():
+            inner = order.get(value)
+            if group and isinstance(inner, Group) and readers[value] == 1 and inner.shape == group.shape:
                 joined = _joined(group, inner)
                 if joined is not None:
-                    order.remove(inner)
+                    del order[value]
                     group = joined
-        found[group.result] = group
-        order.append(group)
-    return tuple(order)
-
-
-def _readers(graph: Graph) -> dict[str, list[Node | None]]:
-    """For each value the nodes that read it; None stands for the graph's output."""
-    readers: dict[str, list[Node | None]] = {}
-    for node in graph.nodes:
-        for value in dict.fromkeys(node.inputs):
-            readers.setdefault(value, []).append(node)
-    for port in graph.outputs:
-        readers.setdefault(port.value, []).append(None)
-    return readers
+        order[node.outputs[0]] = group or node
+    return tuple(order.values())
 
 
 def _alone(node: Node, types: Mapping[str, TensorType]) -> Group | None:
     """A node as a group of its own; None where it is not element-wise or its operands are not known."""
-    operands = [types.get(value) for value in node.inputs]
-    known = [operand for operand in operands if operand is not None and operand.shape.is_known]
-    if not isinstance(node.schema, ElementwiseSchema) or len(known) < len(operands) or not known:
+    known = [types[value] for value in node.inputs if value in types and types[value].shape.is_known]
+    if not isinstance(node.schema, ElementwiseSchema) or len(known) < len(node.inputs) or not known:
         return None
     element_type = known[0].element_type
     if element_type is None:
         return None
     try:
         _result, broadcast = elementwise(node.operation, known)
-        plan = make_plan(broadcast, [operand.shape.sizes() for operand in known], element_type.storage.itemsize)
+        plan = make_plan(broadcast, [operand.shape.sizes() for operand in known], element_type)
     except EltwiseError:
         return None  # The run will say so, with the node's name.
-    read = tuple(Operand(value, sizes) for value, sizes in zip(node.inputs, plan.operands, strict=True))
-    operands_once = tuple(dict.fromkeys(read))
-    numbers = [operands_once.index(operand) for operand in read]
-    expression = _renumbered(node.operation.expression(len(read)), numbers, len(operands_once))
-    divisors = tuple((step.operands[1], node) for step in expression.steps if step.definition.divides)
-    if not element_type.is_integer or 0 in plan.shape:
-        divisors = ()
-    return Group((node,), expression, operands_once, element_type, plan.shape, divisors)
+    read = tuple(map(Operand, node.inputs, plan.operands))
+    operands = tuple(dict.fromkeys(read))
+    own = node.operation.expression(len(read))
+    expression = _renumbered(own, [operands.index(operand) for operand in read], len(operands))
+    checks = element_type.is_integer and 0 not in plan.shape
+    divisors = tuple((step.operands[1], node) for step in expression.steps if checks and step.definition.divides)
+    return Group((node,), expression, operands, element_type, plan.shape, divisors)
 
 
 def _joined(reader: Group, inner: Group) -> Group | None:
@@ -139,11 +123,16 @@ def _joined(reader: Group, inner: Group) -> Group | None:
     result = len(operands) + len(first.steps) - 1
     numbers = [result if index == number else operands.index(operand) for index, operand in enumerate(reader.operands)]
     rest = _renumbered(reader.expression, numbers, len(operands) + len(first.steps))
-    expression = Expression(len(operands), (*first.steps, *rest.steps))
     divisors = [(operands.index(inner.operands[divisor]), node) for divisor, node in inner.divisors]
     divisors += [(numbers[divisor], node) for divisor, node in reader.divisors]
-    nodes = (*inner.nodes, *reader.nodes)
-    return Group(nodes, expression, operands, reader.element_type, reader.shape, tuple(divisors))
+    return Group(
+        nodes=(*inner.nodes, *reader.nodes),
+        expression=Expression(len(operands), (*first.steps, *rest.steps)),
+        operands=operands,
+        element_type=reader.element_type,
+        shape=reader.shape,
+        divisors=tuple(divisors),
+    )
 
 
 def _renumbered(expression: Expression, numbers: Sequence[int], first_step: int) -> Expression:

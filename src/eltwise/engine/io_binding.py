@@ -45,25 +45,28 @@ def bound_inputs(graph: Graph, feeds: Mapping[str, object], symbols: Symbols) ->
 
 
 def _bound_input(port: Port, value: object, symbols: Symbols) -> np.ndarray:
-    operand = f"input {port.name!r}"
-    declared = port.type.element_type
+    operand, declared = f"input {port.name!r}", port.type.element_type
     if is_scalar(value) and declared is not None:
         array, element_type = exact_scalar(value, declared, operand), declared
     else:
         array, element_type = as_array(value, operand)
-    if declared is not None and element_type is not declared:
+    if declared not in (None, element_type):
         raise ElementTypeError(
             "the input has another element type than the model declares",
             operand=operand,
             got=element_type.name,
-            allowed=declared.name,
+            allowed=str(declared),
         )
-    _match(port.type.shape, array.shape, operand, symbols)
+    match(port.type.shape, array.shape, operand, symbols)
     return array if port.inner_type is None else cast(array, element_type, port.inner_type, saturate=False)
 
 
-def _match(declared: Shape, sizes: tuple[int, ...], operand: str, symbols: Symbols) -> None:
-    """Check an array's sizes against a declared shape; a symbol is one size in the whole call."""
+def match(declared: Shape, sizes: tuple[int, ...], operand: str, symbols: Symbols) -> None:
+    """Check an array's sizes against a declared shape; a symbol is one size in the whole call.
+
+    Raises:
+        ShapeError: where they do not fit.
+    """
     if declared.dimensions is None:
         return
     place = {"operand": operand, "got": f"({of_sizes(sizes)})", "allowed": f"({declared})"}
@@ -72,30 +75,25 @@ def _match(declared: Shape, sizes: tuple[int, ...], operand: str, symbols: Symbo
     for index, (dimension, size) in enumerate(zip(declared.dimensions, sizes, strict=True)):
         if not dimension.may_be(size):
             raise ShapeError(f"dimension {index} is {size}, declared is {dimension}", **place)
-        if not dimension.symbol:
-            continue
-        bound, by = symbols.setdefault(dimension.symbol, (size, operand))
+        bound, by = symbols.setdefault(dimension.symbol, (size, operand)) if dimension.symbol else (size, "")
         if bound != size:
             raise ShapeError(f"{dimension.symbol} is {size} here and {bound} in {by}", **place)
 
 
-def bound_output(port: Port, array: np.ndarray, fresh: bool, symbols: Symbols) -> np.ndarray:
+def bound_output(port: Port, array: np.ndarray, is_fresh: bool, symbols: Symbols) -> np.ndarray:
     """Check a result against what the graph declares, and make it the caller's own.
 
     Args:
         port: the output.
         array: its value.
-        fresh: whether nothing else has a part in the array's memory.
+        is_fresh: whether nothing else has a part in the array's memory.
         symbols: the sizes of symbols in this run.
 
     Raises:
         ShapeError: where the result has another shape than the graph declares.
     """
-    operand = f"output {port.name!r}"
-    _match(port.type.shape, array.shape, operand, symbols)
-    element_type = of_numpy(array.dtype)
-    if port.type.element_type not in (None, element_type):
-        assert port.type.element_type is not None
-        converted = cast(array, element_type, port.type.element_type, saturate=False)
-        return np.asarray(converted, order="C")
-    return np.asarray(array, order="C") if fresh else array.astype(element_type.storage, order="C")
+    match(port.type.shape, array.shape, f"output {port.name!r}", symbols)
+    element_type, declared = of_numpy(array.dtype), port.type.element_type
+    if declared is not None and declared is not element_type:
+        return np.asarray(cast(array, element_type, declared, saturate=False), order="C")
+    return np.asarray(array, order="C") if is_fresh else array.astype(element_type.storage, order="C")

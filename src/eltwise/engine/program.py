@@ -1,32 +1,147 @@
-"""A graph made ready for arrays of certain types and shapes: a list of steps, kernels for whole groups of nodes.
+"""A graph that is run again and again, each time by a program for arrays of certain types and shapes.
 
-What depends on values that only a run knows (a shape that is an input) is inferred by the run, a node at a time.
+A program is a list of steps, with kernels for whole groups of nodes. What depends on values that only a run knows (a
+shape that is an input) is inferred by the run, a node at a time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from operator import itemgetter
 from typing import Any
 
 import numpy as np
 
 from eltwise.core.casting import cast
 from eltwise.core.dtypes import of_numpy
-from eltwise.core.errors import EltwiseError
+from eltwise.core.errors import EltwiseError, ShapeError
 from eltwise.core.shapes import of_sizes
 from eltwise.engine.call import calls_of, check_divisor
 from eltwise.engine.fusion import Group, grouped
-from eltwise.engine.io_binding import Symbols, bound_output
+from eltwise.engine.io_binding import Symbols, bound_inputs, bound_output, match
 from eltwise.ir.graph import Graph, Node, Port, TensorType
 from eltwise.ir.infer import cast_target, constant_tensor, located, node_result
 from eltwise.ir.infer_graph import infer_graph
-from eltwise.kernels import dispatch
+from eltwise.kernels import dispatch, float_mode
+from eltwise.kernels.native import Records
 from eltwise.ops.schema import DataMovementSchema
 
 Observe = Callable[[Group | Node, list[np.ndarray], np.ndarray], None]
 """Is called after each step with its operands, those that are there, and its result."""
+
+_MOST_PROGRAMS = 64
+
+
+class Runner:
+    """Runs one graph; its programs are kept by the types and shapes of what it is run on.
+
+    Args:
+        graph: a graph without problems.
+        outputs: its outputs with their inferred types.
+    """
+
+    def __init__(self, graph: Graph, outputs: tuple[Port, ...]) -> None:
+        self._graph, self._outputs = graph, outputs
+        converts = any(port.inner_type is not None for port in graph.inputs)
+        self._names = None if converts else tuple(port.name for port in graph.inputs)
+        self._programs: dict[Hashable, Program] = {}
+        self._kernel: OneKernel | None = None
+
+    def run(self, feeds: Mapping[str, object], observe: Observe | None = None) -> dict[str, np.ndarray]:
+        """Run the graph.
+
+        Args:
+            feeds: the inputs by name, another of their names, or position.
+            observe: is called after each step.
+
+        Returns:
+            New arrays by output name, in native byte order; none shares memory with an input or another output.
+
+        Raises:
+            EltwiseError: for inputs that are missing or do not fit, or values that a node cannot take.
+        """
+        kernel = self._kernel
+        if kernel is not None and observe is None and len(feeds) == len(self._graph.inputs):
+            try:
+                operands = [feeds[each] if type(each) is str else each for each in kernel.sources]
+            except KeyError:  # An input may be given by another of its names.
+                pass
+            else:
+                return {kernel.output: kernel.function(*operands)}
+        return self._run(feeds, observe)
+
+    def _run(self, feeds: Mapping[str, object], observe: Observe | None = None) -> dict[str, np.ndarray]:
+        """Run the program for what is given, which is kept."""
+        if self._names is not None and len(feeds) == len(self._names) and float_mode.is_default():
+            arrays: list[Any] = [feeds.get(name) for name in self._names]
+            program = self._programs.get(_key(arrays))
+            if program is not None:
+                return program.run(arrays, observe)
+        with float_mode.default_mode():  # Conversions need it too, not only kernels.
+            float_mode.require_default()
+            return self._bound_run(feeds, observe)
+
+    def _bound_run(self, feeds: Mapping[str, object], observe: Observe | None) -> dict[str, np.ndarray]:
+        """Check what is given, and find or make the program for it."""
+        symbols: Symbols = {}
+        bound = bound_inputs(self._graph, feeds, symbols)
+        ordered = {port.value: bound.pop(port.value) for port in self._graph.inputs} | bound
+        arrays = list(ordered.values())
+        key = (_key(arrays), *bound) if bound else _key(arrays)  # What is left replaces constants.
+        program = self._programs.get(key)
+        if program is None:
+            program = make_program(self._graph, self._outputs, ordered, symbols, self._records_of)
+            if len(self._programs) >= _MOST_PROGRAMS:
+                self._programs.clear()
+            self._programs[key] = program
+        return program.run(arrays, observe)
+
+    def _records_of(self, group: Group) -> Records | None:
+        """The records for a group that is the whole program: the same for all programs that are like the first one."""
+        names = {port.value: port.name for port in self._graph.inputs}
+        operands = tuple(operand.value for operand in group.operands)
+        if self._names is None or not {*names} <= {*operands} or not {*operands} <= {*names, *self._graph.constant}:
+            return None
+        if self._kernel is None:
+            sources = tuple(names[each] if each in names else self._graph.constant[each].array for each in operands)
+            output = next(port.name for port in self._outputs)
+            records = Records(len(operands))
+
+            def function(*given: object) -> np.ndarray:
+                feeds = {each: value for each, value in zip(sources, given, strict=True) if isinstance(each, str)}
+                return self._run(feeds)[output]
+
+            self._kernel = OneKernel(operands, sources, output, records, records.builtin(function, output))
+        return self._kernel.records if self._kernel.operands == operands else None
+
+
+@dataclass(frozen=True)
+class OneKernel:
+    """What runs a graph that one kernel computes.
+
+    Attributes:
+        operands: the values that the kernel reads.
+        sources: for each of them the name of an input, or the array of a constant.
+        output: the name of the only output.
+        records: the calls that are made often.
+        function: computes the output, given the operands.
+    """
+
+    operands: tuple[str, ...]
+    sources: tuple[str | np.ndarray, ...]
+    output: str
+    records: Records
+    function: Callable[..., np.ndarray]
+
+
+def _key(arrays: Sequence[Any]) -> Hashable:
+    """The types and shapes of arrays, of which whatever was checked holds for others too; None for other objects."""
+    parts: list[Hashable] = []
+    for array in arrays:
+        if type(array) is not np.ndarray:
+            return None
+        parts += (array.dtype, array.shape)
+    return tuple(parts)
 
 
 @dataclass(frozen=True)
@@ -38,14 +153,12 @@ class Step:
         reads: the numbers of the operands.
         last_reads: the values that nothing reads after it.
         source: what it computes.
-        is_fresh: whether nothing else has a part in the result's memory.
     """
 
     run: Callable[[list[Any]], np.ndarray]
     reads: tuple[int, ...]
     last_reads: tuple[int, ...]
     source: Group | Node
-    is_fresh: bool
 
 
 @dataclass(frozen=True)
@@ -53,15 +166,15 @@ class Output:
     """An output of a program.
 
     Attributes:
-        name: what the caller calls it.
         port: what the graph declares.
         value: its number.
-        is_ready: whether every run makes an array of its own that is what the graph declares.
+        is_fresh: whether nothing else has a part in the array's memory.
+        is_ready: whether every run makes just what the graph declares, and it is fresh.
     """
 
-    name: str
     port: Port
     value: int
+    is_fresh: bool
     is_ready: bool
 
 
@@ -82,18 +195,7 @@ class Program:
     symbols: Symbols
 
     def run(self, inputs: Sequence[np.ndarray], observe: Observe | None = None) -> dict[str, np.ndarray]:
-        """Run the steps.
-
-        Args:
-            inputs: arrays of the types and shapes that the program was made for.
-            observe: is called after each step.
-
-        Returns:
-            New arrays by output name; none shares memory with an input or another output.
-
-        Raises:
-            EltwiseError: for values that a node cannot take, naming the node.
-        """
+        """Run the steps on arrays of the types and shapes that the program was made for; see ``Runner.run``."""
         values: list[Any] = [*inputs, *self.constants]
         for step in self.steps:
             result = step.run(values)
@@ -103,18 +205,20 @@ class Program:
             for value in step.last_reads:
                 values[value] = None  # Its memory serves the steps to come.
         return {
-            output.name: values[output.value] if output.is_ready else self._finished(output, values)
+            output.port.name: values[output.value]
+            if output.is_ready
+            else bound_output(output.port, values[output.value], output.is_fresh, dict(self.symbols))
             for output in self.outputs
         }
 
-    def _finished(self, output: Output, values: list[Any]) -> np.ndarray:
-        first = len(values) - len(self.steps)
-        is_fresh = output.value >= first and self.steps[output.value - first].is_fresh
-        is_shared = sum(other.value == output.value for other in self.outputs) > 1
-        return bound_output(output.port, values[output.value], is_fresh and not is_shared, dict(self.symbols))
 
-
-def make_program(graph: Graph, outputs: Sequence[Port], bound: Mapping[str, np.ndarray], symbols: Symbols) -> Program:
+def make_program(
+    graph: Graph,
+    outputs: Sequence[Port],
+    bound: Mapping[str, np.ndarray],
+    symbols: Symbols,
+    records_of: Callable[[Group], Records | None] = lambda _group: None,
+) -> Program:
     """Make the program of a graph for inputs of known types and shapes.
 
     Args:
@@ -122,28 +226,54 @@ def make_program(graph: Graph, outputs: Sequence[Port], bound: Mapping[str, np.n
         outputs: its outputs, with their inferred types.
         bound: the inputs by value name; only their types and shapes are read.
         symbols: the sizes of the symbols of declared shapes.
+        records_of: gives the records for a group that is the whole program.
     """
     types = {name: TensorType(of_numpy(array.dtype), of_sizes(array.shape)) for name, array in bound.items()}
     inference = infer_graph(with_inputs(graph, types))
     known = {} if inference.problems else inference.types
-    sources = grouped(graph, known)
     constants = {name: tensor.array for name, tensor in graph.constants if name not in bound}
-    swapped = {name: not array.dtype.isnative for name, array in bound.items()}
-    numbers = {name: number for number, name in enumerate((*bound, *constants))}
+    swapped = {name for name, array in bound.items() if not array.dtype.isnative}
+    made = {
+        source.result if isinstance(source, Group) else source.outputs[0]: source for source in grouped(graph, known)
+    }
+    numbers = {name: number for number, name in enumerate((*bound, *constants, *made))}
+    values = [port.value for port in outputs]
+    found = []
+    for port in outputs:
+        maker = made.get(port.value)
+        is_fresh = isinstance(maker, Group) or (maker is not None and maker.schema.behaviour in ("elementwise", "cast"))
+        is_fresh = is_fresh and values.count(port.value) == 1
+        is_ready = is_fresh and isinstance(maker, Group) and _is_ready(port, maker, symbols)
+        found.append(Output(port, numbers[port.value], is_fresh, is_ready))
+    is_one = len(made) == len(found) == 1 and found[0].is_ready
     steps: list[Step] = []
-    for source, last_reads in zip(sources, _last_reads(graph, sources), strict=True):
-        read = [operand.value for operand in source.operands] if isinstance(source, Group) else list(source.inputs)
-        reads = tuple(numbers[value] if value else _LEFT_OUT for value in read)
-        numbers[source.result if isinstance(source, Group) else source.outputs[0]] = len(numbers)
-        is_fresh = isinstance(source, Group) or source.schema.behaviour in ("elementwise", "cast")
-        run = _group_run(source, reads, known, swapped) if isinstance(source, Group) else _node_run(source, reads)
+    for source, last_reads in zip(made.values(), _last_reads(graph, made), strict=True):
+        reads = tuple(numbers[value] if value else _LEFT_OUT for value in _read(source))
+        if isinstance(source, Group):
+            run = _group_run(source, reads, known, swapped, records_of(source) if is_one else None)
+        else:
+            run = _node_run(source, reads)
         given = tuple(value for value in reads if value != _LEFT_OUT)
-        steps.append(Step(run, given, tuple(numbers[value] for value in last_reads), source, is_fresh))
-    made = [Output(port.name, port, numbers[port.value], _is_ready(port, outputs, sources)) for port in outputs]
-    return Program(tuple(constants.values()), tuple(steps), tuple(made), symbols)
+        steps.append(Step(run, given, tuple(numbers[value] for value in last_reads), source))
+    return Program(tuple(constants.values()), tuple(steps), tuple(found), symbols)
 
 
 _LEFT_OUT = -1
+
+
+def _read(source: Group | Node) -> Sequence[str]:
+    return [operand.value for operand in source.operands] if isinstance(source, Group) else source.inputs
+
+
+def _is_ready(port: Port, group: Group, symbols: Symbols) -> bool:
+    """Whether the result of a group is of the type and shape that the graph declares."""
+    if port.type.element_type not in (None, group.expression.result_type(group.element_type)):
+        return False
+    try:
+        match(port.type.shape, group.shape, "", dict(symbols))
+    except ShapeError:  # The run says so, when it has the result.
+        return False
+    return True
 
 
 def _node_run(node: Node, reads: tuple[int, ...]) -> Callable[[list[Any]], np.ndarray]:
@@ -151,14 +281,18 @@ def _node_run(node: Node, reads: tuple[int, ...]) -> Callable[[list[Any]], np.nd
 
 
 def _group_run(
-    group: Group, reads: tuple[int, ...], types: Mapping[str, TensorType], swapped: Mapping[str, bool]
+    group: Group,
+    reads: tuple[int, ...],
+    types: Mapping[str, TensorType],
+    swapped: set[str],
+    records: Records | None,
 ) -> Callable[[list[Any]], np.ndarray]:
     """What computes a group; its errors name the node."""
     names = [operand.value for operand in group.operands]
     sizes = [types[name].shape.sizes() for name in names]
-    is_swapped = (False, *(swapped.get(name, False) for name in names))
-    operands = itemgetter(*reads) if len(reads) > 1 else lambda values: (values[reads[0]],)
-    function = dispatch.prepare(group.expression, group.element_type, group.plan, sizes, is_swapped)
+    is_swapped = (False, *(name in swapped for name in names))
+    given = None if group.divisors else records
+    function = dispatch.prepare(group.expression, group.element_type, group.plan, sizes, is_swapped, given)
 
     def run(values: list[Any]) -> np.ndarray:
         for number, node in group.divisors:
@@ -168,21 +302,11 @@ def _group_run(
             except EltwiseError as error:
                 raise located(error, node) from None
         try:
-            return function(*operands(values))
+            return function(*[values[value] for value in reads])
         except EltwiseError as error:
             raise located(error, group.nodes[-1]) from None
 
     return run
-
-
-def _is_ready(port: Port, outputs: Sequence[Port], sources: Sequence[Group | Node]) -> bool:
-    """Whether an output is the result of a group, its alone, and is of the type and shape that the graph declares."""
-    group = next((each for each in sources if isinstance(each, Group) and each.result == port.value), None)
-    if group is None or sum(other.value == port.value for other in outputs) > 1:
-        return False
-    made = group.expression.result_type(group.element_type)
-    is_static = port.type.shape.is_known and port.type.shape.sizes() == group.shape
-    return is_static and port.type.element_type in (None, made)
 
 
 def with_inputs(graph: Graph, types: Mapping[str, TensorType]) -> Graph:
@@ -201,19 +325,15 @@ def with_inputs(graph: Graph, types: Mapping[str, TensorType]) -> Graph:
     return replace(graph, inputs=tuple(ports), optional_inputs=(), constants=constants, outputs=())
 
 
-def _last_reads(graph: Graph, sources: tuple[Group | Node, ...]) -> tuple[tuple[str, ...], ...]:
+def _last_reads(graph: Graph, made: Mapping[str, Group | Node]) -> list[tuple[str, ...]]:
     """For each step, the values that no later step and no output reads."""
     kept = {port.value for port in graph.outputs}
     found: list[tuple[str, ...]] = []
-    for source in reversed(sources):
-        if isinstance(source, Group):
-            named = (*(operand.value for operand in source.operands), source.result)
-        else:
-            named = (*source.inputs, *source.outputs)
-        values = dict.fromkeys(value for value in named if value and value not in kept)
+    for result, source in reversed(list(made.items())):
+        values = dict.fromkeys(value for value in (*_read(source), result) if value and value not in kept)
         kept.update(values)
         found.append(tuple(values))
-    return tuple(reversed(found))
+    return found[::-1]
 
 
 def run_node(node: Node, inputs: Sequence[np.ndarray | None]) -> np.ndarray:
@@ -222,26 +342,21 @@ def run_node(node: Node, inputs: Sequence[np.ndarray | None]) -> np.ndarray:
     Raises:
         EltwiseError: for values that it cannot take, naming the node.
     """
-    schema = node.schema
+    schema, data = node.schema, inputs[0] if inputs else None
     try:
         if schema.behaviour == "elementwise":
             return calls_of(node.operation).apply(inputs)
         if schema.behaviour == "constant":
             return constant_tensor(node.operation).array
-    except EltwiseError as error:
-        raise located(error, node) from None
-    assert isinstance(schema, DataMovementSchema)
-    types = [None if array is None else TensorType(of_numpy(array.dtype), of_sizes(array.shape)) for array in inputs]
-    indices = inputs[1] if schema.index_types and len(inputs) > 1 else None
-    result = node_result(node, types, indices).type
-    data = inputs[0]
-    assert data is not None
-    return _cast_node(node, data) if schema.behaviour == "cast" else data.reshape(result.shape.sizes())
-
-
-def _cast_node(node: Node, data: np.ndarray) -> np.ndarray:
-    saturate = node.operation.value("saturate") == 1
-    try:
-        return cast(data, of_numpy(data.dtype), cast_target(node.operation), saturate)
+        assert isinstance(schema, DataMovementSchema)
+        assert data is not None
+        types = [
+            None if array is None else TensorType(of_numpy(array.dtype), of_sizes(array.shape)) for array in inputs
+        ]
+        indices = inputs[1] if schema.index_types and len(inputs) > 1 else None
+        result = node_result(node, types, indices).type
+        if schema.behaviour == "cast":
+            return cast(data, of_numpy(data.dtype), cast_target(node.operation), node.operation.value("saturate") == 1)
+        return data.reshape(result.shape.sizes())
     except EltwiseError as error:
         raise located(error, node) from None

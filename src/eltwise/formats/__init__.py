@@ -1,1 +1,1 @@
-"""Readers and writers of model and tensor files: the only rooms that know protobuf, XML and .npy."""
+"""Readers and writers of model and tensor files. What is wrong with a file is an ``EltwiseError`` of one sentence."""

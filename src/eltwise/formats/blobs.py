@@ -18,31 +18,19 @@ from eltwise.ir.graph import Tensor
 
 
 def check_sizes(sizes: Sequence[int], element_type: ElementType) -> None:
-    """Refuse sizes that no array can have, before anything is allocated.
-
-    Raises:
-        ShapeError: where the rank, or the bytes between its first and last element, are too many.
-    """
+    """Refuse sizes that no array can have, before anything is allocated."""
     if len(sizes) > LARGEST_RANK:
         raise ShapeError("the rank is too large", got=str(len(sizes)), allowed=f"up to {LARGEST_RANK}")
     if math.prod(size or 1 for size in sizes) * element_type.storage.itemsize > LARGEST_SIZE:
         raise ShapeError("a tensor of these sizes is too large", got=",".join(map(str, sizes)))
 
 
-def decode(
-    raw: Buffer | np.ndarray, element_type: ElementType, sizes: Sequence[int], any_byte_is_true: bool = False
-) -> Tensor:
+def decode(raw: Buffer, element_type: ElementType, sizes: Sequence[int], any_byte_is_true: bool = False) -> Tensor:
     """Make a tensor from its bytes, of which there are ``element_type.file_bytes(elements)``.
 
     With ``any_byte_is_true``, each byte of a bool tensor but 0 is true, as OpenVINO reads it.
-
-    Raises:
-        ShapeError: for sizes that no array can have.
-        ElementTypeError: for an unsupported type.
-        ValueRangeError: for a byte of a bool tensor that is neither 0 nor 1.
     """
     storage = element_type.storage
-    check_sizes(sizes, element_type)
     data = np.frombuffer(raw, np.uint8)
     if element_type is BOOL and any_byte_is_true:
         return Tensor((data != 0).reshape(tuple(sizes)), element_type)

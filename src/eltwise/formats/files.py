@@ -7,7 +7,7 @@ import secrets
 import shutil
 import stat
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -17,19 +17,21 @@ Buffer = bytes | bytearray | memoryview
 Chunk = Buffer | int
 """A part of a file's content; a number is so many zero bytes, left as a hole."""
 
+Progress = Callable[[int, int], None]
+"""What is told how many bytes of how many have been copied."""
+
 LARGEST_PROTOBUF = 2**31 - 1
 """The largest protobuf message, in bytes."""
 
 _SMALLEST_TAG = 8
 """A smaller byte would be the tag of field 0, which no message has."""
 
+_PIECE = 1 << 20
+_HOLE = bytes(_PIECE)
+
 
 def read_bytes(path: Path, limit: int | None = None) -> bytes:
-    """Read a whole file.
-
-    Raises:
-        FileFormatError: where it does not exist, cannot be read, or is longer than ``limit`` bytes.
-    """
+    """Read a whole file."""
     try:
         check_regular(path)
         size = path.stat().st_size
@@ -41,11 +43,7 @@ def read_bytes(path: Path, limit: int | None = None) -> bytes:
 
 
 def read_message(path: Path) -> bytes:
-    """Read a file that holds one protobuf message; the rest is not read where the first byte begins none.
-
-    Raises:
-        FileFormatError: where it does not exist, cannot be read, or is too large.
-    """
+    """Read a file that holds one protobuf message; the rest is not read where the first byte begins none."""
     check_regular(path)
     try:
         with path.open("rb") as file:
@@ -58,13 +56,23 @@ def read_message(path: Path) -> bytes:
 
 
 def check_regular(path: Path) -> None:
-    """Refuse a path that exists and is not a file: a folder, and a pipe or device, which might never end.
-
-    Raises:
-        FileFormatError: naming it.
-    """
+    """Refuse a path that exists and is not a file: a folder, and a pipe or device, which might never end."""
     if path.exists() and not path.is_file():
         raise FileFormatError("this is a folder, a pipe or a device, not a file", where=str(path))
+
+
+def copied(path: Path, size: int) -> Iterator[Chunk]:
+    """The content of a file of this size, piece by piece."""
+    left = size
+    try:
+        with path.open("rb", buffering=0) as file:
+            while piece := file.read(min(_PIECE, left)):
+                yield len(piece) if piece == _HOLE else piece
+                left -= len(piece)
+    except OSError as error:
+        raise unreadable(path, error) from None
+    if left:
+        raise FileFormatError("the file ended while it was copied", where=str(path))
 
 
 def unreadable(path: Path, error: OSError | ValueError) -> FileFormatError:
@@ -75,11 +83,7 @@ def unreadable(path: Path, error: OSError | ValueError) -> FileFormatError:
 
 
 def write_atomically(path: Path, chunks: Iterable[Chunk]) -> None:
-    """Write a temporary file and rename it: whatever happens, the path holds the old file or the whole new one.
-
-    Raises:
-        FileFormatError: where the folder does not exist or cannot be written.
-    """
+    """Write a temporary file and rename it: whatever happens, the path holds the old file or the whole new one."""
     write_together([(path, chunks)])
 
 
@@ -87,10 +91,6 @@ def write_together(contents: Sequence[tuple[Path, Iterable[Chunk]]]) -> None:
     """Write a file, the last one, and its data: all of them to temporary files first, then rename each, in order.
 
     A link at the file's path is followed, one at the data's path is replaced.
-
-    Raises:
-        FileFormatError: where a folder does not exist or cannot be written, or data exists and no file that it belongs
-            to. Where that shows before the first file is renamed, as nearly always, no file has changed.
     """
     staged: list[tuple[Path, Path]] = []
     target = resolved = contents[-1][0]
@@ -104,9 +104,8 @@ def write_together(contents: Sequence[tuple[Path, Iterable[Chunk]]]) -> None:
                     hint="choose another name",
                 )
             resolved = Path(os.path.realpath(path)) if path == target else path
-            descriptor, temporary = tempfile.mkstemp(
-                dir=resolved.parent, prefix=f".{resolved.name[:40]}.", suffix=".part"
-            )
+            prefix = f".{resolved.name[:40]}."
+            descriptor, temporary = tempfile.mkstemp(dir=resolved.parent, prefix=prefix, suffix=".part")
             staged.append((Path(temporary), resolved))
             with os.fdopen(descriptor, "wb") as file:
                 for chunk in chunks:
@@ -127,15 +126,15 @@ def write_together(contents: Sequence[tuple[Path, Iterable[Chunk]]]) -> None:
 
 def _mode(resolved: Path) -> int:
     """The mode of the file that is replaced, or of a new one; what we write is nothing to execute."""
-    return (resolved.lstat().st_mode if resolved.is_file() and not resolved.is_symlink() else ~_umask()) & 0o666
+    if resolved.is_file() and not resolved.is_symlink():
+        return resolved.stat().st_mode & 0o666
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return ~mask & 0o666
 
 
 def check_writable(path: Path) -> None:
-    """Refuse a path that no file can be written to.
-
-    Raises:
-        FileFormatError: where its folder does not exist, or the path exists and is not a file.
-    """
+    """Refuse a path that no file can be written to."""
     try:
         is_file = stat.S_ISREG(path.stat().st_mode)
     except (FileNotFoundError, NotADirectoryError):
@@ -145,17 +144,12 @@ def check_writable(path: Path) -> None:
     if not is_file:
         raise FileFormatError("this is a folder or a device, not a file", where=str(path))
     if not path.parent.is_dir():
-        raise FileFormatError(
-            "the output's folder does not exist", where=str(path), got=str(path.parent), hint="create it first"
-        )
+        words, hint = "the output's folder does not exist", "create it first"
+        raise FileFormatError(words, where=str(path), got=str(path.parent), hint=hint)
 
 
 def check_new_folder(folder: Path) -> None:
-    """Refuse a path that no new folder can be made at.
-
-    Raises:
-        FileFormatError: where it exists and is not an empty folder, or the folder above does not exist.
-    """
+    """Refuse a path that no new folder can be made at."""
     resolved = Path(os.path.realpath(folder))
     try:
         if resolved.is_dir() and any(resolved.iterdir()):
@@ -163,23 +157,15 @@ def check_new_folder(folder: Path) -> None:
         if resolved.exists() and not resolved.is_dir():
             raise FileFormatError("this is a file, not a folder", where=str(folder))
         if not resolved.parent.is_dir():
-            raise FileFormatError(
-                "the folder above does not exist",
-                where=str(folder),
-                got=str(resolved.parent),
-                hint="create it first",
-            )
+            words, hint = "the folder above does not exist", "create it first"
+            raise FileFormatError(words, where=str(folder), got=str(resolved.parent), hint=hint)
     except (OSError, ValueError) as error:
         raise _unwritable(folder, error, "folder") from None
 
 
 @contextmanager
 def new_folder(folder: Path) -> Iterator[Path]:
-    """A temporary folder to fill: renamed to its path on success, removed otherwise.
-
-    Raises:
-        FileFormatError: where the path is taken, or something in it cannot be written.
-    """
+    """A temporary folder to fill: renamed to its path on success, removed otherwise."""
     check_new_folder(folder)
     resolved = Path(os.path.realpath(folder))
     temporary = resolved.parent / f".{resolved.name[:40]}.{secrets.token_hex(4)}.part"
@@ -208,9 +194,3 @@ def _unwritable(path: Path, error: OSError | ValueError, kind: str = "file") -> 
 
 def _reason(error: OSError | ValueError) -> str:
     return error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-
-
-def _umask() -> int:
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask

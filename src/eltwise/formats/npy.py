@@ -12,9 +12,8 @@ import io
 import re
 import zipfile
 import zlib
-from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, Literal
+from typing import BinaryIO
 
 import numpy as np
 
@@ -23,8 +22,7 @@ from eltwise.core.errors import ElementTypeError, FileFormatError, unknown_name
 from eltwise.core.shapes import LARGEST_RANK, element_count, is_addressable
 from eltwise.formats.files import check_regular, read_bytes, unreadable
 
-_MAGIC = b"\x93NUMPY"
-_LENGTH_BYTES = {(1, 0): 2, (2, 0): 4}
+_LENGTH_BYTES = {b"\1\0": 2, b"\2\0": 4}
 _LONGEST_HEADER = 10_000
 """In bytes; the header of an array of rank 64 has some hundred."""
 
@@ -34,18 +32,12 @@ _LARGEST_INFLATION = 1040
 _WARNS = re.compile(r"\\|\d[A-Za-z_]")
 """Escapes and numbers with letters: Python warns of some, and no header of numbers has any."""
 
-ByteOrder = Literal["<", ">", "|", "="]
-_ORDERS: tuple[ByteOrder, ...] = ("<", ">", "|", "=")
-_BY_CODE = {each.storage.str[1:]: each for each in TYPES if each.runs and each.storage.kind != "V"}
+_RUN = [each for each in TYPES if each.runs]
+_BY_CODE = {each.storage.str[1:]: each for each in _RUN if each.storage.kind != "V"}
 
 
 def read_npy(path: Path, wanted: ElementType | None) -> np.ndarray:
-    """Read an .npy file.
-
-    Raises:
-        FileFormatError: where it is not one, is truncated, or does not hold what its header states.
-        ElementTypeError: where it holds no numbers, or raw bytes that do not fit the wanted element type.
-    """
+    """Read an .npy file."""
     try:
         check_regular(path)
         size = path.stat().st_size
@@ -56,12 +48,7 @@ def read_npy(path: Path, wanted: ElementType | None) -> np.ndarray:
 
 
 def read_npz(path: Path, key: str, wanted: ElementType | None) -> np.ndarray:
-    """Read one array of an .npz file; without a key, its only one.
-
-    Raises:
-        FileFormatError: where it is not one, or holds several arrays and there is no key.
-        NameUnknownError: where it has no such key.
-    """
+    """Read one array of an .npz file; without a key, its only one."""
     data = read_bytes(path)
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
@@ -82,141 +69,100 @@ def read_npz(path: Path, key: str, wanted: ElementType | None) -> np.ndarray:
 
 def _member(archive: zipfile.ZipFile, key: str, path: Path) -> zipfile.ZipInfo:
     members = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
-    if not key and len(members) == 1:
-        return next(iter(members.values()))
-    if not key:
+    if not members and not key:
+        raise FileFormatError("the file holds no array", where=str(path))
+    if not key and len(members) > 1:
         names = ", ".join(f"{path.name}:{name}" for name in members)
-        raise FileFormatError(
-            "the file holds several arrays" if members else "the file holds no array",
-            where=str(path),
-            allowed=f"one of {names}" if members else "",
-        )
-    if key not in members:
+        raise FileFormatError("the file holds several arrays", where=str(path), allowed=f"one of {names}")
+    if key and key not in members:
         raise unknown_name("array", key, members, where=str(path))
-    return members[key]
+    return members[key] if key else next(iter(members.values()))
 
 
-@dataclass(frozen=True)
-class _Header:
-    """What the header states.
-
-    Attributes:
-        shape: the sizes.
-        fortran: whether the first index moves fastest.
-        order: the byte order as NumPy writes it: ``<``, ``>``, ``|`` or ``=``.
-        element_type: the type; None for raw void bytes.
-        item_bytes: the size of an element.
-    """
-
-    shape: tuple[int, ...]
-    fortran: bool
-    order: ByteOrder
-    element_type: ElementType | None
-    item_bytes: int
-
-    def __str__(self) -> str:
-        return str(self.element_type) if self.element_type else f"{self.item_bytes} raw bytes"
-
-
-def _read_header(file: BinaryIO, where: str) -> _Header:
-    """Read magic, version and header, and leave the file at the data.
-
-    Raises:
-        FileFormatError: where it is not an .npy file of a supported version.
-        ElementTypeError: where it does not hold numbers of a supported type.
-    """
-    start = file.read(8)
-    if start[:6] != _MAGIC or len(start) < 8:
-        raise FileFormatError("not an .npy file", where=where, got=f"the bytes {start[:6].hex(' ')}")
-    version = (start[6], start[7])
-    if version not in _LENGTH_BYTES:
-        raise FileFormatError("unsupported version of .npy", where=where, got=f"{version[0]}.{version[1]}")
-    length = int.from_bytes(file.read(_LENGTH_BYTES[version]), "little")
-    if length > _LONGEST_HEADER:
+def _read_stream(file: BinaryIO, size: int, where: str, wanted: ElementType | None) -> np.ndarray:
+    if not size:
+        raise FileFormatError("the file is empty", where=where, allowed="an .npy file")
+    fields = _read_header(file, where)
+    shape, fortran = fields["shape"], fields["fortran_order"]
+    order, element_type, item_bytes = _type_of(fields["descr"], where)
+    if not isinstance(fortran, bool):
+        raise FileFormatError("the header's fortran_order is neither True nor False", where=where)
+    if (
+        not isinstance(shape, tuple)
+        or not all(type(one) is int and 0 <= one < 2**63 for one in shape)
+        or len(shape) > LARGEST_RANK
+        or not is_addressable(shape, item_bytes)
+    ):
+        raise FileFormatError("the header states an impossible shape", where=where, got=str(shape)[:80])
+    needed, present = element_count(shape) * item_bytes, size - file.tell()
+    if needed != present:
         raise FileFormatError(
-            "the header is too long", where=where, got=f"{length} bytes", allowed=f"{_LONGEST_HEADER}"
+            f"shape {shape} of {element_type or f'{item_bytes} raw bytes'} needs {needed} bytes of data",
+            where=where,
+            got=str(present),
+            hint="the file is truncated" if present < needed else "the file holds more than one array",
         )
+    found = element_type or _type_of_raw_bytes(item_bytes, wanted, where)
+    data = np.frombuffer(file.read(needed), np.uint8)
+    if data.size < needed:
+        raise FileFormatError("the file is truncated", where=where, got=f"{data.size} bytes", allowed=f"{needed} bytes")
+    values = _checked(data, found, where).view(found.storage.newbyteorder(order))  # type: ignore[arg-type]
+    return values.reshape(shape, order="F" if fortran else "C")
+
+
+def _read_header(file: BinaryIO, where: str) -> dict[str, object]:
+    """Read magic, version and header, and leave the file at the data."""
+    start = file.read(8)
+    if start[:6] != b"\x93NUMPY" or len(start) < 8:
+        raise FileFormatError("not an .npy file", where=where, got=f"the bytes {start[:6].hex(' ')}")
+    if start[6:] not in _LENGTH_BYTES:
+        raise FileFormatError("unsupported version of .npy", where=where, got=f"{start[6]}.{start[7]}")
+    length = int.from_bytes(file.read(_LENGTH_BYTES[start[6:]]), "little")
+    if length > _LONGEST_HEADER:
+        allowed = f"{_LONGEST_HEADER}"
+        raise FileFormatError("the header is too long", where=where, got=f"{length} bytes", allowed=allowed)
     text = file.read(length)
     if len(text) < length:
         raise FileFormatError("the file is truncated in its header", where=where)
-    fields = _fields(text, where)
-    shape, fortran = fields["shape"], fields["fortran_order"]
-    if not isinstance(shape, tuple) or not all(type(size) is int and 0 <= size < 2**63 for size in shape):
-        raise FileFormatError("the header states an impossible shape", where=where)
-    if not isinstance(fortran, bool):
-        raise FileFormatError("the header's fortran_order is neither True nor False", where=where)
-    return _Header(shape, fortran, *_type_of(fields["descr"], where))
-
-
-def _fields(text: bytes, where: str) -> dict[str, object]:
-    """The header's dictionary; Python 2 wrote sizes with an L behind them."""
-    literal = re.sub(r"(\d)L\b", r"\1", text.decode("latin-1")).strip()
+    literal = re.sub(r"(\d)L\b", r"\1", text.decode("latin-1")).strip()  # Python 2 wrote sizes with an L behind them.
     try:
         found = None if _WARNS.search(literal) else ast.literal_eval(literal)
         if isinstance(found, dict) and set(found) == {"descr", "fortran_order", "shape"}:
             return found
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
         pass  # All that literal_eval raises for what is not a literal.
-    raise FileFormatError(
-        "the header cannot be read", where=where, allowed="a dictionary of descr, fortran_order and shape"
-    )
+    allowed = "a dictionary of descr, fortran_order and shape"
+    raise FileFormatError("the header cannot be read", where=where, allowed=allowed)
 
 
-def _type_of(descr: object, where: str) -> tuple[ByteOrder, ElementType | None, int]:
+def _type_of(descr: object, where: str) -> tuple[str, ElementType | None, int]:
     """The byte order, the element type (None for raw bytes) and the bytes of an element."""
     text = descr if isinstance(descr, str) else ""
-    order: ByteOrder = next((order for order in _ORDERS if text.startswith(order)), "=")
+    order = text[:1] if text[:1] in tuple("<>|=") else "="
     code = text.removeprefix(order)
     void = re.fullmatch(r"V([1-9][0-9]?)", code, re.ASCII)
     if void:
         return order, None, int(void[1])
     found = _BY_CODE.get(code) or BY_NAME.get(code)
     if found is None or not found.runs:
-        raise ElementTypeError(
-            "unsupported element type",
-            where=where,
-            got=repr(descr)[:60],
-            allowed=", ".join(each.name for each in TYPES if each.runs),
-        )
+        allowed = ", ".join(each.name for each in _RUN)
+        raise ElementTypeError("unsupported element type", where=where, got=repr(descr)[:60], allowed=allowed)
     return order, found, found.storage.itemsize
 
 
-def _read_stream(file: BinaryIO, size: int, where: str, wanted: ElementType | None) -> np.ndarray:
-    header = _read_header(file, where)
-    shape = header.shape
-    if len(shape) > LARGEST_RANK or not is_addressable(shape, header.item_bytes):
-        raise FileFormatError("the header states an impossible shape", where=where, got=str(shape)[:80])
-    needed, present = element_count(shape) * header.item_bytes, size - file.tell()
-    if needed != present:
-        raise FileFormatError(
-            f"shape {shape} of {header} needs {needed} bytes of data",
-            where=where,
-            got=str(present),
-            hint="the file is truncated" if present < needed else "the file holds more than one array",
-        )
-    element_type = header.element_type or _type_of_raw_bytes(header, wanted, where)
-    data = np.frombuffer(file.read(needed), np.uint8)
-    if data.size < needed:
-        raise FileFormatError("the file is truncated", where=where, got=f"{data.size} bytes", allowed=f"{needed} bytes")
-    values = _checked(data, element_type, where).view(element_type.storage.newbyteorder(header.order))
-    return values.reshape(shape, order="F" if header.fortran else "C")
-
-
-def _type_of_raw_bytes(header: _Header, wanted: ElementType | None, where: str) -> ElementType:
+def _type_of_raw_bytes(item_bytes: int, wanted: ElementType | None, where: str) -> ElementType:
     """The wanted type, if it is one that NumPy writes as raw bytes of this size."""
-    chosen = BFLOAT16 if wanted is None and header.item_bytes == 2 else wanted
+    fitting = [each for each in _RUN if _is_written_raw(each) and each.storage.itemsize == item_bytes]
+    chosen = BFLOAT16 if wanted is None and item_bytes == 2 else wanted
     if chosen is None:
-        raise ElementTypeError(
-            "the file holds raw bytes, as NumPy writes int4, uint4 and float8",
-            where=where,
-            hint="specify the element type (--type at the shell)",
-        )
-    if not _fits_raw(chosen, header.item_bytes):
+        words = "the file holds raw bytes, as NumPy writes int4, uint4 and float8"
+        raise ElementTypeError(words, where=where, hint="specify the element type (--type at the shell)")
+    if chosen not in fitting:
         raise ElementTypeError(
             f"raw bytes cannot be read as {chosen.name}",
             where=where,
-            got=f"{header.item_bytes}-byte elements",
-            allowed=", ".join(each.name for each in TYPES if _fits_raw(each, header.item_bytes)) or "none",
+            got=f"{item_bytes}-byte elements",
+            allowed=", ".join(each.name for each in fitting) or "none",
         )
     return chosen
 
@@ -224,10 +170,6 @@ def _type_of_raw_bytes(header: _Header, wanted: ElementType | None, where: str) 
 def _is_written_raw(element_type: ElementType) -> bool:
     """Whether it is a type of ml_dtypes, which has no name in the .npy format."""
     return element_type.storage.isbuiltin == 2
-
-
-def _fits_raw(element_type: ElementType, item_bytes: int) -> bool:
-    return element_type.runs and _is_written_raw(element_type) and element_type.storage.itemsize == item_bytes
 
 
 def _checked(data: np.ndarray, element_type: ElementType, where: str) -> np.ndarray:

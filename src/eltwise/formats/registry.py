@@ -1,11 +1,11 @@
-"""The model formats: one table of what an ending means, and what reads and writes it.
+"""The model formats: what an ending means, and what reads and writes it.
 
 Protobuf and XML are imported by the format that is used only.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -23,17 +23,10 @@ _BEFORE_XML = b"\xef\xbb\xbf\xff\xfe\x00 \t\r\n"
 
 @dataclass(frozen=True)
 class Reading:
-    """A model file's content.
-
-    Attributes:
-        graph: the graph. What could not be read of an ONNX model is in it too, of an IR it is missing.
-        problems: why it cannot be run, node by node.
-        unresolved: the values that could not be read.
-    """
+    """A model file's content: the graph, in which what could not be read is foreign, and why it cannot be run."""
 
     graph: Graph
     problems: tuple[EltwiseError, ...] = ()
-    unresolved: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -44,25 +37,20 @@ class ModelFormat:
         name: what ``convert`` calls it.
         domain: the domain of its operators.
         ending: the ending of its files.
-        read_file: reads a file.
-        read_bytes: reads the bytes of a file, with those of its weights, and its name for errors.
-        write_file: writes a graph to a file, and with True large tensors to a file of their own.
     """
 
     name: FormatName
     domain: Domain
     ending: str
-    read_file: Callable[[Path], Reading]
-    read_bytes: Callable[[bytes, bytes | None, str], Reading]
-    write_file: Callable[[Graph, Path, bool], None]
+
+
+ONNX = ModelFormat("onnx", "ai.onnx", ".onnx")
+OPENVINO = ModelFormat("openvino", "openvino", ".xml")
+FORMATS = (ONNX, OPENVINO)
 
 
 def of_path(path: Path) -> ModelFormat:
-    """Find the format of a file by its ending.
-
-    Raises:
-        FileFormatError: for an unknown ending.
-    """
+    """Find the format of a file by its ending."""
     for found in FORMATS:
         if found.ending == path.suffix.lower():
             return found
@@ -79,62 +67,59 @@ def of_domain(domain: Domain) -> ModelFormat:
     return next(found for found in FORMATS if found.domain == domain)
 
 
-def unknown_ending(path: Path, allowed: str) -> FileFormatError:
-    """Make the error for a file whose ending is not known."""
-    return FileFormatError("unknown file ending", where=str(path), got=path.suffix or "none", allowed=allowed)
+def read_file(path: Path) -> Reading:
+    """Read a model file, with all its constants."""
+    if of_path(path) is ONNX:
+        from eltwise.formats.onnx.reader import read_onnx
 
-
-def unsupported_operators(found: Sequence[tuple[str, str]], domain: Domain) -> UnsupportedError:
-    """Make the one error for all nodes whose operator is not supported.
-
-    Args:
-        found: the operator's name (with its domain or opset) and the node's label, for each such node.
-        domain: the domain whose supported operators are listed.
-    """
-    names = sorted(
-        {schema.name for schema in (*registry.ELEMENTWISE, *registry.DATA_MOVEMENT) if schema.domain == domain}
-    )
-    nodes = ", ".join(f"{operator} node {label!r}" for operator, label in found)
-    count = "unsupported operator" if len(found) == 1 else f"{len(found)} unsupported operators"
-    return UnsupportedError(f"{count}: {nodes}", allowed=", ".join(names))
-
-
-def _read_onnx_file(path: Path) -> Reading:
-    from eltwise.formats.onnx.reader import read_onnx
-
-    return read_onnx(files.read_message(path), path.parent, path.name)
-
-
-def _read_onnx(data: bytes, _weights: bytes | None, where: str) -> Reading:
-    from eltwise.formats.onnx.reader import read_onnx
-
-    return read_onnx(data, None, where)
-
-
-def _write_onnx_file(graph: Graph, path: Path, external_data: bool) -> None:
-    from eltwise.formats.onnx.writer import write_onnx_file
-
-    write_onnx_file(graph, path, external_data)
-
-
-def _read_openvino_file(path: Path) -> Reading:
+        return read_onnx(files.read_message(path), path.parent, path.name)
     from eltwise.formats.openvino.reader import read_openvino_file
 
     return read_openvino_file(path)
 
 
-def _read_openvino(data: bytes, weights: bytes | None, where: str) -> Reading:
+def read_bytes(data: bytes, weights: bytes | None) -> Reading:
+    """Read the bytes of a model file, with those of an IR's weights."""
+    if of_bytes(data) is ONNX:
+        from eltwise.formats.onnx.reader import read_onnx
+
+        return read_onnx(data, None, "")
     from eltwise.formats.openvino.reader import read_openvino
 
-    return read_openvino(data, weights, where)
+    return read_openvino(data, weights)
 
 
-def _write_openvino_file(graph: Graph, path: Path, _external_data: bool) -> None:
-    from eltwise.formats.openvino.writer import write_openvino_file
+def write_file(graph: Graph, path: Path, external_data: bool = False) -> None:
+    """Write a graph to a file of its own format; an ONNX model with large tensors beside it if asked."""
+    if graph.origin.domain == "ai.onnx":
+        from eltwise.formats.onnx.writer import write_onnx_file
 
-    write_openvino_file(graph, path)
+        write_onnx_file(graph, path, external_data)
+    else:
+        from eltwise.formats.openvino.writer import write_openvino_file
+
+        write_openvino_file(graph, path)
 
 
-ONNX = ModelFormat("onnx", "ai.onnx", ".onnx", _read_onnx_file, _read_onnx, _write_onnx_file)
-OPENVINO = ModelFormat("openvino", "openvino", ".xml", _read_openvino_file, _read_openvino, _write_openvino_file)
-FORMATS = (ONNX, OPENVINO)
+def unknown_ending(path: Path, allowed: str) -> FileFormatError:
+    """Make the error for a file whose ending is not known."""
+    return FileFormatError("unknown file ending", where=str(path), got=path.suffix or "none", allowed=allowed)
+
+
+def operator_names(domain: Domain, opset: int) -> list[str]:
+    """The operators of an opset that eltwise runs."""
+    every = (*registry.ELEMENTWISE, *registry.DATA_MOVEMENT)
+    return sorted({schema.name for schema in every if schema.domain == domain and schema.version <= opset})
+
+
+def unsupported_operators(found: Sequence[tuple[str, str]], domain: Domain, opset: int) -> UnsupportedError:
+    """Make the one error for all nodes whose operator is not supported.
+
+    Args:
+        found: the operator's name (with its domain or opset) and the node's label, for each such node.
+        domain: the domain of the operators that are allowed.
+        opset: their opset.
+    """
+    nodes = ", ".join(f"{operator} node {label!r}" for operator, label in found)
+    count = "unsupported operator" if len(found) == 1 else f"{len(found)} unsupported operators"
+    return UnsupportedError(f"{count}: {nodes}", allowed=", ".join(operator_names(domain, opset)))

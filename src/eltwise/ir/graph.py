@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 
@@ -190,10 +191,10 @@ class Node:
 
 @dataclass(frozen=True)
 class Origin:
-    """Which dialect a graph is written in, and the stamps that its file carries.
+    """Which specification a graph is written in, and the versions that its file states.
 
     Attributes:
-        domain: the specification whose rows the nodes hold.
+        domain: the specification of the nodes' operators.
         file_version: ONNX's ir_version, or the version of the OpenVINO IR (10 or 11).
         opset: the ONNX opset; 0 for OpenVINO, where each layer has its own.
         other_opsets: the opset imports of other ONNX domains.
@@ -211,7 +212,7 @@ class Graph:
 
     Attributes:
         name: the graph's name.
-        origin: the dialect and its stamps.
+        origin: the specification and its versions.
         inputs: what a caller must give.
         outputs: what a caller gets.
         nodes: the operations.
@@ -250,20 +251,21 @@ class Graph:
         return dict(self.constants)
 
     def find_input(self, name: str) -> Port:
-        """Find an input by its name, another of its names, or its position among the required ones.
-
-        Raises:
-            NameUnknownError: where there is none.
-        """
+        """Find an input by its name, another of its names, or its position among the required ones."""
         return _find(name, (*self.inputs, *self.optional_inputs), len(self.inputs), "input")
 
     def find_output(self, name: str) -> Port:
-        """Find an output by its name, another of its names, or its position.
-
-        Raises:
-            NameUnknownError: where there is none.
-        """
+        """Find an output by its name, another of its names, or its position."""
         return _find(name, self.outputs, len(self.outputs), "output")
+
+
+_Part = TypeVar("_Part", Node, Graph)
+
+
+def stored(part: _Part) -> _Part:
+    """Mark a node or graph that was just read as ``untouched``."""
+    object.__setattr__(part, "untouched", True)
+    return part
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The one place that turns rows and the types of inputs into the types of results, and says what it assumed.
+"""Inference of one node: the type of its result from its operator version and the types of its inputs.
 
 ``check``, ``infer``, ``run`` and the readers all call it: with declared types before a run, with the types of the
 arrays during one.
@@ -32,13 +32,7 @@ class Result:
 
 
 def elementwise(operation: Operation, operands: Sequence[TensorType]) -> tuple[TensorType, Broadcast]:
-    """Infer the result of an element-wise operation, and how its operands lie in it.
-
-    Raises:
-        ElementTypeError: for a forbidden element type, or two different ones.
-        ShapeError: where the shapes do not broadcast.
-        AttributeValueError: where ``axis`` is out of range.
-    """
+    """Infer the result of an element-wise operation, and how its operands lie in it."""
     schema = operation.schema
     element_type: ElementType | None = None
     first = ""
@@ -77,9 +71,6 @@ def node_result(node: Node, inputs: Sequence[TensorType | None], indices: np.nda
         node: the node.
         inputs: the types of its inputs; None for one that is left out.
         indices: the values of the input that holds a shape or axes, None where they are not known or not there.
-
-    Raises:
-        EltwiseError: naming the operator version, the node and the operand.
     """
     schema = node.schema
     try:
@@ -126,11 +117,7 @@ def _check_inputs(node: Node, inputs: Sequence[TensorType | None]) -> None:
 
 
 def constant_tensor(operation: Operation) -> Tensor:
-    """The value of a Constant node, from whichever of its attributes is there.
-
-    Raises:
-        AttributeValueError: where not exactly one of them is there.
-    """
+    """The value of a Constant node, from whichever of its attributes is there."""
     if len(operation.given) != 1:
         names = ", ".join(operation.schema.attribute_names)
         raise AttributeValueError(

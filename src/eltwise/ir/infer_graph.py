@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -30,40 +30,39 @@ class Inference:
     problems: list[EltwiseError] = field(default_factory=list)
 
 
-def infer_graph(graph: Graph, unresolved: Set[str] = frozenset()) -> Inference:
+def infer_graph(graph: Graph) -> Inference:
     """Infer the type of every value from the declared inputs and the constants.
 
-    What a foreign operator makes has the type that the file declares, if it does; what is unresolved has none.
+    What a foreign operator makes has the type that the file declares, if it does. A value that is no tensor of a known
+    type, or could not be read, has none.
     """
     inference = Inference()
     declared = dict(graph.declared)
     for port in graph.inputs:
-        if port.value in unresolved:
-            continue
-        inference.types[port.value] = TensorType(port.inner_type or port.type.element_type, port.type.shape)
-    inference.types |= {name: tensor.type for name, tensor in graph.constants if name not in unresolved}
+        if not port.type.other:
+            inference.types[port.value] = TensorType(port.inner_type or port.type.element_type, port.type.shape)
+    constants = {name: tensor.type for name, tensor in graph.constants}
+    inference.types |= {name: found for name, found in constants.items() if not found.other}
     for port in graph.optional_inputs:
-        if port.value in unresolved:
-            continue
-        joined = _reconcile(inference, port.value, inference.types.get(port.value), port.type, "declared input")
-        inference.types[port.value] = TensorType(joined.element_type, port.type.shape)  # A caller may replace it.
+        if not port.type.other:
+            joined = _reconcile(inference, port.value, inference.types.get(port.value), port.type, "declared input")
+            inference.types[port.value] = TensorType(joined.element_type, port.type.shape)  # A caller may replace it.
     for name, stated in graph.declared:
         if name in inference.types:
             inference.types[name] = _reconcile(inference, name, inference.types[name], stated, "declared value")
-    constants = _known_constants(graph)
+    known = _known_constants(graph)
     for node in graph.nodes:
         if node.is_foreign:
             inference.types |= {name: declared[name] for name in node.outputs if name in declared}
             continue
-        result = _infer_node(inference, node, constants)
+        result = _infer_node(inference, node, known)
         if result is None:
             continue
         output = node.outputs[0]
-        wanted = declared.get(output)
-        inference.types[output] = (
-            _reconcile(inference, output, result, wanted, "declared value") if wanted is not None else result
-        )
-        _remember_constant(node, constants)
+        if output in declared:
+            result = _reconcile(inference, output, result, declared[output], "declared value")
+        inference.types[output] = result
+        _remember_constant(node, known)
     inference.outputs = tuple(_output(inference, port) for port in graph.outputs)
     return inference
 
@@ -109,21 +108,16 @@ def _reconcile(
     """Join what is inferred with what the file declares; a contradiction is a problem."""
     if inferred is None:
         return declared
-    if None not in (inferred.element_type, declared.element_type) and inferred.element_type != declared.element_type:
-        inference.problems.append(
-            ElementTypeError(
-                f"the {what} is {declared.element_type}, but its type is {inferred.element_type}",
-                operand=repr(name),
-            )
-        )
-        return inferred
+    problem: EltwiseError | None = None
     met = inferred.shape.meet(declared.shape)
-    if met is None:
-        inference.problems.append(
-            ShapeError(
-                f"the {what} has shape ({declared.shape}), but its shape is ({inferred.shape})", operand=repr(name)
-            )
-        )
+    if None not in (inferred.element_type, declared.element_type) and inferred.element_type != declared.element_type:
+        words = f"the {what} is {declared.element_type}, but its type is {inferred.element_type}"
+        problem = ElementTypeError(words, operand=repr(name))
+    elif met is None:
+        words = f"the {what} has shape ({declared.shape}), but its shape is ({inferred.shape})"
+        problem = ShapeError(words, operand=repr(name))
+    if problem or met is None:
+        inference.problems += [problem] if problem else []
         return inferred
     return TensorType(inferred.element_type or declared.element_type, met)
 

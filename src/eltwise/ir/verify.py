@@ -4,42 +4,45 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator, Sequence, Set
+from graphlib import CycleError, TopologicalSorter
 
 from eltwise.core.errors import EltwiseError, GraphError
 from eltwise.ir.graph import Graph, Node, Tensor
 
 _LONGEST_CYCLE_SHOWN = 12
+_MOST_CYCLES = 20
 
 
-def structure_problems(
-    graph: Graph, unresolved: Set[str] = frozenset(), outer: Set[str] = frozenset(), in_order: bool = True
-) -> list[EltwiseError]:
+def structure_problems(graph: Graph, outer: Set[str] = frozenset(), in_order: bool = True) -> list[EltwiseError]:
     """Find what makes a graph, and the graphs in its nodes, no graph.
 
     Args:
         graph: the graph.
-        unresolved: values that could not be read, which is reported already.
         outer: values of the graphs around it.
         in_order: whether each node must find its inputs made, and a constant may stand there once only. Runtimes
             order the nodes themselves and take the same constant twice.
     """
     problems = list(_made_twice(graph, in_order))
-    given = outer | unresolved | _given_to(graph)
-    everywhere = {*given, *(value for node in graph.nodes for value in node.outputs)}
-    made = set(given)
-    cycles = Cycles(graph.nodes)
-    for node in graph.nodes:
+    given = outer | _given_to(graph)
+    makers: dict[str, int] = {}
+    for number, node in enumerate(graph.nodes):
+        for value in node.outputs:
+            if value and value not in given:
+                makers.setdefault(value, number)
+    everywhere = {*given, *makers}
+    cycles, on_cycles = _cycles(graph.nodes, makers)
+    problems += cycles
+    for number, node in enumerate(graph.nodes):
         for value in dict.fromkeys(filter(None, node.inputs)):
             if value not in everywhere:
                 problems.append(_error("nothing makes this input", node, value))
-            elif value not in made and (in_order or cycles.is_near(node, value)):
-                problems += cycles.not_made(node, value, in_order)
-        made.update(node.outputs)
+            elif (
+                in_order and value not in given and makers[value] >= number and not {number, makers[value]} <= on_cycles
+            ):
+                words = f"only the later node {graph.nodes[makers[value]].label!r} makes this input"
+                problems.append(_error(words, node, value, "nodes in topological order"))
         for _name, inner in node.graphs:
-            problems += structure_problems(inner, outer=everywhere, in_order=in_order)
-            for value in sorted(free_values(inner)) if not in_order else ():
-                if cycles.is_near(node, value):
-                    problems += cycles.not_made(node, value, in_order)
+            problems += structure_problems(inner, everywhere, in_order)
     problems += [
         GraphError(f"nothing makes the output {port.name!r}") for port in graph.outputs if port.value not in everywhere
     ]
@@ -57,21 +60,41 @@ def _given_to(graph: Graph) -> set[str]:
 def _made_twice(graph: Graph, in_order: bool) -> Iterator[EltwiseError]:
     made: dict[str, str] = {}
     contents: dict[str, Tensor] = {}
-    makers = [(port.value, "an input") for port in graph.inputs]
+    makers = [(port.value, "an input", "") for port in graph.inputs]
     for name, tensor in graph.constants:
         if in_order or name not in contents or contents[name] != tensor:
-            makers.append((name, "a constant"))
+            makers.append((name, "a constant", ""))
         contents.setdefault(name, tensor)
-    for value, by in makers:
-        if value in made:
-            yield GraphError(f"the value {value!r} is made twice, by {made[value]} and by {by}")
-        made.setdefault(value, by)
     for node in graph.nodes:
-        for value in filter(None, node.outputs):
-            by = f"node {node.label!r}"
-            if value in made:
-                yield GraphError(f"the value {value!r} is made twice, by {made[value]} and by {by}", node=node.label)
-            made.setdefault(value, by)
+        makers += [(value, f"node {node.label!r}", node.label) for value in node.outputs if value]
+    for value, by, label in makers:
+        if value in made:
+            yield GraphError(f"the value {value!r} is made twice, by {made[value]} and by {by}", node=label)
+        made.setdefault(value, by)
+
+
+def _cycles(nodes: Sequence[Node], makers: dict[str, int]) -> tuple[list[GraphError], set[int]]:
+    """Name the cycles, of very many only the first, and the numbers of the nodes on them."""
+    needs = [{makers[value]: value for value in reads(node) if value in makers} for node in nodes]
+    problems, on_cycles = list[GraphError](), set[int]()
+    if all(other < number for number, needed in enumerate(needs) for other in needed):
+        return problems, on_cycles
+    while len(problems) < _MOST_CYCLES:
+        left = {number: needed.keys() - on_cycles for number, needed in enumerate(needs) if number not in on_cycles}
+        try:
+            TopologicalSorter(left).prepare()
+            break
+        except CycleError as error:
+            path = error.args[1][:-1]
+        first = path.index(min(path))
+        path = [*path[first:], *path[:first]]
+        on_cycles.update(path)
+        labels = [nodes[number].label for number in [*path, path[0]]]
+        if len(path) > _LONGEST_CYCLE_SHOWN:
+            labels = [*labels[:_LONGEST_CYCLE_SHOWN], f"... ({len(path)} nodes in all)"]
+        value = needs[path[0]][path[-1]]
+        problems.append(_error(f"the nodes {' -> '.join(labels)} form a cycle", nodes[path[0]], value))
+    return problems, on_cycles
 
 
 def _error(words: str, node: Node, value: str, allowed: str = "") -> GraphError:
@@ -114,77 +137,3 @@ def topological_order(nodes: Sequence[Node]) -> list[int]:
             if not waits_for[reader]:
                 heapq.heappush(ready, reader)
     return order
-
-
-class Cycles:
-    """Tells a node that only stands too early from one on a cycle, and names each cycle once."""
-
-    def __init__(self, nodes: Sequence[Node]) -> None:
-        self._maker = {value: node for node in nodes for value in node.outputs if value}
-        self._needs = {
-            id(node): [self._maker[value] for value in reads(node) if value in self._maker] for node in nodes
-        }
-        feeds = {node: {id(maker) for maker in makers} for node, makers in self._needs.items()}
-        self._near = _peeled(_turned(_peeled(feeds))).keys()
-        self._named: set[int] = set()
-
-    def is_near(self, node: Node, value: str) -> bool:
-        """Whether a node and the one that makes a value lie on cycles, or between two."""
-        maker = self._maker.get(value)
-        return maker is not None and {id(node), id(maker)} <= self._near
-
-    def not_made(self, node: Node, value: str, in_order: bool) -> list[GraphError]:
-        """Say why a value is not there when a node needs it; nothing where a named cycle says so already."""
-        maker = self._maker[value]
-        if {id(node), id(maker)} <= self._named:
-            return []
-        path = self._path(maker, node) if self.is_near(node, value) else []
-        if path:
-            self._named |= set(map(id, path))
-            labels = [step.label for step in [*path, node]]
-            if len(path) > _LONGEST_CYCLE_SHOWN:
-                labels = [*labels[:_LONGEST_CYCLE_SHOWN], f"... ({len(path)} nodes in all)"]
-            return [_error(f"the nodes {' -> '.join(labels)} form a cycle", node, value)]
-        words = f"only the later node {maker.label!r} makes this input"
-        return [_error(words, node, value, "nodes in topological order")] if in_order else []
-
-    def _path(self, start: Node, goal: Node) -> list[Node]:
-        """The nodes from ``goal`` on to ``start``, where start feeds goal; empty where they do not meet."""
-        reader: dict[int, Node] = {}
-        waiting = [start]
-        while waiting:
-            node = waiting.pop()
-            if node is goal:
-                path = [node]
-                while node is not start:
-                    node = reader[id(node)]
-                    path.append(node)
-                return path
-            for maker in self._needs[id(node)]:
-                if maker is not start and id(maker) not in reader:
-                    reader[id(maker)] = node
-                    waiting.append(maker)
-        return []
-
-
-def _peeled(feeds: dict[int, set[int]]) -> dict[int, set[int]]:
-    """Take away, again and again, the nodes that no node feeds: what is left lies on or behind a cycle."""
-    readers = _turned(feeds)
-    waits_for = {node: len(makers) for node, makers in feeds.items()}
-    ready = [node for node, count in waits_for.items() if not count]
-    for node in ready:
-        for reader in readers[node]:
-            waits_for[reader] -= 1
-            if not waits_for[reader]:
-                ready.append(reader)
-    gone = set(ready)
-    return {node: makers - gone for node, makers in feeds.items() if node not in gone}
-
-
-def _turned(feeds: dict[int, set[int]]) -> dict[int, set[int]]:
-    """The same arrows in the other direction."""
-    readers: dict[int, set[int]] = {node: set() for node in feeds}
-    for node, makers in feeds.items():
-        for maker in makers:
-            readers[maker].add(node)
-    return readers

@@ -1,27 +1,27 @@
-"""The compiled path: what it can take, and how a call is cut into pieces for threads."""
+"""Calls that kernels compute: what a call needs, its recipe, and how the work is cut into pieces for threads."""
 
 from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Hashable, Sequence
+from ctypes import c_void_p
 from dataclasses import dataclass, field
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from itertools import pairwise
-from math import prod
+from typing import TypeVar
 
 import numpy as np
 
 from eltwise.core.dtypes import ElementType
 from eltwise.core.machine import cache_bytes
 from eltwise.kernels import jit, numpy_kernel
-from eltwise.kernels.addresses import address, extent
 from eltwise.kernels.emit import kernel_text
+from eltwise.kernels.native import Records
 from eltwise.kernels.nest import Nest, make_nest
 from eltwise.kernels.plan import Plan, Sizes
 from eltwise.kernels.pool import allocated
 from eltwise.kernels.structure import CACHE_LINE, Structure
 from eltwise.kernels.threads import num_threads, run_together
-from eltwise.kernels.walks import Walks, choose
 from eltwise.ops.expression import Expression
 
 LEAST_BYTES_PER_THREAD = 3 << 19
@@ -33,11 +33,11 @@ PIECES_PER_THREAD = 4
 LEAST_BYTES_PER_PIECE = 1 << 21
 """Smaller pieces are not worth taking turns for: each thread gets one."""
 
-_MOST_RECIPES = 64
-"""For so many combinations of strides a call is kept."""
+_MOST_KEPT = 64
+"""For so many sets of strides the recipes of a call are kept, and for so many sets of addresses the pieces of work."""
 
-_MOST_READY = 16
-"""For so many sets of addresses the calls of a kernel are kept."""
+
+KeptT = TypeVar("KeptT")
 
 
 @dataclass(frozen=True)
@@ -47,57 +47,43 @@ class Recipe:
     Attributes:
         structure: what the kernel is made for.
         kernel: the compiled kernel.
-        nest: the loops.
-        walks: the loops as the kernel walks them.
-        geometry: the integers that tell it their sizes and steps.
+        nest: the loops; they say all arguments of the kernel but the addresses.
         extents: for each array, the result first, its first byte and the one after its last, from its address.
         same: for each operand whether it lies as the result does, so that it may be the result's own memory.
-        beyond_line: the result's address modulo a cache line.
-        result_bytes: the size of the result, or of an operand of its shape where that is larger.
-        ready: the calls of the kernel for the last addresses: callers often come back with the same arrays, and what
-            Python does between two kernels is slow because its data have left the processor's cache.
+        result_bytes: the size of an operand of the result's shape.
     """
 
     structure: Structure
     kernel: jit.Kernel
     nest: Nest
-    walks: Walks
-    geometry: tuple[int, ...]
     extents: tuple[tuple[int, int], ...]
     same: tuple[bool, ...]
-    beyond_line: int
     result_bytes: int
-    ready: dict[tuple[int, ...], list[Callable[[], None]]] = field(default_factory=dict, compare=False, repr=False)
 
-    def run(self, out: np.ndarray, operands: Sequence[np.ndarray]) -> bool:
-        """Compute into ``out``, whose layout and operands must be those that this was made for.
+    def pieces(self, threads: int, places: Sequence[int]) -> list[Callable[[], None]]:
+        """The calls of the kernel for arrays at these addresses, the result's first.
 
-        Returns:
-            Whether that was possible: ``out`` may lie at another place in a cache line, or share memory with an
-            operand otherwise than element by element. Then nothing was written.
+        None where the result shares memory with an operand otherwise than element by element.
         """
-        threads = threads_for(self.result_bytes)
-        key = (threads, address(out), *map(address, operands))
-        calls = self.ready.get(key)
-        if calls is None:
-            calls = self._calls(*key)
-            if len(self.ready) >= _MOST_READY:
-                self.ready.clear()
-            self.ready[key] = calls
-        run_together(calls, threads, keep=(out, *operands))
-        return bool(calls)
-
-    def _calls(self, threads: int, *places: int) -> list[Callable[[], None]]:
-        """The calls of the kernel for arrays at these addresses, the result's first; none where that cannot be."""
-        if self.structure.streams and places[0] % CACHE_LINE != self.beyond_line:
-            return []
         if self._overlaps(places):
             return []
-        starts = [place + start for place, start in zip(places, self.walks.starts, strict=True)]
-        if threads < 2:
-            return [partial(self.kernel, _integers(*starts, *self.geometry), 0, self.walks.runs)]
-        pieces = max(threads, min(threads * PIECES_PER_THREAD, self.result_bytes // LEAST_BYTES_PER_PIECE))
-        return _pieces(self.kernel, self, starts, pieces)
+        nest = self.nest
+        starts = [place + start for place, start in zip(places, nest.starts, strict=True)]
+        count = 1
+        if threads > 1:
+            count = max(threads, min(threads * PIECES_PER_THREAD, self.result_bytes // LEAST_BYTES_PER_PIECE))
+        if count == 1 or nest.runs >= 4 * count or nest.inner.steps[0] == 0:
+            ends = [nest.runs * part // count for part in range(count + 1)]
+            arguments = _integers(*starts, *nest.geometry)
+            return [partial(self.kernel, arguments, first, last) for first, last in pairwise(ends)]
+        inner, rest = nest.inner, nest.geometry[1:]
+        # Each part but the first begins a multiple of cache lines after the run's own begin.
+        ends = [*(inner.size * part // count // CACHE_LINE * CACHE_LINE for part in range(count)), inner.size]
+        found: list[Callable[[], None]] = []
+        for first, last in pairwise(dict.fromkeys(ends)):
+            moved = (start + first * step for start, step in zip(starts, inner.steps, strict=True))
+            found.append(partial(self.kernel, _integers(*moved, last - first, *rest), 0, nest.runs))
+        return found
 
     def _overlaps(self, places: Sequence[int]) -> bool:
         (out, *others), (ends, *extents) = places, self.extents
@@ -126,6 +112,12 @@ class Call:
     sizes: tuple[Sizes, ...]
     swapped: tuple[bool, ...]
     _recipes: dict[Hashable, Recipe] = field(default_factory=dict, compare=False, repr=False)
+    _ready: dict[Hashable, list[Callable[[], None]]] = field(default_factory=dict, compare=False, repr=False)
+
+    @cached_property
+    def result_bytes(self) -> int:
+        """The size of an operand of the result's shape."""
+        return self.plan.bytes_of(self.element_type)
 
     def __call__(self, *arrays: np.ndarray) -> np.ndarray:
         """Compute the operands, which come first, into the array that follows them or into a new one."""
@@ -135,66 +127,115 @@ class Call:
             out = arrays[count]
         else:
             out = allocated(self.plan.shape, self.expression.result_type(self.element_type))
-        if not self.recipe(operands, out).run(out, operands):
+        if not self.run(out, operands):
             numpy_kernel.compute(self.expression, self.element_type, self.plan, operands, out)
         return out
 
+    def run(self, out: np.ndarray, operands: Sequence[np.ndarray]) -> bool:
+        """Compute into ``out``.
+
+        Returns:
+            Whether that was possible: ``out`` may share memory with an operand otherwise than element by element.
+            Then nothing was written.
+        """
+        threads = threads_for(self.result_bytes)
+        places = [address(out), *map(address, operands)]
+        # Callers often come back with the same arrays: their pieces of work are kept.
+        key = (threads, *places, out.strides, *[operand.strides for operand in operands])
+        pieces = self._ready.get(key)
+        if pieces is None:
+            pieces = self.recipe(operands, out).pieces(threads, places)
+            _keep(self._ready, key, pieces)
+        run_together(pieces, threads, keep=(out, *operands))
+        return bool(pieces)
+
+    def add_to(self, records: Records, operands: Sequence[np.ndarray], out: np.ndarray) -> None:
+        """Make a record of calls with operands and a result like these, where one thread computes them."""
+        recipe = self.recipe(operands, out)
+        if out.flags.c_contiguous and not recipe.structure.streams:
+            records.add(operands, out, recipe)
+
     def recipe(self, operands: Sequence[np.ndarray], out: np.ndarray) -> Recipe:
         """How arrays with these strides are computed, from what is kept or anew."""
-        key = (out.strides, *[operand.strides for operand in operands], address(out) % CACHE_LINE)
+        strides = (out.strides, *[operand.strides for operand in operands])
+        key = (*strides, address(out) % CACHE_LINE)
         recipe = self._recipes.get(key)
         if recipe is None:
-            strides = (out.strides, *[operand.strides for operand in operands])
             recipe = self._new_recipe(strides, address(out) % CACHE_LINE)
-            if len(self._recipes) >= _MOST_RECIPES:
-                self._recipes.clear()
-            self._recipes[key] = recipe
+            _keep(self._recipes, key, recipe)
         return recipe
 
     def _new_recipe(self, strides: tuple[tuple[int, ...], ...], beyond_line: int) -> Recipe:
         expression, element_type, plan = self.expression, self.element_type, self.plan
         result_width = expression.result_type(element_type).storage.itemsize
         widths = (result_width, *[element_type.storage.itemsize] * expression.operands)
-        steps = [
-            strides[0],
-            *(_broadcast_strides(*each) for each in zip(plan.operands, self.sizes, strides[1:], strict=True)),
-        ]
-        nest, target = make_nest(plan.shape, steps, widths), jit.target()
-        walks = choose(nest, target.vector_bytes)
+        operand_steps = map(_broadcast_strides, plan.operands, self.sizes, strides[1:])
+        target = jit.target()
+        nest = make_nest(plan.shape, [strides[0], *operand_steps], widths, target.vector_bytes)
         beyond = beyond_line + nest.starts[0]
         aligned, whole = beyond % CACHE_LINE == 0, all(step % result_width == 0 for step in (beyond, *strides[0]))
         structure = Structure(
             expression=expression,
             element_type=element_type,
-            walks=walks.walks,
-            outer_loops=len(walks.outer),
+            walks=nest.walks,
+            outer_loops=len(nest.outer),
             swapped=tuple(each and width > 1 for each, width in zip(self.swapped, widths, strict=True)),
-            streams=whole and streams(nest, walks, aligned),
-            has_heads=not walks.begins_at_lines(aligned),
-            vector_bytes=target.vector_bytes,
-            has_masks=target.has_masks,
-            has_half=target.has_half,
-            has_mode=target.has_mode and element_type.kind == "float",
+            streams=whole and streams(nest, aligned),
+            has_heads=not nest.begins_at_lines(aligned),
+            target=target,
         )
         return Recipe(
             structure=structure,
             kernel=_kernel(structure),
             nest=nest,
-            walks=walks,
-            geometry=walks.geometry(),
-            extents=tuple(extent(*layout) for layout in zip((plan.shape, *self.sizes), strides, widths, strict=True)),
+            extents=tuple(map(extent, (plan.shape, *self.sizes), strides, widths)),
             same=tuple(
                 widths[0] == widths[1] and own == plan.shape and stride == strides[0]
                 for own, stride in zip(self.sizes, strides[1:], strict=True)
             ),
-            beyond_line=beyond_line,
-            result_bytes=prod(plan.shape) * max(widths),
+            result_bytes=self.result_bytes,
         )
 
 
 def threads_for(result_bytes: int) -> int:
     """How many threads share a call with a result of so many bytes."""
     return max(1, min(num_threads(), result_bytes // LEAST_BYTES_PER_THREAD))
+
+
+def streams(nest: Nest, is_aligned: bool) -> bool:
+    """Whether results bypass the cache: only when not all arrays fit into it, and whole lines are filled."""
+    return nest.touched_bytes > cache_bytes() and nest.fills_lines(is_aligned)
+
+
+def _address(array: np.ndarray) -> int:
+    """Read it: in NumPy's C interface the data pointer is the first field after the header of every Python object."""
+    return c_void_p.from_address(id(array) + object.__basicsize__).value or 0
+
+
+def _asked_address(array: np.ndarray) -> int:
+    place: int = array.ctypes.data
+    return place
+
+
+def _is_readable() -> bool:
+    """Whether arrays are laid out here as NumPy's C interface says; another Python may do otherwise."""
+    sample = np.arange(100, dtype=np.uint8)
+    views = (sample, sample[7:], sample[::-1], sample[3:9].reshape(2, 3).T)
+    return all(_address(view) == _asked_address(view) for view in views)
+
+
+address = _address if _is_readable() else _asked_address
+"""Gives the address of an array's first element. Asking NumPy for it takes eight times as long as reading it."""
+
+
+def extent(sizes: Sequence[int], strides: Sequence[int], element_bytes: int) -> tuple[int, int]:
+    """The first byte of an array and the one after its last, from the address of its first element.
+
+    >>> extent((3, 2), (-8, 4), 4)
+    (-16, 8)
+    """
+    spans = [(size - 1) * stride for size, stride in zip(sizes, strides, strict=True)]
+    return sum(span for span in spans if span < 0), sum(span for span in spans if span > 0) + element_bytes
 
 
 def _broadcast_strides(padded: Sizes, own: Sizes, strides: tuple[int, ...]) -> tuple[int, ...]:
@@ -209,34 +250,11 @@ def _kernel(structure: Structure) -> jit.Kernel:
     return jit.compiled(kernel_text(structure))
 
 
-def streams(nest: Nest, walks: Walks, is_aligned: bool) -> bool:
-    """Whether results bypass the cache: only when not all arrays fit into it, and whole lines are filled."""
-    return nest.touched_bytes > cache_bytes() and walks.fills_lines(is_aligned)
+def _keep(kept: dict[Hashable, KeptT], key: Hashable, value: KeptT) -> None:
+    if len(kept) >= _MOST_KEPT:
+        kept.clear()
+    kept[key] = value
 
 
 def _integers(*numbers: int) -> ctypes.Array[ctypes.c_int64]:
     return (ctypes.c_int64 * len(numbers))(*numbers)
-
-
-def _pieces(kernel: jit.Kernel, recipe: Recipe, starts: list[int], count: int) -> list[Callable[[], None]]:
-    """Cut the work: by runs where there are enough of them, else each run by whole cache lines of the result."""
-    runs, inner = recipe.walks.runs, recipe.walks.inner
-    if runs >= 4 * count or inner.steps[0] == 0:
-        ends = [runs * part // count for part in range(count + 1)]
-        arguments = _integers(*starts, *recipe.geometry)
-        return [partial(kernel, arguments, first, last) for first, last in pairwise(ends)]
-    pieces: list[Callable[[], None]] = []
-    for first, last in _parts(starts[0], inner.steps[0], inner.size, count):
-        moved = (start + first * step for start, step in zip(starts, inner.steps, strict=True))
-        pieces.append(partial(kernel, _integers(*moved, last - first, *recipe.geometry[1:]), 0, runs))
-    return pieces
-
-
-def _parts(start: int, step: int, size: int, count: int) -> list[tuple[int, int]]:
-    """Cut a run into ranges of elements that begin at cache lines of the result."""
-    ends = [0]
-    for part in range(1, count):
-        end = size * part // count
-        ends.append(max(ends[-1], end - (start + end * step) % CACHE_LINE // step))
-    ends.append(size)
-    return [(first, last) for first, last in pairwise(ends) if last > first]

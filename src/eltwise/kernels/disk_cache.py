@@ -18,6 +18,7 @@ import stat
 import tempfile
 import warnings
 from functools import cache
+from itertools import accumulate
 from pathlib import Path
 
 LARGEST_FOLDER = 64 << 20
@@ -29,14 +30,14 @@ _ENDING = ".object"
 
 def folder() -> Path | None:
     """The folder that is used, which is made; None where the cache is off or the folder cannot be trusted."""
-    place = _wanted()
-    if place is None:
-        return None
     try:
+        place = _wanted()
+        if place is None:
+            return None
         place = Path(os.path.realpath(place.parent)) / place.name
         place.mkdir(mode=0o700, parents=True, exist_ok=True)
         is_safe = stat.S_ISDIR(place.lstat().st_mode) and _is_ours(place.lstat()) and all(map(_keeps, place.parents))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RuntimeError):  # The last where there is no home folder.
         return None
     if not is_safe:
         _warn(place)
@@ -50,10 +51,7 @@ def _wanted() -> Path | None:
     if wanted:
         return Path(wanted)
     home = os.environ.get("XDG_CACHE_HOME", "")
-    try:
-        return (Path(home) if home else Path.home() / ".cache") / "eltwise"
-    except RuntimeError:  # There is no home folder.
-        return None
+    return (Path(home) if home else Path.home() / ".cache") / "eltwise"
 
 
 def _is_ours(status: os.stat_result) -> bool:
@@ -123,14 +121,7 @@ def store(key: str, code: bytes) -> None:
             Path(beside).replace(place / f"{key}{_ENDING}")
         finally:
             Path(beside).unlink(missing_ok=True)
-        _bound(place)
-
-
-def _bound(place: Path) -> None:
-    entries = [(file, file.stat()) for file in place.glob(f"*{_ENDING}")]
-    total = sum(status.st_size for _file, status in entries)
-    for file, status in sorted(entries, key=lambda entry: entry[1].st_mtime):
-        if total <= LARGEST_FOLDER:
-            return
-        file.unlink(missing_ok=True)
-        total -= status.st_size
+        kept = sorted(place.glob(f"*{_ENDING}"), key=lambda each: each.stat().st_mtime, reverse=True)
+        for each, total in zip(kept, accumulate(each.stat().st_size for each in kept), strict=True):
+            if total > LARGEST_FOLDER:
+                each.unlink(missing_ok=True)

@@ -13,9 +13,9 @@ import numpy as np
 from eltwise.core.dtypes import BFLOAT16, FLOAT16, ElementType
 from eltwise.core.errors import AttributeValueError
 from eltwise.kernels import numpy_kernel
+from eltwise.kernels.native import OFTEN, Records
 from eltwise.kernels.numpy_kernel import Run
 from eltwise.kernels.plan import Plan, Sizes
-from eltwise.kernels.scalar import compiles
 from eltwise.ops.expression import Expression
 
 LEAST_BYTES = 1 << 20
@@ -24,7 +24,8 @@ LEAST_BYTES = 1 << 20
 LEAST_BYTES_OF_SLOW_LOOPS = 1 << 13
 """The same for float16 and bfloat16, and for what NumPy has no loop of: that is many times slower than memory."""
 
-_VARIABLE = "ELTWISE_KERNELS"
+MOST_NATIVE_BYTES = 1 << 20
+"""Up to this size of the result a call that is made often gets a record: one thread is enough for it."""
 
 MOST_OPERANDS = 16
 """A kernel of more is no faster than NumPy's loops, and takes long to compile."""
@@ -33,7 +34,12 @@ Mode = Literal["auto", "numpy", "compiled"]
 
 
 def prepare(
-    expression: Expression, element_type: ElementType, plan: Plan, sizes: Sequence[Sizes], swapped: tuple[bool, ...]
+    expression: Expression,
+    element_type: ElementType,
+    plan: Plan,
+    sizes: Sequence[Sizes],
+    swapped: tuple[bool, ...],
+    records: Records | None = None,
 ) -> Run:
     """Make the function that computes an expression for arrays of known types and shapes.
 
@@ -43,38 +49,51 @@ def prepare(
         plan: where the operands lie in the result.
         sizes: the sizes of the operands.
         swapped: for each array, the result first, whether its bytes are in the other order.
+        records: get a record of the call once it has been made often.
 
     Returns:
         A function of the operands, and of an array for the result where there is one, that gives the result. The
         operands may have any strides and alignment, and may overlap that array.
     """
+    run = _prepared(expression, element_type, plan, sizes, swapped)
+    if records is None or mode() == "numpy" or 0 in plan.shape or plan.bytes_of(element_type) > MOST_NATIVE_BYTES:
+        return run
+    calls = 0
+
+    def counted(*arrays: np.ndarray) -> np.ndarray:
+        nonlocal calls
+        calls += 1
+        result = run(*arrays)
+        if (calls % OFTEN == 0 or mode() == "compiled") and not why_no_kernel(expression, element_type):
+            from eltwise.kernels import compiled
+
+            call = compiled.Call(expression, element_type, plan, tuple(sizes), swapped)
+            call.add_to(records, arrays[: expression.operands], result)
+        return result
+
+    return counted
+
+
+def _prepared(
+    expression: Expression, element_type: ElementType, plan: Plan, sizes: Sequence[Sizes], swapped: tuple[bool, ...]
+) -> Run:
     is_large = plan.bytes_of(element_type) >= least_bytes(expression, element_type)
-    if is_large and 0 not in plan.shape and expression.operands <= MOST_OPERANDS and has_kernel(element_type):
+    if is_large and 0 not in plan.shape and not why_no_kernel(expression, element_type):
         from eltwise.kernels import compiled  # Small calls must not pay for it.
 
         return compiled.Call(expression, element_type, plan, tuple(sizes), swapped)
-    if not is_large and not any(swapped) and all(map(_is_at_the_end, sizes, plan.operands)):
+    ends_align = all(padded[len(padded) - len(own) :] == own for own, padded in zip(sizes, plan.operands, strict=True))
+    if not is_large and not any(swapped) and ends_align:
         return numpy_kernel.direct(expression, element_type)
     return numpy_kernel.Call(expression, element_type, plan)
 
 
-def _is_at_the_end(sizes: Sizes, padded: Sizes) -> bool:
-    """Whether NumPy's broadcasting lays an operand where the plan does."""
-    return padded[len(padded) - len(sizes) :] == sizes
-
-
 def least_bytes(expression: Expression, element_type: ElementType) -> int:
     """From how many bytes of operands of the result's shape on a kernel is taken."""
-    match mode():
-        case "compiled":
-            return 0
-        case "numpy":
-            return 1 << 63
-        case _:
-            has_loops = all(
-                isinstance(step.definition.numpy_function(element_type), np.ufunc) for step in expression.steps
-            )
-            return LEAST_BYTES if has_loops and element_type not in (FLOAT16, BFLOAT16) else LEAST_BYTES_OF_SLOW_LOOPS
+    if mode() != "auto":
+        return 0 if mode() == "compiled" else 1 << 63
+    has_loops = all(isinstance(step.definition.numpy_function(element_type), np.ufunc) for step in expression.steps)
+    return LEAST_BYTES if has_loops and element_type not in (FLOAT16, BFLOAT16) else LEAST_BYTES_OF_SLOW_LOOPS
 
 
 @cache
@@ -84,38 +103,37 @@ def mode() -> Mode:
     Raises:
         AttributeValueError: for any other value.
     """
-    asked = os.environ.get(_VARIABLE, "") or "auto"
+    asked = os.environ.get("ELTWISE_KERNELS", "") or "auto"
     if asked not in ("auto", "numpy", "compiled"):
         raise AttributeValueError(
-            "unknown kind of kernels", operand=_VARIABLE, got=repr(asked), allowed="auto, numpy, compiled"
+            "unknown kind of kernels", operand="ELTWISE_KERNELS", got=repr(asked), allowed="auto, numpy, compiled"
         )
     return asked  # type: ignore[return-value]
+
+
+def why_no_kernel(expression: Expression, element_type: ElementType) -> str:
+    """Why no kernel here can compute an expression, in words; empty where one can."""
+    if not has_compiler():
+        return "llvmlite does not work here; NumPy's and ml_dtypes' loops compute it"
+    from eltwise.kernels import jit
+
+    if not jit.target().compiles(element_type):
+        return f"{element_type.name} is computed by NumPy's and ml_dtypes' loops"
+    if expression.operands > MOST_OPERANDS:
+        return f"{expression.operands} operands are computed by NumPy's loops"
+    return ""
 
 
 @cache
 def has_compiler() -> bool:
     """Whether llvmlite works here; where it does not, one notice says so."""
     try:
-        import_compiler()
+        from eltwise.kernels import jit
+
+        jit.target()
     except (ImportError, OSError, RuntimeError) as error:
         warnings.warn(
             f"eltwise computes without compiled kernels, which is slower: {error}", RuntimeWarning, stacklevel=2
         )
         return False
     return True
-
-
-def has_kernel(element_type: ElementType) -> bool:
-    """Whether calls on this type can be computed by a kernel here."""
-    return compiles(element_type) and has_compiler()
-
-
-def import_compiler() -> None:
-    """Load the compiler.
-
-    Raises:
-        ImportError, OSError, RuntimeError: where it is missing or does not work.
-    """
-    from eltwise.kernels import jit
-
-    jit.target()

@@ -1,19 +1,12 @@
-"""A kernel as LLVM IR text: the loops around rows or tiles. Pure.
-
-The loops that lie around a run are walked as an odometer counts, so that a piece of work can begin anywhere.
-"""
+"""A kernel as LLVM IR text: the loops around rows or tiles, and rows. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from eltwise.kernels.code import Code
-from eltwise.kernels.rows import Run, write_row
-from eltwise.kernels.structure import Structure
-from eltwise.kernels.tiles import Block, write_block
-
-Outer = tuple[str, list[str]]
-"""A loop around the runs: its size, and by how many bytes each array moves in it."""
+from eltwise.kernels.builder import Builder, Loop
+from eltwise.kernels.structure import CACHE_LINE, Structure
+from eltwise.kernels.tiles import write_block
 
 _DEFAULT_MODE = 0x1F80
 """MXCSR as a thread has it at its start: round to nearest, keep subnormals, raise nothing."""
@@ -21,134 +14,133 @@ _DEFAULT_MODE = 0x1F80
 
 def kernel_text(structure: Structure) -> str:
     """Write the LLVM module of a structure; its one function is ``kernel``."""
-    kernel = _Kernel(structure)
-    kernel.write()
+    code = Builder(structure)
+    _write_kernel(code)
+    mode = ("stmxcsr", "ldmxcsr") if _has_mode(structure) else ()
     lines = [
         "define void @kernel(ptr readonly %arguments, i64 %first, i64 %last) nounwind {",
-        *kernel.code.lines,
+        *code.lines,
         "}",
-        *_declarations(structure),
+        *(f"declare i64 @llvm.{name}.i64(i64, i64)" for name in ("umin", "usub.sat")),
+        *(f"declare void @llvm.x86.sse.{name}(ptr)" for name in mode),
         "!0 = !{i32 1}",
     ]
     return "\n".join(lines) + "\n"
 
 
-def _declarations(structure: Structure) -> list[str]:
-    found = ["declare i64 @llvm.umin.i64(i64, i64)"]
-    if structure.has_mode:
-        found += ["declare void @llvm.x86.sse.stmxcsr(ptr)", "declare void @llvm.x86.sse.ldmxcsr(ptr)"]
-    return found
+def _has_mode(structure: Structure) -> bool:
+    """Whether results depend on the thread's floating-point mode."""
+    return structure.target.has_mode and structure.element_type.kind == "float"
 
 
-class _Kernel:
-    """The function that is being written."""
+def _write_kernel(code: Builder) -> None:
+    structure, read = code.structure, iter(range(1 << 16))
 
-    def __init__(self, structure: Structure) -> None:
-        self.code = Code()
-        self._structure = structure
-        self._read = 0
+    def argument() -> str:
+        place = code.let(f"getelementptr i64, ptr %arguments, i64 {next(read)}")
+        return code.let(f"load i64, ptr {place}, align 8")
 
-    def write(self) -> None:
-        structure, code = self._structure, self.code
-        starts = [code.let(f"inttoptr i64 {address} to ptr") for address in self._arguments()]
-        length, steps = self._argument(), self._arguments()
-        second = (self._argument(), self._arguments()) if structure.is_tiled else ("0", [])
-        outer = [(self._argument(), self._arguments()) for _loop in range(structure.outer_loops)]
-        self._set_mode()
+    def arguments() -> list[str]:
+        return [argument() for _array in range(structure.arrays)]
 
-        def one(places: list[str], number: str) -> None:
-            run = Run(places, length, steps)
-            if structure.is_tiled:
-                write_block(code, structure, Block(run, *second, number=number))
-            else:
-                write_row(code, structure, run)
-
-        if outer:
-            self._walk(outer, starts, one)
-        else:
-            one(starts, "0")
-        if structure.streams:
-            # Streaming stores are ordered by nothing else: another thread must see them when it learns of the end.
-            code.do("fence seq_cst")
-        self._restore_mode()
-        code.do("ret void")
-
-    def _argument(self) -> str:
-        place = self.code.let(f"getelementptr i64, ptr %arguments, i64 {self._read}")
-        self._read += 1
-        return self.code.let(f"load i64, ptr {place}, align 8")
-
-    def _arguments(self) -> list[str]:
-        return [self._argument() for _array in range(self._structure.arrays)]
-
-    def _begin(self, outer: list[Outer], places: list[str]) -> tuple[list[str], list[str]]:
-        """The indices and the places of the run with number ``first``."""
-        code, indices, rest = self.code, [], "%first"
-        for size, steps in outer:
-            index = code.let(f"urem i64 {rest}, {size}")
-            rest = code.let(f"udiv i64 {rest}, {size}")
-            places = self._all_moved(places, index, steps)
-            indices.append(index)
-        return indices, places
-
-    def _walk(self, outer: list[Outer], starts: list[str], one: Callable[[list[str], str], None]) -> None:
-        """Write the loops around the runs: the first one plainly, and the others around it as an odometer counts."""
-        code, arrays = self.code, self._structure.arrays
-        (size, steps), *further = outer
-        indices, places = self._begin(outer, starts)
-
-        def iteration(number: str, values: list[str]) -> tuple[list[str], str]:
-            here, (index, *others) = values[:arrays], values[arrays:]
-            left = code.let(f"sub i64 {size}, {index}")
-            wanted = code.let(f"sub i64 %last, {number}")
-            count = code.let(f"call i64 @llvm.umin.i64(i64 {left}, i64 {wanted})")
-
-            def next_run(done: str, places: list[str]) -> tuple[list[str], str]:
-                one(places, code.let(f"add i64 {index}, {done}"))
-                return [code.moved(place, step) for place, step in zip(places, steps, strict=True)], "1"
-
-            code.loop_with("0", count, [f"ptr {place}" for place in here], next_run)
-            ended = code.let(f"add i64 {index}, {count}")
-            through = code.let(f"icmp eq i64 {ended}, {size}")
-            back = code.let(f"select i1 {through}, i64 {size}, i64 0")
-            here = self._all_moved(here, code.let(f"sub i64 {count}, {back}"), steps)
-            first = code.let(f"select i1 {through}, i64 0, i64 {ended}")
-            return self._next(further, here, [first], others, through), count
-
-        begin = [*(f"ptr {place}" for place in places), *(f"i64 {index}" for index in indices)]
-        code.loop_with("%first", "%last", begin, iteration)
-
-    def _next(
-        self, outer: list[Outer], places: list[str], following: list[str], indices: list[str], moves: str
-    ) -> list[str]:
-        """Step as an odometer does: a loop that is through starts again and moves the next one outside."""
-        code = self.code
-        for (size, steps), index in zip(outer, indices, strict=True):
-            moved = code.let(f"zext i1 {moves} to i64")
-            up = code.let(f"add i64 {index}, {moved}")
-            through = code.let(f"icmp eq i64 {up}, {size}")
-            following.append(code.let(f"select i1 {through}, i64 0, i64 {up}"))
-            back = code.let(f"select i1 {through}, i64 {size}, i64 0")
-            places = self._all_moved(places, code.let(f"sub i64 {moved}, {back}"), steps)
-            moves = through
-        return [*places, *following]
-
-    def _all_moved(self, places: list[str], turns: str, steps: list[str]) -> list[str]:
-        """Every place moved by so many turns of a loop."""
-        code = self.code
-        return [
-            code.moved(place, code.let(f"mul i64 {turns}, {step}")) for place, step in zip(places, steps, strict=True)
-        ]
-
-    def _set_mode(self) -> None:
-        if not self._structure.has_mode:
-            return
+    places = [code.let(f"inttoptr i64 {address} to ptr") for address in arguments()]
+    inner = Loop(argument(), arguments())
+    second = Loop(argument(), arguments()) if structure.is_tiled else None
+    outer = [Loop(argument(), arguments()) for _loop in range(structure.outer_loops)]
+    if _has_mode(structure):
         for name in ("saved", "wanted"):
-            self.code.do(f"%{name} = alloca i32, align 4")
-        self.code.do("call void @llvm.x86.sse.stmxcsr(ptr %saved)")
-        self.code.do(f"store i32 {_DEFAULT_MODE}, ptr %wanted, align 4")
-        self.code.do("call void @llvm.x86.sse.ldmxcsr(ptr %wanted)")
+            code.do(f"%{name} = alloca i32, align 4")
+        code.do("call void @llvm.x86.sse.stmxcsr(ptr %saved)")
+        code.do(f"store i32 {_DEFAULT_MODE}, ptr %wanted, align 4")
+        code.do("call void @llvm.x86.sse.ldmxcsr(ptr %wanted)")
 
-    def _restore_mode(self) -> None:
-        if self._structure.has_mode:
-            self.code.do("call void @llvm.x86.sse.ldmxcsr(ptr %saved)")
+    def run(places: list[str], number: str) -> None:
+        if second is None:
+            _write_row(code, places, inner)
+        else:
+            write_block(code, places, inner, second, number)
+
+    _write_runs(code, places, outer, run)
+    if structure.streams:
+        # Streaming stores are ordered by nothing else: another thread must see them when it learns of the end.
+        code.do("fence seq_cst")
+    if _has_mode(structure):
+        code.do("call void @llvm.x86.sse.ldmxcsr(ptr %saved)")
+    code.do("ret void")
+
+
+def _write_runs(code: Builder, starts: list[str], outer: list[Loop], run: Callable[[list[str], str], None]) -> None:
+    """Write the loops around the runs: the first of them plainly, the others by dividing its number."""
+    if not outer:
+        run(starts, "0")
+        return
+    (size, steps), *further = outer
+    beyond = code.let(f"add i64 %last, {size}")
+    rounded = code.let(f"sub i64 {beyond}, 1")
+
+    def turn(number: str) -> None:
+        places, rest = starts, number
+        for outer_size, outer_steps in further:
+            index = code.let(f"urem i64 {rest}, {outer_size}")
+            rest = code.let(f"udiv i64 {rest}, {outer_size}")
+            places = code.all_moved(places, index, outer_steps)
+        before = code.let(f"mul i64 {number}, {size}")
+        first = code.let(f"call i64 @llvm.usub.sat.i64(i64 %first, i64 {before})")
+        left = code.let(f"sub i64 %last, {before}")
+        last = code.let(f"call i64 @llvm.umin.i64(i64 {left}, i64 {size})")
+        code.loop(first, last, 1, lambda index: run(code.all_moved(places, index, steps), index))
+
+    code.loop(code.let(f"udiv i64 %first, {size}"), code.let(f"udiv i64 {rounded}, {size}"), 1, turn)
+
+
+def _write_row(code: Builder, places: list[str], inner: Loop) -> None:
+    """Write a run: single elements up to the first whole cache line, whole vectors, and the rest."""
+    structure, lanes = code.structure, code.structure.lanes
+    if structure.walks[0] != "vector":
+        code.single_elements(places, inner, "0", inner.size)
+        return
+    head = "0"
+    if structure.streams and structure.has_heads:
+        head = _head(code, places[0], inner.size)
+        code.single_elements(places, inner, "0", head)
+    left = code.let(f"sub i64 {inner.size}, {head}")
+    whole = code.let(f"and i64 {left}, {-lanes}")
+    end = code.let(f"add i64 {whole}, {head}")
+    scalars = {
+        array: code.splat(array, places[array], lanes) for array, walk in enumerate(structure.walks) if walk == "scalar"
+    }
+
+    def vector(index: str, mask: str = "") -> None:
+        operands = []
+        for array in range(1, structure.arrays):
+            if array in scalars:
+                operands.append(scalars[array])
+                continue
+            place = code.place(places, inner, array, index)
+            if structure.walks[array] == "strided":
+                operands.append(code.gather(array, place, inner.steps[array], lanes))
+            else:
+                operands.append(code.load(array, place, lanes, mask))
+        result = code.results(lanes, operands)
+        code.store(result, code.place(places, inner, 0, index), lanes, mask)
+
+    code.loop(head, end, lanes, vector)
+    if not structure.target.has_masks or "strided" in structure.walks:
+        code.single_elements(places, inner, end, inner.size)
+        return
+
+    def rest() -> None:
+        count = code.let(f"sub i64 {inner.size}, {end}")
+        kind, numbers = f"<{lanes} x i64>", ", ".join(f"i64 {lane}" for lane in range(lanes))
+        vector(end, code.let(f"icmp ult {kind} <{numbers}>, {code.in_all_lanes('i64', count, lanes)}"))
+
+    code.when(code.let(f"icmp ult i64 {end}, {inner.size}"), rest)
+
+
+def _head(code: Builder, place: str, length: str) -> str:
+    """How many elements lie before the first whole cache line of the result, at most all."""
+    address = code.let(f"ptrtoint ptr {place} to i64")
+    before = code.let(f"sub i64 0, {address}")
+    beyond = code.let(f"and i64 {before}, {CACHE_LINE - 1}")
+    count = code.let(f"udiv i64 {beyond}, {code.structure.width_of(0)}")
+    return code.let(f"call i64 @llvm.umin.i64(i64 {count}, i64 {length})")

@@ -7,17 +7,15 @@ take what they find.
 from __future__ import annotations
 
 import ctypes
-import platform
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import Context
-from functools import cache
 from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
 from eltwise.core.errors import UnsupportedError
+from eltwise.core.machine import float_environment
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -29,6 +27,41 @@ ONE = 1.0
 _ENVIRONMENT_BYTES = 256
 _DEFAULT_ENVIRONMENT = ctypes.c_void_p(-1)
 """FE_DFL_ENV of glibc and musl."""
+
+
+def is_default() -> bool:
+    """Whether this thread rounds to nearest and keeps subnormals."""
+    return LEAST * ONE != 0.0 and ONE + LEAST == ONE - LEAST
+
+
+def require_default() -> None:
+    """Make sure that this thread has the default mode.
+
+    Raises:
+        UnsupportedError: where it has another one.
+    """
+    if not is_default():
+        raise UnsupportedError(
+            "this thread's floating-point mode was changed, and cannot be set back here",
+            got="another rounding, or subnormals flushed to zero",
+            hint="call from a thread in which no library has changed it",
+        )
+
+
+@contextmanager
+def default_mode() -> Iterator[None]:
+    """Set the default mode for a while, where this system has a known way to do that."""
+    library = None if is_default() else float_environment()
+    if library is None:
+        yield
+        return
+    before = ctypes.create_string_buffer(_ENVIRONMENT_BYTES)
+    library.fegetenv(before)
+    library.fesetenv(_DEFAULT_ENVIRONMENT)
+    try:
+        yield
+    finally:
+        library.fesetenv(before)
 
 
 def quiet_call() -> Callable[..., Any]:
@@ -43,59 +76,6 @@ IDLE = [quiet_call()]
 call at a time: a call takes one out of the list, whatever thread or finalizer it is in, and puts it back."""
 
 
-def is_default() -> bool:
-    """Whether this thread rounds to nearest and keeps subnormals."""
-    return LEAST * ONE != 0.0 and ONE + LEAST == ONE - LEAST
-
-
-@contextmanager
-def default_mode() -> Iterator[None]:
-    """Set the default mode for a while.
-
-    Raises:
-        UnsupportedError: where this system has no known way to do that.
-    """
-    library = _library()
-    if library is None:
-        raise _changed()
-    before = ctypes.create_string_buffer(_ENVIRONMENT_BYTES)
-    library.fegetenv(before)
-    library.fesetenv(_DEFAULT_ENVIRONMENT)
-    try:
-        yield
-    finally:
-        library.fesetenv(before)
-
-
-def require_default() -> None:
-    """Make sure that this thread has the default mode.
-
-    Raises:
-        UnsupportedError: where it has another one.
-    """
-    if not is_default():
-        raise _changed()
-
-
-def _changed() -> UnsupportedError:
-    return UnsupportedError(
-        "this thread's floating-point mode was changed, and cannot be set back here",
-        got="another rounding, or subnormals flushed to zero",
-        hint="call from a thread in which no library has changed it",
-    )
-
-
-@cache
-def _library() -> Any:
-    if sys.platform != "linux" or platform.machine() not in ("x86_64", "aarch64"):
-        return None
-    try:
-        library = ctypes.CDLL("libm.so.6")
-        return library if library.fegetenv and library.fesetenv else None
-    except (OSError, AttributeError):
-        return None
-
-
 def quietly(function: Callable[P, R], *arguments: P.args, **keywords: P.kwargs) -> R:
     """Call a function while NumPy neither warns nor raises for what floats do; cheaper than ``numpy.errstate``."""
     try:
@@ -107,8 +87,3 @@ def quietly(function: Callable[P, R], *arguments: P.args, **keywords: P.kwargs) 
         return result
     finally:
         IDLE.append(run)
-
-
-def can_be_set() -> bool:
-    """Whether this system has a known way to set the default mode."""
-    return _library() is not None

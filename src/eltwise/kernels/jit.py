@@ -1,25 +1,29 @@
 """LLVM IR text to callables: the only module that imports llvmlite.
 
 The target is the host's processor; ``ELTWISE_CPU`` forces a lesser one, so that what runs there can be tested here.
-Kernels are kept by their structure for as long as the process lives.
+Kernels are kept by their text for as long as the process lives. On Linux LLVM is loaded only to compile: what is in the
+disk cache is mapped without it.
 """
 
 from __future__ import annotations
 
 import ctypes
+import json
 import os
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict
 from functools import cache
 from typing import Any
 
 from eltwise.core.errors import AttributeValueError
-from eltwise.core.machine import is_x86
-from eltwise.kernels import disk_cache
+from eltwise.core.machine import is_x86, processor_identity
+from eltwise.kernels import disk_cache, image
+from eltwise.kernels.structure import Target
+from eltwise.version import VERSION
 
 Kernel = Callable[..., None]
-"""``kernel(arguments, first, last)``: an array of 64-bit integers, and a range of runs; see ``Structure``."""
+"""``kernel(arguments, first, last)``: an array of 64-bit integers, and a range of runs; see ``structure``."""
 
 LEVELS: dict[str, tuple[str, ...]] = {
     "x86-64": (),
@@ -31,28 +35,7 @@ LEVELS: dict[str, tuple[str, ...]] = {
 
 _SIGNATURE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 _lock = threading.Lock()
-_kernels: dict[str, tuple[Kernel, Any]] = {}
-
-
-@dataclass(frozen=True)
-class Target:
-    """A processor to compile for.
-
-    Attributes:
-        name: LLVM's name of it.
-        features: LLVM's list of what it can do beyond its name.
-        vector_bytes: the width of its vectors.
-        has_masks: whether it loads and stores parts of a vector at full speed.
-        has_half: whether it converts float16 in hardware.
-        has_mode: whether it has a floating-point mode that a thread may have changed: the x86 processors.
-    """
-
-    name: str
-    features: str
-    vector_bytes: int
-    has_masks: bool
-    has_half: bool
-    has_mode: bool
+_kernels: dict[str, Kernel] = {}
 
 
 @cache
@@ -62,11 +45,34 @@ def target() -> Target:
     Raises:
         AttributeValueError: where ``ELTWISE_CPU`` names none, or one that this host is not.
     """
+    identity = processor_identity()
+    key = _key("target", identity, os.environ.get("ELTWISE_CPU", ""))
+    known = disk_cache.load(key) if identity else None
+    if known is not None:
+        return Target(**json.loads(known))
+    found = _found_target()
+    if identity:
+        disk_cache.store(key, json.dumps(asdict(found)).encode())
+    return found
+
+
+def _key(*parts: str) -> str:
+    """The name in the disk cache of what was made from these texts with these versions."""
+    import llvmlite  # Not LLVM itself, which takes long to load.
+
+    return disk_cache.key_of(*parts, llvmlite.__version__, VERSION)
+
+
+def _found_target() -> Target:
+    """What LLVM says of this processor."""
     import llvmlite.binding as llvm
 
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
-    features = llvm.get_host_cpu_features()
+    try:
+        features = llvm.get_host_cpu_features()
+    except RuntimeError:  # LLVM does not know them of every processor.
+        features = llvm.FeatureMap()
     present = {name for name, there in features.items() if there}
     wanted = os.environ.get("ELTWISE_CPU", "")
     if not wanted:
@@ -83,6 +89,22 @@ def target() -> Target:
     return _described(wanted, "", set(LEVELS[wanted]))
 
 
+def _described(name: str, features: str, present: set[str]) -> Target:
+    has_masks = {"avx512bw", "avx512vl"} <= present
+    wide = 64 if has_masks else 32
+    vector_bytes = wide if "avx2" in present else 16
+    has_half = "f16c" in present or not is_x86()
+    return Target(name, features, vector_bytes, has_masks, has_half, has_mode=is_x86())
+
+
+def compiled(text: str) -> Kernel:
+    """Compile a module and give its function ``kernel``; the same text is compiled once, or read from the disk."""
+    with _lock:
+        if text not in _kernels:
+            _kernels[text] = _compile(text)
+        return _kernels[text]
+
+
 def _forget_lock() -> None:
     """After a fork nobody is there to open the old lock."""
     global _lock  # noqa: PLW0603 - a lock cannot be released for another thread
@@ -93,52 +115,46 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget_lock)
 
 
-def _described(name: str, features: str, present: set[str]) -> Target:
-    has_masks = {"avx512bw", "avx512vl"} <= present
-    wide = 64 if has_masks else 32
-    vector_bytes = wide if "avx2" in present else 16
-    has_half = "f16c" in present or "neon" in present
-    return Target(name, features, vector_bytes, has_masks, has_half, has_mode=is_x86())
-
-
-def compiled(text: str) -> Kernel:
-    """Compile a module and give its function ``kernel``; the same text is compiled once, or read from the disk."""
-    with _lock:
-        if text not in _kernels:
-            _kernels[text] = _compile(text)
-        return _kernels[text][0]
-
-
 def assembly(text: str) -> str:
     """The target's instructions for a module, as text."""
-    code: str = _machine().emit_assembly(_module(text))
+    module, machine = _parsed(text)
+    code: str = machine.emit_assembly(module)
     return code
 
 
-def _module(text: str) -> Any:
+def _parsed(text: str) -> tuple[Any, Any]:
+    """A module, and a new target machine: it belongs to the engine that it is given to."""
     import llvmlite.binding as llvm
 
-    module = llvm.parse_assembly(text)
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    chosen, module = target(), llvm.parse_assembly(text)
     module.verify()
-    return module
+    relocatable = {"reloc": "pic", "codemodel": "small"} if image.can_be_mapped() else {}
+    default = llvm.Target.from_default_triple()
+    return module, default.create_target_machine(cpu=chosen.name, features=chosen.features, opt=3, **relocatable)
 
 
-def _machine() -> Any:
-    """A new target machine: it belongs to the engine that it is given to, so that each engine needs its own."""
-    import llvmlite.binding as llvm
-
+def _compile(text: str) -> Kernel:
     chosen = target()
-    return llvm.Target.from_default_triple().create_target_machine(cpu=chosen.name, features=chosen.features, opt=3)
+    key = _key(text, chosen.name, chosen.features)
+    if not image.can_be_mapped():
+        return _loaded_by_compiler(text, key)
+    code = disk_cache.load(key)
+    if code is None:
+        module, machine = _parsed(text)
+        code = image.link(machine.emit_object(module))
+        disk_cache.store(key, code)
+    return _SIGNATURE(image.map_image(code))
 
 
-def _compile(text: str) -> tuple[Kernel, Any]:
+def _loaded_by_compiler(text: str, key: str) -> Kernel:
     import llvmlite.binding as llvm
 
-    chosen, module, machine = target(), _module(text), _machine()
+    module, machine = _parsed(text)
     engine = llvm.create_mcjit_compiler(module, machine)
-    version = ".".join(map(str, llvm.llvm_version_info))
-    key = disk_cache.key_of(text, machine.triple, chosen.name, chosen.features, version)
     if disk_cache.folder() is not None:  # Asked here, since a warning that is an error gets lost in a callback.
         engine.set_object_cache(lambda _module, code: disk_cache.store(key, code), lambda _module: disk_cache.load(key))
     engine.finalize_object()
-    return _SIGNATURE(engine.get_function_address("kernel")), engine
+    image.keep_for_ever(engine)
+    return _SIGNATURE(engine.get_function_address("kernel"))

@@ -37,34 +37,9 @@ class _Loop(NamedTuple):
     last_reads: tuple[int, ...]
 
 
-def compute(
-    expression: Expression, element_type: ElementType, plan: Plan, operands: Sequence[np.ndarray], out: np.ndarray
-) -> None:
-    """Compute an expression into ``out``, which may overlap the operands.
-
-    Args:
-        expression: the steps.
-        element_type: of the operands.
-        plan: where the operands lie in the result.
-        operands: any strides, alignment and byte order.
-        out: a writable array of the plan's shape and the result's type.
-    """
-    views = [
-        operand if operand.shape == padded else operand.reshape(padded)
-        for operand, padded in zip(operands, plan.operands, strict=True)
-    ]
-    loops = loops_of(expression, element_type)
-    if len(loops) == 1 or plan.bytes_of(element_type) <= _BLOCK_BYTES:
-        quietly(_run, loops, views, out, element_type)
-        return
-    apart = [view.copy() if _overlaps(view, out) else view for view in views]
-    for block in _blocks(plan.shape, _BLOCK_BYTES // element_type.storage.itemsize):
-        quietly(_run, loops, [_cut(view, block) for view in apart], out[block], element_type)
-
-
 @dataclass(frozen=True)
 class Call:
-    """A call of any size and strides; the fields are the arguments of ``compute``."""
+    """A call of any size and strides."""
 
     expression: Expression
     element_type: ElementType
@@ -81,6 +56,28 @@ class Call:
         return out
 
 
+def compute(
+    expression: Expression, element_type: ElementType, plan: Plan, operands: Sequence[np.ndarray], out: np.ndarray
+) -> None:
+    """Compute an expression into ``out``, which may overlap the operands.
+
+    Args:
+        expression: the steps.
+        element_type: of the operands.
+        plan: where the operands lie in the result.
+        operands: any strides, alignment and byte order.
+        out: a writable array of the plan's shape and the result's type.
+    """
+    views = [operand.reshape(padded) for operand, padded in zip(operands, plan.operands, strict=True)]
+    loops = loops_of(expression, element_type)
+    if len(loops) == 1 or plan.bytes_of(element_type) <= _BLOCK_BYTES:
+        quietly(_run, loops, views, out)
+        return
+    apart = [view.copy() if _overlaps(view, out) else view for view in views]
+    for block in _blocks(plan.shape, _BLOCK_BYTES // element_type.storage.itemsize):
+        quietly(_run, loops, [_cut(view, block) for view in apart], out[block])
+
+
 @lru_cache(maxsize=256)
 def loops_of(expression: Expression, element_type: ElementType) -> tuple[_Loop, ...]:
     """The steps of an expression as functions on arrays of an element type."""
@@ -89,19 +86,27 @@ def loops_of(expression: Expression, element_type: ElementType) -> tuple[_Loop, 
     for step in reversed(expression.steps):
         last_reads = set(step.operands) - read_later
         read_later |= last_reads
-        found.append(_Loop(step.definition.numpy_function(element_type), step.operands, tuple(last_reads)))
+        function = step.definition.numpy_function(element_type)
+        if element_type.bits < 8 and step.definition.result == "same":
+            function = _narrowing(function, element_type.storage)
+        found.append(_Loop(function, step.operands, tuple(last_reads)))
     return tuple(reversed(found))
 
 
-def _run(
-    loops: tuple[_Loop, ...], operands: Sequence[np.ndarray], out: np.ndarray | None, element_type: ElementType
-) -> Any:
+def _narrowing(function: ArrayFunction, storage: np.dtype[np.generic]) -> ArrayFunction:
+    """Some loops of the 4-bit types give int8, from which the low bits are taken."""
+
+    def narrow(*operands: np.ndarray, **into: Any) -> np.ndarray:
+        return np.asarray(function(*operands, **into)).astype(storage, copy=False)
+
+    return narrow
+
+
+def _run(loops: tuple[_Loop, ...], operands: Sequence[np.ndarray], out: np.ndarray | None) -> Any:
     """Run the steps, the last one into ``out`` where there is one; it alone may give another type."""
     values: list[Any] = list(operands)
     for function, reads, last_reads in loops[:-1]:
-        result = function(*[values[value] for value in reads])
-        # Some loops of the 4-bit types give int8, from which the low bits are taken.
-        values.append(result if result.dtype == element_type.storage else result.astype(element_type.storage))
+        values.append(function(*[values[value] for value in reads]))
         for value in last_reads:
             values[value] = None  # Its memory serves the steps to come.
     function, reads, _all = loops[-1]
@@ -113,25 +118,11 @@ def direct(expression: Expression, element_type: ElementType) -> Run:
     """Make a function that computes few elements of arrays in native byte order which broadcast as NumPy does."""
     loops, count = loops_of(expression, element_type), expression.operands
     function, reads, _all = loops[0]
-    if element_type.bits < 8:
-        return _converting(loops, count, element_type, expression.result_type(element_type).storage)
-    if len(loops) == 1 and reads == tuple(range(count)):
-        is_quiet = element_type.is_integer and not expression.divides
-        return _single(function, count, is_quiet)
-    return _several(loops, count)
+    pop, push, ndarray = IDLE.pop, IDLE.append, np.ndarray
 
-
-def _single(function: ArrayFunction, count: int, is_quiet: bool) -> Run:
-    """One loop, which is quiet by itself where the elements are integers that are not divided."""
-
-    def of_one(x: Any, out: Any = None) -> np.ndarray:
-        result: np.ndarray = quietly(function, x, out=out)
-        return whole(result) if out is None else result
-
-    def of_integers(a: Any, b: Any, out: Any = None) -> np.ndarray:
-        result = function(a, b) if out is None else function(a, b, out=out)
-        if type(result) is ndarray and (result.ndim == 1 or result.flags.c_contiguous):
-            return result
+    def run(*arrays: Any) -> np.ndarray:
+        out = arrays[count] if len(arrays) > count else None
+        result = quietly(_run, loops, arrays[:count], out)
         return whole(result) if out is None else out
 
     def of_two(a: Any, b: Any, out: Any = None) -> np.ndarray:
@@ -147,58 +138,15 @@ def _single(function: ArrayFunction, count: int, is_quiet: bool) -> Run:
             return result
         return whole(result) if out is None else out
 
-    pop, push, ndarray = IDLE.pop, IDLE.append, np.ndarray
-    if count == 1:
-        return of_one
-    return of_integers if is_quiet else of_two
+    def of_integers(a: Any, b: Any, out: Any = None) -> np.ndarray:
+        result = function(a, b) if out is None else function(a, b, out=out)
+        if type(result) is ndarray and (result.ndim == 1 or result.flags.c_contiguous):
+            return result
+        return whole(result) if out is None else out
 
-
-def _several(loops: tuple[_Loop, ...], count: int) -> Run:
-    """Several loops; each reads one value or two."""
-    pairs = tuple((function, reads[0], reads[1] if len(reads) > 1 else -1) for function, reads, _all in loops)
-    last, first, second = pairs[-1]
-
-    def run_all(values: list[Any]) -> Any:
-        append = values.append
-        for function, left, right in pairs:
-            append(function(values[left], values[right]) if right >= 0 else function(values[left]))
-        return values[-1]
-
-    def run_into(values: list[Any], out: np.ndarray) -> np.ndarray:
-        for function, left, right in pairs[:-1]:
-            values.append(function(values[left]) if right < 0 else function(values[left], values[right]))
-        operands = [values[first]] if second < 0 else [values[first], values[second]]
-        last(*operands, out=out)
-        return out
-
-    def run(*arrays: Any) -> np.ndarray:
-        if len(arrays) > count:
-            return quietly(run_into, list(arrays[:count]), arrays[count])
-        try:
-            quiet = pop()
-        except IndexError:
-            quiet = quiet_call()
-        try:
-            return whole(quiet(run_all, [*arrays]))
-        finally:
-            push(quiet)
-
-    pop, push = IDLE.pop, IDLE.append
-    return run
-
-
-def _converting(loops: tuple[_Loop, ...], count: int, element_type: ElementType, storage: np.dtype[np.generic]) -> Run:
-    """Loops of the 4-bit types, of which some give int8."""
-
-    def run(*arrays: Any) -> np.ndarray:
-        if len(arrays) > count:
-            out: np.ndarray = arrays[count]
-            quietly(_run, loops, arrays[:count], out, element_type)
-            return out
-        result = quietly(_run, loops, arrays, None, element_type)
-        return whole(result if result.dtype == storage else result.astype(storage))
-
-    return run
+    if len(loops) > 1 or reads != (0, 1):
+        return run
+    return of_integers if element_type.is_integer and not expression.divides else of_two
 
 
 def whole(result: Any) -> np.ndarray:

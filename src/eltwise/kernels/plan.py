@@ -32,14 +32,14 @@ class Plan:
         return prod(self.shape) * element_type.storage.itemsize
 
 
-def make_plan(found: Broadcast, operands: Sequence[Sizes], element_bytes: int) -> Plan:
+def make_plan(found: Broadcast, operands: Sequence[Sizes], element_type: ElementType) -> Plan:
     """Make the plan of operands from what the broadcast rule found for known shapes.
 
     Raises:
         ShapeError: where the result has more bytes than an address space.
     """
     sizes = found.shape.sizes()
-    if not is_addressable(sizes, element_bytes):
+    if not is_addressable(sizes, element_type.storage.itemsize):
         raise ShapeError("the result is too large", got=f"shape ({found.shape})")
     return Plan(sizes, tuple(_padded(*each, len(sizes)) for each in zip(operands, found.starts, strict=True)))
 

@@ -28,12 +28,6 @@ _LEAST_BYTES_OF_LARGE_PAGES = 1 << 22
 _STEPS_PER_DOUBLING = 8
 
 
-def largest_idle_bytes() -> int:
-    """The bound on memory that waits: an eighth of the machine's, and at most 1 GiB."""
-    memory = memory_bytes()
-    return 1 << 28 if memory is None else min(1 << 30, memory // 8)
-
-
 @dataclass
 class MemoryPool:
     """The blocks that wait for work. One pool serves all threads.
@@ -112,10 +106,6 @@ class MemoryPool:
             finally:
                 self._lock.release()
 
-    def forget_lock(self) -> None:
-        """Make a new lock: after a fork nobody is there to open the old one."""
-        self._lock = Lock()
-
 
 def _mapped(size: int) -> mmap.mmap:
     """Map fresh memory; large blocks in large pages where the system has them, which takes fewer page faults."""
@@ -146,7 +136,23 @@ def _block_bytes(needed: int) -> int:
     return -(-needed // step) * step
 
 
+def largest_idle_bytes() -> int:
+    """The bound on memory that waits: an eighth of the machine's, and at most 1 GiB."""
+    memory = memory_bytes()
+    return 1 << 28 if memory is None else min(1 << 30, memory // 8)
+
+
 POOL = MemoryPool(largest_idle_bytes())
+
+
+def memory_pool() -> MemoryPool:
+    """Give the pool that results come from: it says how many bytes wait, and clears them.
+
+    >>> memory_pool().clear()
+    >>> memory_pool().idle_bytes
+    0
+    """
+    return POOL
 
 
 def allocated(sizes: tuple[int, ...], element_type: ElementType) -> np.ndarray:
@@ -161,15 +167,10 @@ def allocated(sizes: tuple[int, ...], element_type: ElementType) -> np.ndarray:
         raise ShapeError("the result does not fit into memory", got=f"shape ({of_sizes(sizes)})") from None
 
 
-def memory_pool() -> MemoryPool:
-    """Give the pool that results come from: it says how many bytes wait, and clears them.
-
-    >>> memory_pool().clear()
-    >>> memory_pool().idle_bytes
-    0
-    """
-    return POOL
+def _forget_lock() -> None:
+    """After a fork nobody is there to open the old lock."""
+    POOL._lock = Lock()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=POOL.forget_lock)
+    os.register_at_fork(after_in_child=_forget_lock)

@@ -1,9 +1,9 @@
-"""What a kernel is made for: types, expression and how the loops walk, never sizes. Pure.
+"""What a kernel is made for: types, expression, processor and how the loops walk, never sizes. Pure.
 
-A kernel is a function ``kernel(arguments, first, last)``. ``arguments`` points to 64-bit integers: the addresses of the
-arrays (the result first, then the operands), how long the innermost loop is and by how many bytes each array moves in
-it, for tiles the same for the second loop, then the same for each outer loop from the inside out. It computes the runs
-of the innermost loop (for tiles, of a block of the second one) from number ``first`` to before ``last``.
+A kernel is a C function ``void kernel(const int64_t *arguments, int64_t first, int64_t last)``. ``arguments`` holds the
+addresses of the arrays (the result first, then the operands), then for each loop, from the inside out, its size and by
+how many bytes each array moves in it. It computes the runs of the innermost loop (for tiles, the blocks of the second
+loop) from number ``first`` to before ``last``.
 """
 
 from __future__ import annotations
@@ -11,19 +11,44 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from eltwise.core.dtypes import ElementType
-from eltwise.kernels.scalar import Arithmetic
+from eltwise.core.dtypes import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, ElementType
 from eltwise.ops.expression import Expression
 
 CACHE_LINE = 64
 """Streaming stores fill whole cache lines of this many bytes."""
 
 TILE_BLOCK = 256
-"""How many rows of the result the tiles of one block span: what lies across is read in runs of as many elements."""
+"""How many rows of the result the tiles of one block span: a transposed operand is read in runs of as many elements."""
 
-Walk = Literal["vector", "scalar", "strided", "crossed"]
+Walk = Literal["vector", "scalar", "strided", "transposed"]
 """How the innermost loop walks an array: element after element, always the same one, with a stride, or with a stride
 while the second loop walks element after element."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """A processor to compile for.
+
+    Attributes:
+        name: LLVM's name of it.
+        features: LLVM's list of what it can do beyond its name.
+        vector_bytes: the width of its vectors.
+        has_masks: whether it loads and stores parts of a vector at full speed.
+        has_half: whether it converts float16 in hardware.
+        has_mode: whether it has a floating-point mode that a thread may have changed: the x86 processors.
+    """
+
+    name: str
+    features: str
+    vector_bytes: int
+    has_masks: bool
+    has_half: bool
+    has_mode: bool
+
+    def compiles(self, element_type: ElementType) -> bool:
+        """Whether kernels compute an element type: the twelve ONNX types, float16 where the processor converts it."""
+        is_float = element_type in (BFLOAT16, FLOAT32, FLOAT64) or (element_type is FLOAT16 and self.has_half)
+        return is_float or (element_type.is_integer and element_type.bits >= 8)
 
 
 @dataclass(frozen=True)
@@ -38,10 +63,7 @@ class Structure:
         swapped: for each array whether its bytes are in the other order.
         streams: whether results bypass the cache, for results that are larger than it.
         has_heads: whether runs may begin within a cache line of the result.
-        vector_bytes: the width of the target's vectors.
-        has_masks: whether the target loads and stores parts of a vector at full speed.
-        has_half: whether the target converts float16 by itself.
-        has_mode: whether the target has a floating-point mode that a thread may have changed.
+        target: the processor.
     """
 
     expression: Expression
@@ -51,10 +73,7 @@ class Structure:
     swapped: tuple[bool, ...]
     streams: bool
     has_heads: bool
-    vector_bytes: int
-    has_masks: bool
-    has_half: bool
-    has_mode: bool
+    target: Target
 
     @property
     def arrays(self) -> int:
@@ -63,8 +82,8 @@ class Structure:
 
     @property
     def is_tiled(self) -> bool:
-        """Whether a run computes tiles, because some operand lies across the result."""
-        return "crossed" in self.walks
+        """Whether a run computes tiles, because some operand is transposed."""
+        return "transposed" in self.walks
 
     @property
     def width(self) -> int:
@@ -78,14 +97,9 @@ class Structure:
     @property
     def lanes(self) -> int:
         """How many elements a vector of operands holds; few where they are gathered or divided one by one."""
-        lanes = self.vector_bytes // self.width
+        lanes = self.target.vector_bytes // self.width
         is_single = "strided" in self.walks or (self.element_type.is_integer and self.expression.divides)
         return min(lanes, 16) if is_single else lanes
-
-    @property
-    def arithmetic(self) -> Arithmetic:
-        """How the element type is computed."""
-        return Arithmetic(self.element_type, self.has_half)
 
 
 def tile_sizes(width: int, vector_bytes: int) -> tuple[int, int]:

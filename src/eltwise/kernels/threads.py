@@ -16,7 +16,6 @@ from threading import Lock
 from eltwise.core.errors import AttributeValueError
 from eltwise.core.machine import processors
 
-_VARIABLE = "ELTWISE_NUM_THREADS"
 _SECONDS = 0.1
 
 Piece = Callable[[], None]
@@ -59,12 +58,12 @@ class _Job:
             if not self.is_open:
                 return
             self.joined += 1
+        error: BaseException | None = None
         try:
             self.take_turns()
-        except BaseException as error:  # noqa: BLE001 - it is raised by the caller, whose work this is
-            self.ended.append(error)
-        else:
-            self.ended.append(None)
+        except BaseException as raised:  # noqa: BLE001 - it is raised by the caller, whose work this is
+            error = raised
+        self.ended.append(error)
         self.bell.put(None)
 
     def close(self) -> BaseException | None:
@@ -91,7 +90,7 @@ class _Job:
 
 @dataclass
 class _State:
-    """The one thing that is shared: how many threads are wanted, and the helpers that wait for jobs."""
+    """How many threads are wanted, and the helpers that wait for jobs; None as a job ends the helper that takes it."""
 
     wanted: int | None = None
     helpers: int = 0
@@ -109,9 +108,9 @@ def num_threads() -> int:
         AttributeValueError: where ``ELTWISE_NUM_THREADS`` is no positive integer.
     """
     if _state.wanted is None:
-        text = os.environ.get(_VARIABLE, "")
+        text = os.environ.get("ELTWISE_NUM_THREADS", "")
         if text and not (text.isascii() and text.isdigit() and len(text) < 5 and int(text) > 0):
-            raise AttributeValueError("invalid number of threads", operand=_VARIABLE, got=repr(text))
+            raise AttributeValueError("invalid number of threads", operand="ELTWISE_NUM_THREADS", got=repr(text))
         _state.wanted = int(text) if text else processors()
     return _state.wanted
 
@@ -127,7 +126,7 @@ def set_num_threads(count: int) -> None:
     with _state.lock:
         _state.wanted = count
         while _state.helpers > count - 1:
-            _state.jobs.put(None)  # The helper that takes it ends.
+            _state.jobs.put(None)
             _state.helpers -= 1
 
 
@@ -162,27 +161,19 @@ def _ask_helpers(job: _Job, count: int) -> None:
     """Offer a job to so many helpers; there are never more of them than threads are wanted."""
     if _state.helpers < count:
         with _state.lock:
-            while _state.helpers < min(count, num_threads() - 1) and _has_started():
+            while _state.helpers < min(count, num_threads() - 1):
+                try:
+                    threading.Thread(target=_help, args=(_state.jobs,), name="eltwise", daemon=True).start()
+                except RuntimeError:  # The system allows no further thread; the others do the work.
+                    break
                 _state.helpers += 1
     for _helper in range(min(count, _state.helpers)):
         _state.jobs.put(job)
 
 
-def _has_started() -> bool:
-    """Start a helper; where the system allows no further thread the others do the work."""
-    try:
-        threading.Thread(target=_help, args=(_state.jobs,), name="eltwise", daemon=True).start()
-    except RuntimeError:
-        return False
-    return True
-
-
 def _help(jobs: SimpleQueue[_Job | None]) -> None:
     """What a helper does all its life."""
-    while True:
-        job = jobs.get()
-        if job is None:
-            return
+    while (job := jobs.get()) is not None:
         job.join()
         del job  # Else it would hold the arrays of the last call until the next one.
 

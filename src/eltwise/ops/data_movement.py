@@ -11,26 +11,17 @@ from eltwise.core.dtypes import (
     BOOL,
     FLOAT8E4M3FN,
     FLOAT8E5M2,
-    FLOAT16,
-    FLOAT32,
-    FLOAT64,
+    FLOATS,
     INT4,
-    INT8,
-    INT16,
-    INT32,
     INT64,
+    INTEGERS,
     TYPES,
     UINT4,
-    UINT8,
-    UINT16,
-    UINT32,
-    UINT64,
     ElementType,
 )
-from eltwise.ops.schema import Attribute, Behaviour, DataMovementSchema, Domain
+from eltwise.ops.schema import Attribute, Behaviour, DataMovementSchema, Domain, lasts
 
-_FLOATS = (FLOAT16, FLOAT32, FLOAT64)
-_CLASSIC = (*_FLOATS, INT8, INT16, INT32, INT64, UINT8, UINT16, UINT32, UINT64, BOOL)
+_CLASSIC = (*FLOATS, *INTEGERS, BOOL)
 _WITH_BFLOAT16 = (*_CLASSIC, BFLOAT16)
 _WITH_FLOAT8 = (*_WITH_BFLOAT16, FLOAT8E4M3FN, FLOAT8E5M2)
 _WITH_4BIT = (*_WITH_FLOAT8, INT4, UINT4)
@@ -70,7 +61,7 @@ _DATA, _DATA_SHAPE, _DATA_AXES = ("data",), ("data", "shape"), ("data", "axes")
 
 _ONNX: dict[tuple[str, Behaviour], tuple[_Version, ...]] = {
     ("Constant", "constant"): (
-        (1, _FLOATS, (), 0, (_VALUE_REQUIRED,)),
+        (1, FLOATS, (), 0, (_VALUE_REQUIRED,)),
         (9, _CLASSIC, (), 0, (_VALUE_REQUIRED,)),
         (11, _CLASSIC, (), 0, (_VALUE, _SPARSE_VALUE)),
         (12, _CLASSIC, (), 0, _CONSTANT),
@@ -92,7 +83,7 @@ _ONNX: dict[tuple[str, Behaviour], tuple[_Version, ...]] = {
         *((version, _WITH_4BIT, ("input",), 1, _CAST_24) for version in (24, 25, 28)),
     ),
     ("Reshape", "reshape"): (
-        (1, _FLOATS, _DATA, 1, (_CONSUMED_INPUTS, _SHAPE)),
+        (1, FLOATS, _DATA, 1, (_CONSUMED_INPUTS, _SHAPE)),
         (5, _CLASSIC, _DATA_SHAPE, 2, ()),
         (13, _WITH_BFLOAT16, _DATA_SHAPE, 2, ()),
         (14, _WITH_BFLOAT16, _DATA_SHAPE, 2, (_ALLOWZERO,)),
@@ -132,34 +123,31 @@ _OPENVINO: dict[tuple[str, Behaviour], tuple[_Version, ...]] = {
     ("Identity", "identity"): ((16, _ALL, ("input",), 1, ()),),
 }
 
-_OPENVINO_INDEX = (INT8, INT16, INT32, INT64, UINT8, UINT16, UINT32, UINT64)
 
-
-def _rows(
+def _schemas(
     domain: Domain, table: dict[tuple[str, Behaviour], tuple[_Version, ...]], index_types: tuple[ElementType, ...]
 ) -> tuple[DataMovementSchema, ...]:
-    schemas = []
-    for (name, behaviour), versions in table.items():
-        ends = (*(version[0] - 1 for version in versions[1:]), None)
-        for (version, types, operands, required, attributes), last in zip(versions, ends, strict=True):
-            schemas.append(
-                DataMovementSchema(
-                    name=name,
-                    domain=domain,
-                    version=version,
-                    last=last,
-                    types=types,
-                    operands=operands,
-                    required_operands=required,
-                    attributes=attributes,
-                    behaviour=behaviour,
-                    index_types=index_types if len(operands) == 2 else (),
-                )
-            )
-    return tuple(schemas)
+    return tuple(
+        DataMovementSchema(
+            name=name,
+            domain=domain,
+            version=version,
+            last=last,
+            types=types,
+            operands=operands,
+            required_operands=required,
+            attributes=attributes,
+            behaviour=behaviour,
+            index_types=index_types if len(operands) == 2 else (),
+        )
+        for (name, behaviour), versions in table.items()
+        for (version, types, operands, required, attributes), last in zip(
+            versions, lasts([version[0] for version in versions]), strict=True
+        )
+    )
 
 
 SCHEMAS: tuple[DataMovementSchema, ...] = (
-    *_rows("ai.onnx", _ONNX, (INT64,)),
-    *_rows("openvino", _OPENVINO, _OPENVINO_INDEX),
+    *_schemas("ai.onnx", _ONNX, (INT64,)),
+    *_schemas("openvino", _OPENVINO, INTEGERS),
 )

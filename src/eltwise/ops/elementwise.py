@@ -13,29 +13,20 @@ from eltwise.core.dtypes import (
     BOOL,
     FLOAT8E4M3FN,
     FLOAT8E5M2,
-    FLOAT16,
-    FLOAT32,
-    FLOAT64,
+    FLOATS,
     INT4,
-    INT8,
-    INT16,
     INT32,
     INT64,
+    INTEGERS,
     UINT4,
-    UINT8,
-    UINT16,
-    UINT32,
-    UINT64,
     ElementType,
 )
-from eltwise.ops.schema import Attribute, Broadcasting, ElementwiseSchema
+from eltwise.ops.schema import Attribute, Broadcasting, ElementwiseSchema, lasts
 
-_FLOATS = (FLOAT16, FLOAT32, FLOAT64)
-_HIGH_PRECISION = (*_FLOATS, INT32, INT64, UINT32, UINT64)
-_WITH_BFLOAT16 = (FLOAT16, BFLOAT16, FLOAT32, FLOAT64, INT32, INT64, UINT32, UINT64)
-_INTEGERS = (INT8, INT16, INT32, INT64, UINT8, UINT16, UINT32, UINT64)
-_BUT_BFLOAT16 = (*_FLOATS, *_INTEGERS)
-_ALL_ONNX = (FLOAT16, BFLOAT16, FLOAT32, FLOAT64, *_INTEGERS)
+_HIGH_PRECISION = (*FLOATS, *(each for each in INTEGERS if each.bits >= 32))
+_WITH_BFLOAT16 = (*FLOATS[:1], BFLOAT16, *_HIGH_PRECISION[1:])
+_BUT_BFLOAT16 = (*FLOATS, *INTEGERS)
+_ALL_ONNX = (*FLOATS[:1], BFLOAT16, *_BUT_BFLOAT16[1:])
 _ANY_NUMERIC = (*_ALL_ONNX, INT4, UINT4, FLOAT8E4M3FN, FLOAT8E5M2)
 
 
@@ -88,7 +79,7 @@ _INTEGERS_TOO = "Integers are allowed."
 _BFLOAT16_TOO = "bfloat16 is allowed."
 
 _ARITHMETIC = (
-    _Version(1, _FLOATS, _FIRST, "legacy", (_AXIS, _BROADCAST, _CONSUMED_INPUTS)),
+    _Version(1, FLOATS, _FIRST, "legacy", (_AXIS, _BROADCAST, _CONSUMED_INPUTS)),
     _Version(
         6,
         _HIGH_PRECISION,
@@ -101,27 +92,28 @@ _ARITHMETIC = (
     _Version(14, _ALL_ONNX, _SMALL),
 )
 _EXTREMUM = (
-    _Version(1, _FLOATS, _FIRST, "none", (_CONSUMED_INPUTS,)),
-    _Version(6, _FLOATS, _NO_HINT, "none"),
-    _Version(8, _FLOATS, "The operands broadcast as in NumPy."),
+    _Version(1, FLOATS, _FIRST, "none", (_CONSUMED_INPUTS,)),
+    _Version(6, FLOATS, _NO_HINT, "none"),
+    _Version(8, FLOATS, "The operands broadcast as in NumPy."),
     _Version(12, _BUT_BFLOAT16, _INTEGERS_TOO),
     _Version(13, _ALL_ONNX, _BFLOAT16_TOO),
 )
 _UNARY = (
-    _Version(1, _FLOATS, _FIRST, "none", (_CONSUMED_INPUTS,)),
+    _Version(1, FLOATS, _FIRST, "none", (_CONSUMED_INPUTS,)),
     _Version(6, _BUT_BFLOAT16, f"{_INTEGERS_TOO[:-1]}; {_NO_HINT}", "none"),
     _Version(13, _ALL_ONNX, _BFLOAT16_TOO, "none"),
 )
+_FIRST_EQUALITY = (BOOL, INT32, INT64)
 _EQUALITY = (
-    _Version(1, (BOOL, INT32, INT64), _FIRST, "legacy", (_AXIS, _BROADCAST)),
-    _Version(7, (BOOL, INT32, INT64), _BOTH_WAYS),
+    _Version(1, _FIRST_EQUALITY, _FIRST, "legacy", (_AXIS, _BROADCAST)),
+    _Version(7, _FIRST_EQUALITY, _BOTH_WAYS),
     _Version(11, (BOOL, *_BUT_BFLOAT16), "Floats and all integers are allowed."),
     _Version(13, (BOOL, *_ALL_ONNX), _BFLOAT16_TOO),
     _Version(19, (BOOL, *_ALL_ONNX), "Strings are allowed, which are unsupported here."),
 )
 _ORDER = (
-    _Version(1, _FLOATS, _FIRST, "legacy", (_AXIS, _BROADCAST)),
-    _Version(7, _FLOATS, _BOTH_WAYS),
+    _Version(1, FLOATS, _FIRST, "legacy", (_AXIS, _BROADCAST)),
+    _Version(7, FLOATS, _BOTH_WAYS),
     _Version(9, _BUT_BFLOAT16, _INTEGERS_TOO),
     _Version(13, _ALL_ONNX, _BFLOAT16_TOO),
 )
@@ -131,7 +123,6 @@ _ORDER_OR_EQUAL = (_Version(12, _BUT_BFLOAT16, _FIRST), _Version(16, _ALL_ONNX, 
 def _onnx(
     name: str, function: str, versions: tuple[_Version, ...], operands: tuple[str, ...] = ("A", "B")
 ) -> tuple[ElementwiseSchema, ...]:
-    ends = (*(version.since - 1 for version in versions[1:]), None)
     return tuple(
         ElementwiseSchema(
             name=name,
@@ -147,7 +138,7 @@ def _onnx(
             broadcasting=version.broadcasting,
             function=function,
         )
-        for version, last in zip(versions, ends, strict=True)
+        for version, last in zip(versions, lasts([version.since for version in versions]), strict=True)
     )
 
 

@@ -11,11 +11,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeVar
 
-import ml_dtypes
 import numpy as np
 
 from eltwise.core.dtypes import ElementType, Kind
-from eltwise.ops import array_functions
 
 ArrayFunction = Callable[..., Any]
 """Takes the operands as arrays that broadcast, and ``out`` and ``casting`` as NumPy's ufuncs do."""
@@ -63,8 +61,6 @@ class Primitive:
         libraries: the name of the function in ``numpy``, ``torch`` and ``jax.numpy``, by kind.
         result: whether the result has the operands' type or is a boolean.
         divides: whether it is undefined for integers and a second operand of 0, which is refused.
-        identity: the number that leaves the other operand as it is, as a function of the type.
-        identity_operands: which operands may be that number.
     """
 
     name: str
@@ -79,8 +75,6 @@ class Primitive:
     libraries: Mapping[str, Mapping[Kind, str]]
     result: Literal["same", "boolean"] = "same"
     divides: bool = False
-    identity: Callable[[ElementType], float] | None = None
-    identity_operands: tuple[int, ...] = ()
 
     def numpy_function(self, element_type: ElementType) -> ArrayFunction:
         """The function on arrays of an element type."""
@@ -93,12 +87,6 @@ class Primitive:
     def library_name(self, library: str, element_type: ElementType) -> str:
         """The name of the function in a library."""
         return self._of_kind(self.libraries.get(library, {}), element_type, f"function of {library}")
-
-    def identity_number(self, element_type: ElementType) -> float:
-        """The number that leaves every other operand of the type as it is."""
-        if self.identity is None:
-            raise LookupError(f"the primitive {self.name} states no identity element")
-        return self.identity(element_type)
 
     def _of_kind(self, forms: Mapping[Kind, FormT], element_type: ElementType, what: str) -> FormT:
         if element_type.kind not in forms:
@@ -151,17 +139,15 @@ def _quotient_range(a: Interval, b: Interval) -> Interval:
     return Interval(-largest if min(a.low, b.low) < 0 else 0, largest)
 
 
-def _lowest(element_type: ElementType) -> float:
-    return element_type.limits[0] if element_type.is_integer else -_greatest(element_type)
+def truncated_quotient(a: np.ndarray, b: np.ndarray, out: np.ndarray | None = None, casting: Any = "unsafe") -> Any:
+    """Divide signed integers and round towards zero; the least value divided by -1 wraps.
 
-
-def _greatest(element_type: ElementType) -> float:
-    """The largest value, infinity where the type has it."""
-    if element_type.is_integer:
-        return element_type.limits[1]
-    with np.errstate(all="ignore"):
-        infinity = float(np.array(np.inf).astype(element_type.storage))
-    return infinity if infinity == np.inf else float(ml_dtypes.finfo(element_type.storage).max)  # type: ignore[no-untyped-call]
+    >>> truncated_quotient(np.int8([7, -7]), np.int8([-2, 2])).tolist()
+    [-3, -3]
+    """
+    floor = np.floor_divide(a, b)
+    is_below = (floor * b != a) & ((a < 0) != (b < 0))
+    return np.add(floor, is_below.astype(floor.dtype), out=out, casting=casting)
 
 
 _SAFE_QUOTIENT: Instructions = (
@@ -193,123 +179,95 @@ _UNSIGNED_QUOTIENT: Instructions = (
     "udiv {T} {a}, {1}",
 )
 
+
+def _modular(
+    name: str,
+    sign: str,
+    instruction: str,
+    value_range: Callable[[Interval, Interval], Interval],
+    *,
+    commutes: bool,
+) -> Primitive:
+    """A sum, difference or product: integers wrap, floats are rounded."""
+    return Primitive(
+        name=name,
+        arity=2,
+        notation=f"{{}} {sign} {{}}",
+        numpy=_numeric(getattr(np, name)),
+        llvm=_llvm(f"f{instruction}", instruction),
+        value_range=value_range,
+        is_modular=True,
+        rounds=True,
+        commutes=commutes,
+        libraries=_names(name, name),
+    )
+
+
+def _division(
+    name: str, notation: str, numpy: ArrayFunction, signed: Instructions, in_libraries: tuple[Kind, ...]
+) -> Primitive:
+    """A division; signed integers are rounded as the forms for them do."""
+
+    def names(floats: str) -> dict[Kind, str]:
+        return {kind: floats if kind == "float" else "floor_divide" for kind in in_libraries}
+
+    return Primitive(
+        name=name,
+        arity=2,
+        notation=notation,
+        numpy={"float": np.divide, "signed": numpy, "unsigned": np.floor_divide},
+        llvm={"float": ("fdiv {T} {a}, {b}",), "signed": signed, "unsigned": _UNSIGNED_QUOTIENT},
+        value_range=_quotient_range,
+        is_modular=False,
+        rounds=True,
+        commutes=False,
+        libraries={"numpy": names("divide"), "torch": names("div"), "jax": names("divide")},
+        divides=True,
+    )
+
+
+def _extremum(
+    name: str,
+    short: str,
+    of_zeros: ArrayFunction,
+    of_bounds: Callable[[int, int], int],
+) -> Primitive:
+    """A maximum or minimum: of floats NaN if either is one, and of two zeros the larger or smaller is by sign."""
+    function: ArrayFunction = getattr(np, name)
+
+    def of_floats(a: np.ndarray, b: np.ndarray, out: np.ndarray | None = None, casting: Any = "unsafe") -> np.ndarray:
+        result = np.asarray(np.where((a == 0) & (b == 0), of_zeros(a, b), function(a, b)))
+        if out is None:
+            return result
+        np.copyto(out, result, casting=casting)
+        return out
+
+    return Primitive(
+        name=name,
+        arity=2,
+        notation=f"{short}({{}})",
+        numpy={"float": of_floats, "signed": function, "unsigned": function},
+        llvm={
+            "float": (f"call {{T}} @llvm.{name}.{{t}}({{T}} {{a}}, {{T}} {{b}})",),
+            "signed": (f"call {{T}} @llvm.s{short}.{{t}}({{T}} {{a}}, {{T}} {{b}})",),
+            "unsigned": (f"call {{T}} @llvm.u{short}.{{t}}({{T}} {{a}}, {{T}} {{b}})",),
+        },
+        value_range=lambda a, b: Interval(of_bounds(a.low, b.low), of_bounds(a.high, b.high)),
+        is_modular=False,
+        rounds=False,
+        commutes=True,
+        libraries=_names(name, name),
+    )
+
+
 _ARITHMETIC = (
-    Primitive(
-        name="add",
-        arity=2,
-        notation="{} + {}",
-        numpy=_numeric(np.add),
-        llvm=_llvm("fadd", "add"),
-        value_range=lambda a, b: Interval(a.low + b.low, a.high + b.high),
-        is_modular=True,
-        rounds=True,
-        commutes=True,
-        libraries=_names("add", "add"),
-        identity=lambda _type: -0.0,
-        identity_operands=(0, 1),
-    ),
-    Primitive(
-        name="subtract",
-        arity=2,
-        notation="{} - {}",
-        numpy=_numeric(np.subtract),
-        llvm=_llvm("fsub", "sub"),
-        value_range=lambda a, b: Interval(a.low - b.high, a.high - b.low),
-        is_modular=True,
-        rounds=True,
-        commutes=False,
-        libraries=_names("subtract", "subtract"),
-        identity=lambda _type: 0.0,
-        identity_operands=(1,),
-    ),
-    Primitive(
-        name="multiply",
-        arity=2,
-        notation="{} * {}",
-        numpy=_numeric(np.multiply),
-        llvm=_llvm("fmul", "mul"),
-        value_range=_product,
-        is_modular=True,
-        rounds=True,
-        commutes=True,
-        libraries=_names("multiply", "multiply"),
-        identity=lambda _type: 1.0,
-        identity_operands=(0, 1),
-    ),
-    Primitive(
-        name="divide",
-        arity=2,
-        notation="{} / {}",
-        numpy={"float": np.divide, "signed": array_functions.truncated_quotient, "unsigned": np.floor_divide},
-        llvm={"float": ("fdiv {T} {a}, {b}",), "signed": _SAFE_QUOTIENT, "unsigned": _UNSIGNED_QUOTIENT},
-        value_range=_quotient_range,
-        is_modular=False,
-        rounds=True,
-        commutes=False,
-        libraries={
-            "numpy": {"float": "divide", "unsigned": "floor_divide"},
-            "torch": {"float": "div", "unsigned": "floor_divide"},
-            "jax": {"float": "divide", "unsigned": "floor_divide"},
-        },
-        divides=True,
-        identity=lambda _type: 1.0,
-        identity_operands=(1,),
-    ),
-    Primitive(
-        name="floor_divide",
-        arity=2,
-        notation="{} // {}",
-        numpy={"float": np.divide, "signed": np.floor_divide, "unsigned": np.floor_divide},
-        llvm={"float": ("fdiv {T} {a}, {b}",), "signed": _FLOORED_QUOTIENT, "unsigned": _UNSIGNED_QUOTIENT},
-        value_range=_quotient_range,
-        is_modular=False,
-        rounds=True,
-        commutes=False,
-        libraries={
-            "numpy": {"float": "divide", "signed": "floor_divide", "unsigned": "floor_divide"},
-            "torch": {"float": "div", "signed": "floor_divide", "unsigned": "floor_divide"},
-            "jax": {"float": "divide", "signed": "floor_divide", "unsigned": "floor_divide"},
-        },
-        divides=True,
-        identity=lambda _type: 1.0,
-        identity_operands=(1,),
-    ),
-    Primitive(
-        name="maximum",
-        arity=2,
-        notation="max({})",
-        numpy={"float": array_functions.maximum, "signed": np.maximum, "unsigned": np.maximum},
-        llvm={
-            "float": ("call {T} @llvm.maximum.{t}({T} {a}, {T} {b})",),
-            "signed": ("call {T} @llvm.smax.{t}({T} {a}, {T} {b})",),
-            "unsigned": ("call {T} @llvm.umax.{t}({T} {a}, {T} {b})",),
-        },
-        value_range=lambda a, b: Interval(max(a.low, b.low), max(a.high, b.high)),
-        is_modular=False,
-        rounds=False,
-        commutes=True,
-        libraries=_names("maximum", "maximum"),
-        identity=_lowest,
-        identity_operands=(0, 1),
-    ),
-    Primitive(
-        name="minimum",
-        arity=2,
-        notation="min({})",
-        numpy={"float": array_functions.minimum, "signed": np.minimum, "unsigned": np.minimum},
-        llvm={
-            "float": ("call {T} @llvm.minimum.{t}({T} {a}, {T} {b})",),
-            "signed": ("call {T} @llvm.smin.{t}({T} {a}, {T} {b})",),
-            "unsigned": ("call {T} @llvm.umin.{t}({T} {a}, {T} {b})",),
-        },
-        value_range=lambda a, b: Interval(min(a.low, b.low), min(a.high, b.high)),
-        is_modular=False,
-        rounds=False,
-        commutes=True,
-        libraries=_names("minimum", "minimum"),
-        identity=_greatest,
-        identity_operands=(0, 1),
-    ),
+    _modular("add", "+", "add", lambda a, b: Interval(a.low + b.low, a.high + b.high), commutes=True),
+    _modular("subtract", "-", "sub", lambda a, b: Interval(a.low - b.high, a.high - b.low), commutes=False),
+    _modular("multiply", "*", "mul", _product, commutes=True),
+    _division("divide", "{} / {}", truncated_quotient, _SAFE_QUOTIENT, ("float", "unsigned")),
+    _division("floor_divide", "{} // {}", np.floor_divide, _FLOORED_QUOTIENT, _NUMERIC),
+    _extremum("maximum", "max", np.add, max),
+    _extremum("minimum", "min", lambda a, b: -(-a - b), min),
     Primitive(
         name="negative",
         arity=1,
@@ -342,15 +300,9 @@ _ARITHMETIC = (
 
 
 def _comparison(name: str, sign: str, condition: str, torch: str, *, ordered: bool, commutes: bool) -> Primitive:
-    """A comparison: floats by IEEE 754, where nothing is less than, equal to or greater than a NaN.
+    """A comparison by IEEE 754, where nothing is less than, equal to or greater than a NaN: ``ordered`` ones are false.
 
-    Args:
-        name: its name, and that of NumPy's function.
-        sign: how it is written.
-        condition: LLVM's name of the condition, without the prefix for the kind.
-        torch: the name of PyTorch's function.
-        ordered: whether a NaN makes it false.
-        commutes: whether it is symmetric, and then has no sign.
+    ``condition`` is LLVM's name of it without the prefix for the kind, which one that commutes does not have.
     """
     prefixes = ("", "") if commutes else ("s", "u")
     forms = _llvm(f"fcmp {'o' if ordered else 'u'}{condition}", *(f"icmp {prefix}{condition}" for prefix in prefixes))

@@ -6,7 +6,7 @@ broadcast; verification, inference, execution, listing and tests are derived fro
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, SupportsIndex
@@ -55,7 +55,8 @@ class Attribute:
         """
         if self.kind == "not run":
             raise UnsupportedError("this attribute is unsupported", operator=operator, operand=f"attribute {self.name}")
-        canonical = _OF_KIND[self.kind](value)
+        kind, canonical_form = _KINDS[self.kind]
+        canonical = canonical_form(value)
         if isinstance(canonical, str) and self.choices:
             canonical = dict(self.synonyms).get(canonical.casefold(), canonical.casefold())
         if canonical is None or (self.choices and canonical not in self.choices):
@@ -64,7 +65,7 @@ class Attribute:
                 operator=operator,
                 operand=f"attribute {self.name}",
                 got=repr(value)[:80],
-                allowed=", ".join(map(str, self.choices)) or _IN_WORDS[self.kind],
+                allowed=", ".join(map(str, self.choices)) or kind,
             )
         return canonical
 
@@ -79,42 +80,33 @@ def _integer(value: object) -> int | None:
     return whole if -(2**63) <= whole < 2**63 else None
 
 
-def _integers(value: object) -> tuple[int, ...] | None:
-    items = tuple(map(_integer, value)) if isinstance(value, list | tuple) else (None,)
-    whole = tuple(item for item in items if item is not None)
-    return whole if len(whole) == len(items) else None
-
-
 def _number(value: object) -> float | None:
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
-def _numbers(value: object) -> tuple[float, ...] | None:
-    items = tuple(value) if isinstance(value, list | tuple) else None
-    return items if items is not None and all(_number(item) is not None for item in items) else None
+def _list_of(item: Callable[[object], AttributeValue]) -> Callable[[object], AttributeValue]:
+    def checked(value: object) -> AttributeValue:
+        items = tuple(map(item, value)) if isinstance(value, list | tuple) else (None,)
+        return None if None in items else items
+
+    return checked
 
 
-_OF_KIND: dict[AttributeKind, Callable[[object], AttributeValue]] = {
-    "int": _integer,
-    "ints": _integers,
-    "float": _number,
-    "floats": _numbers,
-    "string": lambda value: value if isinstance(value, str) else None,
-    "boolean": lambda value: value if isinstance(value, bool) else None,
-    "element type": lambda value: value if isinstance(value, ElementType) else None,
-    "tensor": lambda value: value,
+def _instance(kind: type) -> Callable[[object], AttributeValue]:
+    return lambda value: value if isinstance(value, kind) else None
+
+
+_KINDS: dict[AttributeKind, tuple[str, Callable[[object], AttributeValue]]] = {
+    "int": ("an integer of 64 bits", _integer),
+    "ints": ("a list of integers", _list_of(_integer)),
+    "float": ("a number", _number),
+    "floats": ("a list of numbers", _list_of(_number)),
+    "string": ("a text", _instance(str)),
+    "boolean": ("true or false", _instance(bool)),
+    "element type": ("an element type", _instance(ElementType)),
+    "tensor": ("a tensor", lambda value: value),
 }
-_IN_WORDS: dict[AttributeKind, str] = {
-    "int": "an integer of 64 bits",
-    "ints": "a list of integers",
-    "float": "a number",
-    "floats": "a list of numbers",
-    "string": "a text",
-    "boolean": "true or false",
-    "element type": "an element type",
-    "tensor": "a tensor",
-    "not run": "none",
-}
+"""For each kind its name in words, and the canonical form of a value; None where a value is of another kind."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -208,6 +200,15 @@ class OpSchema:
                 got=element_type.name,
                 allowed=", ".join(each.name for each in self.types),
             )
+
+
+def lasts(versions: Sequence[int]) -> list[int | None]:
+    """For each version of an operator the last opset that has it in this form.
+
+    >>> lasts([1, 6, 13])
+    [5, 12, None]
+    """
+    return [*(version - 1 for version in versions[1:]), None]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,8 +1,9 @@
 """Broadcast alignment: one broadcast rule expressed by another, with an attribute, dimensions of size 1, or not at all.
 
 Only ranks are needed, not sizes, except where sizes decide what is allowed: a rule that demands equal shapes becomes
-one that broadcasts only where no size could broadcast. Sources: ONNX's Broadcasting page and the texts of Sub-1, Sub-6
-and Sub-7; OpenVINO's broadcast rules.
+one that broadcasts only where no size could broadcast, and NumPy's rule becomes the legacy one of ONNX's opsets up to 6
+only where B is one run of A's dimensions for certain. Sources: ONNX's Broadcasting page and the texts of Add and Sub in
+versions 1, 6 and 7; OpenVINO's broadcast rules.
 """
 
 from __future__ import annotations
@@ -10,8 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from eltwise.core.broadcasting import Rule, broadcast
-from eltwise.core.errors import EltwiseError, ShapeError, UnsupportedError, counted
-from eltwise.core.shapes import Dimension, Shape
+from eltwise.core.errors import ShapeError, UnsupportedError, counted
+from eltwise.core.shapes import Shape
 from eltwise.ir.graph import Graph, Node
 from eltwise.ops.schema import Broadcasting, ElementwiseSchema
 from eltwise.passes.builder import Builder, Chosen, rewrite
@@ -26,26 +27,22 @@ class Alignment:
 
     Attributes:
         attributes: those of the operator that select its rule.
-        trailing: how many dimensions of size 1 are appended to B.
+        trailing: how many dimensions of size 1 are appended to B, or dropped from its end where it is below zero.
         assumptions: what must hold at run time for both rules to agree; where it does not hold, the original rule
             refuses the operands.
-        reason: why B is changed, empty where it is not.
+        reason: why B or its attributes are changed, empty where they are not.
+        leading: how many dimensions of size 1 are dropped from B's start.
     """
 
     attributes: Attributes = ()
     trailing: int = 0
     assumptions: tuple[str, ...] = ()
     reason: str = ""
+    leading: int = 0
 
 
 def align(rule: Rule, a: Shape, b: Shape, target: Broadcasting) -> Alignment:
-    """Express a broadcast rule by another one.
-
-    Args:
-        rule: the rule, with its axis.
-        a: the shape of operand A, known or not.
-        b: the shape of operand B.
-        target: the broadcasting of the other operator version.
+    """Express a broadcast rule by that of another operator version, for shapes that may be known in part only.
 
     Raises:
         EltwiseError: where it cannot be expressed exactly, or the shapes do not broadcast at all.
@@ -55,98 +52,99 @@ def align(rule: Rule, a: Shape, b: Shape, target: Broadcasting) -> Alignment:
     1
     """
     if rule.name == "none" or (rule.name == "legacy" and not rule.enabled):
-        return _demanding_equal(rule, a, b, target)
+        return _from_equal(rule, a, b, target)
     if target == "none":
         return _to_equal(rule, a, b)
     if target == "legacy":
         return _to_legacy(rule, a, b)
-    if rule.name == "numpy":
-        return Alignment()
-    return _to_numpy(rule, a, b)
+    return Alignment() if rule.name == "numpy" else _to_numpy(rule, a, b)
 
 
-def _demanding_equal(rule: Rule, a: Shape, b: Shape, target: Broadcasting) -> Alignment:
-    if target == "auto_broadcast":
-        return Alignment((("auto_broadcast", "none"),))
-    if target in ("legacy", "none"):
-        return Alignment()
+def _from_equal(rule: Rule, a: Shape, b: Shape, target: Broadcasting) -> Alignment:
+    if target != "numpy":
+        return Alignment((("auto_broadcast", "none"),) if target == "auto_broadcast" else ())
     broadcast(rule, a, b)
     if a.dimensions is None or b.dimensions is None:
-        raise _may_broadcast("a rank is not known")
+        raise _may_differ("the other version broadcasts, and a rank is not known")
     for index, (mine, other) in enumerate(zip(a.dimensions, b.dimensions, strict=True)):
-        if not _must_be_equal(mine, other):
-            raise _may_broadcast(f"dimension {index} is {mine} in A and {other} in B")
+        if not mine.is_same(other) and (mine.may_be(1) or other.may_be(1)):
+            raise _may_differ(f"the other version broadcasts, and dimension {index} is {mine} in A and {other} in B")
     return Alignment()
-
-
-def _must_be_equal(a: Dimension, b: Dimension) -> bool:
-    """Whether numpy broadcasting still refuses all sizes but equal ones."""
-    return a.is_same(b) or not (a.may_be(1) or b.may_be(1))
-
-
-def _may_broadcast(reason: str) -> UnsupportedError:
-    return UnsupportedError(
-        f"this operator demands equal shapes, the other version broadcasts, and the shapes may differ: {reason}",
-        hint="declare equal sizes",
-    )
 
 
 def _to_equal(rule: Rule, a: Shape, b: Shape) -> Alignment:
     found = broadcast(rule, a, b)
     pairs = zip(a.dimensions or (), b.dimensions or (), strict=False)
     if a.rank is None or a.rank != b.rank or not all(mine.is_same(other) for mine, other in pairs):
-        raise UnsupportedError(
-            f"this version demands equal shapes, and they may differ: ({a}) and ({b})", hint="declare equal sizes"
-        )
+        raise _may_differ(f"the shapes are ({a}) and ({b})")
     return Alignment(assumptions=found.assumptions)
+
+
+def _may_differ(reason: str) -> UnsupportedError:
+    return UnsupportedError(
+        f"one version demands equal shapes, and they may differ: {reason}", hint="declare equal sizes"
+    )
 
 
 def _to_numpy(rule: Rule, a: Shape, b: Shape) -> Alignment:
     """B starts at an axis of A: dimensions of size 1 after it align the ends."""
     found = broadcast(rule, a, b)
-    if rule.axis == -1 or b.rank == 0:
+    if rule.axis == -1 or _has_one_element(b):
         return Alignment(assumptions=found.assumptions)
-    if a.rank is None or b.rank is None or found.starts[1] is None:
-        operand = "A" if a.rank is None else "B"
-        raise ShapeError(
-            f"the rank of operand {operand} is not known, and axis={rule.axis} counts from A's first dimension",
-            operand=f"operand {operand}",
-            hint="declare its rank",
-        )
-    has_one_element = all(dimension.is_one for dimension in b.dimensions or ())
-    trailing = 0 if has_one_element else a.rank - found.starts[1] - b.rank
-    reason = (
-        f"axis={rule.axis}: B of {counted(b.rank, 'dimension')} starts at dimension {found.starts[1]} of A's {a.rank}"
-    )
+    ours, theirs = _ranks(a, b, f"axis={rule.axis} counts from A's first dimension")
+    start = found.starts[1]
+    assert start is not None
+    trailing = ours - start - theirs
+    reason = f"axis={rule.axis}: B of {counted(theirs, 'dimension')} starts at dimension {start} of A's {ours}"
     return Alignment((), trailing, found.assumptions, reason if trailing else "")
 
 
 def _to_legacy(rule: Rule, a: Shape, b: Shape) -> Alignment:
-    """Broadcasting of B onto A only, where the rule does just that for all sizes that are possible."""
-    wanted = broadcast(rule, a, b)
-    if a == b and a.is_known:
-        return Alignment()
-    start = -1 if rule.name == "numpy" or rule.axis == -1 or wanted.starts[1] is None else wanted.starts[1]
-    try:
-        found = broadcast(Rule("legacy", start, enabled=True), a, b)
-    except EltwiseError as error:
-        raise UnsupportedError(f"this version broadcasts B onto A only: {error.problem}") from None
-    if found.shape != wanted.shape or found.starts[1] is None or set(found.assumptions) - set(wanted.assumptions):
-        doubt = "; ".join(found.assumptions) or f"the result ({wanted.shape}) does not have A's shape ({a})"
-        raise UnsupportedError(f"this version broadcasts B onto A only, which may not be enough here: {doubt}")
-    axis: Attributes = () if start == -1 else (("axis", start),)
-    return Alignment((*axis, ("broadcast", 1)), 0, wanted.assumptions)
+    """B, aligned at the end, must be one run of A's dimensions for certain; 1s at its ends are dropped."""
+    numpy = Alignment() if rule.name == "numpy" else _to_numpy(rule, a, b)
+    ours, theirs = _ranks(a, b, "this version needs to know where B lies in A")
+    assert a.dimensions is not None
+    assert b.dimensions is not None
+    shown = b.dimensions
+    offset = ours - theirs - numpy.trailing
+    if _has_one_element(b) and offset >= 0:
+        is_equal = not offset and _has_one_element(a)
+        return Alignment(() if is_equal else (("broadcast", 1),), 0, numpy.assumptions)
+    solid = [index for index, dimension in enumerate(shown) if not dimension.is_one]
+    same = [mine.is_same(other) for mine, other in zip(a.dimensions[max(offset, 0) :], shown, strict=False)]
+    if offset < 0 or not all(same[solid[0] : solid[-1] + 1]):
+        raise ShapeError(
+            f"the shapes ({a}) and ({b}) are not known to broadcast as this version does",
+            allowed="shapes that are equal for certain, or a B that is one run of A's dimensions",
+            hint="use opset 7 or later",
+        )
+    start, end = solid[0], solid[-1] + 1
+    while start > 0 and same[start - 1]:
+        start -= 1
+    while end < theirs and same[end]:
+        end += 1
+    if (offset, start, end) == (0, 0, ours):
+        return Alignment(assumptions=numpy.assumptions)
+    axis: Attributes = () if offset + end == ours else (("axis", offset + start),)
+    reason = f"B broadcasts onto A{f' from axis {offset + start}' if axis else ''}"
+    reason += "; 1s at the ends of its shape are dropped" if (start, end) != (0, theirs) else ""
+    return Alignment((*axis, ("broadcast", 1)), end - theirs, numpy.assumptions, reason, start)
+
+
+def _has_one_element(shape: Shape) -> bool:
+    return shape.dimensions is not None and all(dimension.is_one for dimension in shape.dimensions)
+
+
+def _ranks(a: Shape, b: Shape, why: str) -> tuple[int, int]:
+    if a.rank is None or b.rank is None:
+        operand = "A" if a.rank is None else "B"
+        words = f"the rank of operand {operand} is not known, and {why}"
+        raise ShapeError(words, operand=f"operand {operand}", hint="declare its shape; symbols will do")
+    return a.rank, b.rank
 
 
 def align_broadcast(graph: Graph, chosen: Chosen) -> tuple[Graph, Report]:
-    """Rewrite the chosen nodes that broadcast by ``pdpd`` to broadcast by ``numpy``, with the same bits.
-
-    Args:
-        graph: the graph of an IR, without problems.
-        chosen: selects the nodes; those of other rules stay.
-
-    Returns:
-        The new graph, the same one where no node was chosen; and what was changed and assumed.
+    """Rewrite the chosen nodes of an IR that broadcast by ``pdpd`` to broadcast by ``numpy``, with the same bits.
 
     Raises:
         EltwiseError: naming each chosen node whose ranks are not known.
@@ -162,7 +160,7 @@ def _rewritten(builder: Builder, node: Node, chosen: Chosen) -> bool:
     first = len(builder.nodes)
     a, b = node.inputs
     alignment = align(node.operation.rule, builder.type_of(a).shape, builder.type_of(b).shape, "numpy")
-    operand = builder.with_trailing_ones(b, alignment.trailing) if alignment.trailing else b
+    operand = builder.with_ones(b, alignment.leading, alignment.trailing)
     given = {name: value for name, value in node.operation.given if name not in ("auto_broadcast", "axis")}
     operation = node.schema.bind({**given, "auto_broadcast": "numpy"})
     builder.nodes.append(Node(node.name, operation, (a, operand), node.outputs))

@@ -2,46 +2,25 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+from onnx import TensorProto
 
 from eltwise.core.dtypes import INT64, ElementType
 from eltwise.core.errors import ElementTypeError, EltwiseError, UnsupportedError, raise_all
-from eltwise.core.shapes import UNKNOWN_RANK
+from eltwise.formats.onnx.tensors import StoredTensor
 from eltwise.ir.graph import Foreign, Graph, Node, Origin, Tensor, TensorType
 from eltwise.ir.infer_graph import infer_graph
 from eltwise.ir.verify import structure_problems
 from eltwise.ops import registry
 from eltwise.ops.schema import OpSchema
 from eltwise.passes.report import Change, Report
-from eltwise.passes.scopes import all_scopes
+from eltwise.passes.scopes import Names, Scope, all_scopes
 
 _FIRST_OPENVINO_OPSET = 1
 _CAST = {"ai.onnx": ("Cast", "to"), "openvino": ("Convert", "destination_type")}
-
-
-class Names:
-    """The names that values have, and free ones."""
-
-    def __init__(self, taken: Iterable[str] = ()) -> None:
-        self._taken = set(taken)
-        self._numbers = Counter[str]()
-
-    def take(self, names: Iterable[str]) -> None:
-        """Note that values have these names."""
-        self._taken.update(names)
-
-    def fresh(self, wanted: str) -> str:
-        """Take a free name: the wanted one, or one with a number behind it."""
-        name = wanted
-        while not name or name in self._taken:
-            self._numbers[wanted] += 1
-            name = f"{wanted}_{self._numbers[wanted]}"
-        self._taken.add(name)
-        return name
 
 
 @dataclass
@@ -51,28 +30,31 @@ class Builder:
     Attributes:
         source: the graph that it is made from.
         target: the format and the version of the new graph.
-        types: the types of the source's values.
-        names: those of the new graph.
-        renamed: what the source's values are called in the new graph, where the name is another one.
-        nodes: the new nodes.
-        constants: the new constants.
+        scope: what is known of the source's values.
+        uses: how often they are read.
+        names: the names in the new graph.
         changes: what became of the source's nodes.
         assumptions: what must hold at run time, a sentence each.
         problems: why the graph cannot be made.
+        reshaped: new sizes of constants that one node alone reads, by the graph's id and the name.
+        renamed: what the source's values are called in the new graph, where the name is another one.
+        nodes: the new nodes.
+        constants: the new constants.
     """
 
     source: Graph
     target: Origin
-    types: Mapping[str, TensorType]
-    names: Names = field(default_factory=Names)
-    renamed: dict[str, str] = field(default_factory=dict)
-    nodes: list[Node] = field(default_factory=list)
-    constants: dict[str, Tensor] = field(default_factory=dict)
+    scope: Scope
+    uses: Names
+    names: Names
     changes: list[Change] = field(default_factory=list)
     assumptions: list[str] = field(default_factory=list)
     problems: list[EltwiseError] = field(default_factory=list)
-    _integers: dict[tuple[int, ...], str] = field(default_factory=dict)
-    _unsqueezed: dict[tuple[str, int], str] = field(default_factory=dict)
+    reshaped: dict[tuple[int, str], tuple[int, ...]] = field(default_factory=dict)
+    renamed: dict[str, str] = field(default_factory=dict, init=False)
+    nodes: list[Node] = field(default_factory=list, init=False)
+    constants: dict[str, Tensor] = field(default_factory=dict, init=False)
+    _made: dict[Hashable, str] = field(default_factory=dict, init=False)
 
     @property
     def format(self) -> str:
@@ -85,11 +67,11 @@ class Builder:
 
     def type_of(self, value: str) -> TensorType:
         """The type of a value of the source, as far as it is known."""
-        return self.types.get(value, TensorType(None, UNKNOWN_RANK))
+        return self.scope.type_of(value)
 
     def known(self, value: str) -> np.ndarray | None:
         """The array of a value of the source that is a constant, None for any other."""
-        tensor = self.source.constant.get(value)
+        tensor = self.scope.constant(value)
         return None if tensor is None else tensor.array
 
     def schema(self, operator: str) -> OpSchema | None:
@@ -106,19 +88,9 @@ class Builder:
         name: str = "",
         **attributes: object,
     ) -> None:
-        """Add a node in the version that the target has.
+        """Add a node in the version that the target has, or refuse what that has not.
 
-        Args:
-            operator: its name in the target's format.
-            inputs: values of the new graph.
-            output: a name that was taken for it.
-            types: the element types that T is in it, None for one that is not known.
-            name: the node's name in ONNX; a layer of OpenVINO IR has the name of its output.
-            **attributes: its attributes.
-
-        Raises:
-            UnsupportedError: where the target has no such operator.
-            ElementTypeError: where the target's version does not allow the type.
+        ``types`` are the element types that T is in it; a layer of OpenVINO IR has the name of its output.
         """
         schema = self.schema(operator)
         if schema is None:
@@ -139,36 +111,56 @@ class Builder:
         self.add(operator, [value], output, types, "", **attributes)
 
     def constant(self, wanted: str, tensor: Tensor) -> str:
-        """Add a constant; gives its name."""
+        """Add a constant; gives its name. In an ONNX graph that is rewritten it is a node, as functions need."""
         name = self.names.fresh(wanted)
-        self.constants[name] = tensor
+        if self.source.origin.domain == self.target.domain == "ai.onnx":
+            self.add("Constant", [], name, [tensor.element_type], value=tensor)
+        else:
+            self.constants[name] = tensor
         return name
 
     def integers(self, values: Sequence[int], wanted: str) -> str:
         """Add a vector of int64, as shapes and axes are given, once for the same values."""
         key = tuple(values)
-        if key not in self._integers:
-            self._integers[key] = self.constant(wanted, Tensor(np.array(key, np.int64), INT64))
-        return self._integers[key]
+        if key not in self._made:
+            self._made[key] = self.constant(wanted, Tensor(np.array(key, np.int64), INT64))
+        return self._made[key]
 
-    def with_trailing_ones(self, value: str, count: int) -> str:
-        """Append dimensions of size 1 to a value of the source: a constant is reshaped, others get an Unsqueeze.
+    def with_ones(self, value: str, leading: int, trailing: int) -> str:
+        """A value of known rank with dimensions of size 1 dropped at its start and added at its end, or dropped there.
 
-        The result is made once for all nodes that need it.
+        A constant that one node reads gets another shape itself; an Unsqueeze that added what is dropped is not read;
+        else a node is made once for all that need it.
         """
-        name, rank = self.name(value), self.type_of(value).shape.rank
-        if (name, count) in self._unsqueezed:
-            return self._unsqueezed[name, count]
-        tensor = self.source.constant.get(value)
-        if tensor is not None:
-            array = tensor.array.reshape(tensor.array.shape + (1,) * count)
-            made = self.constant(f"{name}/aligned", Tensor(array, tensor.element_type))
-        else:
-            assert rank is not None
-            made = self.names.fresh(f"{name}/aligned")
-            self.add_with_axes("Unsqueeze", value, made, tuple(range(rank, rank + count)))
-        self._unsqueezed[name, count] = made
-        return made
+        if not leading and not trailing:
+            return self.name(value)
+        rank, tensor, owner = self.type_of(value).shape.rank, self.scope.constant(value), self.scope.owner(value)
+        assert rank is not None
+        end = rank + min(trailing, 0)
+        if owner and tensor and value in owner.graph.constant and self.uses.is_read_once(value):
+            sizes = tensor.type.shape.sizes()
+            self.reshaped[id(owner.graph), value] = (*sizes[leading:end], *(1,) * trailing)
+            return self.name(value)
+        axes = (*range(leading), *range(end, rank))
+        maker = self.scope.producer(value)
+        if maker and maker.schema.behaviour == "unsqueeze" and self.uses.is_read_once(value):
+            added = self.index_values(maker, "axes") or ()
+            if axes and len(set(added)) == len(added) and {axis % rank for axis in added} == set(axes):
+                return self.name(maker.inputs[0])
+        key = (value, leading, trailing)
+        if key not in self._made:
+            self._made[key] = self.names.fresh(f"{self.name(value)}_aligned")
+            operator = "Squeeze" if axes else "Unsqueeze"
+            self.add_with_axes(operator, value, self._made[key], axes or tuple(range(rank, rank + trailing)))
+        return self._made[key]
+
+    def index_values(self, node: Node, name: str) -> tuple[int, ...] | None:
+        """A shape or axes, from the attribute or from an operand that is a constant; None where it is neither."""
+        attribute: object = node.operation.value(name)
+        if isinstance(attribute, tuple):
+            return attribute
+        array = self.known(node.inputs[1]) if has_index_operand(node) else None
+        return None if array is None else tuple(int(value) for value in np.atleast_1d(array).ravel())
 
     def add_with_axes(self, operator: str, value: str, output: str, axes: tuple[int, ...], name: str = "") -> None:
         """Add a Squeeze or Unsqueeze with known axes, in an attribute or in a constant as the version has it."""
@@ -176,14 +168,29 @@ class Builder:
         if schema is not None and "axes" in schema.attribute_names:
             self.add(operator, [data], output, types, name, axes=axes)
         else:
-            self.add(operator, [data, self.integers(axes, f"{output}/axes")], output, types, name)
+            self.add(operator, [data, self.integers(axes, f"{output}_axes")], output, types, name)
 
     def changed(self, node: Node, first: int, reason: str, assumptions: Iterable[str] = ()) -> None:
         """Note that a node became the nodes from number ``first`` on."""
         after = tuple(made.schema.versioned_name for made in self.nodes[first:])
         self.changes.append(Change(node.label, node.schema.versioned_name, after, reason))
+        self.assume(node, assumptions)
+
+    def assume(self, node: Node, assumptions: Iterable[str]) -> None:
+        """Note what must hold at run time for a node."""
         site = f"{node.schema.versioned_name} node {node.label!r}"
         self.assumptions += [f"{site}: {assumption}" for assumption in assumptions]
+
+    def source_constants(self) -> Iterator[tuple[str, Tensor]]:
+        """The constants of the source in their new shapes."""
+        for name, tensor in self.source.constants:
+            sizes = self.reshaped.get((id(self.source), name))
+            yield name, tensor if sizes is None else _reshaped(tensor, sizes)
+
+
+def has_index_operand(node: Node) -> bool:
+    """Whether a node has a second operand, which holds a shape or axes."""
+    return len(node.inputs) > 1 and bool(node.inputs[1])
 
 
 def described(origin: Origin) -> str:
@@ -193,25 +200,35 @@ def described(origin: Origin) -> str:
     return f"OpenVINO IR {origin.file_version}"
 
 
+def _reshaped(tensor: Tensor, sizes: tuple[int, ...]) -> Tensor:
+    """A constant with other sizes of as many elements; its values, wherever they are, stay untouched."""
+    if not isinstance(tensor, StoredTensor):
+        return Tensor(tensor.array.reshape(sizes), tensor.element_type)
+    message = TensorProto()
+    message.CopyFrom(tensor.proto)
+    message.dims[:] = sizes
+    return StoredTensor(message, tensor.folder, tensor.operand)
+
+
 def _forbidden(schema: OpSchema, element_type: ElementType, target: str) -> ElementTypeError:
     """The error for a type that the target's version does not allow, with the version that does."""
-    versions = [
-        other
+    newer = [
+        other.version
         for other in (*registry.ELEMENTWISE, *registry.DATA_MOVEMENT)
-        if (other.domain, other.name) == (schema.domain, schema.name) and element_type in other.types
+        if (other.domain, other.name) == (schema.domain, schema.name)
+        and element_type in other.types
+        and other.version > schema.version
     ]
-    newer = min((other.version for other in versions if other.version > schema.version), default=0)
     return ElementTypeError(
         f"{schema.versioned_name} of {target} does not allow this element type",
         got=element_type.name,
         allowed=", ".join(other.name for other in schema.types),
-        hint=f"opset {newer} and newer do" if newer else "",
+        hint=f"opset {min(newer)} and newer do" if newer else "",
     )
 
 
 Chosen = Callable[[Node], bool]
 """Selects the nodes that a pass rewrites."""
-
 
 RewriteNode = Callable[[Builder, Node], bool]
 """Adds what a node becomes and notes the change; or gives False for a node that stays."""
@@ -220,66 +237,67 @@ RewriteNode = Callable[[Builder, Node], bool]
 def rewrite(graph: Graph, rewrite_node: RewriteNode) -> tuple[Graph, Report]:
     """Rewrite nodes of a graph, and of the graphs in its nodes, without changing its format, version and ports.
 
-    Args:
-        graph: a graph without problems; it may hold foreign operators.
-        rewrite_node: what is done to each node.
-
-    Returns:
-        The new graph, the same one where every node stays; and what was changed. Functions stay.
+    The graph has no problems and may hold foreign operators; it comes back itself where every node stays.
 
     Raises:
         EltwiseError: with every problem of every node.
     """
     raise_all([*structure_problems(graph), *infer_graph(graph).problems])
-    rewriting = _Rewriting(graph, rewrite_node)
-    made = rewriting.rewritten(graph)
-    raise_all(rewriting.problems)
+    rewriting = Rewriting(graph, rewrite_node)
+    made = rewriting.rewritten(graph, graph.origin)
+    raise_all([error for _node, error in rewriting.failures])
     version = described(graph.origin)
     if made is graph:
         return graph, Report(version, version, unchanged=True)
     raise_all([*structure_problems(made), *infer_graph(made).problems])
-    return made, Report(version, version, tuple(rewriting.changes), assumptions=tuple(rewriting.assumptions))
+    return made, Report(version, version, tuple(rewriting.root.changes), assumptions=tuple(rewriting.root.assumptions))
 
 
-class _Rewriting:
-    """The rewriting of a graph and of those in it, with one set of names."""
+class Rewriting:
+    """The rewriting of a model's graphs, with one set of names.
+
+    Attributes:
+        root: holds the names, and what was changed and assumed.
+        failures: the nodes that could not be rewritten, and why.
+    """
 
     def __init__(self, graph: Graph, rewrite_node: RewriteNode) -> None:
-        self.changes: list[Change] = []
-        self.assumptions: list[str] = []
-        self.problems: list[EltwiseError] = []
         self._rewrite_node = rewrite_node
         self._scopes = {id(scope.graph): scope for scope in all_scopes(graph)}
-        self._names = Names(value for scope in self._scopes.values() for value in _values(scope.graph))
+        names = Names(graph)
+        self.root = Builder(graph, graph.origin, self._scopes[id(graph)], names, names)
+        self.failures: list[tuple[Node, EltwiseError]] = []
 
-    def rewritten(self, graph: Graph) -> Graph:
-        scope = self._scopes[id(graph)]
-        types = {value: scope.type_of(value) for node in graph.nodes for value in (*node.inputs, *node.outputs)}
-        builder = Builder(graph, graph.origin, types, self._names)
-        builder.changes, builder.assumptions = self.changes, self.assumptions
+    def rewritten(self, graph: Graph, origin: Origin) -> Graph:
+        """Rewrite a graph of the model and the graphs in its nodes, as of another version if need be."""
+        builder = replace(self.root, source=graph, target=origin, scope=self._scopes[id(graph)])
         for node in graph.nodes:
+            first, failed = len(builder.nodes), len(self.failures)
+            whole = self._with_inner_graphs(node, origin)
             try:
-                whole = self._with_inner_graphs(node)
-                if not self._rewrite_node(builder, whole):
+                if len(self.failures) > failed or not self._rewrite_node(builder, whole):
                     builder.nodes.append(whole)
             except EltwiseError as error:
-                self.problems.append(error.located(operator=node.schema.versioned_name, node=node.label))
-        if all(made is node for made, node in zip(builder.nodes, graph.nodes, strict=False)):
+                self.failures.append((node, error.located(operator=node.schema.versioned_name, node=node.label)))
+                builder.nodes[first:] = [node]
+        constants = (*builder.source_constants(), *builder.constants.items())
+        is_same = len(constants) == len(graph.constants) and len(builder.nodes) == len(graph.nodes)
+        pairs = zip(builder.nodes, graph.nodes, strict=False)
+        is_same = is_same and all(made is old for made, old in pairs)
+        if origin == graph.origin and is_same and all(graph_id != id(graph) for graph_id, _name in builder.reshaped):
             return graph
-        return replace(graph, nodes=tuple(builder.nodes), constants=(*graph.constants, *builder.constants.items()))
+        return replace(
+            graph,
+            origin=origin,
+            nodes=tuple(builder.nodes),
+            constants=constants,
+            declared=tuple(entry for entry in graph.declared if (id(graph), entry[0]) not in builder.reshaped),
+        )
 
-    def _with_inner_graphs(self, node: Node) -> Node:
+    def _with_inner_graphs(self, node: Node, origin: Origin) -> Node:
         if not isinstance(node.operation, Foreign):
             return node
-        graphs = tuple((name, self.rewritten(inner)) for name, inner in node.graphs)
+        graphs = tuple((name, self.rewritten(inner, origin)) for name, inner in node.graphs)
         if all(made is inner for (_name, made), (_same, inner) in zip(graphs, node.graphs, strict=True)):
             return node
         return replace(node, operation=replace(node.operation, graphs=graphs))
-
-
-def _values(graph: Graph) -> Iterator[str]:
-    """The names of the values of a graph, of those too that only its graphs read."""
-    yield from (port.value for port in (*graph.inputs, *graph.optional_inputs, *graph.outputs))
-    yield from (name for name, _tensor in graph.constants)
-    yield from (name for name, _type in graph.declared)
-    yield from (value for node in graph.nodes for value in (*node.inputs, *node.outputs))

@@ -2,31 +2,32 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
-import numpy as np
-
-from eltwise.core.dtypes import INT64, ElementType
+from eltwise.core.dtypes import FLOAT8E4M3FN, FLOAT8E5M2, INT64, ElementType
 from eltwise.core.errors import EltwiseError, raise_all
 from eltwise.core.shapes import Dimension, Shape
 from eltwise.ir.graph import Graph, Node, Origin, Port, Tensor
-from eltwise.ir.infer import constant_tensor
+from eltwise.ir.infer import cast_target, constant_tensor
 from eltwise.ir.infer_graph import infer_graph
 from eltwise.ir.verify import structure_problems
-from eltwise.ops.schema import DataMovementSchema, ElementwiseSchema
-from eltwise.passes.builder import Builder, described
+from eltwise.ops.schema import ElementwiseSchema
+from eltwise.passes.builder import Builder, described, has_index_operand
 from eltwise.passes.elementwise import convert_elementwise
 from eltwise.passes.metadata import converted_metadata, dropped
 from eltwise.passes.report import Change, Report
+from eltwise.passes.scopes import Names, Scope
+
+FLOAT8 = (FLOAT8E4M3FN, FLOAT8E5M2)
 
 Reason = str
 """Why a node became another one, empty where the operator is the same."""
 
 
 @dataclass
-class Conversion(Builder, ABC):
+class Conversion(Builder):
     """A graph of another format that is being made; what the format of the result decides is in the subclasses.
 
     Attributes:
@@ -37,11 +38,7 @@ class Conversion(Builder, ABC):
 
     @classmethod
     def convert(cls, graph: Graph, target: Origin) -> tuple[Graph, Report]:
-        """Convert a graph.
-
-        Args:
-            graph: a graph without problems.
-            target: the format and the version of the new graph.
+        """Convert a graph without problems to the format and version of the target.
 
         Raises:
             EltwiseError: where it cannot be expressed exactly, with every reason of every node.
@@ -49,10 +46,11 @@ class Conversion(Builder, ABC):
         source, changes = _with_plain_constants(graph)
         inference = infer_graph(source)
         raise_all([*structure_problems(source), *inference.problems])
-        conversion = cls(source, target, inference.types, changes=changes)
+        scope = Scope(source, None, is_in_function=False, own_types=inference.types)
+        conversion = cls(source, target, scope, Names(source), Names(), changes)
         made = conversion._graph(inference.outputs)
         raise_all([*structure_problems(made), *infer_graph(made).problems])
-        made = conversion.finished(made)
+        made = conversion._finished(made)
         return made, Report(
             before=described(graph.origin),
             after=described(target),
@@ -61,46 +59,62 @@ class Conversion(Builder, ABC):
             assumptions=tuple(conversion.assumptions),
         )
 
-    @abstractmethod
-    def reserve_output_names(self) -> None:
+    def _reserve_output_names(self) -> None:
         """Take the names of outputs that values of the new graph must have."""
 
-    @abstractmethod
-    def inner_name(self, node: Node, output: str) -> str:
+    def _inner_name(self, node: Node, output: str) -> str:
         """The name that a node's output should have, converted from the other format."""
+        raise NotImplementedError
 
-    @abstractmethod
-    def input(self, port: Port) -> Port:
+    def _input(self, port: Port) -> Port:
         """An input of the new graph."""
+        raise NotImplementedError
 
-    @abstractmethod
-    def outputs(self, inferred: tuple[Port, ...]) -> tuple[Port, ...]:
-        """The outputs of the new graph, with nodes where a value must be cast or needs one more name.
+    def _outputs(self, inferred: tuple[Port, ...]) -> tuple[Port, ...]:
+        """The outputs of the new graph, of those with their types; adds nodes where one is cast or has more names."""
+        raise NotImplementedError
 
-        Args:
-            inferred: the source's outputs with their types.
-        """
-
-    @abstractmethod
-    def move(self, node: Node, schema: DataMovementSchema) -> Reason:
-        """Add what a data-movement node is in the other format."""
-
-    @abstractmethod
-    def tensor_names(self) -> dict[str, tuple[str, ...]]:
+    def _tensor_names(self) -> dict[str, tuple[str, ...]]:
         """OpenVINO's further names of the new values."""
+        return {}
 
-    @abstractmethod
-    def finished(self, graph: Graph) -> Graph:
+    def _finished(self, graph: Graph) -> Graph:
         """Complete the new graph with what follows from its types."""
+        raise NotImplementedError
+
+    def _pass_on(self, node: Node) -> Reason:
+        """Add what passes a value on unchanged."""
+        raise NotImplementedError
+
+    def _cast_type(self, node: Node, to: ElementType) -> Reason:
+        """Add a cast."""
+        raise NotImplementedError
+
+    def _reshape(self, node: Node, data: str, output: str, types: list[ElementType | None]) -> Reason:
+        """Add a Reshape."""
+        raise NotImplementedError
+
+    def _change_rank(self, node: Node, data: str, output: str, types: list[ElementType | None]) -> Reason:
+        """Add a Squeeze or Unsqueeze."""
+        raise NotImplementedError
+
+    def _index_vector(self, value: str, wanted: str) -> str:
+        """The value that holds a shape or axes known only in a run, made acceptable to the target."""
+        raise NotImplementedError
+
+    @cached_property
+    def output_values(self) -> frozenset[str]:
+        """The source's values that are outputs."""
+        return frozenset(port.value for port in self.source.outputs)
 
     def _graph(self, inferred: tuple[Port, ...]) -> Graph:
         inputs = self._inputs()
         for node in self.source.nodes:
             self._convert(node)
-        outputs = self.outputs(inferred)
+        outputs = self._outputs(inferred)
         raise_all(self.problems)
         constants = self._read_constants({port.value for port in outputs})
-        names = self.tensor_names()
+        names = self._tensor_names()
         values = [port.value for port in inputs] + [name for name, _tensor in constants]
         values += [output for node in self.nodes for output in node.outputs]
         return Graph(
@@ -119,24 +133,20 @@ class Conversion(Builder, ABC):
         """Name every value of the source, first those that callers see."""
         source = self.source
         self.names.take(port.name for port in source.inputs)
-        self.reserve_output_names()
+        self._reserve_output_names()
         for port in source.inputs:
             self.renamed[port.value] = port.name
             if port.inner_type is not None:
                 self.renamed[port.value] = self.names.fresh(f"{port.name}/{port.inner_type}")
                 self.cast_at(port, port.inner_type, port.name, self.renamed[port.value])
-        for value, wanted in self._inner_names():
+        is_same_format = source.origin.domain == self.target.domain
+        wanted = {name: name for name, _tensor in source.constants}
+        for node in source.nodes:
+            wanted |= {output: output if is_same_format else self._inner_name(node, output) for output in node.outputs}
+        for value, name in wanted.items():
             if value not in self.renamed:
-                self.renamed[value] = self.names.fresh(wanted)
-        return tuple(self.input(port) for port in source.inputs)
-
-    def _inner_names(self) -> Iterator[tuple[str, str]]:
-        for name, _tensor in self.source.constants:
-            yield name, name
-        is_same_format = self.source.origin.domain == self.target.domain
-        for node in self.source.nodes:
-            for output in node.outputs:
-                yield output, output if is_same_format else self.inner_name(node, output)
+                self.renamed[value] = self.names.fresh(name)
+        return tuple(self._input(port) for port in source.inputs)
 
     def _convert(self, node: Node) -> None:
         first, schema = len(self.nodes), node.schema
@@ -147,23 +157,32 @@ class Conversion(Builder, ABC):
             elif isinstance(schema, ElementwiseSchema):
                 convert_elementwise(self, node)
             else:
-                assert isinstance(schema, DataMovementSchema)
-                self.changed(node, first, self.move(node, schema))
+                self.changed(node, first, self._move(node))
         except EltwiseError as error:
             del self.nodes[first:]
             self.problems.append(error.located(operator=schema.versioned_name, node=node.label))
 
+    def _move(self, node: Node) -> Reason:
+        """Add what a data-movement node is in the other format."""
+        data, output = self.name(node.inputs[0]), self.name(node.outputs[0])
+        types = [self.type_of(node.inputs[0]).element_type]
+        match node.schema.behaviour:
+            case "cast":
+                return self._cast_type(node, cast_target(node.operation))
+            case "reshape":
+                return self._reshape(node, data, output, types)
+            case "squeeze" | "unsqueeze":
+                return self._change_rank(node, data, output, types)
+            case _:
+                return self._pass_on(node)
+
     def _read_constants(self, given: set[str]) -> tuple[tuple[str, Tensor], ...]:
         """The constants of the new graph: those it reads, and those that nothing read before either."""
-        source = self.source
-        read_before = {value for node in source.nodes for value in node.inputs} | {
-            port.value for port in source.outputs
-        }
         read = {value for node in self.nodes for value in node.inputs} | given
         kept = [
             (self.name(name), tensor)
-            for name, tensor in source.constants
-            if self.name(name) in read or name not in read_before
+            for name, tensor in self.source_constants()
+            if self.name(name) in read or not self.uses.is_read(name)
         ]
         return (*kept, *((name, tensor) for name, tensor in self.constants.items() if name in read))
 
@@ -178,14 +197,6 @@ class Conversion(Builder, ABC):
         after = (self.nodes[-1].schema.versioned_name,)
         self.changes.append(Change("", before, after, f"{port.inner_type} inside, {port.type.element_type} outside"))
 
-    def index_values(self, node: Node, name: str) -> tuple[int, ...] | None:
-        """A shape or axes, from the attribute or from an operand that is a constant; None where it is neither."""
-        attribute = node.operation.value(name)
-        if isinstance(attribute, tuple):
-            return attribute
-        array = self.known(node.inputs[1]) if has_index_operand(node) else None
-        return None if array is None else tuple(int(value) for value in np.atleast_1d(array).ravel())
-
     def index_operand(self, node: Node, values: tuple[int, ...] | None, what: str) -> tuple[str, Reason]:
         """The value that holds a shape or axes, in the element type and rank that the target takes."""
         wanted = f"{self.name(node.outputs[0])}/{what}"
@@ -198,9 +209,7 @@ class Conversion(Builder, ABC):
         if array is not None and not (is_vector and tuple(array.tolist()) == values):
             assert values is not None
             return self.integers(values, wanted), converted
-        if is_vector:
-            return self.name(node.inputs[1]), ""
-        found = self.index_vector(node.inputs[1], wanted)
+        found = self.name(node.inputs[1]) if is_vector else self._index_vector(node.inputs[1], wanted)
         return found, converted if found != self.name(node.inputs[1]) else ""
 
     def assume_no_empty_copy(self, node: Node, values: tuple[int, ...] | None) -> None:
@@ -210,29 +219,19 @@ class Conversion(Builder, ABC):
         dimensions = self.type_of(node.inputs[0]).shape.dimensions
         copied = [index for index, size in enumerate(values or ()) if size == 0]
         if values is None or dimensions is None or any(dimensions[index].may_be(0) for index in copied):
-            site = f"{node.schema.versioned_name} node {node.label!r}"
-            self.assumptions.append(f"{site}: no size that the shape copies beside a -1 is 0")
-
-    @abstractmethod
-    def index_vector(self, value: str, wanted: str) -> str:
-        """The value that holds a shape or axes known only in a run, made acceptable to the target."""
+            self.assume(node, ["no size that the shape copies beside a -1 is 0"])
 
 
 def _with_plain_constants(graph: Graph) -> tuple[Graph, list[Change]]:
     """Turn Constant nodes and inputs with a default value into constants of the graph: IR has neither."""
     constants, nodes, changes = list(graph.constants), [], []
     for node in graph.nodes:
-        if not isinstance(node.schema, DataMovementSchema) or node.schema.behaviour != "constant":
+        if node.schema.behaviour != "constant":
             nodes.append(node)
             continue
         constants.append((node.outputs[0], constant_tensor(node.operation)))
         changes.append(Change(node.label, node.schema.versioned_name, (), "it became a constant of the graph"))
     return replace(graph, constants=tuple(constants), nodes=tuple(nodes), optional_inputs=()), changes
-
-
-def has_index_operand(node: Node) -> bool:
-    """Whether a node has a second operand, which holds a shape or axes."""
-    return len(node.inputs) > 1 and bool(node.inputs[1])
 
 
 def each_dimension(shape: Shape, change: Callable[[Dimension], Dimension]) -> Shape:

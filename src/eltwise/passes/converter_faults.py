@@ -72,7 +72,8 @@ def _is_float32(node: NodeProto, scope: Scope) -> bool:
     return found is not None and found.onnx == "FLOAT"
 
 
-def _slope_is_shared(node: NodeProto, scope: Scope) -> bool:
+def slope_is_shared(node: NodeProto, scope: Scope) -> bool:
+    """Whether the slope of a PRelu has one element, or the input's rank."""
     x, slope = (scope.shape(name) for name in node.input[:2])
     has_one_element = slope.dimensions is not None and all(dimension.is_one for dimension in slope.dimensions)
     return has_one_element or (x.rank is not None and x.rank == slope.rank)
@@ -103,7 +104,7 @@ FAULTS = (
         7,
         "before opset 7 the text does not say which dimension the slope belongs to",
         "#PRelu-6",
-        _slope_is_shared,
+        slope_is_shared,
         upward=False,
     ),
     Fault(

@@ -6,7 +6,7 @@ type at hand. Nothing here names an operator.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from eltwise.core.dtypes import ElementType
 from eltwise.core.errors import UnsupportedError
@@ -26,6 +26,10 @@ NEAR_MISSES: dict[tuple[Domain, str], str] = {
 Equal = tuple[str, dict[str, object]]
 """An operator's name, and the attributes with which it computes a function."""
 
+_Part = tuple[str, dict[str, object], tuple[int, ...], str]
+"""One node of several: its operator and attributes, the numbers of the values that it reads, first the operands, then
+the results of the parts before, and what it computes."""
+
 
 def convert_elementwise(builder: Builder, node: Node) -> None:
     """Add what an element-wise node is in the target's format.
@@ -33,40 +37,29 @@ def convert_elementwise(builder: Builder, node: Node) -> None:
     Raises:
         EltwiseError: where the target cannot express it exactly.
     """
-    types = [builder.type_of(value) for value in node.inputs]
-    element_type = next((found.element_type for found in types if found.element_type is not None), None)
+    count, output = len(node.inputs), builder.name(node.outputs[0])
+    types = [builder.type_of(value).element_type for value in node.inputs]
+    element_type = next((found for found in types if found is not None), None)
     parts = _parts(builder, node, element_type)
-    alignment = _alignment(builder, node, parts[0].operator)
-    first, output = len(builder.nodes), builder.name(node.outputs[0])
-    values = [builder.name(value) for value in node.inputs]
-    if alignment.trailing:
-        values[1] = builder.with_trailing_ones(node.inputs[1], alignment.trailing)
-    for part in parts:
-        made = output if part is parts[-1] else builder.names.fresh(f"{output}/{part.function}")
-        attributes = {**part.attributes, **_alignment_of(part, dict(alignment.attributes), len(node.inputs))}
-        name = node.name if part is parts[-1] else made
-        builder.add(part.operator, [values[value] for value in part.operands], made, [element_type], name, **attributes)
+    alignment = _alignment(builder, node, parts[0][0])
+    first, values = len(builder.nodes), [builder.name(value) for value in node.inputs]
+    if alignment != Alignment():
+        values[1] = builder.with_ones(node.inputs[1], alignment.leading, alignment.trailing)
+    for operator, attributes, operands, function in parts:
+        # Only operands need an attribute to broadcast: the results of parts have one shape.
+        reads_operand = [value < count for value in operands]
+        aligned = dict(alignment.attributes) if any(reads_operand) else {}
+        if "broadcast" in aligned and not all(reads_operand):
+            raise UnsupportedError(f"{operator} cannot broadcast an operand and the result of another node")
+        is_last = len(values) == count + len(parts) - 1
+        made = output if is_last else builder.names.fresh(f"{output}/{function}")
+        inputs = [values[value] for value in operands]
+        name = node.name if is_last else made
+        builder.add(operator, inputs, made, [element_type], name, **{**attributes, **aligned})
         values.append(made)
     reasons = [alignment.reason] if alignment.reason else []
-    reasons += [f"{node.operation.expression(len(node.inputs))}, a node for each step"] if len(parts) > 1 else []
+    reasons += [f"{node.operation.expression(count)}, a node for each step"] if len(parts) > 1 else []
     builder.changed(node, first, "; ".join(reasons), alignment.assumptions)
-
-
-@dataclass(frozen=True)
-class _Part:
-    """One node of several that compute an expression.
-
-    Attributes:
-        operator: its name.
-        attributes: those that decide what it computes.
-        operands: the numbers of the values that it reads: first the operands, then the results of the parts before.
-        function: what it computes.
-    """
-
-    operator: str
-    attributes: dict[str, object]
-    operands: tuple[int, ...]
-    function: str
 
 
 def _parts(builder: Builder, node: Node, element_type: ElementType | None) -> list[_Part]:
@@ -74,7 +67,7 @@ def _parts(builder: Builder, node: Node, element_type: ElementType | None) -> li
     domain, function, count = builder.target.domain, node.operation.function, len(node.inputs)
     whole = equal_operator(domain, function, element_type)
     if whole is not None and count == expression_of(function).operands:
-        return [_Part(*whole, tuple(range(count)), function)]
+        return [(*whole, tuple(range(count)), function)]
     parts, expression = [], node.operation.expression(count)
     for step in expression.steps:
         found = equal_operator(domain, step.primitive, element_type)
@@ -82,16 +75,8 @@ def _parts(builder: Builder, node: Node, element_type: ElementType | None) -> li
             reason = NEAR_MISSES.get((domain, function), "")
             problem = f"{builder.format} has no operators for {expression}"
             raise UnsupportedError(f"{problem}: {reason}" if reason else problem)
-        parts.append(_Part(*found, step.operands, step.primitive))
+        parts.append((*found, step.operands, step.primitive))
     return parts
-
-
-def _alignment_of(part: _Part, alignment: dict[str, object], count: int) -> dict[str, object]:
-    """The attributes with which a node broadcasts: only operands need any, the results of parts have one shape."""
-    reads_operand = [value < count for value in part.operands]
-    if "broadcast" in alignment and any(reads_operand) and not all(reads_operand):
-        raise UnsupportedError(f"{part.operator} cannot broadcast an operand and the result of another node")
-    return alignment if any(reads_operand) else {}
 
 
 def equal_operator(domain: Domain, function: str, element_type: ElementType | None) -> Equal | None:
@@ -128,7 +113,7 @@ def _alignment(builder: Builder, node: Node, operator: str) -> Alignment:
         return Alignment()
     first, *others = (builder.type_of(value).shape for value in node.inputs)
     found = [align(node.operation.rule, first, other, schema.broadcasting) for other in others]
-    if len({(alignment.attributes, alignment.trailing) for alignment in found}) > 1:
+    if len({(alignment.attributes, alignment.leading, alignment.trailing) for alignment in found}) > 1:
         raise UnsupportedError(f"{schema} cannot broadcast all operands by one rule")
     assumptions = [assumption for alignment in found for assumption in alignment.assumptions]
     return replace(found[0], assumptions=tuple(dict.fromkeys(assumptions)))

@@ -45,29 +45,20 @@ def result_name(port: Port) -> str:
 
 def dropped(before: Graph, after: Graph) -> tuple[str, ...]:
     """Everything that the graph before stated and the one after does not, a phrase each."""
-    ports = [("input", *pair) for pair in zip(before.inputs, after.inputs, strict=True)]
     kept = {name for value, names in after.tensor_names for name in (value, *names)}
     kept |= {name for node in after.nodes for name in (node.name, *node.outputs)}
     kept |= {result_name(port) for port in before.outputs}
+    ports = [("input", *pair) for pair in zip(before.inputs, after.inputs, strict=True)]
     ports += [("output", *pair) for pair in zip(before.outputs, after.outputs, strict=True)]
+    imports = before.origin.other_opsets if after.origin.domain == "openvino" else ()
     return (
-        *_of_origin(before, after),
-        *map(_of_optional_input, before.optional_inputs),
+        *(f"the import of opset {version} of the domain {domain!r}, which no node uses" for domain, version in imports),
+        *(f"the input {port.name!r}, whose default value became a constant" for port in before.optional_inputs),
         *(sentence for kind, old, new in ports for sentence in _of_port(kind, old, new, kept)),
-        *_of_values(before, after, kept),
+        *_of_values(before, kept),
         *(f"the metadata {old!r}" for old, new, _text in _metadata(before, after.origin) if not new),
         *before.not_held,
     )
-
-
-def _of_origin(before: Graph, after: Graph) -> Iterator[str]:
-    if after.origin.domain == "openvino":
-        for domain, version in before.origin.other_opsets:
-            yield f"the import of opset {version} of the domain {domain!r}, which no node uses"
-
-
-def _of_optional_input(port: Port) -> str:
-    return f"the input {port.name!r}, whose default value became a constant"
 
 
 def _of_port(kind: str, before: Port, after: Port, kept_names: set[str]) -> Iterator[str]:
@@ -86,7 +77,7 @@ def _of_port(kind: str, before: Port, after: Port, kept_names: set[str]) -> Iter
         yield f"the further names of the {kind} {before.name!r}: {', '.join(map(repr, names))}"
 
 
-def _of_values(before: Graph, after: Graph, kept: set[str]) -> Iterator[str]:
+def _of_values(before: Graph, kept: set[str]) -> Iterator[str]:
     if before.declared:
         yield f"the declared types of {counted(len(before.declared), 'value')}, which are inferred anew"
     ports = {port.value for port in (*before.inputs, *before.outputs)}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, version_converter
+from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, version_converter
 from onnx.checker import ValidationError, check_node
 from onnx.onnx_cpp2py_export.checker import CheckerContext
 
@@ -16,39 +16,39 @@ from eltwise.core.errors import UnsupportedError
 from eltwise.formats.onnx.nodes import same_value
 from eltwise.formats.onnx.tensors import StoredTensor, keep_tensor
 from eltwise.formats.onnx.types import declare
-from eltwise.ir.graph import Tensor
+from eltwise.passes.builder import Builder
 from eltwise.passes.converter_faults import attribute_of, faults_of, refuse_faults
-from eltwise.passes.legacy_broadcast import Rewrite
-from eltwise.passes.names import Names
-from eltwise.passes.onnx_types import is_small
+from eltwise.passes.onnx_types import HELD, bare_node, holds_more, is_small
 from eltwise.passes.scopes import Scope
 
-_HELD = "eltwise.held"
-"""The domain of what stands in the place of the nodes of a body, which the converter leaves alone."""
 
-
-def convert_node(node: NodeProto, source: int, opset: int, scope: Scope, names: Names) -> Rewrite:
-    """Convert a node by onnx's converter.
+def convert_node(builder: Builder, node: NodeProto, source: int, opset: int) -> list[NodeProto]:
+    """Convert a node by onnx's converter; new constants are added to the graph that is built.
 
     Raises:
         UnsupportedError: with the converter's own words where it cannot, or with what it would get wrong.
     """
-    refuse_faults(node, source, opset, scope)
+    refuse_faults(node, source, opset, builder.scope)
     if any(attribute.ref_attr_name for attribute in node.attribute):
         raise UnsupportedError("onnx's converter does not take a node that reads a function's attributes")
-    model, own_names = _model_of(node, source, scope)
+    model, named = _model_of(node, source, builder.scope)
     try:
-        converted = ModelProto.FromString(_converted(model.SerializeToString(), opset))
+        converted = ModelProto.FromString(_converted(model.SerializeToString(), opset)).graph
     except (ValidationError, version_converter.ConvertError, RuntimeError, ValueError, TypeError) as error:
         words = " ".join(str(error).split()).rpartition("failed: ")[2]
         raise UnsupportedError("onnx's converter cannot convert it", got=repr(words[:300])) from None
-    nodes = _renamed(node, converted.graph, own_names, names)
-    defaults = {name: text for fault in faults_of(node, source, opset) for name, text in fault.writes.items()}
-    for name, text in defaults.items():
-        if attribute_of(nodes[-1], name) is None:
-            nodes[-1].attribute.add(name=name, type=AttributeProto.STRING, s=text.encode())
-    gone = tuple(name for name in node.input if name and not any(name in found.input for found in nodes))
-    return Rewrite(nodes, "by onnx's converter", absorbed=gone)
+    made = [(tensor.name, tensor.name, tensor) for tensor in converted.initializer]
+    made += [(one.output[0], "constant", one.attribute[0].t) for one in converted.node if one.op_type == "Constant"]
+    for name, wanted, tensor in made:
+        if name not in named:
+            named[name] = builder.constant(f"{node.output[0]}_{wanted}", StoredTensor(tensor, None, wanted))
+            tensor.ClearField("name")
+    nodes = _with_names(node, converted, named, builder)
+    for fault in faults_of(node, source, opset):
+        for name, text in fault.writes.items():
+            if attribute_of(nodes[-1], name) is None:
+                nodes[-1].attribute.add(name=name, type=AttributeProto.STRING, s=text.encode())
+    return nodes
 
 
 @lru_cache(maxsize=1024)
@@ -78,14 +78,14 @@ def _model_of(node: NodeProto, opset: int, scope: Scope) -> tuple[ModelProto, di
         numbered.setdefault(name, f"value_{len(numbered)}")
     model = ModelProto(ir_version=8)
     model.opset_import.add(domain="", version=opset)
-    model.opset_import.add(domain=_HELD, version=1)
+    model.opset_import.add(domain=HELD, version=1)
     graph = model.graph
     graph.name = "one_node"
-    twin = graph.node.add(op_type=node.op_type)
-    twin.input.extend(numbered[name] for name in node.input)
-    twin.output.extend(numbered[name] for name in node.output)
-    for attribute in node.attribute:
-        _copy_attribute(attribute, twin.attribute.add())
+    twin = bare_node(node)
+    twin.name = ""
+    twin.input[:] = [numbered[name] for name in node.input]
+    twin.output[:] = [numbered[name] for name in node.output]
+    graph.node.append(twin)
     for name in dict.fromkeys(filter(None, node.input)):
         tensor = scope.constant(name)
         if tensor is not None and is_small(tensor):
@@ -97,76 +97,34 @@ def _model_of(node: NodeProto, opset: int, scope: Scope) -> tuple[ModelProto, di
     return model, {number: name for name, number in numbered.items()}
 
 
-def _copy_attribute(attribute: AttributeProto, copy: AttributeProto) -> None:
-    """Copy an attribute with graphs that only have the right inputs and outputs, and without a weight's values."""
-    if not _holds_more(attribute):
-        copy.CopyFrom(attribute)
-        return
-    copy.name, copy.type = attribute.name, attribute.type
-    if attribute.HasField("t"):
-        copy.t.data_type = attribute.t.data_type
-        copy.t.dims.append(0)
-    if attribute.HasField("g"):
-        _held_graph(attribute.g, copy.g)
-    for graph in attribute.graphs:
-        _held_graph(graph, copy.graphs.add())
-
-
-def _held_graph(graph: GraphProto, copy: GraphProto) -> None:
-    copy.name = graph.name or "body"
-    copy.input.extend(graph.input)
-    copy.output.extend(graph.output)
-    copy.node.add(op_type="Body", domain=_HELD, output=[value.name for value in graph.output])
-
-
-def _holds_more(attribute: AttributeProto) -> bool:
-    """Whether the converter sees less of an attribute than there is."""
-    has_graph = attribute.HasField("g") or bool(attribute.graphs)
-    return has_graph or (attribute.HasField("t") and not is_small(_stored(attribute.t)))
-
-
-def _stored(tensor: TensorProto) -> Tensor:
-    return StoredTensor(tensor, None, "")
-
-
-def _renamed(node: NodeProto, graph: GraphProto, own_names: dict[str, str], names: Names) -> list[NodeProto]:
+def _with_names(node: NodeProto, graph: GraphProto, named: dict[str, str], builder: Builder) -> list[NodeProto]:
     """Take the nodes of the converted graph, with new names for new values, and with all that was not to change."""
-    named = dict(own_names)
-    nodes: list[NodeProto] = []
-    for tensor in graph.initializer:
-        if tensor.name not in named:
-            named[tensor.name] = names.fresh(f"{node.output[0]}_{tensor.name}")
-            constant = NodeProto(op_type="Constant", output=[named[tensor.name]])
-            constant.attribute.add(name="value", type=AttributeProto.TENSOR).t.CopyFrom(tensor)
-            constant.attribute[0].t.ClearField("name")
-            nodes.append(constant)
-    for found in graph.node:
+    nodes = [found for found in graph.node if found.op_type != "Constant" or found.output[0] == "value_1"]
+    for found in nodes:
         for name in found.output:
             if name not in named:
-                named[name] = names.fresh(f"{node.output[0]}_{found.op_type.lower()}")
-        renamed = NodeProto(op_type=found.op_type)
-        renamed.input.extend(named[name] for name in found.input)
-        renamed.output.extend(named[name] for name in found.output)
-        renamed.attribute.extend(found.attribute)
-        nodes.append(renamed)
+                named[name] = builder.names.fresh(f"{node.output[0]}_{found.op_type.lower()}")
+        found.input[:] = [named[name] for name in found.input]
+        found.output[:] = [named[name] for name in found.output]
+        found.ClearField("name")
     same = [found for found in nodes if found.op_type == node.op_type] or nodes[-1:]
     if len(same) == 1:
         _keep_what_was_said(node, same[0])
     return nodes
 
 
-def _keep_what_was_said(node: NodeProto, renamed: NodeProto) -> None:
-    """Give the node that carries on everything that the converter did not mean to change."""
+def _keep_what_was_said(node: NodeProto, converted: NodeProto) -> None:
+    """Give the node that stands for another one everything that the converter did not mean to change."""
     kept = NodeProto()
     kept.CopyFrom(node)
-    kept.op_type = renamed.op_type
-    kept.input[:] = renamed.input
-    kept.output[:] = renamed.output
-    before = {attribute.name: attribute for attribute in node.attribute}
+    kept.op_type = converted.op_type
+    kept.input[:] = converted.input
+    kept.output[:] = converted.output
     del kept.attribute[:]
-    wanted = {attribute.name: attribute for attribute in renamed.attribute}
-    for name in (*(name for name in before if name in wanted), *(name for name in wanted if name not in before)):
+    before = {attribute.name: attribute for attribute in node.attribute}
+    wanted = {attribute.name: attribute for attribute in converted.attribute}
+    for name in sorted(wanted, key=lambda name: list(before).index(name) if name in before else len(before)):
         old = before.get(name)
-        keeps = old is not None and (_holds_more(old) or same_value(old, wanted[name]))
-        kept.attribute.add().CopyFrom(old if keeps and old is not None else wanted[name])
-    renamed.CopyFrom(kept)
+        is_kept = old is not None and (holds_more(old) or same_value(old, wanted[name]))
+        kept.attribute.append(old if is_kept and old is not None else wanted[name])
+    converted.CopyFrom(kept)

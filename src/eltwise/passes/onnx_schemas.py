@@ -7,11 +7,10 @@ from functools import cache
 import onnx
 from onnx.defs import OpSchema
 
-from eltwise.core.errors import ElementTypeError
+from eltwise.core.errors import ElementTypeError, UnsupportedError
 from eltwise.formats.onnx.types import type_text
 from eltwise.ir.graph import ForeignSchema, Graph, Node
-from eltwise.passes.names import Names
-from eltwise.passes.scopes import Scope
+from eltwise.passes.scopes import Names, Scope
 
 
 def called_functions(graph: Graph) -> frozenset[tuple[str, str]]:
@@ -50,62 +49,64 @@ def since_versions(op_type: str) -> tuple[int, ...]:
     return tuple(reversed(found))
 
 
+def changes_between(op_type: str, source: int, target: int) -> bool:
+    """Whether an operator has another version in one of two opsets, or none."""
+    low, high = sorted((source, target))
+    is_known = find_schema(op_type, low) is not None and find_schema(op_type, high) is not None
+    return not is_known or any(low < version <= high for version in since_versions(op_type))
+
+
 def versioned_name(op_type: str, opset: int) -> str:
     """The versioned name that an operator has in an opset, for example ``Sub-6``."""
     schema = find_schema(op_type, opset)
     return f"{op_type}-{schema.since_version}" if schema else op_type
 
 
-@cache
-def allowed_types(op_type: str, opset: int, index: int, of_output: bool = False) -> frozenset[str]:
-    """The types that an operand or result may have, as ONNX writes them, for example ``tensor(float)``."""
-    schema = find_schema(op_type, opset)
-    parameters = (schema.outputs if of_output else schema.inputs) if schema else ()
-    return frozenset(parameters[min(index, len(parameters) - 1)].types) if parameters else frozenset()
+def no_such_operator(op_type: str, opset: int) -> UnsupportedError:
+    """The error for an operator that an opset does not have, with the first one that does."""
+    later = [version for version in since_versions(op_type) if version > opset]
+    hint = f"opset {min(later)} is the first that has it" if later else ""
+    return UnsupportedError(f"ONNX's opset {opset} has no such operator", hint=hint)
 
 
 @cache
-def _variables(op_type: str, opset: int) -> tuple[str, ...]:
-    """The type variables of an operator's operands; those with the same name have the same type.
+def _allowed(op_type: str, opset: int, index: int, of_output: bool) -> tuple[frozenset[str], str]:
+    """The types that an operand or result may have, as ONNX writes them, and the type variable that it shares.
 
     A variable of a list of operands that may differ in type is none.
     """
     schema = find_schema(op_type, opset)
-    assert schema is not None
-    shared = [*schema.inputs][:-1] + [last for last in schema.inputs[-1:] if last.is_homogeneous]
-    return tuple(parameter.type_str for parameter in shared)
+    parameters = (schema.outputs if of_output else schema.inputs) if schema else ()
+    if not parameters:
+        return frozenset(), ""
+    found = parameters[min(index, len(parameters) - 1)]
+    return frozenset(found.types), found.type_str if found.is_homogeneous and not of_output else ""
 
 
 def check_types(node: Node, op_type: str, opset: int, scope: Scope, names: Names, source: int | None = None) -> None:
     """Refuse a node whose operands or results have types that an operator does not allow in an opset.
 
-    Args:
-        node: the node.
-        op_type: the operator.
-        opset: the opset.
-        scope: what is known of its values.
-        names: the names in the model; the type of a result that nothing reads need not be known.
-        source: the opset that it comes from. An unknown type of a value that was there before is refused where not
-            every type that was allowed there is allowed here; None lets it pass.
+    The type of a value that was there in the opset ``source`` must be known where not every type that was allowed there
+    is allowed here, unless it is a result that nothing reads.
 
     Raises:
         ElementTypeError: naming the operand, its type and the types that are allowed.
     """
     check_operands(node, op_type, opset, scope, source)
     for index, value in enumerate(node.outputs):
-        if value and (not names.is_unread(value) or type_text(scope.type_of(value))):
+        if value and (names.is_read(value) or type_text(scope.type_of(value))):
             _check(op_type, opset, scope, source, index, value, of_output=True)
 
 
 def check_operands(node: Node, op_type: str, opset: int, scope: Scope, source: int | None = None) -> None:
     """Refuse a node whose operands have types that an operator does not allow in an opset, as ``check_types`` does."""
     bound: dict[str, tuple[str, str]] = {}
-    variables = _variables(op_type, opset)
     for index, value in enumerate(node.inputs):
         found = _check(op_type, opset, scope, source, index, value, of_output=False) if value else ""
-        if not found or index >= len(variables):
+        variable = _allowed(op_type, opset, index, False)[1]
+        if not found or not variable:
             continue
-        first, first_type = bound.setdefault(variables[index], (value, found))
+        first, first_type = bound.setdefault(variable, (value, found))
         if first_type != found:
             raise ElementTypeError(
                 f"operands {first!r} and {value!r} have different types",
@@ -116,7 +117,7 @@ def check_operands(node: Node, op_type: str, opset: int, scope: Scope, source: i
 
 
 def _check(op_type: str, opset: int, scope: Scope, source: int | None, index: int, value: str, of_output: bool) -> str:
-    allowed = allowed_types(op_type, opset, index, of_output)
+    allowed, _variable = _allowed(op_type, opset, index, of_output)
     found = type_text(scope.type_of(value))
     place = {
         "operator": versioned_name(op_type, opset),
@@ -126,7 +127,7 @@ def _check(op_type: str, opset: int, scope: Scope, source: int | None, index: in
     if found and found not in allowed:
         raise ElementTypeError("the type is not allowed in this version", got=found, **place)
     was_there = source is not None and scope.owner(value) is not None
-    if not found and was_there and not allowed_types(op_type, source or 0, index, of_output) <= allowed:
+    if not found and was_there and not _allowed(op_type, source or 0, index, of_output)[0] <= allowed:
         raise ElementTypeError(
             "the type is not known, and not every type is allowed in this version",
             hint="declare it in the model",

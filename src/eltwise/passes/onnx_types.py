@@ -8,21 +8,25 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto
 from onnx.shape_inference import InferenceError, infer_shapes
 
 from eltwise.core.shapes import element_count
-from eltwise.formats.onnx.nodes import Original, subgraphs, write_node
-from eltwise.formats.onnx.reader import OnnxFile
-from eltwise.formats.onnx.tensors import StoredTensor, keep_tensor
-from eltwise.formats.onnx.types import declare, type_text, types_in, value_type
-from eltwise.ir.graph import Graph, Node, Tensor, TensorType
+from eltwise.formats.onnx.header import default_domain
+from eltwise.formats.onnx.nodes import subgraphs
+from eltwise.formats.onnx.tensors import StoredTensor
+from eltwise.formats.onnx.types import type_text, types_in, value_type
+from eltwise.formats.onnx.writer import write_graph
+from eltwise.ir.graph import Graph, Tensor, TensorType
 from eltwise.ir.verify import topological_order
-from eltwise.ops import registry
 
 FIRST_INFERRED = 6
 """The first opset that onnx infers the types of arithmetic in."""
+
+HELD = "eltwise.held"
+"""The domain of what stands in the place of the nodes of a body, of which onnx knows nothing."""
 
 _LARGEST_KEPT = 1024
 """The most bytes of a tensor whose values inference may need: lists of axes and sizes, not weights."""
@@ -30,7 +34,7 @@ _LARGEST_KEPT = 1024
 _LONGEST_LISTS = 1 << 19
 """How many elements all values of rank 1 may have for inference to follow their elements; each takes some 150 bytes."""
 
-
+_NAMES = frozenset(TensorProto.DataType.keys())
 _LINE = re.compile(r"\(op_type:[^,()]*, node name: (\d+)\): ")
 _FOLLOWS = ("expected to have type", "Inference error(s)")
 """What inference says of an operand whose type it could not infer, since a node before it has no inference; of a node
@@ -79,75 +83,45 @@ def _has_long_lists(typed: ModelProto) -> bool:
 
 def without_weights(graph: Graph) -> ModelProto:
     """Write a model without its functions and without what its tensors hold, but for a few small ones."""
+    constants = tuple((name, _light(tensor)) for name, tensor in graph.constants)
+    light = replace(graph, message=None, functions=(), metadata=(), constants=constants)
     copy = ModelProto(ir_version=8)  # The first in which every initializer may stay out of the inputs is 4.
-    for domain, version in graph.origin.other_opsets:
+    write_graph(light, copy.graph)
+    for domain, version in (*graph.origin.other_opsets, ("", max(graph.origin.opset, FIRST_INFERRED))):
         copy.opset_import.add(domain=domain, version=version)
-    copy.opset_import.add(domain="", version=max(graph.origin.opset, FIRST_INFERRED))
-    _copy_graph(graph, copy.graph)
+    copy.graph.name = copy.graph.name or "graph"
+    _strip(copy.graph, graph.origin.opset)
     return copy
 
 
-def _copy_graph(graph: Graph, copy: GraphProto) -> None:
-    message = graph.message.model.graph if isinstance(graph.message, OnnxFile) else graph.message
-    copy.name = graph.name or "graph"
-    if isinstance(message, GraphProto) and graph.untouched:
-        copy.input.extend(message.input)
-        copy.output.extend(message.output)
-        copy.value_info.extend(message.value_info)
-    else:
-        for port in (*graph.inputs, *graph.optional_inputs):
-            declare(copy.input.add(name=port.value), port.type)
-        for port in graph.outputs:
-            declare(copy.output.add(name=port.value), port.type)
-        for value, known in graph.declared:
-            declare(copy.value_info.add(name=value), known)
-    for name, tensor in graph.constants:
-        _copy_tensor(name, tensor, copy.initializer.add())
-    for node in graph.nodes:
-        _copy_node(node, graph.origin.opset, copy)
-
-
-def _copy_node(node: Node, opset: int, copy: GraphProto) -> None:
-    if opset < FIRST_INFERRED and not node.is_foreign and node.schema.behaviour == "cast":
-        schema = registry.resolve("ai.onnx", "Cast", FIRST_INFERRED)
-        assert schema is not None
-        node = Node(node.name, schema.bind(dict(node.operation.given)), node.inputs, node.outputs)
-    proto = node.message.proto if node.untouched and isinstance(node.message, Original) else write_node(node)
-    twin = copy.node.add(name=proto.name, op_type=proto.op_type, domain=proto.domain, overload=proto.overload)
-    twin.input.extend(proto.input)
-    twin.output.extend(proto.output)
-    graphs = iter([inner for _name, inner in node.graphs])
-    for attribute in proto.attribute:
-        _copy_attribute(attribute, twin.attribute.add(), graphs)
-    if opset < FIRST_INFERRED and not proto.domain:
-        copy.initializer.extend(_written_as_in_opset_6(twin))
-
-
-def _copy_attribute(attribute: AttributeProto, copy: AttributeProto, graphs: Iterator[Graph]) -> None:
-    if not (attribute.HasField("g") or attribute.HasField("t") or attribute.graphs):
-        copy.CopyFrom(attribute)
-        return
-    copy.name, copy.type = attribute.name, attribute.type
-    if attribute.HasField("g"):
-        copy.g.SetInParent()
-        _copy_graph(next(graphs), copy.g)
-    if attribute.HasField("t"):
-        _copy_tensor(attribute.t.name, StoredTensor(attribute.t, None, ""), copy.t)
-    for _graph in attribute.graphs:
-        _copy_graph(next(graphs), copy.graphs.add())
-
-
-def _copy_tensor(name: str, tensor: Tensor, copy: TensorProto) -> None:
-    """Copy a tensor, without its values where they are many or in another file."""
+def _light(tensor: Tensor) -> Tensor:
+    """A tensor without its values, where they are many or in another file."""
     if is_small(tensor):
-        keep_tensor(copy, name, tensor)
-        return
+        return tensor
     if isinstance(tensor, StoredTensor):
-        copy.name, copy.data_type = name, tensor.proto.data_type
-        copy.dims.extend(tensor.message.dims)
-        return
-    copy.name, copy.data_type = name, tensor.element_type.onnx_number
-    copy.dims.extend(tensor.array.shape)
+        return StoredTensor(TensorProto(data_type=tensor.proto.data_type, dims=tensor.message.dims), None, "")
+    shape = tensor.array.shape
+    return StoredTensor(TensorProto(data_type=tensor.element_type.onnx_number, dims=shape), None, "")
+
+
+def _strip(graph: GraphProto, opset: int) -> None:
+    """Take the values of large tensors out of nodes and of the graphs in them."""
+    for node in graph.node:
+        for attribute in node.attribute:
+            if attribute.HasField("t"):
+                attribute.t.CopyFrom(_stripped(attribute.t))
+        for _name, inner in subgraphs(node):
+            for tensor in inner.initializer:
+                tensor.CopyFrom(_stripped(tensor))
+            _strip(inner, opset)
+        if opset < FIRST_INFERRED and not default_domain(node.domain):
+            graph.initializer.extend(_written_as_in_opset_6(node))
+
+
+def _stripped(tensor: TensorProto) -> TensorProto:
+    if is_small(StoredTensor(tensor, None, "")):
+        return tensor
+    return TensorProto(name=tensor.name, data_type=tensor.data_type, dims=tensor.dims)
 
 
 def is_small(tensor: Tensor) -> bool:
@@ -159,10 +133,51 @@ def is_small(tensor: Tensor) -> bool:
     return bool(tensor.message.ByteSize() <= _LARGEST_KEPT)
 
 
+def bare_node(node: NodeProto) -> NodeProto:
+    """A node in the short name of ONNX's domain, as onnx's checker and converter need it: with small tensors only.
+
+    Its graphs have their inputs and outputs, and hold one node of a domain that nobody knows.
+    """
+    twin = NodeProto(name=node.name, op_type=node.op_type, input=node.input, output=node.output)
+    for attribute in node.attribute:
+        if not holds_more(attribute):
+            twin.attribute.append(attribute)
+            continue
+        copy = twin.attribute.add(name=attribute.name, type=attribute.type)
+        for field in ("f", "i", "s"):  # Of another type's field the checker says that it is there.
+            if attribute.HasField(field):
+                setattr(copy, field, getattr(attribute, field))
+        for field in ("floats", "ints", "strings"):
+            getattr(copy, field).extend(getattr(attribute, field))
+        if attribute.HasField("t"):
+            copy.t.CopyFrom(TensorProto(data_type=attribute.t.data_type, dims=[0]))
+        if attribute.HasField("g"):
+            _hold(copy.g, attribute.g)
+        for graph in attribute.graphs:
+            _hold(copy.graphs.add(), graph)
+    return twin
+
+
+def _hold(copy: GraphProto, graph: GraphProto) -> None:
+    copy.name = graph.name or "body"
+    copy.input.extend(graph.input)
+    copy.output.extend(graph.output)
+    copy.node.add(op_type="Body", domain=HELD, output=[value.name for value in graph.output])
+
+
+def holds_more(attribute: AttributeProto) -> bool:
+    """Whether ``bare_node`` leaves something of an attribute out."""
+    has_graph = attribute.HasField("g") or bool(attribute.graphs)
+    return has_graph or (attribute.HasField("t") and not is_small(StoredTensor(attribute.t, None, "")))
+
+
 def _written_as_in_opset_6(node: NodeProto) -> Iterator[TensorProto]:
     """Rewrite a node of opsets 1 to 5 in place; gives the tensors that it then needs."""
     attributes = {attribute.name: attribute for attribute in node.attribute}
     match node.op_type:
+        case "Cast" if attributes.get("to") and attributes["to"].s.decode(errors="replace").upper() in _NAMES:
+            number = TensorProto.DataType.Value(attributes["to"].s.decode().upper())
+            attributes["to"].CopyFrom(AttributeProto(name="to", type=AttributeProto.INT, i=number))
         case "Pad" if "paddings" in attributes:
             attributes["paddings"].name = "pads"
         case "Concat" if "axis" not in attributes:

@@ -8,45 +8,54 @@ from __future__ import annotations
 
 import operator
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
-from onnx import NodeProto, TensorProto
+from onnx import AttributeProto, NodeProto
 
+from eltwise.core.broadcasting import Rule, broadcast
 from eltwise.core.errors import AttributeValueError, EltwiseError, GraphError, UnsupportedError, raise_all
+from eltwise.core.shapes import Shape
 from eltwise.formats.onnx.header import newest_opset
 from eltwise.formats.onnx.nodes import since_version, write_node
 from eltwise.formats.onnx.reader import OnnxFile, node_reader
-from eltwise.formats.onnx.tensors import StoredTensor
-from eltwise.formats.onnx.types import type_text
 from eltwise.formats.onnx.writer import write_graph
-from eltwise.ir.graph import Foreign, ForeignSchema, Function, Graph, Node, Tensor
+from eltwise.ir.graph import Foreign, ForeignSchema, Function, Graph, Node
 from eltwise.ops import registry
-from eltwise.passes.legacy_broadcast import FIRST_NUMPY, LEGACY_OPERATORS, Rewrite, to_opset
-from eltwise.passes.legacy_broadcast_down import to_legacy
-from eltwise.passes.names import Names, all_graphs, unread_values, without_values
+from eltwise.ops.schema import ElementwiseSchema
+from eltwise.passes.align_broadcast import Alignment, align
+from eltwise.passes.builder import Builder, Rewriting
 from eltwise.passes.onnx_schemas import (
-    allowed_types,
     called_functions,
+    changes_between,
     check_types,
     find_schema,
     is_onnx,
-    since_versions,
-    versioned_name,
+    no_such_operator,
 )
-from eltwise.passes.opset_steps import Step
-from eltwise.passes.report import Change, Report
-from eltwise.passes.scopes import Scope, all_scopes, constant_of
+from eltwise.passes.opset_steps import convert_steps
+from eltwise.passes.report import Report
+from eltwise.passes.scopes import Names, all_graphs
+
+LEGACY_OPERATORS = ("Add", "Sub", "Mul", "Div", "Pow", "And", "Or", "Xor", "Equal", "Greater", "Less")
+"""The operators that had the attributes ``broadcast`` and ``axis`` up to opset 6, and broadcast as NumPy since 7."""
+
+FIRST_NUMPY = 7
+"""The opset from which the eleven broadcast as NumPy."""
+
+MIRRORED = {
+    **{name: name for name in ("Add", "Mul", "And", "Or", "Xor", "Equal")},
+    "Greater": "Less",
+    "Less": "Greater",
+}
+"""The operator that gives the same bits when A and B change places."""
+
+_OWN_ATTRIBUTES = ("axis", "broadcast", "consumed_inputs")
+_FIRST_WITH_OPSETS = 3
+"""The first version of ONNX's files that can say an opset."""
 
 
 def convert_opset(graph: Graph, opset: int) -> tuple[Graph, Report]:
-    """Convert a model to another opset of ONNX's own operators.
-
-    Args:
-        graph: the model, which is valid.
-        opset: the opset, from 1 to the newest that is known.
-
-    Returns:
-        The new graph, the same one where it has this opset already; and what was changed and assumed.
+    """Convert a valid model to another opset of ONNX's own operators; one that has it already comes back itself.
 
     Raises:
         EltwiseError: with every reason of every node that cannot be converted.
@@ -63,8 +72,8 @@ def convert_opset(graph: Graph, opset: int) -> tuple[Graph, Report]:
         raise UnsupportedError("a model with graphs for training is not converted")
     conversion = _Conversion(graph, opset)
     made = conversion.converted()
-    changes = [change for _order, change in sorted(conversion.changes, key=lambda entry: entry[0])]
-    return made, Report(before, after, tuple(changes), assumptions=tuple(dict.fromkeys(conversion.assumptions)))
+    root = conversion.rewriting.root
+    return made, Report(before, after, tuple(root.changes), assumptions=tuple(dict.fromkeys(root.assumptions)))
 
 
 def check_opset(opset: object) -> int:
@@ -80,30 +89,37 @@ def check_opset(opset: object) -> int:
     raise AttributeValueError("there is no such opset", got=repr(opset), allowed=f"1 to {newest_opset()}")
 
 
-@dataclass
-class _Conversion:
-    """The conversion of one model.
+def read_rule(node: Node) -> Rule:
+    """Read the rule of a valid node of one of the eleven operators, in an opset up to 6.
 
-    Attributes:
-        graph: the model.
-        opset: the opset that it is to have.
-        changes: what was changed, each with its place in the report.
-        assumptions: what must hold at run time.
+    Raises:
+        AttributeValueError: for a value that has no meaning.
+        UnsupportedError: for one that is an attribute of a function.
     """
+    if isinstance(node.schema, ElementwiseSchema):
+        return node.operation.rule
+    given = {"axis": -1, "broadcast": 0}
+    for name, value in node.operation.given:
+        if name in given and isinstance(value, AttributeProto):
+            if value.ref_attr_name:
+                words = "the value is that of a function's attribute, which is not known"
+                raise UnsupportedError(words, operand=f"attribute {name}")
+            given[name] = value.i
+    if given["broadcast"] not in (0, 1):
+        got = str(given["broadcast"])
+        raise AttributeValueError("there is no such value", operand="attribute broadcast", got=got, allowed="0 or 1")
+    return Rule("legacy", given["axis"], given["broadcast"] == 1)
 
-    graph: Graph
-    opset: int
-    changes: list[tuple[tuple[int, int], Change]] = field(default_factory=list)
-    assumptions: list[str] = field(default_factory=list)
 
-    def __post_init__(self) -> None:
-        self._names = Names(self.graph)
-        self._read = node_reader(self.graph, self.opset)
-        self._called = called_functions(self.graph)
-        self._scopes = {id(scope.graph): (number, scope) for number, scope in enumerate(all_scopes(self.graph))}
-        self._reshaped: dict[int, dict[str, tuple[int, ...]]] = {}
-        self._absorbed: list[str] = []
-        self._failures: list[tuple[tuple[int, int], Node, EltwiseError]] = []
+class _Conversion:
+    """The conversion of one model; ``rewriting`` has what was changed."""
+
+    def __init__(self, graph: Graph, opset: int) -> None:
+        self.rewriting = Rewriting(graph, self._rewrite)
+        self._graph = graph
+        self._opset = opset
+        self._read = node_reader(graph, opset)
+        self._called = called_functions(graph)
 
     def converted(self) -> Graph:
         """The new model.
@@ -111,161 +127,165 @@ class _Conversion:
         Raises:
             EltwiseError: with every reason of every node that cannot be converted.
         """
-        made = self._body(self.graph, self.graph.origin.opset)
-        functions = tuple(self._function(function) for function in self.graph.functions)
-        made = replace(made, functions=functions)
-        unread = unread_values(made, self._absorbed) if self._absorbed else frozenset()
-        failures = sorted((entry for entry in self._failures if unread.isdisjoint(entry[1].outputs)), key=_place)
+        made = self._body(self._graph)
+        made = replace(made, functions=tuple(map(self._function, self._graph.functions)))
+        made, gone = _without_unread(made, self.rewriting.root.uses)
+        failures = [(node, error) for node, error in self.rewriting.failures if gone.isdisjoint(node.outputs)]
         # Whether a constant stays is not known where the node that reads it cannot be converted.
-        in_vain = {value for _place, node, _error in failures for value in node.inputs}
+        in_vain = {value for node, _error in failures for value in node.inputs}
         raise_all(
-            [
-                error
-                for _place, node, error in failures
-                if node.schema.name != "Constant" or in_vain.isdisjoint(node.outputs)
-            ]
+            [error for node, error in failures if node.schema.name != "Constant" or in_vain.isdisjoint(node.outputs)]
         )
-        return without_values(made, unread) if unread else made
+        return made
+
+    def _body(self, graph: Graph) -> Graph:
+        version = max(graph.origin.file_version, _FIRST_WITH_OPSETS)
+        return self.rewriting.rewritten(graph, replace(graph.origin, opset=self._opset, file_version=version))
 
     def _function(self, function: Function) -> Function:
         """Convert a function's body; one whose nodes are the same in both opsets stays as it is."""
         source = function.body.origin.opset
-        nodes = (node for body in all_graphs(function.body) for node in body.nodes)
-        if source in (0, self.opset) or not any(self._changes(node, source) for node in nodes):
+        names = {
+            node.schema.name for body in all_graphs(function.body) for node in body.nodes if is_onnx(node, self._called)
+        }
+        if not source or not any(changes_between(name, source, self._opset) for name in names):
             return function
-        return replace(function, body=self._body(function.body, source))
+        return replace(function, body=self._body(function.body))
 
-    def _changes(self, node: Node, source: int) -> bool:
-        """Whether a node's operator has another version in the target opset, or none in one of the two."""
+    def _rewrite(self, builder: Builder, node: Node) -> bool:
+        name, source = node.schema.name, builder.source.origin.opset
         if not is_onnx(node, self._called):
             return False
-        name = node.schema.name
-        if find_schema(name, source) is None or find_schema(name, self.opset) is None:
+        if not changes_between(name, source, self._opset):
+            builder.nodes.append(self._stamped(node))
             return True
-        low, high = sorted((source, self.opset))
-        return any(low < version <= high for version in since_versions(name))
-
-    def _body(self, graph: Graph, source: int) -> Graph:
-        order, scope = self._scopes[id(graph)]
-        nodes: list[Node] = []
-        for number, node in enumerate(graph.nodes):
-            failed = len(self._failures)
-            inner = tuple((name, self._body(body, source)) for name, body in node.graphs)
-            if isinstance(node.operation, Foreign) and inner:
-                node = replace(node, operation=replace(node.operation, graphs=inner))  # noqa: PLW2901 - it stands for it
-            is_whole = len(self._failures) == failed
-            nodes += self._node(node, source, scope, (order, number)) if is_whole else [node]
-        file_version = max(graph.origin.file_version, 3)  # The first that can say an opset.
-        origin = replace(graph.origin, opset=self.opset, file_version=file_version)
-        reshaped = self._reshaped.get(id(graph), {})
-        return replace(
-            graph,
-            origin=origin,
-            nodes=tuple(nodes),
-            constants=tuple(
-                (name, _reshaped(tensor, reshaped[name]) if name in reshaped else tensor)
-                for name, tensor in graph.constants
-            ),
-            declared=tuple(entry for entry in graph.declared if entry[0] not in reshaped),
-        )
-
-    def _node(self, node: Node, source: int, scope: Scope, place: tuple[int, int]) -> list[Node]:
-        if not is_onnx(node, self._called):
-            return [node]
-        rewrite = None
-        if self._changes(node, source):
-            name = versioned_name(node.schema.name, source)
-            try:
-                rewrite = self._rewritten(node, source, scope)
-            except EltwiseError as error:
-                label = node.label or f"number {place[1]}"
-                self._failures.append((place, node, error.located(operator=name, node=label)))
-                return [node]
-            self.assumptions += rewrite.assumptions if rewrite else ()
-            if rewrite and rewrite.reason:
-                after = tuple(_name_of(found, self.opset) for found in rewrite.nodes)
-                self.changes.append((place, Change(node.label, name, after, rewrite.reason)))
-        if rewrite is None:
-            return [self._stamped(node)]
-        self._absorbed += rewrite.absorbed
-        for value, sizes in rewrite.reshaped.items():
-            owner = scope.owner(value)
-            assert owner is not None
-            self._reshaped.setdefault(id(owner.graph), {})[value] = sizes
-        return [self._read(found) for found in rewrite.nodes]
+        for opset in (source, self._opset):
+            if find_schema(name, opset) is None:
+                raise no_such_operator(name, opset)
+        if not any(node.outputs):
+            raise GraphError("it has no result")
+        first, proto = len(builder.nodes), write_node(node, write_graph=write_graph)
+        if name in LEGACY_OPERATORS:
+            check_types(node, name, self._opset, builder.scope, builder.uses, source)
+            found = self._align(builder, node, proto) if min(source, self._opset) < FIRST_NUMPY else None
+        elif name == "Cast" and min(source, self._opset) < 6 <= max(source, self._opset):
+            schema = builder.schema("Cast")
+            assert schema is not None
+            plain = Node("", schema.bind(dict(node.operation.given)), node.inputs, node.outputs)
+            del proto.attribute[:]
+            proto.attribute.extend(write_node(plain).attribute)
+            found = [proto], "its type is written otherwise since opset 6"
+        else:
+            found = convert_steps(builder, proto)
+        if found is None:
+            check_types(node, name, self._opset, builder.scope, builder.uses, source)
+            builder.nodes.append(self._stamped(node))
+            return True
+        nodes, reason = found
+        for made in nodes:
+            new = Node(made.name, node.operation, tuple(made.input), tuple(made.output))
+            if not made.domain and name not in LEGACY_OPERATORS:
+                known = source if made.op_type == name else None
+                check_types(new, made.op_type, self._opset, builder.scope, builder.uses, known)
+            builder.nodes.append(self._read(made))
+        if reason:
+            builder.changed(node, first, reason)
+        return True
 
     def _stamped(self, node: Node) -> Node:
         """A node that says the same in the new opset, as an operator of that one."""
         schema = node.schema
         if isinstance(schema, ForeignSchema):
-            version = since_version(schema.name, self.opset)
+            version = since_version(schema.name, self._opset)
             if version == schema.version:
                 return node
             newer = ForeignSchema(schema.domain, schema.name, version, schema.of, schema.overload)
             return replace(node, operation=replace(node.operation, schema=newer))
-        if registry.resolve("ai.onnx", schema.name, self.opset) == schema:
+        if registry.resolve("ai.onnx", schema.name, self._opset) == schema:
             return node
-        return self._read(_written(node))
+        return self._read(write_node(node))
 
-    def _rewritten(self, node: Node, source: int, scope: Scope) -> Rewrite | None:
-        """What a node becomes; None where it stays as it is."""
-        name = node.schema.name
-        if find_schema(name, source) is None:
-            raise UnsupportedError(f"ONNX's opset {source} has no such operator")
-        if not any(node.outputs):
-            raise GraphError("it has no result")
-        if name in LEGACY_OPERATORS:
-            check_types(node, name, source, scope, self._names)
-            check_types(node, name, self.opset, scope, self._names, source)
-            if source < FIRST_NUMPY:
-                return to_opset(node, self.opset, scope, self._names)
-            return to_legacy(node, self.opset, scope, self._names) if self.opset < FIRST_NUMPY else None
-        step = Step(self.opset, scope, self._names)
-        proto = _written(node)
-        rewrite = step.converted(proto, source)
-        if rewrite is None or rewrite.nodes == [proto]:
-            check_types(node, name, self.opset, scope, self._names, source)
-            return None
-        for found in rewrite.nodes:
-            made = Node(found.name, node.operation, tuple(found.input), tuple(found.output))
-            if not found.domain:
-                known = source if found.op_type == name else None
-                check_types(made, found.op_type, self.opset, scope, self._names, known)
-            self._check_constant(found, scope)
-        return rewrite
-
-    def _check_constant(self, found: NodeProto, scope: Scope) -> None:
-        """Refuse a new constant of a type that opsets before 9 have in initializers only."""
-        if found.op_type != "Constant" or scope.owner(found.output[0]) is not None:
-            return
-        tensor = constant_of(self._read(found))
-        allowed = allowed_types("Constant", self.opset, 0, of_output=True)
-        if tensor is not None and type_text(tensor.type) not in allowed:
-            raise UnsupportedError(
-                f"it needs a constant of a type that opset {self.opset} has in initializers only",
-                got=str(tensor.type),
-                hint="use opset 9 or later",
-            )
+    def _align(self, builder: Builder, node: Node, proto: NodeProto) -> tuple[list[NodeProto], str]:
+        """Convert a node of one of the eleven operators from or to an opset up to 6."""
+        given = [attribute.name for attribute in proto.attribute if attribute.name in _OWN_ATTRIBUTES]
+        source = builder.source.origin.opset
+        rule = read_rule(node) if source < FIRST_NUMPY else Rule("numpy")
+        alignment, is_turned = _alignment(rule, node, *(builder.scope.shape(value) for value in node.inputs))
+        if is_turned:
+            proto.op_type = MIRRORED[node.schema.name]
+            proto.input[:] = node.inputs[::-1]
+        schema = find_schema(proto.op_type, self._opset)
+        if schema is not None and max(source, self._opset) < FIRST_NUMPY:
+            gone = _drop_attributes(proto, set(given) - schema.attributes.keys())
+            return [proto], f"{' and '.join(gone)} is gone, an old hint without effect" if gone else ""
+        _drop_attributes(proto, set(given))
+        for name, value in alignment.attributes:
+            proto.attribute.add(name=name, type=AttributeProto.INT, i=value)
+        proto.input[1] = builder.with_ones(proto.input[1], alignment.leading, alignment.trailing)
+        builder.assume(node, alignment.assumptions)
+        by_itself = f"without {' and '.join(given)}: the shapes align by themselves" if given else ""
+        broadcasts = "B broadcasts onto A" if alignment.attributes else ""
+        turned = "A and B change places, which gives the same bits" if is_turned else ""
+        return [proto], "; ".join(filter(None, (turned, alignment.reason or broadcasts or by_itself)))
 
 
-def _written(node: Node) -> NodeProto:
-    return write_node(node, write_graph=write_graph)
+def _alignment(rule: Rule, node: Node, a: Shape, b: Shape) -> tuple[Alignment, bool]:
+    """How a rule is said by the one beyond opset 7, and whether A and B change places for that."""
+    if node.inputs[0] == node.inputs[1]:
+        return Alignment(), False
+    if rule.name == "legacy":
+        # Equal shapes, which the rule demands, give the same in the other one: what is not known is assumed.
+        equal = Alignment(assumptions=broadcast(rule, a, b).assumptions)
+        return align(rule, a, b, "numpy") if rule.enabled else equal, False
+    try:
+        return align(rule, a, b, "legacy"), False
+    except EltwiseError:
+        if node.schema.name in MIRRORED:
+            with suppress(EltwiseError):
+                return align(rule, b, a, "legacy"), True
+        raise
 
 
-def _name_of(node: NodeProto, opset: int) -> str:
-    is_own = node.domain in ("", "ai.onnx")
-    return versioned_name(node.op_type, opset) if is_own else f"{node.domain}.{node.op_type}"
+def _drop_attributes(node: NodeProto, names: set[str]) -> list[str]:
+    kept = [attribute for attribute in node.attribute if attribute.name not in names]
+    gone = [attribute.name for attribute in node.attribute if attribute.name in names]
+    if gone:
+        del node.attribute[:]
+        node.attribute.extend(kept)
+    return gone
 
 
-def _reshaped(tensor: Tensor, sizes: tuple[int, ...]) -> Tensor:
-    """A constant with other sizes of as many elements; its values, wherever they are, stay untouched."""
-    if not isinstance(tensor, StoredTensor):
-        return Tensor(tensor.array.reshape(sizes), tensor.element_type)
-    message = TensorProto()
-    message.CopyFrom(tensor.message)
-    message.dims[:] = sizes
-    return StoredTensor(message, tensor.folder, tensor.operand)
+def _is_removable(node: Node) -> bool:
+    """Whether a node goes away when nothing reads it any longer: a constant, or a change of shape."""
+    return node.schema.behaviour in ("unsqueeze", "squeeze") or (node.schema.name == "Constant" and not node.inputs)
 
 
-def _place(failure: tuple[tuple[int, int], Node, EltwiseError]) -> tuple[int, int]:
-    return failure[0]
+def _without_unread(graph: Graph, before: Names) -> tuple[Graph, set[str]]:
+    """A model without the constants and changes of shape that only its conversion left unread, and their names."""
+    gone: set[str] = set()
+    while True:
+        names, bodies = Names(graph), list(all_graphs(graph))
+        made = [name for body in bodies for name, _tensor in body.constants]
+        made += [value for body in bodies for node in body.nodes if _is_removable(node) for value in node.outputs]
+        unread = {value for value in made if before.is_read(value) and not names.is_read(value)}
+        if not unread:
+            return graph, gone
+        gone |= unread
+        graph = _without(graph, unread)
+
+
+def _without(graph: Graph, unread: set[str]) -> Graph:
+    nodes = []
+    for node in graph.nodes:
+        if isinstance(node.operation, Foreign) and node.graphs:
+            inner = tuple((name, _without(body, unread)) for name, body in node.graphs)
+            nodes.append(replace(node, operation=replace(node.operation, graphs=inner)))
+        elif not _is_removable(node) or unread.isdisjoint(node.outputs):
+            nodes.append(node)
+    return replace(
+        graph,
+        nodes=tuple(nodes),
+        constants=tuple(entry for entry in graph.constants if entry[0] not in unread),
+        declared=tuple(entry for entry in graph.declared if entry[0] not in unread),
+        functions=tuple(replace(function, body=_without(function.body, unread)) for function in graph.functions),
+    )

@@ -53,7 +53,7 @@ class Change:
     def __str__(self) -> str:
         site = f"{self.before} node {self.node!r}" if self.node else self.before
         became = f" became {', '.join(self.after)}" if self.after else ""
-        return f"{site}{became}: {self.reason}" if self.reason else f"{site}{became}"
+        return site + became + (f": {self.reason}" if self.reason else "")
 
 
 @dataclass(frozen=True)
@@ -100,18 +100,15 @@ class Report:
 
     def fields(self) -> dict[str, object]:
         """Everything as plain values, for programs that read it."""
-        return {
+        plain = {
             "before": self.before,
             "after": self.after,
             "unchanged": self.unchanged,
-            "changes": [
-                {"node": change.node, "before": change.before, "after": list(change.after), "reason": change.reason}
-                for change in self.changes
-            ],
+            "changes": [{**asdict(change), "after": list(change.after)} for change in self.changes],
             "dropped": list(self.dropped),
             "assumptions": list(self.assumptions),
-            **verification_fields(self.comparison),
         }
+        return {**plain, **verification_fields(self.comparison)}
 
 
 def verification_lines(comparison: Comparison | None) -> list[str]:

@@ -1,12 +1,13 @@
-"""The graphs of a model, one in another: which values their nodes see, and what is known of them.
+"""The graphs of a model, one in another: which values their nodes see, what is known of them, and free names.
 
 ``all_scopes`` gives every node of a model with its scope: nested graphs and functions too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 
 from eltwise.core.shapes import UNKNOWN_RANK, Shape
@@ -34,7 +35,6 @@ class Scope:
     parent: Scope | None
     is_in_function: bool
     own_types: Types
-    inner: dict[int, list[Scope]] = field(default_factory=dict)
 
     @cached_property
     def producers(self) -> dict[str, Node]:
@@ -114,10 +114,76 @@ def all_scopes(graph: Graph) -> Iterator[Scope]:
         yield from _scopes(function.body, None, True, lambda inner: dict(inner.declared))
 
 
-def _scopes(graph: Graph, parent: Scope | None, in_function: bool, types_of: object) -> Iterator[Scope]:
-    assert callable(types_of)
+def _scopes(
+    graph: Graph, parent: Scope | None, in_function: bool, types_of: Callable[[Graph], Types]
+) -> Iterator[Scope]:
     scope = Scope(graph, parent, in_function, types_of(graph))
     yield scope
     for node in graph.nodes:
         for _name, inner in node.graphs:
             yield from _scopes(inner, scope, in_function, types_of)
+
+
+def all_graphs(graph: Graph) -> Iterator[Graph]:
+    """A model's graph, the bodies of its functions and all graphs in their nodes."""
+    waiting = [graph, *(function.body for function in graph.functions)]
+    while waiting:
+        body = waiting.pop()
+        yield body
+        waiting += (inner for node in body.nodes for _name, inner in node.graphs)
+
+
+class Names:
+    """The names in a model with all its nested graphs and functions: how often each value is read, and free ones.
+
+    Sibling graphs may use one name for two values. Their reads are counted together, so that a count of one is always
+    true and a larger one may be too large.
+    """
+
+    def __init__(self, graph: Graph | None = None) -> None:
+        self._taken: set[str] = set()
+        self._numbers: Counter[str] = Counter()
+        self._reads: Counter[str] = Counter()
+        self._makers: Counter[str] = Counter()
+        self._inputs: set[str] = set()
+        functions = {id(function.body) for function in graph.functions} if graph else set()
+        for body in all_graphs(graph) if graph else ():
+            self._add(body, id(body) in functions)
+        self.take((*self._reads, *self._makers, *self._inputs))
+
+    def _add(self, graph: Graph, is_function: bool) -> None:
+        inputs = [port.value for port in (*graph.inputs, *graph.optional_inputs)]
+        self.take(inputs)
+        self._inputs.update(() if is_function else inputs)
+        self.take(name for name, _type in graph.declared)
+        self._makers.update(name for name, _tensor in graph.constants)
+        self._reads.update(port.value for port in graph.outputs)
+        for node in graph.nodes:
+            self._taken.add(node.name)
+            self._makers.update(node.outputs)
+            self._reads.update(node.inputs)
+        message = getattr(getattr(graph.message, "model", None), "graph", graph.message)
+        for annotation in getattr(message, "quantization_annotation", ()):
+            self._reads[annotation.tensor_name] += 1
+            self._reads.update(entry.value for entry in annotation.quant_parameter_tensor_names)
+
+    def take(self, names: Iterable[str]) -> None:
+        """Note that values have these names."""
+        self._taken.update(names)
+
+    def fresh(self, wanted: str) -> str:
+        """Take a free name: the wanted one, or one with a number behind it."""
+        name = wanted
+        while not name or name in self._taken:
+            self._numbers[wanted] += 1
+            name = f"{wanted}_{self._numbers[wanted]}"
+        self._taken.add(name)
+        return name
+
+    def is_read_once(self, name: str) -> bool:
+        """Whether exactly one node reads a value that one place makes, no graph gives it out and no caller sets it."""
+        return self._reads[name] == 1 and self._makers[name] == 1 and name not in self._inputs
+
+    def is_read(self, name: str) -> bool:
+        """Whether a node or a graph's output reads a value, or a caller sets it."""
+        return self._reads[name] > 0 or name in self._inputs

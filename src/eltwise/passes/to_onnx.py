@@ -7,19 +7,17 @@ Convert-1, Reshape-1, Squeeze-1 and 15, Unsqueeze-1, Identity-16.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
-from eltwise.core.dtypes import FLOAT8E4M3FN, FLOAT8E5M2, INT4, INT64, UINT4
+from eltwise.core.dtypes import FLOAT8E4M3FN, FLOAT8E5M2, INT4, INT64, UINT4, ElementType
 from eltwise.core.errors import EltwiseError, GraphError, UnsupportedError
 from eltwise.core.shapes import UNKNOWN
-from eltwise.ir.graph import Graph, Node, Origin, Port, TensorType
-from eltwise.ir.infer import cast_target
-from eltwise.ops.schema import DataMovementSchema
-from eltwise.passes.conversion import Conversion, Reason, each_dimension, has_index_operand
-from eltwise.passes.report import Change, Report
+from eltwise.ir.graph import Graph, Node, Port, TensorType
+from eltwise.passes.builder import has_index_operand
+from eltwise.passes.conversion import FLOAT8, Conversion, Reason, each_dimension
+from eltwise.passes.report import Change
 
-_FLOAT8 = (FLOAT8E4M3FN, FLOAT8E5M2)
 _LEAST_IR_VERSION = {FLOAT8E4M3FN: 9, FLOAT8E5M2: 9, INT4: 10, UINT4: 10}
 """The first ``ir_version`` of ONNX files that has a type, of those that not all have; see ONNX's Versioning page."""
 
@@ -27,26 +25,10 @@ _FIRST_NEGATIVE_AXES = 11
 """The first opset in which Squeeze and Unsqueeze count axes from the end."""
 
 
-def to_onnx(graph: Graph, opset: int, ir_version: int) -> tuple[Graph, Report]:
-    """Convert the graph of an IR to ONNX.
+class ToOnnx(Conversion):
+    """A graph of an IR as ONNX."""
 
-    Args:
-        graph: a graph without problems.
-        opset: the opset of the new graph.
-        ir_version: the version of ONNX's file format.
-
-    Returns:
-        The new graph, and what was changed.
-
-    Raises:
-        EltwiseError: where the opset cannot express it exactly, with every reason of every node.
-    """
-    return _ToOnnx.convert(graph, Origin("ai.onnx", ir_version, opset))
-
-
-@dataclass
-class _ToOnnx(Conversion):
-    def reserve_output_names(self) -> None:
+    def _reserve_output_names(self) -> None:
         """Call each value that is an output by that output's name; where it has more names, Identity nodes follow."""
         self.names.take(port.name for port in self.source.outputs)
         inputs = {port.name: port for port in self.source.inputs}
@@ -62,18 +44,18 @@ class _ToOnnx(Conversion):
             if port.value not in given and port.inner_type is None:
                 self.renamed.setdefault(port.value, port.name)
 
-    def inner_name(self, node: Node, output: str) -> str:
-        names = self._tensor_names.get(output, ())
+    def _inner_name(self, node: Node, output: str) -> str:
+        names = self._source_names.get(output, ())
         return names[0] if names else output
 
     @cached_property
-    def _tensor_names(self) -> dict[str, tuple[str, ...]]:
+    def _source_names(self) -> dict[str, tuple[str, ...]]:
         return dict(self.source.tensor_names)
 
-    def input(self, port: Port) -> Port:
+    def _input(self, port: Port) -> Port:
         return Port(port.name, _without_intervals(port.type), port.name)
 
-    def outputs(self, inferred: tuple[Port, ...]) -> tuple[Port, ...]:
+    def _outputs(self, inferred: tuple[Port, ...]) -> tuple[Port, ...]:
         return tuple(self._output(port) for port in inferred)
 
     def _output(self, port: Port) -> Port:
@@ -90,73 +72,52 @@ class _ToOnnx(Conversion):
                 self.problems.append(error.located(node=port.name))
         return Port(port.name, _without_intervals(port.type), port.name)
 
-    def tensor_names(self) -> dict[str, tuple[str, ...]]:
-        return {}
-
-    def finished(self, graph: Graph) -> Graph:
+    def _finished(self, graph: Graph) -> Graph:
         """Give the graph an ``ir_version`` that has its types."""
         types = [tensor.element_type for _name, tensor in graph.constants]
         types += [port.type.element_type for port in (*graph.inputs, *graph.outputs) if port.type.element_type]
         least = max((_LEAST_IR_VERSION.get(element_type, 0) for element_type in types), default=0)
         return replace(graph, origin=replace(graph.origin, file_version=max(graph.origin.file_version, least)))
 
-    def move(self, node: Node, schema: DataMovementSchema) -> Reason:
-        match schema.behaviour:
-            case "cast":
-                return self._cast(node)
-            case "reshape":
-                return self._reshape(node)
-            case "squeeze" | "unsqueeze":
-                return self._squeeze_or_unsqueeze(node)
-            case _:
-                return self._pass_on(node)
-
     def _pass_on(self, node: Node) -> Reason:
         data, output = self.name(node.inputs[0]), self.name(node.outputs[0])
         self.add("Identity", [data], output, [self.type_of(node.inputs[0]).element_type], node.name)
         return "" if node.schema.name == "Identity" else "it changes nothing"
 
-    def _cast(self, node: Node) -> Reason:
-        target = cast_target(node.operation)
-        types = [self.type_of(node.inputs[0]).element_type, target]
-        unsaturated = {"saturate": 0} if target in _FLOAT8 else {}
+    def _cast_type(self, node: Node, to: ElementType) -> Reason:
+        types = [self.type_of(node.inputs[0]).element_type, to]
+        unsaturated = {"saturate": 0} if to in FLOAT8 else {}
         data, output = self.name(node.inputs[0]), self.name(node.outputs[0])
-        self.add("Cast", [data], output, types, node.name, to=target, **unsaturated)
+        self.add("Cast", [data], output, types, node.name, to=to, **unsaturated)
         return ""
 
-    def _reshape(self, node: Node) -> Reason:
+    def _reshape(self, node: Node, data: str, output: str, types: list[ElementType | None]) -> Reason:
         values = self.index_values(node, "shape")
         copies = node.operation.value("special_zero") is True
         if copies:
             self.assume_no_empty_copy(node, values)
-        types = [self.type_of(node.inputs[0]).element_type]
-        data, output = self.name(node.inputs[0]), self.name(node.outputs[0])
         schema = self.schema("Reshape")
         assert schema is not None
+        keeps_zeros = not copies and (values is None or 0 in values)
         if "shape" in schema.attribute_names:
-            if values is None or (not copies and 0 in values):
+            if values is None or keeps_zeros:
                 raise UnsupportedError(
                     f"{schema} of {self.format} needs a known shape, and reads a 0 in it as a copied size"
                 )
             self.add("Reshape", [data], output, types, node.name, shape=values)
             return "the shape is an attribute"
-        attributes = {}
-        if not copies and (values is None or 0 in values):
-            if "allowzero" not in schema.attribute_names:
-                raise UnsupportedError(
-                    f"{schema} of {self.format} reads a 0 in the shape as a copied size",
-                    hint="opset 14 and newer have allowzero",
-                )
-            attributes = {"allowzero": 1}
+        if keeps_zeros and "allowzero" not in schema.attribute_names:
+            raise UnsupportedError(
+                f"{schema} of {self.format} reads a 0 in the shape as a copied size",
+                hint="opset 14 and newer have allowzero",
+            )
         shape, reason = self.index_operand(node, values, "shape")
+        attributes = {"allowzero": 1} if keeps_zeros else {}
         self.add("Reshape", [data, shape], output, types, node.name, **attributes)
         return reason
 
-    def _squeeze_or_unsqueeze(self, node: Node) -> Reason:
-        operator = node.schema.name
-        data, output = self.name(node.inputs[0]), self.name(node.outputs[0])
-        types = [self.type_of(node.inputs[0]).element_type]
-        values = self.index_values(node, "axes")
+    def _change_rank(self, node: Node, data: str, output: str, types: list[ElementType | None]) -> Reason:
+        operator, values = node.schema.name, self.index_values(node, "axes")
         if operator == "Squeeze" and (values == () or not has_index_operand(node)):
             self.add(operator, [data], output, types, node.name)  # OpenVINO reads empty axes as absent ones.
             return ""
@@ -172,7 +133,7 @@ class _ToOnnx(Conversion):
         if values is None:
             raise UnsupportedError(f"{schema} of {self.format} needs axes that are known", operand="operand axes")
         counted = self._counted_from_start(node, schema.version, values)
-        self.add_with_axes(operator, node.inputs[0], output, counted, node.name)
+        self.add(operator, [data], output, types, node.name, axes=counted)
         return "the axes are an attribute"
 
     def _axes_of_size_1(self, node: Node, values: tuple[int, ...] | None) -> tuple[int, ...]:
@@ -199,7 +160,7 @@ class _ToOnnx(Conversion):
         rank += len(values) if node.schema.name == "Unsqueeze" else 0
         return tuple(axis % rank for axis in values)
 
-    def index_vector(self, value: str, wanted: str) -> str:
+    def _index_vector(self, value: str, wanted: str) -> str:
         """ONNX takes vectors of int64 only."""
         name, found = self.name(value), self.type_of(value)
         if found.shape.rank is None:

@@ -7,65 +7,35 @@ Reshape-1, Squeeze-1 and 15, Unsqueeze-1.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
 
-from eltwise.core.dtypes import FLOAT8E4M3FN, FLOAT8E5M2, FLOAT16, FLOAT32, INT32
+from eltwise.core.dtypes import FLOAT16, FLOAT32, INT32, ElementType
 from eltwise.core.errors import ElementTypeError, UnsupportedError
 from eltwise.core.shapes import UNKNOWN, UNKNOWN_RANK
 from eltwise.formats.openvino.ports import ResultNames, output_ports, with_version_10_types
-from eltwise.ir.graph import Graph, Node, Origin, Port, TensorType
-from eltwise.ir.infer import cast_target
-from eltwise.ops.schema import DataMovementSchema
-from eltwise.passes.conversion import Conversion, Reason, each_dimension, has_index_operand
+from eltwise.ir.graph import Graph, Node, Port, TensorType
+from eltwise.passes.builder import has_index_operand
+from eltwise.passes.conversion import FLOAT8, Conversion, Reason, each_dimension
 from eltwise.passes.metadata import result_name
-from eltwise.passes.report import Report
-
-_FLOAT8 = (FLOAT8E4M3FN, FLOAT8E5M2)
 
 
-def to_openvino(graph: Graph, ir_version: int) -> tuple[Graph, Report]:
-    """Convert a graph to OpenVINO IR.
+class ToOpenVino(Conversion):
+    """A graph as OpenVINO IR."""
 
-    Args:
-        graph: a graph without problems.
-        ir_version: 10 or 11.
-
-    Returns:
-        The new graph, and what was changed.
-
-    Raises:
-        EltwiseError: where IR cannot express it exactly, with every reason of every node.
-    """
-    return _ToOpenVino.convert(graph, Origin("openvino", ir_version))
-
-
-@dataclass
-class _ToOpenVino(Conversion):
-    def reserve_output_names(self) -> None:
-        """A Result has names of its own."""
-
-    def inner_name(self, node: Node, output: str) -> str:
+    def _inner_name(self, node: Node, output: str) -> str:
         return node.name or output
 
-    def input(self, port: Port) -> Port:
+    def _input(self, port: Port) -> Port:
         given = port.type
         names = (port.name,) if self.source.origin.domain == "ai.onnx" else port.aliases
-        self._check_version_10(port, given.element_type is not FLOAT16, "float32 for a float16")
+        if self.target.file_version == 10 and given.element_type is FLOAT16:
+            self.problems.append(_not_in_version_10("an IR of version 10 takes float32 at this input", port, FLOAT16))
         shape = each_dimension(given.shape, lambda dimension: UNKNOWN if dimension.symbol else dimension)
         return Port(port.name, TensorType(given.element_type, shape), port.name, aliases=names)
 
-    def _check_version_10(self, port: Port, fits: bool, what: str) -> None:
-        if self.target.file_version == 10 and not fits:
-            self.problems.append(
-                ElementTypeError(
-                    f"an IR of version 10 has {what} port", operand=repr(port.name), hint="version 11 keeps every type"
-                )
-            )
-
-    def outputs(self, inferred: tuple[Port, ...]) -> tuple[Port, ...]:
+    def _outputs(self, inferred: tuple[Port, ...]) -> tuple[Port, ...]:
         values = [self._output_value(port) for port in inferred]
-        names = self.tensor_names()
+        names = self._tensor_names()
         made: list[Port] = []
         for port, value in zip(self.source.outputs, values, strict=True):
             if self.source.origin.domain == "openvino" and value == port.value:
@@ -79,8 +49,9 @@ class _ToOpenVino(Conversion):
     def _output_value(self, port: Port) -> str:
         value, element_type = self.name(port.value), port.type.element_type
         if port.inner_type is None:
-            fits = element_type in (INT32, FLOAT32)
-            self._check_version_10(port, fits, "int32 or float32 at every output, no such")
+            if self.target.file_version == 10 and element_type not in (INT32, FLOAT32):
+                words = "an IR of version 10 gives every output as int32 or float32"
+                self.problems.append(_not_in_version_10(words, port, element_type))
             return value
         assert element_type is not None
         if port.value not in self.moved:
@@ -88,7 +59,7 @@ class _ToOpenVino(Conversion):
             self.cast_at(port, element_type, value, self.moved[port.value])
         return self.moved[port.value]
 
-    def tensor_names(self) -> dict[str, tuple[str, ...]]:
+    def _tensor_names(self) -> dict[str, tuple[str, ...]]:
         """What the values were called in ONNX."""
         if self.source.origin.domain == "openvino":
             return {self.moved.get(value, value): names for value, names in self.source.tensor_names}
@@ -99,20 +70,9 @@ class _ToOpenVino(Conversion):
                 found[name] = (value,)
         return found
 
-    def finished(self, graph: Graph) -> Graph:
+    def _finished(self, graph: Graph) -> Graph:
         """Give a graph of IR 10 the types that its callers see."""
         return with_version_10_types(graph) if graph.origin.file_version == 10 else graph
-
-    def move(self, node: Node, schema: DataMovementSchema) -> Reason:
-        match schema.behaviour:
-            case "cast":
-                return self._cast(node)
-            case "reshape":
-                return self._reshape(node)
-            case "squeeze" | "unsqueeze":
-                return self._squeeze_or_unsqueeze(node)
-            case _:
-                return self._pass_on(node)
 
     def _pass_on(self, node: Node) -> Reason:
         """Pass a value on unchanged, by no layer: OpenVINO has Identity only since opset 16.
@@ -122,44 +82,31 @@ class _ToOpenVino(Conversion):
         """
         data, output = self.name(node.inputs[0]), self.name(node.outputs[0])
         element_type = self.type_of(node.inputs[0]).element_type
-        if element_type is not None and node.outputs[0] in self._output_values:
+        if element_type is not None and node.outputs[0] in self.output_values:
             self.cast(data, output, [element_type], element_type)
             return "it changes nothing but the name of an output"
         self.renamed[node.outputs[0]] = data
         return "it changes nothing; its readers read what it read"
 
-    @cached_property
-    def _output_values(self) -> frozenset[str]:
-        return frozenset(port.value for port in self.source.outputs)
-
-    def _cast(self, node: Node) -> Reason:
-        target = cast_target(node.operation)
-        if target in _FLOAT8 and node.operation.value("saturate") == 1:
-            raise UnsupportedError(
-                f"OpenVINO's Convert to {target} does not saturate, as this operator does",
-                operand="attribute saturate",
-                got="1",
-                allowed="0",
-            )
-        types = [self.type_of(node.inputs[0]).element_type, target]
-        self.cast(self.name(node.inputs[0]), self.name(node.outputs[0]), types, target)
+    def _cast_type(self, node: Node, to: ElementType) -> Reason:
+        if to in FLOAT8 and node.operation.value("saturate") == 1:
+            words = f"OpenVINO's Convert to {to} does not saturate, as this operator does"
+            raise UnsupportedError(words, operand="attribute saturate", got="1", allowed="0")
+        types = [self.type_of(node.inputs[0]).element_type, to]
+        self.cast(self.name(node.inputs[0]), self.name(node.outputs[0]), types, to)
         return ""
 
-    def _reshape(self, node: Node) -> Reason:
+    def _reshape(self, node: Node, data: str, output: str, types: list[ElementType | None]) -> Reason:
         values = self.index_values(node, "shape")
         copies = node.operation.value("allowzero") != 1
         if copies:
             self.assume_no_empty_copy(node, values)
         shape, reason = self.index_operand(node, values, "shape")
         special_zero = copies or (values is not None and 0 not in values)
-        types = [self.type_of(node.inputs[0]).element_type]
-        output = self.name(node.outputs[0])
-        self.add("Reshape", [self.name(node.inputs[0]), shape], output, types, special_zero=special_zero)
+        self.add("Reshape", [data, shape], output, types, special_zero=special_zero)
         return reason
 
-    def _squeeze_or_unsqueeze(self, node: Node) -> Reason:
-        data, output = self.name(node.inputs[0]), self.name(node.outputs[0])
-        types = [self.type_of(node.inputs[0]).element_type]
+    def _change_rank(self, node: Node, data: str, output: str, types: list[ElementType | None]) -> Reason:
         values = self.index_values(node, "axes")
         if values is None and not has_index_operand(node):
             self.add("Squeeze", [data], output, types)
@@ -178,6 +125,10 @@ class _ToOpenVino(Conversion):
         dimensions = self.type_of(axes).shape.dimensions
         return dimensions is None or any(dimension.may_be(0) for dimension in dimensions)
 
-    def index_vector(self, value: str, wanted: str) -> str:
+    def _index_vector(self, value: str, wanted: str) -> str:
         """OpenVINO takes every integer type, and a scalar too."""
         return self.name(value)
+
+
+def _not_in_version_10(words: str, port: Port, got: ElementType | None) -> ElementTypeError:
+    return ElementTypeError(words, operand=f"port {port.name!r}", got=str(got), hint="version 11 keeps every type")

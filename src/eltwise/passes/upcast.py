@@ -23,15 +23,7 @@ from eltwise.passes.report import Report
 
 
 def exact_upcast(expression: Expression, element_type: ElementType) -> ElementType | None:
-    """The type in which an expression may be computed and cast back without changing a bit.
-
-    Args:
-        expression: what is computed.
-        element_type: the type of the operands.
-
-    Returns:
-        A wider type that runtimes have, None where none is proved to be exact.
-    """
+    """The wider type of runtimes in which an expression may be computed without changing a bit, None where none is."""
     if element_type.is_integer and element_type.bits < INT32.bits:
         return INT32 if _is_exact_in(expression, element_type, INT32) else None
     if element_type not in (FLOAT16, BFLOAT16):
@@ -58,14 +50,7 @@ def _is_exact_in(expression: Expression, narrow: ElementType, wide: ElementType)
 
 
 def upcast(graph: Graph, chosen: Chosen) -> tuple[Graph, Report]:
-    """Compute the chosen element-wise nodes in the type that ``exact_upcast`` gives for them.
-
-    Args:
-        graph: a graph without problems.
-        chosen: selects the nodes; other operators, and nodes whose type is not known, stay.
-
-    Returns:
-        The new graph, the same one where no node was chosen; and what was changed.
+    """Compute the chosen element-wise nodes whose type is known in the type that ``exact_upcast`` gives for them.
 
     Raises:
         ElementTypeError: naming each chosen node that no wider type is exact for.

@@ -7,10 +7,12 @@ their values, wrong declared shapes of results, missing names and texts, domains
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 from onnx import AttributeProto, GraphProto, NodeProto, SparseTensorProto, TensorProto
 from onnx.checker import ValidationError, check_node
+from onnx.defs import OpSchema
 from onnx.onnx_cpp2py_export.checker import CheckerContext
 
 from eltwise.core.broadcasting import Rule, broadcast
@@ -26,16 +28,21 @@ from eltwise.formats.onnx.external import ExternalData
 from eltwise.formats.onnx.header import default_domain, newest_opset
 from eltwise.formats.onnx.nodes import Original, read_node, write_node
 from eltwise.formats.onnx.reader import OnnxFile
-from eltwise.formats.onnx.tensor_checks import check_tensor, position_problems
-from eltwise.formats.onnx.tensors import StoredTensor, read_element_type
+from eltwise.formats.onnx.tensors import StoredTensor, check_tensor, position_problems, read_element_type
 from eltwise.formats.onnx.types import type_text
 from eltwise.ir.graph import Graph, Node, Origin, Port
 from eltwise.ir.verify import structure_problems
-from eltwise.passes.legacy_broadcast import FIRST_NUMPY, LEGACY_OPERATORS, read_rule
-from eltwise.passes.names import all_graphs
-from eltwise.passes.onnx_schemas import called_functions, check_operands, find_schema, is_onnx, versioned_name
-from eltwise.passes.onnx_types import refused_by_inference
-from eltwise.passes.scopes import Scope, all_scopes
+from eltwise.passes.onnx_schemas import (
+    called_functions,
+    check_operands,
+    find_schema,
+    is_onnx,
+    no_such_operator,
+    versioned_name,
+)
+from eltwise.passes.onnx_types import HELD, bare_node, refused_by_inference
+from eltwise.passes.opset import FIRST_NUMPY, LEGACY_OPERATORS, read_rule
+from eltwise.passes.scopes import Scope, all_graphs, all_scopes
 
 _UNDECLARED = (
     *("ATen", "Affine", "ConstantFill", "Crop", "DynamicSlice", "GRUUnit", "GivenTensorFill", "ImageScaler"),
@@ -66,7 +73,7 @@ def find_problems(graph: Graph) -> list[EltwiseError]:
         opset, context = scope.graph.origin.opset, CheckerContext()
         if not 1 <= opset <= newest_opset():
             continue
-        context.ir_version, context.opset_imports = graph.origin.file_version, {"": opset}
+        context.ir_version, context.opset_imports = graph.origin.file_version, {"": opset, HELD: 1}
         for node in scope.graph.nodes:
             if is_onnx(node, called):
                 checked[id(node)] = (node, scope)
@@ -102,7 +109,9 @@ def _endless_calls(graph: Graph) -> Iterator[EltwiseError]:
 
 
 def _input_problems(graph: Graph) -> Iterator[EltwiseError]:
-    """Find inputs of the model without a type, and initializers that are not what the input of their name is."""
+    """Find inputs without a type, initializers that are not what the input of their name is, and repeated outputs."""
+    twice = [name for name, count in Counter(port.name for port in graph.outputs).items() if count > 1]
+    yield from (GraphError("the model has two outputs of one name", operand=f"output {name!r}") for name in twice)
     message = graph.message.model.graph if isinstance(graph.message, OnnxFile) else GraphProto()
     for value in message.input:
         try:
@@ -166,17 +175,21 @@ def _node_problems(node: Node, origin: Origin, context: CheckerContext) -> Itera
     schema = find_schema(node.schema.name, opset)
     if schema is None:
         if node.schema.name not in _UNDECLARED:
-            yield UnsupportedError(f"ONNX's opset {opset} has no such operator")
+            yield no_such_operator(node.schema.name, opset)
         return
     # GroupNormalization-18 was allowed, is deprecated since, and runtimes run it; other deprecated versions never ran.
     if schema.deprecated and node.schema.name != "GroupNormalization":
         yield UnsupportedError(f"the operator is deprecated, and ONNX's opset {opset} has it no longer")
         return
+    last = schema.inputs[-1] if schema.inputs else None
+    is_list = last is not None and last.option == OpSchema.FormalParameterOption.Variadic and last.is_homogeneous
+    if is_list and "" in node.inputs[len(schema.inputs) - 1 :]:
+        yield GraphError("an operand of a list cannot be left out")
     proto = node.message.proto if isinstance(node.message, Original) and node.untouched else write_node(node)
     if schema.deprecated or _refers(proto):  # The checker takes neither these nor what a caller of a function gives.
         return
     try:
-        check_node(_without_content(proto), context)
+        check_node(bare_node(proto), context)
     except ValidationError as error:
         words = " ".join(str(error).partition("\n\n==> Context:")[0].split())
         yield _in_our_words(proto, origin) or GraphError("onnx's checker refuses it", got=repr(words[:300]))
@@ -199,30 +212,6 @@ def _in_our_words(proto: NodeProto, origin: Origin) -> EltwiseError | None:
     except EltwiseError as error:
         return None if isinstance(error, UnsupportedError) else error
     return None
-
-
-def _without_content(node: NodeProto) -> NodeProto:
-    """A node in the short name of ONNX's domain, with weights and graphs that hold nothing: they are checked apart."""
-    twin = NodeProto(name=node.name, op_type=node.op_type, input=node.input, output=node.output)
-    for attribute in node.attribute:
-        copy = twin.attribute.add()
-        if not attribute.HasField("t") and not attribute.HasField("g") and not attribute.graphs:
-            copy.CopyFrom(attribute)
-            continue
-        # Of another type's field the checker says that it is there.
-        copy.name, copy.type = attribute.name, attribute.type
-        for field in ("f", "i", "s"):
-            if attribute.HasField(field):
-                setattr(copy, field, getattr(attribute, field))
-        for field in ("floats", "ints", "strings"):
-            getattr(copy, field).extend(getattr(attribute, field))
-        if attribute.HasField("t"):
-            copy.t.CopyFrom(TensorProto(data_type=TensorProto.FLOAT, dims=[0]))
-        if attribute.HasField("g"):
-            copy.g.name = "held_out"
-        for _graph in attribute.graphs:
-            copy.graphs.add(name="held_out")
-    return twin
 
 
 def _type_problems(node: Node, opset: int, scope: Scope) -> Iterator[EltwiseError]:

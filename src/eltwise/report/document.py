@@ -31,12 +31,7 @@ def write_document(results: Results, path: Path, source: str = "results.json") -
 
 
 def document(results: Results, source: str = "results.json") -> str:
-    """Make the document of some results.
-
-    Args:
-        results: what was found.
-        source: the name of the results file, for the commands that the document shows.
-    """
+    """Make the document of some results; ``source`` names the results file in the commands that it shows."""
     found = findings(results)
     parts = [
         _HEAD.format(summary=_text(legend.summary(results))),

@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from itertools import takewhile
 
 from eltwise.conformance.cases import LETTERS
-from eltwise.conformance.fault_models.catalog import BESIDE_ANOTHER, WRONG_SHAPE, WRONG_TYPE, is_alignment, text_of
-from eltwise.conformance.fault_models.model import Operation
+from eltwise.conformance.explain import is_alignment, text_of
+from eltwise.conformance.faults import BESIDE_ANOTHER, WRONG_SHAPE, WRONG_TYPE, Operation
 from eltwise.conformance.results import OUTCOMES, Outcome, Results, TestResult
 from eltwise.core.dtypes import BY_NAME
 from eltwise.ops import registry
-from eltwise.oracle import OracleRefusal
-from eltwise.report.legend import both_ways, call_of, counted, first_line, listed, operators_of, types_of
+from eltwise.report.legend import call_of, counted, first_line, listed, operators_of, types_of
 
 _COMPARED = 60
 """So many characters of two refusals are compared."""
@@ -21,21 +20,13 @@ _COMPARED = 60
 
 @dataclass(frozen=True)
 class Finding:
-    """One fault of one runtime.
+    """One fault of one runtime."""
 
-    Attributes:
-        outcome: the outcome.
-        title: the runtime and what it does, in a few words.
-        sentences: where it does it, and one example or the runtime's own words.
-        tests: the tests that show it; a test with several faults is in several findings.
-        example: the one of them that shows it best.
-    """
-
-    outcome: Outcome
-    title: str
-    sentences: tuple[str, str]
-    tests: tuple[TestResult, ...]
-    example: TestResult
+    outcome: Outcome  # The outcome.
+    title: str  # The runtime and what it does, in a few words.
+    sentences: tuple[str, str]  # Where it does it, and one example or the runtime's own words.
+    tests: tuple[TestResult, ...]  # The tests that show it; a test with several faults is in several findings.
+    example: TestResult  # The one of them that shows it best.
 
 
 def findings(results: Results) -> list[Finding]:
@@ -67,10 +58,10 @@ def _finding(fault: str, tests: list[TestResult], results: Results) -> Finding:
     best = min(
         tests,
         key=lambda test: (
-            needs_beside and (test.case is None or test.case.beside is None),
+            needs_beside and (test.failing is None or not test.failing.beside),
             len(test.faults),
             test.example is None,
-            test.case is None,
+            test.failing is None,
         ),
     )
     clause = text_of(fault, _operation(best)) if best.outcome == "differs" else ""
@@ -126,46 +117,36 @@ def _distinct(names: Iterable[str]) -> list[str]:
 
 def _shows(fault: str, test: TestResult) -> str:
     """The example of a test in a sentence, or what its runtime said."""
-    example = test.example
-    if test.outcome == "accepted" and test.case is not None:
-        return f"For {call_of(test)} it returns a result, where {_refusal(test)}."
+    example, failing, said = test.example or {}, test.failing, first_line(test.words)
+    expected, got = example.get("expected"), example.get("got")
+    if test.outcome == "accepted" and failing is not None:
+        refusal = failing.case.refusal() or "it must be refused"
+        return f"For {call_of(test)} it returns a result, where the specification requires an error: {refusal}."
     if fault in (WRONG_TYPE, WRONG_SHAPE):
         return _wrong_result(test)
-    if example is None or example.got is None or example.expected is None:
-        said = first_line(test.words)
-        if test.outcome in ("crashed", "hung") and test.case is not None:
+    if expected is None or got is None:
+        if test.outcome in ("crashed", "hung") and failing is not None:
             return f"For {call_of(test)}: {said}."
         return f"Message: {said}" if said else "There is no message."
-    needs_shapes = (is_alignment(fault) or fault == BESIDE_ANOTHER) and test.case
-    where = f"{test.op} with {call_of(test)}" if needs_shapes else test.op
-    if test.case is not None and test.case.beside is not None:
-        shapes = ", ".join(str(list(operand.shape)) for operand in test.case.beside.operands)
-        where += f", after one of {shapes} in the same model,"
+    where = (
+        f"{test.op} with {call_of(test)}" if failing and (is_alignment(fault) or fault == BESIDE_ANOTHER) else test.op
+    )
+    if failing is not None and failing.beside:
+        where += f", beside {counted(len(failing.beside), 'other')} in the same model,"
     others = [other for other in test.faults if other != fault]
     together = f", together with: {listed(others)}" if others else ""
-    named = zip(LETTERS.upper(), example.operands, strict=False)
-    operands = listed([f"{letter} = {both_ways(element)}" for letter, element in named])
+    operands = listed([f"{letter.upper()} = {example[letter]}" for letter in LETTERS if letter in example])
     return (
-        f"For {operands} in {where} it returns {both_ways(example.got)} instead of {both_ways(example.expected)}; "
+        f"For {operands} in {where} it returns {got} instead of {expected}; "
         f"{test.wrong:,} of {counted(test.total, 'element')} of that test are wrong{together}."
     )
 
 
 def _wrong_result(test: TestResult) -> str:
     """A result of another type or shape: that of the stored case, or of the one that the words are about."""
-    if test.case is not None and test.case.got is not None:
-        got, expected = test.case.got.array(), test.case.case(registry.find(test.op)).expected()
+    if test.failing is not None and test.failing.got is not None:
+        got, expected = test.failing.got, test.failing.case.expected()
         if (got.dtype, got.shape) != (expected.dtype, expected.shape):
             right = f"{expected.dtype}{list(expected.shape)}"
             return f"For {call_of(test)} it returns {got.dtype}{list(got.shape)} instead of {right}."
     return f"It {first_line(test.words.partition('; ')[0])}."
-
-
-def _refusal(test: TestResult) -> str:
-    """Why the case of a test must be refused, in the words of the reference."""
-    assert test.case is not None
-    try:
-        test.case.case(registry.find(test.op)).expected()
-    except OracleRefusal as refusal:
-        return f"the specification requires an error: {refusal}"
-    return "it must be refused"

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from eltwise.conformance.cases import LETTERS
-from eltwise.conformance.results import OUTCOMES, Outcome, Results, Shown, TestResult
-from eltwise.core.dtypes import TYPES
+from eltwise.conformance.results import OUTCOMES, Outcome, Results, TestResult
+from eltwise.core.dtypes import TYPES, of_numpy
 from eltwise.ops import registry
 
 
@@ -72,20 +72,16 @@ def listed(names: Sequence[str]) -> str:
     return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
 
 
-def both_ways(shown: Shown) -> str:
-    """An element in decimal and bits."""
-    return f"{shown.value} ({shown.bits})"
-
-
 def call_of(test: TestResult) -> str:
     """The attributes and shapes of the smallest failing case; empty if there is none."""
-    if test.case is None:
+    if test.failing is None:
         return ""
-    attributes = [f"{name}={value}" for name, value in test.case.attributes]
+    case = test.failing.case
+    attributes = [f"{name}={value}" for name, value in case.attributes]
     operands = [
         f"{letter} of shape ({', '.join(map(str, operand.shape))})"
-        + ("" if operand.element_type.name == test.dtype else f" and type {operand.element_type}")
-        for letter, operand in zip(LETTERS.upper(), test.case.operands, strict=False)
+        + ("" if of_numpy(operand.dtype).name == test.dtype else f" and type {operand.dtype}")
+        for letter, operand in zip(LETTERS.upper(), case.operands, strict=False)
     ]
     return listed([*attributes, *operands])
 

@@ -31,12 +31,7 @@ def write_page(results: Results, path: Path, source: str = "results.json") -> No
 
 
 def page(results: Results, source: str = "results.json") -> str:
-    """Make the page of some results.
-
-    Args:
-        results: what was found.
-        source: the name of the results file, for the commands that the page shows.
-    """
+    """Make the page of some results; ``source`` names the results file in the commands that it shows."""
     style = _asset("page.css")
     script = '"use strict";\n' + "\n".join(map(_asset, _SCRIPTS))
     return Template(_asset("page.html")).substitute(

@@ -5,16 +5,14 @@ Runtimes disturb one another in one process, and some set the floating-point mod
 
 from __future__ import annotations
 
-import math
 import os
 import signal
 import subprocess
 import sys
 import tempfile
 import threading
-import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, BinaryIO, Self, cast
 
@@ -22,8 +20,7 @@ import numpy as np
 
 from eltwise.core.errors import FileFormatError, UnsupportedError
 from eltwise.runtimes import wire
-from eltwise.runtimes.answers import Answer
-from eltwise.runtimes.program import Model, Program
+from eltwise.runtimes.program import Answer, Model, Program
 from eltwise.runtimes.registry import Runtime
 from eltwise.runtimes.wire import Message
 
@@ -54,7 +51,6 @@ class Host:
         self._stderr: IO[bytes] | None = None
         self._version = ""
         self._stopped = False
-        self._watchdog = _Watchdog()
 
     def __enter__(self) -> Self:
         return self
@@ -175,16 +171,26 @@ class Host:
         assert process is not None
         assert process.stdin is not None
         assert process.stdout is not None
-        with self._watchdog.watching(process, limit) as watched:
-            try:
-                process.stdin.write(request)
-                process.stdin.flush()
-                reply = wire.receive(cast(BinaryIO, process.stdout))
-            except BrokenPipeError:
-                reply = None
+        expired = threading.Event()
+
+        def expire() -> None:
+            expired.set()
+            _kill(process)
+
+        timer = threading.Timer(limit, expire)
+        timer.daemon = True
+        timer.start()
+        try:
+            process.stdin.write(request)
+            process.stdin.flush()
+            reply = wire.receive(cast(BinaryIO, process.stdout))
+        except BrokenPipeError:
+            reply = None
+        finally:
+            timer.cancel()
         if reply is None and self._stopped:
             raise StoppedError
-        return reply, reply is None and watched.has_expired
+        return reply, reply is None and expired.is_set()
 
     def _last_words(self) -> str:
         """How the process ended, and the last line that it wrote to standard error."""
@@ -199,49 +205,6 @@ class Host:
         self._stderr.seek(max(size - 4096, 0))
         lines = [line.strip() for line in self._stderr.read().decode(errors="replace").splitlines() if line.strip()]
         return f"the process ended with {ended}" + (f": {lines[-1][:200]}" if lines else "")
-
-
-class _Watchdog:
-    """Ends a process that does not answer in time; one thread for all exchanges, started with the first one."""
-
-    def __init__(self) -> None:
-        self.has_expired = False
-        self._process: subprocess.Popen[bytes] | None = None
-        self._deadline = 0.0
-        self._changed = threading.Condition()
-        self._thread: threading.Thread | None = None
-        self._wakes_at = 0.0
-
-    @contextmanager
-    def watching(self, process: subprocess.Popen[bytes], limit: float) -> Iterator[_Watchdog]:
-        """End the process unless the block is left within so many seconds."""
-        with self._changed:
-            self.has_expired = False
-            self._process, self._deadline = process, time.monotonic() + limit
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._watch, daemon=True)
-                self._thread.start()
-            elif self._deadline < self._wakes_at:
-                self._changed.notify()
-        try:
-            yield self
-        finally:
-            with self._changed:
-                self._process = None
-
-    def _watch(self) -> None:
-        with self._changed:
-            while True:
-                if self._process is None:
-                    self._wakes_at = math.inf
-                    self._changed.wait()
-                elif self._deadline <= time.monotonic():
-                    self.has_expired = True
-                    _kill(self._process)
-                    self._process = None
-                else:
-                    self._wakes_at = self._deadline
-                    self._changed.wait(self._deadline - time.monotonic())
 
 
 def _answer(reply: Message) -> Answer:

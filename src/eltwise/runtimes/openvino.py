@@ -91,15 +91,14 @@ class Evaluated:
         return lambda: self._run(tensors)
 
     def _run(self, tensors: list[Any]) -> list[Any]:
-        made = [self._result(output) for output in self._model.outputs]
+        shapes = [(output, output.get_partial_shape()) for output in self._model.outputs]
+        made = [
+            openvino.Tensor(output.element_type, list(shape.to_shape()) if shape.is_static else [0])
+            for output, shape in shapes
+        ]
         if not self._model.evaluate(made, tensors):
             raise NotImplementedError("the model's evaluate returned false")
         return made
-
-    @staticmethod
-    def _result(output: Any) -> Any:
-        shape = output.get_partial_shape()
-        return openvino.Tensor(output.element_type, list(shape.to_shape()) if shape.is_static else [0])
 
     def arrays(self, result: list[Any]) -> list[object]:
         """Its tensors as arrays."""

@@ -1,4 +1,4 @@
-"""What a runtime is given to run: a model as bytes, or one operator call for a library of array functions.
+"""What a runtime is given to run, a model as bytes or one call for a library of array functions, and its answer.
 
 An adapter is a class that is made with ``threads``, how many it may use (0: its own choice). It has ``version()``, with
 the settings that change results, and one or both of ``load(data, weights)`` and ``compile(op, steps, attributes)``,
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 
@@ -45,3 +45,44 @@ class Loaded(Protocol):
 
     def arrays(self, result: Any) -> Sequence[object]:
         """Turn what a run returned into arrays, or into what the runtime gave instead; not for filled outputs."""
+
+
+AnswerKind = Literal["result", "refused", "crashed", "hung"]
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """One answer.
+
+    Attributes:
+        kind: ``result``: it ran; ``refused``: it raised an error; ``crashed``: its process ended; ``hung``: it gave no
+            answer within the time limit.
+        arrays: the outputs, each an array of a known element type; None for one that is something else.
+        words: the runtime's error message, or a description of what came.
+        mode: how the thread's floating-point mode was left changed; empty if it was not.
+    """
+
+    kind: AnswerKind
+    arrays: tuple[np.ndarray | None, ...] = ()
+    words: str = ""
+    mode: str = ""
+
+
+def message_of(error: BaseException, limit: int = 300) -> str:
+    """Shorten an error to one line; of a long message, the last lines, which say the most.
+
+    >>> message_of(ValueError("no such kernel"))
+    'ValueError: no such kernel'
+    """
+    try:
+        said = str(error)
+    except Exception:  # noqa: BLE001 - an error of foreign code may fail to print itself
+        said = ""
+    said = said.encode(errors="backslashreplace").decode()  # It may contain bytes that are not text.
+    text = ""
+    for line in reversed([line.strip() for line in said.splitlines() if line.strip()]):
+        if text and len(text) + len(line) > limit // 2:
+            break
+        text = f"{line} {text}" if text else line
+    text = " ".join(f"{type(error).__name__}: {text}".split()) if text else type(error).__name__
+    return text if len(text) <= limit else f"{text[: limit - 3]}..."

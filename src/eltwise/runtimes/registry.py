@@ -20,33 +20,19 @@ _HERE = "eltwise.runtimes"
 
 @dataclass(frozen=True)
 class Runtime:
-    """One runtime, as data.
+    """One runtime, as data."""
 
-    Attributes:
-        name: its name.
-        adapter: the module and the class that speak to it, imported in its own process only.
-        packages: what must be installed.
-        domains: whose operators it has; those of its model files where it loads models.
-        loads_models: whether it loads model files.
-        calls: whether single operators can be called on arrays.
-        rules: the broadcast rules that it has.
-        checks: whether it can be given mixed types and foreign attributes, which it must refuse.
-        only: the names of the operand sources that it can be tested with; empty for all.
-        environment: variables that are set for its process.
-        library: for a library of array functions, whose names for the primitives it has.
-    """
-
-    name: str
-    adapter: str
-    packages: tuple[str, ...] = ()
-    domains: tuple[Domain, ...] = BOTH
-    loads_models: bool = True
-    calls: bool = False
-    rules: tuple[str, ...] = RULES
-    checks: bool = True
-    only: tuple[str, ...] = ()
-    environment: Mapping[str, str] = field(default_factory=dict)
-    library: str = ""
+    name: str  # Its name.
+    adapter: str  # The module and the class that speak to it, imported in its own process only.
+    packages: tuple[str, ...] = ()  # What must be installed.
+    domains: tuple[Domain, ...] = BOTH  # Whose operators it has; those of its model files where it loads models.
+    loads_models: bool = True  # Whether it loads model files.
+    calls: bool = False  # Whether single operators can be called on arrays.
+    rules: tuple[str, ...] = RULES  # The broadcast rules that it has.
+    checks: bool = True  # Whether it can be given mixed types and foreign attributes, which it must refuse.
+    only: tuple[str, ...] = ()  # The names of the operand sources that it can be tested with; empty for all.
+    environment: Mapping[str, str] = field(default_factory=dict)  # Variables that are set for its process.
+    library: str = ""  # For a library of array functions, whose names for the primitives it has.
 
     @property
     def is_installed(self) -> bool:
@@ -61,7 +47,7 @@ def _is_installed(package: str) -> bool:
 
 def _library(name: str, kind: str, names: str = "") -> Runtime:
     """A library of array functions: it broadcasts as NumPy does, and takes whatever it is given."""
-    adapter, library = f"{_HERE}.{name}:{kind}", names or name
+    adapter, library = f"{_HERE}.libraries:{kind}", names or name
     return Runtime(
         name, adapter, (name,), loads_models=False, calls=True, rules=("numpy",), checks=False, library=library
     )

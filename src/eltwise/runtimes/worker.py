@@ -7,6 +7,7 @@ the frames use descriptors that it does not know.
 from __future__ import annotations
 
 import ctypes
+import ctypes.util
 import importlib
 import os
 import signal
@@ -19,13 +20,14 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from eltwise.core.dtypes import TYPES
-from eltwise.runtimes import float_mode
-from eltwise.runtimes.answers import message_of
-from eltwise.runtimes.program import Loaded
+from eltwise.runtimes.program import Loaded, message_of
 from eltwise.runtimes.wire import Message, receive, send
 
 _SET_PARENT_DEATH_SIGNAL = 1
 """PR_SET_PDEATHSIG of Linux's prctl."""
+
+_DEFAULT_ENVIRONMENT = ctypes.c_void_p(-1)
+"""``FE_DFL_ENV`` of the GNU C library: the mode that a program starts in."""
 
 _KNOWN = {each.storage for each in TYPES if each.runs}
 
@@ -47,8 +49,8 @@ def main() -> None:
             reply = programs.reply(message)
         except Exception as error:  # noqa: BLE001 - whatever a runtime raises is its refusal
             reply = Message({"kind": "refused", "words": message_of(error)})
-        changed = float_mode.changes()
-        if changed and not float_mode.restore():
+        changed = changed_mode()
+        if changed and not restore_mode():
             changed += ", and it could not be restored"
         send(outgoing, Message({**reply.fields, "mode": changed}, reply.arrays))
 
@@ -118,6 +120,48 @@ def _own_streams() -> tuple[BinaryIO, BinaryIO]:
     os.close(nothing)
     os.dup2(2, 1)
     return os.fdopen(incoming, "rb"), os.fdopen(outgoing, "wb")
+
+
+def changed_mode() -> str:
+    """Say how the floating-point mode of this thread differs from the default, seen by its arithmetic; empty if not.
+
+    Subnormal numbers are kept and results rounded to nearest by default.
+    """
+    found = []
+    if _flushes(np.float32(2.0**-126)) or _flushes(np.float64(2.0**-1022)):
+        found.append("subnormal numbers are flushed to zero")
+    rounding = _rounding(np.float64(2.0**-53)) or _rounding(np.float32(2.0**-24))
+    if rounding:
+        found.append(f"results are rounded {rounding}")
+    return " and ".join(found)
+
+
+def restore_mode() -> bool:
+    """Go back to the default floating-point mode; whether that worked."""
+    try:
+        ctypes.CDLL(ctypes.util.find_library("m")).fesetenv(_DEFAULT_ENVIRONMENT)
+    except (OSError, AttributeError):
+        return False
+    return not changed_mode()
+
+
+def _flushes(smallest_normal: np.floating) -> bool:
+    """Whether a subnormal result, or a subnormal operand, counts as zero."""
+    kind = type(smallest_normal)
+    half = np.full(4, smallest_normal) * kind(0.5)
+    subnormal = np.frombuffer(b"\x01".ljust(half.itemsize, b"\0") * 4, half.dtype)
+    return not half.all() or not (subnormal * kind(2.0**24)).all()
+
+
+def _rounding(half_step: np.floating) -> str:
+    """How sums are rounded where not to nearest; ``half_step`` is half the distance from 1 to the next number."""
+    kind = type(half_step)
+    one, little = np.full(4, kind(1)), np.full(4, half_step * kind(0.5))
+    much = np.full(4, half_step * kind(1.5))
+    up, down = bool((one + little > one).any()), bool((-one - little < -one).any())
+    if up or down:
+        return "away from zero" if up and down else "up" if up else "down"
+    return "toward zero" if bool((one + much == one).any()) else ""
 
 
 if __name__ == "__main__":

@@ -12,12 +12,11 @@ from math import prod
 
 import numpy as np
 
-from eltwise.conformance.asking import CaseRunner
-from eltwise.conformance.cases import Case
+from eltwise.conformance.cases import SOURCES, Case, Context
 from eltwise.conformance.compare import CaseResult, References
-from eltwise.conformance.contexts import SOURCES, Context, sources_of
-from eltwise.conformance.fault_models.catalog import UNEXPLAINED
-from eltwise.conformance.fault_models.explain import Explainer
+from eltwise.conformance.explain import Explainer
+from eltwise.conformance.faults import UNEXPLAINED
+from eltwise.conformance.runner import CaseRunner
 from eltwise.conformance.suite import Variant, hard_values_of, layout_cases, value_cases, variants
 from eltwise.core.broadcasting import Rule as BroadcastRule
 from eltwise.core.dtypes import FLOAT32
@@ -167,7 +166,7 @@ def measure_variant(host: Host, variant: Variant, references: References) -> dic
 def cases_of(variant: Variant) -> Iterator[tuple[tuple[str, str], Case]]:
     """The largest case of every operand source, broadcast pattern and number of operands, with the first two."""
     element_type, largest = variant.element_type, dict[tuple[str, str, int], Case]()
-    sources = {name for name in sources_of(variant.count) if name in _CONTEXTS}
+    sources = {name for name in variant.sources if name in _CONTEXTS}
     if has_others_than_plain(element_type):
         sources |= {"a-plain", *(["b-plain"] if variant.count > 1 else [])}
     if is_narrow(element_type) and variant.has_neutral:

@@ -18,7 +18,7 @@ from eltwise.ir.graph import Graph
 from eltwise.model import Model, examine
 from eltwise.ops import registry
 from eltwise.ops.schema import ElementwiseSchema
-from eltwise.passes.entry import read_onnx_graph
+from eltwise.passes.convert import read_onnx_graph
 from eltwise.passes.scopes import all_scopes
 from eltwise.passes.upcast import exact_upcast
 from eltwise.runtimes import Runtime
@@ -274,7 +274,7 @@ def _older_file_version(graph: Graph, rules: RuleSet) -> tuple[int, str]:
     wanted = max((known for known in rules.file_versions if known < own), default=0)
     if graph.origin.domain != "ai.onnx" or not wanted:
         return own, "an IR of another version has other ports" if wanted else "it is too old"
-    from eltwise.formats.onnx.file_versions import needed_file_version
+    from eltwise.formats.onnx.messages import needed_file_version
     from eltwise.formats.onnx.writer import write_model_proto
 
     needed, words = needed_file_version(write_model_proto(graph))

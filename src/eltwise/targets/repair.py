@@ -20,8 +20,7 @@ from eltwise.ir.graph import Graph
 from eltwise.model import Model, save
 from eltwise.passes.align_broadcast import align_broadcast
 from eltwise.passes.builder import described
-from eltwise.passes.entry import model_of
-from eltwise.passes.files import Progress, check_places, copy_ir, write_onnx
+from eltwise.passes.convert import Progress, check_places, copy_ir, model_of, write_onnx
 from eltwise.passes.opset import convert_opset
 from eltwise.passes.report import Change, Report
 from eltwise.passes.upcast import upcast

@@ -13,8 +13,8 @@ from eltwise.core.dtypes import of_numpy
 from eltwise.core.errors import EltwiseError, ManyProblemsError, UnsupportedError, counted
 from eltwise.ir.graph import Graph
 from eltwise.model import Model
-from eltwise.passes.names import all_graphs
 from eltwise.passes.report import Comparison
+from eltwise.passes.scopes import all_graphs
 from eltwise.passes.verify import difference, runs_of
 from eltwise.runtimes import Answer, Host, Runtime
 from eltwise.runtimes import Model as Program

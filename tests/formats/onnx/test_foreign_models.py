@@ -13,7 +13,6 @@ from onnx import TensorProto, helper, numpy_helper
 import eltwise
 from eltwise.core.errors import EltwiseError, UnsupportedError
 from eltwise.formats.onnx.reader import read_onnx
-from eltwise.formats.onnx.tensors import keep_tensor
 from eltwise.formats.onnx.writer import kept_bytes, write_model_proto
 from eltwise.ir.graph import Foreign, Graph, Node
 from eltwise.passes.scopes import all_scopes
@@ -46,7 +45,7 @@ def test_every_model_of_onnx_is_written_as_it_was() -> None:
     for name, data in models.items():
         graph = graph_of(data)
         assert kept_bytes(graph)[0] == data, name
-        assert write_model_proto(touched(graph), keep_tensor).SerializeToString() == data, name
+        assert write_model_proto(touched(graph)).SerializeToString() == data, name
 
 
 def test_what_a_file_says_in_another_order_or_in_fields_of_later_days_is_kept() -> None:

@@ -1,23 +1,29 @@
 """External data: the bytes of ONNX tensors in files beside the model, read and written without leaving its folder.
 
+No name in a model chooses a file that is written: what an unpacked archive says must not reach files of the user.
 Source: ONNX's ExternalData page and the fields of TensorProto.
 """
 
 from __future__ import annotations
 
+import os
 import stat
-from collections.abc import Iterable, Iterator
-from pathlib import Path, PurePosixPath, PureWindowsPath
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path, PureWindowsPath
 
 import numpy as np
-from onnx import StringStringEntryProto, TensorProto
+from onnx import ModelProto, StringStringEntryProto, TensorProto
 
 from eltwise.core.errors import FileFormatError, UnsupportedError
 from eltwise.core.shapes import LARGEST_SIZE
-from eltwise.formats.files import Buffer
+from eltwise.formats.files import Chunk, Progress, copied
+from eltwise.formats.onnx.messages import walk
 
-ALIGNMENT = 4096
+_ALIGNMENT = 4096
 """Where each tensor starts in a file that is written: the page size that ONNX recommends for memory mapping."""
+
+_SMALLEST = 1024
+"""The least number of bytes of a tensor that ``ExternalWriter`` writes."""
 
 
 class ExternalData:
@@ -33,42 +39,31 @@ class ExternalData:
         self._taken: dict[Path, int] = {}
 
     def read(self, entries: Iterable[StringStringEntryProto], needed: int) -> np.ndarray:
-        """Read the bytes that a tensor's entries point to.
+        """Read the bytes that a tensor's entries point to, as a read-only array.
 
         Args:
             entries: the tensor's ``external_data``: ``location``, and ``offset`` and ``length`` if they are there.
             needed: how many bytes its type and shape need.
-
-        Returns:
-            A read-only array of bytes.
-
-        Raises:
-            FileFormatError: where the entries are ill-formed, or the bytes are not there or not inside the folder.
-            UnsupportedError: where the tensors' ranges overlap.
         """
-        location, offset = _said(entries, needed)
-        path = self.path_of(location)
-        size = self._checked_size(path, location, offset, needed)
-        return self._range(path, offset, needed, size)
+        path, offset, size = self._found(*_place(entries, needed), needed)
+        key = (path, offset, needed)
+        if key not in self._ranges:
+            self._taken[path] = self._taken.get(path, 0) + needed
+            if self._taken[path] > size:
+                raise UnsupportedError(f"the tensors' ranges of external data in {path.name!r} overlap")
+            self._ranges[key] = _read_range(path, offset, needed)
+        return self._ranges[key]
 
     def check(self, entries: Iterable[StringStringEntryProto], needed: int) -> None:
-        """Refuse what ``read`` would refuse, without reading; where the folder is not known, no file is looked at.
-
-        Raises:
-            FileFormatError: where the entries are ill-formed, or the bytes are not there or not inside the folder.
-        """
-        location, offset = _said(entries, needed)
+        """Refuse what ``read`` would refuse, without reading; where the folder is not known, no file is looked at."""
+        location, offset = _place(entries, needed)
         if self._folder is None:
             _check_location(location)
         else:
-            self._checked_size(self.path_of(location), location, offset, needed)
+            self._found(location, offset, needed)
 
     def path_of(self, location: str) -> Path:
-        """The file that a location names, with all symbolic links followed.
-
-        Raises:
-            FileFormatError: where there is none, or it is not inside the folder.
-        """
+        """The file that a location names, with all symbolic links followed."""
         if self._folder is None:
             raise FileFormatError(
                 f"the data lies outside the model, in {location!r}, and the model's folder is not known",
@@ -81,41 +76,25 @@ class ExternalData:
         except (OSError, RuntimeError, ValueError) as error:
             raise _unreadable(location, error) from None
         if not path.is_relative_to(folder):
-            raise FileFormatError(
-                "the external data's location leads out of the model's folder over a symbolic link",
-                got=repr(location),
-                allowed="a path inside the model's folder",
-            )
+            words = "the external data's location leads out of the model's folder over a symbolic link"
+            raise FileFormatError(words, got=repr(location), allowed="a path inside the model's folder")
         return path
 
-    def _checked_size(self, path: Path, location: str, offset: int, length: int) -> int:
-        size = size_of(path)
+    def _found(self, location: str, offset: int, length: int) -> tuple[Path, int, int]:
+        """The file, the offset, and the size of the file."""
+        path = self.path_of(location)
+        size = _size_of(path)
         if offset + length > size:
             raise FileFormatError(
                 f"the external data lies beyond the end of {location!r}",
                 got=f"{length} bytes at offset {offset}",
                 allowed=f"up to byte {size}",
             )
-        return size
-
-    def _range(self, path: Path, offset: int, length: int, size: int) -> np.ndarray:
-        key = (path, offset, length)
-        if key in self._ranges:
-            return self._ranges[key]
-        taken = self._taken.get(path, 0) + length
-        if taken > size:
-            raise UnsupportedError(f"the tensors' ranges of external data in {path.name!r} overlap")
-        self._taken[path] = taken
-        self._ranges[key] = _read_range(path, offset, length)
-        return self._ranges[key]
+        return path, offset, size
 
 
-def size_of(path: Path) -> int:
-    """The size of a regular file; asked before it is opened, since opening a pipe would wait forever.
-
-    Raises:
-        FileFormatError: where it is no regular file.
-    """
+def _size_of(path: Path) -> int:
+    """The size of a regular file; asked before it is opened, since opening a pipe would wait forever."""
     try:
         status = path.stat()
     except OSError as error:
@@ -125,74 +104,18 @@ def size_of(path: Path) -> int:
     return status.st_size
 
 
-def move(tensor: TensorProto, location: str, start: int, keeps_notes: bool) -> bool:
-    """Point a tensor to a file that holds the old one from a start on.
-
-    Args:
-        tensor: the tensor.
-        location: the new file.
-        start: where the old one starts in it.
-        keeps_notes: whether the checksum, and what others note there, still is of the file as a whole.
-
-    Returns:
-        Whether that changed the tensor.
-    """
-    before = fields_of(tensor.external_data)
-    after = {key: text for key, text in before.items() if keeps_notes or key in ("location", "offset", "length")}
-    after["location"] = location
-    if start:
-        after["offset"] = str(_natural(before.get("offset", "0"), "offset") + start)
-    del tensor.external_data[:]
-    for key, text in after.items():
-        tensor.external_data.add(key=key, value=text)
-    return after != before
-
-
-def _said(entries: Iterable[StringStringEntryProto], needed: int) -> tuple[str, int]:
+def _place(entries: Iterable[StringStringEntryProto], needed: int) -> tuple[str, int]:
     """The location and the offset of a tensor that needs so many bytes."""
-    fields = fields_of(entries)
+    fields = _fields_of(entries)
     offset = _natural(fields.get("offset", "0"), "offset")
     length = _natural(fields["length"], "length") if "length" in fields else needed
     if length != needed:
-        raise FileFormatError(
-            "the external data's length is not what type and shape need",
-            got=f"{length} bytes",
-            allowed=f"{needed} bytes",
-        )
+        words = "the external data's length is not what type and shape need"
+        raise FileFormatError(words, got=f"{length} bytes", allowed=f"{needed} bytes")
     return fields.get("location", ""), offset
 
 
-def _check_location(location: str) -> None:
-    if "\0" in location:
-        raise FileFormatError(
-            "the external data's location is no path", got=repr(location), allowed="a path without a NUL character"
-        )
-    if not location or _leads_out(location):
-        raise FileFormatError(
-            "the external data's location is not inside the model's folder",
-            got=repr(location),
-            allowed="a relative path inside the model's folder",
-        )
-
-
-def _leads_out(location: str) -> bool:
-    """Whether a location is absolute on any system, or climbs above its start by ``..``."""
-    if PurePosixPath(location).is_absolute() or PureWindowsPath(location).is_absolute() or location[0] == "\\":
-        return True
-    depth = 0
-    for part in PurePosixPath(location).parts:
-        depth += -1 if part == ".." else 1
-        if depth < 0:
-            return True
-    return False
-
-
-def fields_of(entries: Iterable[StringStringEntryProto]) -> dict[str, str]:
-    """A tensor's entries by their keys.
-
-    Raises:
-        FileFormatError: where one is given twice.
-    """
+def _fields_of(entries: Iterable[StringStringEntryProto]) -> dict[str, str]:
     fields: dict[str, str] = {}
     for entry in entries:
         if entry.key in fields:
@@ -204,9 +127,20 @@ def fields_of(entries: Iterable[StringStringEntryProto]) -> dict[str, str]:
 def _natural(text: str, key: str) -> int:
     if text.isascii() and text.isdigit() and len(text) <= 19 and int(text) <= LARGEST_SIZE:
         return int(text)
-    raise FileFormatError(
-        f"the external data's {key} is not a size", got=repr(text[:40]), allowed=f"an integer from 0 to {LARGEST_SIZE}"
-    )
+    words, allowed = f"the external data's {key} is not a size", f"an integer from 0 to {LARGEST_SIZE}"
+    raise FileFormatError(words, got=repr(text[:40]), allowed=allowed)
+
+
+def _check_location(location: str) -> None:
+    """Refuse a location that is absolute on any system, or climbs above its start by ``..``."""
+    if "\0" in location:
+        words = "the external data's location is no path"
+        raise FileFormatError(words, got=repr(location), allowed="a path without a NUL character")
+    windows = PureWindowsPath(location)
+    climbs = Path(os.path.normpath(location)).parts[:1] == ("..",)
+    if not location or location.startswith("/") or windows.drive or windows.root or climbs:
+        words = "the external data's location is not inside the model's folder"
+        raise FileFormatError(words, got=repr(location), allowed="a relative path inside the model's folder")
 
 
 def _unreadable(location: str, error: OSError | RuntimeError | ValueError) -> FileFormatError:
@@ -218,65 +152,135 @@ def _unreadable(location: str, error: OSError | RuntimeError | ValueError) -> Fi
 
 def _read_range(path: Path, offset: int, length: int) -> np.ndarray:
     try:
-        data = np.empty(length, np.uint8)
-        with path.open("rb", buffering=0) as file:
-            file.seek(offset)
-            view, filled = data.data, 0
-            while filled < length:
-                count = file.readinto(view[filled:])
-                if not count:
-                    raise FileFormatError(f"the external data file {path.name!r} ended while it was read")
-                filled += count
+        data = np.fromfile(path, np.uint8, length, offset=offset)
     except OSError as error:
         raise _unreadable(path.name, error) from None
     except MemoryError:
         raise FileFormatError("the external data does not fit into memory", got=f"{length} bytes") from None
+    if data.size != length:
+        raise FileFormatError(f"the external data file {path.name!r} ended while it was read")
     data.flags.writeable = False
     return data
 
 
 class ExternalWriter:
-    """Collects the bytes of tensors for one file beside the model."""
+    """Collects the bytes of large tensors for one file beside a model that is written."""
 
-    def __init__(self, location: str) -> None:
-        self._location = location
+    def __init__(self, model: Path) -> None:
+        self._path = model.with_name(location_beside(model))
         self._parts: list[tuple[int, np.ndarray]] = []
         self._end = 0
 
-    def place(self, proto: TensorProto, data: np.ndarray) -> None:
-        """Give the bytes of a tensor a place in the file, and note it in the tensor."""
-        offset = -(-self._end // ALIGNMENT) * ALIGNMENT
+    def take(self, proto: TensorProto) -> None:
+        """Move the raw data of a tensor to the file, if it is large."""
+        data = np.frombuffer(proto.raw_data, np.uint8)
+        if data.nbytes < _SMALLEST:
+            return
+        proto.ClearField("raw_data")
+        offset = -(-self._end // _ALIGNMENT) * _ALIGNMENT
         proto.data_location = TensorProto.EXTERNAL
-        for key, value in (("location", self._location), ("offset", str(offset)), ("length", str(data.nbytes))):
+        for key, value in (("location", self._path.name), ("offset", str(offset)), ("length", str(data.nbytes))):
             proto.external_data.add(key=key, value=value)
         self._parts.append((offset, data))
         self._end = offset + data.nbytes
 
-    @property
-    def is_empty(self) -> bool:
-        """Whether no tensor was placed."""
-        return not self._parts
+    def files(self) -> list[tuple[Path, Iterable[Chunk]]]:
+        """The file and its content; none where no tensor is large."""
+        return [(self._path, self._chunks())] if self._parts else []
 
-    def chunks(self) -> Iterator[Buffer]:
-        """The content of the file, part by part."""
+    def _chunks(self) -> Iterator[Chunk]:
         position = 0
         for offset, data in self._parts:
-            yield bytes(offset - position)
+            yield offset - position
             yield data.data
             position = offset + data.nbytes
 
 
 def location_beside(path: Path) -> str:
-    """The name of the external data file of a model file.
-
-    Raises:
-        FileFormatError: where the model's name is no text that a model can hold.
-    """
+    """The name of the external data file of a model file."""
     name = f"{path.name}.data"
     try:
         name.encode()
     except UnicodeEncodeError:
-        raise FileFormatError(
-            "external data needs a file name in UTF-8", where=repr(str(path)), hint="choose another file name"
-        ) from None
+        words, hint = "external data needs a file name in UTF-8", "choose another file name"
+        raise FileFormatError(words, where=repr(str(path)), hint=hint) from None
     return name
+
+
+def data_files(model: ModelProto, folder: Path) -> dict[Path, list[TensorProto]]:
+    """The files of a model's external data, with the tensors that each holds, those in attributes and subgraphs too."""
+    external, found = ExternalData(folder), dict[Path, list[TensorProto]]()
+    for tensor in walk(model):
+        if isinstance(tensor, TensorProto) and tensor.data_location == TensorProto.EXTERNAL:
+            location = _fields_of(tensor.external_data).get("location", "")
+            found.setdefault(external.path_of(location), []).append(tensor)
+    return found
+
+
+def check_not_read(path: Path, files: Iterable[Path]) -> None:
+    """Refuse to write a file that is one of those that a model's external data is read from."""
+    if path.exists() and any(path.samefile(file) for file in files):
+        words = "this file holds external data of the model that is read"
+        raise FileFormatError(words, where=str(path), hint="choose another name")
+
+
+def move_data(
+    model: ModelProto, folder: Path | None, target: Path, progress: Progress | None = None
+) -> tuple[list[tuple[Path, Iterable[Chunk]]], bool]:
+    """Point a model to the file that its external data goes to, where that is not in the target's folder already.
+
+    Args:
+        model: the model, whose tensors point to the new file afterwards.
+        folder: the folder that the data is in; None where it is not known.
+        target: the file that the model will be written to.
+        progress: told how many bytes have been copied, while the content is taken.
+
+    Returns:
+        The new file and its content, the old files one after another; none where the data stays where it is. And
+        whether the model was changed for it.
+    """
+    if folder is None:
+        return [], False
+    files = data_files(model, folder)
+    check_not_read(target, files)
+    if not files or folder.resolve() == target.parent.resolve():
+        return [], False
+    name = location_beside(target)
+    check_not_read(target.with_name(name), files)
+    parts: list[tuple[Path, int, int]] = []
+    end, is_moved = 0, False
+    for path, tensors in files.items():
+        start = -(-end // _ALIGNMENT) * _ALIGNMENT
+        end = start + _size_of(path)
+        parts.append((path, start, end))
+        for tensor in tensors:
+            is_moved |= _move(tensor, name, start, keeps_notes=len(files) == 1)
+    return [(target.with_name(name), _content(parts, progress))], is_moved
+
+
+def _move(tensor: TensorProto, location: str, start: int, keeps_notes: bool) -> bool:
+    """Point a tensor to a file that holds the old one from a start on; gives whether that changed the tensor.
+
+    The checksum, and what else is noted of the old file as a whole, is kept where it still holds.
+    """
+    before = _fields_of(tensor.external_data)
+    after = {key: text for key, text in before.items() if keeps_notes or key in ("location", "offset", "length")}
+    after["location"] = location
+    if start:
+        after["offset"] = str(_natural(before.get("offset", "0"), "offset") + start)
+    del tensor.external_data[:]
+    for key, text in after.items():
+        tensor.external_data.add(key=key, value=text)
+    return after != before
+
+
+def _content(parts: Sequence[tuple[Path, int, int]], progress: Progress | None) -> Iterator[Chunk]:
+    position, total = 0, parts[-1][-1]
+    for path, start, end in parts:
+        yield start - position
+        position = start
+        for piece in copied(path, end - start):
+            yield piece
+            position += piece if isinstance(piece, int) else len(piece)
+            if progress:
+                progress(position, total)

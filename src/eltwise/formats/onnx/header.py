@@ -5,7 +5,7 @@ Source: ModelProto in onnx.proto and the page on ONNX's intermediate representat
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import onnx
 from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto
@@ -21,25 +21,17 @@ _GRAPH_PROPERTY = "graph.metadata_props."
 
 
 def read_origin(model: ModelProto) -> Origin:
-    """Read the versions that a model is written in.
-
-    Raises:
-        FileFormatError: where they are missing, ill-formed or given twice.
-        UnsupportedError: where they are newer than what is known here.
-    """
+    """Read the versions that a model is written in."""
     if not model.HasField("ir_version"):
         raise FileFormatError("there is no ir_version", hint="this may be no ONNX model")
     if not model.HasField("graph"):
         raise FileFormatError("there is no graph in the model")
-    version = model.ir_version
+    version, known = model.ir_version, f"1 to {onnx.IR_VERSION}"
     if version < 1:
-        raise FileFormatError("the ir_version is not allowed", got=str(version), allowed=f"1 to {onnx.IR_VERSION}")
+        raise FileFormatError("the ir_version is not allowed", got=str(version), allowed=known)
     if version > onnx.IR_VERSION:
-        raise UnsupportedError(
-            "the ir_version is newer than the installed onnx package knows",
-            got=str(version),
-            allowed=f"1 to {onnx.IR_VERSION}",
-        )
+        words = "the ir_version is newer than the installed onnx package knows"
+        raise UnsupportedError(words, got=str(version), allowed=known)
     imports: dict[str, int] = {}
     for entry in model.opset_import:
         domain = default_domain(entry.domain)
@@ -50,6 +42,27 @@ def read_origin(model: ModelProto) -> Origin:
     if not opset and any(not default_domain(node.domain) for node in model.graph.node):
         raise FileFormatError("no opset of the domain ai.onnx is imported", got=", ".join(map(repr, imports)))
     return Origin("ai.onnx", version, opset, tuple(imports.items()))
+
+
+def _opset(version: int, imports: dict[str, int]) -> int:
+    """Take ONNX's own opset out of the imports; 0 where only others are imported.
+
+    Files of ir_version 1 and 2 cannot say it and have opset 1.
+    """
+    if version < 3:
+        if imports:
+            raise FileFormatError(f"a model of ir_version {version} cannot import opsets", allowed="opset 1, unsaid")
+        return 1
+    if not imports:
+        raise FileFormatError("no opset of the domain ai.onnx is imported", allowed="one")
+    if "" not in imports:
+        return 0
+    opset, newest = imports.pop(""), newest_opset()
+    if opset < 1:
+        raise FileFormatError("the opset is not allowed", got=str(opset), allowed=f"1 to {newest}")
+    if opset > newest:
+        raise UnsupportedError("the opset is newer than what is known here", got=str(opset), allowed=f"1 to {newest}")
+    return opset
 
 
 def default_domain(domain: str) -> str:
@@ -71,53 +84,14 @@ def least_ir_version(opset: int) -> int:
     return max(4, *versions)
 
 
-def _opset(version: int, imports: dict[str, int]) -> int:
-    """Take ONNX's own opset out of the imports; 0 where only others are imported.
-
-    Files of ir_version 1 and 2 cannot say it and have opset 1.
-    """
-    if version < 3:
-        if imports:
-            raise FileFormatError(f"a model of ir_version {version} cannot import opsets", allowed="opset 1, unsaid")
-        return 1
-    if not imports:
-        raise FileFormatError("no opset of the domain ai.onnx is imported", allowed="one")
-    if "" not in imports:
-        return 0
-    opset = imports.pop("")
-    newest = newest_opset()
-    if opset < 1:
-        raise FileFormatError("the opset is not allowed", got=str(opset), allowed=f"1 to {newest}")
-    if opset > newest:
-        raise UnsupportedError("the opset is newer than what is known here", got=str(opset), allowed=f"1 to {newest}")
-    return opset
-
-
 def write_origin(origin: Origin, model: ModelProto) -> None:
-    """Write the versions that ``read_origin`` reads.
-
-    Raises:
-        UnsupportedError: for versions that an ONNX file cannot state.
-    """
-    model.ir_version = origin.file_version
-    if origin.file_version < 3:
-        if origin.opset != 1 or origin.other_opsets:
-            raise UnsupportedError(
-                f"a model of ir_version {origin.file_version} cannot import opsets",
-                got=f"opset {origin.opset}",
-                allowed="1",
-            )
-        return
-    for domain, version in (("", origin.opset), *origin.other_opsets):
-        if version:
-            model.opset_import.add(domain=domain, version=version)
-
-
-def restamp(model: ModelProto, origin: Origin) -> None:
-    """Write other versions over those that a model has; one too old to say its opset gets the first that can."""
+    """Write the versions of a model, over those that it has; a file too old to state its opset must have opset 1."""
     model.ir_version = origin.file_version
     wanted = {**({"": origin.opset} if origin.opset else {}), **dict(origin.other_opsets)}
     if origin.file_version < 3:
+        if wanted != {"": 1}:
+            words = f"a model of ir_version {origin.file_version} cannot import opsets"
+            raise UnsupportedError(words, got=f"opset {origin.opset}", allowed="1")
         return
     for entry in model.opset_import:
         entry.version = wanted.pop(default_domain(entry.domain), entry.version)
@@ -127,34 +101,11 @@ def restamp(model: ModelProto, origin: Origin) -> None:
 
 def read_metadata(model: ModelProto) -> tuple[tuple[str, str], ...]:
     """Read what a model and its graph say of themselves, as pairs of a field's name and its text."""
-
-    def pairs() -> Iterator[tuple[str, str]]:
-        yield from ((name, str(getattr(model, name))) for name in _MODEL_FIELDS if model.HasField(name))
-        yield from ((_MODEL_PROPERTY + entry.key, entry.value) for entry in model.metadata_props)
-        if model.graph.HasField("doc_string"):
-            yield _GRAPH_TEXT, model.graph.doc_string
-        yield from ((_GRAPH_PROPERTY + entry.key, entry.value) for entry in model.graph.metadata_props)
-
-    return tuple(pairs())
-
-
-def not_held(model: ModelProto) -> tuple[str, ...]:
-    """What a model says of its parts that a graph does not hold, a phrase each; none of it changes a result."""
-    graph = model.graph
-    parts: dict[str, Sequence[NodeProto | ValueInfoProto | TensorProto]] = {
-        "node": graph.node,
-        "value": (*graph.input, *graph.output, *graph.value_info),
-        "initializer": graph.initializer,
-    }
-    said = []
-    for kind, of_kind in parts.items():
-        documented = sum(1 for part in of_kind if part.doc_string)
-        described = sum(1 for part in of_kind if part.metadata_props)
-        said += [f"the doc strings of {counted(documented, kind)}"] if documented else []
-        said += [f"the metadata of {counted(described, kind)}"] if described else []
-    if graph.quantization_annotation:
-        said.append(counted(len(graph.quantization_annotation), "quantization annotation"))
-    return tuple(said)
+    pairs = [(name, str(getattr(model, name))) for name in _MODEL_FIELDS if model.HasField(name)]
+    pairs += [(_MODEL_PROPERTY + entry.key, entry.value) for entry in model.metadata_props]
+    pairs += [(_GRAPH_TEXT, model.graph.doc_string)] if model.graph.HasField("doc_string") else []
+    pairs += [(_GRAPH_PROPERTY + entry.key, entry.value) for entry in model.graph.metadata_props]
+    return tuple(pairs)
 
 
 def write_metadata(metadata: tuple[tuple[str, str], ...], model: ModelProto) -> None:
@@ -170,3 +121,22 @@ def write_metadata(metadata: tuple[tuple[str, str], ...], model: ModelProto) -> 
             model.metadata_props.add(key=name.removeprefix(_MODEL_PROPERTY), value=text)
         elif name.startswith(_GRAPH_PROPERTY):
             model.graph.metadata_props.add(key=name.removeprefix(_GRAPH_PROPERTY), value=text)
+
+
+def not_held(model: ModelProto) -> tuple[str, ...]:
+    """What a model says of its parts that another format cannot hold, a phrase each; none of it changes a result."""
+    graph = model.graph
+    parts: dict[str, Sequence[NodeProto | ValueInfoProto | TensorProto]] = {
+        "node": graph.node,
+        "value": (*graph.input, *graph.output, *graph.value_info),
+        "initializer": graph.initializer,
+    }
+    said = []
+    for kind, of_kind in parts.items():
+        documented = sum(1 for part in of_kind if part.doc_string)
+        described = sum(1 for part in of_kind if part.metadata_props)
+        said += [f"the doc strings of {counted(documented, kind)}"] if documented else []
+        said += [f"the metadata of {counted(described, kind)}"] if described else []
+    if graph.quantization_annotation:
+        said.append(counted(len(graph.quantization_annotation), "quantization annotation"))
+    return tuple(said)

@@ -1,33 +1,25 @@
-"""Protobuf messages of ONNX files: parsed, and refused where their text is not text."""
+"""Protobuf messages of ONNX files: parsed, checked to be text where they must be, and walked through."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cache
 from typing import TypeVar
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import DecodeError, Message
-from onnx import ModelProto, TensorProto
+from onnx import ModelProto, NodeProto, TensorProto
 
 from eltwise.core.errors import FileFormatError
 
-DEEPEST = 99
+_DEEPEST = 99
 """How many messages protobuf reads inside each other, below the outermost."""
 
 _Kind = TypeVar("_Kind", ModelProto, TensorProto)
 
 
 def parse_message(data: bytes, kind: type[_Kind], what: str) -> _Kind:
-    """Parse the bytes of a file as a message.
-
-    Args:
-        data: the content of the file.
-        kind: the message.
-        what: what the file should be, for errors.
-
-    Raises:
-        FileFormatError: where the bytes are no such message, or not a whole one.
-    """
+    """Parse the bytes of a file as a message; ``what`` says in errors what the file should be."""
     if not data:
         raise FileFormatError("the file is empty", allowed=what)
     try:
@@ -41,39 +33,40 @@ def parse_message(data: bytes, kind: type[_Kind], what: str) -> _Kind:
     return message
 
 
-def parse_model(data: bytes) -> ModelProto:
-    """Parse the bytes of an .onnx file; the errors are those of ``parse_message``."""
-    return parse_message(data, ModelProto, "an ONNX model")
-
-
 def check_text(message: Message) -> None:
     """Refuse a message with a name or other text that is not UTF-8, which protobuf lets pass as bytes.
 
-    A message that is made in memory may also be nested deeper than protobuf reads or copies one.
-
     The descriptions of nodes, attributes, tensors and values are left out, as they are not read.
-
-    Raises:
-        FileFormatError: naming the field.
     """
-    waiting: list[tuple[Message, int]] = [(message, 0)]
-    while waiting:
-        current, depth = waiting.pop()
-        if depth > DEEPEST:
-            raise FileFormatError(
-                f"a {current.DESCRIPTOR.name} is nested too deep", got=f"more than {DEEPEST} messages in each other"
-            )
-        texts, single, repeated = _fields(current.DESCRIPTOR)
-        for name in texts:
-            value = getattr(current, name)
+    for found in walk(message):
+        for name in _fields(found.DESCRIPTOR)[0]:
+            value = getattr(found, name)
             for text in (value,) if isinstance(value, str | bytes) else value:
                 if not isinstance(text, str):
                     raise FileFormatError(
-                        f"the {name} of a {current.DESCRIPTOR.name} is not UTF-8 text", got=repr(text)[:80]
+                        f"the {name} of a {found.DESCRIPTOR.name} is not UTF-8 text", got=repr(text)[:80]
                     )
-        waiting += ((getattr(current, name), depth + 1) for name in single if current.HasField(name))
+
+
+def walk(message: Message, whole: type[Message] | tuple[()] = ()) -> Iterator[Message]:
+    """A message and all messages in it, in the file's order, but not those in messages that are taken as a ``whole``.
+
+    Fields that hold bytes are not looked at.
+    """
+    waiting = [(message, 0)]
+    while waiting:
+        current, depth = waiting.pop()
+        if depth > _DEEPEST:
+            kind = current.DESCRIPTOR.name
+            raise FileFormatError(f"a {kind} is nested too deep", got=f"more than {_DEEPEST} messages in each other")
+        yield current
+        if isinstance(current, whole):
+            continue
+        _texts, single, repeated = _fields(current.DESCRIPTOR)
+        inner = [getattr(current, name) for name in single if current.HasField(name)]
         for name in repeated:
-            waiting += ((inner, depth + 1) for inner in getattr(current, name))
+            inner += getattr(current, name)
+        waiting += [(one, depth + 1) for one in reversed(inner)]
 
 
 @cache
@@ -87,3 +80,52 @@ def _fields(descriptor: Descriptor) -> tuple[tuple[str, ...], tuple[str, ...], t
         tuple(field.name for field in messages if field.has_presence),
         tuple(field.name for field in messages if not field.has_presence),
     )
+
+
+_LEAST_FILE_VERSION = 8
+"""No older version is asked for: files of it are read by every runtime."""
+
+_VERSION_OF_TYPE = {
+    **dict.fromkeys(range(17), _LEAST_FILE_VERSION),
+    **dict.fromkeys(range(17, 21), 9),  # float8
+    **dict.fromkeys((21, 22), 10),  # 4-bit integers
+    23: 11,  # float4
+    24: 12,  # float8 of exponents
+    **dict.fromkeys((25, 26), 13),  # 2-bit integers
+}
+_NEWER_TYPES = 14
+_VERSION_OF_FIELD = {
+    "attribute_proto": 9,
+    "overload": 10,
+    "metadata_props": 10,
+    "configuration": 11,
+    "device_configurations": 11,
+    "opaque_type": 14,
+}
+_TYPE_FIELDS = ("data_type", "elem_type", "key_type")
+_TYPE_ATTRIBUTES = ("to", "dtype", "output_dtype", "softmax_precision", "stash_type")
+
+
+def needed_file_version(model: ModelProto) -> tuple[int, str]:
+    """Find the oldest ``ir_version``, from 8 on, that has everything which a model holds.
+
+    Source: the comments on the versions in onnx.proto.
+
+    Returns:
+        The version, and what needs it, in words.
+    """
+    needs = [(_LEAST_FILE_VERSION, "")]
+    for message in walk(model):
+        kind, fields = message.DESCRIPTOR.name, message.DESCRIPTOR.fields_by_name
+        for name, version in _VERSION_OF_FIELD.items():
+            if name not in fields or (name, kind) == ("metadata_props", "ModelProto"):  # That one was always there.
+                continue
+            if message.HasField(name) if fields[name].has_presence else getattr(message, name):
+                needs.append((version, f"the {name} of a {kind}"))
+        numbers = [getattr(message, name) for name in _TYPE_FIELDS if name in fields and not fields[name].message_type]
+        needs += [(_VERSION_OF_TYPE.get(number, _NEWER_TYPES), f"element type {number}") for number in numbers]
+        for attribute in message.attribute if isinstance(message, NodeProto) else ():
+            if attribute.name in _TYPE_ATTRIBUTES:
+                words = f"element type {attribute.i} of a {message.op_type}"
+                needs.append((_VERSION_OF_TYPE.get(attribute.i, _NEWER_TYPES), words))
+    return max(needs, key=lambda need: need[0])

@@ -9,7 +9,6 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 
 import onnx
 from onnx import AttributeProto, GraphProto, NodeProto
@@ -18,8 +17,8 @@ from eltwise.core.dtypes import BY_ONNX_NAME, BY_ONNX_NUMBER, ElementType
 from eltwise.core.errors import AttributeValueError, EltwiseError, GraphError, UnsupportedError, raise_all
 from eltwise.formats.onnx.external import ExternalData
 from eltwise.formats.onnx.header import default_domain
-from eltwise.formats.onnx.tensors import StoredTensor, TensorFiller, fill_tensor
-from eltwise.ir.graph import Foreign, ForeignSchema, Graph, Node, Origin, Tensor
+from eltwise.formats.onnx.tensors import StoredTensor, keep_tensor
+from eltwise.ir.graph import Foreign, ForeignSchema, Graph, Node, Origin, Tensor, stored
 from eltwise.ops import registry
 from eltwise.ops.schema import Attribute, AttributeKind, AttributeValue, Operation, OpSchema
 
@@ -44,13 +43,8 @@ _VALUE_FIELDS = ("f", "i", "s", "t", "g", "sparse_tensor", "tp")
 _LIST_FIELDS = ("floats", "ints", "strings", "tensors", "graphs", "sparse_tensors", "type_protos")
 
 
-def label_of(proto: NodeProto) -> str:
-    """What to call a node in errors: its name, or the first value that it makes."""
-    return proto.name or next(filter(None, proto.output), "")
-
-
 def find_schema(proto: NodeProto, opset: int) -> OpSchema | None:
-    """Select the row that a node is of; None where it is none that is run here."""
+    """Find the operator version that a node is of; None where eltwise does not run it."""
     if default_domain(proto.domain) or proto.overload or not 0 < opset < 2**31:
         return None
     schema = registry.resolve("ai.onnx", proto.op_type, opset)
@@ -68,39 +62,34 @@ class Original:
     given: tuple[tuple[str, AttributeValue], ...]
 
 
-def read_node(
-    proto: NodeProto, origin: Origin, folder: Path | ExternalData | None = None, reads_weights: bool = True
-) -> Node:
-    """Read a node.
+def read_node(proto: NodeProto, origin: Origin, folder: ExternalData | None = None, reads_weights: bool = True) -> Node:
+    """Read a node of an operator that eltwise runs.
 
     Args:
-        proto: the node, of an operator that is run here.
+        proto: the node.
         origin: the versions that the model is written in.
-        folder: the model's folder, for tensors in attributes that are external data.
+        folder: the files beside the model, for tensors in attributes that are external data.
         reads_weights: whether the elements of tensors are read and checked.
-
-    Raises:
-        UnsupportedError: for an operator that is not run here.
-        EltwiseError: naming the operator version, the node and the attribute; for several at once where several
-            attributes are wrong.
     """
     schema = find_schema(proto, origin.opset)
+    label = proto.name or next(filter(None, proto.output), "")
     if schema is None:
-        raise UnsupportedError("this operator is not run here", operator=proto.op_type, node=label_of(proto))
-    place = {"operator": schema.versioned_name, "node": label_of(proto)}
+        raise UnsupportedError("this operator is unsupported", operator=proto.op_type, node=label)
+    place = {"operator": schema.versioned_name, "node": label}
     try:
         if "" in proto.output:
             raise GraphError("an output has no name", operand="its outputs")
         operation = _read_attributes(proto, schema, origin, folder, place)
-        for tensor in (value for _name, value in operation.given if isinstance(value, Tensor) and reads_weights):
-            tensor.array  # noqa: B018 - this reads and checks it
+        for _name, value in operation.given:
+            if isinstance(value, Tensor) and reads_weights:
+                value.array  # noqa: B018 - this reads and checks it
     except EltwiseError as error:
         raise error.located(**place) from None
     return _as_stored(proto, operation)
 
 
 def foreign_node(proto: NodeProto, origin: Origin, read_graph: Callable[[GraphProto], Graph], called: bool) -> Node:
-    """Read a node of an operator that is not run here.
+    """Read a node that eltwise does not run.
 
     Args:
         proto: the node.
@@ -118,9 +107,7 @@ def foreign_node(proto: NodeProto, origin: Origin, read_graph: Callable[[GraphPr
 
 def _as_stored(proto: NodeProto, operation: Operation) -> Node:
     message = Original(proto, operation.given)
-    node = Node(proto.name, operation, tuple(proto.input), tuple(proto.output), message)
-    object.__setattr__(node, "untouched", True)
-    return node
+    return stored(Node(proto.name, operation, tuple(proto.input), tuple(proto.output), message))
 
 
 def subgraphs(proto: NodeProto) -> Iterator[tuple[str, GraphProto]]:
@@ -135,16 +122,14 @@ def subgraphs(proto: NodeProto) -> Iterator[tuple[str, GraphProto]]:
 @cache
 def since_version(op_type: str, opset: int) -> int:
     """The version of ONNX's own operator that an opset has, 0 where the installed onnx package knows none."""
-    if not 0 < opset < 2**31:
-        return 0
     try:
-        return int(onnx.defs.get_schema(op_type, opset, "").since_version)
+        return int(onnx.defs.get_schema(op_type, opset, "").since_version) if 0 < opset < 2**31 else 0
     except onnx.defs.SchemaError:
         return 0
 
 
 def _read_attributes(
-    proto: NodeProto, schema: OpSchema, origin: Origin, folder: Path | ExternalData | None, place: dict[str, str]
+    proto: NodeProto, schema: OpSchema, origin: Origin, folder: ExternalData | None, place: dict[str, str]
 ) -> Operation:
     attributes = {attribute.name: attribute for attribute in schema.attributes}
     values: dict[str, object] = {}
@@ -173,33 +158,31 @@ def _attribute_type(attribute: Attribute, schema: OpSchema) -> AttributeProto.At
 
 
 def _read_attribute(
-    proto: AttributeProto, attribute: Attribute, schema: OpSchema, origin: Origin, folder: Path | ExternalData | None
+    proto: AttributeProto, attribute: Attribute, schema: OpSchema, origin: Origin, folder: ExternalData | None
 ) -> object:
     """Read the value of an attribute; a number or text that is absent is zero or empty, as protobuf 3 writes those."""
     if proto.ref_attr_name:
-        raise UnsupportedError(
-            "a reference to an attribute of a function has no meaning in a graph", got=repr(proto.ref_attr_name)
-        )
+        words = "a reference to an attribute of a function has no meaning in a graph"
+        raise UnsupportedError(words, got=repr(proto.ref_attr_name))
     if attribute.kind == "not run":
         return None
     wanted = _attribute_type(attribute, schema)
     _check_type(proto, wanted, origin)
+    value = getattr(proto, _FIELD_OF_TYPE[wanted])
     match wanted:
         case AttributeProto.TENSOR:
             if not proto.HasField("t"):
                 raise AttributeValueError("the attribute's value is missing", allowed="a tensor")
-            return StoredTensor(proto.t, folder, f"attribute {proto.name}")
+            return StoredTensor(value, folder, f"attribute {proto.name}")
         case AttributeProto.FLOAT:
-            return _one_nan(proto.f)
+            return _one_nan(value)
         case AttributeProto.FLOATS:
-            return tuple(map(_one_nan, proto.floats))
+            return tuple(map(_one_nan, value))
         case AttributeProto.INTS:
-            return tuple(proto.ints)
+            return tuple(value)
         case AttributeProto.STRING:
-            text = _text(proto.s)
-            return _element_type(text) if attribute.kind == "element type" else text
-        case _:
-            return _element_type(proto.i) if attribute.kind == "element type" else proto.i
+            value = _text(value)
+    return _element_type(value) if attribute.kind == "element type" else value
 
 
 def _check_type(proto: AttributeProto, wanted: AttributeProto.AttributeType, origin: Origin) -> None:
@@ -214,9 +197,8 @@ def _check_type(proto: AttributeProto, wanted: AttributeProto.AttributeType, ori
     present = [other for other in _VALUE_FIELDS if proto.HasField(other)]
     present += [other for other in _LIST_FIELDS if len(getattr(proto, other))]
     if set(present) - {field}:
-        raise AttributeValueError(
-            "the attribute's value is in the wrong field", got=" and ".join(present), allowed=field
-        )
+        words = "the attribute's value is in the wrong field"
+        raise AttributeValueError(words, got=" and ".join(present), allowed=field)
 
 
 def _one_nan(value: float) -> float:
@@ -240,18 +222,12 @@ def _element_type(given: int | str) -> ElementType:
     return found
 
 
-def write_node(
-    node: Node, fill: TensorFiller = fill_tensor, write_graph: Callable[[Graph, GraphProto], None] | None = None
-) -> NodeProto:
+def write_node(node: Node, write_graph: Callable[[Graph, GraphProto], None] | None = None) -> NodeProto:
     """Write a node: what its file says of it, with what was changed since.
 
     Args:
         node: a node whose operator is ONNX's.
-        fill: what writes a tensor into its place in an attribute.
         write_graph: what writes a graph over the one that an attribute had.
-
-    Raises:
-        UnsupportedError: for a node of another dialect.
     """
     schema = node.schema
     if schema.domain != "ai.onnx":
@@ -264,32 +240,35 @@ def write_node(
             return proto
     domain, overload = (schema.of, schema.overload) if isinstance(schema, ForeignSchema) else ("", "")
     texts = {"name": node.name, "op_type": schema.name, "overload": overload}
-    for field, text in {**texts, **({"domain": domain} if default_domain(proto.domain) != domain else {})}.items():
+    if default_domain(proto.domain) != domain:
+        texts["domain"] = domain
+    for field, text in texts.items():
         if getattr(proto, field) != text:
             setattr(proto, field, text)
     proto.input[:] = node.inputs
     proto.output[:] = node.outputs
     if original is None or original.given != node.operation.given:
-        _write_attributes(node, proto, fill)
+        _write_attributes(node, proto)
     for (_name, graph), (_same, place) in zip(node.graphs, list(subgraphs(proto)), strict=True):
         if not graph.untouched and write_graph is not None:
             write_graph(graph, place)
     return proto
 
 
-def _write_attributes(node: Node, proto: NodeProto, fill: TensorFiller) -> None:
+def _write_attributes(node: Node, proto: NodeProto) -> None:
     """Write attributes; one that was there and has the same value stays as it was, with its text."""
-    given = node.operation.given
+    made, given = NodeProto(), node.operation.given
     if isinstance(node.operation, Foreign):
-        wanted = [value for _name, value in given if isinstance(value, AttributeProto)]
+        made.attribute.extend(value for _name, value in given if isinstance(value, AttributeProto))
     else:
         known = {attribute.name: attribute for attribute in node.schema.attributes}
-        wanted = [_write_attribute(value, known[name], node.schema, fill) for name, value in given]
+        for name, value in given:
+            _write_attribute(made.attribute.add(), value, known[name], node.schema)
     before = {attribute.name: attribute for attribute in proto.attribute}
-    made = NodeProto()
-    for attribute in wanted:
+    for attribute in made.attribute:
         old = before.get(attribute.name)
-        made.attribute.add().CopyFrom(old if old is not None and same_value(old, attribute) else attribute)
+        if old is not None and same_value(old, attribute):
+            attribute.CopyFrom(old)
     proto.ClearField("attribute")
     proto.attribute.extend(made.attribute)
 
@@ -304,18 +283,14 @@ def same_value(one: AttributeProto, other: AttributeProto) -> bool:
     return bool(plain[0] == plain[1])
 
 
-def _write_attribute(
-    value: AttributeValue, attribute: Attribute, schema: OpSchema, fill: TensorFiller
-) -> AttributeProto:
-    kind = _attribute_type(attribute, schema)
-    proto = AttributeProto(name=attribute.name, type=kind)
-    field = _FIELD_OF_TYPE[kind]
+def _write_attribute(proto: AttributeProto, value: AttributeValue, attribute: Attribute, schema: OpSchema) -> None:
+    proto.name, proto.type = attribute.name, _attribute_type(attribute, schema)
+    field = _FIELD_OF_TYPE[proto.type]
     if isinstance(value, Tensor):
-        fill(proto.t, "", value)
+        keep_tensor(proto.t, "", value)
     elif isinstance(value, ElementType):
-        setattr(proto, field, value.onnx.encode() if kind == AttributeProto.STRING else value.onnx_number)
+        setattr(proto, field, value.onnx.encode() if proto.type == AttributeProto.STRING else value.onnx_number)
     elif isinstance(value, tuple):
         getattr(proto, field).extend(value)
     else:
         setattr(proto, field, value.encode() if isinstance(value, str) else value)
-    return proto

@@ -1,4 +1,4 @@
-"""Read ONNX models: the whole file is refused where it is no model, else every problem of every part is collected.
+"""Read ONNX models as graphs, and say everything that keeps them from being run.
 
 Source: ModelProto and GraphProto in onnx.proto and the page on ONNX's intermediate representation.
 """
@@ -27,9 +27,9 @@ from eltwise.formats.onnx.header import default_domain, not_held, read_metadata,
 from eltwise.formats.onnx.messages import check_text, parse_message
 from eltwise.formats.onnx.nodes import find_schema, foreign_node, read_node
 from eltwise.formats.onnx.tensors import StoredTensor
-from eltwise.formats.onnx.types import read_type, value_type
-from eltwise.formats.registry import Reading, unsupported_operators
-from eltwise.ir.graph import ForeignSchema, Function, Graph, Node, Origin, Port, Tensor, TensorType
+from eltwise.formats.onnx.types import check_type, value_type
+from eltwise.formats.registry import Reading, operator_names, unsupported_operators
+from eltwise.ir.graph import ForeignSchema, Function, Graph, Node, Origin, Port, Tensor, TensorType, stored
 from eltwise.ops import registry
 
 
@@ -61,10 +61,6 @@ def read_onnx(data: bytes, folder: Path | None, where: str, reads_weights: bool 
         folder: the folder that the file is in, for external data; None where there is none.
         where: what to call the file in errors.
         reads_weights: whether the elements of tensors are read and checked, else only when they are asked for.
-
-    Raises:
-        FileFormatError: where this is no ONNX model.
-        UnsupportedError: where its versions are newer than what is known here.
     """
     try:
         model = parse_message(data, ModelProto, "an ONNX model")
@@ -89,45 +85,51 @@ def read_model_proto(model: ModelProto, folder: Path | None, where: str, reads_w
 
 
 def _read_model(file: OnnxFile, where: str, reads_weights: bool) -> Reading:
-    origin = read_origin(file.model)
-    functions = frozenset((default_domain(function.domain), function.name) for function in file.model.functions)
-    reader = _Reader(origin, ExternalData(file.folder), functions, reads_weights)
+    reader = _Reader(read_origin(file.model), ExternalData(file.folder), _called(file.model.functions), reads_weights)
+    graph = reader.read_graph(file.model.graph)
     graph = replace(
-        reader.read_graph(file.model.graph),
+        graph,
         metadata=read_metadata(file.model),
         not_held=not_held(file.model),
-        functions=tuple(reader.inner().read_function(function) for function in file.model.functions),
+        functions=tuple(map(reader.inner().read_function, file.model.functions)),
         message=file,
     )
-    object.__setattr__(graph, "untouched", True)
-    problems = tuple(error.located(where=where) for error in reader.problems)
-    return Reading(graph, problems, frozenset(reader.unresolved))
+    problems = [*reader.problems, *_unsupported(graph)]
+    return Reading(stored(graph), tuple(problem.located(where=where) for problem in problems))
+
+
+def _called(functions: Iterable[FunctionProto | Function]) -> frozenset[tuple[str, str]]:
+    return frozenset((default_domain(function.domain), function.name) for function in functions)
 
 
 def node_reader(graph: Graph, opset: int) -> Callable[[NodeProto], Node]:
     """What reads new nodes for a model as of another opset."""
-    folder = graph.message.folder if isinstance(graph.message, OnnxFile) else None
-    functions = frozenset((function.domain, function.name) for function in graph.functions)
-    reader = _Reader(replace(graph.origin, opset=opset), ExternalData(folder), functions, reads_weights=False)
+    folder = ExternalData(graph.message.folder if isinstance(graph.message, OnnxFile) else None)
+    reader = _Reader(replace(graph.origin, opset=opset), folder, _called(graph.functions), reads_weights=False)
     return lambda proto: reader.read_nodes([proto])[0]
 
 
 def run_problems(graph: Graph) -> list[EltwiseError]:
     """Say what of a graph eltwise does not run: operators, sparse constants, values that are no tensors."""
-    foreign = foreign_problem(graph, frozenset((function.domain, function.name) for function in graph.functions))
-    problems: list[EltwiseError] = [foreign] if foreign else []
-    for name, tensor in graph.constants:
-        if isinstance(tensor, StoredTensor) and tensor.is_sparse:
-            words = "sparse initializers are not run here"
-            problems.append(UnsupportedError(words, operand=f"sparse initializer {name!r}"))
+    problems: list[EltwiseError] = []
     for port in (*graph.inputs, *graph.optional_inputs):
         if port.type.element_type is None and not port.type.other:
             problems.append(ElementTypeError("the element type is missing", operand=f"input {port.name!r}"))
     for port in (*graph.inputs, *graph.optional_inputs, *graph.outputs):
         if port.type.other:
-            words = f"a value of the type {port.type.other} is not run here"
+            words = f"a value of the type {port.type.other} is unsupported"
             problems.append(UnsupportedError(words, operand=f"value {port.name!r}", allowed="tensors"))
-    return problems
+    return [*problems, *_unsupported(graph)]
+
+
+def _unsupported(graph: Graph) -> list[UnsupportedError]:
+    problems = [
+        UnsupportedError("sparse initializers are unsupported", operand=f"sparse initializer {name!r}")
+        for name, tensor in graph.constants
+        if isinstance(tensor, StoredTensor) and tensor.is_sparse
+    ]
+    foreign = _foreign_problem(graph)
+    return [*problems, *([foreign] if foreign else [])]
 
 
 @dataclass
@@ -136,43 +138,44 @@ class _Reader:
 
     Attributes:
         origin: the versions that the graph is written in.
-        external: the files beside the model.
-        functions: the domains and names of the model's functions.
+        folder: the files beside the model.
+        called: the domains and names of the model's functions.
         reads_weights: whether the elements of tensors are read.
-        problems: why the graph cannot be run.
-        unresolved: the values that are missing because of it.
+        problems: what is wrong with the parts of the graph.
     """
 
     origin: Origin
-    external: ExternalData
-    functions: frozenset[tuple[str, str]]
+    folder: ExternalData
+    called: frozenset[tuple[str, str]]
     reads_weights: bool
     problems: list[EltwiseError] = field(default_factory=list)
-    unresolved: set[str] = field(default_factory=set)
 
     def inner(self) -> _Reader:
         """A reader for graphs that are not run, whose problems are not said."""
-        return replace(self, reads_weights=False, problems=[], unresolved=set())
+        return replace(self, reads_weights=False, problems=[])
 
     def read_graph(self, proto: GraphProto) -> Graph:
         """Read a graph as far as it can be read."""
         constants = self._constants(proto)
-        inputs, optional_inputs = self._inputs(proto)
+        inputs = self._ports(proto.input, "input")
+        initialized = {name for name, _tensor in constants}
+        read_by_nodes = {name for node in proto.node for name in node.input}
+        for port in inputs:
+            if port.type.element_type and not port.type.element_type.runs and port.name not in read_by_nodes:
+                self._add(not_run(port.type.element_type, operand=f"input {port.name!r}"))
         graph = Graph(
             name=proto.name,
             origin=self.origin,
-            inputs=inputs,
-            outputs=self._outputs(proto),
+            inputs=tuple(port for port in inputs if port.name not in initialized),
+            outputs=tuple(port for port in self._ports(proto.output, "output") if port.name),
             nodes=self.read_nodes(proto.node),
             constants=constants,
-            optional_inputs=optional_inputs,
+            optional_inputs=tuple(port for port in inputs if port.name in initialized),
             input_order=tuple(dict.fromkeys(value.name for value in proto.input)),
             declared=self._declared(proto.value_info),
             message=proto,
         )
-        object.__setattr__(graph, "untouched", True)
-        self._refuse_operators(graph)
-        return graph
+        return stored(graph)
 
     def read_function(self, proto: FunctionProto) -> Function:
         """Read a function, whose values have no types."""
@@ -188,142 +191,102 @@ class _Reader:
             declared=reader._declared(proto.value_info),
             message=proto,
         )
-        object.__setattr__(body, "untouched", True)
-        return Function(default_domain(proto.domain), proto.name, proto.overload, body)
-
-    def _add(self, error: EltwiseError, values: Iterable[str] = ()) -> None:
-        self.problems += error.problems if isinstance(error, ManyProblemsError) else (error,)
-        self.unresolved.update(filter(None, values))
-
-    def _constants(self, proto: GraphProto) -> tuple[tuple[str, Tensor], ...]:
-        constants: list[tuple[str, Tensor]] = []
-        for tensor in proto.initializer:
-            stored = StoredTensor(tensor, self.external, f"initializer {tensor.name!r}")
-            constants.append((tensor.name, stored))
-            try:
-                if not tensor.name:
-                    raise GraphError("an initializer has no name")
-                if self.reads_weights:
-                    stored.array  # noqa: B018 - this reads and checks it
-            except EltwiseError as error:
-                self._add(error, [tensor.name])
-        for sparse in proto.sparse_initializer:
-            name = sparse.values.name
-            constants.append((name, StoredTensor(sparse, self.external, f"initializer {name!r}")))
-            problem = UnsupportedError("sparse initializers are not run here", operand=f"sparse initializer {name!r}")
-            self._add(problem, [name])
-        return tuple(constants)
-
-    def _inputs(self, proto: GraphProto) -> tuple[tuple[Port, ...], tuple[Port, ...]]:
-        """Read the inputs that must be given, and those that an initializer stands in for."""
-        initialized = {tensor.name for tensor in proto.initializer}
-        initialized |= {sparse.values.name for sparse in proto.sparse_initializer}
-        read_by_nodes = {name for node in proto.node for name in node.input}
-        required: list[Port] = []
-        optional: list[Port] = []
-        for value in proto.input:
-            port = Port(value.name, value_type(value.type), value.name)
-            (optional if value.name in initialized else required).append(port)
-            operand = f"input {value.name!r}"
-            try:
-                if not value.name:
-                    raise GraphError("an input has no name")
-                found = read_type(value, operand, required=True)
-                if found.element_type and not found.element_type.runs and value.name not in read_by_nodes:
-                    raise not_run(found.element_type, operand=operand)
-            except EltwiseError as error:
-                self._add(error, [value.name])
-        return tuple(required), tuple(optional)
-
-    def _outputs(self, proto: GraphProto) -> tuple[Port, ...]:
-        names = [value.name for value in proto.output]
-        for name in dict.fromkeys(names):
-            if not name:
-                self._add(GraphError("an output of the graph has no name"))
-            elif names.count(name) > 1:
-                self._add(
-                    GraphError(f"the graph has this output {names.count(name)} times", operand=f"output {name!r}")
-                )
-        ports = []
-        for value in proto.output:
-            try:
-                read_type(value, f"output {value.name!r}")
-            except EltwiseError as error:
-                self._add(error)
-            if value.name:
-                ports.append(Port(value.name, value_type(value.type), value.name))
-        return tuple(ports)
-
-    def _declared(self, values: Sequence[ValueInfoProto]) -> tuple[tuple[str, TensorType], ...]:
-        declared: dict[str, TensorType] = {}
-        for value in values:
-            operand, found = f"value_info {value.name!r}", value_type(value.type)
-            try:
-                read_type(value, operand)
-                known = declared.get(value.name, found)
-                if known != found:
-                    raise GraphError("the value is declared twice", operand=operand, got=f"{known} and {found}")
-            except EltwiseError as error:
-                self._add(error)
-            declared.setdefault(value.name, found)
-        return tuple(declared.items())
+        return Function(default_domain(proto.domain), proto.name, proto.overload, stored(body))
 
     def read_nodes(self, protos: Sequence[NodeProto]) -> tuple[Node, ...]:
         """Read nodes; one that cannot be read is foreign."""
         inner: _Reader | None = None
         nodes: list[Node] = []
         for index, proto in enumerate(protos):
-            called = (default_domain(proto.domain), proto.op_type) in self.functions
+            called = (default_domain(proto.domain), proto.op_type) in self.called
             if not called and find_schema(proto, self.origin.opset) is not None:
                 try:
-                    nodes.append(read_node(proto, self.origin, self.external, self.reads_weights))
+                    nodes.append(read_node(proto, self.origin, self.folder, self.reads_weights))
                     continue
                 except EltwiseError as error:
-                    self._add(error.located(node=f"number {index}"), proto.output)
+                    self._add(error.located(node=f"number {index}"))
             inner = inner or self.inner()
             nodes.append(foreign_node(proto, self.origin, inner.read_graph, called))
         return tuple(nodes)
 
-    def _refuse_operators(self, graph: Graph) -> None:
-        problem = foreign_problem(graph, self.functions)
-        if problem is not None:
-            self._add(problem)
+    def _add(self, error: EltwiseError) -> None:
+        self.problems += error.problems if isinstance(error, ManyProblemsError) else (error,)
+
+    def _constants(self, proto: GraphProto) -> tuple[tuple[str, Tensor], ...]:
+        constants: list[tuple[str, Tensor]] = []
+        for tensor in proto.initializer:
+            found = StoredTensor(tensor, self.folder, f"initializer {tensor.name!r}")
+            constants.append((tensor.name, found))
+            if not tensor.name:
+                self._add(GraphError("an initializer has no name"))
+            elif self.reads_weights:
+                try:
+                    found.array  # noqa: B018 - this reads and checks it
+                except EltwiseError as error:
+                    found.is_broken = True
+                    self._add(error)
+        for sparse in proto.sparse_initializer:
+            name = sparse.values.name
+            constants.append((name, StoredTensor(sparse, self.folder, f"initializer {name!r}")))
+        return tuple(constants)
+
+    def _ports(self, values: Sequence[ValueInfoProto], kind: str) -> tuple[Port, ...]:
+        names = [value.name for value in values]
+        if "" in names:
+            self._add(GraphError(f"an {kind} of the graph has no name"))
+        for name in dict.fromkeys(names) if kind == "output" else ():
+            if name and names.count(name) > 1:
+                self._add(
+                    GraphError(f"the graph has this output {names.count(name)} times", operand=f"output {name!r}")
+                )
+        return tuple(Port(value.name, self._type(value, kind), value.name) for value in values)
+
+    def _declared(self, values: Sequence[ValueInfoProto]) -> tuple[tuple[str, TensorType], ...]:
+        declared: dict[str, TensorType] = {}
+        for value in values:
+            found = self._type(value, "value_info")
+            known = declared.setdefault(value.name, found)
+            if known != found:
+                words, operand = "the value is declared twice", f"value_info {value.name!r}"
+                self._add(GraphError(words, operand=operand, got=f"{known} and {found}"))
+        return tuple(declared.items())
+
+    def _type(self, value: ValueInfoProto, kind: str) -> TensorType:
+        try:
+            check_type(value.type, required=kind == "input")
+        except EltwiseError as error:
+            self._add(error.located(operand=f"{kind} {value.name!r}"))
+        return value_type(value.type)
 
 
-def foreign_problem(graph: Graph, functions: frozenset[tuple[str, str]] = frozenset()) -> UnsupportedError | None:
-    """Make the one error for all nodes of a graph whose operator is not run here; None where there is none."""
+def _foreign_problem(graph: Graph) -> UnsupportedError | None:
+    """Make the one error for all nodes of a graph whose operator eltwise does not run; None where there is none."""
+    called = _called(graph.functions)
     found: list[tuple[str, str]] = []
-    unknown = ""
+    hint = ""
     for index, node in enumerate(graph.nodes):
         schema = node.schema
         if not isinstance(schema, ForeignSchema):
             continue
-        called = (schema.of, schema.name) in functions
+        is_called = (schema.of, schema.name) in called
         known = not schema.of and not schema.overload and registry.resolve("ai.onnx", schema.name, graph.origin.opset)
-        if known and not called and schema.version == known.version:
+        if known and not is_called and schema.version == known.version:
             continue  # One that could not be read, which is said of itself.
-        found.append((_operator(schema, graph.origin, called), node.label or f"number {index}"))
-        unknown = unknown or _nearest(schema)
+        found.append((_operator(schema, graph.origin, is_called), node.label or f"number {index}"))
+        if not hint and not schema.of and not schema.version:  # ONNX does not know it: it may be misspelt.
+            hint = unknown_name("operator", schema.name, operator_names("ai.onnx", graph.origin.opset)).hint
     if not found:
         return None
-    problem = unsupported_operators(found, "ai.onnx")
-    problem.hint = unknown
+    problem = unsupported_operators(found, "ai.onnx", graph.origin.opset)
+    problem.hint = hint
     return problem
 
 
 def _operator(schema: ForeignSchema, origin: Origin, called: bool) -> str:
-    """What to call an operator that is not run here: by its versioned name where ONNX knows it."""
+    """What to call an operator that is not run: by its versioned name where ONNX knows it."""
     if called:
         return f"{schema.versioned_name} (a function of the model)"
     if schema.overload:
         return f"{schema.versioned_name} (overload {schema.overload!r})"
     known = schema.of or schema.version
     return schema.versioned_name if known else f"{schema.name} (unknown to opset {origin.opset})"
-
-
-def _nearest(schema: ForeignSchema) -> str:
-    """The hint for an operator name that is misspelt: one that ONNX does not know but that is near to one run here."""
-    if schema.of or schema.version:
-        return ""
-    names = {known.name for known in (*registry.ELEMENTWISE, *registry.DATA_MOVEMENT) if known.domain == "ai.onnx"}
-    return unknown_name("operator", schema.name, sorted(names)).hint

@@ -1,4 +1,4 @@
-"""Types of values in ONNX files: ValueInfoProto to TensorType and back.
+"""Types of values in ONNX files: TypeProto to TensorType and back.
 
 Source: TypeProto and TensorShapeProto in onnx.proto.
 """
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from onnx import TensorProto, TensorShapeProto, TypeProto, ValueInfoProto
 
 from eltwise.core.dtypes import BY_ONNX_NUMBER
-from eltwise.core.errors import EltwiseError, ShapeError, UnsupportedError
+from eltwise.core.errors import ShapeError, UnsupportedError
 from eltwise.core.shapes import LARGEST_RANK, UNKNOWN, UNKNOWN_RANK, Dimension, Shape, known
 from eltwise.formats.onnx.tensors import read_element_type
 from eltwise.ir.graph import TensorType
@@ -18,31 +18,9 @@ from eltwise.ir.graph import TensorType
 _DEEPEST = 32
 """How deep sequences, optionals and maps may lie in each other; no operator has a type that is deeper than two."""
 
-
-def read_type(proto: ValueInfoProto, operand: str, required: bool = False) -> TensorType:
-    """Read the type of a value.
-
-    Args:
-        proto: the value.
-        operand: what to call it in errors.
-        required: whether the element type must be there.
-
-    Raises:
-        UnsupportedError: for a value that is no tensor.
-        ElementTypeError: for an element type that is unknown, or missing where it must be there.
-        ShapeError: for a shape that no tensor can have.
-    """
-    try:
-        kind = proto.type.WhichOneof("value")
-        if kind not in (None, "tensor_type"):
-            name = kind.removesuffix("_type").replace("_", " ")
-            raise UnsupportedError(f"a value of the type {name} is not run here", allowed="tensors")
-        tensor = proto.type.tensor_type
-        undeclared = tensor.elem_type == TensorProto.UNDEFINED and not required
-        element_type = None if undeclared else read_element_type(tensor.elem_type)
-        return TensorType(element_type, _read_shape(tensor.shape) if tensor.HasField("shape") else UNKNOWN_RANK)
-    except EltwiseError as error:
-        raise error.located(operand=operand) from None
+_INNER = {"sequence_type": ("seq", "elem_type"), "optional_type": ("optional", "elem_type")}
+_INNER["map_type"] = ("map", "value_type")
+"""The types that hold another one: their names in texts, and the field of the other one."""
 
 
 def value_type(proto: TypeProto) -> TensorType:
@@ -52,11 +30,33 @@ def value_type(proto: TypeProto) -> TensorType:
         return TensorType(None, UNKNOWN_RANK, _text(proto))
     shape = UNKNOWN_RANK
     if tensor.HasField("shape") and len(tensor.shape.dim) <= LARGEST_RANK:
-        sizes = (_read_dimension(tensor.shape, axis, lenient=True) for axis in range(len(tensor.shape.dim)))
-        shape = Shape(tuple(sizes))
+        shape = Shape(tuple(map(_read_dimension, tensor.shape.dim)))
     element_type, text = BY_ONNX_NUMBER.get(tensor.elem_type), _element_text(tensor.elem_type)
     other = f"element type {tensor.elem_type}" if text == "?" else f"tensor({text})" if text else ""
     return TensorType(element_type, shape, "" if element_type else other)
+
+
+def _read_dimension(proto: TensorShapeProto.Dimension) -> Dimension:
+    if proto.HasField("dim_value"):
+        return known(proto.dim_value) if proto.dim_value >= 0 else UNKNOWN
+    return UNKNOWN if proto.dim_param in ("", "?") else Dimension(symbol=proto.dim_param)
+
+
+def check_type(proto: TypeProto, required: bool = False) -> None:
+    """Refuse the type of a value that eltwise cannot run."""
+    kind, tensor = proto.WhichOneof("value"), proto.tensor_type
+    if kind not in (None, "tensor_type"):
+        name = kind.removesuffix("_type").replace("_", " ")
+        raise UnsupportedError(f"a value of the type {name} is unsupported", allowed="tensors")
+    if tensor.elem_type != TensorProto.UNDEFINED or required:
+        read_element_type(tensor.elem_type)
+    sizes = tensor.shape.dim
+    if len(sizes) > LARGEST_RANK:
+        raise ShapeError("the rank is too large", got=str(len(sizes)), allowed=f"up to {LARGEST_RANK}")
+    for axis, size in enumerate(sizes):
+        if size.dim_value < 0:
+            allowed = "0 or more, a symbol, or no value where it is unknown"
+            raise ShapeError(f"dimension {axis} is negative", got=str(size.dim_value), allowed=allowed)
 
 
 def type_text(found: TensorType | None) -> str:
@@ -68,27 +68,19 @@ def type_text(found: TensorType | None) -> str:
 
 def _text(proto: TypeProto) -> str:
     """The type of a value that is no tensor; empty where a part of it is not known."""
-    parts: list[str] = []
-    while len(parts) < _DEEPEST:
-        kind = proto.WhichOneof("value")
-        match kind:
-            case "tensor_type" | "sparse_tensor_type":
-                inner = _element_text(getattr(proto, kind).elem_type)
-                known = inner not in ("", "?")
-                closed = ")" * (len(parts) + 1)
-                return f"{''.join(parts)}{kind.removesuffix('_type')}({inner}{closed}" if known else ""
-            case "sequence_type":
-                parts.append("seq(")
-                proto = proto.sequence_type.elem_type
-            case "optional_type":
-                parts.append("optional(")
-                proto = proto.optional_type.elem_type
-            case "map_type":
-                parts.append(f"map({_element_text(proto.map_type.key_type)},")
-                proto = proto.map_type.value_type
-            case _:
-                return ""
-    return f"a type nested more than {_DEEPEST} deep"
+    text = ""
+    for depth, found in enumerate(types_in(proto)):
+        kind = found.WhichOneof("value")
+        if depth == _DEEPEST:
+            return f"a type nested more than {_DEEPEST} deep"
+        if kind in _INNER:
+            key = f"{_element_text(found.map_type.key_type)}," if kind == "map_type" else ""
+            text += f"{_INNER[kind][0]}({key}"
+        elif kind in ("tensor_type", "sparse_tensor_type"):
+            element = _element_text(getattr(found, kind).elem_type)
+            closed = ")" * (depth + 1)
+            return f"{text}{kind.removesuffix('_type')}({element}{closed}" if element not in ("", "?") else ""
+    return ""
 
 
 def _element_text(number: int) -> str:
@@ -100,89 +92,54 @@ def _element_text(number: int) -> str:
 
 def types_in(proto: TypeProto) -> Iterator[TypeProto]:
     """A type and, one after another, those in it."""
-    while True:
+    yield proto
+    while (kind := proto.WhichOneof("value")) in _INNER:
+        proto = getattr(getattr(proto, kind), _INNER[kind][1])
         yield proto
-        match proto.WhichOneof("value"):
-            case "sequence_type":
-                proto = proto.sequence_type.elem_type
-            case "optional_type":
-                proto = proto.optional_type.elem_type
-            case "map_type":
-                proto = proto.map_type.value_type
-            case _:
-                return
 
 
 def declare(value: ValueInfoProto, found: TensorType | None) -> None:
     """Give a value its type as far as it is known."""
-    if found is None:
-        return
-    if not found.other:
-        value.CopyFrom(write_type(value.name, found))
-        return
-    proto, rest = value.type, found.other
-    while rest and not rest.startswith(("tensor(", "sparse_tensor(")):
-        kind, _bracket, rest = rest.partition("(")
+    if found is not None and found.other:
+        _write_text(value.type, found.other)
+    elif found is not None:
+        _write_tensor_type(value, found)
+
+
+def _write_text(proto: TypeProto, text: str) -> None:
+    """Write a type that ``value_type`` gave as a text; one of an element type that ONNX does not know is left out."""
+    fields = {name: (field, inner) for field, (name, inner) in _INNER.items()}
+    kind, _bracket, rest = text.partition("(")
+    while kind in fields:
         if kind == "map":
             key, _comma, rest = rest.partition(",")
             proto.map_type.key_type = TensorProto.DataType.Value(key.upper())
-            proto = proto.map_type.value_type
-        elif kind in ("seq", "optional"):
-            proto = (proto.sequence_type if kind == "seq" else proto.optional_type).elem_type
-        else:
-            return  # An element type of a number that is not known.
-    kind, _bracket, element = rest.partition("(")
-    getattr(proto, f"{kind}_type").elem_type = TensorProto.DataType.Value(element.rstrip(")").upper())
+        proto = getattr(getattr(proto, fields[kind][0]), fields[kind][1])
+        kind, _bracket, rest = rest.partition("(")
+    if kind in ("tensor", "sparse_tensor"):
+        getattr(proto, f"{kind}_type").elem_type = TensorProto.DataType.Value(rest.rstrip(")").upper())
 
 
-def _read_shape(proto: TensorShapeProto) -> Shape:
-    if len(proto.dim) > LARGEST_RANK:
-        raise ShapeError("the rank is too large", got=str(len(proto.dim)), allowed=f"up to {LARGEST_RANK}")
-    return Shape(tuple(_read_dimension(proto, axis) for axis in range(len(proto.dim))))
-
-
-def _read_dimension(proto: TensorShapeProto, axis: int, lenient: bool = False) -> Dimension:
-    dimension = proto.dim[axis]
-    if dimension.HasField("dim_value"):
-        if dimension.dim_value < 0 and lenient:
-            return UNKNOWN
-        if dimension.dim_value < 0:
-            raise ShapeError(
-                f"dimension {axis} is negative",
-                got=str(dimension.dim_value),
-                allowed="0 or more, a symbol, or no value where it is unknown",
-            )
-        return known(dimension.dim_value)
-    return UNKNOWN if dimension.dim_param in ("", "?") else Dimension(symbol=dimension.dim_param)
-
-
-def write_type(name: str, value_type: TensorType) -> ValueInfoProto:
-    """Write the name and type of a value; what is not known is left out.
-
-    Raises:
-        UnsupportedError: for an interval, which ONNX cannot state, or an element type that it does not have.
-    """
-    proto = ValueInfoProto(name=name)
-    if value_type.element_type is not None:
-        if not value_type.element_type.onnx:
-            raise UnsupportedError(f"ONNX has no element type {value_type.element_type}", operand=repr(name))
-        proto.type.tensor_type.elem_type = value_type.element_type.onnx_number
-    if value_type.shape.dimensions is None:
-        return proto
-    shape = proto.type.tensor_type.shape
-    shape.SetInParent()
-    for dimension in value_type.shape.dimensions:
+def _write_tensor_type(value: ValueInfoProto, found: TensorType) -> None:
+    tensor = value.type.tensor_type
+    if found.element_type is not None:
+        if not found.element_type.onnx:
+            raise UnsupportedError(f"ONNX has no element type {found.element_type}", operand=repr(value.name))
+        tensor.elem_type = found.element_type.onnx_number
+    if found.shape.dimensions is None:
+        return
+    tensor.shape.SetInParent()
+    for dimension in found.shape.dimensions:
         if dimension.symbol:
-            shape.dim.add(dim_param=dimension.symbol)
+            tensor.shape.dim.add(dim_param=dimension.symbol)
         elif dimension.is_known:
-            shape.dim.add(dim_value=dimension.low)
+            tensor.shape.dim.add(dim_value=dimension.low)
         elif dimension == UNKNOWN:
-            shape.dim.add()
+            tensor.shape.dim.add()
         else:
             raise UnsupportedError(
                 "ONNX cannot state an interval of sizes",
-                operand=repr(name),
-                got=str(value_type.shape),
+                operand=repr(value.name),
+                got=str(found.shape),
                 allowed="sizes, symbols and unknown dimensions",
             )
-    return proto

@@ -6,25 +6,24 @@ Source: ModelProto and GraphProto in onnx.proto; ONNX's ExternalData page.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from google.protobuf.message import EncodeError
-from onnx import FunctionProto, GraphProto, ModelProto, SparseTensorProto
+from onnx import FunctionProto, GraphProto, ModelProto, SparseTensorProto, TensorProto
 
 from eltwise.core.errors import EltwiseError, FileFormatError, UnsupportedError
 from eltwise.core.shapes import element_count
-from eltwise.formats.files import check_writable, write_atomically, write_together
-from eltwise.formats.onnx.data_files import Progress, move_data
-from eltwise.formats.onnx.external import ExternalWriter, location_beside
-from eltwise.formats.onnx.header import default_domain, read_origin, restamp, write_metadata, write_origin
+from eltwise.formats.files import LARGEST_PROTOBUF, Progress, check_writable, write_together
+from eltwise.formats.onnx.external import ExternalData, ExternalWriter, move_data
+from eltwise.formats.onnx.header import default_domain, read_origin, write_metadata, write_origin
+from eltwise.formats.onnx.messages import walk
 from eltwise.formats.onnx.nodes import Original, write_node
 from eltwise.formats.onnx.reader import OnnxFile
-from eltwise.formats.onnx.tensors import StoredTensor, TensorFiller, fill_tensor, fill_tensor_outside, keep_tensor
-from eltwise.formats.onnx.types import declare, value_type, write_type
-from eltwise.ir.graph import Function, Graph, Node, Port, Tensor, TensorType
+from eltwise.formats.onnx.tensors import StoredTensor, bring_in, keep_tensor
+from eltwise.formats.onnx.types import declare, value_type
+from eltwise.ir.graph import Function, Graph, Port, Tensor, TensorType
 from eltwise.ops import registry
 
 if TYPE_CHECKING:
@@ -35,34 +34,25 @@ if TYPE_CHECKING:
 
     RepeatedValues: TypeAlias = RepeatedCompositeFieldContainer[ValueInfoProto]
 
-LARGEST_MESSAGE = 2**31 - 1
-"""The largest protobuf message, in bytes."""
-
 LARGEST_INSIDE = 2**30
 """How many bytes of constants go into the model file itself unless external data is asked for."""
 
 
 def write_onnx(graph: Graph) -> bytes:
-    """Write a model as the bytes of one file, the same bytes for the same graph; those of its file if it is untouched.
-
-    Raises:
-        UnsupportedError: for a graph that is not ONNX's, or that uses what ONNX cannot state.
-        FileFormatError: where it does not fit into one protobuf message.
-    """
-    if _constant_bytes(graph) > LARGEST_MESSAGE:
+    """Write a model as the bytes of one file, with external data in it; those of its file where nothing changed."""
+    if sum(map(_file_bytes, _tensors(graph))) > LARGEST_PROTOBUF:
         raise _too_large()
-    has_data_beside = any(isinstance(tensor, StoredTensor) and tensor.is_external for tensor in _tensors(graph))
-    return _serialized(write_model_proto(graph)) if has_data_beside else kept_bytes(graph)[0]
+    data, model = kept_bytes(graph)
+    outside = [one for one in _tensor_messages(model) if one.data_location == TensorProto.EXTERNAL]
+    folder = ExternalData(_folder(graph))
+    for tensor in outside:
+        bring_in(tensor, folder)
+    return _serialized(model) if outside else data
 
 
 def kept_bytes(graph: Graph) -> tuple[bytes, ModelProto]:
-    """Write a model as bytes and as a message, with external data where it is.
-
-    Raises:
-        UnsupportedError: for a graph that is not ONNX's, or that uses what ONNX cannot state.
-        FileFormatError: where it does not fit into one protobuf message.
-    """
-    model = write_model_proto(graph, keep_tensor)
+    """Write a model as bytes and as a message, with external data where it is."""
+    model = write_model_proto(graph)
     if graph.untouched and isinstance(graph.message, OnnxFile) and graph.message.data is not None:
         return graph.message.data, model
     return _serialized(model), model
@@ -81,14 +71,10 @@ def write_kept_file(graph: Graph, path: Path, progress: Progress | None = None) 
 
     Returns:
         Whether the external data has another name now.
-
-    Raises:
-        FileFormatError: where a file cannot be read or written.
     """
     data, model = kept_bytes(graph)
     check_writable(path)
-    folder = graph.message.folder if isinstance(graph.message, OnnxFile) else None
-    beside, is_moved = move_data(model, folder, path, progress)
+    beside, is_moved = move_data(model, _folder(graph), path, progress)
     write_together([*beside, (path, [_serialized(model) if is_moved else data])])
     return is_moved
 
@@ -100,36 +86,26 @@ def write_onnx_file(graph: Graph, path: Path, external_data: bool = False) -> No
         graph: the model.
         path: the file; it is replaced as a whole or not at all.
         external_data: whether tensors of 1 KiB or more go to ``<name>.data`` beside it.
-            Where the constants exceed 1 GiB they always do.
-
-    Raises:
-        UnsupportedError: for a graph that is not ONNX's, or that uses what ONNX cannot state.
-        FileFormatError: where a file cannot be written.
+            Where the constants inside the model exceed 1 GiB they always do.
     """
     try:
-        if any(node.is_foreign for node in graph.nodes):
+        inside = (one for one in _tensors(graph) if not (isinstance(one, StoredTensor) and one.is_external))
+        if not external_data and sum(map(_file_bytes, inside)) <= LARGEST_INSIDE:
             write_kept_file(graph, path)
             return
-        if not external_data and _constant_bytes(graph) <= LARGEST_INSIDE:
-            write_atomically(path, [write_onnx(graph)])
-            return
-        external = ExternalWriter(location_beside(path))
-        data = _serialized(write_model_proto(graph, partial(fill_tensor_outside, external=external)))
-        beside = [] if external.is_empty else [(path.with_name(location_beside(path)), external.chunks())]
-        write_together([*beside, (path, [data])])
+        model, folder, writer = write_model_proto(graph), ExternalData(_folder(graph)), ExternalWriter(path)
+        for tensor in _tensor_messages(model):
+            bring_in(tensor, folder)
+            writer.take(tensor)
+        write_together([*writer.files(), (path, [_serialized(model)])])
     except EltwiseError as error:
         raise error.located(where=str(path)) from None
 
 
-def write_model_proto(graph: Graph, fill: TensorFiller = fill_tensor) -> ModelProto:
+def write_model_proto(graph: Graph) -> ModelProto:
     """Write a model as a protobuf message: what its file says of it, with what was changed since.
 
-    Args:
-        graph: the model.
-        fill: what writes a tensor into its place.
-
-    Raises:
-        UnsupportedError: for a graph that is not ONNX's, or that uses what ONNX cannot state.
+    External data stays where it is.
     """
     if graph.origin.domain != "ai.onnx":
         raise UnsupportedError("an OpenVINO model cannot be written as ONNX", hint="convert it first: eltwise convert")
@@ -138,79 +114,79 @@ def write_model_proto(graph: Graph, fill: TensorFiller = fill_tensor) -> ModelPr
     if file is None:
         write_origin(graph.origin, model)
         write_metadata(graph.metadata, model)
-        _Writer(fill).write_graph(graph, model.graph)
+        write_graph(graph, model.graph)
         return model
     model.CopyFrom(file.model)
-    if graph.untouched and fill is keep_tensor:
+    if graph.untouched:
         return model
     if graph.origin != read_origin(file.model):
-        restamp(model, graph.origin)
-    _Writer(fill).write_graph(replace(graph, message=file.model.graph), model.graph)
+        write_origin(graph.origin, model)
+    write_graph(replace(graph, message=file.model.graph), model.graph)
     for function, proto, before in zip(graph.functions, model.functions, file.model.functions, strict=True):
         if not function.body.untouched:
-            _Writer(fill).write_function(function, proto, before)
+            _write_function(function, proto, before)
     return model
 
 
 def write_graph(graph: Graph, proto: GraphProto) -> None:
-    """Write a graph over the one of the file, with external data where it is."""
-    _Writer(keep_tensor).write_graph(graph, proto)
+    """Write a graph over the one of the file, or into an empty message, with external data where it is."""
+    before = graph.message if isinstance(graph.message, GraphProto) else GraphProto()
+    if proto.name != graph.name:
+        proto.name = graph.name
+    _write_nodes(graph, proto, before)
+    _write_constants(graph, proto, before)
+    ports = {port.name: port for port in (*graph.inputs, *graph.optional_inputs)}
+    ordered = [ports.pop(name) for name in graph.input_order if name in ports]
+    _write_ports(proto.input, [*ordered, *ports.values()])
+    _write_ports(proto.output, graph.outputs)
+    _write_values(proto.value_info, graph.declared)
 
 
-@dataclass(frozen=True)
-class _Writer:
-    """Writes graphs over what their file says of them."""
-
-    fill: TensorFiller
-
-    def write_graph(self, graph: Graph, proto: GraphProto) -> None:
-        """Write a graph over the one of the file, or into an empty message."""
-        before = graph.message if isinstance(graph.message, GraphProto) else GraphProto()
-        if proto.name != graph.name:
-            proto.name = graph.name
-        self._write_nodes(graph, proto, before)
-        self._write_constants(graph, proto, before)
-        _write_values(proto.input, [(port.name, port.type) for port in _ordered_inputs(graph)])
-        _write_values(proto.output, [(port.name, port.type) for port in graph.outputs])
-        _write_values(proto.value_info, graph.declared)
-
-    def write_function(self, function: Function, proto: FunctionProto, before: FunctionProto) -> None:
-        """Write a function over the one of the file."""
-        self._write_nodes(function.body, proto, before)
-        _write_values(proto.value_info, function.body.declared)
-        for entry in proto.opset_import:
-            if not default_domain(entry.domain):
-                entry.version = function.body.origin.opset
-
-    def _write_nodes(self, graph: Graph, proto: GraphProto | FunctionProto, before: GraphProto | FunctionProto) -> None:
-        if len(graph.nodes) == len(before.node) and all(
-            node.untouched and isinstance(node.message, Original) and node.message.proto is old
-            for node, old in zip(graph.nodes, before.node, strict=True)
-        ):
-            return
-        proto.ClearField("node")
-        for node in graph.nodes:
-            _check_version(node, graph.origin.opset)
-            proto.node.append(write_node(node, self.fill, self.write_graph))
-
-    def _write_constants(self, graph: Graph, proto: GraphProto, before: GraphProto) -> None:
-        messages = [*before.initializer, *before.sparse_initializer]
-        if len(messages) == len(graph.constants) and all(
-            isinstance(tensor, StoredTensor) and tensor.message is message and not _is_moved(tensor, self.fill)
-            for (_name, tensor), message in zip(graph.constants, messages, strict=True)
-        ):
-            return
-        proto.ClearField("initializer")
-        proto.ClearField("sparse_initializer")
-        for name, tensor in graph.constants:
-            if isinstance(tensor, StoredTensor) and isinstance(tensor.message, SparseTensorProto):
-                proto.sparse_initializer.append(tensor.message)
-            else:
-                self.fill(proto.initializer.add(), name, tensor)
+def _write_function(function: Function, proto: FunctionProto, before: FunctionProto) -> None:
+    _write_nodes(function.body, proto, before)
+    _write_values(proto.value_info, function.body.declared)
+    for entry in proto.opset_import:
+        if not default_domain(entry.domain):
+            entry.version = function.body.origin.opset
 
 
-def _is_moved(tensor: StoredTensor, fill: TensorFiller) -> bool:
-    return fill is not keep_tensor and (fill is not fill_tensor or tensor.is_external)
+def _write_nodes(graph: Graph, proto: GraphProto | FunctionProto, before: GraphProto | FunctionProto) -> None:
+    if len(graph.nodes) == len(before.node) and all(
+        node.untouched and isinstance(node.message, Original) and node.message.proto is old
+        for node, old in zip(graph.nodes, before.node, strict=True)
+    ):
+        return
+    proto.ClearField("node")
+    for node in graph.nodes:
+        schema = registry.resolve("ai.onnx", node.schema.name, graph.origin.opset)
+        if schema is not None and schema != node.schema and not node.is_foreign:
+            raise UnsupportedError(  # Readers of the file would take it for that other version.
+                f"a model of opset {graph.origin.opset} cannot hold this operator version",
+                operator=node.schema.versioned_name,
+                node=node.label,
+                allowed=schema.versioned_name,
+            )
+        proto.node.append(write_node(node, write_graph))
+
+
+def _write_constants(graph: Graph, proto: GraphProto, before: GraphProto) -> None:
+    messages = [*before.initializer, *before.sparse_initializer]
+    if len(messages) == len(graph.constants) and all(
+        isinstance(tensor, StoredTensor) and tensor.message is message
+        for (_name, tensor), message in zip(graph.constants, messages, strict=True)
+    ):
+        return
+    proto.ClearField("initializer")
+    proto.ClearField("sparse_initializer")
+    for name, tensor in graph.constants:
+        if isinstance(tensor, StoredTensor) and isinstance(tensor.message, SparseTensorProto):
+            proto.sparse_initializer.append(tensor.message)
+        else:
+            keep_tensor(proto.initializer.add(), name, tensor)
+
+
+def _write_ports(protos: RepeatedValues, ports: Sequence[Port]) -> None:
+    _write_values(protos, [(port.name, port.type) for port in ports])
 
 
 def _write_values(protos: RepeatedValues, wanted: Sequence[tuple[str, TensorType]]) -> None:
@@ -223,43 +199,23 @@ def _write_values(protos: RepeatedValues, wanted: Sequence[tuple[str, TensorType
         return
     made = GraphProto()
     for name, found in wanted:
-        old = before.get(name)
+        old, new = before.get(name), made.input.add(name=name)
         if old is not None and value_type(old.type) == found:
-            made.input.add().CopyFrom(old)
-        elif found.other:
-            declare(made.input.add(name=name), found)
+            new.CopyFrom(old)
         else:
-            made.input.append(write_type(name, found))
+            declare(new, found)
     del protos[:]
     protos.extend(made.input)
 
 
-def _check_version(node: Node, opset: int) -> None:
-    """Refuse a node whose version is not the one that readers of the file would take it for."""
-    schema = registry.resolve("ai.onnx", node.schema.name, opset)
-    if schema is not None and schema != node.schema and not node.is_foreign:
-        raise UnsupportedError(
-            f"a model of opset {opset} cannot hold this operator version",
-            operator=node.schema.versioned_name,
-            node=node.label,
-            allowed=schema.versioned_name,
-        )
+def _folder(graph: Graph) -> Path | None:
+    return graph.message.folder if isinstance(graph.message, OnnxFile) else None
 
 
-def _ordered_inputs(graph: Graph) -> list[Port]:
-    ports = {port.name: port for port in (*graph.inputs, *graph.optional_inputs)}
-    ordered = [ports.pop(name) for name in graph.input_order if name in ports]
-    return [*ordered, *ports.values()]
-
-
-def _constant_bytes(graph: Graph) -> int:
-    """How many bytes all tensors of a graph take in a file."""
-    types = (tensor.type for tensor in _tensors(graph))
-    return sum(
-        found.element_type.file_bytes(element_count(found.shape.sizes()))
-        for found in types
-        if found.element_type is not None and found.shape.is_known
-    )
+def _file_bytes(tensor: Tensor) -> int:
+    """How many bytes a tensor takes in a file."""
+    element_type, shape = tensor.type.element_type, tensor.type.shape
+    return element_type.file_bytes(element_count(shape.sizes())) if element_type and shape.is_known else 0
 
 
 def _tensors(graph: Graph) -> Iterator[Tensor]:
@@ -268,12 +224,17 @@ def _tensors(graph: Graph) -> Iterator[Tensor]:
         yield from (value for _name, value in node.operation.given if isinstance(value, Tensor))
 
 
+def _tensor_messages(model: ModelProto) -> Iterator[TensorProto]:
+    """The tensors of a model, those in attributes and inner graphs too, but not the parts of sparse ones."""
+    return (message for message in walk(model, whole=SparseTensorProto) if isinstance(message, TensorProto))
+
+
 def _serialized(model: ModelProto) -> bytes:
     try:
         data: bytes = model.SerializeToString(deterministic=True)
     except EncodeError:
         raise _too_large() from None
-    if len(data) > LARGEST_MESSAGE:
+    if len(data) > LARGEST_PROTOBUF:
         raise _too_large()
     return data
 
@@ -281,6 +242,6 @@ def _serialized(model: ModelProto) -> bytes:
 def _too_large() -> FileFormatError:
     return FileFormatError(
         "the model does not fit into one protobuf message",
-        allowed=f"{LARGEST_MESSAGE} bytes",
+        allowed=f"{LARGEST_PROTOBUF} bytes",
         hint="write it to a file with external data",
     )

@@ -1,58 +1,42 @@
 """An IR file as records, read from its XML.
 
-Source: OpenVINO's IR format, versions 10 and 11; which names a port's precision may have, and how tensor names are
-escaped, was measured with OpenVINO 2026.4.
+The XML is parsed safely: nothing outside the file is read, no entity is expanded, and a document type is refused.
+Source: OpenVINO's IR format, versions 10 and 11; how tensor names are escaped was measured with OpenVINO 2026.4.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from lxml import etree
 
-from eltwise.core.dtypes import TYPES
 from eltwise.core.errors import (
     AttributeValueError,
     EltwiseError,
     FileFormatError,
+    GraphError,
     UnsupportedError,
     counted,
+    raise_all,
     unknown_name,
 )
-from eltwise.formats.openvino import xml
-from eltwise.formats.openvino.ports import split_names
+from eltwise.core.shapes import LARGEST_SIZE
 
 VERSIONS = (10, 11)
 """The versions of the format that are read and written."""
 
-_SECTIONS = ("layers", "edges", "rt_info", "meta_data", "quantization_parameters")
-_LAYER_ATTRIBUTES = ("id", "name", "type", "version")
-_LAYER_PARTS = ("data", "input", "output", "rt_info")
-_EDGE_ATTRIBUTES = ("from-layer", "from-port", "to-layer", "to-port")
-_PORT_ATTRIBUTES = ("id", "precision", "names")
-_PORT_PARTS = ("dim", "rt_info")
-_PRECISIONS = tuple(each.ir_precision for each in TYPES if each.ir)
-_OTHER_PRECISIONS = (*(each.ir for each in TYPES if each.ir), "U1", "bin", "UNSPECIFIED", "undefined", "dynamic")
+LARGEST_XML = 2**28
+"""The largest XML that is read, in bytes; files of networks with many thousand layers have some millions."""
+
 DEEPEST_METADATA = 32
+
+_MOST_PROBLEMS = 50
+_MOST_ATTRIBUTES = 64
 _LONGEST_NAME = 4096
-
-
-@dataclass(frozen=True)
-class PortRecord:
-    """An input or output port of a layer.
-
-    Attributes:
-        id: its number in the layer.
-        precision: the element type as ports write it, empty where it is absent; advisory.
-        dimensions: the sizes, -1 for one that is not fixed; advisory.
-        names: the tensor names of an output.
-    """
-
-    id: int
-    precision: str = ""
-    dimensions: tuple[int, ...] = ()
-    names: tuple[str, ...] = ()
+_PROLOG_WITH_DOCTYPE = re.compile(rb"(?:\s|\xef\xbb\xbf|\xff\xfe|\xfe\xff|<\?.*?\?>|<!--.*?-->)*+<!DOCTYPE", re.DOTALL)
+_UNESCAPED_COMMA = re.compile(r"(?<!\\),")
 
 
 @dataclass(frozen=True)
@@ -65,174 +49,205 @@ class Layer:
         type: the operator's name.
         version: the operation set, for example ``opset1``.
         data: the attributes of the operator as text.
-        inputs: the input ports in the file's order, which is the order of the operands.
-        outputs: the output ports in the file's order.
+        inputs: the numbers of the input ports in the file's order, which is the order of the operands.
+        outputs: the numbers of the output ports, each with its tensor names.
         output_names: the tensor names that a Result has of its own.
-        problems: what is wrong with the element apart from its attributes of the operator.
     """
 
     id: int
     name: str
     type: str
     version: str
-    data: Mapping[str, str] = field(default_factory=dict)
-    inputs: tuple[PortRecord, ...] = ()
-    outputs: tuple[PortRecord, ...] = ()
-    output_names: tuple[str, ...] = ()
-    problems: tuple[EltwiseError, ...] = ()
+    data: Mapping[str, str]
+    inputs: tuple[int, ...]
+    outputs: tuple[tuple[int, tuple[str, ...]], ...]
+    output_names: tuple[str, ...]
 
     @property
-    def folded_type(self) -> str:
+    def kind(self) -> str:
         """The operator's name without regard to case."""
         return self.type.casefold()
 
-
-@dataclass(frozen=True)
-class Edge:
-    """A connection from an output port to an input port, each given by the layer's number and the port's."""
-
-    from_layer: int
-    from_port: int
-    to_layer: int
-    to_port: int
-
-    def __str__(self) -> str:
-        return f"edge from layer {self.from_layer} port {self.from_port} to layer {self.to_layer} port {self.to_port}"
+    def value(self, position: int = 0) -> str:
+        """The name of the value at an output port: the layer's, with the position where it is not the first."""
+        return f"{self.name}:{position}" if position else self.name
 
 
 @dataclass(frozen=True)
 class Net:
     """A whole file.
 
-    ``metadata`` are the entries of its ``rt_info`` as (path/with/slashes, value), ``not_held`` is what the file says
-    beside all that, a phrase each.
+    Attributes:
+        name: the graph's name.
+        version: the version of the format.
+        layers: the layers.
+        edges: the connections, each as the numbers of the layer and the output port, and of the layer and the input
+            port that they lead to.
+        metadata: the entries of its ``rt_info`` as (path/with/slashes, value).
+        not_held: what the file says beside all that, a phrase each.
     """
 
     name: str
     version: int
     layers: tuple[Layer, ...]
-    edges: tuple[Edge, ...]
-    metadata: tuple[tuple[str, str], ...] = ()
-    not_held: tuple[str, ...] = ()
+    edges: tuple[tuple[int, int, int, int], ...]
+    metadata: tuple[tuple[str, str], ...]
+    not_held: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _Form:
+    """What an element may have: attributes, and children once or any number of times."""
+
+    required: tuple[str, ...] = ()
+    optional: tuple[str, ...] = ()
+    once: tuple[str, ...] = ()
+    often: tuple[str, ...] = ()
+    numbers: tuple[str, ...] = ()
+
+
+_EDGE = ("from-layer", "from-port", "to-layer", "to-port")
+_FORMS = {
+    "net": _Form(
+        required=("version",),
+        optional=("name",),
+        once=("layers", "edges", "rt_info", "meta_data", "quantization_parameters"),
+    ),
+    "layers": _Form(often=("layer",)),
+    "edges": _Form(often=("edge",)),
+    "layer": _Form(
+        required=("id", "name", "type", "version"),
+        optional=("output_names",),
+        once=("data", "input", "output", "rt_info"),
+        numbers=("id",),
+    ),
+    "input": _Form(often=("port",)),
+    "output": _Form(often=("port",)),
+    "port": _Form(
+        required=("id",), optional=("precision", "names"), once=("rt_info",), often=("dim",), numbers=("id",)
+    ),
+    "edge": _Form(required=_EDGE, numbers=_EDGE),
+}
+"""What an IR says and this reader reads; the content of other elements is not looked at."""
 
 
 def read_net(data: bytes) -> Net:
-    """Read the XML of an IR file.
-
-    Raises:
-        FileFormatError: where it is not XML, not IR, or lacks what every IR has.
-        UnsupportedError: for other versions of the format than 10 and 11.
-        NameUnknownError: for elements and attributes that no IR has.
-        AttributeValueError: for numbers that are malformed.
-    """
-    root = xml.parse_tree(data)
+    """Read the XML of an IR file."""
+    root = _parsed(data)
     if root.tag != "net":
-        raise FileFormatError("this XML is not OpenVINO IR", got=f"<{xml.shown(root.tag)}>", allowed="<net>")
-    xml.check_attributes(root, ("name", "version"))
-    version = _read_version(root)
-    sections = {section.tag: section for section in _only(root, _SECTIONS)}
+        raise FileFormatError("this XML is not OpenVINO IR", got=f"<{shown(root.tag)}>", allowed="<net>")
+    version = root.get("version")
+    if version is None:
+        raise FileFormatError("<net> has no version", allowed='version="10" or version="11"')
+    if version not in map(str, VERSIONS):
+        allowed = ", ".join(map(str, VERSIONS))
+        raise UnsupportedError("unsupported version of the IR format", got=repr(shown(version)), allowed=allowed)
+    raise_some(list(_form_problems(root)))
+    sections = {section.tag: section for section in root}
     if "layers" not in sections:
         raise FileFormatError("the IR has no <layers>")
     return Net(
         name=root.get("name", ""),
-        version=version,
-        layers=tuple(map(_read_layer, _only(sections["layers"], ["layer"], repeated=["layer"]))),
-        edges=tuple(map(_read_edge, _only(sections["edges"], ["edge"], repeated=["edge"])))
-        if "edges" in sections
-        else (),
+        version=int(version),
+        layers=tuple(map(_read_layer, sections["layers"])),
+        edges=tuple(tuple(int(edge.attrib[name]) for name in _EDGE) for edge in sections.get("edges", ())),  # type: ignore[misc]
         metadata=tuple(_read_metadata(sections["rt_info"])) if "rt_info" in sections else (),
         not_held=tuple(_not_held(sections)),
     )
 
 
-def _read_version(root: etree._Element) -> int:
-    text = root.get("version")
-    if text is None:
-        raise FileFormatError("<net> has no version", allowed='version="10" or version="11"')
-    if text not in map(str, VERSIONS):
-        raise UnsupportedError(
-            "unsupported version of the IR format",
-            got=repr(xml.shown(text)),
-            allowed=", ".join(map(str, VERSIONS)),
-        )
-    return int(text)
+def _parsed(data: bytes) -> etree._Element:
+    """Parse XML to its root element, without comments and processing instructions."""
+    if len(data) > LARGEST_XML:
+        raise FileFormatError("the XML is too large", got=f"{len(data)} bytes", allowed=f"{LARGEST_XML}")
+    parser = etree.XMLParser(
+        resolve_entities=False,
+        load_dtd=False,
+        attribute_defaults=False,
+        no_network=True,
+        huge_tree=False,
+        recover=False,
+        remove_comments=True,
+        remove_pis=True,
+        collect_ids=False,
+    )
+    root = None
+    # In UTF-16 and UTF-32 each of the letters that matter here comes with zero bytes.
+    if not _PROLOG_WITH_DOCTYPE.match(data.replace(b"\0", b"") if b"\0" in data[:8] else data):
+        try:
+            root = etree.fromstring(data, parser)
+        except etree.XMLSyntaxError as error:
+            reason = " ".join((error.msg or "the parser gives no reason").split())
+            raise FileFormatError(f"not well-formed XML ({reason[:200]})") from None
+    if root is None or root.getroottree().docinfo.internalDTD is not None:
+        words = "the XML has a DOCTYPE, which can define entities and name other files"
+        raise FileFormatError(words, allowed="IR files without DOCTYPE")
+    return root
 
 
-def _not_held(sections: Mapping[str, etree._Element]) -> Iterator[str]:
-    """Metadata that is not preserved: of single layers, and sections of older files."""
-    layers = sum(1 for layer in sections["layers"] if any(len(found) for found in layer.iter("rt_info")))
-    if layers:
-        yield f"the rt_info of {counted(layers, 'layer')}"
-    yield from (f"the section <{tag}>" for tag in ("meta_data", "quantization_parameters") if tag in sections)
+def _form_problems(root: etree._Element) -> Iterator[EltwiseError]:
+    """Find what is not in the form of an IR; each problem names the layer that it is in, and the line."""
+    waiting = [(root, "")]
+    while waiting:
+        element, layer = waiting.pop()
+        layer = element.get("name", layer) if element.tag == "layer" else layer
+        place = f"<{shown(element.tag)}> in line {element.sourceline}"
+        yield from (error.located(node=shown(layer), operand=place) for error in _of_element(element))
+        form = _FORMS.get(element.tag, _Form())
+        waiting += [(child, layer) for child in reversed(element) if child.tag in form.once + form.often]
 
 
-def _only(section: etree._Element, tags: Sequence[str], repeated: Sequence[str] = ()) -> list[etree._Element]:
-    """The children of an element, which have these tags.
+def _of_element(element: etree._Element) -> Iterator[EltwiseError]:
+    if len(element.attrib) > _MOST_ATTRIBUTES:  # Listing hundreds of thousands takes very long.
+        allowed = f"up to {_MOST_ATTRIBUTES}"
+        yield FileFormatError("the element has too many attributes", got=str(len(element.attrib)), allowed=allowed)
+        return
+    form = _FORMS.get(element.tag)
+    if form is None:
+        return
+    yield from (
+        unknown_name("attribute", shown(name), form.required + form.optional)
+        for name in map(str, element.attrib)
+        if name not in form.required + form.optional
+    )
+    for name in form.required:
+        text = element.get(name)
+        if text is None:
+            yield FileFormatError(f"the attribute {name!r} of <{element.tag}> is missing")
+        elif name in form.numbers:
+            try:
+                parse_integer(text, f"attribute {name} in line {element.sourceline}")
+            except AttributeValueError as error:
+                yield error
+    if element.tag == "layer" and not 0 < len(element.get("name", "x")) <= _LONGEST_NAME:
+        allowed = f"1 to {_LONGEST_NAME} characters"
+        yield FileFormatError("the layer's name is empty or too long", allowed=allowed)
+    seen: set[str] = set()
+    for child in element:
+        if child.tag not in form.once + form.often:
+            yield unknown_name("element", shown(child.tag), form.once + form.often)
+        elif child.tag in seen and child.tag in form.once:
+            yield FileFormatError(f"there are two <{child.tag}>")
+        seen.add(child.tag)
 
-    Raises:
-        EltwiseError: for the first one of another tag.
-    """
-    problems: list[EltwiseError] = []
-    found = list(xml.children(section, tags, problems, repeated=repeated))
-    for problem in problems:
-        raise problem
-    return found
+
+def raise_some(problems: Sequence[EltwiseError]) -> None:
+    """Raise problems; of very many only the first."""
+    left = len(problems) - _MOST_PROBLEMS
+    raise_all([*problems[:_MOST_PROBLEMS], *([GraphError(f"and {left} more of this kind")] if left > 0 else [])])
 
 
 def _read_layer(element: etree._Element) -> Layer:
-    name, number = element.get("name", ""), element.get("id", "")
-    place = " in ".join(filter(None, (f"layer {xml.shown(number)}" if number else "", xml.line(element))))
-    problems: list[EltwiseError] = []
-    try:
-        texts = {attribute: xml.required(element, attribute) for attribute in _LAYER_ATTRIBUTES}
-        if not 0 < len(name) <= _LONGEST_NAME:
-            raise FileFormatError("the layer's name is empty or too long", allowed=f"1 to {_LONGEST_NAME} characters")
-        known = (*_LAYER_ATTRIBUTES, "output_names") if texts["type"].casefold() == "result" else _LAYER_ATTRIBUTES
-        problems += xml.strange_attributes(element, known)
-        parts = {part.tag: part for part in xml.children(element, _LAYER_PARTS, problems)}
-        return Layer(
-            id=xml.parse_integer(texts["id"], f"attribute id in {xml.line(element)}"),
-            name=name,
-            type=texts["type"],
-            version=texts["version"],
-            data=xml.attributes(parts["data"]) if "data" in parts else {},
-            inputs=tuple(_read_port(port, problems) for port in parts.get("input", ())),
-            outputs=tuple(_read_port(port, problems) for port in parts.get("output", ())),
-            output_names=split_names(element.get("output_names", "")),
-            problems=tuple(problems),
-        )
-    except EltwiseError as error:
-        raise error.located(node=xml.shown(name), operand=place) from None
-
-
-def _read_port(element: etree._Element, problems: list[EltwiseError]) -> PortRecord:
-    if element.tag != "port":
-        raise unknown_name("element", xml.shown(element.tag), ["port"], operand=xml.line(element))
-    number = xml.parse_integer(xml.required(element, "id"), f"attribute id of the port in {xml.line(element)}")
-    place = f"port {number}"
-    problems += xml.strange_attributes(element, _PORT_ATTRIBUTES, place)
-    precision = element.get("precision")
-    if precision is not None and precision not in _PRECISIONS + _OTHER_PRECISIONS:
-        problems.append(unknown_name("precision", xml.shown(precision), _PRECISIONS, operand=place))
-    dimensions: list[int] = []
-    for part in xml.children(element, _PORT_PARTS, problems, place, repeated=["dim"]):
-        if part.tag == "dim":
-            try:
-                dimensions.append(xml.parse_integer((part.text or "").strip(), f"a <dim> of {place}", least=-1))
-            except AttributeValueError as error:
-                problems.append(error)
-    return PortRecord(number, precision or "", tuple(dimensions), split_names(element.get("names", "")))
-
-
-def _read_edge(element: etree._Element) -> Edge:
-    xml.check_attributes(element, _EDGE_ATTRIBUTES)
-    place = f"<edge> in {xml.line(element)}"
-    try:
-        texts = [xml.required(element, name) for name in _EDGE_ATTRIBUTES]
-    except FileFormatError as error:
-        raise error.located(operand=place) from None
-    return Edge(
-        *(xml.parse_integer(text, f"{name} of the {place}") for name, text in zip(_EDGE_ATTRIBUTES, texts, strict=True))
+    parts = {part.tag: part for part in element}
+    return Layer(
+        id=int(element.attrib["id"]),
+        name=str(element.attrib["name"]),
+        type=str(element.attrib["type"]),
+        version=str(element.attrib["version"]),
+        data={str(name): str(text) for name, text in parts["data"].attrib.items()} if "data" in parts else {},
+        inputs=tuple(int(port.attrib["id"]) for port in parts.get("input", ())),
+        outputs=tuple((int(port.attrib["id"]), split_names(port.get("names", ""))) for port in parts.get("output", ())),
+        output_names=split_names(element.get("output_names", "")),
     )
 
 
@@ -246,3 +261,53 @@ def _read_metadata(element: etree._Element, path: str = "", depth: int = 0) -> l
             entries.append((path + part.tag, str(part.attrib["value"])))
         entries += _read_metadata(part, f"{path}{part.tag}/", depth + 1)
     return entries
+
+
+def _not_held(sections: Mapping[str, etree._Element]) -> Iterator[str]:
+    """Metadata that a changed model loses: of single layers, and sections of older files."""
+    layers = sum(1 for layer in sections["layers"] if any(len(found) for found in layer.iter("rt_info")))
+    if layers:
+        yield f"the rt_info of {counted(layers, 'layer')}"
+    yield from (f"the section <{tag}>" for tag in ("meta_data", "quantization_parameters") if tag in sections)
+
+
+def format_tree(root: etree._Element) -> bytes:
+    """Write XML in UTF-8, a line an element, indented by tabs."""
+    etree.indent(root, "\t")
+    return etree.tostring(root, xml_declaration=True, encoding="utf-8") + b"\n"
+
+
+def parse_integer(text: str, operand: str, least: int = 0) -> int:
+    """Read an integer of 64 bits, written in ASCII digits, with a minus only where ``least`` is negative."""
+    digits = text[1:] if least < 0 and text.startswith("-") else text
+    if not (digits.isascii() and digits.isdigit() and len(digits) <= 20 and least <= int(text) <= LARGEST_SIZE):
+        allowed = f"{least} to {LARGEST_SIZE}, in digits"
+        raise AttributeValueError("not an allowed integer", operand=operand, got=repr(text[:40]), allowed=allowed)
+    return int(text)
+
+
+def split_names(text: str) -> tuple[str, ...]:
+    r"""Split tensor names at their commas; a comma in a name is written ``\,``, and every name counts once.
+
+    >>> split_names(r"x,y\,z,,x")
+    ('x', 'y,z')
+    """
+    return once(name.replace("\\,", ",") for name in _UNESCAPED_COMMA.split(text) if name)
+
+
+def join_names(names: Sequence[str]) -> str:
+    r"""Join tensor names with commas, so that ``split_names`` gives them back."""
+    text = ",".join(name.replace(",", "\\,") for name in names)
+    if split_names(text) != tuple(names):
+        raise FileFormatError("these tensor names cannot be written in IR", got=shown(repr(list(names))))
+    return text
+
+
+def once(names: Iterable[str]) -> tuple[str, ...]:
+    """Names in their order, each once."""
+    return tuple(dict.fromkeys(names))
+
+
+def shown(text: object) -> str:
+    """A text from a file, short enough for an error sentence."""
+    return str(text)[:80]

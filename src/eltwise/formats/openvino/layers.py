@@ -1,29 +1,131 @@
-"""Layers of IR that compute, read as nodes: attributes are converted by the kind that the operator version states.
+"""Layers of IR: Parameter, Const with its bytes in the ``.bin``, and the operators that become nodes.
 
-Sources: OpenVINO's operation sets 1 to 16; what a file may leave out or write otherwise was measured with
-OpenVINO 2026.4.
+Sources: OpenVINO's IR format, versions 10 and 11, and its operation sets 1 to 16; what a file may leave out or write
+otherwise was measured with OpenVINO 2026.4.
 """
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import BinaryIO
 
 from eltwise.core.dtypes import BY_IR_NAME, TYPES, ElementType, not_run
-from eltwise.core.errors import AttributeValueError, ElementTypeError, UnsupportedError, unknown_name
-from eltwise.formats.openvino.document import Layer
-from eltwise.formats.openvino.xml import parse_integer, shown
-from eltwise.ir.graph import Node
+from eltwise.core.errors import (
+    AttributeValueError,
+    ElementTypeError,
+    EltwiseError,
+    FileFormatError,
+    ShapeError,
+    UnsupportedError,
+    unknown_name,
+)
+from eltwise.core.shapes import LARGEST_RANK, UNKNOWN, UNKNOWN_RANK, Dimension, Shape, element_count, parse_dimension
+from eltwise.formats import blobs
+from eltwise.formats.openvino.document import Layer, parse_integer, shown
+from eltwise.ir.graph import Node, Tensor, TensorType
 from eltwise.ops import registry
-from eltwise.ops.schema import Attribute, AttributeKind, AttributeValue, ElementwiseSchema, OpSchema
+from eltwise.ops.schema import Attribute, AttributeValue, ElementwiseSchema, OpSchema
 
 NEWEST_OPSET = registry.NEWEST_OPSET["openvino"]
-PDPD_AXIS = "auto_broadcast.auto_broadcast_axis"
+DIMENSION_WORDS = "sizes, ? or -1, intervals (2..5, ..5, 2..), and ... alone for an unknown rank"
+
+_PDPD_AXIS = "auto_broadcast.auto_broadcast_axis"
 """What IR files call the attribute ``axis``."""
 
 _OPSET = re.compile(r"opset([1-9][0-9]?)", re.IGNORECASE | re.ASCII)
 _BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
-_OTHER_TYPES = ("dynamic", "undefined")
+_LONGEST_SHAPE = 8192
+
+
+class Weights:
+    """The ``.bin`` of an IR file, of which only the parts that are asked for are read; ``where`` is its name."""
+
+    def __init__(self, file: BinaryIO | None, where: str) -> None:
+        """Take an open file, or None where there is none."""
+        self._file = file
+        self._where = where
+        self._size = 0 if file is None else file.seek(0, os.SEEK_END)
+
+    def read(self, offset: int, size: int) -> bytes:
+        """Copy a part."""
+        if not size and not offset:
+            return b""
+        if self._file is None:
+            words, hint = "the constant is in the weights, and there are none", f"expected {self._where}"
+            raise FileFormatError(words, got=f"{size} bytes", hint=hint)
+        if offset + size > self._size:
+            raise FileFormatError(
+                f"the constant is beyond the end of {self._where}",
+                operand="attributes offset and size",
+                got=f"bytes {offset} to {offset + size}",
+                allowed=f"0 to {self._size}",
+            )
+        self._file.seek(offset)
+        part = self._file.read(size)
+        if len(part) != size:
+            raise FileFormatError(f"{self._where} was truncated while it was read")
+        return part
+
+
+def read_parameter(layer: Layer) -> TensorType:
+    """The type that a Parameter declares."""
+    shape, element_type = _texts(layer, ("shape", "element_type"))
+    return TensorType(_read_element_type(element_type, "attribute element_type"), read_shape(shape))
+
+
+def read_constant(layer: Layer, weights: Weights) -> Tensor:
+    """The tensor that a Const holds."""
+    names = ("element_type", "shape", "offset", "size")
+    type_text, shape_text, offset_text, size_text = _texts(layer, names)
+    element_type, shape = _read_element_type(type_text, "attribute element_type"), read_shape(shape_text)
+    if not shape.is_known:
+        words = "the shape of a constant must be known"
+        raise ShapeError(words, operand="attribute shape", got=repr(shown(shape_text)))
+    sizes = shape.sizes()
+    offset = parse_integer(offset_text, "attribute offset")
+    size = parse_integer(size_text, "attribute size")
+    expected = element_type.file_bytes(element_count(sizes))
+    if size != expected:
+        words = f"the constant is {size} bytes, expected {expected} for its type and shape"
+        raise FileFormatError(words, operand="attribute size")
+    try:
+        blobs.check_sizes(sizes, element_type)
+    except EltwiseError as error:
+        raise error.located(operand="attribute shape") from None
+    return blobs.decode(weights.read(offset, size), element_type, sizes, any_byte_is_true=True)
+
+
+def _texts(layer: Layer, names: tuple[str, ...]) -> list[str]:
+    check_attributes(layer.data, names, layer.type)
+    for name in names:
+        if name not in layer.data:
+            raise FileFormatError("a required attribute is missing", operand=f"attribute {name}")
+    return [layer.data[name] for name in names]
+
+
+def read_shape(text: str) -> Shape:
+    """Read the shape of a Parameter.
+
+    >>> str(read_shape("-1, ?,2..5,..3"))
+    '?,?,2..5,..3'
+    """
+    try:
+        if text.count(",") >= LARGEST_RANK or len(text) > _LONGEST_SHAPE:
+            raise ShapeError("the rank is too large", allowed=f"up to {LARGEST_RANK}")
+        if text.strip() == "...":
+            return UNKNOWN_RANK
+        return Shape(tuple(_read_dimension(part.strip()) for part in text.split(",")) if text.strip() else ())
+    except ShapeError as error:
+        raise error.located(operand="attribute shape") from None
+
+
+def _read_dimension(text: str) -> Dimension:
+    dimension = UNKNOWN if text == "-1" else parse_dimension(text)
+    if dimension.symbol:
+        raise ShapeError("not a dimension of IR", got=repr(shown(text)), allowed=DIMENSION_WORDS)
+    return dimension
 
 
 def is_known(layer: Layer) -> bool:
@@ -32,42 +134,21 @@ def is_known(layer: Layer) -> bool:
 
 
 def opset_of(layer: Layer) -> int:
-    """The number of the layer's operation set.
-
-    Raises:
-        UnsupportedError: for anything but opset1 to the newest.
-    """
+    """The number of the layer's operation set."""
     found = _OPSET.fullmatch(layer.version)
     if not found or int(found.group(1)) > NEWEST_OPSET:
-        raise UnsupportedError(
-            "unsupported operation set",
-            operator=layer.type,
-            operand="attribute version",
-            got=repr(shown(layer.version)),
-            allowed=f"opset1 to opset{NEWEST_OPSET}",
-        )
+        raise _other_opset("unsupported operation set", layer, 1)
     return int(found.group(1))
 
 
-def schema_of(layer: Layer) -> OpSchema:
-    """The operator version that a layer of a known operator is.
-
-    Raises:
-        UnsupportedError: for an operation set that is not supported, or that does not have the operator yet.
-    """
-    schema = registry.resolve("openvino", layer.type, opset_of(layer))
-    if schema is None:
-        every = (*registry.ELEMENTWISE, *registry.DATA_MOVEMENT)
-        versions = [each for each in every if each.domain == "openvino" and each.name.casefold() == layer.folded_type]
-        since = min(each.version for each in versions)
-        raise UnsupportedError(
-            "this operation set does not have the operator yet",
-            operator=layer.type,
-            operand="attribute version",
-            got=repr(layer.version),
-            allowed=f"opset{since} to opset{NEWEST_OPSET}",
-        )
-    return schema
+def _other_opset(words: str, layer: Layer, first: int) -> UnsupportedError:
+    return UnsupportedError(
+        words,
+        operator=layer.type,
+        operand="attribute version",
+        got=repr(shown(layer.version)),
+        allowed=f"opset{first} to opset{NEWEST_OPSET}",
+    )
 
 
 def read_node(layer: Layer, inputs: Sequence[str]) -> Node:
@@ -76,18 +157,20 @@ def read_node(layer: Layer, inputs: Sequence[str]) -> Node:
     Args:
         layer: a layer of a known operator.
         inputs: the values that its input ports get, in the file's order of the ports.
-
-    Raises:
-        EltwiseError: for an operation set, attribute or value that is not allowed.
     """
-    schema = schema_of(layer)
+    schema = registry.resolve("openvino", layer.type, opset_of(layer))
+    if schema is None:
+        every = (*registry.ELEMENTWISE, *registry.DATA_MOVEMENT)
+        named = [each for each in every if each.domain == "openvino" and each.name.casefold() == layer.kind]
+        first = min(each.version for each in named)
+        raise _other_opset("this operation set does not have the operator yet", layer, first)
     operation = schema.bind(_read_attributes(schema, layer.data))
     return Node(layer.name, operation, tuple(inputs), (layer.name,))
 
 
 def ir_name(schema: OpSchema, attribute: Attribute) -> str:
     """What IR files call an attribute."""
-    return PDPD_AXIS if isinstance(schema, ElementwiseSchema) and attribute.name == "axis" else attribute.name
+    return _PDPD_AXIS if isinstance(schema, ElementwiseSchema) and attribute.name == "axis" else attribute.name
 
 
 def _read_attributes(schema: OpSchema, data: Mapping[str, str]) -> dict[str, AttributeValue]:
@@ -96,34 +179,41 @@ def _read_attributes(schema: OpSchema, data: Mapping[str, str]) -> dict[str, Att
     check_attributes([name for name in data if name not in ignored], known, schema.versioned_name)
     takes_axis = data.get("auto_broadcast", "").casefold() == "pdpd"
     given = {
-        attribute.name: _READ[attribute.kind](data[name], f"attribute {name}")
+        attribute.name: _read_attribute(attribute, data[name], f"attribute {name}")
         for name, attribute in known.items()
-        if name in data and (name != PDPD_AXIS or takes_axis)
+        if name in data and (name != _PDPD_AXIS or takes_axis)
     }
     return {"axis": 0, **given} if takes_axis else given
 
 
 def check_attributes(given: Iterable[str], known: Iterable[str], operator: str) -> None:
-    """Refuse attributes that an operator does not have.
-
-    Raises:
-        NameUnknownError: with the nearest name.
-    """
+    """Refuse attributes that an operator does not have."""
     names = list(known)
     for name in given:
         if name not in names:
             raise unknown_name("attribute", shown(name), names, operator=operator)
 
 
-def read_element_type(text: str, operand: str) -> ElementType:
-    """Find an element type by the name that ``element_type`` and ``destination_type`` have.
+def _read_attribute(attribute: Attribute, text: str, operand: str) -> AttributeValue:
+    match attribute.kind:
+        case "int":
+            return parse_integer(text, operand, least=-(2**63))
+        case "element type":
+            return _read_element_type(text, operand)
+        case "boolean":
+            value = _BOOLEANS.get(text.casefold())
+            if value is None:
+                words, allowed = "this value is not allowed", ", ".join(_BOOLEANS)
+                raise AttributeValueError(words, operand=operand, got=repr(shown(text)), allowed=allowed)
+            return value
+        case _:
+            return text
 
-    Raises:
-        NameUnknownError: where there is no such type.
-        ElementTypeError: where it is unsupported.
-    """
+
+def _read_element_type(text: str, operand: str) -> ElementType:
+    """Find an element type by the name that ``element_type`` and ``destination_type`` have."""
     element_type = BY_IR_NAME.get(text)
-    if element_type is None and text in _OTHER_TYPES:
+    if text in ("dynamic", "undefined"):
         raise ElementTypeError(f"unsupported element type {text}", operand=operand)
     if element_type is None:
         names = [each.ir for each in TYPES if each.ir and each.runs]
@@ -131,28 +221,3 @@ def read_element_type(text: str, operand: str) -> ElementType:
     if not element_type.runs:
         raise not_run(element_type, operand=operand)
     return element_type
-
-
-def _read_boolean(text: str, operand: str) -> bool:
-    value = _BOOLEANS.get(text.casefold())
-    if value is None:
-        raise AttributeValueError(
-            "this value is not allowed", operand=operand, got=repr(shown(text)), allowed=", ".join(_BOOLEANS)
-        )
-    return value
-
-
-def _read_integer(text: str, operand: str) -> int:
-    return parse_integer(text, operand, least=-(2**63))
-
-
-def _read_text(text: str, _operand: str) -> str:
-    return text
-
-
-_READ: dict[AttributeKind, Callable[[str, str], AttributeValue]] = {
-    "int": _read_integer,
-    "string": _read_text,
-    "boolean": _read_boolean,
-    "element type": read_element_type,
-}

@@ -7,19 +7,16 @@ float32. Source: measured with OpenVINO 2026.4.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from eltwise.core.dtypes import FLOAT16, FLOAT32, INT32, INT64, UINT32, UINT64
-from eltwise.core.errors import FileFormatError
 from eltwise.core.shapes import UNKNOWN_RANK
-from eltwise.formats.openvino.xml import shown
+from eltwise.formats.openvino.document import once
 from eltwise.ir.graph import Graph, Port, TensorType
 from eltwise.ir.infer_graph import infer_graph
 
-_UNESCAPED_COMMA = re.compile(r"(?<!\\),")
 _RETURNED_AS_INT32 = (INT32, INT64, UINT32, UINT64)
 
 
@@ -42,7 +39,7 @@ class ResultNames:
     @property
     def ordered(self) -> tuple[str, ...]:
         """All of them once; the first is the preferred one."""
-        return _once((*self.own, *self.tensor, self.value, self.layer))
+        return once((*self.own, *self.tensor, self.value, self.layer))
 
 
 def input_port(name: str, value_type: TensorType, names: tuple[str, ...], version: int) -> Port:
@@ -62,16 +59,11 @@ def output_ports(results: Sequence[ResultNames]) -> tuple[Port, ...]:
     while len(set(chosen)) < len(chosen):
         count = Counter(chosen)
         chosen = [result.layer if count[name] > 1 else name for result, name in zip(results, chosen, strict=True)]
-    return tuple(
-        Port(
-            name,
-            TensorType(None, UNKNOWN_RANK),
-            result.value,
-            aliases=tuple(other for other in result.ordered if other != name),
-            layer=result.layer,
-        )
-        for result, name in zip(results, chosen, strict=True)
-    )
+    ports = []
+    for result, name in zip(results, chosen, strict=True):
+        aliases = tuple(other for other in result.ordered if other != name)
+        ports.append(Port(name, TensorType(None, UNKNOWN_RANK), result.value, aliases=aliases, layer=result.layer))
+    return tuple(ports)
 
 
 def own_names(results: Sequence[ResultNames], ports: Sequence[Port]) -> list[tuple[str, ...]]:
@@ -88,7 +80,7 @@ def own_names(results: Sequence[ResultNames], ports: Sequence[Port]) -> list[tup
 
 
 def _fewest_own_names(result: ResultNames, port: Port) -> tuple[str, ...]:
-    wanted = _once((port.name, *port.aliases))
+    wanted = once((port.name, *port.aliases))
     for count in range(len(wanted)):
         if replace(result, own=wanted[:count]).ordered == wanted:
             return wanted[:count]
@@ -101,36 +93,8 @@ def with_version_10_types(graph: Graph) -> Graph:
     outputs = []
     for port in graph.outputs:
         inner = types[port.value].element_type if port.value in types else None
-        if inner is None:
-            outputs.append(port)
-            continue
         given = INT32 if inner in _RETURNED_AS_INT32 else FLOAT32
         different = inner if inner is not given else None
-        outputs.append(replace(port, type=TensorType(given, UNKNOWN_RANK), inner_type=different))
+        typed = replace(port, type=TensorType(given, UNKNOWN_RANK), inner_type=different)
+        outputs.append(typed if inner is not None else port)
     return replace(graph, outputs=tuple(outputs))
-
-
-def _once(names: Iterable[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(names))
-
-
-def split_names(text: str) -> tuple[str, ...]:
-    r"""Split tensor names at their commas; a comma in a name is written ``\,``, and every name counts once.
-
-    >>> split_names(r"x,y\,z,,x")
-    ('x', 'y,z')
-    """
-    names = (name.replace("\\,", ",") for name in _UNESCAPED_COMMA.split(text))
-    return tuple(dict.fromkeys(name for name in names if name))
-
-
-def join_names(names: Sequence[str]) -> str:
-    r"""Join tensor names with commas, so that ``split_names`` gives them back.
-
-    Raises:
-        FileFormatError: for names that the notation cannot express, such as one that ends in a backslash.
-    """
-    text = ",".join(name.replace(",", "\\,") for name in names)
-    if split_names(text) != tuple(names):
-        raise FileFormatError("these tensor names cannot be written in IR", got=shown(repr(list(names))))
-    return text

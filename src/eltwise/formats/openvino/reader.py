@@ -1,26 +1,57 @@
 """The reader of OpenVINO IR, versions 10 and 11; OpenVINO itself is not needed.
 
-The names of layers become the names of values, in the order of the file. What the ports say of types and sizes is
-only checked for its form: results are inferred anew.
+The names of layers become the names of values, in the order of the file. What the ports say of types and sizes is not
+read: results are inferred anew. Which irregularities OpenVINO 2026.4 takes was measured.
 """
 
 from __future__ import annotations
 
 import io
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from eltwise.core.errors import EltwiseError, FileFormatError, GraphError
+from eltwise.core.errors import EltwiseError, GraphError
 from eltwise.formats import files
-from eltwise.formats.openvino.document import Layer, Net, read_net
-from eltwise.formats.openvino.layers import check_attributes, is_known, opset_of, read_node
+from eltwise.formats.openvino.document import LARGEST_XML, Layer, Net, raise_some, read_net, shown
+from eltwise.formats.openvino.layers import (
+    NEWEST_OPSET,
+    Weights,
+    check_attributes,
+    is_known,
+    opset_of,
+    read_constant,
+    read_node,
+    read_parameter,
+)
 from eltwise.formats.openvino.ports import ResultNames, input_port, output_ports, with_version_10_types
-from eltwise.formats.openvino.values import Weights, read_constant, read_parameter
-from eltwise.formats.openvino.wiring import Source, wire
-from eltwise.formats.openvino.xml import LARGEST_XML, shown
 from eltwise.formats.registry import Reading, unsupported_operators
-from eltwise.ir.graph import Graph, Node, Origin, Port, Tensor
+from eltwise.ir.graph import Foreign, ForeignSchema, Graph, Node, Origin, Port, Tensor, stored
 from eltwise.ir.verify import topological_order
+
+_Source = tuple[Layer, int]
+"""Where an input comes from: a layer and the position of its output port."""
+
+
+@dataclass(frozen=True)
+class IrFile:
+    """What a model was read from.
+
+    Attributes:
+        xml: the content of the .xml file.
+        weights: the content of the .bin file, or its path; None where there is none.
+        stamp: what tells whether the .bin is still the one that was read.
+    """
+
+    xml: bytes
+    weights: bytes | Path | None
+    stamp: tuple[int, ...] = ()
+
+
+def stamp_of(path: Path) -> tuple[int, ...]:
+    """What changes when a file is replaced or written."""
+    status = path.stat()
+    return status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def read_openvino(xml: bytes, weights: bytes | None, where: str = "") -> Reading:
@@ -30,47 +61,99 @@ def read_openvino(xml: bytes, weights: bytes | None, where: str = "") -> Reading
         xml: the content of the .xml file.
         weights: the content of the .bin file, None where there is none.
         where: what the file is called in error sentences.
-
-    Raises:
-        EltwiseError: where there is no graph to speak of; what is wrong with single layers is in the result.
     """
     file = None if weights is None else io.BytesIO(weights)
-    return _read(xml, Weights(file, "the .bin"), where)
+    return _read(IrFile(xml, weights), Weights(file, "the .bin"), where)
 
 
 def read_openvino_file(path: Path) -> Reading:
-    """Read an IR from its .xml file and the .bin of the same name beside it, of which only the constants are copied.
-
-    Raises:
-        EltwiseError: as ``read_openvino``, and where a file cannot be read.
-    """
+    """Read an IR from its .xml file and the .bin of the same name beside it, of which only the constants are copied."""
     xml = files.read_bytes(path, LARGEST_XML)
     beside = path.with_suffix(".bin")
     try:
         if not beside.exists():
-            return _read(xml, Weights(None, beside.name), path.name)
-        if not beside.is_file():
-            raise FileFormatError("this is a folder or a device, not a file", where=str(beside))
+            return _read(IrFile(xml, None), Weights(None, beside.name), path.name)
+        files.check_regular(beside)
         with beside.open("rb") as file:
-            return _read(xml, Weights(file, beside.name), path.name)
+            return _read(IrFile(xml, beside.resolve(), stamp_of(beside)), Weights(file, beside.name), path.name)
     except OSError as error:
         raise files.unreadable(beside, error) from None
 
 
-def _read(xml: bytes, weights: Weights, where: str) -> Reading:
+def _read(file: IrFile, weights: Weights, where: str) -> Reading:
     try:
-        net = read_net(xml)
-        return _Assembly(net, wire(net), weights).reading()
+        net = read_net(file.xml)
+        return _Assembly(net, _wired(net), weights).reading(file)
     except EltwiseError as error:
         raise error.located(where=where) from None
 
 
+def _wired(net: Net) -> dict[int, tuple[_Source | None, ...]]:
+    """Check the structure of a file and follow its edges.
+
+    Returns:
+        By the number of a layer, what feeds each of its input ports; None where nothing does.
+    """
+    raise_some(_repetitions(net))
+    layers = {layer.id: layer for layer in net.layers}
+    outputs = {
+        (layer.id, port): (layer, position)
+        for layer in net.layers
+        if layer.kind != "result"
+        for position, (port, _names) in enumerate(layer.outputs)
+    }
+    inputs = {(layer.id, port) for layer in net.layers for port in layer.inputs}
+    fed: dict[tuple[int, int], _Source] = {}
+    problems: list[EltwiseError] = []
+    for from_layer, from_port, to_layer, to_port in net.edges:
+        lost = [number for number in (from_layer, to_layer) if number not in layers]
+        if lost:
+            problem = f"there is no layer {lost[0]}"
+        elif (from_layer, from_port) not in outputs:
+            problem = f"layer {layers[from_layer].name!r} has no output port {from_port}"
+        elif (to_layer, to_port) not in inputs:
+            problem = f"layer {layers[to_layer].name!r} has no input port {to_port}"
+        elif (to_layer, to_port) in fed:
+            problem = f"input port {to_port} of layer {layers[to_layer].name!r} is fed by two edges"
+        else:
+            fed[to_layer, to_port] = outputs[from_layer, from_port]
+            continue
+        operand = f"edge from layer {from_layer} port {from_port} to layer {to_layer} port {to_port}"
+        problems.append(GraphError(problem, operand=operand))
+    raise_some(problems)
+    return {layer.id: tuple(fed.get((layer.id, port)) for port in layer.inputs) for layer in net.layers}
+
+
+def _repetitions(net: Net) -> list[EltwiseError]:
+    results = [layer for layer in net.layers if layer.kind == "result"]
+    others = [layer for layer in net.layers if layer.kind != "result"]
+    problems = _repeated(net.layers, lambda layer: layer.id, "two layers have the same id")
+    problems += _repeated(others, lambda layer: layer.name, "two layers have the same name")
+    problems += _repeated(results, lambda layer: layer.name, "two Result layers have the same name")
+    for layer in net.layers:
+        numbers = [*layer.inputs, *(port for port, _names in layer.outputs)]
+        if len(set(numbers)) != len(numbers):
+            problems.append(GraphError("two ports of the layer have the same id", node=layer.name))
+    return problems
+
+
+def _repeated(layers: Iterable[Layer], key: Callable[[Layer], Hashable], problem: str) -> list[EltwiseError]:
+    seen: dict[Hashable, Layer] = {}
+    problems: list[EltwiseError] = []
+    for layer in layers:
+        first = seen.setdefault(key(layer), layer)
+        if first is not layer:
+            kinds = f"{first.type} {first.name!r} (id {first.id}) and {layer.type} {layer.name!r} (id {layer.id})"
+            problems.append(GraphError(f"{problem}: {kinds}"))
+    return problems
+
+
 @dataclass
 class _Assembly:
-    """What the layers of a file become, one after the other."""
+    """What the layers of a file become, one after the other; one that cannot be read is a foreign node."""
 
     net: Net
-    sources: dict[int, tuple[Source | None, ...]]
+    sources: dict[int, tuple[_Source | None, ...]]
     weights: Weights
     inputs: list[Port] = field(default_factory=list)
     constants: list[tuple[str, Tensor]] = field(default_factory=list)
@@ -78,35 +161,34 @@ class _Assembly:
     results: list[ResultNames] = field(default_factory=list)
     problems: list[EltwiseError] = field(default_factory=list)
     unsupported: list[tuple[str, str]] = field(default_factory=list)
-    unresolved: set[str] = field(default_factory=set)
 
-    def reading(self) -> Reading:
+    def reading(self, file: IrFile) -> Reading:
         for layer in self.net.layers:
             self._take(layer)
         if self.unsupported:
-            self.problems.insert(0, unsupported_operators(self.unsupported, "openvino"))
-        return Reading(self._graph(), tuple(self.problems), frozenset(self.unresolved))
+            self.problems.insert(0, unsupported_operators(self.unsupported, "openvino", NEWEST_OPSET))
+        return Reading(self._graph(file), tuple(self.problems))
 
     def _take(self, layer: Layer) -> None:
-        add = {"parameter": self._add_parameter, "const": self._add_constant, "result": self._add_result}.get(
-            layer.folded_type
-        )
-        if add is None and not is_known(layer):
+        adders = {"parameter": self._add_parameter, "const": self._add_constant, "result": self._add_result}
+        if layer.kind not in adders and not is_known(layer):
             self.unsupported.append((f"{shown(layer.type)} ({shown(layer.version)})", layer.name))
-            self._give_up(layer)
+            self._add_foreign(layer)
             return
-        problems = list(layer.problems)
         try:
             opset_of(layer)
-            (add or self._add_node)(layer)
+            adders.get(layer.kind, self._add_node)(layer)
         except EltwiseError as error:
-            problems.append(error)
-            self._give_up(layer)
-        self.problems += [problem.located(node=layer.name, operator=shown(layer.type)) for problem in problems]
+            self.problems.append(error.located(node=layer.name, operator=shown(layer.type)))
+            self._add_foreign(layer)
 
-    def _give_up(self, layer: Layer) -> None:
-        if layer.folded_type != "result":
-            self.unresolved.update(Source(layer, position).value for position in range(len(layer.outputs)))
+    def _add_foreign(self, layer: Layer) -> None:
+        if layer.kind == "result":
+            return
+        inputs = [source[0].value(source[1]) if source else "" for source in self.sources[layer.id]]
+        outputs = [layer.value(position) for position in range(len(layer.outputs))]
+        operation = Foreign(ForeignSchema("openvino", layer.type))
+        self.nodes.append(Node(layer.name, operation, tuple(inputs), tuple(outputs)))
 
     def _add_parameter(self, layer: Layer) -> None:
         _check_ports(layer, inputs=0)
@@ -118,29 +200,29 @@ class _Assembly:
 
     def _add_node(self, layer: Layer) -> None:
         _check_ports(layer)
-        self.nodes.append(read_node(layer, [source.value for source in self._sources(layer)]))
+        self.nodes.append(read_node(layer, [source.value(position) for source, position in self._sources(layer)]))
 
     def _add_result(self, layer: Layer) -> None:
         check_attributes(layer.data, (), layer.type)
         _check_ports(layer, inputs=1, outputs=None)
-        (source,) = self._sources(layer)
-        tensor = source.layer.outputs[source.position].names
-        self.results.append(ResultNames(layer.name, source.value, layer.output_names, tensor))
+        ((source, position),) = self._sources(layer)
+        tensor = source.outputs[position][1]
+        self.results.append(ResultNames(layer.name, source.value(position), layer.output_names, tensor))
 
-    def _sources(self, layer: Layer) -> list[Source]:
+    def _sources(self, layer: Layer) -> list[_Source]:
         found = self.sources[layer.id]
         for port, source in zip(layer.inputs, found, strict=True):
             if source is None:
-                raise GraphError("the input is not connected: no edge leads to it", operand=f"input port {port.id}")
+                raise GraphError("the input is not connected: no edge leads to it", operand=f"input port {port}")
         return [source for source in found if source is not None]
 
-    def _graph(self) -> Graph:
+    def _graph(self, file: IrFile) -> Graph:
         order = topological_order(self.nodes)
         on_cycles = sorted(set(range(len(self.nodes))) - set(order))  # Left for the check of the graph to name.
         nodes = tuple(self.nodes[index] for index in (*order, *on_cycles))
         made = [port.value for port in self.inputs] + [name for name, _tensor in self.constants]
-        made += [node.outputs[0] for node in nodes]
-        names = {layer.name: _names(layer) for layer in self.net.layers if layer.folded_type != "result"}
+        made += [value for node in nodes for value in node.outputs]
+        names = {layer.name: _names(layer) for layer in self.net.layers if layer.kind != "result"}
         graph = Graph(
             name=self.net.name,
             origin=Origin("openvino", self.net.version),
@@ -149,18 +231,19 @@ class _Assembly:
             nodes=nodes,
             constants=tuple(self.constants),
             input_order=tuple(port.name for port in self.inputs),
-            tensor_names=tuple((value, names[value]) for value in made if names[value]),
+            tensor_names=tuple((value, names[value]) for value in made if names.get(value)),
             metadata=self.net.metadata,
             not_held=self.net.not_held,
+            message=file,
         )
-        return with_version_10_types(graph) if self.net.version == 10 else graph
+        return stored(with_version_10_types(graph) if self.net.version == 10 else graph)
 
 
 def _names(layer: Layer) -> tuple[str, ...]:
-    return layer.outputs[0].names if layer.outputs else ()
+    return layer.outputs[0][1] if layer.outputs else ()
 
 
 def _check_ports(layer: Layer, inputs: int | None = None, outputs: int | None = 1) -> None:
-    for kind, ports, wanted in (("input", layer.inputs, inputs), ("output", layer.outputs, outputs)):
-        if wanted is not None and len(ports) != wanted:
-            raise GraphError(f"the layer has a wrong number of {kind} ports", got=str(len(ports)), allowed=str(wanted))
+    for kind, count, wanted in (("input", len(layer.inputs), inputs), ("output", len(layer.outputs), outputs)):
+        if wanted is not None and count != wanted:
+            raise GraphError(f"the layer has a wrong number of {kind} ports", got=str(count), allowed=str(wanted))

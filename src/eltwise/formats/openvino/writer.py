@@ -1,4 +1,4 @@
-"""The writer of OpenVINO IR, versions 10 and 11: the same graph gives the same bytes.
+"""The writer of OpenVINO IR, versions 10 and 11: the bytes of its files for an untouched graph, else always the same.
 
 Layers are numbered in the order Parameter, Const, operators, Result; ports have the inferred types and sizes.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,11 +17,10 @@ from eltwise.core.dtypes import ElementType
 from eltwise.core.errors import EltwiseError, FileFormatError, ShapeError, UnsupportedError, raise_all
 from eltwise.core.shapes import Shape
 from eltwise.formats import blobs, files
-from eltwise.formats.openvino import xml
-from eltwise.formats.openvino.document import DEEPEST_METADATA, VERSIONS
-from eltwise.formats.openvino.layers import ir_name
-from eltwise.formats.openvino.ports import ResultNames, join_names, own_names
-from eltwise.formats.openvino.values import DIMENSION_WORDS
+from eltwise.formats.openvino.document import DEEPEST_METADATA, VERSIONS, format_tree, join_names
+from eltwise.formats.openvino.layers import DIMENSION_WORDS, ir_name
+from eltwise.formats.openvino.ports import ResultNames, own_names
+from eltwise.formats.openvino.reader import IrFile, stamp_of
 from eltwise.ir.graph import Graph, Node, Port, Tensor, TensorType
 from eltwise.ir.infer_graph import infer_graph
 from eltwise.ir.verify import structure_problems
@@ -33,68 +32,72 @@ def write_openvino(graph: Graph) -> tuple[bytes, bytes]:
 
     Returns:
         The content of the .xml and of the .bin file; the latter is empty where there is no constant.
-
-    Raises:
-        UnsupportedError: for an ONNX graph.
-        EltwiseError: for a graph with problems, or with what IR cannot express.
     """
     text, weights = _composed(graph)
-    return text, b"".join(weights.parts)
+    return text, b"".join(bytes(part) for part in weights)  # A hole of a file is a number, and so many zeros.
 
 
 def write_openvino_file(graph: Graph, path: Path) -> None:
-    """Write a graph to an .xml file and the .bin of the same name beside it.
-
-    Raises:
-        EltwiseError: as ``write_openvino``, and where a file cannot be written.
-    """
+    """Write a graph to an .xml file and the .bin of the same name beside it."""
     beside = path.with_suffix(".bin")
     if beside == path:
-        raise FileFormatError(
-            "the .xml file would be its own .bin", where=str(path), allowed="a name that ends in .xml"
-        )
+        words = "the .xml file would be its own .bin"
+        raise FileFormatError(words, where=str(path), allowed="a name that ends in .xml")
     text, weights = _composed(graph)
-    files.write_together([(beside, weights.parts), (path, [text])])
+    files.write_together([(beside, weights), (path, [text])])
 
 
-def _composed(graph: Graph) -> tuple[bytes, _Weights]:
+def _composed(graph: Graph) -> tuple[bytes, Iterable[files.Chunk]]:
+    """The content of the .xml, and the parts of the .bin."""
+    kept = _kept(graph)
+    if kept is not None:
+        return kept
     _check(graph)
     inference = infer_graph(graph)
     raise_all([*structure_problems(graph), *inference.problems])
     try:
         net = _Net(graph, inference.types)
-        return xml.format_tree(net.root), net.weights
+        return format_tree(net.root), net.weights.parts
     except ValueError as error:
         raise FileFormatError(f"a name or text cannot be written in XML ({str(error)[:200]})") from None
 
 
+def _kept(graph: Graph) -> tuple[bytes, Iterable[files.Chunk]] | None:
+    """The files that a graph was read from; None where it was changed since, or its .bin was."""
+    file = graph.message
+    if not graph.untouched or not isinstance(file, IrFile):
+        return None
+    if not isinstance(file.weights, Path):
+        return file.xml, [file.weights or b""]
+    try:
+        if stamp_of(file.weights) != file.stamp:
+            return None
+    except OSError:
+        return None
+    return file.xml, files.copied(file.weights, file.stamp[1])
+
+
 def _check(graph: Graph) -> None:
     if graph.origin.domain != "openvino":
-        raise UnsupportedError(
-            "an ONNX graph cannot be written as OpenVINO IR", hint="convert it first, with `eltwise convert`"
-        )
+        words, hint = "an ONNX graph cannot be written as OpenVINO IR", "convert it first, with `eltwise convert`"
+        raise UnsupportedError(words, hint=hint)
     if graph.origin.file_version not in VERSIONS:
-        raise UnsupportedError(
-            "unsupported version of the IR format",
-            got=str(graph.origin.file_version),
-            allowed=", ".join(map(str, VERSIONS)),
-        )
-    foreign = [node for node in graph.nodes if node.schema.domain != "openvino"]
-    if foreign:
-        raise UnsupportedError(
-            "not an operator of OpenVINO", operator=foreign[0].schema.versioned_name, node=foreign[0].label
-        )
+        version, allowed = str(graph.origin.file_version), ", ".join(map(str, VERSIONS))
+        raise UnsupportedError("unsupported version of the IR format", got=version, allowed=allowed)
+    for node in graph.nodes:
+        if node.schema.domain != "openvino" or node.is_foreign:
+            operator = node.schema.versioned_name
+            raise UnsupportedError("not a supported operator of OpenVINO", operator=operator, node=node.label)
     if graph.optional_inputs:
-        raise UnsupportedError(
-            "IR has no inputs with a default value", operand=f"input {graph.optional_inputs[0].name!r}"
-        )
+        operand = f"input {graph.optional_inputs[0].name!r}"
+        raise UnsupportedError("IR has no inputs with a default value", operand=operand)
 
 
 @dataclass
 class _Weights:
     """The content of the ``.bin``: parts in order, equal ones once."""
 
-    parts: list[files.Buffer] = field(default_factory=list)
+    parts: list[files.Chunk] = field(default_factory=list)
     size: int = 0
     _offsets: dict[tuple[int, bytes], int] = field(default_factory=dict)
 
@@ -142,12 +145,11 @@ class _Net:
         offset, size = self.weights.add(blobs.encode(tensor).data)
         shape = str(tensor.type.shape)
         data = {"element_type": tensor.element_type.ir, "shape": shape, "offset": str(offset), "size": str(size)}
-        self._add("Const", name, data, names=self._names.get(name, ()))
+        self._add("Const", name, data)
 
     def _add_node(self, node: Node) -> None:
-        output, version = node.outputs[0], f"opset{node.schema.version}"
         inputs = [name for name in node.inputs if name]
-        self._add(node.schema.name, output, _attributes(node), inputs, self._names.get(output, ()), version)
+        self._add(node.schema.name, node.outputs[0], _attributes(node), inputs, version=f"opset{node.schema.version}")
 
     def _add(
         self,
@@ -155,12 +157,13 @@ class _Net:
         value: str,
         data: Mapping[str, str],
         inputs: Sequence[str] = (),
-        names: Sequence[str] = (),
+        names: Sequence[str] | None = None,
         version: str = "opset1",
     ) -> None:
         """Add the layer that makes a value."""
         layer, number = self._add_layer(value, kind, version, data)
         self._add_inputs(layer, number, inputs)
+        names = self._names.get(value, ()) if names is None else names
         self._add_port(etree.SubElement(layer, "output"), len(inputs), value, names)
         self._makers[value] = number, len(inputs)
 

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from eltwise import oracle
-from eltwise.conformance.fault_models.catalog import combinations_of, fault_models
-from eltwise.conformance.fault_models.model import AS_SPECIFIED, Operation
-from eltwise.conformance.fault_models.values import patterns_of, values_of
+from eltwise.conformance.arithmetic import patterns_of, values_of
+from eltwise.conformance.faults import AS_SPECIFIED, Operation, fault_models
 from eltwise.core.dtypes import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, INT8, INT64, TYPES, UINT8, UINT64, ElementType
 from eltwise.ops import registry
 from eltwise.ops.expression import expression_of
@@ -38,31 +37,24 @@ def operands_of(operation: Operation, seed: int) -> list[np.ndarray]:
 
 
 @pytest.mark.parametrize(("function", "element_type"), KINDS)
-def test_computing_as_specified_gives_the_reference(function: str, element_type: ElementType, seed: int) -> None:
+def test_computing_as_specified_gives_the_reference_and_a_fault_does_not(
+    function: str, element_type: ElementType, seed: int
+) -> None:
     operation = Operation(expression_of(function), element_type)
     operands = operands_of(operation, seed)
     exact = oracle.evaluate(function, *operands, rule="none")
-    got = operation.predict(AS_SPECIFIED, [values_of(array, element_type) for array in operands])
+    values = [values_of(array, element_type) for array in operands]
+    got = operation.predict(AS_SPECIFIED, values)
     assert (got == patterns_of(exact, operation.result_type)).all()
-
-
-@pytest.mark.parametrize(("function", "element_type"), KINDS)
-def test_faults_have_names_of_their_own_and_all_can_be_computed(function: str, element_type: ElementType) -> None:
-    operation = Operation(expression_of(function), element_type)
-    known = fault_models(operation)
-    assert len({fault.name for fault in known}) == len(known)
+    known = fault_models(operation).values()
     assert len({fault.text for fault in known}) == len(known)
-    operands = [values_of(array, element_type) for array in operands_of(operation, 0)]
-    right = operation.predict(AS_SPECIFIED, operands)
-    tried = (*known, *combinations_of(operation))
-    different = [bool((operation.predict(fault, operands) != right).any()) for fault in tried]
-    assert sum(different) >= 1
+    assert any((operation.predict(fault, values) != got).any() for fault in known)
 
 
 def example(formula: str, element_type: ElementType, name: str, a: object, b: object) -> object:
     """What a fault gives for one pair."""
     operation = Operation(expression_of(formula), element_type)
-    (fault,) = [each for each in fault_models(operation) if each.name == name]
+    fault = fault_models(operation)[name]
     operands = [values_of(np.array([number], element_type.storage), element_type) for number in (a, b)]
     return operation.predict(fault, operands).view(element_type.storage)[0]
 
@@ -74,8 +66,6 @@ def example(formula: str, element_type: ElementType, name: str, a: object, b: ob
         ("subtract", INT8, "saturation", 100, -100, 127),
         ("squared_difference", INT8, "saturation at every step", 100, -100, 127),
         ("squared_difference", UINT8, "saturation", 3, 5, 4),
-        ("subtract", UINT8, "clamping below zero", 3, 5, 0),
-        ("squared_difference", UINT8, "square saturates", 3, 5, 255),
         ("squared_difference", UINT8, "saturation through uint16 and int16", 254, 2, 0),
         ("squared_difference", INT8, "integers taken for float bits", 7, -3, -3),
         ("subtract", INT64, "int32 arithmetic", 2**31, 1, 2**31 - 1),
@@ -87,8 +77,8 @@ def example(formula: str, element_type: ElementType, name: str, a: object, b: ob
         ("subtract", INT64, "float64 arithmetic, indefinite", -(2**63), 2**63 - 1, -(2**63)),
         ("subtract", FLOAT64, "float32 arithmetic", 1e300, 0, np.inf),
         ("subtract", FLOAT64, "float32 arithmetic, operands clamped", np.inf, 0, 3.4028234663852886e38),
+        ("subtract", FLOAT32, "infinity clamped", 3e38, -3e38, 3.4028234663852886e38),
         ("subtract", FLOAT32, "subnormal results flushed", 2.0**-126, 2.0**-127, 0),
-        ("subtract", FLOAT32, "overflow clamped", 3e38, -3e38, 3.4028234663852886e38),
         ("subtract", BFLOAT16, "rounding toward zero", 1, -0.0077, 1),
         ("subtract", BFLOAT16, "float32 arithmetic, even results truncated", 1, -0.0076, 1),
         ("squared_difference", FLOAT16, "rounded once", 85.25, 1.0009765625, 7096),
@@ -107,6 +97,6 @@ def test_a_fault_does_what_its_name_says(
 
 def test_what_acts_together_acts_in_the_listed_order() -> None:
     operation = Operation(expression_of("subtract"), INT64)
-    (both,) = [each for each in combinations_of(operation) if each.name == "A clamped to int32 + int32 arithmetic"]
+    both = fault_models(operation)["A clamped to int32 + int32 arithmetic"]
     operands = [values_of(np.array([number]), INT64) for number in (2**40, 2**32 + 1)]
     assert operation.predict(both, operands).view(np.int64)[0] == 2**31 - 2

@@ -1,0 +1,357 @@
+"""The native entry of a public function: machine code that finds the kernel of a call without running Python.
+
+It takes arrays whose types, shapes and strides were met before, finds their record in a hash table, makes the result
+through NumPy's C interface and calls the kernel. Everything else goes to the Python function, which makes new records.
+The layouts of Python's and NumPy's objects that it reads are checked against known arrays before it is used.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from ctypes import c_int, c_int64, c_ssize_t, c_void_p
+
+import numpy as np
+
+from eltwise.kernels.builder import Instructions
+
+MOST_WORDS = 64
+"""How many integers a kernel takes at most when it is called from here."""
+
+_MULTIPLIER = 0x9E3779B97F4A7C15
+_HASH_SHIFT = 20
+_IS_WRITEABLE = 0x0400
+
+
+class ArrayHeader(ctypes.Structure):
+    """An array in NumPy's C interface (``PyArrayObject_fields``)."""
+
+    _fields_ = (
+        ("references", c_ssize_t),
+        ("type", c_void_p),
+        ("data", c_void_p),
+        ("rank", c_int),
+        ("sizes", c_void_p),
+        ("strides", c_void_p),
+        ("base", c_void_p),
+        ("dtype", c_void_p),
+        ("flags", c_int),
+    )
+
+
+class TupleHeader(ctypes.Structure):
+    """A tuple of CPython with its first item."""
+
+    _fields_ = (("references", c_ssize_t), ("type", c_void_p), ("size", c_ssize_t), ("first", c_void_p))
+
+
+class Table(ctypes.Structure):
+    """What the entry of one function reads; the functions are those of the C interfaces.
+
+    Attributes:
+        array_type: the type object of arrays.
+        call: ``PyObject_Vectorcall``.
+        function: the Python function.
+        new_array: ``PyArray_NewFromDescr``.
+        keep: ``Py_IncRef``.
+        release: ``PyEval_SaveThread``.
+        acquire: ``PyEval_RestoreThread``.
+        out: the string "out", as interned.
+        slots: the heads of the lists of records.
+        mask: the number of slots less 1.
+    """
+
+    _fields_ = (
+        *((name, c_void_p) for name in ("array_type", "call", "function", "new_array", "keep", "release", "acquire")),
+        ("out", c_void_p),
+        ("slots", c_void_p),
+        ("mask", c_int64),
+    )
+
+
+class Record(ctypes.Structure):
+    """A call that is known.
+
+    Attributes:
+        following: the next record with the same slot.
+        hash: of the dtypes and sizes.
+        key: for each operand its dtype, its rank, its sizes and its strides.
+        kernel: the machine code.
+        runs: how many runs the kernel computes.
+        starts: for each array, the result first, the bytes from its first element to where the loops start.
+        words: how many integers tell the kernel sizes and steps.
+        geometry: these integers.
+        releases: whether other Python threads may run meanwhile.
+        dtype, rank, sizes, strides, bytes: of the result.
+        extents: for each operand the first byte and the one after its last, and 1 where it lies as the result does.
+    """
+
+    _fields_ = (
+        ("following", c_void_p),
+        ("hash", c_int64),
+        ("key", c_void_p),
+        ("kernel", c_void_p),
+        ("runs", c_int64),
+        ("starts", c_void_p),
+        ("words", c_int64),
+        ("geometry", c_void_p),
+        ("releases", c_int64),
+        ("dtype", c_void_p),
+        ("rank", c_int64),
+        ("sizes", c_void_p),
+        ("strides", c_void_p),
+        ("bytes", c_int64),
+        ("extents", c_void_p),
+    )
+
+
+def is_layout_known() -> bool:
+    """Whether objects lie in memory here as the entry reads them; other builds of Python and NumPy may differ."""
+    if object.__basicsize__ != ArrayHeader.data.offset or tuple.__itemsize__ != ctypes.sizeof(c_void_p):
+        return False
+    base = np.arange(24, dtype=np.int16)
+    views = (base, base[3:], base[::-2], base.reshape(2, 3, 4).transpose(1, 0, 2), base[:1].reshape(()))
+    return all(_is_read_right(view) for view in (*views, np.zeros(3, ">f4"))) and _is_tuple_read_right()
+
+
+def _is_read_right(array: np.ndarray) -> bool:
+    header = ArrayHeader.from_address(id(array))
+    sizes, strides = (
+        tuple((c_ssize_t * array.ndim).from_address(place)) if array.ndim else ()
+        for place in (header.sizes, header.strides)
+    )
+    read = (header.type, header.data, header.rank, sizes, strides, header.dtype, header.flags & _IS_WRITEABLE)
+    return read == (
+        id(np.ndarray),
+        array.ctypes.data,
+        array.ndim,
+        array.shape,
+        array.strides,
+        id(array.dtype),
+        _IS_WRITEABLE * array.flags.writeable,
+    )
+
+
+def _is_tuple_read_right() -> bool:
+    sample = ("out",)
+    header = TupleHeader.from_address(id(sample))
+    return (header.size, header.first) == (1, id(sample[0]))
+
+
+def hash_of(arrays: Sequence[np.ndarray]) -> int:
+    """The hash of operands, as the entry computes it."""
+    value = 0
+    for array in arrays:
+        for number in (id(array.dtype), array.ndim, *array.shape):
+            value = _mixed(value) ^ number
+    return _mixed(value) >> _HASH_SHIFT
+
+
+def _mixed(value: int) -> int:
+    return value * _MULTIPLIER % (1 << 64)
+
+
+def entry_text(operands: int) -> str:
+    """Write the LLVM module of the entry for so many operands; its one function is ``kernel``."""
+    entry = _Entry(operands)
+    entry.write()
+    head = "define ptr @kernel(ptr %table_object, ptr %arguments, i64 %count, ptr %names) nounwind {"
+    return "\n".join([head, *entry.code.lines, "}"]) + "\n"
+
+
+class _Entry:
+    """The function that is being written; its blocks end in ``python`` where it does not know the call."""
+
+    def __init__(self, operands: int) -> None:
+        self.code = Instructions()
+        self._count = operands
+
+    def write(self) -> None:
+        code = self.code
+        self._words = code.let(f"alloca [{MOST_WORDS} x i64], align 16")
+        self._variables = {name: code.let("alloca i64, align 8") for name in ("out", "hash", "record", "result")}
+        # The table is the memory of a ctypes structure, whose address stands behind the header of every object.
+        self._table = self._at("%table_object", object.__basicsize__, "ptr")
+        self._array_type = self._field(self._table, Table.array_type)
+        self._require(f"icmp eq i64 %count, {self._count}", "python")
+        out = self._out()
+        operands = [self._at("%arguments", 8 * index, "ptr") for index in range(self._count)]
+        for operand in operands:
+            self._require(f"icmp eq ptr {self._field(operand, ArrayHeader.type)}, {self._array_type}", "python")
+        self._shapes = [self._shape(operand) for operand in operands]
+        record = self._find()
+        result = self._result(record, out, operands)
+        self._call(record, result, operands)
+        code.block("python")
+        function = self._field(self._table, Table.function)
+        call = self._field(self._table, Table.call)
+        answer = code.let(f"call ptr {call}(ptr {function}, ptr %arguments, i64 %count, ptr %names)")
+        code.do(f"ret ptr {answer}")
+
+    def _at(self, pointer: str, offset: int, kind: str = "i64") -> str:
+        return self.code.let(f"load {kind}, ptr {self.code.moved(pointer, str(offset))}, align 8")
+
+    def _field(self, pointer: str, field: ctypes._CField) -> str:  # type: ignore[type-arg]
+        return self._at(pointer, field.offset, "ptr")
+
+    def _number(self, pointer: str, field: ctypes._CField) -> str:  # type: ignore[type-arg]
+        if field.size == 8:
+            return self._at(pointer, field.offset)
+        return self.code.let(f"zext i32 {self._at(pointer, field.offset, 'i32')} to i64")
+
+    def _require(self, condition: str, otherwise: str) -> None:
+        self.code.require(self.code.let(condition), otherwise)
+
+    def _out(self) -> str:
+        """The array for the result, or null where there is none."""
+        code, place = self.code, self._variables["out"]
+        code.do(f"store ptr null, ptr {place}, align 8")
+        has_names = code.let("icmp ne ptr %names, null")
+
+        def read() -> None:
+            self._require(f"icmp eq i64 {self._number('%names', TupleHeader.size)}, 1", "python")
+            name, wanted = self._field("%names", TupleHeader.first), self._field(self._table, Table.out)
+            self._require(f"icmp eq ptr {name}, {wanted}", "python")
+            given = self._at("%arguments", 8 * self._count, "ptr")
+            self._require(f"icmp eq ptr {self._field(given, ArrayHeader.type)}, {self._array_type}", "python")
+            code.do(f"store ptr {given}, ptr {place}, align 8")
+
+        code.when(has_names, read)
+        return self._at(place, 0, "ptr")
+
+    def _shape(self, array: str) -> tuple[str, str, str, str]:
+        """The dtype, the rank, the sizes and the strides of an array."""
+        dtype, rank = self._number(array, ArrayHeader.dtype), self._number(array, ArrayHeader.rank)
+        return dtype, rank, self._field(array, ArrayHeader.sizes), self._field(array, ArrayHeader.strides)
+
+    def _hash(self) -> str:
+        code, place = self.code, self._variables["hash"]
+        code.do(f"store i64 0, ptr {place}, align 8")
+
+        def add(number: str) -> None:
+            before = self._at(place, 0)
+            mixed = code.let(f"mul i64 {before}, {_MULTIPLIER - (1 << 64)}")
+            code.do(f"store i64 {code.let(f'xor i64 {mixed}, {number}')}, ptr {place}, align 8")
+
+        for dtype, rank, sizes, _strides in self._shapes:
+            add(dtype)
+            add(rank)
+            code.loop("0", rank, 1, lambda index, sizes=sizes: add(self._item(sizes, index)))  # type: ignore[misc]
+        mixed = code.let(f"mul i64 {self._at(place, 0)}, {_MULTIPLIER - (1 << 64)}")
+        return code.let(f"lshr i64 {mixed}, {_HASH_SHIFT}")
+
+    def _item(self, integers: str, index: str) -> str:
+        """An item of a list of integers."""
+        return self._at(self.code.let(f"getelementptr i64, ptr {integers}, i64 {index}"), 0)
+
+    def _find(self) -> str:
+        """The record of the call."""
+        code, value = self.code, self._hash()
+        slot = code.let(f"and i64 {value}, {self._number(self._table, Table.mask)}")
+        first = code.let(f"getelementptr ptr, ptr {self._field(self._table, Table.slots)}, i64 {slot}")
+        place = self._variables["record"]
+        code.do(f"store ptr {self._at(first, 0, 'ptr')}, ptr {place}, align 8")
+        code.do("br label %look")
+        code.block("next")
+        before = self._at(place, 0, "ptr")
+        code.do(f"store ptr {self._field(before, Record.following)}, ptr {place}, align 8")
+        code.do("br label %look")
+        code.block("look")
+        record = self._at(place, 0, "ptr")
+        self._require(f"icmp ne ptr {record}, null", "python")
+        self._require(f"icmp eq i64 {self._number(record, Record.hash)}, {value}", "next")
+        key = self._field(record, Record.key)
+        for dtype, rank, sizes, strides in self._shapes:
+            self._require(f"icmp eq i64 {self._at(key, 0)}, {dtype}", "next")
+            self._require(f"icmp eq i64 {self._at(key, 8)}, {rank}", "next")
+            key = self._same(code.moved(key, "16"), sizes, rank, "next")
+            key = self._same(key, strides, rank, "next")
+        return record
+
+    def _same(self, known: str, given: str, count: str, otherwise: str) -> str:
+        """Require that two lists of integers are equal; gives the place after the known one."""
+        code = self.code
+
+        def one(index: str) -> None:
+            self._require(f"icmp eq i64 {self._item(known, index)}, {self._item(given, index)}", otherwise)
+
+        code.loop("0", count, 1, one)
+        return code.let(f"getelementptr i64, ptr {known}, i64 {count}")
+
+    def _result(self, record: str, out: str, operands: list[str]) -> str:
+        """A new array, or the given one where it may take the result."""
+        code, place = self.code, self._variables["result"]
+        dtype, keep = self._field(record, Record.dtype), self._field(self._table, Table.keep)
+        rank, sizes = self._number(record, Record.rank), self._field(record, Record.sizes)
+
+        def new() -> None:
+            code.do(f"call void {keep}(ptr {dtype})")
+            few, make = code.let(f"trunc i64 {rank} to i32"), self._field(self._table, Table.new_array)
+            array = code.let(
+                f"call ptr {make}(ptr {self._array_type}, ptr {dtype}, i32 {few}, ptr {sizes}, ptr null, ptr null, "
+                "i32 0, ptr null)"
+            )
+            code.do(f"store ptr {array}, ptr {place}, align 8")
+            self._require(f"icmp ne ptr {array}, null", "failed")
+
+        def given() -> None:
+            self._require(f"icmp eq ptr {self._field(out, ArrayHeader.dtype)}, {dtype}", "python")
+            self._require(f"icmp eq i64 {self._number(out, ArrayHeader.rank)}, {rank}", "python")
+            self._same(sizes, self._field(out, ArrayHeader.sizes), rank, "python")
+            self._same(self._field(record, Record.strides), self._field(out, ArrayHeader.strides), rank, "python")
+            flags = code.let(f"and i64 {self._number(out, ArrayHeader.flags)}, {_IS_WRITEABLE}")
+            self._require(f"icmp ne i64 {flags}, 0", "python")
+            self._require_apart(record, out, operands)
+            code.do(f"call void {keep}(ptr {out})")
+            code.do(f"store ptr {out}, ptr {place}, align 8")
+
+        has_out = code.let(f"icmp ne ptr {out}, null")
+        code.when(has_out, given)
+        code.when(code.let(f"xor i1 {has_out}, true"), new)
+        return self._at(place, 0, "ptr")
+
+    def _require_apart(self, record: str, out: str, operands: list[str]) -> None:
+        """Require that the result shares no memory with an operand, or is one element by element."""
+        code, low = self.code, self._number(out, ArrayHeader.data)
+        high = code.let(f"add i64 {low}, {self._number(record, Record.bytes)}")
+        extents = self._field(record, Record.extents)
+        for index, operand in enumerate(operands):
+            place = self._number(operand, ArrayHeader.data)
+            begin, end = (code.let(f"add i64 {place}, {self._at(extents, 24 * index + each)}") for each in (0, 8))
+            is_below = code.let(f"icmp ule i64 {end}, {low}")
+            is_above = code.let(f"icmp uge i64 {begin}, {high}")
+            lies_alike = code.let(f"icmp ne i64 {self._at(extents, 24 * index + 16)}, 0")
+            is_it = code.let(f"and i1 {lies_alike}, {code.let(f'icmp eq i64 {place}, {low}')}")
+            self._require(f"or i1 {is_it}, {code.let(f'or i1 {is_below}, {is_above}')}", "python")
+
+    def _call(self, record: str, result: str, operands: list[str]) -> None:
+        """Write the kernel's arguments and call it."""
+        code, starts = self.code, self._field(record, Record.starts)
+
+        def put(index: str, value: str) -> None:
+            place = code.let(f"getelementptr i64, ptr {self._words}, i64 {index}")
+            code.do(f"store i64 {value}, ptr {place}, align 8")
+
+        for index, array in enumerate([result, *operands]):
+            put(
+                str(index),
+                code.let(f"add i64 {self._number(array, ArrayHeader.data)}, {self._at(starts, 8 * index)}"),
+            )
+        geometry = self._field(record, Record.geometry)
+
+        def copy(index: str) -> None:
+            put(code.let(f"add i64 {index}, {len(operands) + 1}"), self._item(geometry, index))
+
+        code.loop("0", self._number(record, Record.words), 1, copy)
+        kernel, runs = self._field(record, Record.kernel), self._number(record, Record.runs)
+        kernel_call = f"call void {kernel}(ptr {self._words}, i64 0, i64 {runs})"
+        self._require(f"icmp ne i64 {self._number(record, Record.releases)}, 0", "held")
+        state = code.let(f"call ptr {self._field(self._table, Table.release)}()")
+        code.do(kernel_call)
+        code.do(f"call void {self._field(self._table, Table.acquire)}(ptr {state})")
+        code.do(f"ret ptr {result}")
+        code.block("held")
+        code.do(kernel_call)
+        code.do(f"ret ptr {result}")
+        code.block("failed")
+        code.do("ret ptr null")

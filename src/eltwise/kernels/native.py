@@ -1,0 +1,200 @@
+"""Builtin functions that look a call up in records and run its kernel, without running Python.
+
+A builtin function starts as a way to a Python function. When a call has been made often, its kernel is put into a
+record, and from then on the entry (see ``eltwise.kernels.entry``) computes calls like it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib
+import platform
+import sys
+import sysconfig
+from collections.abc import Callable, Sequence
+from ctypes import c_char_p, c_int, c_int64, c_void_p
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from eltwise.kernels import entry
+from eltwise.kernels.entry import MOST_WORDS, Record, Table
+
+MOST_RECORDS = 1024
+OFTEN = 100
+"""After so many calls a kernel is worth its compilation."""
+
+_SLOTS = 1 << 11
+_METH_FASTCALL, _METH_KEYWORDS = 0x0080, 0x0002
+_RELEASING_BYTES = 1 << 16
+"""From this size of the result on other Python threads may run during the call."""
+
+_NEW_ARRAY = 94
+"""The index of PyArray_NewFromDescr in NumPy's table of C functions."""
+
+
+class Records:
+    """The calls of one expression that are known, and the functions that look them up."""
+
+    def __init__(self, operands: int) -> None:
+        self.operands = operands
+        self.slots = (c_void_p * _SLOTS)()
+        self._functions: list[_Builtin] = []
+        self._kept: dict[tuple[int, ...], tuple[object, ...]] = {}
+
+    def builtin(
+        self, function: Callable[..., np.ndarray], name: str, documentation: str = ""
+    ) -> Callable[..., np.ndarray]:
+        """Make a builtin function that computes calls with a record, and hands others to a Python function.
+
+        Args:
+            function: takes the operands, and ``out`` by keyword.
+            name: its name in the package.
+            documentation: begins with the signature, as in C.
+
+        Returns:
+            The builtin function; where Python or NumPy are built otherwise than the entry expects, ``function`` itself.
+        """
+        if not is_possible():
+            return function
+        made = _Builtin(self, function, name, documentation)
+        self._functions.append(made)
+        if self._kept:
+            made.use(_entry(self.operands))
+        return made.builtin()
+
+    def has(self, operands: Sequence[np.ndarray]) -> bool:
+        """Whether calls with operands like these have a record."""
+        return _key(operands) in self._kept
+
+    def clear(self) -> None:
+        """Forget all calls."""
+        ctypes.memset(self.slots, 0, ctypes.sizeof(self.slots))
+        self._kept.clear()
+
+    def add(self, operands: Sequence[np.ndarray], out: np.ndarray, recipe: Any) -> None:
+        """Keep a call: those with operands and a result like these are computed by its kernel from now on.
+
+        Args:
+            operands: its operands.
+            out: its result, in C order.
+            recipe: how such calls are computed by one thread.
+        """
+        key, nest = _key(operands), recipe.nest
+        if key in self._kept or len(nest.geometry) + len(operands) + 1 > MOST_WORDS:
+            return
+        if len(self._kept) >= MOST_RECORDS:
+            self.clear()
+        extents = [(*extent, same) for extent, same in zip(recipe.extents[1:], recipe.same, strict=True)]
+        numbers = [
+            key,
+            nest.starts,
+            nest.geometry,
+            out.shape,
+            out.strides,
+            [each for extent in extents for each in extent],
+        ]
+        arrays = [(c_int64 * len(each))(*each) for each in numbers]
+        key_words, starts, geometry, sizes, strides, extent_words = map(ctypes.addressof, arrays)
+        value = entry.hash_of(operands)
+        slot = value & (_SLOTS - 1)
+        record = Record(
+            following=self.slots[slot],
+            hash=value,
+            key=key_words,
+            kernel=_address(recipe.kernel),
+            runs=nest.runs,
+            starts=starts,
+            words=len(nest.geometry),
+            geometry=geometry,
+            releases=out.nbytes >= _RELEASING_BYTES,
+            dtype=id(out.dtype),
+            rank=out.ndim,
+            sizes=sizes,
+            strides=strides,
+            bytes=out.nbytes,
+            extents=extent_words,
+        )
+        self._kept[key] = (record, arrays, recipe, [each.dtype for each in operands], out.dtype)
+        self.slots[slot] = ctypes.addressof(record)
+        for function in self._functions:
+            function.use(_entry(self.operands))
+
+
+class _MethodDefinition(ctypes.Structure):
+    """PyMethodDef."""
+
+    _fields_ = (("name", c_char_p), ("function", c_void_p), ("flags", c_int), ("documentation", c_char_p))
+
+
+class _Builtin(Table):
+    """The ``__self__`` of a builtin function."""
+
+    def __init__(self, records: Records, function: Callable[..., np.ndarray], name: str, documentation: str) -> None:
+        python, numpy_functions = ctypes.pythonapi, _numpy_functions()
+        super().__init__(
+            array_type=id(np.ndarray),
+            call=_address(python.PyObject_Vectorcall),
+            function=id(function),
+            new_array=numpy_functions[_NEW_ARRAY],
+            keep=_address(python.Py_IncRef),
+            release=_address(python.PyEval_SaveThread),
+            acquire=_address(python.PyEval_RestoreThread),
+            out=id(sys.intern("out")),
+            slots=ctypes.addressof(records.slots),
+            mask=_SLOTS - 1,
+        )
+        self.records, self._function = records, function
+        # Until there is a record, ``PyObject_Vectorcall`` is the entry: it calls its first argument, which is this.
+        self._definition = _MethodDefinition(
+            name.encode(), self.call, _METH_FASTCALL | _METH_KEYWORDS, documentation.encode()
+        )
+
+    def __call__(self, *operands: object, **keywords: object) -> np.ndarray:
+        """Call the Python function."""
+        return self._function(*operands, **keywords)
+
+    def __reduce__(self) -> tuple[Callable[[str], Any], tuple[str]]:
+        """Pickle as the package, in which the function is found by its name."""
+        return importlib.import_module, ("eltwise",)
+
+    def use(self, entry_address: int) -> None:
+        """Make machine code the entry."""
+        self._definition.function = entry_address
+
+    def builtin(self) -> Callable[..., np.ndarray]:
+        signature = ctypes.PYFUNCTYPE(ctypes.py_object, c_void_p, ctypes.py_object, ctypes.py_object)
+        make = signature(("PyCFunction_NewEx", ctypes.pythonapi))
+        function: Callable[..., np.ndarray] = make(ctypes.addressof(self._definition), self, "eltwise")
+        return function
+
+
+@cache
+def is_possible() -> bool:
+    """Whether Python and NumPy are built as the entry expects."""
+    if platform.python_implementation() != "CPython" or sysconfig.get_config_var("Py_GIL_DISABLED"):
+        return False
+    return entry.is_layout_known()
+
+
+@cache
+def _entry(operands: int) -> int:
+    from eltwise.kernels import jit
+
+    return _address(jit.compiled(entry.entry_text(operands)))
+
+
+def _key(operands: Sequence[np.ndarray]) -> tuple[int, ...]:
+    return tuple(number for each in operands for number in (id(each.dtype), each.ndim, *each.shape, *each.strides))
+
+
+def _address(function: Any) -> int:
+    return ctypes.cast(function, c_void_p).value or 0
+
+
+@cache
+def _numpy_functions() -> Any:
+    """NumPy's table of C functions."""
+    get = ctypes.PYFUNCTYPE(c_void_p, ctypes.py_object, c_char_p)(("PyCapsule_GetPointer", ctypes.pythonapi))
+    return ctypes.cast(get(np._core._multiarray_umath._ARRAY_API, None), ctypes.POINTER(c_void_p))  # type: ignore[attr-defined]

@@ -1,0 +1,286 @@
+"""The native entries of the public functions: the same bits and errors as the Python functions behind them."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import inspect
+import pickle
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from onnx import TensorProto, helper
+
+import eltwise
+from eltwise import oracle
+from eltwise.core.dtypes import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, INT8, INT64, UINT16, ElementType
+from eltwise.engine.call import Calls
+from eltwise.engine.functions import FUNCTIONS
+from eltwise.kernels import native
+from eltwise.oracle import hard_values
+from layouts import layouts, view
+
+pytestmark = pytest.mark.skipif(not native.is_possible(), reason="this Python or NumPy has no native entries")
+OFTEN = native.OFTEN + 2
+
+
+def repeated(function: Callable[..., np.ndarray], *operands: np.ndarray, **keywords: object) -> np.ndarray:
+    """Call often enough that the entry computes the last result."""
+    for _ in range(OFTEN):
+        result = function(*operands, **keywords)
+    return result
+
+
+def is_native(function: Callable[..., np.ndarray], *operands: np.ndarray) -> bool:
+    """Whether the entry has a record of calls with operands like these."""
+    return records_of(function).has(operands)
+
+
+def records_of(function: Callable[..., np.ndarray]) -> native.Records:
+    records: native.Records = function.__self__.records  # type: ignore[attr-defined]
+    return records
+
+
+@pytest.fixture
+def subtract() -> Iterator[Callable[..., np.ndarray]]:
+    records_of(eltwise.subtract).clear()
+    yield eltwise.subtract
+    records_of(eltwise.subtract).clear()
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("element_type", [FLOAT32, FLOAT64, FLOAT16, BFLOAT16, INT8, UINT16, INT64], ids=str)
+def test_the_entry_computes_what_the_oracle_does(name: str, element_type: ElementType) -> None:
+    function = getattr(eltwise, name)
+    values = hard_values.random_bits(element_type, 2 * 7 * 33, 5).reshape(2, 7, 33)
+    if name == "divide" and element_type.is_integer:
+        values = values | 1
+    unary = name in ("negative", "absolute")
+    if unary and element_type is UINT16 and name == "negative":
+        pytest.skip("unsigned integers have no negative")
+    for a, b in [
+        (values[0], values[1]),
+        (values[0], values[1, :1]),
+        (values[0], values[1, :, :1]),
+        (values[0].T, values[1].T),
+    ]:
+        operands = (a,) if unary else (a, b)
+        result = repeated(function, *operands)
+        assert is_native(function, *operands) == (name != "divide" or not element_type.is_integer)
+        expected = oracle.evaluate(FUNCTION_NAMES[name], *operands, rule="numpy")
+        assert result.dtype == expected.dtype
+        assert result.shape == expected.shape
+        assert result.flags.c_contiguous
+        assert not oracle.differences(result, expected)
+
+
+FUNCTION_NAMES = {name: eltwise.operator(FUNCTIONS[name]).operation.schema.function for name in FUNCTIONS}
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_any_layout_and_any_result_array(data: st.DataObject) -> None:
+    shape = tuple(data.draw(st.lists(st.integers(1, 5), max_size=4)))
+    memory = np.random.default_rng(3).integers(0, 100, 4096).astype(np.uint8)
+    first, second = (view(memory.copy(), FLOAT32, shape, data.draw(layouts(shape, 4))) for _ in range(2))
+    out = data.draw(st.sampled_from(["none", "new", "first", "shifted"]))
+    with np.errstate(all="ignore"):
+        expected = np.asarray(np.subtract(first, second), np.float32)
+    if out == "none":
+        result = repeated(eltwise.subtract, first, second)
+    elif out == "new":
+        result = repeated(eltwise.subtract, first, second, out=np.empty(shape, np.float32))
+    else:
+        whole = np.zeros(first.size + 1, np.float32)
+        start = whole[: first.size].reshape(shape)
+        target = start if out == "first" else whole[1:].reshape(shape)
+        for _ in range(OFTEN):
+            start[...] = first
+            result = eltwise.subtract(start, second, out=target)
+            assert result is target
+    assert not oracle.differences(np.array(result, order="C"), expected)
+
+
+def test_what_the_entry_does_not_know_goes_to_the_python_function(subtract: Callable[..., np.ndarray]) -> None:
+    class Sub(np.ndarray):
+        pass
+
+    a, b = np.float32([1, 2]), np.float32([3, 5])
+    repeated(subtract, a, b)
+    assert is_native(subtract, a, b)
+    assert type(subtract(a.view(Sub), b)) is np.ndarray
+    assert subtract(a, 2).tolist() == [-1, 0]
+    assert subtract(a=a, b=b).tolist() == [-2, -3]
+    assert subtract(a, b, "pdpd", axis=0).tolist() == [-2, -3]
+    assert subtract(a, b, out=None).tolist() == [-2, -3]
+    read_only = np.empty(2, np.float32)
+    read_only.flags.writeable = False
+    for operands, keywords in [
+        ((a, np.float32([1, 2, 3])), {}),
+        ((a, np.float64([1, 2])), {}),
+        ((a, b), {"out": read_only}),
+        ((a, b), {"out": np.empty(3, np.float32)}),
+        ((a, b), {"out": np.empty(2, np.float64)}),
+        ((a, b), {"out": [0.0, 0.0]}),
+        ((1, 2), {}),
+    ]:
+        with pytest.raises(eltwise.EltwiseError):
+            subtract(*operands, **keywords)
+    with pytest.raises(TypeError):
+        subtract(a)
+    with pytest.raises(TypeError):
+        subtract(a, b, nothing=1)
+
+
+def test_an_array_that_overlaps_the_result(subtract: Callable[..., np.ndarray]) -> None:
+    values = np.arange(64, dtype=np.float32)
+    other = np.ones(60, np.float32)
+    for shift in (0, 1, 3, 4):
+        for _ in range(OFTEN):
+            memory = values.copy()
+            subtract(memory[:60], other, out=memory[shift : shift + 60])
+            assert memory[shift : shift + 60].tolist() == (values[:60] - 1).tolist()
+
+
+def test_no_reference_is_lost_or_kept(subtract: Callable[..., np.ndarray]) -> None:
+    a, b, out = np.float32([1, 2]), np.float32([3, 5]), np.empty(2, np.float32)
+    repeated(subtract, a, b)
+    watched = (a, b, out, a.dtype, np.ndarray, a.shape)
+    gc.collect()
+    before = [sys.getrefcount(each) for each in watched]
+    for _ in range(1000):
+        subtract(a, b)
+        subtract(a, b, out=out)
+        with pytest.raises(eltwise.EltwiseError):
+            subtract(a, b, out=np.empty(3, np.float32))
+    gc.collect()
+    after = [sys.getrefcount(each) for each in watched]
+    assert max(abs(x - y) for x, y in zip(before, after, strict=True)) < 10
+
+
+def test_more_calls_than_records(subtract: Callable[..., np.ndarray]) -> None:
+    for size in range(1, native.MOST_RECORDS + 20):
+        a = np.arange(size, dtype=np.float32)
+        for _ in range(2 if size % 50 else OFTEN):
+            assert subtract(a, a[:1]).tolist() == a.tolist()
+
+
+def test_records_of_one_slot_do_not_hide_each_other(subtract: Callable[..., np.ndarray]) -> None:
+    table = subtract.__self__  # type: ignore[attr-defined]
+    mask, table.mask = table.mask, 0
+    try:
+        arrays = [np.arange(size, dtype=kind) for size in range(1, 6) for kind in (np.float32, np.int32, np.float64)]
+        for array in arrays:
+            repeated(subtract, array, array)
+        for array in arrays:
+            assert is_native(subtract, array, array)
+            assert subtract(array, array[::-1].copy()).tolist() == (array - array[::-1]).tolist()
+    finally:
+        table.mask = mask
+
+
+def test_threads_that_call_while_records_come_and_go(subtract: Callable[..., np.ndarray]) -> None:
+    wrong: list[int] = []
+
+    def work(seed: int) -> None:
+        generator = np.random.default_rng(seed)
+        for _ in range(300):
+            a = generator.integers(0, 99, int(generator.integers(1, 9))).astype(np.float32)
+            for _ in range(10):
+                if subtract(a, a[:1]).tolist() != (a - a[:1]).tolist():
+                    wrong.append(seed)
+            records_of(subtract).clear()
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_a_builtin_is_a_function_as_any_other() -> None:
+    assert pickle.loads(pickle.dumps(eltwise.subtract)) is eltwise.subtract  # noqa: S301
+    assert copy.deepcopy(eltwise.subtract) is eltwise.subtract
+    assert eltwise.subtract.__name__ == "subtract"
+    assert eltwise.subtract.__module__ == "eltwise"
+    assert list(inspect.signature(eltwise.subtract).parameters) == ["a", "b", "auto_broadcast", "axis", "out"]
+    assert "Subtract-1" in (eltwise.subtract.__doc__ or "")
+    assert np.array_equal(next(map(eltwise.negative, [np.float32([1])])), np.float32([-1]))
+
+
+def test_a_layout_of_objects_that_is_not_known_takes_the_python_function(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(native, "is_possible", lambda: False)
+    calls = Calls(eltwise.operator("Sub-14").operation)
+    assert inspect.isfunction(calls.function)
+    a = np.array([1, 2], ml_dtypes.bfloat16)
+    assert repeated(calls.function, a, a).tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("size", ["N", 3])
+def test_a_model_that_one_kernel_computes_is_run_by_the_entry(size: str | int) -> None:
+    """Also with a constant, a repeated operand, other names, other shapes and inputs that do not fit."""
+    ports = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [size]) for name in "ab"]
+    nodes = [
+        helper.make_node("Sub", ["b", "c"], ["d"]),
+        helper.make_node("Mul", ["d", "a"], ["e"]),
+        helper.make_node("Add", ["e", "b"], ["f"]),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "model",
+        ports,
+        [helper.make_tensor_value_info("f", TensorProto.FLOAT, [size])],
+        [helper.make_tensor("c", TensorProto.FLOAT, [1], [2.5])],
+    )
+    model = eltwise.load(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8))
+    for count in (3, 5) if size == "N" else (3,):
+        a, b = np.arange(count, dtype=np.float32), np.linspace(1, 7, count, dtype=np.float32)
+        for _ in range(OFTEN):
+            result = model.run({"b": b, "a": a})["f"]
+        kernel = model._runner._kernel
+        assert kernel is not None
+        assert kernel.records.has([{"a": a, "b": b, "c": np.float32([2.5])}[each] for each in kernel.operands])
+        assert result.tolist() == ((b - np.float32(2.5)) * a + b).tolist()
+    for feeds in (
+        {"a": a},
+        {"a": a, "b": b[:2]},
+        {"a": a, "b": b.astype(np.float64)},
+        {"a": a, "x": b},
+        {"a": a, "b": None},
+    ):
+        with pytest.raises(eltwise.EltwiseError):
+            model.run(feeds)
+    assert model.run({"a": a, "b": b})["f"].tolist() == result.tolist()
+
+
+def test_calls_at_the_end_of_the_process() -> None:
+    """Finalizers and threads that nobody joins call when modules are already gone."""
+    code = """
+import threading, numpy as np, eltwise
+a = np.ones(20000, np.float32)
+class Late:
+    def __init__(self):
+        self.subtract = eltwise.subtract
+    def __del__(self):
+        print(float(self.subtract(a, a).sum()))
+def work(subtract=eltwise.subtract, a=a):
+    while True:
+        subtract(a, a)
+for _ in range(200):
+    eltwise.subtract(a, a)
+late = Late()
+late.itself = late
+for _ in range(3):
+    threading.Thread(target=work, daemon=True).start()
+"""
+    for _ in range(3):
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)  # noqa: S603
+        assert (done.returncode, done.stderr) == (0, "")

@@ -1,0 +1,159 @@
+"""The kernel cache on disk: object code is verified when it is read, and only the user's own files are."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from eltwise.kernels import disk_cache, image
+
+
+def test_object_code_is_verified_when_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ELTWISE_CACHE", str(tmp_path / "cache"))
+    key = disk_cache.key_of("text", "target")
+    assert disk_cache.load(key) is None
+    disk_cache.store(key, b"object code")
+    assert disk_cache.load(key) == b"object code"
+    (file,) = (tmp_path / "cache").iterdir()
+    file.write_bytes(file.read_bytes()[:-1] + b"!")
+    assert disk_cache.load(key) is None
+    file.write_bytes(b"")
+    assert disk_cache.load(key) is None
+    assert disk_cache.key_of("ab", "c") != disk_cache.key_of("a", "bc")
+
+
+def test_the_folder_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ELTWISE_CACHE", str(tmp_path))
+    monkeypatch.setattr(disk_cache, "LARGEST_FOLDER", 1000)
+    for number in range(8):
+        disk_cache.store(f"{number}", bytes(200))
+        os.utime(tmp_path / f"{number}.object", (number, number))
+    disk_cache.store("last", bytes(200))
+    left = {file.name for file in tmp_path.iterdir()}
+    assert "last.object" in left
+    assert "0.object" not in left
+    assert sum(file.stat().st_size for file in tmp_path.iterdir()) <= 1000
+
+
+def test_a_cache_that_is_off_or_cannot_be_written_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ELTWISE_CACHE", "off")
+    disk_cache.store("key", b"code")
+    assert disk_cache.load("key") is None
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("ELTWISE_CACHE", str(tmp_path / "file" / "below"))
+    disk_cache.store("key", b"code")
+    assert disk_cache.load("key") is None
+
+
+def warned() -> pytest.WarningsRecorder:
+    return pytest.warns(RuntimeWarning, match="the kernel cache is not used")
+
+
+@pytest.fixture
+def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder in which something is kept."""
+    folder = tmp_path / "above" / "cache"
+    monkeypatch.setenv("ELTWISE_CACHE", str(folder))
+    disk_cache.store("key", b"object code")
+    assert disk_cache.load("key") == b"object code"
+    return folder
+
+
+needs_owners = pytest.mark.skipif(not hasattr(os, "getuid"), reason="the system does not tell whose a file is")
+
+
+@needs_owners
+def test_the_cache_is_the_users_alone(kept: Path) -> None:
+    assert stat.S_IMODE(kept.stat().st_mode) == 0o700
+    assert [stat.S_IMODE(file.stat().st_mode) for file in kept.iterdir()] == [0o600]
+
+
+@needs_owners
+@pytest.mark.parametrize("mode", [0o777, 0o1777, 0o702, 0o720])
+def test_a_cache_that_others_may_write_is_not_used_and_said_once(kept: Path, mode: int) -> None:
+    kept.chmod(mode)
+    with warned() as said:
+        assert disk_cache.load("key") is None
+        disk_cache.store("other", b"object code")
+        assert disk_cache.load("key") is None
+    assert len(said) == 1
+    assert [file.name for file in kept.iterdir()] == ["key.object"]
+    kept.chmod(0o755)
+    assert disk_cache.load("key") == b"object code"
+
+
+@needs_owners
+@pytest.mark.parametrize(("mode", "is_used"), [(0o777, False), (0o1777, True), (0o755, True), (0o707, False)])
+def test_a_folder_above_that_others_may_write_keeps_no_cache(kept: Path, mode: int, is_used: bool) -> None:
+    kept.parent.chmod(mode)
+    with contextlib.nullcontext() if is_used else warned():
+        assert (disk_cache.load("key") is not None) == is_used
+
+
+@needs_owners
+def test_a_cache_of_somebody_else_is_not_used(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "getuid", lambda: kept.stat().st_uid + 1)
+    with warned():
+        assert disk_cache.load("key") is None
+
+
+@needs_owners
+def test_no_link_is_followed_into_or_in_the_cache(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (kept / "link.object").symlink_to(kept / "key.object")
+    assert disk_cache.load("link") is None
+    (kept.parent / "link").symlink_to(kept)
+    monkeypatch.setenv("ELTWISE_CACHE", str(kept.parent / "link"))
+    with warned():
+        assert disk_cache.load("key") is None
+
+
+@needs_owners
+@pytest.mark.parametrize("mode", [0o602, 0o620, 0o666])
+def test_a_file_that_others_may_write_is_not_read(kept: Path, mode: int) -> None:
+    (kept / "key.object").chmod(mode)
+    assert disk_cache.load("key") is None
+
+
+def test_without_owners_the_folder_is_trusted(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept.chmod(0o777)
+    monkeypatch.delattr(os, "getuid", raising=False)
+    monkeypatch.delattr(os, "O_NOFOLLOW", raising=False)
+    assert disk_cache.load("key") == b"object code"
+
+
+def test_a_call_warns_of_a_cache_that_others_may_write(tmp_path: Path) -> None:
+    (tmp_path / "cache").mkdir()
+    (tmp_path / "cache").chmod(0o777)
+    code = """
+import numpy, eltwise
+for count in (1, 2):
+    print((eltwise.subtract(numpy.ones(1 << 20, numpy.int32), numpy.ones((), numpy.int32)) == 0).all())
+    print((eltwise.subtract(numpy.ones(1 << 20, numpy.int16), numpy.ones((), numpy.int16)) == 0).all())
+"""
+    environment = os.environ | {"ELTWISE_CACHE": str(tmp_path / "cache"), "ELTWISE_KERNELS": "compiled"}
+    command = [sys.executable, "-W", "always", "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)  # noqa: S603
+    assert done.stdout.split() == ["True"] * 4
+    assert done.stderr.count("RuntimeWarning") == 1
+    assert list((tmp_path / "cache").iterdir()) == []
+
+
+def test_a_second_process_reads_what_the_first_compiled(tmp_path: Path) -> None:
+    code = """
+import numpy, eltwise, sys
+a = numpy.arange(1 << 20, dtype=numpy.float32)
+print(int((eltwise.subtract(a, 1) == a - 1).all()), "llvmlite.binding" in sys.modules)
+"""
+    environment = os.environ | {"ELTWISE_CACHE": str(tmp_path)}
+    for compiles in (True, not image.can_be_mapped()):
+        done = subprocess.run(  # noqa: S603
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment
+        )
+        assert done.stdout.split() == ["1", str(compiles)]
+        assert len(list(tmp_path.iterdir())) == 2  # The processor's description and the kernel.
