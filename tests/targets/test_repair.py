@@ -162,7 +162,7 @@ def test_a_model_that_is_not_valid_is_refused_with_its_problems() -> None:
     made = model([node("Sub", ["x"], ["z"], "n")], [value("x"), value("y")], [value("z")], 14, 8)
     with pytest.raises(eltwise.EltwiseError, match="'n'"):
         eltwise.repair(made, "openvino")
-    with pytest.raises(UnsupportedError, match="onnxruntime reads ONNX only, got an IR"):
+    with pytest.raises(UnsupportedError, match="OpenVINO IR 11: refused on onnxruntime: it reads ONNX only"):
         eltwise.repair(integer_ir().xml(), "onnxruntime")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,6 +22,7 @@ from eltwise.core.errors import (
     counted,
 )
 from eltwise.model import examine
+from eltwise.ops import registry
 
 RUNNING = "running the model"
 _MOST_NAMED = 6
@@ -58,7 +59,8 @@ def check(
     if json:
         fields = [problem.fields() for problem in found.problems]
         assumptions = list(found.assumptions)
-        printing.json_text({"problems": fields, "assumptions": assumptions, "not_checked": dict(found.not_checked)})
+        not_checked = dict(found.not_checked or found.not_read)
+        printing.json_text({"problems": fields, "assumptions": assumptions, "not_checked": not_checked})
     else:
         for problem in found.problems:
             printing.line(str(problem))
@@ -93,17 +95,16 @@ class _Examined:
     problems: Sequence[EltwiseError] = ()
     assumptions: Sequence[str] = ()
     nodes: int = 0
-    foreign: int = 0
-    not_checked: Counter[str] = field(default_factory=Counter)
+    not_checked: Mapping[str, int] = field(default_factory=dict)
+    not_read: Mapping[str, int] = field(default_factory=dict)
 
     def lines_of_not_checked(self) -> list[str]:
         """One line of the operators that eltwise does not run."""
-        if not self.not_checked:
-            return []
-        names = [name for name, _count in self.not_checked.most_common(_MOST_NAMED)]
-        more = f" and {len(self.not_checked) - _MOST_NAMED} more" if len(self.not_checked) > _MOST_NAMED else ""
-        what = f"{counted(self.foreign, 'node')} of operators that eltwise does not run" if self.foreign else "in part"
-        return [f"not checked: {what} ({', '.join(names)}{more})"]
+        names = list(self.not_checked or self.not_read)
+        more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+        what = f"{counted(sum(self.not_checked.values()), 'node')} of operators that eltwise does not run"
+        listed = f"({', '.join(names[:_MOST_NAMED])}{more})"
+        return [f"not checked: {what if self.not_checked else 'in part'} {listed}"] if names else []
 
 
 def _examined(path: Path) -> _Examined:
@@ -113,21 +114,19 @@ def _examined(path: Path) -> _Examined:
         return _Examined((error,))  # A graph whose parts cannot even be put in order is a finding, not a broken file.
     except ManyProblemsError as error:
         return _Examined(error.problems)
+    graph = found.graph
     # What eltwise does not run is no problem of the model.
-    unsupported = [problem for problem in found.problems if isinstance(problem, UnsupportedError)]
-    problems = [problem for problem in found.problems if problem not in unsupported]
-    foreign = Counter(node.schema.versioned_name for node in found.graph.nodes if node.is_foreign)
-    if unsupported and not foreign:
+    not_read = Counter(problem.problem for problem in found.problems if isinstance(problem, UnsupportedError))
+    problems = [problem for problem in found.problems if not isinstance(problem, UnsupportedError)]
+    foreign = [node.schema for node in graph.nodes if node.is_foreign]
+    # One that eltwise runs and could not read is a problem of the model.
+    names = [one.versioned_name for one in foreign if not registry.resolve(one.domain, one.name, graph.origin.opset)]
+    if not_read and not foreign:
         # Values that only layers make which were not read are missing in the graph.
         problems = [problem for problem in problems if not isinstance(problem, GraphError)]
-    names = foreign or Counter(problem.problem for problem in unsupported)
     if not problems and foreign:
-        problems = _validity_problems(path)
-    return _Examined(problems, found.inference.assumptions, len(found.graph.nodes), foreign.total(), names)
+        from eltwise.targets.plan import read_subject
 
-
-def _validity_problems(path: Path) -> list[EltwiseError]:
-    """What is wrong with the nodes that eltwise does not run."""
-    from eltwise.targets.subject import subject_of
-
-    return [problem.located(where=path.name) for problem in subject_of(path).problems]
+        problems = [problem.located(where=path.name) for problem in read_subject(path).problems]
+    not_checked = dict(Counter(names).most_common())
+    return _Examined(problems, found.inference.assumptions, len(graph.nodes), not_checked, {} if foreign else not_read)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,13 +15,12 @@ from eltwise.core.errors import AttributeValueError, unknown_name
 
 if TYPE_CHECKING:
     from eltwise.runtimes import Runtime
-    from eltwise.targets.measure import Request
     from eltwise.targets.rules import RuleSet
 
 
 def targets(
     refresh: Annotated[
-        bool, typer.Option("--refresh", help="Measure the installed runtimes; takes many minutes.")
+        bool, typer.Option("--refresh", help="Measure the installed runtimes; takes some minutes for each.")
     ] = False,
     runtime: Annotated[
         list[str] | None,
@@ -43,63 +43,52 @@ def targets(
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Show what was measured of each runtime, or measure it again and write the rules."""
-    from eltwise.targets.rules_file import SHIPPED, read_rules, runtimes_in
+    from eltwise.targets.rules import SHIPPED, read_rules, runtimes_in
 
     path = table or SHIPPED
     if refresh:
-        _refresh(path, runtime, _request(op, type_), only_missing=missing)
+        for known in _chosen(runtime):
+            _refresh(path, known, op or (), type_ or (), only_missing=missing)
     elif runtime or op or type_ or missing:
         raise AttributeValueError("--runtime, --op, --type and --missing say what is measured", hint="add --refresh")
     _show([read_rules(path, name) for name in runtimes_in(path)], json=json)
 
 
-def _request(op: list[str] | None, type_: list[str] | None) -> Request:
-    from eltwise.core.dtypes import by_name
-    from eltwise.ops import registry
-    from eltwise.targets.measure import Request
-
-    ops = tuple(str(registry.find(name)) for name in op or ())
-    return Request(ops, tuple(by_name(name).name for name in type_ or ()))
-
-
-def _refresh(path: Path, names: list[str] | None, request: Request, *, only_missing: bool) -> None:
-    """Measure runtimes one after the other; what was measured is written also where Ctrl-C ends it."""
-    from eltwise.formats import files
-    from eltwise.targets.measure import measure
-    from eltwise.targets.rules_file import read_rules, runtimes_in, write_rules
-
-    chosen = _runtimes(names, request)
-    files.check_writable(path)
-    for runtime in chosen:
-        known = read_rules(path, runtime.name) if path.exists() and runtime.name in runtimes_in(path) else None
-        with progress_of_many() as tell:
-            outcome = measure(runtime, request, tell, known, only_missing=only_missing)
-        if not outcome.rules.scopes:
-            printing.note(f"interrupted: nothing was measured of {runtime.name}, and {path} is as it was")
-            raise typer.Exit(130)
-        write_rules(path, outcome.rules)
-        if outcome.left:
-            printing.note(
-                f"interrupted: what was measured of {runtime.name} is in {path}; {outcome.left} tests were not run"
-            )
-            raise typer.Exit(130)
-
-
-def _runtimes(names: list[str] | None, request: Request) -> list[Runtime]:
-    """The runtimes that are meant and have something of what is asked."""
+def _chosen(names: list[str] | None) -> list[Runtime]:
+    """The runtimes with these names, all that rules are about if there are none."""
     from eltwise import runtimes
-    from eltwise.targets.check import TARGETS, runtime_named
-    from eltwise.targets.measure import requested
+    from eltwise.targets.plan import TARGETS
 
     known = [name for of_target in TARGETS.values() for name in of_target.values()]
     for name in names or ():
         if name not in known:
             raise unknown_name("runtime", name, known)
-    found = [runtimes.find(name) for name in names or known if requested(runtime_named(name), request)]
-    if not found:
+    return [runtimes.find(name) for name in names or known]
+
+
+def _refresh(path: Path, runtime: Runtime, ops: Sequence[str], types: Sequence[str], *, only_missing: bool) -> None:
+    """Measure a runtime; what was measured is written even if Ctrl-C ends it."""
+    from eltwise.core.dtypes import by_name
+    from eltwise.formats import files
+    from eltwise.ops import registry
+    from eltwise.targets.measure import measure, requested
+    from eltwise.targets.rules import read_rules, runtimes_in, write_rules
+
+    files.check_writable(path)
+    wanted = requested(runtime, [str(registry.find(name)) for name in ops], [by_name(name).name for name in types])
+    if not wanted:
         hint = "`eltwise ops` says which types each operator version has"
-        raise AttributeValueError("nothing is left to measure", hint=hint)
-    return found
+        raise AttributeValueError(f"{runtime.name} has nothing of this to measure", hint=hint)
+    known = read_rules(path, runtime.name) if path.exists() and runtime.name in runtimes_in(path) else None
+    with progress_of_many() as tell:
+        rules, left = measure(runtime, wanted, tell, known, only_missing=only_missing)
+    if rules.measured:
+        write_rules(path, rules)
+    if left:
+        became = f"what was measured of {runtime.name} is in {path}; {left} tests were not run"
+        nothing = f"nothing was measured of {runtime.name}, and {path} is as it was"
+        printing.note(f"interrupted: {became if rules.measured else nothing}")
+        raise typer.Exit(130)
 
 
 def _show(known: list[RuleSet], *, json: bool) -> None:
@@ -122,7 +111,7 @@ def _show(known: list[RuleSet], *, json: bool) -> None:
 def _fields(rules: RuleSet) -> dict[str, object]:
     said = {name: getattr(rules, name) for name in ("runtime", "version", "machine", "date")}
     versions = {"opsets": list(rules.opsets), "file_versions": list(rules.file_versions)}
-    measured = sum(len(scope.ops) * len(scope.types) * len(scope.broadcasts) for scope in rules.scopes)
+    measured = len(rules.measured)
     return said | versions | {"subjects": measured, "rules": _counts(rules)}
 
 

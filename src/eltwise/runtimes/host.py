@@ -14,7 +14,7 @@ import threading
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, BinaryIO, cast
+from typing import IO, BinaryIO, Self, cast
 
 import numpy as np
 
@@ -52,7 +52,7 @@ class Host:
         self._version = ""
         self._stopped = False
 
-    def __enter__(self) -> Host:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_reason: object) -> None:

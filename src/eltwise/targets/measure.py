@@ -1,279 +1,267 @@
-"""Measure a runtime: every operator version in every situation that a rule can be about, and rules made of that."""
+"""Measure a runtime: what it does with every operator version in every context, and the rules that tell it."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import product
+from math import prod
 
 import numpy as np
 
-from eltwise.conformance.cases import Case
+from eltwise.conformance.cases import SOURCES, Case, Context
 from eltwise.conformance.compare import CaseResult, References
 from eltwise.conformance.explain import Explainer
-from eltwise.conformance.faults import UNEXPLAINED, WRONG_SHAPE, WRONG_TYPE
+from eltwise.conformance.faults import UNEXPLAINED
 from eltwise.conformance.runner import CaseRunner
-from eltwise.conformance.suite import Variant, variants
+from eltwise.conformance.suite import Variant, hard_values_of, layout_cases, value_cases, variants
+from eltwise.core.broadcasting import Rule as BroadcastRule
 from eltwise.core.dtypes import FLOAT32
-from eltwise.core.errors import EltwiseError
 from eltwise.core.machine import machine_name
 from eltwise.core.shapes import of_sizes
 from eltwise.formats.openvino.ports import ResultNames, output_ports
 from eltwise.ir.graph import Graph, Node, Origin, Port, TensorType
-from eltwise.model import Model, load
 from eltwise.ops import registry
-from eltwise.passes.upcast import exact_upcast, upcast
-from eltwise.runtimes import Answer, Host, Program, Runtime
-from eltwise.runtimes import Model as ModelProgram
-from eltwise.targets.cases import node_cases, pair_cases
-from eltwise.targets.constants import NEUTRAL
-from eltwise.targets.generalize import Key, Seen, rules_from
-from eltwise.targets.rules import NODE_SELECTORS, PAIR_SELECTORS, SELECTORS, SEVERITIES, RuleSet, Scope, Severity
+from eltwise.runtimes import Host, Runtime
+from eltwise.targets.rules import MEASURED_FACTS, SEVERITIES, Rule, RuleSet, Severity, level
 from eltwise.targets.run import program_of, severity_of
-from eltwise.targets.sites import Pair
-
-LIMIT = 60.0
-"""How many seconds one answer may take."""
+from eltwise.targets.sites import HIGHEST_ORDINARY_RANK, has_others_than_plain, is_narrow, patterns_of, plain_numbers
 
 NEWEST_IR_VERSION = 14
 _OPENVINO_VERSIONS = range(7, 14)
 _EARLY_OPSET, _USUAL_IR_VERSION, _WRITTEN_IR = 9, 8, 11
-_TOGETHER = 32
-_SCALARS = 16
-_DIGITS = 96
+_LIMIT = 60.0
+_LARGE = 10_000
+_ORDINARY = 2.0**10
 
-FAMILIES: tuple[tuple[str, str], ...] = (
+_CONTEXTS: dict[str, Context] = {
+    **{name: context for name, context in SOURCES.items() if not context.has_neutral},
+    "a-plain": Context(constants=(0,)),
+    "b-plain": Context(constants=(1,)),
+    "read-wider": Context(consumer="Cast"),
+}
+_PATTERNS = ("equal", "broadcast", "inside", "scalars", "empty", "high-rank")
+
+_FAMILIES: tuple[tuple[str, str], ...] = (
     (r".*int32 arithmetic.*|.*clamped to int32", "int32 arithmetic"),
     (r".*(prepared for|clamped to) bfloat16", "constant prepared for bfloat16"),
     (r"float32 arithmetic.*|.*(rounded|clamped) to float32|float64 arithmetic|round.*", "float32 arithmetic"),
     (r"sign of zero lost|zeros not added|negated reverse difference|result is B", "sign of zero lost"),
     (r"saturation.*|B negated first", "saturation"),
     (r".*flushed.*", "subnormals flushed"),
+    (r"true for NaN|NaN gives .*", "NaN taken for a number"),
+    (r"quotient rounded|floored", "quotient rounded"),
+    (UNEXPLAINED, "other values"),
 )
 """Fault models that mean the same for a model, and the one name that rules have for them."""
 
-FAULTS = {
+_FAULTS = {
     "refused": "the runtime does not load or run it",
     "refused in part": "the runtime refuses it for some shapes",
     "crashes": "the process of the runtime ends",
     "hangs": "the runtime gives no answer",
     "kept wider between nodes": "the result is not brought to its type before the next node reads it",
-    "computed together with the node before": "it and the node that makes its operand become one step, "
-    "or their constants become one",
-    "constant left out": "the node is left out, since its constant is 0, or is 0 or 1 in float32",
     "other values": "other values, which no known fault explains",
 }
 """What faults are that are not known by values alone."""
 
 Tell = Callable[[int, int, str], None]
-Measured = dict[Key, Seen]
+Key = tuple[str, ...]
+"""The values of the measured facts."""
 
 
 @dataclass(frozen=True)
-class Request:
-    """What is measured: versioned names, and types by their NumPy names, all where empty; the seed of random values."""
+class Seen:
+    """What a runtime did in one context: the severity and the faults of the worst, and its words if it refused."""
 
-    ops: tuple[str, ...] = ()
-    types: tuple[str, ...] = ()
-    seed: int = 0
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """The rules that were made; ``left`` counts the variants that were not measured when it was interrupted."""
-
-    rules: RuleSet
-    left: int = 0
+    severity: Severity | None = None
+    faults: frozenset[str] = frozenset()
+    words: str = ""
 
 
-def requested(runtime: Runtime, request: Request, known: RuleSet | None = None) -> list[Variant]:
-    """The operator versions, types and broadcast rules to measure, without those that are known already."""
+def requested(runtime: Runtime, ops: Collection[str] = (), types: Collection[str] = ()) -> list[Variant]:
+    """The operator versions, types and broadcast rules that a runtime can be asked about; all if none are named."""
     return [
         found
         for found in variants()
-        if found.count == 2
-        and found.schema.domain in runtime.domains
-        and (not request.ops or str(found.schema) in request.ops)
-        and (not request.types or found.element_type.name in request.types)
-        and not (known and known.is_measured(_op(found), found.element_type.name, found.rule))
+        if found.schema.domain in runtime.domains
+        and (not ops or str(found.schema) in ops)
+        and (not types or found.element_type.name in types)
     ]
 
 
-def measure(runtime: Runtime, request: Request, tell: Tell, known: RuleSet | None, *, only_missing: bool) -> Outcome:
+def measure(
+    runtime: Runtime, wanted: Sequence[Variant], tell: Tell, known: RuleSet | None, *, only_missing: bool = False
+) -> tuple[RuleSet, int]:
     """Measure a runtime; what is known of the same version and was not measured now stays.
 
     A ``KeyboardInterrupt`` ends it with what was measured whole.
 
     Args:
         runtime: the runtime.
-        request: what is measured.
+        wanted: what is measured.
         tell: told of the progress.
         known: the rules that there are.
         only_missing: whether only what they do not cover is measured.
 
+    Returns:
+        The rules, and how much was not measured because it was interrupted.
+
     Raises:
-        UnsupportedError: where the runtime cannot be started.
+        UnsupportedError: if the runtime cannot be started.
     """
-    nodes: Measured = {}
-    pairs: Measured = {}
-    with Host(runtime, LIMIT) as host:
+    seen: dict[Key, Seen] = {}
+    measured: set[Key] = set()
+    references = References()
+    with Host(runtime, _LIMIT) as host:
         version = host.version()
-        is_same = known is not None and known.version == version
-        wanted = requested(runtime, request, known if only_missing and is_same else None)
-        versions = _loaded_versions(host)
-        done = 0
+        loaded = _loaded_versions(host)
+        same = known if known is not None and known.version == version else None
+        left = [one for one in wanted if not (only_missing and same and scope_of(one) in same.measured)]
+        count = len(left)
         try:
-            for variant in wanted:
-                tell(done, len(wanted), f"{runtime.name} {variant}")
-                first, second = measure_variant(host, variant, request.seed)
-                nodes |= first
-                pairs |= second
-                done += 1
+            for variant in tuple(left):
+                tell(count - len(left), count, f"{runtime.name} {variant}")
+                seen |= measure_variant(host, variant, references)
+                measured.add(scope_of(left.pop(0)))
         except KeyboardInterrupt:
             host.end()
-    if known is not None and is_same:
-        nodes, pairs = _joined(known, nodes, pairs, request.seed)
-    by_hand = tuple(rule for rule in known.rules if rule.by_hand) if known else ()
-    rules = RuleSet(
-        runtime.name,
-        version,
-        machine_name(),
-        datetime.now(UTC).strftime("%Y-%m-%d"),
-        *versions,
-        scopes_of(nodes),
-        (*rules_from(nodes, pairs), *by_hand),
-    )
-    texts = {
-        rule.fault: FAULTS.get(rule.fault) or (known.faults.get(rule.fault) if known else "") or rule.fault
-        for rule in rules.rules
-    }
-    return Outcome(replace(rules, faults=texts), len(wanted) - done)
+    if same is not None:
+        seen |= _told(same, same.measured - measured)
+        measured |= same.measured
+    rules = (*rules_from(seen), *(rule for rule in (known.rules if known else ()) if rule.by_hand))
+    texts = _FAULTS | dict(known.faults if known else {})
+    faults = {rule.fault: texts.get(rule.fault, rule.fault) for rule in rules}
+    date = datetime.now(UTC).strftime("%Y-%m-%d")
+    return RuleSet(runtime.name, version, machine_name(), date, *loaded, frozenset(measured), rules, faults), len(left)
 
 
-def measure_variant(host: Host, variant: Variant, seed: int) -> tuple[Measured, Measured]:
-    """Measure a variant as it is and, where something is wrong and it keeps the bits, upcast."""
-    nodes, pairs = _measure_written(host, variant, seed, "none")
-    is_wrong = any(seen.severity for seen in (*nodes.values(), *pairs.values()))
-    if is_wrong and variant.rule != "legacy" and exact_upcast(variant.schema.expression(2), variant.element_type):
-        with _UpcastingHost(host.runtime, LIMIT) as upcasting:
-            more_nodes, more_pairs = _measure_written(upcasting, variant, seed, "upcast")
-        nodes, pairs = nodes | more_nodes, pairs | more_pairs
-    return nodes, pairs
+def scope_of(variant: Variant) -> Key:
+    """The operator version, type and broadcast rule, as rules name them."""
+    return (f"{variant.schema.name}-{variant.schema.version}", variant.element_type.name, variant.rule)
 
 
-class _UpcastingHost(Host):
-    """A host that upcasts every element-wise node of a model before it hands it over."""
-
-    def run(self, program: Program, inputs: Sequence[np.ndarray], *, only_load: bool = False) -> Answer:
-        assert isinstance(program, ModelProgram)
-        model: Model = load(program.data, program.weights or None)
-        try:
-            graph, _report = upcast(model.graph, lambda _node: True)
-        except EltwiseError as error:
-            return Answer("refused", words=f"not upcast: {error}")
-        return super().run(program_of(graph), inputs, only_load=only_load)
-
-
-def _measure_written(host: Host, variant: Variant, seed: int, rewrite: str) -> tuple[Measured, Measured]:
-    head = (*_head(variant), rewrite)
-    references, explainer = References(), Explainer()
-    nodes = _run(host, node_cases(variant, seed), references, explainer)
-    found = {(*head, *key): seen for key, seen in nodes.items()}
-    if all(seen.severity == "refused" for seen in nodes.values()):
-        return found, {}  # Where there is no kernel, nothing is made of several nodes.
-    pairs = _run(host, ((_pair_key(pair), case) for pair, case in pair_cases(variant, seed)), references, explainer)
-    return found, {(*head, *key): seen for key, seen in pairs.items()}
-
-
-def _run(host: Host, cases: Iterator[tuple[Key, Case]], references: References, explainer: Explainer) -> Measured:
-    keyed = [(key, case) for key, case in cases if case.is_valid]
-    key_of = {id(case): key for key, case in keyed}
+def measure_variant(host: Host, variant: Variant, references: References) -> dict[Key, Seen]:
+    """Measure a variant in every context."""
+    key_of: dict[int, tuple[str, str]] = {}
     # A runtime may treat a model of known sizes otherwise than one in which any size is not known.
-    by_context: dict[tuple[object, ...], list[Case]] = {}
-    for _key, case in keyed:
-        by_context.setdefault((case.context.is_dynamic, case.context.consumer, case.size > _DIGITS**2), []).append(case)
-    groups = [
-        tuple(cases[start : start + _TOGETHER])
-        for cases in by_context.values()
-        for start in range(0, len(cases), _TOGETHER)
-    ]
-    results: dict[Key, list[CaseResult]] = {}
-    for result in CaseRunner(host, "static", references, thrifty=False).run(groups).results:
+    groups: dict[tuple[object, ...], list[Case]] = {}
+    for key, case in cases_of(variant):
+        key_of[id(case)] = key
+        kind = (case.context.is_dynamic, case.context.consumer, key[1] == "high-rank", case.size > _LARGE)
+        groups.setdefault(kind, []).append(case)
+    results: dict[tuple[str, str], list[CaseResult]] = {}
+    for result in CaseRunner(host, "static", references, thrifty=True).run([*map(tuple, groups.values())]).results:
         results.setdefault(key_of[id(result.case)], []).append(result)
-    return {key: seen_of(key, found, explainer) for key, found in results.items()}
+    head = (variant.schema.name, str(variant.schema.version), variant.rule, variant.element_type.name)
+    explainer = Explainer()
+    seen = {(*head, *key): _seen(key[0], found, explainer) for key, found in results.items()}
+    # A refusal of a node and a cast that reads it says nothing of the node.
+    return {key: one for key, one in seen.items() if key[-2] != "read-wider" or one.severity != "refused"}
 
 
-def seen_of(key: Key, results: Sequence[CaseResult], explainer: Explainer) -> Seen:
-    """What a runtime did in one situation, by the worst of its cases."""
+def cases_of(variant: Variant) -> Iterator[tuple[tuple[str, str], Case]]:
+    """The largest case of every operand source, broadcast pattern and number of operands, with the first two."""
+    element_type, largest = variant.element_type, dict[tuple[str, str, int], Case]()
+    sources = {name for name in variant.sources if name in _CONTEXTS}
+    if has_others_than_plain(element_type):
+        sources |= {"a-plain", *(["b-plain"] if variant.count > 1 else [])}
+    if is_narrow(element_type) and variant.has_neutral:
+        sources.add("read-wider")
+    for source in sorted(sources):
+        base = source if source in SOURCES else "neighbours"
+        values = value_cases(variant, base, "quick", 0)
+        for case in (*values, *_rare_patterns(values[0]), *layout_cases(variant, base, "quick", 0)):
+            if case.is_valid:
+                key = (source, _pattern_of(case), len(case.operands))
+                largest[key] = max(largest.get(key, case), case, key=lambda one: prod(one.shape()))
+    for (source, pattern, count), case in largest.items():
+        # Nothing of scalars is dynamic, and a model of unknown sizes does not tell that one is 0.
+        if source == "dynamic" and pattern in ("scalars", "empty"):
+            continue
+        context = _CONTEXTS[source]
+        is_plain = source.endswith("-plain") and context.constants[0] < count
+        made = _with_plain(case, context.constants[0]) if is_plain else case
+        yield (source, pattern), replace(made, context=context)
+
+
+def _rare_patterns(case: Case) -> Iterator[Case]:
+    """The case in a high rank, and without elements: conformance does not ask for these with every operand source."""
+    ones = (1,) * HIGHEST_ORDINARY_RANK
+    yield replace(case, operands=tuple(operand.reshape(ones + operand.shape) for operand in case.operands))
+    yield replace(case, operands=tuple(operand[:0] for operand in case.operands))
+
+
+def _pattern_of(case: Case) -> str:
+    axis = dict(case.attributes).get("axis", -1)
+    rule = BroadcastRule(case.rule, axis if isinstance(axis, int) else -1)
+    found = patterns_of(rule, [of_sizes(operand.shape) for operand in case.operands])
+    return "scalars" if "scalars" in found else next(iter(found))
+
+
+def _with_plain(case: Case, index: int) -> Case:
+    """The case with other numbers in place of those that are not plain."""
+    pool, operand = hard_values_of(case.element_type), case.operands[index]
+    others = np.random.default_rng(0).choice(pool[plain_numbers(pool, case.element_type)], operand.shape)
+    plain = np.asarray(np.where(plain_numbers(operand, case.element_type), operand, others))
+    return replace(case, operands=(*case.operands[:index], plain, *case.operands[index + 1 :]))
+
+
+def _seen(source: str, results: Sequence[CaseResult], explainer: Explainer) -> Seen:
+    """What a runtime did in one context, by the worst of its cases."""
     outcomes = {result.outcome for result in results}
     words = next((result.answer.words for result in results if result.outcome in ("crashed", "hung", "refused")), "")
-    for outcome, fault in (("crashed", "crashes"), ("hung", "hangs")):
+    partly = "refused" if outcomes == {"refused"} else "refused in part"
+    for outcome, fault in (("crashed", "crashes"), ("hung", "hangs"), ("refused", partly)):
         if outcome in outcomes:
-            return Seen("refused", frozenset({fault}), general(words))
-    if "refused" in outcomes:
-        fault = "refused" if outcomes == {"refused"} else "refused in part"
-        return Seen("refused", frozenset({fault}), general(words))
-    judged = [_as_read(result) for result in results]
-    found = [(severity, result) for severity, result in judged if severity]
-    if not found:
+            return Seen("refused", frozenset({fault}), _general(words))
+    severities = [found for found in map(_severity, results) if found]
+    if not severities:
         return Seen()
-    faults = _faults(key, [result for _severity, result in found], explainer)
-    if faults & {WRONG_SHAPE, WRONG_TYPE, "other values", "axis ignored"}:
-        return Seen("wrong values", faults)
-    return Seen(max((severity for severity, _result in found), key=SEVERITIES.index), faults)
-
-
-def _as_read(result: CaseResult) -> tuple[Severity | None, CaseResult]:
-    """How severe a result is; of one that a cast to float32 reads, what the cast gives of the exact result counts."""
-    exact, got = result.expected, result.got
-    if exact is None:
-        return None, result
-    if result.case.context.consumer == "Cast":
-        with np.errstate(all="ignore"):
-            exact = exact.astype(np.float32)
-        is_integer = result.case.element_type.is_integer
-        severity = severity_of(got, exact, False)
-        return ("wrong values" if severity and is_integer else severity), result
-    return severity_of(got, exact, False), result
-
-
-def _faults(key: Key, results: Sequence[CaseResult], explainer: Explainer) -> frozenset[str]:
-    if len(key) == len(NODE_SELECTORS):
-        return frozenset({"kept wider between nodes"}) if key[0] == "read-wider" else _by_values(results, explainer)
-    _operand, producer, other, _readers, _sizes = key
-    if other in NEUTRAL:
-        return frozenset({"constant left out"})
-    if producer == "cast":
-        return frozenset({"kept wider between nodes"})
-    return (
-        _by_values(results, explainer) if producer == "none" else frozenset({"computed together with the node before"})
-    )
-
-
-def _by_values(results: Sequence[CaseResult], explainer: Explainer) -> frozenset[str]:
+    worst = max(severities, key=level)
+    if source == "read-wider":
+        return Seen(worst, frozenset({"kept wider between nodes"}))
     names = {result.problem for result in results if result.problem}
     compared = [result.compared for result in results if result.compared is not None]
     names |= {name for reason in explainer.explain(compared) for name in reason.names}
-    return frozenset(family(name) for name in names)
+    faults = frozenset(next((known for text, known in _FAMILIES if re.fullmatch(text, name)), name) for name in names)
+    is_severe = faults & {"wrong shape", "wrong type", "axis ignored"}
+    return Seen("wrong values" if is_severe else worst, faults)
 
 
-def family(name: str) -> str:
-    """The name that rules have for a fault model.
+def _severity(result: CaseResult) -> Severity | None:
+    """How severe a result is: by its largest difference, and by those of operands of ordinary size.
 
-    >>> family("B clamped to int32"), family("unexplained"), family("axis ignored")
-    ('int32 arithmetic', 'other values', 'axis ignored')
+    Of a result that a cast to float32 reads, what the cast gives of the exact result counts.
     """
-    if name == UNEXPLAINED:
-        return "other values"
-    return next((known for pattern, known in FAMILIES if re.fullmatch(pattern, name)), name)
+    case, got, exact = result.case, result.got, result.expected
+    if exact is None or not result.wrong_count:
+        return None
+    is_integer = case.element_type.kind != "float"
+    if case.context.consumer == "Cast":
+        with np.errstate(all="ignore"):
+            severity = severity_of(got, exact.astype(np.float32), False)
+        return "wrong values" if severity and is_integer else severity
+    if got is None or is_integer or not result.wrong:
+        return severity_of(got, exact, False)
+    wrong = np.array(result.wrong)
+    with np.errstate(all="ignore"):
+        magnitudes = np.abs([operand.astype(np.float64) for operand in case.operands_at(wrong)])
+    ordinary = wrong[((magnitudes >= 1 / _ORDINARY) & (magnitudes <= _ORDINARY)).all(axis=0)]
+    if severity_of(got.reshape(-1)[ordinary], exact.reshape(-1)[ordinary], True) == "wrong values":
+        return "wrong values"
+    if exact.dtype != np.bool_:
+        return severity_of(got, exact, False)
+    return "sign of zero or NaN" if np.isnan(magnitudes).any(axis=0).all() else "precision"
 
 
-def general(words: str) -> str:
+def _general(words: str) -> str:
     """A runtime's words without what they say of the model of the case.
 
-    >>> general("no implementation for Sub(6) node with name 'case0'")
+    >>> _general("no implementation for Sub(6) node with name 'case0'")
     'no implementation for {op}'
     """
     words = re.sub(
@@ -283,68 +271,87 @@ def general(words: str) -> str:
     return " ".join(words.split())[:200]
 
 
-def _joined(known: RuleSet, nodes: Measured, pairs: Measured, seed: int) -> tuple[Measured, Measured]:
-    """What was measured now, and what the rules say of everything else that they cover."""
-    all_nodes, all_pairs = dict(nodes), dict(pairs)
-    heads = {key[: len(SELECTORS)] for key in nodes}
-    rules = replace(known, rules=tuple(rule for rule in known.rules if not rule.by_hand))
-    for variant, rewrite in product(variants(), ("none", "upcast")):
-        head = (*_head(variant), rewrite)
-        if head in heads or not known.is_measured(_op(variant), variant.element_type.name, variant.rule, rewrite):
-            continue
-        all_nodes |= _told(rules, head, NODE_SELECTORS, (key for key, _case in node_cases(variant, seed)))
-        all_pairs |= _told(rules, head, PAIR_SELECTORS, (_pair_key(pair) for pair, _case in pair_cases(variant, seed)))
-    return all_nodes, all_pairs
+def _told(rules: RuleSet, scopes: Collection[Key]) -> Iterator[tuple[Key, Seen]]:
+    """What rules say of the contexts of what was measured before."""
+    measured = replace(rules, rules=tuple(rule for rule in rules.rules if not rule.by_hand))
+    for (op, kind, broadcast), source, pattern in product(scopes, _CONTEXTS, _PATTERNS):
+        name, _minus, version = op.rpartition("-")
+        key = (name, version, broadcast, kind, source, pattern)
+        found = measured.matches({fact: frozenset({value}) for fact, value in zip(MEASURED_FACTS, key, strict=True)})
+        first = [rule for rule in found if rule.severity == found[0].severity]
+        words = next((rule.words for rule in first if rule.words), "")
+        yield key, Seen(first[0].severity if first else None, frozenset(rule.fault for rule in first), words)
 
 
-def _told(rules: RuleSet, head: Key, names: Sequence[str], keys: Iterator[Key]) -> Measured:
-    """What rules say of situations, as if it had been measured."""
-    found: Measured = {}
-    for key in dict.fromkeys(keys):
-        matches = rules.matches([dict(zip((*SELECTORS, *names), (*head, *key), strict=True))])
-        worst = [match.rule for match in matches if match.rule.severity == matches[0].rule.severity]
-        words = next((rule.words for rule in worst if rule.words), "")
-        found[(*head, *key)] = (
-            Seen(worst[0].severity, frozenset(rule.fault for rule in worst), words) if worst else Seen()
-        )
-    return found
+def rules_from(seen: Mapping[Key, Seen]) -> list[Rule]:
+    """Find few rules that tell the severity of everything that was seen, the most severe first.
+
+    A rule is a box: a set of values for each fact. It is grown around something that no rule tells yet, and holds
+    nothing that is known to be less severe.
+    """
+    rules: list[Rule] = []
+    values = [sorted({key[axis] for key in seen}) for axis in range(len(MEASURED_FACTS))]
+    index_of = {key: tuple(of.index(value) for of, value in zip(values, key, strict=True)) for key in seen}
+    for severity in reversed(SEVERITIES):
+        told = {key: one for key, one in seen.items() if one.severity == severity}
+        forbidden = np.zeros([len(of) for of in values], bool)
+        for key in seen:
+            forbidden[index_of[key]] = not _may_be_called(severity, key, seen)
+        covered = np.zeros_like(forbidden)
+        counts = Counter(name for one in told.values() for name in one.faults)
+        for fault in sorted(counts, key=lambda name: (name == "other values", -counts[name])):
+            wanted = np.zeros_like(forbidden)
+            for key, one in told.items():
+                wanted[index_of[key]] = fault in one.faults
+                # What is explained is not to be called unexplained.
+                forbidden[index_of[key]] |= fault == "other values" and fault not in one.faults
+            while (left := wanted & ~covered).any():
+                box = _widest_box(left, wanted, forbidden)
+                covered[np.ix_(*box)] = True
+                pairs = zip(MEASURED_FACTS, values, box, strict=True)
+                where = {name: frozenset(of[i] for i in chosen) for name, of, chosen in pairs if len(chosen) < len(of)}
+                inside = (told[key].words for key in told if left[index_of[key]] and covered[index_of[key]])
+                words = Counter(filter(None, inside)).most_common(1)
+                rules.append(Rule(severity, fault, where, words[0][0] if words else ""))
+    return rules
 
 
-def scopes_of(nodes: Mapping[Key, Seen]) -> tuple[Scope, ...]:
-    """What was measured, in few lines: types with the same rewrites, operator versions with the same types."""
-    rewrites: dict[tuple[str, str, str], set[str]] = {}
-    for op, version, broadcast, element_type, rewrite, *_rest in nodes:
-        rewrites.setdefault((f"{op}-{version}", broadcast, element_type), set()).add(rewrite)
-    types: dict[tuple[str, str, frozenset[str]], set[str]] = {}
-    for (op, broadcast, element_type), found in rewrites.items():
-        types.setdefault((op, broadcast, frozenset(found)), set()).add(element_type)
-    ops: dict[tuple[str, frozenset[str], frozenset[str]], set[str]] = {}
-    for (op, broadcast, which), found in types.items():
-        ops.setdefault((broadcast, which, frozenset(found)), set()).add(op)
-    scopes = (
-        Scope(frozenset(of), kinds, frozenset({broadcast}), which) for (broadcast, which, kinds), of in ops.items()
-    )
-    return tuple(sorted(scopes, key=lambda scope: (sorted(scope.ops), sorted(scope.types), sorted(scope.broadcasts))))
+def _may_be_called(severity: Severity, key: Key, seen: Mapping[Key, Seen]) -> bool:
+    """Whether a rule of a severity may hold for what was seen.
+
+    Values that are wrong for equal shapes may be called so for others, and no values at all imprecise.
+    """
+    if level(seen[key].severity) >= level(severity):
+        return True
+    if severity == "refused" or key[-1] == "empty":
+        return severity in ("precision", "sign of zero or NaN")
+    equal = seen.get((*key[:-1], "equal"), Seen()).severity
+    return equal != "refused" and level(equal) >= level(severity)
 
 
-def _head(variant: Variant) -> Key:
-    return (variant.schema.name, str(variant.schema.version), variant.rule, variant.element_type.name)
-
-
-def _op(variant: Variant) -> str:
-    return f"{variant.schema.name}-{variant.schema.version}"
-
-
-def _pair_key(pair: Pair) -> Key:
-    return (pair.operand, pair.producer, pair.other, pair.readers, pair.sizes)
+def _widest_box(left: np.ndarray, wanted: np.ndarray, forbidden: np.ndarray) -> list[list[int]]:
+    """Of the boxes around the first thing left, grown axis by axis in several orders, the one that covers the most."""
+    first, axes = np.argwhere(left)[0], range(left.ndim)
+    found = []
+    for start in axes:
+        box = [[int(number)] for number in first]
+        for axis in (*axes[start:], *axes[:start])[::-1]:
+            part = np.ix_(*box[:axis], range(left.shape[axis]), *box[axis + 1 :])
+            others = tuple(other for other in axes if other != axis)
+            is_wrong, has_fault = (np.asarray(where[part].any(axis=others)) for where in (forbidden, wanted))
+            # What was not measured may be in the box if that makes the rule shorter, and is no reason to widen it.
+            box[axis] = list(range(left.shape[axis]))
+            if is_wrong.any():
+                box[axis] = [number for number in box[axis] if has_fault[number] and not is_wrong[number]]
+        found.append(box)
+    return max(found, key=lambda box: (left[np.ix_(*box)].sum(), left[np.ix_(*box)].size))
 
 
 def _loaded_versions(host: Host) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """The file versions and the ONNX opsets that a runtime loads, found with a smallest model of each."""
     if "ai.onnx" not in host.runtime.domains:
         return tuple(version for version in _OPENVINO_VERSIONS if loads(host, Origin("openvino", version))), ()
-    file_versions = range(3, NEWEST_IR_VERSION + 1)
-    opsets = range(1, registry.NEWEST_OPSET["ai.onnx"] + 1)
+    file_versions, opsets = range(3, NEWEST_IR_VERSION + 1), range(1, registry.NEWEST_OPSET["ai.onnx"] + 1)
     return (
         tuple(version for version in file_versions if loads(host, Origin("ai.onnx", version, _EARLY_OPSET))),
         tuple(opset for opset in opsets if loads(host, Origin("ai.onnx", _USUAL_IR_VERSION, opset))),
@@ -356,11 +363,10 @@ def loads(host: Host, origin: Origin) -> bool:
     is_onnx = origin.domain == "ai.onnx"
     schema = registry.resolve(origin.domain, "Identity" if is_onnx else "Convert", origin.opset or 1)
     assert schema is not None
-    attributes: dict[str, object] = {} if is_onnx else {"destination_type": FLOAT32}
-    written = origin if is_onnx else replace(origin, file_version=_WRITTEN_IR)
+    node = Node("y", schema.bind({} if is_onnx else {"destination_type": FLOAT32}), ("x",), ("y",))
     kind = TensorType(FLOAT32, of_sizes((2,)))
     outputs = (Port("y", kind, "y"),) if is_onnx else output_ports([ResultNames("y/result", "y", (), ())])
-    node = Node("y", schema.bind(attributes), ("x",), ("y",))
+    written = origin if is_onnx else replace(origin, file_version=_WRITTEN_IR)
     graph = Graph("smallest", written, (Port("x", kind, "x"),), outputs, (node,), input_order=("x",))
     program = program_of(graph)
     if not is_onnx:

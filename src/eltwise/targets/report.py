@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
 
 from eltwise.core.errors import counted
 from eltwise.passes.report import Comparison, verification_fields, verification_lines
-from eltwise.targets.rules import DEFAULT_SEVERITY, SEVERITIES, Severity, is_at_least
-
-Kind = Literal["differs", "refused in part", "refused", "hangs", "crashes"]
-"""What a runtime does: it gives other values, or none."""
+from eltwise.targets.rules import DEFAULT_SEVERITY, Severity, level
 
 _MOST_GROUPS = 16
 _MOST_NODES = 4
-_ASKED_FOR_BY: dict[Severity, str] = {
-    "sign of zero or NaN": "sign",
-    "precision": "precision",
-    "wrong values": "wrong",
-    "refused": "refused",
-}
 
 
 @dataclass(frozen=True)
@@ -33,12 +24,12 @@ class Finding:
         element_type: of the operands; empty for the model.
         rule: the broadcast rule; empty for the model.
         severity: what it means.
-        kind: what happens.
+        kind: ``differs`` if a runtime gives other values; ``refused``, ``refused in part``, ``hangs`` or ``crashes``.
         reasons: the faults that explain other values, by name; what ``--allow`` takes.
         words: what happens, in words.
         helps: what to do about it.
         is_repairable: whether ``repair`` makes it exact.
-        is_seen: whether it was seen when the model was run there; None where the model was not run, or not compared.
+        is_seen: whether it was seen when the model was run there; None if the model was not run, or not compared.
     """
 
     node: str
@@ -46,7 +37,7 @@ class Finding:
     element_type: str = ""
     rule: str = ""
     severity: Severity = "refused"
-    kind: Kind = "refused"
+    kind: str = "refused"
     reasons: tuple[str, ...] = ()
     words: str = ""
     helps: str = ""
@@ -92,7 +83,7 @@ class TargetReport:
         right: how many of them run as they are.
         beside_others: how many of them are beside operators that they were not measured with.
         not_judged: the operators of the other nodes, with how many there are and why.
-        comparison: what was compared there and here; None where it was not run, or a difference was found.
+        comparison: what was compared there and here; None if it was not run, or differs.
         severity: the least severity that counts.
     """
 
@@ -110,11 +101,7 @@ class TargetReport:
     @property
     def counting(self) -> tuple[Finding, ...]:
         """The findings that count: severe enough, and not refuted by running the model."""
-        return tuple(
-            finding
-            for finding in self.findings
-            if is_at_least(finding.severity, self.severity) and finding.is_seen is not False
-        )
+        return tuple(found for found in self.findings if self._counts(found) and found.is_seen is not False)
 
     @property
     def is_good(self) -> bool:
@@ -139,17 +126,18 @@ class TargetReport:
             lines.append(f"{self.target} {self.version}: {counted(self.judged, 'node')} checked{standing}")
         return "\n".join(lines)
 
+    def _counts(self, found: Finding) -> bool:
+        return level(found.severity) >= level(self.severity)
+
     def _summaries(self) -> Iterator[str]:
         """A line for what does not count, one for what was not seen, and one for what could not be checked."""
-        below = [found for found in self.findings if not is_at_least(found.severity, self.severity)]
-        parts, least = [], self.severity
-        for severity in reversed(SEVERITIES):
-            count = sum(1 for found in below if found.severity == severity and found.is_seen is not False)
-            if count:
-                parts.append(f"{severity} at {counted(count, 'node')}")
-                least = severity
-        if parts:
-            yield f"less severe: {', '.join(parts)} (--severity {_ASKED_FOR_BY[least]} shows them)"
+        below = Counter(
+            found.severity for found in self.findings if not self._counts(found) and found.is_seen is not False
+        )
+        if below:
+            worst_first = sorted(below, key=level, reverse=True)
+            parts = ", ".join(f"{severity} at {counted(below[severity], 'node')}" for severity in worst_first)
+            yield f"less severe: {parts} (--severity {worst_first[-1].split()[0]} shows them)"
         unseen = sum(1 for found in self.findings if found.is_seen is False)
         if unseen:
             yield f"not seen in the run: {counted(unseen, 'finding')} that the rules expect (--json lists them)"
@@ -183,7 +171,7 @@ def _grouped(findings: Sequence[Finding]) -> list[list[Finding]]:
     groups: dict[tuple[object, ...], list[Finding]] = {}
     for finding in findings:
         groups.setdefault(finding.cause, []).append(finding)
-    return sorted(groups.values(), key=lambda group: -SEVERITIES.index(group[0].severity))
+    return sorted(groups.values(), key=lambda group: -level(group[0].severity))
 
 
 def _sentence(group: Sequence[Finding]) -> str:

@@ -1,79 +1,46 @@
-"""An op site: an element-wise node as a runtime meets it, with all that a rule can be about.
+"""Op sites: every element-wise node of a graph and of the graphs in its nodes, with the facts that a rule can be about.
 
 A runtime may compute a constant operand, or what is made of constants only, before the model runs, in another way than
-at run time. Whether it does so with what nodes make of constants is not known, so such an operand counts as both. A
-runtime may also make one step of several nodes; what it does then is measured for pairs: a node, the node that makes
-one of its operands, and what the other operand is.
+at run time. Whether it does so with what nodes make of constants is not known, so such an operand counts as both.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Literal
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
 
 from eltwise.core.broadcasting import Rule
-from eltwise.core.dtypes import BFLOAT16, FLOAT16, UINT32, ElementType
+from eltwise.core.dtypes import BFLOAT16, FLOAT32, FLOAT64, INT32, INT64, UINT32, UINT64, ElementType
+from eltwise.core.errors import EltwiseError
 from eltwise.core.shapes import Shape
+from eltwise.ir.graph import Graph, Node
+from eltwise.ir.verify import topological_order
+from eltwise.ops.expression import Expression
 from eltwise.ops.schema import ElementwiseSchema
-from eltwise.targets.constants import NEUTRAL, Held, has_neutral
-
-Pattern = Literal["equal", "broadcast", "inside", "scalars", "empty", "high-rank", "unknown-rank"]
-"""How the shapes of A and B lie: equal; broadcast with their ends aligned; B aligned elsewhere in A; both of rank 0;
-one of them known to hold no element; of more than 6 dimensions."""
-
-Source = Literal[
-    "static", "dynamic", "a-constant", "b-constant", "both-constant", "neighbours", "a-plain", "b-plain", "read-wider"
-]
-"""How operands reach a node: given in a run with known or unknown sizes; a constant, or one of plain numbers; from or
-to other nodes; read in a wider type, which shows whether the result was brought to its type before."""
+from eltwise.passes.scopes import Scope, all_scopes
+from eltwise.targets.rules import MEASURED_FACTS, Facts
 
 HIGHEST_ORDINARY_RANK = 6
 """Runtimes have limits of their own for more dimensions."""
 
-_HELD: dict[tuple[bool, bool], Source] = {
-    (True, False): "a-constant",
-    (False, True): "b-constant",
-    (True, True): "both-constant",
-}
-_PLAIN: dict[Source, Source] = {"a-constant": "a-plain", "b-constant": "b-plain"}
+_RANDOM = ("RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Bernoulli", "Multinomial")
+_MAKING_SIZES = ("Shape", "Size", "ShapeOf")
+_KEEPING_SIZES = (
+    *("Cast", "Concat", "Convert", "Expand", "Flatten", "Gather", "Identity", "Max", "Min", "Mod", "Reshape", "Slice"),
+    *("Split", "Squeeze", "Transpose", "Unsqueeze"),
+)
+"""Operators that make sizes, and those that give some of what they read, or less."""
 
-
-@dataclass(frozen=True)
-class Pair:
-    """A node and what makes one of its operands.
-
-    Attributes:
-        operand: which operand that is: ``a`` or ``b``.
-        producer: what makes it: ``none`` where it is given, ``cast``, or what is computed, as ``multiply``; with
-            ``-constant`` behind where the producer has a constant operand.
-        other: what the other operand is.
-        readers: whether ``one`` node reads what the producer makes, or ``several``.
-        sizes: whether all are ``known`` or some ``unknown``.
-    """
-
-    operand: str
-    producer: str
-    other: Held
-    readers: str
-    sizes: str
-
-
-@dataclass(frozen=True)
-class Producer:
-    """The node that makes an operand; ``kind`` is what it computes, ``cast``, or empty for any other operator."""
-
-    kind: str
-    has_constant: bool = False
-    is_shared: bool = False
-
-
-@dataclass(frozen=True)
-class Operand:
-    """What is known of an operand: what it may be, and what makes it; None for constants and the model's inputs."""
-
-    held: tuple[Held, ...] = ("run-time",)
-    producer: Producer | None = None
+_ONE_NUMBER = frozenset({"number", "zero", "minus-zero", "almost-neutral"})
+_SEVERAL_NUMBERS = frozenset({"zeros", "minus-zeros"})
+_HELD_IN_LESS = (BFLOAT16, FLOAT32, FLOAT64, INT64, UINT32, UINT64)
+_LEAST, _LARGEST = 2.0**-126, (2.0 - 2.0**-7) * 2.0**127
+"""The least normal number of float32 and bfloat16, and the largest finite one of bfloat16."""
+_AT_A_TIME = 1 << 16
+_FEW_BITS = 4
 
 
 @dataclass(frozen=True)
@@ -83,98 +50,103 @@ class Site:
     Attributes:
         node: the node's name, or the name of what it makes.
         schema: the operator version.
-        element_type: that of the operands; None where it is not known.
+        expression: what it computes.
+        element_type: that of the operands; None if it is not known.
         broadcast: the broadcast rule: ``none``, ``numpy``, ``pdpd`` or ``legacy``.
-        patterns: how the shapes may lie.
-        sources: how the operands may reach the node.
-        pairs: what may be around it that a runtime may compute together with it.
+        context: the possible values of ``source``, ``pattern``, ``producer`` and ``constant``; empty if the type or a
+            rank is not known.
         is_beside_foreign: whether an operator makes an operand or reads the result that eltwise does not know.
         are_sizes: whether the operands are computed of sizes of tensors, which are taken to fit int32.
     """
 
     node: str
     schema: ElementwiseSchema
+    expression: Expression
     element_type: ElementType | None
     broadcast: str
-    patterns: tuple[Pattern, ...] = ()
-    sources: tuple[Source, ...] = ()
-    pairs: tuple[Pair, ...] = ()
+    context: Facts
     is_beside_foreign: bool = False
     are_sizes: bool = False
 
     @property
     def type_name(self) -> str:
-        """The name of the element type, empty where it is not known."""
+        """The name of the element type, empty if it is not known."""
         return self.element_type.name if self.element_type else ""
 
-    def situations(self, rewrite: str = "none") -> Iterator[dict[str, str]]:
-        """Everything that may hold at once for the node, written in some way."""
-        head = {
-            "op": self.schema.name,
-            "version": str(self.schema.version),
-            "broadcast": self.broadcast,
-            "type": self.type_name,
-            "rewrite": rewrite,
-        }
-        yield from (
-            {**head, "source": source, "pattern": pattern} for source in self.sources for pattern in self.patterns
-        )
-        yield from ({**head, **vars(pair)} for pair in self.pairs)
+    @property
+    def facts(self) -> Facts:
+        """Everything that a rule can be about."""
+        head = (self.schema.name, str(self.schema.version), self.broadcast, self.type_name)
+        return {**{name: frozenset({value}) for name, value in zip(MEASURED_FACTS, head, strict=False)}, **self.context}
 
 
-def patterns_of(rule: Rule, a: Shape, b: Shape) -> tuple[Pattern, ...]:
-    """How shapes may lie under a rule.
+def find_sites(graph: Graph) -> Iterator[Site]:
+    """Find the op sites of a graph and of the graphs in its nodes; external data is not read.
+
+    The bodies of functions are left out: the types in them depend on the call.
+    """
+    known: dict[int, _Values] = {}
+    for scope in all_scopes(graph):
+        if scope.is_in_function:
+            continue
+        values = known[id(scope)] = _Values(scope, known.get(id(scope.parent)))
+        for number in topological_order(scope.graph.nodes):
+            node = scope.graph.nodes[number]
+            if isinstance(node.schema, ElementwiseSchema) and not node.is_foreign:
+                yield _site(node, node.schema, values)
+            values.add(node)
+
+
+def _site(node: Node, schema: ElementwiseSchema, values: _Values) -> Site:
+    scope = values.scope
+    types = (scope.type_of(value).element_type for value in (*node.inputs, *node.outputs))
+    element_type = next((found for found in types if found is not None), None)
+    beside = [*map(scope.producer, node.inputs), *scope.consumers.get(node.outputs[0], [])]
+    rule, shapes = node.operation.rule, [scope.shape(value) for value in node.inputs]
+    count = schema.expression().operands
+    is_whole = all(node.inputs) and bool(schema.is_variadic if len(shapes) != count else shapes)
+    is_known = is_whole and element_type is not None and all(shape.dimensions is not None for shape in shapes)
+    return Site(
+        node.label,
+        schema,
+        node.operation.expression(len(shapes)) if is_whole else schema.expression(),
+        element_type,
+        rule.name,
+        {"pattern": patterns_of(rule, shapes), **values.context(node, element_type)} if is_known else {},
+        any(one is not None and one.is_foreign for one in beside),
+        values.are_sizes(node, element_type),
+    )
+
+
+def patterns_of(rule: Rule, shapes: Sequence[Shape]) -> frozenset[str]:
+    """How the shapes of operands may relate under a rule.
+
+    ``equal``; ``broadcast`` with their ends aligned; ``inside``, B aligned elsewhere in A; ``scalars``; ``empty``, one
+    of them known to hold no element; ``high-rank``.
 
     >>> from eltwise.core.shapes import parse
-    >>> patterns_of(Rule("numpy"), parse("N,3"), parse("N,3")), patterns_of(Rule("pdpd", 0), parse("2,3"), parse("2"))
-    (('equal', 'broadcast'), ('inside',))
-    >>> patterns_of(Rule("numpy"), parse("0,N"), parse("N"))
-    ('empty',)
+    >>> sorted(patterns_of(Rule("numpy"), [parse("N,3"), parse("N,3")]))
+    ['broadcast', 'equal']
+    >>> sorted(patterns_of(Rule("pdpd", 0), [parse("2,3"), parse("2")]))
+    ['inside']
     """
-    if a.dimensions is None or b.dimensions is None:
-        return ("unknown-rank",)
-    if any(dimension.high == 0 for dimension in (*a.dimensions, *b.dimensions)):
-        return ("empty",)
-    rank_a, rank_b = len(a.dimensions), len(b.dimensions)
-    if max(rank_a, rank_b) > HIGHEST_ORDINARY_RANK:
-        return ("high-rank",)
-    has_one_element = all(dimension.is_one for dimension in b.dimensions)
-    if rule.name in ("pdpd", "legacy") and rule.axis != -1 and rule.axis + rank_b != rank_a and not has_one_element:
-        return ("inside",)
-    if rank_a != rank_b:
-        return ("broadcast",)
-    if rank_a == 0:
-        return ("scalars", "equal")
-    if a.is_known and b.is_known:
-        return ("equal",) if a == b else ("broadcast",)
-    return ("equal",) if rule.name == "none" else ("equal", "broadcast")
-
-
-def sources_of(
-    constant: tuple[bool, bool],
-    made_of_constants: tuple[bool, bool],
-    *,
-    is_static: bool,
-    has_neighbours: bool,
-    is_plain: bool,
-) -> tuple[Source, ...]:
-    """How operands may reach a node.
-
-    Args:
-        constant: whether A and B are constants.
-        made_of_constants: whether each is one, or made by nodes of constants only.
-        is_static: whether all sizes are known.
-        has_neighbours: whether nodes make an operand or read the result.
-        is_plain: whether the one constant has plain numbers only, of a type that has others.
-    """
-    at_run_time: Source = "static" if is_static else "dynamic"
-    held = [_HELD.get(pair, at_run_time) for pair in (constant, made_of_constants)]
-    if is_plain:
-        # What nodes make of constants is not known, so the second counts only where it is the first.
-        plain = _PLAIN.get(held[0], held[0])
-        held = [plain, plain if made_of_constants == constant else held[1]]
-    found: list[Source] = [at_run_time] if not is_static and constant != (True, True) else []
-    return tuple(dict.fromkeys([*found, *held, *(("neighbours",) if has_neighbours else ())]))
+    first, last = shapes[0], shapes[-1]
+    dimensions = [dimension for shape in shapes for dimension in shape.dimensions or ()]
+    ranks = [shape.rank or 0 for shape in shapes]
+    if any(dimension.high == 0 for dimension in dimensions):
+        return frozenset({"empty"})
+    if max(ranks) > HIGHEST_ORDINARY_RANK:
+        return frozenset({"high-rank"})
+    is_aligned = rule.axis == -1 or rule.axis + ranks[-1] == ranks[0]
+    if rule.name in ("pdpd", "legacy") and not is_aligned and not all(one.is_one for one in last.dimensions or ()):
+        return frozenset({"inside"})
+    if len(set(ranks)) > 1:
+        return frozenset({"broadcast"})
+    if not dimensions:
+        return frozenset({"scalars", "equal"})
+    if all(dimension.is_known for dimension in dimensions):
+        return frozenset({"equal" if all(shape == first for shape in shapes) else "broadcast"})
+    return frozenset({"equal"} if rule.name == "none" or len(shapes) == 1 else {"equal", "broadcast"})
 
 
 def is_narrow(element_type: ElementType) -> bool:
@@ -182,52 +154,156 @@ def is_narrow(element_type: ElementType) -> bool:
     return element_type.is_numeric and (element_type.bits <= 16 or element_type is UINT32)
 
 
-def read_wider(site: Site) -> Site:
-    """The site of a node whose result another node reads."""
-    if site.element_type is None or not is_narrow(site.element_type):
-        return site
-    return replace(site, sources=(*site.sources, "read-wider"))
+def has_others_than_plain(element_type: ElementType) -> bool:
+    """Whether a type has numbers that are not plain."""
+    return element_type in _HELD_IN_LESS
 
 
-def pairs_of(
-    element_type: ElementType, a: Operand, b: Operand, *, is_static: bool, producers: Sequence[str]
-) -> tuple[Pair, ...]:
-    """The pairs that a node may be in.
+def plain_numbers(array: np.ndarray, element_type: ElementType) -> np.ndarray:
+    """Which numbers are the same in the types that runtimes hold constants in: float32 or bfloat16, normal, and int32.
 
-    Args:
-        element_type: the operands' type.
-        a: operand A.
-        b: operand B.
-        is_static: whether all sizes are known.
-        producers: what nodes of the format compute that were measured; a node of any other operator before a constant
-            zero counts as each of them.
+    >>> plain_numbers(np.float32([0, 1, 1e-40, 3.4e38, np.inf]), FLOAT32).tolist()
+    [True, True, False, False, True]
     """
-    found: list[Pair] = []
-    sizes = "known" if is_static else "unknown"
-    for operand, own, other in (("a", a, b), ("b", b, a)):
-        for held in other.held if "run-time" in own.held else ():
-            if held in NEUTRAL:
-                makers = _before_neutral(own, producers) if has_neutral(element_type, held) else ()
-                found += [Pair(operand, maker, held, "one", sizes) for maker in makers]
-            else:
-                found += _ordinary(element_type, operand, own.producer, held, sizes)
-    return tuple(dict.fromkeys(found))
+    if not has_others_than_plain(element_type):
+        return np.ones(array.shape, bool)
+    if element_type.is_integer:
+        (low, high), own = INT32.limits, np.iinfo(array.dtype)
+        return np.asarray((array <= min(high, own.max)) & (array >= max(low, own.min)))
+    with np.errstate(invalid="ignore"):  # NaN may come as one that signals.
+        magnitudes = np.abs(array.astype(np.float64))
+        fits = (magnitudes >= _LEAST) & (magnitudes <= _LARGEST)
+    return np.asarray(fits | (magnitudes == 0) | ~np.isfinite(magnitudes))
 
 
-def _ordinary(
-    element_type: ElementType, operand: str, producer: Producer | None, held: Held, sizes: str
-) -> Iterator[Pair]:
-    other: Held = "constant" if held == "number" else held
-    if producer is not None and producer.kind == "cast" and element_type in (FLOAT16, BFLOAT16):
-        yield Pair(operand, "cast", other, "one", sizes)  # One step, whoever else reads it.
-    elif producer is not None and producer.kind not in ("", "cast"):
-        kind = f"{producer.kind}-constant" if producer.has_constant else producer.kind
-        yield Pair(operand, kind, other, "several" if producer.is_shared else "one", sizes)
-    elif held in ("constant", "number"):
-        yield Pair(operand, "none", held, "one", sizes)
+def numbers_of(array: np.ndarray, element_type: ElementType) -> frozenset[str]:
+    """What the numbers of a constant are to a runtime, of which several may hold.
+
+    ``plain`` numbers only; one ``number``; ``zero`` or several ``zeros`` of either sign, of a float;
+    ``almost-neutral``, one that is 0 or 1 only when rounded to float32.
+
+    >>> sorted(numbers_of(np.float32([0, -0.0]), FLOAT32)), sorted(numbers_of(np.float64(1e-60), FLOAT64))
+    (['minus-zeros', 'plain', 'zeros'], ['almost-neutral', 'number'])
+    """
+    flat, found, signs = array.reshape(-1), {"plain"}, set()
+    is_zero = not element_type.is_integer
+    for start in range(0, flat.size, _AT_A_TIME):
+        part = flat[start : start + _AT_A_TIME]
+        if "plain" in found and not plain_numbers(part, element_type).all():
+            found.discard("plain")
+        if is_zero:
+            with np.errstate(invalid="ignore"):  # NaN may come as one that signals.
+                numbers = part.astype(np.float64)
+                is_zero = not numbers.any()
+            signs.update(np.unique(np.signbit(numbers)).tolist())
+        if not is_zero and "plain" not in found:
+            break
+    if is_zero:
+        found.update(f"{'minus-' if sign else ''}zero{'' if flat.size == 1 else 's'}" for sign in signs)
+    if flat.size == 1:
+        found.add("number")
+        with np.errstate(all="ignore"):
+            if element_type is FLOAT64 and flat[0].astype(np.float32) in (0, 1) and flat[0] not in (0, 1):
+                found.add("almost-neutral")
+    return frozenset(found)
 
 
-def _before_neutral(own: Operand, producers: Sequence[str]) -> Sequence[str]:
-    if own.producer is None:
-        return ("none",)
-    return producers if own.producer.kind in ("", "cast") else (own.producer.kind,)
+class _Values:
+    """What is known of the values of a scope, node by node in the order of the graph."""
+
+    def __init__(self, scope: Scope, parent: _Values | None) -> None:
+        self.scope = scope
+        self._is_ir = scope.graph.origin.domain == "openvino"
+        # A runtime may take an input that has a value for a constant.
+        self._made_of_constants: set[str] = {*(parent._made_of_constants if parent else ()), *scope.graph.constant}
+        self._sizes: set[str] = set(parent._sizes if parent else ())
+        # OpenVINO gives the results of an IR 10 in other types, so that they are read too.
+        is_converted = self._is_ir and scope.graph.origin.file_version == 10
+        self._converted = {port.value for port in scope.graph.outputs} if is_converted else set[str]()
+
+    def add(self, node: Node) -> None:
+        """Note what a node makes."""
+        name, inputs = node.schema.name, [value for value in node.inputs if value]
+        is_made = inputs and name not in _RANDOM and not node.graphs and self._made_of_constants.issuperset(inputs)
+        if is_made or node.schema.behaviour == "constant":
+            self._made_of_constants.update(node.outputs)
+        is_kept = isinstance(node.schema, ElementwiseSchema) or name in _KEEPING_SIZES
+        if name in _MAKING_SIZES or (is_kept and inputs and all(map(self._is_size, inputs))):
+            self._sizes.update(node.outputs)
+
+    def are_sizes(self, node: Node, element_type: ElementType | None) -> bool:
+        """Whether a node computes with sizes of tensors only."""
+        is_wide = element_type is not None and element_type.is_integer and element_type.bits >= INT32.bits
+        return is_wide and all(map(self._is_size, node.inputs))
+
+    def _is_size(self, value: str) -> bool:
+        if value in self._sizes:
+            return True
+        element_type = self.scope.type_of(value).element_type
+        return element_type is not None and element_type.is_integer and "plain" in self._numbers(value)
+
+    def context(self, node: Node, element_type: ElementType | None) -> dict[str, frozenset[str]]:
+        """How operands reach a node, what makes them, what constants hold, and how the result is read."""
+        assert element_type is not None
+        constants = {index for index, value in enumerate(node.inputs) if self.scope.constant(value) is not None}
+        made = {index for index, value in enumerate(node.inputs) if value in self._made_of_constants} | constants
+        is_static = all(self.scope.shape(value).is_known for value in node.inputs)
+        source = _sources(constants, len(node.inputs), is_static) | _sources(made, len(node.inputs), is_static)
+        if not is_static and len(constants) < len(node.inputs):
+            source.add("dynamic")
+        numbers, producers = set[str](), set[str]()
+        for index, value in enumerate(node.inputs):
+            found = self._numbers(value) if index in made else frozenset[str]()
+            if not element_type.is_integer:
+                numbers |= {f"{_letter(index)}-{name}" for name in found - {"plain"}}
+            if constants == {index} and "plain" in found and has_others_than_plain(element_type):
+                source = {
+                    f"{_letter(index)}-plain" if name == f"{_letter(index)}-constant" else name for name in source
+                }
+            if index not in constants:
+                producers |= self._producers(value)
+        consumers = self.scope.consumers.get(node.outputs[0], [])
+        if producers - {"input"} or consumers:
+            source.add("neighbours")
+        # What stays in 8 bits shows in a node of more bits; of 4 bits it takes three nodes to overflow there.
+        is_any_read = self._is_ir and element_type.bits <= _FEW_BITS
+        is_read = any(is_any_read or not isinstance(reader.schema, ElementwiseSchema) for reader in consumers)
+        if is_narrow(element_type) and (is_read or node.outputs[0] in self._converted):
+            source.add("read-wider")
+        return {"source": frozenset(source), "constant": frozenset(numbers), "producer": frozenset(producers)}
+
+    def _producers(self, value: str) -> frozenset[str]:
+        """What makes a value; nodes that only pass it on do not count."""
+        node = self.scope.producer(value)
+        while node is not None and node.schema.behaviour == "identity" and node.inputs:
+            value = node.inputs[0]
+            node = self.scope.producer(value)
+        if node is None:
+            owner = self.scope.owner(value)
+            return frozenset({"input" if owner is not None and owner.parent is None else "other"})
+        if not isinstance(node.schema, ElementwiseSchema):
+            return frozenset({"cast" if node.schema.behaviour == "cast" else "other"})
+        has_constant = not self._made_of_constants.isdisjoint(node.inputs)
+        return frozenset({"elementwise", node.schema.function, *(["with-constant"] if has_constant else [])})
+
+    def _numbers(self, value: str) -> frozenset[str]:
+        """What the numbers of a constant are; any if they are in another file or made by nodes."""
+        tensor, known = self.scope.constant(value), self.scope.type_of(value)
+        if tensor is not None and not tensor.is_external and known.element_type is not None:
+            try:
+                return numbers_of(tensor.array, known.element_type)
+            except EltwiseError:
+                pass  # It is no tensor; the checks of the model say so.
+        if known.shape.is_known:
+            return _ONE_NUMBER if prod(known.shape.sizes()) == 1 else _SEVERAL_NUMBERS
+        return _ONE_NUMBER | _SEVERAL_NUMBERS
+
+
+def _sources(constants: set[int], count: int, is_static: bool) -> set[str]:
+    if len(constants) == count > 1:
+        return {"both-constant"}
+    return {f"{_letter(index)}-constant" for index in constants} or {"static" if is_static else "dynamic"}
+
+
+def _letter(index: int) -> str:
+    return "b" if index else "a"

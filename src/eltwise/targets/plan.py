@@ -1,0 +1,285 @@
+"""What is to be done to a model for a runtime, by the rules: node by node, its opset and the version of its file."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from importlib.metadata import PackageNotFoundError, version
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from eltwise import runtimes
+from eltwise.core.errors import EltwiseError, UnsupportedError, raise_all, unknown_name
+from eltwise.ir.graph import Graph
+from eltwise.model import Model, examine
+from eltwise.ops import registry
+from eltwise.ops.schema import ElementwiseSchema
+from eltwise.passes.convert import read_onnx_graph
+from eltwise.passes.scopes import all_scopes
+from eltwise.passes.upcast import exact_upcast
+from eltwise.runtimes import Runtime
+from eltwise.targets.rules import REFUSALS, Rule, RuleSet, Severity, level
+from eltwise.targets.sites import Site, find_sites
+
+if TYPE_CHECKING:
+    from eltwise.model import Source
+    from eltwise.ops.schema import Domain
+
+TARGETS: dict[str, dict[Domain, str]] = {
+    "onnxruntime": {"ai.onnx": "onnxruntime"},
+    "openvino": {"ai.onnx": "openvino-onnx", "openvino": "openvino"},
+}
+"""The targets, and the runtime that reads each format there."""
+
+Step = Literal["align", "upcast"]
+"""What is done to a node: B is aligned by its shape instead of an axis; it is computed wider and cast back."""
+
+Steps = tuple[Step, ...]
+
+_OF_SHAPES = ("refused in part", "wrong shape", "axis ignored")
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A model that is checked or repaired.
+
+    Attributes:
+        graph: the model; an ONNX model with all its operators, an IR as far as its layers are known.
+        where: the file's name.
+        unread: why the graph of an IR is not whole: layers of other operators, without which it cannot be written.
+    """
+
+    graph: Graph
+    where: str = ""
+    unread: tuple[EltwiseError, ...] = ()
+
+    @cached_property
+    def sites(self) -> tuple[Site, ...]:
+        """The element-wise nodes."""
+        return tuple(find_sites(self.graph))
+
+    @cached_property
+    def problems(self) -> tuple[EltwiseError, ...]:
+        """What makes an ONNX model no valid one; nothing of an IR, which was read whole."""
+        if self.graph.origin.domain != "ai.onnx":
+            return ()
+        from eltwise.passes.validate import find_problems
+
+        return tuple(find_problems(self.graph))
+
+    def other_operators(self) -> Mapping[str, int]:
+        """The operators of all other nodes, with how many there are."""
+        names = Counter(
+            f"{getattr(node.schema, 'of', '')}.{node.schema.name}".lstrip(".")
+            for scope in all_scopes(self.graph)
+            for node in scope.graph.nodes
+            if scope.is_in_function or not isinstance(node.schema, ElementwiseSchema)
+        )
+        names.update(f"set of layers ({problem.problem})" for problem in self.unread)
+        return names
+
+
+def read_subject(source: Source | Model, weights: bytes | None = None) -> Subject:
+    """Read a model; operators that eltwise does not run may be in it. No external data is read.
+
+    Raises:
+        EltwiseError: if there is no model, or an IR has problems of its own.
+    """
+    where = Path(source).name if isinstance(source, str | os.PathLike) else ""
+    graph = source.graph if isinstance(source, Model) else read_onnx_graph(source)
+    if graph is not None:
+        return Subject(graph, where)
+    examination = examine(source, weights)  # type: ignore[arg-type]
+    unread = tuple(problem for problem in examination.problems if isinstance(problem, UnsupportedError))
+    if not unread:
+        raise_all(examination.problems)
+    return Subject(examination.graph, where, unread)
+
+
+def runtimes_on(target: object) -> Mapping[Domain, str]:
+    """The runtimes of a target, by the format that they read.
+
+    Raises:
+        NameUnknownError: naming the targets that there are.
+    """
+    if isinstance(target, str) and target in TARGETS:
+        return TARGETS[target]
+    raise unknown_name("target", target if isinstance(target, str) else repr(target), list(TARGETS))
+
+
+def runtime_named(name: str) -> Runtime:
+    """A runtime by its name, installed or not."""
+    return next(runtime for runtime in runtimes.RUNTIMES if runtime.name == name)
+
+
+def version_note(runtime: Runtime, rules: RuleSet, run: str = "") -> str:
+    """What is to be said if another version is installed than was measured; empty if not."""
+    package = next(iter(runtime.packages), "")
+    try:
+        installed = run.partition(" ")[0] or version(package)
+    except PackageNotFoundError:
+        return ""
+    if installed == rules.number:
+        return ""
+    return (
+        f"{package} {installed} is installed here, the rules are of {rules.number} "
+        f"(eltwise targets --refresh --runtime {runtime.name} measures the installed one)"
+    )
+
+
+@dataclass(frozen=True)
+class Decision:
+    """How a node is to be written for a runtime.
+
+    Attributes:
+        site: the node.
+        now: the rules that apply to it as it is, the most severe first.
+        steps: what is to be done to it; None if nothing that was measured helps.
+        then: the rules that apply to it so.
+    """
+
+    site: Site
+    now: tuple[Rule, ...]
+    steps: Steps | None
+    then: tuple[Rule, ...]
+
+
+def worst(rules: Sequence[Rule]) -> Severity | None:
+    """How severe the worst is of what applies; None if nothing does."""
+    return rules[0].severity if rules else None
+
+
+def ask(rules: RuleSet, site: Site) -> tuple[Rule, ...] | None:
+    """The rules that apply to a node; None if it was not measured."""
+    scope = (f"{site.schema.name}-{site.schema.version}", site.type_name, site.broadcast)
+    if not site.context or scope not in rules.measured:
+        return None
+    found = rules.matches(site.facts)
+    if site.are_sizes:  # Numbers that fit int32 show nothing of what happens to others.
+        return tuple(rule for rule in found if rule.fault in (*REFUSALS, *_OF_SHAPES))
+    return found
+
+
+def decide(rules: RuleSet, site: Site, least: Severity, opset: int = 0) -> Decision:
+    """Find the simplest way to write a node with which nothing as severe as ``least`` happens.
+
+    What is less severe already is left as it is; of what is not, an exact way comes before one that is less severe.
+
+    Args:
+        rules: what is known of the runtime.
+        site: the node.
+        least: from which severity on something is to be done.
+        opset: the opset that an ONNX model is to have; 0 for its own.
+    """
+    now = ask(rules, site) or ()
+    there = in_opset(site, opset) if opset else site
+    if there is None:
+        return Decision(site, now, None, now)
+    known = {steps: found or () for steps, found in _ways(rules, there) if found is not None or not steps}
+    exact = (steps for steps, found in known.items() if not found)
+    better = (steps for steps, found in known.items() if level(worst(found)) < level(least))
+    chosen: Steps | None = () if level(worst(known[()])) < level(least) else next(chain(exact, better), None)
+    return Decision(site, now, chosen, now if chosen is None else known[chosen])
+
+
+def _ways(rules: RuleSet, site: Site) -> Iterator[tuple[Steps, tuple[Rule, ...] | None]]:
+    """The ways to write a node that keep every bit by themselves, the simplest first."""
+    aligned = _with_numpy_broadcast(site, site.schema) if site.broadcast == "pdpd" else None
+    ways: dict[Steps, Site | None] = {
+        (): site,
+        ("upcast",): _upcast(site),
+        ("align",): aligned,
+        ("align", "upcast"): aligned and _upcast(aligned),
+    }
+    yield from ((steps, ask(rules, written)) for steps, written in ways.items() if written is not None)
+
+
+def _upcast(site: Site) -> Site | None:
+    """The node as it is computed in a wider type, between casts."""
+    wide = exact_upcast(site.expression, site.element_type) if site.element_type else None
+    if wide is None or not site.context:
+        return None
+    source = site.context["source"] - {"read-wider"}
+    producer, narrow = frozenset({"cast"}), frozenset({site.type_name})
+    context = {**site.context, "source": source, "producer": producer, "upcast": narrow}
+    return replace(site, element_type=wide, context=context)
+
+
+def in_opset(site: Site, opset: int) -> Site | None:
+    """The node as another opset has it; None if that has no such operator or type."""
+    schema = registry.resolve(site.schema.domain, site.schema.name, opset)
+    if not isinstance(schema, ElementwiseSchema) or (site.element_type and site.element_type not in schema.types):
+        return None
+    if schema.broadcasting == site.broadcast:
+        return replace(site, schema=schema)
+    return _with_numpy_broadcast(site, schema) if schema.broadcasting == "numpy" else None
+
+
+def _with_numpy_broadcast(site: Site, schema: ElementwiseSchema) -> Site:
+    patterns = frozenset("broadcast" if found == "inside" else found for found in site.context.get("pattern", ()))
+    context = {**site.context, "pattern": patterns} if site.context else {}
+    return replace(site, schema=schema, broadcast="numpy", context=context)
+
+
+@dataclass(frozen=True)
+class Versions:
+    """What a model's versions are to be: its own if they load and nothing in it needs others, or the nearest.
+
+    Attributes:
+        opset: the ONNX opset; 0 for an IR.
+        file_version: the version of the file format.
+        refused: the versions of the model that the runtime refuses, each with those that it loads.
+        reason: why no version would do; empty if one does.
+    """
+
+    opset: int
+    file_version: int
+    refused: tuple[tuple[str, str], ...] = ()
+    reason: str = ""
+
+
+def choose_versions(graph: Graph, sites: Sequence[Site], rules: RuleSet, least: Severity) -> Versions:
+    """Choose the versions in which a runtime loads a model and every node can be written."""
+    origin, refused = graph.origin, []
+    opset, file_version, reason = origin.opset, origin.file_version, ""
+    if rules.opsets and opset:
+        if opset not in rules.opsets:
+            refused.append((f"opset {opset}", f"opsets {_span(rules.opsets)}"))
+        opset = _nearest_opset(opset, sites, rules, least)
+    # Files of ir_version 1 and 2 cannot say an opset, and are written in version 3 where that is needed.
+    if file_version not in rules.file_versions and file_version >= min(rules.file_versions, default=0):
+        name = "ir_version" if origin.domain == "ai.onnx" else "OpenVINO IR"
+        refused.append((f"{name} {file_version}", f"{name} {_span(rules.file_versions)}"))
+        file_version, reason = _older_file_version(graph, rules)
+    return Versions(opset, file_version, tuple(refused), reason)
+
+
+def _nearest_opset(own: int, sites: Sequence[Site], rules: RuleSet, least: Severity) -> int:
+    """The model's own opset, else the next newer one, else the next older one, in which every node can be written."""
+    newer = sorted(opset for opset in rules.opsets if opset >= own)
+    older = sorted((opset for opset in rules.opsets if opset < own), reverse=True)
+    for opset in (*newer, *older):
+        if all(decide(rules, site, least, opset).steps is not None for site in sites):
+            return opset
+    return (*newer, *older)[0]
+
+
+def _older_file_version(graph: Graph, rules: RuleSet) -> tuple[int, str]:
+    """The newest version that the runtime loads, and why it does not do for this model."""
+    own = graph.origin.file_version
+    wanted = max((known for known in rules.file_versions if known < own), default=0)
+    if graph.origin.domain != "ai.onnx" or not wanted:
+        return own, "an IR of another version has other ports" if wanted else "it is too old"
+    from eltwise.formats.onnx.messages import needed_file_version
+    from eltwise.formats.onnx.writer import write_model_proto
+
+    needed, words = needed_file_version(write_model_proto(graph))
+    return (own, f"{words} needs ir_version {needed}, and it loads up to {wanted}") if needed > wanted else (wanted, "")
+
+
+def _span(numbers: Collection[int]) -> str:
+    return f"{min(numbers)} to {max(numbers)}" if numbers else "none"
