@@ -36,10 +36,10 @@ from eltwise.engine.functions import (
 )
 from eltwise.kernels.pool import memory_pool
 from eltwise.kernels.threads import set_num_threads
-from eltwise.model import Model, load, save
 from eltwise.version import VERSION
 
 if TYPE_CHECKING:
+    from eltwise.model import Model, load, save
     from eltwise.passes.convert import convert
     from eltwise.targets.check import check
     from eltwise.targets.repair import repair
@@ -78,14 +78,21 @@ __all__ = [
 ]
 
 
+_LATE = {
+    "Model": "eltwise.model",
+    "load": "eltwise.model",
+    "save": "eltwise.model",
+    "convert": "eltwise.passes.convert",
+    "check": "eltwise.targets.check",
+    "repair": "eltwise.targets.repair",
+}
+"""What is imported at its first use: arrays need no models."""
+
+
 def __getattr__(name: str) -> object:
-    """Import at its first use what needs onnx or is not for every call."""
     if name == "backend":
         return importlib.import_module("eltwise.backend")
-    if name == "convert":
-        return importlib.import_module("eltwise.passes.convert").convert
-    if name == "check":
-        return importlib.import_module("eltwise.targets.check").check
-    if name == "repair":
-        return importlib.import_module("eltwise.targets.repair").repair
+    if name in _LATE:
+        value = globals()[name] = getattr(importlib.import_module(_LATE[name]), name)
+        return value
     raise AttributeError(f"module 'eltwise' has no attribute {name!r}")

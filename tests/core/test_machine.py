@@ -33,7 +33,7 @@ def test_the_memory_that_waits_is_bounded_on_every_machine(monkeypatch: pytest.M
 
 def test_caches_that_are_not_described_have_a_common_size(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     machine.cache_bytes.cache_clear()
-    monkeypatch.setattr(machine, "_CACHES", tmp_path)
+    monkeypatch.setattr(machine, "_CACHES", f"{tmp_path}/index{{}}/size")
     assert machine.cache_bytes() == 32 << 20
     machine.cache_bytes.cache_clear()
     for index, size in enumerate(("48K", "2M", "none")):

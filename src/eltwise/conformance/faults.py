@@ -256,6 +256,8 @@ def _of_expression(operation: Operation) -> Iterator[FaultModel]:
             "there, is the result (A's before B's), all else gives 0",
             compute=_of_two(lambda a, b, _keep: np.where(a < 0, a, np.where(b < 0, b, 0))),
         )
+    if operation.result_type is not element_type:
+        yield FaultModel("always false", "the result is false", compute=lambda x, _keep: np.zeros(x[0].shape, bool))
     if element_type.kind == "float" and function in _OPPOSITES:
         opposite = expression_of(_OPPOSITES[function])
         text = f"not ({opposite}) is computed, which is true where an operand is NaN"

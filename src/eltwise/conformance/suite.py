@@ -43,7 +43,7 @@ _QUICK_SHARE = 4
 The first type has all of them, and every type has ``_ALWAYS``.
 """
 
-_ALWAYS = {*FEW_PAIRS, *HARD_PAIRS}
+_ALWAYS = {*FEW_PAIRS, *HARD_PAIRS, ((1, 2) * 6, (1, 2, 1))}
 
 _WHOLE_SOURCES = ("static", CALL)
 """The operand sources that are tested with all shapes."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Sequence
 from typing import Self
 
@@ -144,6 +143,8 @@ def unknown_name(kind: str, got: str, known: Iterable[str], **place: str) -> Nam
     >>> print(unknown_name("attribute", "brodcast", ["axis", "broadcast"], operator="Sub-6"))
     Sub-6: there is no attribute 'brodcast'; allowed: axis, broadcast; did you mean 'broadcast'?
     """
+    import difflib  # Here, since few calls go wrong.
+
     names = list(known)
     folded = {name.casefold(): name for name in names}
     near = difflib.get_close_matches(got.casefold(), list(folded), n=1, cutoff=0.6)

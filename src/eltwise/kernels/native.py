@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import importlib
-import platform
 import sys
-import sysconfig
 from collections.abc import Callable, Sequence
 from ctypes import c_char_p, c_int, c_int64, c_void_p
 from functools import cache
@@ -18,8 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from eltwise.kernels import entry
-from eltwise.kernels.entry import MOST_WORDS, Record, Table
+from eltwise.kernels.records import MOST_WORDS, Record, Table, hash_of, is_layout_known
 
 MOST_RECORDS = 1024
 OFTEN = 100
@@ -97,7 +94,7 @@ class Records:
         ]
         arrays = [(c_int64 * len(each))(*each) for each in numbers]
         key_words, starts, geometry, sizes, strides, extent_words = map(ctypes.addressof, arrays)
-        value = entry.hash_of(operands)
+        value = hash_of(operands)
         slot = value & (_SLOTS - 1)
         record = Record(
             following=self.slots[slot],
@@ -173,14 +170,12 @@ class _Builtin(Table):
 @cache
 def is_possible() -> bool:
     """Whether Python and NumPy are built as the entry expects."""
-    if platform.python_implementation() != "CPython" or sysconfig.get_config_var("Py_GIL_DISABLED"):
-        return False
-    return entry.is_layout_known()
+    return sys.implementation.name == "cpython" and is_layout_known()
 
 
 @cache
 def _entry(operands: int) -> int:
-    from eltwise.kernels import jit
+    from eltwise.kernels import entry, jit  # Few calls need it.
 
     return _address(jit.compiled(entry.entry_text(operands)))
 

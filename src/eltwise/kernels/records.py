@@ -1,0 +1,148 @@
+"""The memory that the native entry reads: Python's and NumPy's objects, the table of a function, the records of calls.
+
+The layouts of Python's and NumPy's objects are checked against known arrays before the entry is used.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from ctypes import c_int, c_int64, c_ssize_t, c_void_p
+
+import numpy as np
+
+MOST_WORDS = 64
+"""How many integers a kernel takes at most when the entry calls it."""
+
+MULTIPLIER = 0x9E3779B97F4A7C15
+HASH_SHIFT = 20
+IS_WRITEABLE = 0x0400
+"""NPY_ARRAY_WRITEABLE."""
+
+
+class ArrayHeader(ctypes.Structure):
+    """An array in NumPy's C interface (``PyArrayObject_fields``)."""
+
+    _fields_ = (
+        ("references", c_ssize_t),
+        ("type", c_void_p),
+        ("data", c_void_p),
+        ("rank", c_int),
+        ("sizes", c_void_p),
+        ("strides", c_void_p),
+        ("base", c_void_p),
+        ("dtype", c_void_p),
+        ("flags", c_int),
+    )
+
+
+class TupleHeader(ctypes.Structure):
+    """A tuple of CPython with its first item."""
+
+    _fields_ = (("references", c_ssize_t), ("type", c_void_p), ("size", c_ssize_t), ("first", c_void_p))
+
+
+class Table(ctypes.Structure):
+    """What the entry of one function reads; the functions are those of the C interfaces.
+
+    Attributes:
+        array_type: the type object of arrays.
+        call: ``PyObject_Vectorcall``.
+        function: the Python function.
+        new_array: ``PyArray_NewFromDescr``.
+        keep: ``Py_IncRef``.
+        release: ``PyEval_SaveThread``.
+        acquire: ``PyEval_RestoreThread``.
+        out: the string "out", as interned.
+        slots: the heads of the lists of records.
+        mask: the number of slots less 1.
+    """
+
+    _fields_ = (
+        *((name, c_void_p) for name in ("array_type", "call", "function", "new_array", "keep", "release", "acquire")),
+        ("out", c_void_p),
+        ("slots", c_void_p),
+        ("mask", c_int64),
+    )
+
+
+class Record(ctypes.Structure):
+    """A call that is known.
+
+    Attributes:
+        following: the next record with the same slot.
+        hash: of the dtypes and sizes.
+        key: for each operand its dtype, its rank, its sizes and its strides.
+        kernel: the machine code.
+        runs: how many runs the kernel computes.
+        starts: for each array, the result first, the bytes from its first element to where the loops start.
+        words: how many integers tell the kernel sizes and steps.
+        geometry: these integers.
+        releases: whether other Python threads may run meanwhile.
+        dtype, rank, sizes, strides, bytes: of the result.
+        extents: for each operand the first byte and the one after its last, and 1 where it lies as the result does.
+    """
+
+    _fields_ = (
+        ("following", c_void_p),
+        ("hash", c_int64),
+        ("key", c_void_p),
+        ("kernel", c_void_p),
+        ("runs", c_int64),
+        ("starts", c_void_p),
+        ("words", c_int64),
+        ("geometry", c_void_p),
+        ("releases", c_int64),
+        ("dtype", c_void_p),
+        ("rank", c_int64),
+        ("sizes", c_void_p),
+        ("strides", c_void_p),
+        ("bytes", c_int64),
+        ("extents", c_void_p),
+    )
+
+
+def is_layout_known() -> bool:
+    """Whether objects lie in memory here as the entry reads them; free-threaded and debug builds of Python differ."""
+    if object.__basicsize__ != ArrayHeader.data.offset or tuple.__itemsize__ != ctypes.sizeof(c_void_p):
+        return False
+    base = np.arange(24, dtype=np.int16)
+    views = (base, base[3:], base[::-2], base.reshape(2, 3, 4).transpose(1, 0, 2), base[:1].reshape(()))
+    return all(_is_read_right(view) for view in (*views, np.zeros(3, ">f4"))) and _is_tuple_read_right()
+
+
+def _is_read_right(array: np.ndarray) -> bool:
+    header = ArrayHeader.from_address(id(array))
+    sizes, strides = (
+        tuple((c_ssize_t * array.ndim).from_address(place)) if array.ndim else ()
+        for place in (header.sizes, header.strides)
+    )
+    read = (header.type, header.data, header.rank, sizes, strides, header.dtype, header.flags & IS_WRITEABLE)
+    return read == (
+        id(np.ndarray),
+        array.ctypes.data,
+        array.ndim,
+        array.shape,
+        array.strides,
+        id(array.dtype),
+        IS_WRITEABLE * array.flags.writeable,
+    )
+
+
+def _is_tuple_read_right() -> bool:
+    sample = ("out",)
+    header = TupleHeader.from_address(id(sample))
+    return (header.size, header.first) == (1, id(sample[0]))
+
+
+def hash_of(arrays: Sequence[np.ndarray]) -> int:
+    """The hash of operands, as the entry computes it."""
+    value = 0
+    for array in arrays:
+        for number in (id(array.dtype), array.ndim, *array.shape):
+            value = _mixed(value) ^ number
+    return _mixed(value) >> HASH_SHIFT
+
+
+def _mixed(value: int) -> int:
+    return value * MULTIPLIER % (1 << 64)
