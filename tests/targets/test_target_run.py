@@ -150,7 +150,7 @@ class Late(Planted):
 def test_a_crash_and_a_hang_are_findings(adapter: str, kind: str, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
     folders = (Path(eltwise.__file__).parent.parent, Path(__file__).parents[1], Path(__file__).parent)
     environment = {"PYTHONPATH": os.pathsep.join(map(str, folders))}
-    planted = replace(ONNXRUNTIME, adapter=f"test_run:{adapter}", packages=(), environment=environment)
+    planted = replace(ONNXRUNTIME, adapter=f"test_target_run:{adapter}", packages=(), environment=environment)
     monkeypatch.setattr(run, "_LIMIT", 1.0)
     made = model(("Sub", "x y", "r"))
     (finding,) = observe(planted, eltwise.load(made).graph, lambda: eltwise.load(made)).findings

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Literal
 
 from eltwise import runtimes
 from eltwise.core.errors import EltwiseError, UnsupportedError, raise_all, unknown_name
+from eltwise.formats import registry as formats
 from eltwise.ir.graph import Graph
 from eltwise.model import Model, examine
 from eltwise.ops import registry
 from eltwise.ops.schema import ElementwiseSchema
-from eltwise.passes.convert import read_onnx_graph
 from eltwise.passes.scopes import all_scopes
 from eltwise.passes.upcast import exact_upcast
 from eltwise.runtimes import Runtime
@@ -90,10 +90,15 @@ def read_subject(source: Source | Model, weights: bytes | None = None) -> Subjec
         EltwiseError: if there is no model, or an IR has problems of its own.
     """
     where = Path(source).name if isinstance(source, str | os.PathLike) else ""
-    graph = source.graph if isinstance(source, Model) else read_onnx_graph(source)
-    if graph is not None:
-        return Subject(graph, where)
-    examination = examine(source, weights)  # type: ignore[arg-type]
+    if isinstance(source, Model):
+        return Subject(source.graph)
+    if not where or formats.of_path(Path(where)) is formats.ONNX:  # Of an IR, onnx need not be imported.
+        from eltwise.passes.convert import read_onnx_graph
+
+        graph = read_onnx_graph(source)
+        if graph is not None:
+            return Subject(graph, where)
+    examination = examine(source, weights)
     unread = tuple(problem for problem in examination.problems if isinstance(problem, UnsupportedError))
     if not unread:
         raise_all(examination.problems)
