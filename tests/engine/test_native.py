@@ -5,10 +5,12 @@ from __future__ import annotations
 import copy
 import gc
 import inspect
+import os
 import pickle
 import subprocess
 import sys
 import threading
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 
 import ml_dtypes
@@ -284,3 +286,90 @@ for _ in range(3):
     for _ in range(3):
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)  # noqa: S603
         assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    "dtype", [np.dtype(">f4"), np.dtype(np.float32, metadata={"x": 1})], ids=["swapped", "metadata"]
+)
+def test_the_dtype_of_a_given_result_is_not_that_of_new_ones(
+    subtract: Callable[..., np.ndarray], dtype: np.dtype[np.float32]
+) -> None:
+    a, b = np.float32([1, 2]), np.float32([3, 5])
+    out = np.empty(2, dtype)
+    assert repeated(subtract, a, b, out=out).tolist() == [-2, -3]
+    assert subtract(a, b).dtype is np.dtype(np.float32)
+    assert repeated(subtract, a, b).dtype is np.dtype(np.float32)
+    assert subtract(a, b, out=out).tolist() == [-2, -3]
+
+
+def test_a_mapping_that_makes_values_is_read_as_any_other() -> None:
+    ports = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [2]) for name in "xyz"]
+    graph = helper.make_graph([helper.make_node("Sub", ["x", "y"], ["z"])], "model", ports[:2], ports[2:])
+    model = eltwise.load(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8))
+    a = np.float32([1, 2])
+    for _ in range(OFTEN):
+        model.run({"x": a, "y": a})
+    given = defaultdict(lambda: a, {"x": a, "typo": a})
+    with pytest.raises(eltwise.EltwiseError, match="typo"):
+        model.run(given)
+    assert [*given] == ["x", "typo"]
+
+
+def python(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(  # noqa: S603
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+        env=os.environ | environment,
+    )
+
+
+def test_a_handler_that_calls_while_a_kernel_compiles() -> None:
+    done = python(
+        """
+import signal, numpy as np, eltwise, eltwise.kernels.compiled, eltwise.kernels.entry
+a = np.ones(3, np.float32)
+def handle(*_):
+    eltwise.multiply(a, a)
+    signal.setitimer(signal.ITIMER_REAL, 0.0003)
+signal.signal(signal.SIGALRM, handle)
+signal.setitimer(signal.ITIMER_REAL, 0.0003)
+for kind in "f4 f8 i4 i8 u1 u2".split():
+    b = np.ones(5, kind)
+    for _ in range(150):
+        assert (eltwise.subtract(b, b) == 0).all()
+signal.setitimer(signal.ITIMER_REAL, 0)
+print("done")
+""",
+        ELTWISE_CACHE="off",
+    )
+    assert (done.stdout, done.stderr) == ("done\n", "")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="prctl is Linux's")
+def test_where_machine_code_may_not_run_numpy_computes() -> None:
+    done = python(
+        """
+import ctypes, warnings, numpy as np, eltwise
+if ctypes.CDLL(None).prctl(65, 1, 0, 0, 0):  # PR_SET_MDWE
+    print("done")
+    raise SystemExit
+a = np.ones(1 << 20, np.float32)
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    for size in (3, 1 << 20):
+        for _ in range(150):
+            assert (eltwise.add(a[:size], a[:size]) == 2).all()
+assert len(caught) == 1, caught
+print("done")
+"""
+    )
+    assert (done.stdout, done.stderr) == ("done\n", "")
+
+
+@pytest.mark.parametrize("name", ["ELTWISE_CPU", "ELTWISE_NUM_THREADS"])
+def test_what_hinders_a_record_does_not_fail_a_call_that_needs_none(name: str) -> None:
+    code = "import numpy as np, eltwise\\nfor _ in range(250): eltwise.add(np.ones(3), np.ones(3))\\nprint('done')"
+    assert python(code.replace("\\n", "\n"), **{name: "bogus"}).stdout == "done\n"

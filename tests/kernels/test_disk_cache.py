@@ -157,3 +157,9 @@ print(int((eltwise.subtract(a, 1) == a - 1).all()), "llvmlite.binding" in sys.mo
         )
         assert done.stdout.split() == ["1", str(compiles)]
         assert len(list(tmp_path.iterdir())) == 2  # The processor's description and the kernel.
+
+
+def test_a_file_under_another_name_is_not_used(kept: Path) -> None:
+    (file,) = kept.iterdir()
+    file.rename(kept / file.name.replace("key", "other"))
+    assert disk_cache.load("other") is None

@@ -52,7 +52,7 @@ def kernel_texts(target: Target) -> list[str]:
     ids=lambda value: getattr(value, "name", ""),
 )
 def test_every_kernel_becomes_an_image(triple: str, target: Target) -> None:
-    for text in [*kernel_texts(target), entry.entry_text(1), entry.entry_text(2)]:
+    for text in [*kernel_texts(target), *(entry.entry_text(count, "aarch64" in triple) for count in (1, 2))]:
         content = compiled(text, triple, target.name)
         linked = image.link(content)
         assert len(linked) > 16

@@ -72,6 +72,11 @@ def is_x86() -> bool:
     return platform.machine().lower() in ("x86_64", "amd64")
 
 
+def is_arm64() -> bool:
+    """Whether this is an arm processor of 64 bits."""
+    return platform.machine().lower() in ("aarch64", "arm64")
+
+
 @cache
 def float_environment() -> Any:
     """The library whose fegetenv and fesetenv read and set a thread's floating-point mode; None where none is known."""

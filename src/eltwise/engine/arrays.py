@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -30,8 +31,14 @@ def as_array(value: object, operand: str, types: Sequence[ElementType] = ()) -> 
     return array, of_numpy(array.dtype, types, operand=operand)
 
 
+def _is_masked(value: object) -> bool:
+    """Whether a value is a masked array; where nobody has imported their module, which takes long, there are none."""
+    masked = getattr(sys.modules.get("numpy.ma"), "MaskedArray", None)
+    return masked is not None and isinstance(value, masked)
+
+
 def _by_protocol(value: object, operand: str) -> np.ndarray:
-    if isinstance(value, np.ma.MaskedArray):
+    if _is_masked(value):
         raise ElementTypeError("a masked array would lose its mask", operand=operand, hint="fill it first")
     if isinstance(value, np.ndarray | np.generic):
         return np.asarray(value)
@@ -119,7 +126,7 @@ def check_out(out: object, element_type: ElementType, shape: tuple[int, ...]) ->
     Raises:
         ElementTypeError, ShapeError, ValueRangeError: where it is no writable array of that type and shape.
     """
-    if not isinstance(out, np.ndarray) or isinstance(out, np.ma.MaskedArray):
+    if not isinstance(out, np.ndarray) or _is_masked(out):
         raise ElementTypeError("out must be a NumPy array", operand="out", got=type(out).__name__)
     if of_numpy(out.dtype, operand="out") is not element_type:
         raise ElementTypeError("out has another type", operand="out", got=str(out.dtype), allowed=element_type.name)

@@ -61,7 +61,7 @@ class Runner:
             EltwiseError: for inputs that are missing or do not fit, or values that a node cannot take.
         """
         kernel = self._kernel
-        if kernel is not None and observe is None and len(feeds) == len(self._graph.inputs):
+        if kernel is not None and observe is None and type(feeds) is dict and len(feeds) == len(self._graph.inputs):
             try:
                 operands = [feeds[each] if type(each) is str else each for each in kernel.sources]
             except KeyError:  # An input may be given by another of its names.

@@ -151,8 +151,10 @@ class Call:
 
     def add_to(self, records: Records, operands: Sequence[np.ndarray], out: np.ndarray) -> None:
         """Make a record of calls with operands and a result like these, where one thread computes them."""
+        if out.dtype is not self.expression.result_type(self.element_type).storage or not out.flags.c_contiguous:
+            return  # What the caller gave is not what a new result is like.
         recipe = self.recipe(operands, out)
-        if out.flags.c_contiguous and not recipe.structure.streams:
+        if not recipe.structure.streams:
             records.add(operands, out, recipe)
 
     def recipe(self, operands: Sequence[np.ndarray], out: np.ndarray) -> Recipe:

@@ -101,7 +101,12 @@ def load(key: str) -> bytes | None:
     except OSError:
         return None
     digest, code = content[:_DIGEST_BYTES], content[_DIGEST_BYTES:]
-    return code if code and hashlib.sha256(code).digest() == digest else None
+    return code if code and _digest(key, code) == digest else None
+
+
+def _digest(key: str, code: bytes) -> bytes:
+    """The checksum of a file; it covers the name, since another kernel's code must not run in this one's place."""
+    return hashlib.sha256(key.encode() + code).digest()
 
 
 def _without_links(path: str, flags: int) -> int:
@@ -117,7 +122,7 @@ def store(key: str, code: bytes) -> None:
         descriptor, beside = tempfile.mkstemp(dir=place, suffix=".part")
         try:
             with os.fdopen(descriptor, "wb") as file:
-                file.write(hashlib.sha256(code).digest() + code)
+                file.write(_digest(key, code) + code)
             Path(beside).replace(place / f"{key}{_ENDING}")
         finally:
             Path(beside).unlink(missing_ok=True)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import cache
 from typing import Literal
 
 import numpy as np
 
 from eltwise.core.dtypes import BFLOAT16, FLOAT16, ElementType
-from eltwise.core.errors import AttributeValueError
+from eltwise.core.errors import AttributeValueError, EltwiseError
 from eltwise.kernels import numpy_kernel
 from eltwise.kernels.native import OFTEN, Records
 from eltwise.kernels.numpy_kernel import Run
@@ -64,12 +65,18 @@ def prepare(
         nonlocal calls
         calls += 1
         result = run(*arrays)
-        if (calls % OFTEN == 0 or mode() == "compiled") and not why_no_kernel(expression, element_type):
+        if calls % OFTEN == 0 or mode() == "compiled":
+            # The result is there: what hinders a kernel is said by the calls that need one.
+            with suppress(EltwiseError, OSError, RuntimeWarning):
+                add_record(arrays[: expression.operands], result)
+        return result
+
+    def add_record(operands: Sequence[np.ndarray], result: np.ndarray) -> None:
+        if not why_no_kernel(expression, element_type):
             from eltwise.kernels import compiled
 
             call = compiled.Call(expression, element_type, plan, tuple(sizes), swapped)
-            call.add_to(records, arrays[: expression.operands], result)
-        return result
+            call.add_to(records, operands, result)
 
     return counted
 
@@ -126,11 +133,13 @@ def why_no_kernel(expression: Expression, element_type: ElementType) -> str:
 
 @cache
 def has_compiler() -> bool:
-    """Whether llvmlite works here; where it does not, one notice says so."""
+    """Whether kernels can be compiled and run here; where they cannot, one notice says so."""
     try:
-        from eltwise.kernels import jit
+        from eltwise.kernels import image, jit
 
         jit.target()
+        if image.can_be_mapped():
+            image.map_image(bytes(1))  # Some systems do not run machine code that a program makes.
     except (ImportError, OSError, RuntimeError) as error:
         warnings.warn(
             f"eltwise computes without compiled kernels, which is slower: {error}", RuntimeWarning, stacklevel=2

@@ -66,7 +66,10 @@ def _remark(expression: Expression, element_type: ElementType, plan: Plan) -> st
         return ""
     if dispatch.mode() == "numpy":
         return "NumPy's loops were asked for; the kernel below was not used"
-    return f"this result of {needed:,} bytes came from NumPy's loops; the kernel below is for {least:,} and more"
+    return (
+        f"this result of {needed:,} bytes came from NumPy's loops; the kernel below is for {least:,} and more, and for "
+        "calls that are made often"
+    )
 
 
 def _moves(names: Sequence[str], steps: Sequence[int]) -> str:

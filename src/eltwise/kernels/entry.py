@@ -20,21 +20,30 @@ from eltwise.kernels.records import (
     TupleHeader,
 )
 
+_CHANGED_MODE = 0b11111001 << 19
+"""The bits of arm64's FPCR that change results: flushing of subnormals, rounding, default NaNs and other float16."""
 
-def entry_text(operands: int) -> str:
-    """Write the LLVM module of the entry for so many operands; its one function is ``kernel``."""
-    entry = _Entry(operands)
+
+def entry_text(operands: int, reads_mode: bool) -> str:
+    """Write the LLVM module of the entry; its one function is ``kernel``.
+
+    Args:
+        operands: how many there are.
+        reads_mode: whether kernels do not set the floating-point mode themselves, as on arm64.
+    """
+    entry = _Entry(operands, reads_mode)
     entry.write()
     head = "define ptr @kernel(ptr %table_object, ptr %arguments, i64 %count, ptr %names) nounwind {"
-    return "\n".join([head, *entry.code.lines, "}"]) + "\n"
+    declared = ["declare i64 @llvm.aarch64.get.fpcr()"] if reads_mode else []
+    return "\n".join([head, *entry.code.lines, "}", *declared]) + "\n"
 
 
 class _Entry:
     """The function that is being written; its blocks end in ``python`` where it does not know the call."""
 
-    def __init__(self, operands: int) -> None:
+    def __init__(self, operands: int, reads_mode: bool) -> None:
         self.code = Instructions()
-        self._count = operands
+        self._count, self._reads_mode = operands, reads_mode
 
     def write(self) -> None:
         code = self.code
@@ -44,6 +53,9 @@ class _Entry:
         self._table = self._at("%table_object", object.__basicsize__, "ptr")
         self._array_type = self._field(self._table, Table.array_type)
         self._require(f"icmp eq i64 %count, {self._count}", "python")
+        if self._reads_mode:
+            mode = code.let("call i64 @llvm.aarch64.get.fpcr()")
+            self._require(f"icmp eq i64 {code.let(f'and i64 {mode}, {_CHANGED_MODE}')}, 0", "python")
         out = self._out()
         operands = [self._at("%arguments", 8 * index, "ptr") for index in range(self._count)]
         for operand in operands:
@@ -52,6 +64,9 @@ class _Entry:
         record = self._find()
         result = self._result(record, out, operands)
         self._call(record, result, operands)
+        code.block("no_memory")  # The Python function says so, or finds some in the pool.
+        code.do(f"call void {self._field(self._table, Table.forget_error)}()")
+        code.do("br label %python")
         code.block("python")
         function = self._field(self._table, Table.function)
         call = self._field(self._table, Table.call)
@@ -162,7 +177,7 @@ class _Entry:
                 "i32 0, ptr null)"
             )
             code.do(f"store ptr {array}, ptr {place}, align 8")
-            self._require(f"icmp ne ptr {array}, null", "failed")
+            self._require(f"icmp ne ptr {array}, null", "no_memory")
 
         def given() -> None:
             self._require(f"icmp eq ptr {self._field(out, ArrayHeader.dtype)}, {dtype}", "python")
@@ -223,5 +238,3 @@ class _Entry:
         code.block("held")
         code.do(kernel_call)
         code.do(f"ret ptr {result}")
-        code.block("failed")
-        code.do("ret ptr null")

@@ -34,7 +34,7 @@ LEVELS: dict[str, tuple[str, ...]] = {
 """The processor levels that can be forced, with the features that decide how kernels are written."""
 
 _SIGNATURE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
-_lock = threading.Lock()
+_lock = threading.RLock()  # A signal handler or a finalizer may call while its thread compiles.
 _kernels: dict[str, Kernel] = {}
 
 
@@ -108,7 +108,7 @@ def compiled(text: str) -> Kernel:
 def _forget_lock() -> None:
     """After a fork nobody is there to open the old lock."""
     global _lock  # noqa: PLW0603 - a lock cannot be released for another thread
-    _lock = threading.Lock()
+    _lock = threading.RLock()
 
 
 if hasattr(os, "register_at_fork"):

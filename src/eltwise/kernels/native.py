@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from eltwise.core.machine import is_arm64, is_x86
 from eltwise.kernels.records import MOST_WORDS, Record, Table, hash_of, is_layout_known
 
 MOST_RECORDS = 1024
@@ -37,7 +38,7 @@ class Records:
     def __init__(self, operands: int) -> None:
         self.operands = operands
         self.slots = (c_void_p * _SLOTS)()
-        self._functions: list[_Builtin] = []
+        self._functions: list[NativeFunction] = []
         self._kept: dict[tuple[int, ...], tuple[object, ...]] = {}
 
     def builtin(
@@ -55,7 +56,7 @@ class Records:
         """
         if not is_possible():
             return function
-        made = _Builtin(self, function, name, documentation)
+        made = NativeFunction(self, function, name, documentation)
         self._functions.append(made)
         if self._kept:
             made.use(_entry(self.operands))
@@ -125,7 +126,7 @@ class _MethodDefinition(ctypes.Structure):
     _fields_ = (("name", c_char_p), ("function", c_void_p), ("flags", c_int), ("documentation", c_char_p))
 
 
-class _Builtin(Table):
+class NativeFunction(Table):
     """The ``__self__`` of a builtin function."""
 
     def __init__(self, records: Records, function: Callable[..., np.ndarray], name: str, documentation: str) -> None:
@@ -136,6 +137,7 @@ class _Builtin(Table):
             function=id(function),
             new_array=numpy_functions[_NEW_ARRAY],
             keep=_address(python.Py_IncRef),
+            forget_error=_address(python.PyErr_Clear),
             release=_address(python.PyEval_SaveThread),
             acquire=_address(python.PyEval_RestoreThread),
             out=id(sys.intern("out")),
@@ -161,6 +163,7 @@ class _Builtin(Table):
         self._definition.function = entry_address
 
     def builtin(self) -> Callable[..., np.ndarray]:
+        """Make the builtin function."""
         signature = ctypes.PYFUNCTYPE(ctypes.py_object, c_void_p, ctypes.py_object, ctypes.py_object)
         make = signature(("PyCFunction_NewEx", ctypes.pythonapi))
         function: Callable[..., np.ndarray] = make(ctypes.addressof(self._definition), self, "eltwise")
@@ -170,14 +173,15 @@ class _Builtin(Table):
 @cache
 def is_possible() -> bool:
     """Whether Python and NumPy are built as the entry expects."""
-    return sys.implementation.name == "cpython" and is_layout_known()
+    has_mode = is_x86() or is_arm64()  # Elsewhere nobody would see that a thread's floating-point mode was changed.
+    return sys.implementation.name == "cpython" and has_mode and is_layout_known()
 
 
 @cache
 def _entry(operands: int) -> int:
     from eltwise.kernels import entry, jit  # Few calls need it.
 
-    return _address(jit.compiled(entry.entry_text(operands)))
+    return _address(jit.compiled(entry.entry_text(operands, is_arm64())))
 
 
 def _key(operands: Sequence[np.ndarray]) -> tuple[int, ...]:

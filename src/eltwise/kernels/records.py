@@ -51,6 +51,7 @@ class Table(ctypes.Structure):
         function: the Python function.
         new_array: ``PyArray_NewFromDescr``.
         keep: ``Py_IncRef``.
+        forget_error: ``PyErr_Clear``.
         release: ``PyEval_SaveThread``.
         acquire: ``PyEval_RestoreThread``.
         out: the string "out", as interned.
@@ -59,7 +60,10 @@ class Table(ctypes.Structure):
     """
 
     _fields_ = (
-        *((name, c_void_p) for name in ("array_type", "call", "function", "new_array", "keep", "release", "acquire")),
+        *(
+            (name, c_void_p)
+            for name in ("array_type", "call", "function", "new_array", "keep", "forget_error", "release", "acquire")
+        ),
         ("out", c_void_p),
         ("slots", c_void_p),
         ("mask", c_int64),
