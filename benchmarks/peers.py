@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -59,8 +59,8 @@ def own(workload: Workload, tensors: Tensors, _threads: int) -> Contestant:
         return Contestant("eltwise", lambda: model.run(feeds), lambda results: np.asarray(results["result"]))
     function, operands = getattr(eltwise, workload.function), tensors.operands
     if workload.call == "allocate":
-        return Contestant("eltwise", lambda: function(*operands))
-    return Contestant("eltwise", lambda: function(*operands, out=tensors.out))
+        return Contestant("eltwise", partial(function, *operands))
+    return Contestant("eltwise", partial(function, *operands, out=tensors.out))
 
 
 def peer(name: str) -> Prepare:
