@@ -15,33 +15,34 @@ _STYLE = (
 
 
 def picture(rows: Sequence[Row]) -> str:
-    """Draw every row that has a memory limit; the length of a bar is the share of that limit."""
+    """Draw every row that has a memory limit; the length of a bar is the share of that limit, the longest fits."""
     drawn = [row for row in rows if LIMIT in row.ratios and row.best_peer]
+    shares = [row.ratios[LIMIT] / min(1, row.ratios[row.best_peer]) for row in drawn]
+    limit = _SCALE / max([1 / 0.9, *shares])
     width, height = _LEFT + _SCALE + _RIGHT, _TOP + _LINE * len(drawn) + 10
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
         f'role="img"><title>Throughput of eltwise and of the best other library, as a share of the memory limit'
         f"</title><style>{_STYLE}</style>",
-        _legend(),
+        _legend(limit),
     ]
-    parts += [_bars(row, _TOP + _LINE * number) for number, row in enumerate(drawn)]
-    limit = _LEFT + _SCALE * 0.9
-    parts.append(f'<path class="axis" d="M{limit:.0f} {_TOP - 4}V{height - 6}" stroke-dasharray="3 3"/></svg>')
+    parts += [_bars(row, _TOP + _LINE * number, limit) for number, row in enumerate(drawn)]
+    parts.append(f'<path class="axis" d="M{_LEFT + limit:.0f} {_TOP - 4}V{height - 6}" stroke-dasharray="3 3"/></svg>')
     return "\n".join(parts) + "\n"
 
 
-def _legend() -> str:
+def _legend(limit: float) -> str:
     return (
         f'<rect class="own" x="{_LEFT}" y="10" width="12" height="10"/><text x="{_LEFT + 18}" y="19">eltwise</text>'
         f'<rect class="peer" x="{_LEFT + 90}" y="10" width="12" height="10"/>'
         f'<text x="{_LEFT + 108}" y="19">best other library</text>'
-        f'<text x="{_LEFT + _SCALE * 0.9:.0f}" y="36" text-anchor="middle">memory limit</text>'
+        f'<text x="{_LEFT + limit:.0f}" y="36" text-anchor="middle">memory limit</text>'
     )
 
 
-def _bars(row: Row, top: int) -> str:
-    limit = row.ratios[LIMIT]
-    own, peer = (_SCALE * 0.9 * share for share in (limit, limit / row.ratios[row.best_peer]))
+def _bars(row: Row, top: int, limit: float) -> str:
+    own = limit * row.ratios[LIMIT]
+    peer = own / row.ratios[row.best_peer]
     what = row.workload.name.partition("(")[0].strip().replace("same shape", str(row.workload.element_type))
     name = f"{row.workload.expression}, {what}"
     return (
