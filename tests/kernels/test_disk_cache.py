@@ -30,7 +30,8 @@ def test_object_code_is_verified_when_read(tmp_path: Path, monkeypatch: pytest.M
 
 def test_the_folder_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ELTWISE_CACHE", str(tmp_path))
-    monkeypatch.setattr(disk_cache, "LARGEST_FOLDER", 1000)
+    monkeypatch.setattr(disk_cache, "LARGEST_FOLDER", 5 * 4096)
+    monkeypatch.setattr(disk_cache, "PRUNED_SHARE", 1)
     for number in range(8):
         disk_cache.store(f"{number}", bytes(200))
         os.utime(tmp_path / f"{number}.object", (number, number))
@@ -38,7 +39,7 @@ def test_the_folder_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     left = {file.name for file in tmp_path.iterdir()}
     assert "last.object" in left
     assert "0.object" not in left
-    assert sum(file.stat().st_size for file in tmp_path.iterdir()) <= 1000
+    assert len(left) == 5
 
 
 def test_a_cache_that_is_off_or_cannot_be_written_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

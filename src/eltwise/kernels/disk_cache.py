@@ -20,10 +20,15 @@ import warnings
 from functools import cache
 from itertools import accumulate
 from pathlib import Path
+from random import random
 
 LARGEST_FOLDER = 64 << 20
 """How many bytes the folder may hold; beyond that the files that were used longest ago go."""
 
+PRUNED_SHARE = 1 / 64
+"""After which share of the writes the folder is searched, which takes long where it holds thousands of files."""
+
+_BLOCK_BYTES = 4096
 _DIGEST_BYTES = hashlib.sha256().digest_size
 _ENDING = ".object"
 
@@ -114,7 +119,7 @@ def _without_links(path: str, flags: int) -> int:
 
 
 def store(key: str, code: bytes) -> None:
-    """Keep object code, and let go of what was used longest ago where the folder gets too large."""
+    """Keep object code, and now and then let go of what was used longest ago where the folder got too large."""
     place = folder()
     if place is None:
         return
@@ -126,7 +131,14 @@ def store(key: str, code: bytes) -> None:
             Path(beside).replace(place / f"{key}{_ENDING}")
         finally:
             Path(beside).unlink(missing_ok=True)
-        kept = sorted(place.glob(f"*{_ENDING}"), key=lambda each: each.stat().st_mtime, reverse=True)
-        for each, total in zip(kept, accumulate(each.stat().st_size for each in kept), strict=True):
-            if total > LARGEST_FOLDER:
-                each.unlink(missing_ok=True)
+        if random() < PRUNED_SHARE:  # noqa: S311 - no secret
+            _prune(place)
+
+
+def _prune(place: Path) -> None:
+    found = [(entry, entry.stat()) for entry in os.scandir(place) if entry.name.endswith(_ENDING)]
+    found.sort(key=lambda each: each[1].st_mtime, reverse=True)
+    sizes = accumulate(-(-status.st_size // _BLOCK_BYTES) * _BLOCK_BYTES for _entry, status in found)
+    for (entry, _status), total in zip(found, sizes, strict=True):
+        if total > LARGEST_FOLDER:
+            Path(entry.path).unlink(missing_ok=True)
