@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import stat
 import subprocess
@@ -40,6 +41,17 @@ def test_the_folder_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert "last.object" in left
     assert "0.object" not in left
     assert len(left) == 5
+
+
+def test_files_that_another_process_removes_while_old_ones_are_searched(
+    kept: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(disk_cache, "PRUNED_SHARE", 1)
+    for number in range(4):
+        (kept / f"{number}.object").symlink_to(kept / "nothing")  # Listed, and gone when it is looked at.
+    disk_cache.store("last", b"object code")
+    gc.collect()  # Nothing is left open: warnings are errors.
+    assert disk_cache.load("last") == b"object code"
 
 
 def test_a_cache_that_is_off_or_cannot_be_written_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -136,7 +136,8 @@ def store(key: str, code: bytes) -> None:
 
 
 def _prune(place: Path) -> None:
-    found = [(entry, entry.stat()) for entry in os.scandir(place) if entry.name.endswith(_ENDING)]
+    with os.scandir(place) as entries:  # Another process may remove a file meanwhile, which ends this.
+        found = [(entry, entry.stat()) for entry in entries if entry.name.endswith(_ENDING)]
     found.sort(key=lambda each: each[1].st_mtime, reverse=True)
     sizes = accumulate(-(-status.st_size // _BLOCK_BYTES) * _BLOCK_BYTES for _entry, status in found)
     for (entry, _status), total in zip(found, sizes, strict=True):
