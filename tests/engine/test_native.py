@@ -25,7 +25,7 @@ from eltwise import oracle
 from eltwise.core.dtypes import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, INT8, INT64, UINT16, ElementType
 from eltwise.engine.call import Calls
 from eltwise.engine.functions import FUNCTIONS
-from eltwise.kernels import native
+from eltwise.kernels import dispatch, native
 from eltwise.oracle import hard_values
 from layouts import layouts, view
 
@@ -300,6 +300,16 @@ def test_the_dtype_of_a_given_result_is_not_that_of_new_ones(
     assert subtract(a, b).dtype is np.dtype(np.float32)
     assert repeated(subtract, a, b).dtype is np.dtype(np.float32)
     assert subtract(a, b, out=out).tolist() == [-2, -3]
+
+
+def test_without_native_entries_no_kernel_is_compiled_for_small_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dispatch, "is_possible", lambda: False)
+    monkeypatch.setattr(native, "is_possible", lambda: False)
+    monkeypatch.setattr(dispatch, "has_compiler", lambda: pytest.fail("a compiler was looked for"))
+    calls = Calls(eltwise.operator("Sub-14").operation)
+    a = np.float32([1, 2, 3])
+    assert repeated(calls.function, a, a[:1]).tolist() == [0, 1, 2]
+    assert not calls.records.has((a, a[:1]))
 
 
 def test_a_mapping_that_makes_values_is_read_as_any_other() -> None:

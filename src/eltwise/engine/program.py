@@ -23,7 +23,7 @@ from eltwise.ir.graph import Graph, Node, Port, TensorType
 from eltwise.ir.infer import cast_target, constant_tensor, located, node_result
 from eltwise.ir.infer_graph import infer_graph
 from eltwise.kernels import dispatch, float_mode
-from eltwise.kernels.native import Records
+from eltwise.kernels.native import Records, is_possible
 from eltwise.ops.schema import DataMovementSchema
 
 Observe = Callable[[Group | Node, list[np.ndarray], np.ndarray], None]
@@ -100,7 +100,8 @@ class Runner:
         """The records for a group that is the whole program: the same for all programs that are like the first one."""
         names = {port.value: port.name for port in self._graph.inputs}
         operands = tuple(operand.value for operand in group.operands)
-        if self._names is None or not {*names} <= {*operands} or not {*operands} <= {*names, *self._graph.constant}:
+        is_whole = {*names} <= {*operands} <= {*names, *self._graph.constant}
+        if self._names is None or not is_whole or not is_possible():
             return None
         if self._kernel is None:
             sources = tuple(names[each] if each in names else self._graph.constant[each].array for each in operands)

@@ -14,7 +14,7 @@ import numpy as np
 from eltwise.core.dtypes import BFLOAT16, FLOAT16, ElementType
 from eltwise.core.errors import AttributeValueError, EltwiseError
 from eltwise.kernels import numpy_kernel
-from eltwise.kernels.native import OFTEN, Records
+from eltwise.kernels.native import OFTEN, Records, is_possible
 from eltwise.kernels.numpy_kernel import Run
 from eltwise.kernels.plan import Plan, Sizes
 from eltwise.ops.expression import Expression
@@ -50,14 +50,15 @@ def prepare(
         plan: where the operands lie in the result.
         sizes: the sizes of the operands.
         swapped: for each array, the result first, whether its bytes are in the other order.
-        records: get a record of the call once it has been made often.
+        records: get a record of the call once it has been made often, where that is possible.
 
     Returns:
         A function of the operands, and of an array for the result where there is one, that gives the result. The
         operands may have any strides and alignment, and may overlap that array.
     """
     run = _prepared(expression, element_type, plan, sizes, swapped)
-    if records is None or mode() == "numpy" or 0 in plan.shape or plan.bytes_of(element_type) > MOST_NATIVE_BYTES:
+    is_small = 0 not in plan.shape and plan.bytes_of(element_type) <= MOST_NATIVE_BYTES
+    if records is None or not is_possible() or mode() == "numpy" or not is_small:
         return run
     calls = 0
 
@@ -72,7 +73,7 @@ def prepare(
         return result
 
     def add_record(operands: Sequence[np.ndarray], result: np.ndarray) -> None:
-        if not why_no_kernel(expression, element_type):
+        if not records.has(operands) and not why_no_kernel(expression, element_type):
             from eltwise.kernels import compiled
 
             call = compiled.Call(expression, element_type, plan, tuple(sizes), swapped)

@@ -77,22 +77,17 @@ class Records:
         Args:
             operands: its operands.
             out: its result, in C order.
-            recipe: how such calls are computed by one thread.
+            recipe: how such calls are computed by one thread; there is no record of them yet.
         """
         key, nest = _key(operands), recipe.nest
-        if key in self._kept or len(nest.geometry) + len(operands) + 1 > MOST_WORDS:
+        if len(nest.geometry) + len(operands) + 1 > MOST_WORDS:
             return
         if len(self._kept) >= MOST_RECORDS:
             self.clear()
-        extents = [(*extent, same) for extent, same in zip(recipe.extents[1:], recipe.same, strict=True)]
-        numbers = [
-            key,
-            nest.starts,
-            nest.geometry,
-            out.shape,
-            out.strides,
-            [each for extent in extents for each in extent],
+        extents = [
+            number for extent, same in zip(recipe.extents[1:], recipe.same, strict=True) for number in (*extent, same)
         ]
+        numbers = (key, nest.starts, nest.geometry, out.shape, out.strides, extents)
         arrays = [(c_int64 * len(each))(*each) for each in numbers]
         key_words, starts, geometry, sizes, strides, extent_words = map(ctypes.addressof, arrays)
         value = hash_of(operands)
