@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from eltwise.cli import printing
+from eltwise.cli.printing import Json
 from eltwise.cli.progress import waiting
 from eltwise.core.errors import (
     AttributeValueError,
@@ -46,7 +47,7 @@ def check(
             help="With --target: the least severity that counts: refused, wrong, precision or sign.",
         ),
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    json: Json = False,
 ) -> None:
     """Report every problem of a model, or what a runtime computes differently; exit 1 if there is any."""
     if target is not None:
@@ -80,10 +81,7 @@ def _check_target(model: Path, target: str, *, run: bool, severity: str | None, 
 
     with waiting(RUNNING) if run else nullcontext():
         report = check_on(model, target, run=run, severity=severity or DEFAULT_SEVERITY)
-    if json:
-        printing.json_text(report.fields())
-    else:
-        printing.line(str(report))
+    printing.report(report, json)
     if not report.is_good:
         raise typer.Exit(1)
 

@@ -43,7 +43,4 @@ def convert(
             in_place=in_place,
             progress=progress,
         )
-    if json:
-        printing.json_text(report.fields())
-    else:
-        printing.line(str(report))
+    printing.report(report, json)

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
+    from eltwise.passes.report import Report
+    from eltwise.targets.report import TargetReport
+
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 _FIRST_VALUES = 8
@@ -37,6 +40,14 @@ def note(text: str) -> None:
 def json_text(value: object) -> None:
     """Print a value as JSON."""
     typer.echo(json.dumps(value, indent=2, ensure_ascii=False))
+
+
+def report(found: Report | TargetReport, as_json: bool) -> None:
+    """Print a report, as text or all of it as JSON."""
+    if as_json:
+        json_text(found.fields())
+    else:
+        line(str(found))
 
 
 def error_json(error: EltwiseError) -> None:

@@ -9,6 +9,7 @@ import typer
 
 from eltwise.cli import printing
 from eltwise.cli.check import RUNNING
+from eltwise.cli.printing import Json
 from eltwise.cli.progress import progress_of_data, waiting
 
 
@@ -32,7 +33,7 @@ def repair(
         ),
     ] = "wrong values",
     in_place: Annotated[bool, typer.Option("--in-place", help="Allow OUT to be IN.")] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    json: Json = False,
 ) -> None:
     """Rewrite exactly the nodes that a runtime refuses or computes incorrectly, or refuse with every reason."""
     from eltwise.targets.repair import repair_file
@@ -48,7 +49,4 @@ def repair(
             in_place=in_place,
             progress=progress,
         )
-    if json:
-        printing.json_text(report.fields())
-    else:
-        printing.line(str(report))
+    printing.report(report, json)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from eltwise.cli import printing
+from eltwise.cli.printing import Json
 from eltwise.cli.progress import progress_of_many
 from eltwise.core.errors import AttributeValueError, unknown_name
 
@@ -40,7 +41,7 @@ def targets(
     table: Annotated[
         Path | None, typer.Option("--table", metavar="FILE", help="A file of rules other than the one of the package.")
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    json: Json = False,
 ) -> None:
     """Show what was measured of each runtime, or measure it again and write the rules."""
     from eltwise.targets.rules import SHIPPED, read_rules, runtimes_in

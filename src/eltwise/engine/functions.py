@@ -81,7 +81,7 @@ def _unary(name: str, version: str) -> Unary:
     def function(x: object, out: np.ndarray | None = None) -> np.ndarray:
         return calls.apply((x,), out)
 
-    return cast(Unary, _documented(function, name, schema, "(x, out=None)"))
+    return cast(Unary, _documented(function, name, schema, calls, "(x, out=None)"))
 
 
 def _binary(name: str, version: str) -> Binary:
@@ -94,7 +94,7 @@ def _binary(name: str, version: str) -> Binary:
         is_plain = _is_default(auto_broadcast, axis)
         return (calls if is_plain else _bound(schema, auto_broadcast, axis)).apply((a, b), out)
 
-    return cast(Binary, _documented(function, name, schema, f"({_BINARY})"))
+    return cast(Binary, _documented(function, name, schema, calls, f"({_BINARY})"))
 
 
 def _quotient(name: str, version: str) -> Quotient:
@@ -113,7 +113,7 @@ def _quotient(name: str, version: str) -> Quotient:
         is_plain = floor is True and _is_default(auto_broadcast, axis)
         return (calls if is_plain else _bound(schema, auto_broadcast, axis, floor)).apply((a, b), out)
 
-    return cast(Quotient, _documented(function, name, schema, f"({_BINARY}, *, floor=True)"))
+    return cast(Quotient, _documented(function, name, schema, calls, f"({_BINARY}, *, floor=True)"))
 
 
 _BINARY = "a, b, auto_broadcast='numpy', axis=-1, out=None"
@@ -129,7 +129,7 @@ _ZERO = ", and for an integer divisor of 0"
 
 
 def _documented(
-    function: Callable[..., Any], name: str, schema: ElementwiseSchema, signature: str
+    function: Callable[..., Any], name: str, schema: ElementwiseSchema, calls: Calls, signature: str
 ) -> Callable[..., Any]:
     """Give a function its name and docstring, enter it into the table, and make it a builtin one."""
     expression, count = str(schema.expression()), len(schema.operands)
@@ -151,8 +151,7 @@ def _documented(
         EltwiseError: for operands whose types or shapes do not go together{_ZERO if schema.variants else ""}.
     """
     FUNCTIONS[name] = schema.versioned_name
-    records = calls_of(schema.bind({})).records
-    return records.builtin(function, name, f"{name}{signature}\n--\n\n{function.__doc__}")
+    return calls.records.builtin(function, name, f"{name}{signature}\n--\n\n{function.__doc__}")
 
 
 add = _binary("add", "openvino.Add-1")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Hashable, Sequence
-from ctypes import c_void_p
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache, partial
 from itertools import pairwise
@@ -20,6 +19,7 @@ from eltwise.kernels.native import Records
 from eltwise.kernels.nest import Nest, make_nest
 from eltwise.kernels.plan import Plan, Sizes
 from eltwise.kernels.pool import allocated
+from eltwise.kernels.records import address
 from eltwise.kernels.structure import CACHE_LINE, Structure
 from eltwise.kernels.threads import num_threads, run_together
 from eltwise.ops.expression import Expression
@@ -207,27 +207,6 @@ def threads_for(result_bytes: int) -> int:
 def streams(nest: Nest, is_aligned: bool) -> bool:
     """Whether results bypass the cache: only when not all arrays fit into it, and whole lines are filled."""
     return nest.touched_bytes > cache_bytes() and nest.fills_lines(is_aligned)
-
-
-def _address(array: np.ndarray) -> int:
-    """Read it: in NumPy's C interface the data pointer is the first field after the header of every Python object."""
-    return c_void_p.from_address(id(array) + object.__basicsize__).value or 0
-
-
-def _asked_address(array: np.ndarray) -> int:
-    place: int = array.ctypes.data
-    return place
-
-
-def _is_readable() -> bool:
-    """Whether arrays are laid out here as NumPy's C interface says; another Python may do otherwise."""
-    sample = np.arange(100, dtype=np.uint8)
-    views = (sample, sample[7:], sample[::-1], sample[3:9].reshape(2, 3).T)
-    return all(_address(view) == _asked_address(view) for view in views)
-
-
-address = _address if _is_readable() else _asked_address
-"""Gives the address of an array's first element. Asking NumPy for it takes eight times as long as reading it."""
 
 
 def extent(sizes: Sequence[int], strides: Sequence[int], element_bytes: int) -> tuple[int, int]:

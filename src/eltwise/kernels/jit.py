@@ -63,12 +63,19 @@ def _key(*parts: str) -> str:
     return disk_cache.key_of(*parts, llvmlite.__version__, VERSION)
 
 
-def _found_target() -> Target:
-    """What LLVM says of this processor."""
+@cache
+def _llvm() -> Any:
+    """LLVM, ready to compile for this processor."""
     import llvmlite.binding as llvm
 
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
+    return llvm
+
+
+def _found_target() -> Target:
+    """What LLVM says of this processor."""
+    llvm = _llvm()
     try:
         features = llvm.get_host_cpu_features()
     except RuntimeError:  # LLVM does not know them of every processor.
@@ -124,11 +131,8 @@ def assembly(text: str) -> str:
 
 def _parsed(text: str) -> tuple[Any, Any]:
     """A module, and a new target machine: it belongs to the engine that it is given to."""
-    import llvmlite.binding as llvm
-
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    chosen, module = target(), llvm.parse_assembly(text)
+    llvm, chosen = _llvm(), target()
+    module = llvm.parse_assembly(text)
     module.verify()
     relocatable = {"reloc": "pic", "codemodel": "small"} if image.can_be_mapped() else {}
     default = llvm.Target.from_default_triple()
@@ -149,10 +153,8 @@ def _compile(text: str) -> Kernel:
 
 
 def _loaded_by_compiler(text: str, key: str) -> Kernel:
-    import llvmlite.binding as llvm
-
     module, machine = _parsed(text)
-    engine = llvm.create_mcjit_compiler(module, machine)
+    engine = _llvm().create_mcjit_compiler(module, machine)
     if disk_cache.folder() is not None:  # Asked here, since a warning that is an error gets lost in a callback.
         engine.set_object_cache(lambda _module, code: disk_cache.store(key, code), lambda _module: disk_cache.load(key))
     engine.finalize_object()

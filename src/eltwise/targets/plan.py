@@ -170,7 +170,7 @@ def ask(rules: RuleSet, site: Site) -> tuple[Rule, ...] | None:
 
 
 def decide(rules: RuleSet, site: Site, least: Severity, opset: int = 0) -> Decision:
-    """Find the simplest way to write a node with which nothing as severe as ``least`` happens.
+    """Find the simplest rewrite of a node with which nothing as severe as ``least`` happens.
 
     What is less severe already is left as it is; of what is not, an exact way comes before one that is less severe.
 
@@ -184,23 +184,23 @@ def decide(rules: RuleSet, site: Site, least: Severity, opset: int = 0) -> Decis
     there = in_opset(site, opset) if opset else site
     if there is None:
         return Decision(site, now, None, now)
-    known = {steps: found or () for steps, found in _ways(rules, there) if found is not None or not steps}
+    known = {steps: found or () for steps, found in _rewrites(rules, there) if found is not None or not steps}
     exact = (steps for steps, found in known.items() if not found)
     better = (steps for steps, found in known.items() if level(worst(found)) < level(least))
     chosen: Steps | None = () if level(worst(known[()])) < level(least) else next(chain(exact, better), None)
     return Decision(site, now, chosen, now if chosen is None else known[chosen])
 
 
-def _ways(rules: RuleSet, site: Site) -> Iterator[tuple[Steps, tuple[Rule, ...] | None]]:
-    """The ways to write a node that keep every bit by themselves, the simplest first."""
+def _rewrites(rules: RuleSet, site: Site) -> Iterator[tuple[Steps, tuple[Rule, ...] | None]]:
+    """The rewrites of a node that keep every bit by themselves, the simplest first."""
     aligned = _with_numpy_broadcast(site, site.schema) if site.broadcast == "pdpd" else None
-    ways: dict[Steps, Site | None] = {
+    rewritten: dict[Steps, Site | None] = {
         (): site,
         ("upcast",): _upcast(site),
         ("align",): aligned,
         ("align", "upcast"): aligned and _upcast(aligned),
     }
-    yield from ((steps, ask(rules, written)) for steps, written in ways.items() if written is not None)
+    yield from ((steps, ask(rules, written)) for steps, written in rewritten.items() if written is not None)
 
 
 def _upcast(site: Site) -> Site | None:
