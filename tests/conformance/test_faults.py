@@ -7,7 +7,8 @@ import pytest
 
 from eltwise import oracle
 from eltwise.conformance.arithmetic import patterns_of, values_of
-from eltwise.conformance.faults import AS_SPECIFIED, Operation, fault_models
+from eltwise.conformance.fault_model import AS_SPECIFIED, Operation
+from eltwise.conformance.faults import fault_models
 from eltwise.core.dtypes import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, INT8, INT64, TYPES, UINT8, UINT64, ElementType
 from eltwise.ops import registry
 from eltwise.ops.expression import expression_of

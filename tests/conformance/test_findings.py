@@ -12,14 +12,8 @@ import pytest
 from eltwise import runtimes
 from eltwise.conformance.arithmetic import patterns_of, values_of
 from eltwise.conformance.explain import is_alignment
-from eltwise.conformance.faults import (
-    AS_SPECIFIED,
-    BESIDE_ANOTHER,
-    COMBINATIONS,
-    WRONG_SHAPE,
-    Operation,
-    fault_models,
-)
+from eltwise.conformance.fault_model import AS_SPECIFIED, BESIDE_ANOTHER, WRONG_SHAPE, Operation
+from eltwise.conformance.faults import COMBINATIONS, fault_models
 from eltwise.conformance.run import Selection, Settings, run_tests
 from eltwise.core.dtypes import BY_NAME
 from eltwise.ops import registry

@@ -10,7 +10,7 @@ import numpy as np
 from eltwise.conformance.arithmetic import patterns_of
 from eltwise.conformance.cases import Case
 from eltwise.conformance.explain import Compared
-from eltwise.conformance.faults import WRONG_SHAPE, WRONG_TYPE
+from eltwise.conformance.fault_model import WRONG_SHAPE, WRONG_TYPE
 from eltwise.conformance.results import Outcome
 from eltwise.core.dtypes import of_numpy
 from eltwise.oracle import OracleRefusal

@@ -16,7 +16,8 @@ import numpy as np
 
 from eltwise.conformance.arithmetic import Values, patterns_of, values_of
 from eltwise.conformance.cases import Case, placed
-from eltwise.conformance.faults import AS_SPECIFIED, OTHER_TEXTS, UNEXPLAINED, FaultModel, Operation, fault_models
+from eltwise.conformance.fault_model import AS_SPECIFIED, OTHER_TEXTS, UNEXPLAINED, FaultModel, Operation
+from eltwise.conformance.faults import fault_models
 
 Operands = tuple[np.ndarray, ...]
 

@@ -10,7 +10,7 @@ from itertools import islice
 from eltwise.conformance.cases import CALL, SOURCES, Case
 from eltwise.conformance.compare import CaseResult, References, compare
 from eltwise.conformance.explain import Explainer
-from eltwise.conformance.faults import BESIDE_ANOTHER
+from eltwise.conformance.fault_model import BESIDE_ANOTHER
 from eltwise.conformance.models import build
 from eltwise.conformance.suite import kind_of
 from eltwise.runtimes import Answer, Call, Host, Model

@@ -11,7 +11,7 @@ import numpy as np
 from eltwise.conformance.cases import LETTERS, SOURCES, Case
 from eltwise.conformance.compare import CaseResult
 from eltwise.conformance.explain import Explainer
-from eltwise.conformance.faults import BESIDE_ANOTHER, MODE_CHANGED
+from eltwise.conformance.fault_model import BESIDE_ANOTHER, MODE_CHANGED
 from eltwise.conformance.results import OUTCOMES, Example, Failing, Outcome, TestResult, shown
 from eltwise.conformance.runner import CaseRunner
 from eltwise.conformance.suite import Variant

@@ -8,7 +8,7 @@ from itertools import takewhile
 
 from eltwise.conformance.cases import LETTERS
 from eltwise.conformance.explain import is_alignment, text_of
-from eltwise.conformance.faults import BESIDE_ANOTHER, WRONG_SHAPE, WRONG_TYPE, Operation
+from eltwise.conformance.fault_model import BESIDE_ANOTHER, WRONG_SHAPE, WRONG_TYPE, Operation
 from eltwise.conformance.results import OUTCOMES, Outcome, Results, TestResult
 from eltwise.core.dtypes import BY_NAME
 from eltwise.ops import registry

@@ -15,7 +15,7 @@ import numpy as np
 from eltwise.conformance.cases import SOURCES, Case, Context
 from eltwise.conformance.compare import CaseResult, References
 from eltwise.conformance.explain import Explainer
-from eltwise.conformance.faults import UNEXPLAINED
+from eltwise.conformance.fault_model import UNEXPLAINED
 from eltwise.conformance.runner import CaseRunner
 from eltwise.conformance.suite import Variant, hard_values_of, layout_cases, value_cases, variants
 from eltwise.core.broadcasting import Rule as BroadcastRule
