@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 
 from eltwise.core.dtypes import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, INT8, INT32, INT64, TYPES, ElementType
+from eltwise.engine.functions import FUNCTIONS
 from eltwise.ops.expression import Expression, Step, expression_of
 from eltwise.ops.primitives import PRIMITIVES
 
@@ -127,9 +128,10 @@ def workloads(quick: bool) -> tuple[Workload, ...]:
 def _small() -> list[Workload]:
     """Calls of few elements: every type, and every function of the ones that are called on arrays."""
     found = [Workload("small, 1,000 elements", each, ((1_000,),) * 2, call="allocate") for each in _ELEMENT_TYPES]
-    for name, primitive in PRIMITIVES.items():
-        shapes = ((16,),) * primitive.arity
+    for name in sorted(FUNCTIONS.keys() & PRIMITIVES.keys()):
+        shapes = ((16,),) * PRIMITIVES[name].arity
         found.append(Workload("small, 16 elements", FLOAT32, shapes, name, "allocate"))
+    found.append(Workload("small, 16 elements", FLOAT32, ((16,),) * 2, "squared_difference", "allocate"))
     return found
 
 
@@ -146,10 +148,12 @@ def _middle() -> list[Workload]:
             "middle": ((4, height, height), (4, 1, height)),
             "scalar": ((count,), ()),
         }
-        for call in ("out", "allocate"):
+        calls: tuple[Call, ...] = ("out", "allocate")
+        for call in calls:
             for pattern, shapes in patterns.items():
                 types = _MIDDLE_TYPES if pattern in ("same shape", "column") else (FLOAT32,)
-                found += [Workload(f"middle, {count:,}, {pattern}", each, shapes, call=call) for each in types]
+                name = f"middle, {count:,}, {pattern}" + ", allocated" * (call == "allocate")
+                found += [Workload(name, each, shapes, call=call) for each in types]
     return found
 
 
