@@ -5,6 +5,7 @@
     array([-2.,  0.,  2.], dtype=float32)
 
 ``add``, ``divide``, ``less`` and the like are functions on arrays; ``operator`` gives a specific operator version.
+``reduce`` and ``mean_squared_difference`` reduce their results exactly.
 ``load`` reads a model from an ONNX or OpenVINO file, ``convert`` converts it to another opset or format, ``check``
 reports what a runtime computes differently, and ``repair`` rewrites the model so that it does not. ``backend`` is the
 backend interface of ONNX. Every error that a caller can cause is an ``EltwiseError``.
@@ -39,6 +40,12 @@ from eltwise.kernels.threads import set_num_threads
 from eltwise.version import VERSION
 
 if TYPE_CHECKING:
+    from eltwise.engine.reduce import (
+        max_absolute_difference,
+        mean_absolute_difference,
+        mean_squared_difference,
+        reduce,
+    )
     from eltwise.model import Model, load, save
     from eltwise.passes.convert import convert
     from eltwise.targets.check import check
@@ -63,13 +70,17 @@ __all__ = [
     "less",
     "less_equal",
     "load",
+    "max_absolute_difference",
     "maximum",
+    "mean_absolute_difference",
+    "mean_squared_difference",
     "memory_pool",
     "minimum",
     "multiply",
     "negative",
     "not_equal",
     "operator",
+    "reduce",
     "repair",
     "save",
     "set_num_threads",
@@ -85,6 +96,10 @@ _LATE = {
     "convert": "eltwise.passes.convert",
     "check": "eltwise.targets.check",
     "repair": "eltwise.targets.repair",
+    "reduce": "eltwise.engine.reduce",
+    "max_absolute_difference": "eltwise.engine.reduce",
+    "mean_absolute_difference": "eltwise.engine.reduce",
+    "mean_squared_difference": "eltwise.engine.reduce",
 }
 """What is imported at its first use: arrays need no models."""
 
