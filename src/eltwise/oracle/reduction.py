@@ -124,12 +124,14 @@ def _finite(element_type: ElementType, bits: int) -> int:
     return number
 
 
+_OPPOSITES: dict[Number, Number] = {
+    Special.POSITIVE_INFINITY: Special.NEGATIVE_INFINITY,
+    Special.NEGATIVE_INFINITY: Special.POSITIVE_INFINITY,
+}
+
+
 def _negated(number: Number) -> Number:
-    if not isinstance(number, Special):
-        return -number
-    if number is Special.POSITIVE_INFINITY:
-        return Special.NEGATIVE_INFINITY
-    return Special.POSITIVE_INFINITY if number is Special.NEGATIVE_INFINITY else number
+    return _OPPOSITES.get(number, number) if isinstance(number, Special) else -number
 
 
 def _magnitude(number: Number) -> Number:
