@@ -7,11 +7,10 @@ of outputs: what is reduced lies in rows, what is kept in columns.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
-from functools import lru_cache
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from itertools import product
 from math import prod
-from threading import Lock
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -20,11 +19,9 @@ from eltwise.core.dtypes import ElementType
 from eltwise.kernels import dispatch, numpy_kernel
 from eltwise.kernels.exact_sum import ExactSums, FloatSums, IntegerSums, joined
 from eltwise.kernels.extremes import ExtremeBlocks, Extremes
-from eltwise.kernels.native import Records, is_possible
-from eltwise.kernels.numpy_kernel import Run
 from eltwise.kernels.plan import Plan, Sizes
 from eltwise.kernels.sum_kernel import LEAST_EXPONENT
-from eltwise.kernels.threads import num_threads, run_together
+from eltwise.kernels.threads import num_threads
 from eltwise.ops.expression import Expression
 
 Reduction = Literal["sum", "mean", "min", "max"]
@@ -92,12 +89,7 @@ def reduced(reduction: Reduction, elements: Elements, operands: Sequence[np.ndar
         views, row_shape = [view.reshape(-1) for view in views], (prod(shape),)
     most = BLOCK_BYTES // max(elements.result_type.storage.itemsize, 4)
     most_rows, most_columns = _block_sizes(prod(row_shape), prod(columns), most, is_inner=is_inner)
-    work = _Work(
-        reduction,
-        elements,
-        views,
-        _function(elements.expression, elements.element_type, is_compiled=prod(shape) >= LEAST_COMPILED),
-    )
+    work = _Work(reduction, elements, views, _has_kernel(elements, prod(shape)))
     row_cuts, column_cuts = list(cuts(row_shape, most_rows)), list(cuts(columns, most_columns))
     threads = max(1, min(num_threads(), prod(shape) // LEAST_ELEMENTS_PER_THREAD))
     parts = 1 if threads == 1 else min(len(row_cuts), -(-threads * _PIECES_PER_THREAD // len(column_cuts)))
@@ -107,7 +99,12 @@ def reduced(reduction: Reduction, elements: Elements, operands: Sequence[np.ndar
         for cut, partials in found
         for part in range(parts)
     ]
-    run_together(pieces, threads, keep=operands)
+    if threads == 1:
+        for piece in pieces:
+            piece()
+    else:
+        with ThreadPoolExecutor(threads) as pool:
+            list(pool.map(lambda piece: piece(), pieces))
     merged = [(cut, _merged(partials)) for cut, partials in found]
     return merged[0][1] if len(merged) == 1 else _joined(merged, outputs)
 
@@ -137,10 +134,19 @@ def cuts(shape: Sizes, elements: int) -> Iterator[Cut]:
 
 @dataclass(frozen=True)
 class _Work:
+    """The work on a call.
+
+    Attributes:
+        reduction: which one.
+        elements: what is reduced.
+        views: the operands, broadcast, with the axes that are reduced first.
+        has_kernel: whether a kernel computes the elements.
+    """
+
     reduction: Reduction
     elements: Elements
     views: Sequence[np.ndarray]
-    function: Callable[..., np.ndarray]
+    has_kernel: bool
 
     def piece(self, row_cuts: Sequence[Cut], column_cut: Cut, partials: list[Partial]) -> Callable[[], None]:
         """The work on some rows of some columns; it appends its partial."""
@@ -148,21 +154,48 @@ class _Work:
 
     def partial(self, row_cuts: Sequence[Cut], column_cut: Cut) -> Partial:
         outputs = tuple(part.stop - part.start for part in column_cut)
-        columns, function, views = prod(outputs), self.function, self.views
+        columns = prod(outputs)
         most_rows = max(prod(part.stop - part.start for part in cut) for cut in row_cuts)
         taker = _taker(self.reduction, self.elements.result_type, most_rows, columns)
         own = self.elements.expression.result_type(self.elements.element_type).storage
-        outs: dict[Sizes, np.ndarray] = {}
+        blocks: dict[Sizes, Callable[[Cut], object]] = {}
         for row_cut in row_cuts:
             cut = (*row_cut, *column_cut)
-            arrays = [view[cut] for view in views]
-            shape = arrays[0].shape
-            out = outs.get(shape)
-            if out is None:
-                out = outs[shape] = taker.block[: prod(shape) // columns].view(own).reshape(shape)
-            function(*arrays, out=out)
-            taker.add(out.size // columns)
+            shape = tuple(part.stop - part.start for part in cut)
+            compute = blocks.get(shape)
+            if compute is None:
+                out = taker.block[: prod(shape) // columns].view(own).reshape(shape)
+                compute = blocks[shape] = (self._by_kernel if self.has_kernel else self._by_numpy)(cut, out)
+            compute(cut)
+            taker.add(prod(shape) // columns)
         return (taker.partial() if isinstance(taker, ExtremeBlocks) else taker.sums()).reshaped(outputs)
+
+    def _by_numpy(self, cut: Cut, out: np.ndarray) -> Callable[[Cut], object]:
+        """What computes blocks of the shape of a cut into ``out``."""
+        plan = Plan(out.shape, tuple(view[cut].shape for view in self.views))
+        call = numpy_kernel.Call(self.elements.expression, self.elements.element_type, plan)
+        return lambda cut: call(*[view[cut] for view in self.views], out)
+
+    def _by_kernel(self, cut: Cut, out: np.ndarray) -> Callable[[Cut], object]:
+        """The same by one thread and without arrays for the blocks: kernels take addresses."""
+        from eltwise.kernels import compiled  # Small calls must not pay for it.
+
+        operands = [view[cut] for view in self.views]
+        plan = Plan(out.shape, tuple(operand.shape for operand in operands))
+        swapped = (False, *[not operand.dtype.isnative for operand in operands])
+        call = compiled.Call(self.elements.expression, self.elements.element_type, plan, plan.operands, swapped)
+        recipe = call.recipe(operands, out)
+        (part,) = recipe.parts(1)
+        words = part.arguments([out.ctypes.data, *[view.ctypes.data for view in self.views]])
+        strides = [view.strides for view in self.views]
+        starts = list(words[1 : 1 + len(strides)])
+
+        def compute(cut: Cut) -> None:
+            for number, (start, steps) in enumerate(zip(starts, strides, strict=True), start=1):
+                words[number] = start + sum(index.start * step for index, step in zip(cut, steps, strict=True))
+            recipe.kernel(words, part.first, part.last)
+
+        return compute
 
 
 def _taker(
@@ -203,50 +236,9 @@ def _joined(parts: list[tuple[Cut, Partial]], outputs: Sizes) -> Partial:
     return Extremes(first.function, first.element_type, first.count, values)
 
 
-# ---- the expression on blocks
-
-
-@dataclass
-class _Blocks:
-    """An expression on blocks, whose calls are found without running Python once they are known."""
-
-    expression: Expression
-    element_type: ElementType
-    is_compiled: bool
-    records: Records
-    runs: dict[object, Run] = field(default_factory=dict)
-    lock: Lock = field(default_factory=Lock)
-
-    def __call__(self, *arrays: np.ndarray, out: np.ndarray) -> np.ndarray:
-        key = (*[(array.shape, array.dtype) for array in arrays], out.shape)
-        run = self.runs.get(key)
-        if run is None:
-            run = self.runs[key] = self._run(arrays, out.shape)
-        run(*arrays, out)
-        if not isinstance(run, numpy_kernel.Call) and is_possible():
-            with self.lock:
-                if not self.records.has(arrays):
-                    run.add_to(self.records, arrays, out)  # type: ignore[attr-defined]
-        return out
-
-    def _run(self, arrays: Sequence[np.ndarray], shape: Sizes) -> Run:
-        plan = Plan(shape, tuple(array.shape for array in arrays))
-        if not self.is_compiled:
-            return numpy_kernel.Call(self.expression, self.element_type, plan)
-        from eltwise.kernels import compiled
-
-        swapped = (False, *[not array.dtype.isnative for array in arrays])
-        return compiled.Call(self.expression, self.element_type, plan, plan.operands, swapped)
-
-
-@lru_cache(maxsize=256)
-def _blocks(expression: Expression, element_type: ElementType, is_compiled: bool) -> Callable[..., np.ndarray]:
-    records = Records(expression.operands)
-    return records.builtin(_Blocks(expression, element_type, is_compiled, records), "elements")
-
-
-def _function(expression: Expression, element_type: ElementType, *, is_compiled: bool) -> Callable[..., np.ndarray]:
-    """The function that computes blocks into ``out``."""
+def _has_kernel(elements: Elements, count: int) -> bool:
+    """Whether a kernel computes the elements."""
     mode = dispatch.mode()
-    wants_kernel = mode == "compiled" or (mode == "auto" and is_compiled)
-    return _blocks(expression, element_type, wants_kernel and not dispatch.why_no_kernel(expression, element_type))
+    if mode == "numpy" or (mode == "auto" and count < LEAST_COMPILED):
+        return False
+    return not dispatch.why_no_kernel(elements.expression, elements.element_type)

@@ -131,10 +131,14 @@ _OPPOSITES: dict[Number, Number] = {
 
 
 def _negated(number: Number) -> Number:
-    return _OPPOSITES.get(number, number) if isinstance(number, Special) else -number
+    if isinstance(number, Special):
+        return _OPPOSITES.get(number, number)
+    return -number
 
 
 def _magnitude(number: Number) -> Number:
     if not isinstance(number, Special):
         return abs(number)
-    return Special.POSITIVE_INFINITY if number in _INFINITIES else number
+    if number is Special.NEGATIVE_ZERO:
+        return Fraction(0)
+    return number if number is Special.NAN else Special.POSITIVE_INFINITY
