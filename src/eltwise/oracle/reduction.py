@@ -109,7 +109,7 @@ def absolute_differences(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> npt.NDArra
     source = element_type_of(a)
     if source.is_integer:
         pairs = zip(bits_of(a), bits_of(b), strict=True)
-        values = [abs(int(_finite(source, x)) - int(_finite(source, y))) for x, y in pairs]
+        values = [abs(_finite(source, x) - _finite(source, y)) for x, y in pairs]
         return np.array(values, f"u{a.dtype.itemsize}").reshape(a.shape)
     results = []
     for x, y in zip(bits_of(a), bits_of(b), strict=True):
@@ -137,8 +137,8 @@ def _negated(number: Number) -> Number:
 
 
 def _magnitude(number: Number) -> Number:
-    if not isinstance(number, Special):
-        return abs(number)
-    if number is Special.NEGATIVE_ZERO:
-        return Fraction(0)
-    return number if number is Special.NAN else Special.POSITIVE_INFINITY
+    if number is Special.NAN:
+        return number
+    if isinstance(number, Special):
+        return Fraction(0) if number is Special.NEGATIVE_ZERO else Special.POSITIVE_INFINITY
+    return number if number >= 0 else -number
