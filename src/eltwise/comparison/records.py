@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import ctypes
 from functools import cache, partial
+from itertools import pairwise
 
 import numpy as np
 
+from eltwise.comparison.numbers import distances, is_float, values_of
+from eltwise.comparison.tolerance import Limits
 from eltwise.core.dtypes import BOOL, UINT8, ElementType
 from eltwise.kernels import jit
 from eltwise.kernels.differences import BUCKETS, FIELDS, TABLES, UNIT, block_elements, differences_text
 from eltwise.kernels.dispatch import has_compiler, mode
 from eltwise.kernels.float_mode import default_mode
 from eltwise.kernels.threads import num_threads, run_together
-from eltwise.comparison.numbers import distances, is_float, values_of
-from eltwise.comparison.tolerance import Limits
 
 RECORD = np.dtype([(name, np.float64 if name in FIELDS[-4:] else np.uint64) for name in FIELDS])
 """What is known of a block: counts, the largest distance, and the largest and summed differences."""
 
 LEAST_ELEMENTS = 1 << 15
 """Below so many elements NumPy is done before a kernel is loaded."""
+
+_LARGEST_PIECE = 1 << 20
+"""So many elements NumPy measures at a time."""
 
 _LEAST_BLOCKS = 64
 """So many blocks are worth a thread."""
@@ -63,18 +67,22 @@ def _compiled_records(
     records = np.zeros(-(-a.size // size), RECORD)
     threads = max(1, min(num_threads(), len(records) // _LEAST_BLOCKS))
     blocks = -(-whole // size)
-    ends = [blocks * part // (4 * threads if threads > 1 else 1) for part in range(4 * threads + 1 if threads > 1 else 2)]
+    ends = [
+        blocks * part // (4 * threads if threads > 1 else 1) for part in range(4 * threads + 1 if threads > 1 else 2)
+    ]
     tables = np.zeros((len(ends), TABLES, BUCKETS, BUCKETS), np.uint32)
     kernel = _kernel(element_type)
 
-    def arguments(one: np.ndarray, other: np.ndarray, into: np.ndarray, table: np.ndarray, count: int) -> ctypes.Array[ctypes.c_int64]:
+    def arguments(
+        one: np.ndarray, other: np.ndarray, into: np.ndarray, table: np.ndarray, count: int
+    ) -> ctypes.Array[ctypes.c_int64]:
         floats = np.array([limits.absolute, limits.relative], np.float64).view(np.int64)
         places = (array.ctypes.data for array in (one, other, into, table))
         return (ctypes.c_int64 * 8)(*places, count, *map(int, floats), limits.too_far(element_type))
 
     work = [
         partial(kernel, arguments(a, b, records, tables[number], whole), first, last)
-        for number, (first, last) in enumerate(zip(ends, ends[1:], strict=False))
+        for number, (first, last) in enumerate(pairwise(ends))
         if first < last
     ]
     run_together(work, threads, keep=(a, b, records, tables))
@@ -98,7 +106,16 @@ def _merge(records: np.ndarray, last: np.ndarray) -> None:
 def numpy_records(
     a: np.ndarray, b: np.ndarray, element_type: ElementType, limits: Limits
 ) -> tuple[np.ndarray, np.ndarray]:
-    """What ``measure`` gives, computed by NumPy."""
+    """What ``measure`` gives, computed by NumPy, in pieces of whole blocks since it needs memory for each element."""
+    step = _LARGEST_PIECE // block_elements_of(element_type) * block_elements_of(element_type)
+    parts = [
+        _piece(a[start : start + step], b[start : start + step], element_type, limits)
+        for start in range(0, max(a.size, 1), step)
+    ]
+    return np.concatenate([part[0] for part in parts]), np.sum([part[1] for part in parts], axis=0, dtype=np.uint64)
+
+
+def _piece(a: np.ndarray, b: np.ndarray, element_type: ElementType, limits: Limits) -> tuple[np.ndarray, np.ndarray]:
     size = block_elements_of(element_type)
     records, histogram = np.zeros(-(-a.size // size), RECORD), np.zeros(BUCKETS - 1, np.uint64)
     bits = np.dtype(f"u{a.dtype.itemsize}")

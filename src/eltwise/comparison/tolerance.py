@@ -1,8 +1,8 @@
 """Tolerances as text: ``ulp<=1``, ``rtol=1e-3, atol=1e-5``, and the same for some tensors by a pattern before a colon.
 
 An element is within a tolerance when its distance is at most ``ulp``, or when ``|a - b| <= atol + rtol * |a|``, as in
-NumPy's ``isclose`` with A as the reference. Any NaN is within of any NaN, and zeros of each other; a NaN and a number, and
-an infinity and anything else but its neighbour, never are.
+NumPy's ``isclose`` with A as the reference, in the arithmetic of the type. Any NaN is within of any NaN, and zeros of
+each other; a NaN and a number, and an infinity and anything but its neighbour, never are.
 """
 
 from __future__ import annotations
@@ -55,7 +55,9 @@ class Tolerance:
 
     def __str__(self) -> str:
         parts = [f"ulp<={self.ulp}"] if self.ulp is not None else []
-        parts += [f"{name}={value:g}" for name, value in (("rtol", self.rtol), ("atol", self.atol)) if value is not None]
+        parts += [
+            f"{name}={value:g}" for name, value in (("rtol", self.rtol), ("atol", self.atol)) if value is not None
+        ]
         return (f"{self.pattern}: " if self.pattern else "") + ", ".join(parts)
 
     @property
@@ -105,7 +107,10 @@ def _parsed(given: object) -> Sequence[Tolerance]:
     if given.startswith("@"):
         path = Path(given[1:])
         text = files.read_bytes(path, _LARGEST_FILE).decode(errors="replace")
-        lines = [line.partition("#")[0].strip() if line.lstrip().startswith("#") else line.strip() for line in text.splitlines()]
+        lines = [
+            line.partition("#")[0].strip() if line.lstrip().startswith("#") else line.strip()
+            for line in text.splitlines()
+        ]
         return [parse_tolerance(line) for line in lines if line]
     return [parse_tolerance(given)]
 

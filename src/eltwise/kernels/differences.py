@@ -1,13 +1,13 @@
 """The kernel that counts and measures differences of two arrays in one pass, as LLVM IR text. Pure.
 
 It reads blocks of elements. Of a block whose bits are equal it writes only zeros; of another one, and of the block
-behind it, it looks at 16 elements at a time, and at nothing but their bits where those are equal. ``FIELDS`` are what it writes of each block. How far apart
-numbers are in units of the last place is counted by powers of two, in tables of 32-bit counters: one call of the kernel
-may see less than 2^32 elements.
+behind it, it looks at 16 elements at a time, and at nothing but their bits where those are equal. ``FIELDS`` are what
+it writes of each block. How far apart numbers are in units of the last place is counted by powers of two, in tables of
+32-bit counters: one call of the kernel may see less than 2^32 elements.
 
-``kernel(arguments, first, last)`` works on the blocks from ``first`` to before ``last``. ``arguments`` holds the addresses
-of both arrays, of the records and of the tables, the number of elements (a multiple of ``UNIT``), and the tolerance: the
-absolute and the relative one as float64, and the least distance that is too far.
+``kernel(arguments, first, last)`` works on the blocks from ``first`` to before ``last``. ``arguments`` holds the
+addresses of both arrays, of the records and of the tables, the number of elements (a multiple of ``UNIT``), and the
+tolerance: the absolute and the relative one as float64, and the least distance that is too far.
 """
 
 from __future__ import annotations
@@ -87,7 +87,9 @@ def _declarations(has_mode: bool) -> list[str]:
     found = ["declare i16 @llvm.ctpop.i16(i16)", "declare i64 @llvm.umin.i64(i64, i64)"]
     for bits in (8, 16, 32, 64):
         kind = _of(f"i{bits}")
-        found += [f"declare {kind} @llvm.{name}.v{LANES}i{bits}({kind}, {kind})" for name in ("umax", "smax", "smin", "umin")]
+        found += [
+            f"declare {kind} @llvm.{name}.v{LANES}i{bits}({kind}, {kind})" for name in ("umax", "smax", "smin", "umin")
+        ]
         found.append(f"declare i{bits} @llvm.vector.reduce.umax.v{LANES}i{bits}({kind})")
         found.append(f"declare {kind} @llvm.ctlz.v{LANES}i{bits}({kind}, i1)")
     double = _of("double")
@@ -319,7 +321,9 @@ class _Kernel:
 
     def _gap(self, values: Sequence[str], sign: str, kind: str, scalar: str) -> str:
         arguments = f"({kind} {values[0]}, {kind} {values[1]})"
-        most, least = (self.text.let(f"call {kind} @llvm.{sign}{end}.v{LANES}{scalar}{arguments}") for end in ("max", "min"))
+        most, least = (
+            self.text.let(f"call {kind} @llvm.{sign}{end}.v{LANES}{scalar}{arguments}") for end in ("max", "min")
+        )
         return self.text.let(f"sub {kind} {most}, {least}")
 
     def _beyond(self, found: dict[str, str], size: str, distance: str) -> str:
@@ -353,7 +357,9 @@ class _Kernel:
         parts = []
         for start in (0, _PAIRS):
             lanes = ", ".join(f"i32 {lane}" for lane in range(start, start + _PAIRS))
-            parts.append(text.let(f"shufflevector {_of('i32')} {bucket}, {_of('i32')} poison, <{_PAIRS} x i32> <{lanes}>"))
+            parts.append(
+                text.let(f"shufflevector {_of('i32')} {bucket}, {_of('i32')} poison, <{_PAIRS} x i32> <{lanes}>")
+            )
         width = f"<{', '.join([f'i32 {BUCKETS}'] * _PAIRS)}>"
         index = text.let(f"add {half} {text.let(f'mul {half} {parts[1]}, {width}')}, {parts[0]}")
         text.do(f"store {half} {index}, ptr %pairs, align 64")
@@ -393,4 +399,3 @@ class _Kernel:
             text.do(f"store {'double' if name in FIELDS[-4:] else 'i64'} {values[name]}, ptr {place}, align 8")
         text.do(f"%wasunequal = icmp ne i64 {values['differing']}, 0")
         text.do("%nextblock = add i64 %block, 1", "br label %blocks")
-
