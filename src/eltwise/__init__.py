@@ -6,8 +6,9 @@
 
 ``add``, ``divide``, ``less`` and the like are functions on arrays; ``operator`` gives a specific operator version.
 ``load`` reads a model from an ONNX or OpenVINO file, ``convert`` converts it to another opset or format, ``check``
-reports what a runtime computes differently, and ``repair`` rewrites the model so that it does not. ``backend`` is the
-backend interface of ONNX. Every error that a caller can cause is an ``EltwiseError``.
+reports what a runtime computes differently, and ``repair`` rewrites the model so that it does not. ``compare`` says
+which of two sets of tensors differ, where, by how much, and why. ``backend`` is the backend interface of ONNX. Every
+error that a caller can cause is an ``EltwiseError``.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ from eltwise.kernels.threads import set_num_threads
 from eltwise.version import VERSION
 
 if TYPE_CHECKING:
+    from eltwise.comparison.compare import compare
     from eltwise.model import Model, load, save
     from eltwise.passes.convert import convert
     from eltwise.targets.check import check
@@ -55,6 +57,7 @@ __all__ = [
     "add",
     "backend",
     "check",
+    "compare",
     "convert",
     "divide",
     "equal",
@@ -84,6 +87,7 @@ _LATE = {
     "save": "eltwise.model",
     "convert": "eltwise.passes.convert",
     "check": "eltwise.targets.check",
+    "compare": "eltwise.comparison.compare",
     "repair": "eltwise.targets.repair",
 }
 """What is imported at its first use: arrays need no models."""
