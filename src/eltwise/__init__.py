@@ -8,7 +8,8 @@
 ``reduce`` and ``mean_squared_difference`` reduce their results exactly.
 ``load`` reads a model from an ONNX or OpenVINO file, ``convert`` converts it to another opset or format, ``check``
 reports what a runtime computes differently, and ``repair`` rewrites the model so that it does not. ``compare`` says
-which of two sets of tensors differ, where, by how much, and why. ``backend`` is the backend interface of ONNX. Every
+which of two sets of tensors differ, where, by how much, and why. ``delta`` and ``restore`` store a checkpoint as its
+difference from another. ``backend`` is the backend interface of ONNX. Every
 error that a caller can cause is an ``EltwiseError``.
 """
 
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from eltwise.kernels.threads import set_num_threads
     from eltwise.model import Model, load, save
     from eltwise.passes.convert import convert
+    from eltwise.scale.deltas import delta, restore
     from eltwise.targets.check import check
     from eltwise.targets.repair import repair
 
@@ -66,6 +68,7 @@ __all__ = [
     "check",
     "compare",
     "convert",
+    "delta",
     "divide",
     "equal",
     "greater",
@@ -85,6 +88,7 @@ __all__ = [
     "operator",
     "reduce",
     "repair",
+    "restore",
     "save",
     "set_num_threads",
     "squared_difference",
@@ -105,6 +109,8 @@ _LATE = {
     "check": "eltwise.targets.check",
     "compare": "eltwise.comparison.compare",
     "repair": "eltwise.targets.repair",
+    "delta": "eltwise.scale.deltas",
+    "restore": "eltwise.scale.deltas",
     "reduce": "eltwise.engine.reduce",
     "max_absolute_difference": "eltwise.engine.reduce",
     "mean_absolute_difference": "eltwise.engine.reduce",
