@@ -1,6 +1,6 @@
 """The process of one runtime: it reads requests from its input and writes a reply for each to its output.
 
-Run as ``python -m eltwise.runtimes.worker ADAPTER NAME``. What the runtime prints goes to standard error;
+Run as ``python -m eltwise.runtimes.worker ADAPTER NAME [MEMORY]``. What the runtime prints goes to standard error;
 the frames use descriptors that it does not know.
 """
 
@@ -20,6 +20,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from eltwise.core.dtypes import TYPES
+from eltwise.runtimes.memory import SharedMemory
 from eltwise.runtimes.program import Loaded, message_of
 from eltwise.runtimes.wire import Message, receive, send
 
@@ -38,13 +39,14 @@ def main() -> None:
     incoming, outgoing = _own_streams()
     warnings.simplefilter("ignore")
     try:
-        adapter = make_adapter(*sys.argv[1:])
+        memory = SharedMemory(sys.argv[3]) if len(sys.argv) > 3 else None
+        adapter = make_adapter(*sys.argv[1:3])
         send(outgoing, Message({"ready": adapter.version()}))
     except Exception as error:  # noqa: BLE001 - reported to the host
         send(outgoing, Message({"failed": message_of(error)}))
         return
     programs = _Programs(adapter)
-    while (message := receive(incoming)) is not None:
+    while (message := receive(incoming, memory)) is not None:
         try:
             reply = programs.reply(message)
         except Exception as error:  # noqa: BLE001 - whatever a runtime raises is its refusal
@@ -52,7 +54,9 @@ def main() -> None:
         changed = changed_mode()
         if changed and not restore_mode():
             changed += ", and it could not be restored"
-        send(outgoing, Message({**reply.fields, "mode": changed}, reply.arrays))
+        send(outgoing, Message({**reply.fields, "mode": changed}, reply.arrays), memory)
+        if memory is not None:
+            memory.clear()
 
 
 def make_adapter(adapter: str, name: str) -> Any:

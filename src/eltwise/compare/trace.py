@@ -1,0 +1,175 @@
+"""Two runs of a model in two runtimes: the first node that differs although its inputs are equal."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from eltwise import runtimes
+from eltwise.compare.trace_blame import Blame
+from eltwise.compare.trace_inputs import feeds_for
+from eltwise.compare.trace_model import TracedModel, read_model, segments
+from eltwise.compare.trace_report import TracedNode, TraceReport
+from eltwise.compare.trace_run import NodeRun, Side, Tracer
+from eltwise.core.errors import EltwiseError, FileFormatError, UnsupportedError
+from eltwise.formats import registry
+from eltwise.ir.graph import Graph
+from eltwise.model import Model
+from eltwise.ops.schema import Domain
+from eltwise.runtimes import Host, Runtime
+
+if TYPE_CHECKING:
+    from eltwise.model import Source
+
+SEGMENT = 1 << 28
+"""How many bytes the values and weights of a segment may have, by default."""
+
+LIMIT = 120.0
+"""How many seconds a runtime may take for a segment, by default."""
+
+_MOST_NODES = 1000
+"""The most nodes of a segment."""
+
+_FOR_ONNX = {"openvino": "openvino-onnx"}
+"""The adapters for ONNX models, of runtimes that have two."""
+
+Tell = Callable[[int, int, str], None]
+
+
+def trace(
+    model: Source | Model,
+    *,
+    runtime: str,
+    against: str,
+    inputs: Mapping[str, object] | None = None,
+    tolerance: object = None,
+    seed: int = 0,
+    segment: int = SEGMENT,
+    limit: float = LIMIT,
+    weights: bytes | None = None,
+    progress: Tell | None = None,
+) -> TraceReport:
+    """Run a model in two runtimes and find the first node whose result differs although its inputs are equal.
+
+    Each runtime runs in a process of its own. The model is run in segments whose values are all compared, so that the
+    memory that is needed does not grow with the model. A node that is beyond the tolerance is run alone on what the
+    reference reads, which tells its own error from what it inherits.
+
+    Args:
+        model: what ``load`` takes (a path, the bytes of a file or an ``onnx.ModelProto``), or a loaded model. Its
+            operators may be any that the runtimes have.
+        runtime: the runtime that is tested.
+        against: the reference: another runtime, or ``exact``.
+        inputs: for each input, by its name, its array. The others are drawn at random.
+        tolerance: what does not count as a difference.
+        seed: of the inputs that are drawn.
+        segment: how many bytes the values and weights of a segment may have.
+        limit: how many seconds a runtime may take for a segment.
+        weights: for the bytes of an .xml file, those of its .bin.
+        progress: told how many nodes of how many were run, and the name of the next.
+
+    Returns:
+        The report, with everything that was found until a runtime failed.
+
+    Raises:
+        EltwiseError: for a model that cannot be read, inputs that do not fit it, and runtimes that are not there.
+    """
+    graph = _graph_of(model, weights)
+    tested, reference = (_runtime_for(name, graph.origin.domain) for name in (runtime, against))
+    feeds = feeds_for(graph, inputs or {}, seed)
+    traced = read_model(graph, feeds.values)
+    with ExitStack() as stack:
+        sides = [
+            Side(name, stack.enter_context(Host(found, limit, shares_memory=True)), traced, dict(feeds.values))
+            for name, found in ((runtime, tested), (against, reference))
+        ]
+        versions = [f"{side.name} {side.host.version()}" for side in sides]
+        blame = Blame(sides[0], sides[1], tolerance)
+        tracer = Tracer(sides[0], sides[1], tolerance)
+        tracer.on_suspects = blame.judge
+        _run_all(tracer, segment, progress or (lambda _done, _count, _name: None))
+    nodes = tuple(_described(traced, tracer.nodes[number]) for number in sorted(tracer.nodes))
+    first = next((node for node in nodes if node.blame in ("own", "in_graph")), None)
+    blamed = blame.first
+    return TraceReport(
+        nodes,
+        first.name if first else None,
+        *versions,
+        inputs=feeds.words,
+        tolerance=str(tolerance),
+        right=blamed.right if blamed else None,
+        blamed=blamed,
+    )
+
+
+def _graph_of(source: Source | Model, weights: bytes | None) -> Graph:
+    """The graph of a model, whatever operators are in it."""
+    if isinstance(source, Model):
+        return source.graph
+    if isinstance(source, bytes | bytearray | memoryview):
+        return registry.read_bytes(bytes(source), weights).graph
+    if isinstance(source, str | os.PathLike):
+        try:
+            return registry.read_file(Path(source)).graph
+        except EltwiseError as error:
+            raise error.located(where=str(source)) from None
+    from eltwise.formats.onnx.reader import is_model_proto, read_model_proto
+
+    if not is_model_proto(source):
+        allowed = "a path, the bytes of a file, an onnx.ModelProto or a loaded model"
+        raise FileFormatError("not a model", got=type(source).__name__, allowed=allowed)
+    return read_model_proto(source, None, "").graph
+
+
+def _runtime_for(name: str, domain: Domain) -> Runtime:
+    """The runtime of a name that reads models of a format."""
+    if name == "exact":
+        return runtimes.find("eltwise")
+    found = runtimes.find(_FOR_ONNX.get(name, name) if domain == "ai.onnx" else name)
+    if not found.loads_models:
+        raise UnsupportedError(f"the runtime {name!r} does not run models", hint="choose one that loads model files")
+    if domain not in found.domains:
+        format_name = registry.of_domain(domain).name
+        hint = "convert the model first: eltwise convert"
+        raise UnsupportedError(f"the runtime {name!r} does not read {format_name} models", hint=hint)
+    return found
+
+
+def _run_all(tracer: Tracer, segment: int, progress: Tell) -> None:
+    model = tracer.model
+    count = len(model.nodes)
+    position = 0
+    while position < count:
+        units = [unit for unit in model.units() if unit.start >= position]
+        chosen = next(segments(model, units, segment, _MOST_NODES))
+        progress(position, count, model.nodes[position].label)
+        tracer.run(chosen)
+        position = chosen[-1].stop
+    progress(count, count, "")
+
+
+def _described(model: TracedModel, run: NodeRun) -> TracedNode:
+    node, out, own = model.nodes[run.number], run.out, run.own
+    status = "failed" if run.failed else "not_compared" if out is None else out.status
+    blame = None
+    if out is not None and out.is_beyond:
+        wrong_alone = own is not None and own.is_beyond
+        blame = "own" if wrong_alone else "in_graph" if run.inputs_equal else "inherited"
+    told = own if blame == "own" else out
+    return TracedNode(
+        node.label,
+        node.schema.name,
+        status,
+        run.error_in,
+        out.error if out else None,
+        own.error if own else None,
+        told.cause if told else None,
+        blame,
+        run.value,
+        out.max_ulp if out else None,
+        told.explanation if told else "",
+        f"{run.failed}: {run.words}" if run.failed else run.words,
+    )

@@ -1,0 +1,189 @@
+"""The report of a trace: each node with its errors, the first that is wrong, and what could not be compared."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from html import escape
+
+from eltwise.compare.trace_blame import Blamed
+from eltwise.core.errors import counted
+
+_MOST_SHOWN = 12
+
+
+@dataclass(frozen=True)
+class TracedNode:
+    """What a trace found of one node.
+
+    Attributes:
+        name: its name, or the name of what it makes where it has none.
+        op_type: its operator.
+        status: ``equal``, ``within_tolerance`` or ``differs``; ``failed`` where a runtime did not run it, and
+            ``not_compared`` where nothing could be compared.
+        error_in: the largest absolute difference of what it reads; None where it has no size.
+        error_out: the largest absolute difference of what it makes.
+        own_error: that of the node run alone on what the reference reads; None where that was not needed.
+        cause: the cause of its own difference, or that of what it makes.
+        blame: of a node that differs, ``own`` where it is wrong alone too, ``inherited`` where it is not, and
+            ``in_graph`` where it is right alone, its inputs are equal and it is wrong in the model.
+        value: the value that differs most.
+        max_ulp: the largest distance in units in the last place.
+        explanation: the cause in words.
+        words: why it failed or could not be compared.
+    """
+
+    name: str
+    op_type: str
+    status: str
+    error_in: float | None = 0.0
+    error_out: float | None = 0.0
+    own_error: float | None = None
+    cause: str | None = None
+    blame: str | None = None
+    value: str = ""
+    max_ulp: int | None = None
+    explanation: str = ""
+    words: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.op_type} {self.name!r}"
+
+    def fields(self) -> dict[str, object]:
+        """Everything as plain values."""
+        return dict(vars(self))
+
+
+@dataclass(frozen=True)
+class TraceReport:
+    """What came of a trace; ``str`` gives it in words.
+
+    Attributes:
+        nodes: the nodes in an order in which each finds its inputs made.
+        first: the name of the first node that is wrong by itself; None if there is none.
+        runtime: the runtime that was tested, with its version.
+        against: the reference, with its version.
+        inputs: where the inputs come from.
+        tolerance: what counts as a difference.
+        right: whose result of the first node has the bits of the exact one; None where that is not known.
+        notes: what else is to be said: what was not matched, not run, or differs only in the whole model.
+        blamed: the first node with its inputs and results.
+    """
+
+    nodes: tuple[TracedNode, ...]
+    first: str | None
+    runtime: str
+    against: str
+    inputs: str = ""
+    tolerance: str = ""
+    right: tuple[str, ...] | None = None
+    notes: tuple[str, ...] = ()
+    blamed: Blamed | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def is_good(self) -> bool:
+        """Whether nothing is beyond the tolerance and every node ran."""
+        return self.first is None and not any(node.status in ("differs", "failed") for node in self.nodes)
+
+    @property
+    def first_node(self) -> TracedNode | None:
+        """The first node that is wrong by itself."""
+        found = (node for node in self.nodes if node.name == self.first and node.blame in ("own", "in_graph"))
+        return next(found, None)
+
+    def fields(self) -> dict[str, object]:
+        """Everything as plain values, as ``--json`` writes it."""
+        return {
+            "nodes": [node.fields() for node in self.nodes],
+            "first": self.first,
+            "runtime": self.runtime,
+            "against": self.against,
+            "inputs": self.inputs,
+            "tolerance": self.tolerance,
+            "right": None if self.right is None else list(self.right),
+            "notes": list(self.notes),
+        }
+
+    def assert_within(self) -> None:
+        """Do nothing if no node is beyond the tolerance.
+
+        Raises:
+            AssertionError: with the report as its message.
+        """
+        if not self.is_good:
+            raise AssertionError(str(self))
+
+    def __str__(self) -> str:
+        return "\n".join([*self._summary(), *self._table(), *self.notes])
+
+    def _repr_html_(self) -> str:
+        summary = "".join(f"<p>{escape(line)}</p>" for line in (*self._summary(), *self.notes))
+        head = "".join(f"<th>{name}</th>" for name in ("node", "operator", *_COLUMNS, "cause"))
+        rows = "".join(
+            "<tr>" + "".join(f"<td>{escape(text)}</td>" for text in _cells(node)) + "</tr>" for node in self._shown()
+        )
+        return f"{summary}<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+
+    def _summary(self) -> list[str]:
+        counts = self.counts()
+        lines = [
+            f"{self.runtime} against {self.against}: {counted(len(self.nodes), 'node')}, "
+            + ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in counts.items()),
+            f"inputs: {self.inputs}; tolerance: {self.tolerance}",
+        ]
+        node = self.first_node
+        if node is not None:
+            lines.append(f"first: {node}: {self._said_of(node)}")
+        elif counts.get("differs"):
+            lines.append("no node is wrong alone: small errors add up to what is beyond the tolerance")
+        return lines
+
+    def _said_of(self, node: TracedNode) -> str:
+        if node.blame == "in_graph":
+            words = f"right alone and wrong in the model, by {number(node.error_out)}"
+        else:
+            inputs = "equal inputs" if node.error_in == 0 else "the inputs of the reference"
+            words = f"alone, on {inputs}, it differs by {number(node.own_error)}"
+        if node.explanation or node.cause:
+            words += f"; {node.explanation or node.cause}"
+        if self.right is not None:
+            words += f"; exact: {' and '.join(self.right) or 'neither'}"
+        return words
+
+    def counts(self) -> dict[str, int]:
+        """How many nodes have each status."""
+        order = ("equal", "within_tolerance", "differs", "failed", "not_compared")
+        found = {name: sum(node.status == name for node in self.nodes) for name in order}
+        return {name: count for name, count in found.items() if count}
+
+    def _shown(self) -> list[TracedNode]:
+        return [node for node in self.nodes if node.status not in ("equal", "within_tolerance")][:_MOST_SHOWN]
+
+    def _table(self) -> list[str]:
+        shown = self._shown()
+        if not shown:
+            return []
+        rows = [("node", "operator", *_COLUMNS, "cause"), *map(_cells, shown)]
+        widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]) - 1)]
+        lines = ["  ".join([*map(str.ljust, row, widths), row[-1]]).rstrip() for row in rows]
+        left = sum(node.status not in ("equal", "within_tolerance") for node in self.nodes) - len(shown)
+        return ["", *lines, *([f"... and {left} more"] if left else []), ""]
+
+
+_COLUMNS = ("error in", "error out", "own error")
+
+
+def number(value: float | None) -> str:
+    """An error for people."""
+    return "-" if value is None else f"{value:.4g}"
+
+
+def _cells(node: TracedNode) -> tuple[str, ...]:
+    said = node.words or node.cause or ""
+    if node.blame == "inherited":
+        said = "inherited"
+    elif node.blame == "in_graph":
+        said = f"only in the model {said}".rstrip()
+    errors = (node.error_in, node.error_out, node.own_error)
+    return (node.name, node.op_type, *map(number, errors), said)
+
+
