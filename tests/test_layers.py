@@ -21,7 +21,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("passes", "runtimes", "backend"),
     ("conformance",),
     ("report",),
-    ("targets",),
+    ("targets", "tracing"),
     ("cli",),
     ("__main__",),
 )

@@ -6,7 +6,8 @@
 
 ``add``, ``divide``, ``less`` and the like are functions on arrays; ``operator`` gives a specific operator version.
 ``load`` reads a model from an ONNX or OpenVINO file, ``convert`` converts it to another opset or format, ``check``
-reports what a runtime computes differently, and ``repair`` rewrites the model so that it does not. ``backend`` is the
+reports what a runtime computes differently, and ``repair`` rewrites the model so that it does not.
+``trace`` runs a model in two runtimes and names the first node that differs. ``backend`` is the
 backend interface of ONNX. Every error that a caller can cause is an ``EltwiseError``.
 """
 
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from eltwise.passes.convert import convert
     from eltwise.targets.check import check
     from eltwise.targets.repair import repair
+    from eltwise.tracing.trace import trace
 
 __version__ = VERSION
 
@@ -75,6 +77,7 @@ __all__ = [
     "set_num_threads",
     "squared_difference",
     "subtract",
+    "trace",
 ]
 
 
@@ -85,6 +88,7 @@ _LATE = {
     "convert": "eltwise.passes.convert",
     "check": "eltwise.targets.check",
     "repair": "eltwise.targets.repair",
+    "trace": "eltwise.tracing.trace",
 }
 """What is imported at its first use: arrays need no models."""
 

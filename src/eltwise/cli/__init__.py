@@ -26,6 +26,7 @@ from eltwise.cli.reproduce import reproduce
 from eltwise.cli.run import run
 from eltwise.cli.show import show
 from eltwise.cli.targets import targets
+from eltwise.cli.trace import trace
 from eltwise.core.errors import EltwiseError, UnsupportedError
 from eltwise.version import VERSION
 
@@ -38,7 +39,7 @@ app = typer.Typer(
     add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for _command in (run, apply, ops, show, infer, check, convert, repair, conform, reproduce, targets):
+for _command in (run, apply, ops, show, infer, check, convert, repair, conform, reproduce, targets, trace):
     app.command()(_command)
 
 _UsageError: type[Exception] = typer.BadParameter.__mro__[2]

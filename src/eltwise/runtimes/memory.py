@@ -1,4 +1,4 @@
-"""Memory that a host and the process of its runtime both map: large arrays lie in it and are not sent through a pipe."""
+"""Memory that a host and the process of its runtime both map, so that large arrays are not sent through a pipe."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 import sys
 import tempfile
 from math import prod
+from pathlib import Path
 
 import numpy as np
 
@@ -85,7 +86,7 @@ class SharedMemory:
         self._map, self._whole = None, np.empty(0, np.uint8)
         os.close(self._file)
         if self._is_named:
-            os.unlink(self.path)
+            Path(self.path).unlink()
 
     def _open(self) -> None:
         """Map all of it. Arrays that were given out keep the mapping that they were made on."""

@@ -8,14 +8,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from eltwise import oracle
-from eltwise.compare.trace_difference import Difference, Tolerance, measure
-from eltwise.compare.trace_model import TracedModel
-from eltwise.compare.trace_run import NodeRun, Outcome, Side, Values, rank
 from eltwise.core.errors import EltwiseError
 from eltwise.formats.registry import of_bytes
 from eltwise.model import load
 from eltwise.runtimes import Model as Program
-
+from eltwise.tracing.difference import Difference, Tolerance, measure
+from eltwise.tracing.model import TracedModel
+from eltwise.tracing.run import NodeRun, Outcome, Side, Values, rank
 
 _MOST_CONFIRMED = 4
 """So many nodes of a segment are run as models of their own until one is wrong there too."""
@@ -81,7 +80,7 @@ class Blame:
         """The values of nodes that read nothing of each other; where a runtime refuses them together, one by one."""
         outcome = self.tested.run(numbers, values, apart=True)
         if not outcome.words:
-            return {name: array.copy() for name, array in outcome.values.items()} if len(numbers) == 1 else outcome.values
+            return outcome.values
         if len(numbers) == 1:
             return {}
         middle = len(numbers) // 2

@@ -5,25 +5,40 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from itertools import groupby
 
 import numpy as np
 
-from eltwise.compare.trace_difference import EQUAL, Difference, Tolerance, measure
-from eltwise.compare.trace_model import Part, TracedModel
 from eltwise.core.errors import EltwiseError
 from eltwise.runtimes import Answer, Host
+from eltwise.tracing.difference import EQUAL, Difference, Tolerance, measure
+from eltwise.tracing.model import Part, TracedModel
 
 Values = dict[str, np.ndarray]
 
 
 @dataclass(eq=False)
 class Side:
-    """One of the two runs: a runtime, its model, and the values that later nodes read."""
+    """One of the two runs.
+
+    Attributes:
+        name: of the runtime.
+        host: its process.
+        model: its model.
+        values: those that later nodes read.
+        is_exact: whether it is eltwise, which is not asked about operators that it does not have.
+    """
 
     name: str
     host: Host
     model: TracedModel
     values: Values = field(default_factory=dict)
+    is_exact: bool = False
+
+    def refusal(self, unit: range) -> str:
+        """Why some nodes are not given to the runtime; empty if they are."""
+        foreign = [node.schema.name for node in (self.model.nodes[number] for number in unit) if node.is_foreign]
+        return f"eltwise does not compute {foreign[0]}" if self.is_exact and foreign else ""
 
     def run(
         self,
@@ -90,7 +105,7 @@ class NodeRun:
         inputs_equal: whether all that it reads has the same bits in both runs.
         own: the difference where it is run alone on what the reference reads; None if that was not needed.
         words: why it could not be run or compared.
-        failed: the name of the runtime that could not run it.
+        has_failed: whether the tested runtime could not run it.
     """
 
     number: int
@@ -100,7 +115,7 @@ class NodeRun:
     inputs_equal: bool = True
     own: Difference | None = None
     words: str = ""
-    failed: str = ""
+    has_failed: bool = False
 
 
 class Tracer:
@@ -118,7 +133,7 @@ class Tracer:
         self.on_suspects: Callable[[list[NodeRun], Values], None] = lambda _found, _values: None
         self._tolerance = tolerance
         self._found: dict[str, Difference] = {}
-        self._threads = ThreadPoolExecutor(2)
+        self._threads = ThreadPoolExecutor(1)
 
     @property
     def model(self) -> TracedModel:
@@ -130,16 +145,21 @@ class Tracer:
         units = self._ready(units)
         if not units:
             return
+        groups = [list(group) for _refused, group in groupby(units, lambda unit: bool(self.reference.refusal(unit)))]
+        if len(groups) > 1:
+            for group in groups:
+                self.run(group)
+            return
         numbers = [number for unit in units for number in unit]
-        runs = [
-            self._threads.submit(side.run, numbers, side.values) for side in (self.tested, self.reference)
-        ]
-        got, wanted = (run.result() for run in runs)
+        refusal = self.reference.refusal(units[0])
+        waiting = self._threads.submit(self.tested.run, numbers, self.tested.values)
+        wanted = Outcome(words=refusal) if refusal else self.reference.run(numbers, self.reference.values)
+        got = waiting.result()
         lost = {*got.lost, *wanted.lost}
         if lost and not lost <= self.model.kept_together:
             self.model.kept_together |= lost
             self._again(numbers)
-        elif (got.words or wanted.words) and len(units) > 1:
+        elif (got.words or (wanted.words and not refusal)) and len(units) > 1:
             middle = len(units) // 2
             self.run(units[:middle])
             self.run(units[middle:])
@@ -177,10 +197,9 @@ class Tracer:
             run.inputs_equal = all(found.status == "equal" for found in reads)
             run.error_in = worst(found.error for found in reads)
             if got.words or wanted.words:
-                run.failed = " and ".join(
-                    side.name for side, out in ((self.tested, got), (self.reference, wanted)) if out.words
-                )
-                run.words = got.words or wanted.words
+                run.has_failed = bool(got.words)
+                said = ((self.tested, got.words), (self.reference, wanted.words))
+                run.words = "; ".join(f"{side.name}: {words}" for side, words in said if words)
             else:
                 self._compare_node(run, values, reference)
             self.nodes[number] = run

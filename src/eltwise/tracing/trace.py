@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from eltwise import runtimes
-from eltwise.compare.trace_blame import Blame
-from eltwise.compare.trace_inputs import feeds_for
-from eltwise.compare.trace_model import TracedModel, read_model, segments
-from eltwise.compare.trace_report import TracedNode, TraceReport
-from eltwise.compare.trace_run import NodeRun, Side, Tracer
 from eltwise.core.errors import EltwiseError, FileFormatError, UnsupportedError
 from eltwise.formats import registry
 from eltwise.ir.graph import Graph
 from eltwise.model import Model
 from eltwise.ops.schema import Domain
 from eltwise.runtimes import Host, Runtime
+from eltwise.tracing.blame import Blame
+from eltwise.tracing.inputs import feeds_for
+from eltwise.tracing.model import TracedModel, read_model, segments
+from eltwise.tracing.report import TracedNode, TraceReport
+from eltwise.tracing.run import NodeRun, Side, Tracer
 
 if TYPE_CHECKING:
     from eltwise.model import Source
@@ -29,6 +29,9 @@ SEGMENT = 1 << 28
 
 LIMIT = 120.0
 """How many seconds a runtime may take for a segment, by default."""
+
+EXACT = "exact"
+"""The name of the reference that is eltwise."""
 
 _MOST_NODES = 1000
 """The most nodes of a segment."""
@@ -40,7 +43,7 @@ Tell = Callable[[int, int, str], None]
 
 
 def trace(
-    model: Source | Model,
+    model: Source | Model | Graph,
     *,
     runtime: str,
     against: str,
@@ -77,13 +80,19 @@ def trace(
     Raises:
         EltwiseError: for a model that cannot be read, inputs that do not fit it, and runtimes that are not there.
     """
-    graph = _graph_of(model, weights)
+    graph = read_graph(model, weights)
     tested, reference = (_runtime_for(name, graph.origin.domain) for name in (runtime, against))
     feeds = feeds_for(graph, inputs or {}, seed)
     traced = read_model(graph, feeds.values)
     with ExitStack() as stack:
         sides = [
-            Side(name, stack.enter_context(Host(found, limit, shares_memory=True)), traced, dict(feeds.values))
+            Side(
+                name,
+                stack.enter_context(Host(found, limit, shares_memory=True)),
+                traced,
+                dict(feeds.values),
+                is_exact=name == EXACT,
+            )
             for name, found in ((runtime, tested), (against, reference))
         ]
         versions = [f"{side.name} {side.host.version()}" for side in sides]
@@ -97,18 +106,24 @@ def trace(
     return TraceReport(
         nodes,
         first.name if first else None,
-        *versions,
+        versions[0],
+        versions[1],
         inputs=feeds.words,
         tolerance=str(tolerance),
         right=blamed.right if blamed else None,
+        notes=tuple(_notes(traced)),
         blamed=blamed,
     )
 
 
-def _graph_of(source: Source | Model, weights: bytes | None) -> Graph:
-    """The graph of a model, whatever operators are in it."""
-    if isinstance(source, Model):
-        return source.graph
+def read_graph(source: Source | Model | Graph, weights: bytes | None = None) -> Graph:
+    """Read the graph of a model, whatever operators are in it.
+
+    Raises:
+        EltwiseError: if it cannot be read.
+    """
+    if isinstance(source, Model | Graph):
+        return source if isinstance(source, Graph) else source.graph
     if isinstance(source, bytes | bytearray | memoryview):
         return registry.read_bytes(bytes(source), weights).graph
     if isinstance(source, str | os.PathLike):
@@ -126,7 +141,7 @@ def _graph_of(source: Source | Model, weights: bytes | None) -> Graph:
 
 def _runtime_for(name: str, domain: Domain) -> Runtime:
     """The runtime of a name that reads models of a format."""
-    if name == "exact":
+    if name == EXACT:
         return runtimes.find("eltwise")
     found = runtimes.find(_FOR_ONNX.get(name, name) if domain == "ai.onnx" else name)
     if not found.loads_models:
@@ -151,9 +166,22 @@ def _run_all(tracer: Tracer, segment: int, progress: Tell) -> None:
     progress(count, count, "")
 
 
+def _notes(model: TracedModel) -> Iterator[str]:
+    """What is to be said of a trace beside its nodes."""
+    called = {(function.domain, function.name) for function in model.graph.functions}
+    whole = [
+        f"{node.schema.name} {node.label!r}"
+        for node in model.nodes
+        if node.graphs or (getattr(node.schema, "of", ""), node.schema.name) in called
+    ]
+    if whole:
+        more = f" and {len(whole) - 1} more" if len(whole) > 1 else ""
+        yield f"compared as a whole, without the nodes inside: {whole[0]}{more}"
+
+
 def _described(model: TracedModel, run: NodeRun) -> TracedNode:
     node, out, own = model.nodes[run.number], run.out, run.own
-    status = "failed" if run.failed else "not_compared" if out is None else out.status
+    status = "failed" if run.has_failed else "not_compared" if out is None else out.status
     blame = None
     if out is not None and out.is_beyond:
         wrong_alone = own is not None and own.is_beyond
@@ -171,5 +199,5 @@ def _described(model: TracedModel, run: NodeRun) -> TracedNode:
         run.value,
         out.max_ulp if out else None,
         told.explanation if told else "",
-        f"{run.failed}: {run.words}" if run.failed else run.words,
+        run.words,
     )

@@ -158,7 +158,9 @@ class TracedModel:
     def _with_constants(self, numbers: Sequence[int]) -> list[Node]:
         """Nodes behind the Constant nodes that they read."""
         nodes = [self.nodes[number] for number in numbers]
-        needed = (self._constant_nodes[value] for node in nodes for value in reads(node) if value in self._constant_nodes)
+        needed = (
+            self._constant_nodes[value] for node in nodes for value in reads(node) if value in self._constant_nodes
+        )
         return [*{id(node): node for node in needed}.values(), *nodes]
 
     def weight_of(self, number: int) -> int:
@@ -236,5 +238,3 @@ def _type_of(array: np.ndarray) -> TensorType:
 
 def _is_short_list(array: np.ndarray) -> bool:
     return array.size <= _LARGEST_FIXED and array.ndim <= 1 and array.dtype in (np.int32, np.int64)
-
-

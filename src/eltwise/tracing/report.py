@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from html import escape
 
-from eltwise.compare.trace_blame import Blamed
 from eltwise.core.errors import counted
+from eltwise.tracing.blame import Blamed
 
 _MOST_SHOWN = 12
 
@@ -185,5 +185,3 @@ def _cells(node: TracedNode) -> tuple[str, ...]:
         said = f"only in the model {said}".rstrip()
     errors = (node.error_in, node.error_out, node.own_error)
     return (node.name, node.op_type, *map(number, errors), said)
-
-
