@@ -10,7 +10,7 @@ import eltwise
 from eltwise.core.errors import EltwiseError
 from eltwise.runtimes import Runtime, registry
 from eltwise.tracing.report import TraceReport
-from traced_models import CHAIN, mixed, named, parsed
+from traced_models import CHAIN, PRODUCT, mixed, named, parsed
 
 IMAGE = {"x": np.random.default_rng(1).standard_normal((1, 4, 8, 8)).astype(np.float32)}
 
@@ -48,6 +48,22 @@ def test_the_node_with_the_fault_is_the_first(segment: int) -> None:
     assert report.nodes[2].own_error == report.nodes[2].error_out == pytest.approx(0.76, abs=0.3)
     with pytest.raises(AssertionError, match="first: Relu 'relu_2': alone, on equal inputs, it differs by"):
         report.assert_within()
+
+
+def test_nodes_that_are_wrong_only_together_are_found() -> None:
+    report = eltwise.trace(named(parsed(PRODUCT)), runtime="WrongFused", against="onnxruntime", segment=1)
+    assert report.first == "add_2"
+    node = report.nodes[2]
+    assert (node.blame, node.words) == ("fused", "wrong together, right one by one: mul_1, add_2")
+    assert [node.status for node in report.nodes] == ["equal", "equal", "differs", "equal"]
+    assert "first: Add 'add_2': wrong together, right one by one: mul_1, add_2, by" in str(report)
+
+
+def test_a_node_that_is_wrong_beside_another_is_right_alone() -> None:
+    report = eltwise.trace(named(parsed(CHAIN)), runtime="WrongBesideAnother", against="onnxruntime")
+    assert report.first == "neg_1"
+    assert report.nodes[1].blame == "in_graph"
+    assert "right alone and wrong in the model" in str(report)
 
 
 def test_openvino_saturates_an_8_bit_difference() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json as json_library
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -33,15 +34,21 @@ def trace(
         int, typer.Option("--segment", metavar="MIB", min=1, help="How much memory the values of a segment may take.")
     ] = 256,
     limit: Annotated[float, typer.Option("--limit", metavar="SECONDS", min=0.1, help="Of one answer.")] = 120.0,
+    reproduce: Annotated[
+        Path | None, typer.Option("--reproduce", metavar="FOLDER", help="Write the node that is blamed as a case.")
+    ] = None,
     json: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the report as JSON.")] = None,
 ) -> None:
     """Run a model in two runtimes, compare every value and name the first node that is wrong by itself."""
-    from eltwise.formats.files import check_writable, write_atomically
+    from eltwise.conformance.reproduce import SCRIPT
+    from eltwise.formats.files import check_new_folder, check_writable, write_atomically
     from eltwise.tracing.trace import read_graph
     from eltwise.tracing.trace import trace as trace_model
 
     if json is not None:
         check_writable(json)
+    if reproduce is not None:
+        check_new_folder(reproduce)
     graph = read_graph(model)
     with progress_of_many() as progress:
         report = trace_model(
@@ -57,6 +64,9 @@ def trace(
     if json is not None:
         write_atomically(json, [json_library.dumps(report.fields(), indent=2, ensure_ascii=False).encode()])
     printing.line(str(report))
+    if reproduce is not None and report.blamed is not None:
+        report.reproduce(reproduce)
+        printing.line(f"run: python {shlex.quote(str(reproduce / SCRIPT))}")
     if not report.is_good:
         raise typer.Exit(1)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -22,16 +22,17 @@ _MOST_CONFIRMED = 4
 
 @dataclass(frozen=True)
 class Blamed:
-    """The first node that is wrong alone, with all that shows it.
+    """The first node that is wrong alone, or the last of several that are wrong together, with all that shows it.
 
     Attributes:
         number: the number of the node.
-        program: the node as a model of its own.
+        program: the node, or all of them, as a model.
         inputs: what it was given, by name.
         value: its value that differs most.
         got: that value of the tested runtime.
         wanted: that value of the reference.
         position: which output of the program it is.
+        adapter: the name of the tested runtime, as the runtimes are found.
         right: whose result has the bits of the exact one; None where eltwise does not compute the node.
         exact: the exact result of that value.
     """
@@ -43,6 +44,7 @@ class Blamed:
     got: np.ndarray
     wanted: np.ndarray
     position: int
+    adapter: str = ""
     right: tuple[str, ...] | None = None
     exact: np.ndarray | None = None
 
@@ -115,9 +117,8 @@ class Blame:
         if not run.own.is_beyond:
             return None
         inputs = dict(zip(part.given, part.inputs, strict=True))
-        blamed = Blamed(
-            number, part.program, inputs, value, got[value].copy(), wanted[value].copy(), part.wanted.index(value)
-        )
+        position, name = part.wanted.index(value), self.tested.host.runtime.name
+        blamed = Blamed(number, part.program, inputs, value, got[value], wanted[value], position, name)
         return self._with_exact(blamed)
 
     def _or(self, outcome: Outcome, values: Values) -> Values:
@@ -133,6 +134,11 @@ class Blame:
         results = ((self.tested.name, blamed.got), (self.reference.name, blamed.wanted))
         right = tuple(name for name, array in results if _is_same(array, exact))
         return replace(blamed, right=right, exact=exact)
+
+
+def copied(arrays: Iterable[np.ndarray]) -> tuple[np.ndarray, ...]:
+    """Copies of arrays that the next run of a host would overwrite."""
+    return tuple(array.copy() for array in arrays)
 
 
 def exact_result(program: Program, inputs: Mapping[str, np.ndarray], position: int) -> np.ndarray | None:

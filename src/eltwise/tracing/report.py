@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from html import escape
+from pathlib import Path
 
-from eltwise.core.errors import counted
+from eltwise.core.errors import UnsupportedError, counted
 from eltwise.tracing.blame import Blamed
+from eltwise.tracing.reproduce import write_blamed
 
 _MOST_SHOWN = 12
 
@@ -25,7 +28,8 @@ class TracedNode:
         own_error: that of the node run alone on what the reference reads; None where that was not needed.
         cause: the cause of its own difference, or that of what it makes.
         blame: of a node that differs, ``own`` where it is wrong alone too, ``inherited`` where it is not, and
-            ``in_graph`` where it is right alone, its inputs are equal and it is wrong in the model.
+            ``in_graph`` where it is right alone, its inputs are equal and it is wrong in the model, and ``fused`` where
+            it and those before it are right one by one, and wrong where only the last result is read.
         value: the value that differs most.
         max_ulp: the largest distance in units in the last place.
         explanation: the cause in words.
@@ -87,7 +91,7 @@ class TraceReport:
     @property
     def first_node(self) -> TracedNode | None:
         """The first node that is wrong by itself."""
-        found = (node for node in self.nodes if node.name == self.first and node.blame in ("own", "in_graph"))
+        found = (node for node in self.nodes if node.name == self.first and node.blame not in (None, "inherited"))
         return next(found, None)
 
     def fields(self) -> dict[str, object]:
@@ -111,6 +115,24 @@ class TraceReport:
         """
         if not self.is_good:
             raise AssertionError(str(self))
+
+    def reproduce(self, folder: str | os.PathLike[str]) -> tuple[str, ...]:
+        """Write the first node as a model of its own, its inputs, and a script that runs it with its runtime alone.
+
+        Args:
+            folder: the folder, new or empty.
+
+        Returns:
+            The names of the files.
+
+        Raises:
+            UnsupportedError: if no node is wrong as a model of its own.
+            FileFormatError: if the folder is not empty or cannot be written.
+        """
+        if self.blamed is None:
+            raise UnsupportedError("no node is wrong as a model of its own: there is nothing to reproduce")
+        about = [f"{self.runtime}: {self.first_node or self.first}, on {self.inputs}."]
+        return write_blamed(self.blamed, about, self.against, Path(folder))
 
     def __str__(self) -> str:
         return "\n".join([*self._summary(), *self._table(), *self.notes])
@@ -140,6 +162,8 @@ class TraceReport:
     def _said_of(self, node: TracedNode) -> str:
         if node.blame == "in_graph":
             words = f"right alone and wrong in the model, by {number(node.error_out)}"
+        elif node.blame == "fused":
+            words = f"{node.words}, by {number(node.error_out)}"
         else:
             inputs = "equal inputs" if node.error_in == 0 else "the inputs of the reference"
             words = f"alone, on {inputs}, it differs by {number(node.own_error)}"

@@ -35,9 +35,9 @@ class Side:
     values: Values = field(default_factory=dict)
     is_exact: bool = False
 
-    def refusal(self, unit: range) -> str:
+    def refusal_of(self, numbers: Iterable[int]) -> str:
         """Why some nodes are not given to the runtime; empty if they are."""
-        foreign = [node.schema.name for node in (self.model.nodes[number] for number in unit) if node.is_foreign]
+        foreign = [node.schema.name for node in map(self.model.nodes.__getitem__, numbers) if node.is_foreign]
         return f"eltwise does not compute {foreign[0]}" if self.is_exact and foreign else ""
 
     def run(
@@ -145,13 +145,13 @@ class Tracer:
         units = self._ready(units)
         if not units:
             return
-        groups = [list(group) for _refused, group in groupby(units, lambda unit: bool(self.reference.refusal(unit)))]
+        groups = [list(group) for _refused, group in groupby(units, lambda unit: bool(self.reference.refusal_of(unit)))]
         if len(groups) > 1:
             for group in groups:
                 self.run(group)
             return
         numbers = [number for unit in units for number in unit]
-        refusal = self.reference.refusal(units[0])
+        refusal = self.reference.refusal_of(units[0])
         waiting = self._threads.submit(self.tested.run, numbers, self.tested.values)
         wanted = Outcome(words=refusal) if refusal else self.reference.run(numbers, self.reference.values)
         got = waiting.result()

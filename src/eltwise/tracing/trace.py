@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,10 +17,12 @@ from eltwise.model import Model
 from eltwise.ops.schema import Domain
 from eltwise.runtimes import Host, Runtime
 from eltwise.tracing.blame import Blame
+from eltwise.tracing.difference import Difference
 from eltwise.tracing.inputs import feeds_for
 from eltwise.tracing.model import TracedModel, read_model, segments
 from eltwise.tracing.report import TracedNode, TraceReport
 from eltwise.tracing.run import NodeRun, Side, Tracer
+from eltwise.tracing.whole import WholeRun
 
 if TYPE_CHECKING:
     from eltwise.model import Source
@@ -100,19 +103,40 @@ def trace(
         tracer = Tracer(sides[0], sides[1], tolerance)
         tracer.on_suspects = blame.judge
         _run_all(tracer, segment, progress or (lambda _done, _count, _name: None))
-    nodes = tuple(_described(traced, tracer.nodes[number]) for number in sorted(tracer.nodes))
-    first = next((node for node in nodes if node.blame in ("own", "in_graph")), None)
-    blamed = blame.first
+        whole = WholeRun(sides[0], sides[1], feeds.values, tolerance).compare()
+    nodes = [_described(traced, tracer.nodes[number]) for number in sorted(tracer.nodes)]
+    if whole.fused and whole.difference is not None:
+        last = whole.fused.stop - 1
+        nodes[last] = _wrong_together(nodes[last], whole.difference, [nodes[number].name for number in whole.fused])
+    first = next((node for node in nodes if node.blame in ("own", "in_graph", "fused")), None)
+    blamed = whole.blamed if first is not None and first.blame == "fused" else blame.first
     return TraceReport(
-        nodes,
+        tuple(nodes),
         first.name if first else None,
         versions[0],
         versions[1],
         inputs=feeds.words,
         tolerance=str(tolerance),
         right=blamed.right if blamed else None,
-        notes=tuple(_notes(traced)),
+        notes=(*_notes(traced), *whole.notes),
         blamed=blamed,
+    )
+
+
+def _wrong_together(node: TracedNode, found: Difference, names: Sequence[str]) -> TracedNode:
+    """The last of several nodes that are wrong only where the runtime computes them as one."""
+    words = (
+        f"wrong together, right one by one: {', '.join(names)}" if len(names) > 1 else "wrong if nothing else is read"
+    )
+    return replace(
+        node,
+        status="differs",
+        error_out=found.error,
+        max_ulp=found.max_ulp,
+        cause=found.cause,
+        explanation=found.explanation,
+        blame="fused",
+        words=words,
     )
 
 
