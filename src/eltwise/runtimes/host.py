@@ -18,6 +18,7 @@ from typing import IO, BinaryIO, Self, cast
 
 import numpy as np
 
+from eltwise.core.dtypes import ElementType
 from eltwise.core.errors import FileFormatError, UnsupportedError
 from eltwise.runtimes import wire
 from eltwise.runtimes.memory import SharedMemory
@@ -78,13 +79,22 @@ class Host:
         self._start()
         return self._version
 
-    def run(self, program: Program, inputs: Sequence[np.ndarray], *, only_load: bool = False) -> Answer:
+    def run(
+        self,
+        program: Program,
+        inputs: Sequence[np.ndarray],
+        *,
+        only_load: bool = False,
+        results: Sequence[tuple[ElementType, tuple[int, ...]]] = (),
+    ) -> Answer:
         """Run a program. After a crash or a hang, the next call starts a new process.
 
         Args:
             program: a model or a call.
             inputs: the arrays for its inputs, in order.
             only_load: load the program without running it; the inputs are not read.
+            results: the types and shapes of all outputs where they are known. Where memory is shared, the runtime
+                then writes its results there, if it can.
 
         Raises:
             UnsupportedError: if the runtime cannot be started.
@@ -93,6 +103,8 @@ class Host:
         """
         self._start()
         fields: dict[str, object] = {"only_load": only_load}
+        if self.memory is not None and results:
+            fields["results"] = [[element_type.name, shape] for element_type, shape in results]
         arrays = tuple(inputs)
         if isinstance(program, Model):
             arrays = (np.frombuffer(program.data, np.uint8), np.frombuffer(program.weights, np.uint8), *arrays)

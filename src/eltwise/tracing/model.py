@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import prod
-from typing import Protocol
+from typing import Protocol, TypeGuard
 
 import numpy as np
 
-from eltwise.core.dtypes import of_numpy
+from eltwise.core.dtypes import ElementType, of_numpy
 from eltwise.core.errors import raise_all
 from eltwise.core.shapes import of_sizes
 from eltwise.ir.graph import Graph, Node, Tensor, TensorType
@@ -36,12 +36,16 @@ class Parts(Protocol):
 
 @dataclass(frozen=True)
 class Part:
-    """Nodes as a program, with the arrays for its inputs and the values that its outputs are."""
+    """Nodes as a program, with the arrays for its inputs, and what its inputs and outputs are.
+
+    ``results`` are the types and shapes of the outputs, if all of them are known.
+    """
 
     program: Program
     inputs: tuple[np.ndarray, ...]
     wanted: tuple[str, ...]
-    given: tuple[str, ...] = ()
+    given: tuple[str, ...]
+    results: tuple[tuple[ElementType, tuple[int, ...]], ...] = ()
 
 
 @dataclass(eq=False)
@@ -153,7 +157,17 @@ class TracedModel:
         types = {value: _type_of(values[value]) for value in given}
         constants = {value: Tensor(values[value].copy(), of_numpy(values[value].dtype)) for value in sorted(fixed)}
         data, weights = self.parts.write(self._with_constants(chosen), types, wanted, constants)
-        return Part(Program(data, weights), tuple(values[value] for value in given), tuple(wanted), tuple(given))
+        inputs = tuple(values[value] for value in given)
+        return Part(Program(data, weights), inputs, tuple(wanted), tuple(given), self._results(wanted))
+
+    def _results(self, wanted: Sequence[str]) -> tuple[tuple[ElementType, tuple[int, ...]], ...]:
+        """The types and shapes of values, if all of them are known and of NumPy's own types."""
+        results = []
+        for found in map(self.types.get, wanted):
+            if found is None or not size_of(found) or not _is_native(found.element_type):
+                return ()
+            results.append((found.element_type, found.shape.sizes()))
+        return tuple(results)
 
     def _with_constants(self, numbers: Sequence[int]) -> list[Node]:
         """Nodes behind the Constant nodes that they read."""
@@ -226,6 +240,10 @@ def segments(model: TracedModel, units: Sequence[range], most_bytes: int, most_n
 
 def _is_constant(node: Node) -> bool:
     return node.schema.name in ("Constant", "Const") and not any(reads(node))
+
+
+def _is_native(element_type: ElementType | None) -> TypeGuard[ElementType]:
+    return element_type is not None and element_type.runs and element_type.storage.isbuiltin == 1
 
 
 def _travels(found: TensorType) -> bool:

@@ -58,7 +58,7 @@ class Side:
                 return Outcome(words=str(error))
             if fixes_sizes and part.given == outcome.part_given:
                 break
-            answer = self.host.run(part.program, part.inputs)
+            answer = self.host.run(part.program, part.inputs, results=part.results)
             outcome = _outcome(answer, part)
             if answer.kind != "refused":
                 break
