@@ -169,7 +169,7 @@ print(int((eltwise.subtract(a, 1) == a - 1).all()), "llvmlite.binding" in sys.mo
             [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment
         )
         assert done.stdout.split() == ["1", str(compiles)]
-        assert len(list(tmp_path.iterdir())) == 2  # The processor's description and the kernel.
+        assert len(list(tmp_path.iterdir())) == 3  # The processor's description, the kernel and what shares its work.
 
 
 def test_a_file_under_another_name_is_not_used(kept: Path) -> None:
