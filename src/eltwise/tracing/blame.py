@@ -65,22 +65,25 @@ class Blame:
     def judge(self, suspects: Sequence[NodeRun], values: Values) -> None:
         """Find the error that each suspect makes itself; ``values`` are those of the reference."""
         model = self.tested.model
-        numbers = [run.number for run in suspects]
-        units = [unit for unit in model.units() if unit.start in numbers or set(unit) & set(numbers)]
-        found = self._alone([number for unit in units for number in unit], values)
+        found = self._alone([run.number for run in suspects], values)
         for run in suspects:
             run.own = self._own(model, run, found, values)
         if self.first is not None:
             return
         candidates = [run for run in suspects if run.own is not None and run.own.is_beyond][:_MOST_CONFIRMED]
-        held = _around(model, [run.number for run in candidates])
+        held = _around(model, model.behind((run.number for run in candidates), values))
         values = {name: array.copy() for name, array in values.items() if name in held}
         for run in candidates:
             self.first = self.first or self._confirmed(run, values)
 
     def _alone(self, numbers: Sequence[int], values: Values) -> Values:
-        """The values of nodes that read nothing of each other; where a runtime refuses them together, one by one."""
-        outcome = self.tested.run(numbers, values, apart=True)
+        """The values of nodes that read nothing of each other; where a runtime refuses them together, one by one.
+
+        Where the reference does not have what a node reads, the nodes that make it are run as well.
+        """
+        model = self.tested.model
+        wanted = [value for number in numbers for value in model.made[number] if value in values]
+        outcome = self.tested.run(model.behind(numbers, values), values, wanted, apart=True)
         if not outcome.words:
             return outcome.values
         if len(numbers) == 1:
@@ -100,16 +103,17 @@ class Blame:
     def _confirmed(self, run: NodeRun, values: Values) -> Blamed | None:
         """Run one node as a model of its own on both sides; None if it is right alone."""
         model, number = self.tested.model, run.number
+        group, wanted = model.behind([number], values), [value for value in model.made[number] if value in values]
         try:
-            part = model.part([number], values, apart=True)
+            part = model.part(group, values, wanted, apart=True)
         except EltwiseError:
             return None
-        outcomes = [side.run([number], values, apart=True) for side in (self.tested, self.reference)]
-        got, wanted = (self._or(outcome, values) for outcome in outcomes)
+        outcomes = [side.run(group, values, wanted, apart=True) for side in (self.tested, self.reference)]
+        got, right = (self._or(outcome, values) for outcome in outcomes)
         differences = [
-            (measure(value, got[value], wanted[value], self.tolerance), value)
+            (measure(value, got[value], right[value], self.tolerance), value)
             for value in part.wanted
-            if value in got and value in wanted
+            if value in got and value in right
         ]
         if not differences:
             return None
@@ -118,7 +122,7 @@ class Blame:
             return None
         inputs = dict(zip(part.given, part.inputs, strict=True))
         position, name = part.wanted.index(value), self.tested.host.runtime.name
-        blamed = Blamed(number, part.program, inputs, value, got[value], wanted[value], position, name)
+        blamed = Blamed(number, part.program, inputs, value, got[value], right[value], position, name)
         return self._with_exact(blamed)
 
     def _or(self, outcome: Outcome, values: Values) -> Values:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import prod
@@ -140,7 +140,7 @@ class TracedModel:
             numbers: of the nodes.
             values: what they can be given.
             wanted: the outputs; by default all that the nodes make and that can be compared.
-            apart: whether each node reads what is given, also what another one of them makes.
+            apart: whether each node reads the given value also where another one of them makes it.
             fixes_sizes: whether short lists of integers become constants.
 
         Raises:
@@ -151,7 +151,7 @@ class TracedModel:
         if wanted is None:
             wanted = [value for number in chosen for value in self.made[number] if self.can_travel(value)]
         read = dict.fromkeys(value for number in chosen for value in self.reads[number])
-        given = [value for value in read if value not in made or (apart and self.can_travel(value))]
+        given = [value for value in read if value not in made or (apart and value in values)]
         fixed = {value for value in given if fixes_sizes and _is_short_list(values[value])}
         given = [value for value in given if value not in fixed]
         types = {value: _type_of(values[value]) for value in given}
@@ -176,6 +176,23 @@ class TracedModel:
             self._constant_nodes[value] for node in nodes for value in reads(node) if value in self._constant_nodes
         )
         return [*{id(node): node for node in needed}.values(), *nodes]
+
+    def behind(self, numbers: Iterable[int], known: Container[str]) -> list[int]:
+        """Nodes with all those that make what they read, back to the values that are known."""
+        found, waiting = set[int](), list(numbers)
+        while waiting:
+            number = waiting.pop()
+            if number not in found:
+                found.add(number)
+                waiting += [
+                    self.maker[value] for value in self.reads[number] if value in self.maker and value not in known
+                ]
+        return sorted(found)
+
+    @cached_property
+    def maker(self) -> dict[str, int]:
+        """The number of the node that makes each value."""
+        return {value: number for number, values in enumerate(self.made) for value in values}
 
     def weight_of(self, number: int) -> int:
         """About how many bytes the constants of a node have."""

@@ -153,7 +153,7 @@ class Tracer:
         numbers = [number for unit in units for number in unit]
         refusal = self.reference.refusal_of(units[0])
         waiting = self._threads.submit(self.tested.run, numbers, self.tested.values)
-        wanted = Outcome(words=refusal) if refusal else self.reference.run(numbers, self.reference.values)
+        wanted = Outcome(words=refusal) if refusal else self._reference(numbers)
         got = waiting.result()
         lost = {*got.lost, *wanted.lost}
         if lost and not lost <= self.model.kept_together:
@@ -166,6 +166,10 @@ class Tracer:
         else:
             self._compare(numbers, got, wanted)
 
+    def _reference(self, numbers: Sequence[int]) -> Outcome:
+        """What the reference makes of the values of some nodes."""
+        return self.reference.run(numbers, self.reference.values)
+
     def _again(self, numbers: Sequence[int]) -> None:
         """Run nodes once more, since some of them must stay together."""
         low, high = min(numbers), max(numbers)
@@ -173,7 +177,7 @@ class Tracer:
 
     def _ready(self, units: Sequence[range]) -> list[range]:
         """The units whose inputs are there; of the others it is said that they are not."""
-        there, ready = set(self.reference.values), []
+        there, ready = set(self.tested.values), []
         for unit in units:
             made = {value for number in unit for value in self.model.made[number]}
             if all(value in there or value in made for number in unit for value in self.model.reads[number]):
@@ -211,8 +215,10 @@ class Tracer:
         self._forget(max(numbers))
 
     def _compare_node(self, run: NodeRun, values: Values, reference: Values) -> None:
+        behind = [self._found.get(value, EQUAL) for value in self.model.reads[run.number]]
         for value in self.model.made[run.number]:
             if value not in values or value not in reference:
+                self._found[value] = max(behind, key=rank, default=EQUAL)
                 continue
             found = self._found[value] = measure(value, values[value], reference[value], self._tolerance)
             if run.out is None or rank(found) > rank(run.out):
@@ -223,12 +229,14 @@ class Tracer:
     def _keep(self, numbers: Sequence[int], values: Values, reference: Values) -> None:
         """Keep what later nodes read; the same array for both sides if it is equal in both."""
         last = max(numbers)
-        for number in numbers:
-            for value in self.model.made[number]:
-                if value in reference and self.model.last_reader[value] > last:
-                    kept = self.reference.values[value] = reference[value].copy()
-                    is_equal = values is reference or self._found.get(value) == EQUAL
-                    self.tested.values[value] = kept if is_equal else values[value].copy()
+        for value in (value for number in numbers for value in self.model.made[number]):
+            if self.model.last_reader[value] <= last:
+                continue
+            if value in reference:
+                self.reference.values[value] = reference[value].copy()
+            if value in values:
+                is_equal = value in reference and (values is reference or self._found.get(value) == EQUAL)
+                self.tested.values[value] = self.reference.values[value] if is_equal else values[value].copy()
 
     def _forget(self, last: int) -> None:
         for side in (self.tested, self.reference):

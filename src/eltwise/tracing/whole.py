@@ -77,27 +77,16 @@ class WholeRun:
 
     def _reference_values(self, wanted: list[str]) -> Values:
         """Values of the reference, all other ones not given out; nothing where it does not run."""
-        made = {value: number for number, values in enumerate(self._model.made) for value in values}
+        made = self._model.maker
         there = {value: self.feeds[value] for value in wanted if value in self.feeds}
         numbers = [made[value] for value in wanted if value in made]
         if not numbers:
             return there
-        needed = self._behind(numbers)
+        needed = self._model.behind(numbers, ())
         if self.reference.refusal_of(needed):
             return {}
         outcome = self.reference.run(needed, self.feeds, [value for value in wanted if value in made])
         return {} if outcome.words else {**there, **outcome.values}
-
-    def _behind(self, numbers: list[int]) -> list[int]:
-        """Nodes with all those that make what they read."""
-        made = {value: number for number, values in enumerate(self._model.made) for value in values}
-        found, waiting = set[int](), list(numbers)
-        while waiting:
-            number = waiting.pop()
-            if number not in found:
-                found.add(number)
-                waiting += [made[value] for value in self._model.reads[number] if value in made]
-        return sorted(found)
 
     def _search(self, outputs: tuple[tuple[str, Difference], ...]) -> Whole:
         """Find the fewest neighbouring nodes that are wrong together, by halving."""
