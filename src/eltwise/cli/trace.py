@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json as json_library
 import shlex
 from pathlib import Path
 from typing import Annotated
@@ -18,6 +17,7 @@ from eltwise.ir.graph import Graph
 
 def trace(
     model: Annotated[Path, typer.Argument(help="An .onnx or .xml file with any operators.")],
+    *,
     runtime: Annotated[str, typer.Option("--runtime", metavar="NAME", help="The runtime that is tested.")],
     against: Annotated[str, typer.Option("--against", metavar="NAME", help="The reference, or exact.")],
     inputs: Annotated[
@@ -28,6 +28,10 @@ def trace(
             metavar="NAME=FILE",
             help="An input and its tensor file, or an .npz file of inputs by their names. Others are drawn at random.",
         ),
+    ] = None,
+    tolerance: Annotated[
+        list[str] | None,
+        typer.Option("--tolerance", metavar="TEXT", help='What is forgiven: "ulp<=1", "logits: rtol=1e-3, atol=1e-5".'),
     ] = None,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Of the inputs that are drawn.")] = 0,
     segment: Annotated[
@@ -56,13 +60,14 @@ def trace(
             runtime=runtime,
             against=against,
             inputs=_read_inputs(graph, inputs or []),
+            tolerance=tolerance,
             seed=seed,
             segment=segment << 20,
             limit=limit,
             progress=progress,
         )
     if json is not None:
-        write_atomically(json, [json_library.dumps(report.fields(), indent=2, ensure_ascii=False).encode()])
+        write_atomically(json, [report.to_json().encode()])
     printing.line(str(report))
     if reproduce is not None and report.blamed is not None:
         report.reproduce(reproduce)

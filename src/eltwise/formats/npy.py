@@ -68,7 +68,6 @@ def read_npz(path: Path, key: str, wanted: ElementType | None) -> np.ndarray:
         raise FileFormatError(f"not a readable .npz file ({error})", where=str(path)) from None
 
 
-<<<<<<< HEAD
 def names_in_npz(path: Path) -> list[str]:
     """The names of the arrays in an .npz file."""
     check_regular(path)
@@ -79,14 +78,14 @@ def names_in_npz(path: Path) -> list[str]:
         raise unreadable(path, error) from None
     except (zipfile.BadZipFile, zipfile.LargeZipFile, NotImplementedError, ValueError) as error:
         raise FileFormatError(f"not a readable .npz file ({error})", where=str(path)) from None
-=======
+
+
 def check_member(member: zipfile.ZipInfo, where: str) -> None:
     """Refuse a member that cannot be unpacked, or states a size that nothing compresses to."""
     if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         raise FileFormatError("unsupported compression method", where=where, allowed="none or deflate")
     if member.file_size > _LARGEST_INFLATION * max(member.compress_size, 1):
         raise FileFormatError("the archive states an impossible size", where=where)
->>>>>>> compare
 
 
 def _member(archive: zipfile.ZipFile, key: str, path: Path) -> zipfile.ZipInfo:

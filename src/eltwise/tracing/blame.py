@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from eltwise import oracle
+from eltwise.comparison.causes import UNEXPLAINED
+from eltwise.comparison.tolerance import Tolerances
+from eltwise.conformance.fault_model import Operation
+from eltwise.core.dtypes import of_numpy
 from eltwise.core.errors import EltwiseError
 from eltwise.formats.registry import of_bytes
+from eltwise.ir.graph import Node
 from eltwise.model import load
+from eltwise.ops.schema import ElementwiseSchema
 from eltwise.runtimes import Model as Program
-from eltwise.tracing.difference import Difference, Tolerance, measure
-from eltwise.tracing.model import TracedModel
+from eltwise.tracing.difference import Difference, explained, measure
+from eltwise.tracing.model import Part, TracedModel
+from eltwise.tracing.precision import of_rounded_operands
 from eltwise.tracing.run import NodeRun, Outcome, Side, Values, rank
 
-_MOST_CONFIRMED = 4
-"""So many nodes of a segment are run as models of their own until one is wrong there too."""
+_MOST_EXPLAINED = 16
+"""So many nodes that are wrong alone are run as models of their own, and their causes are looked for."""
 
 
 @dataclass(frozen=True)
@@ -54,13 +61,17 @@ class Blame:
     """Runs suspects alone.
 
     Attributes:
+        tested: the runtime that is tested.
+        reference: the reference.
+        tolerances: what does not count as a difference.
         first: the first node that is wrong alone.
     """
 
     tested: Side
     reference: Side
-    tolerance: Tolerance
+    tolerances: Tolerances
     first: Blamed | None = None
+    _explained: int = 0
 
     def judge(self, suspects: Sequence[NodeRun], values: Values) -> None:
         """Find the error that each suspect makes itself; ``values`` are those of the reference."""
@@ -68,13 +79,12 @@ class Blame:
         found = self._alone([run.number for run in suspects], values)
         for run in suspects:
             run.own = self._own(model, run, found, values)
-        if self.first is not None:
-            return
-        candidates = [run for run in suspects if run.own is not None and run.own.is_beyond][:_MOST_CONFIRMED]
-        held = _around(model, model.behind((run.number for run in candidates), values))
+        wrong = [run for run in suspects if run.own is not None and run.own.is_beyond]
+        chosen = wrong[: _MOST_EXPLAINED - self._explained]
+        held = _around(model, model.behind((run.number for run in chosen), values))
         values = {name: array.copy() for name, array in values.items() if name in held}
-        for run in candidates:
-            self.first = self.first or self._confirmed(run, values)
+        for run in chosen:
+            self._explain(run, values)
 
     def _alone(self, numbers: Sequence[int], values: Values) -> Values:
         """The values of nodes that read nothing of each other; where a runtime refuses them together, one by one.
@@ -94,50 +104,61 @@ class Blame:
 
     def _own(self, model: TracedModel, run: NodeRun, found: Values, values: Values) -> Difference | None:
         differences = [
-            measure(value, found[value], values[value], self.tolerance)
+            measure(value, found[value], values[value], self.tolerances)
             for value in model.made[run.number]
             if value in found and value in values
         ]
         return max(differences, key=rank, default=None)
 
-    def _confirmed(self, run: NodeRun, values: Values) -> Blamed | None:
-        """Run one node as a model of its own on both sides; None if it is right alone."""
-        model, number = self.tested.model, run.number
-        group, wanted = model.behind([number], values), [value for value in model.made[number] if value in values]
+    def _explain(self, run: NodeRun, values: Values) -> None:
+        """Run one node as a model of its own on both sides, and find the cause if it is wrong there too."""
+        model = self.tested.model
+        group = model.behind([run.number], values)
+        wanted = [value for value in model.made[run.number] if value in values]
         try:
             part = model.part(group, values, wanted, apart=True)
         except EltwiseError:
-            return None
+            return
         outcomes = [side.run(group, values, wanted, apart=True) for side in (self.tested, self.reference)]
         got, right = (self._or(outcome, values) for outcome in outcomes)
-        differences = [
-            (measure(value, got[value], right[value], self.tolerance), value)
-            for value in part.wanted
-            if value in got and value in right
-        ]
+        there = [value for value in wanted if value in got and value in right]
+        differences = [(measure(value, got[value], right[value], self.tolerances), value) for value in there]
         if not differences:
-            return None
+            return
         run.own, value = max(differences, key=lambda pair: rank(pair[0]))
         if not run.own.is_beyond:
-            return None
-        inputs = dict(zip(part.given, part.inputs, strict=True))
-        position, name = part.wanted.index(value), self.tested.host.runtime.name
-        blamed = Blamed(number, part.program, inputs, value, got[value], right[value], position, name)
-        return self._with_exact(blamed)
+            return
+        self._explained += 1
+        blamed = self._blamed(run.number, part, value, got[value], right[value])
+        run.own = self._with_cause(run.own, blamed, group, values)
+        self.first = self.first or blamed
 
     def _or(self, outcome: Outcome, values: Values) -> Values:
         return values if outcome.words else {name: array.copy() for name, array in outcome.values.items()}
 
-    def _with_exact(self, blamed: Blamed) -> Blamed:
-        """Add the exact result where eltwise has the operator."""
-        if self.tested.model.nodes[blamed.number].is_foreign:
-            return blamed
-        exact = exact_result(blamed.program, blamed.inputs, blamed.position)
-        if exact is None:
-            return blamed
-        results = ((self.tested.name, blamed.got), (self.reference.name, blamed.wanted))
-        right = tuple(name for name, array in results if _is_same(array, exact))
-        return replace(blamed, right=right, exact=exact)
+    def _blamed(self, number: int, part: Part, value: str, got: np.ndarray, wanted: np.ndarray) -> Blamed:
+        inputs, position = dict(zip(part.given, part.inputs, strict=True)), part.wanted.index(value)
+        exact, right = None, None
+        if not self.tested.model.nodes[number].is_foreign:
+            exact = exact_result(part.program, inputs, position)
+        if exact is not None:
+            results = ((self.tested.name, got), (self.reference.name, wanted))
+            right = tuple(name for name, array in results if oracle.same_bits(array, exact))
+        name = self.tested.host.runtime.name
+        return Blamed(number, part.program, inputs, value, got, wanted, position, name, right, exact)
+
+    def _with_cause(self, found: Difference, blamed: Blamed, group: Sequence[int], values: Values) -> Difference:
+        """Find the cause: of the result that is wrong, if the exact one tells which that is."""
+        wanted, got = blamed.wanted, blamed.got
+        operation, operands = None, list[np.ndarray]()
+        if blamed.exact is not None:
+            wanted = blamed.exact
+            got = blamed.wanted if blamed.right == (self.tested.name,) else blamed.got
+            operation, operands = _operation(self.tested.model, blamed, values)
+        cause = explained(found, got, wanted, operation, operands)
+        if cause.cause in (None, UNEXPLAINED):
+            return of_rounded_operands(cause, self.reference, group, values, blamed.value, blamed.got)
+        return cause
 
 
 def copied(arrays: Iterable[np.ndarray]) -> tuple[np.ndarray, ...]:
@@ -155,8 +176,30 @@ def exact_result(program: Program, inputs: Mapping[str, np.ndarray], position: i
     return list(results.values())[position]
 
 
-def _is_same(array: np.ndarray, exact: np.ndarray) -> bool:
-    return array.dtype == exact.dtype and array.shape == exact.shape and bool(oracle.same_bits(array, exact))
+def _operation(model: TracedModel, blamed: Blamed, values: Values) -> tuple[Operation | None, list[np.ndarray]]:
+    """What a node computes, with its operands in the shape of the result; nothing where that is not so simple."""
+    node = model.nodes[blamed.number]
+    operands = [_operand(model, node, name, values) for name in node.inputs]
+    found = [operand for operand in operands if operand is not None]
+    if not isinstance(node.schema, ElementwiseSchema) or blamed.exact is None or len(found) < len(operands):
+        return None, []
+    if len({operand.dtype for operand in found}) != 1:
+        return None, []
+    try:
+        expanded = [np.broadcast_to(operand, blamed.exact.shape) for operand in found]
+    except ValueError:  # Another rule than NumPy's.
+        return None, []
+    return Operation(node.operation.expression(len(found)), of_numpy(found[0].dtype)), expanded
+
+
+def _operand(model: TracedModel, node: Node, name: str, values: Values) -> np.ndarray | None:
+    if name in values:
+        return values[name]
+    tensor = model.graph.constant.get(name)
+    try:
+        return None if tensor is None else tensor.array
+    except EltwiseError:
+        return None
 
 
 def _around(model: TracedModel, numbers: Sequence[int]) -> set[str]:

@@ -133,6 +133,7 @@ class TracedModel:
         *,
         apart: bool = False,
         fixes_sizes: bool = False,
+        replaced: Mapping[str, np.ndarray] | None = None,
     ) -> Part:
         """Write some nodes as a model.
 
@@ -142,6 +143,7 @@ class TracedModel:
             wanted: the outputs; by default all that the nodes make and that can be compared.
             apart: whether each node reads the given value also where another one of them makes it.
             fixes_sizes: whether short lists of integers become constants.
+            replaced: constants that take the place of those of the model.
 
         Raises:
             EltwiseError: if they cannot be written.
@@ -155,7 +157,8 @@ class TracedModel:
         fixed = {value for value in given if fixes_sizes and _is_short_list(values[value])}
         given = [value for value in given if value not in fixed]
         types = {value: _type_of(values[value]) for value in given}
-        constants = {value: Tensor(values[value].copy(), of_numpy(values[value].dtype)) for value in sorted(fixed)}
+        arrays = {value: values[value] for value in sorted(fixed)} | dict(replaced or {})
+        constants = {value: Tensor(array.copy(), of_numpy(array.dtype)) for value, array in arrays.items()}
         data, weights = self.parts.write(self._with_constants(chosen), types, wanted, constants)
         inputs = tuple(values[value] for value in given)
         return Part(Program(data, weights), inputs, tuple(wanted), tuple(given), self._results(wanted))

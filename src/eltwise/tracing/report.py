@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
 
+from eltwise.comparison.report import finite
 from eltwise.core.errors import UnsupportedError, counted
 from eltwise.tracing.blame import Blamed
 from eltwise.tracing.reproduce import write_blamed
@@ -107,6 +109,10 @@ class TraceReport:
             "notes": list(self.notes),
         }
 
+    def to_json(self) -> str:
+        """The report as JSON; what is not finite is a text such as ``"inf"``."""
+        return json.dumps(finite(self.fields()), indent=2, ensure_ascii=False)
+
     def assert_within(self) -> None:
         """Do nothing if no node is beyond the tolerance.
 
@@ -170,7 +176,7 @@ class TraceReport:
         if node.explanation or node.cause:
             words += f"; {node.explanation or node.cause}"
         if self.right is not None:
-            words += f"; exact: {' and '.join(self.right) or 'neither'}"
+            words += f"; {' and '.join(self.right) or 'neither'} has the exact result"
         return words
 
     def counts(self) -> dict[str, int]:

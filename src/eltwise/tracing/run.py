@@ -9,9 +9,10 @@ from itertools import groupby
 
 import numpy as np
 
+from eltwise.comparison.tolerance import Tolerances
 from eltwise.core.errors import EltwiseError
 from eltwise.runtimes import Answer, Host
-from eltwise.tracing.difference import EQUAL, Difference, Tolerance, measure
+from eltwise.tracing.difference import EQUAL, Difference, measure
 from eltwise.tracing.model import Part, TracedModel
 
 Values = dict[str, np.ndarray]
@@ -47,13 +48,14 @@ class Side:
         wanted: Sequence[str] | None = None,
         *,
         apart: bool = False,
+        replaced: Mapping[str, np.ndarray] | None = None,
     ) -> Outcome:
         """Run some nodes; what the runtime takes only as constants becomes one."""
         chosen = list(numbers)
         outcome = Outcome(words="")
         for fixes_sizes in (False, True):
             try:
-                part = self.model.part(chosen, values, wanted, apart=apart, fixes_sizes=fixes_sizes)
+                part = self.model.part(chosen, values, wanted, apart=apart, fixes_sizes=fixes_sizes, replaced=replaced)
             except EltwiseError as error:
                 return Outcome(words=str(error))
             if fixes_sizes and part.given == outcome.part_given:
@@ -126,12 +128,12 @@ class Tracer:
         on_suspects: told of a segment's nodes that are beyond the tolerance, with the reference's values.
     """
 
-    def __init__(self, tested: Side, reference: Side, tolerance: Tolerance) -> None:
+    def __init__(self, tested: Side, reference: Side, tolerances: Tolerances) -> None:
         self.tested = tested
         self.reference = reference
         self.nodes: dict[int, NodeRun] = {}
         self.on_suspects: Callable[[list[NodeRun], Values], None] = lambda _found, _values: None
-        self._tolerance = tolerance
+        self._tolerances = tolerances
         self._found: dict[str, Difference] = {}
         self._threads = ThreadPoolExecutor(1)
 
@@ -220,7 +222,7 @@ class Tracer:
             if value not in values or value not in reference:
                 self._found[value] = max(behind, key=rank, default=EQUAL)
                 continue
-            found = self._found[value] = measure(value, values[value], reference[value], self._tolerance)
+            found = self._found[value] = measure(value, values[value], reference[value], self._tolerances)
             if run.out is None or rank(found) > rank(run.out):
                 run.out, run.value = found, value
         if run.out is None:

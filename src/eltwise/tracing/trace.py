@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from eltwise import runtimes
+from eltwise.comparison.tolerance import Given, parse_tolerances
 from eltwise.core.errors import EltwiseError, FileFormatError, UnsupportedError
 from eltwise.formats import registry
 from eltwise.ir.graph import Graph
@@ -17,7 +18,7 @@ from eltwise.model import Model
 from eltwise.ops.schema import Domain
 from eltwise.runtimes import Host, Runtime
 from eltwise.tracing.blame import Blame
-from eltwise.tracing.difference import Difference
+from eltwise.tracing.difference import DEFAULT, Difference
 from eltwise.tracing.inputs import feeds_for
 from eltwise.tracing.model import TracedModel, read_model, segments
 from eltwise.tracing.report import TracedNode, TraceReport
@@ -51,7 +52,7 @@ def trace(
     runtime: str,
     against: str,
     inputs: Mapping[str, object] | None = None,
-    tolerance: object = None,
+    tolerance: Given = None,
     seed: int = 0,
     segment: int = SEGMENT,
     limit: float = LIMIT,
@@ -70,7 +71,8 @@ def trace(
         runtime: the runtime that is tested.
         against: the reference: another runtime, or ``exact``.
         inputs: for each input, by its name, its array. The others are drawn at random.
-        tolerance: what does not count as a difference.
+        tolerance: what does not count as a difference, as for ``compare``. By default integers are compared exactly,
+            and floats by the digits of their type.
         seed: of the inputs that are drawn.
         segment: how many bytes the values and weights of a segment may have.
         limit: how many seconds a runtime may take for a segment.
@@ -83,6 +85,7 @@ def trace(
     Raises:
         EltwiseError: for a model that cannot be read, inputs that do not fit it, and runtimes that are not there.
     """
+    tolerances = parse_tolerances(tolerance)
     graph = read_graph(model, weights)
     tested, reference = (_runtime_for(name, graph.origin.domain) for name in (runtime, against))
     feeds = feeds_for(graph, inputs or {}, seed)
@@ -99,11 +102,11 @@ def trace(
             for name, found in ((runtime, tested), (against, reference))
         ]
         versions = [f"{side.name} {side.host.version()}" for side in sides]
-        blame = Blame(sides[0], sides[1], tolerance)
-        tracer = Tracer(sides[0], sides[1], tolerance)
+        blame = Blame(sides[0], sides[1], tolerances)
+        tracer = Tracer(sides[0], sides[1], tolerances)
         tracer.on_suspects = blame.judge
         _run_all(tracer, segment, progress or (lambda _done, _count, _name: None))
-        whole = WholeRun(sides[0], sides[1], feeds.values, tolerance).compare()
+        whole = WholeRun(sides[0], sides[1], feeds.values, tolerances).compare()
     nodes = [_described(traced, tracer.nodes[number]) for number in sorted(tracer.nodes)]
     if whole.fused and whole.difference is not None:
         last = whole.fused.stop - 1
@@ -116,7 +119,7 @@ def trace(
         versions[0],
         versions[1],
         inputs=feeds.words,
-        tolerance=str(tolerance),
+        tolerance="; ".join(map(str, tolerances)) or DEFAULT,
         right=blamed.right if blamed else None,
         notes=(*_notes(traced), *whole.notes),
         blamed=blamed,

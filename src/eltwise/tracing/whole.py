@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from eltwise.comparison.tolerance import Tolerances
 from eltwise.tracing.blame import Blamed, copied
-from eltwise.tracing.difference import Difference, Tolerance, measure
+from eltwise.tracing.difference import Difference, measure
 from eltwise.tracing.model import TracedModel
 from eltwise.tracing.run import Side, Values, rank
 
@@ -38,13 +39,13 @@ class WholeRun:
         tested: the runtime that is tested.
         reference: the reference.
         feeds: the values of the inputs.
-        tolerance: what counts as a difference.
+        tolerances: what does not count as a difference.
     """
 
     tested: Side
     reference: Side
     feeds: Values
-    tolerance: Tolerance
+    tolerances: Tolerances
 
     @property
     def _model(self) -> TracedModel:
@@ -73,7 +74,7 @@ class WholeRun:
 
     def _measure(self, value: str, got: Values, wanted: Values) -> Difference | None:
         there = value in got and value in wanted
-        return measure(value, got[value], wanted[value], self.tolerance) if there else None
+        return measure(value, got[value], wanted[value], self.tolerances) if there else None
 
     def _reference_values(self, wanted: list[str]) -> Values:
         """Values of the reference, all other ones not given out; nothing where it does not run."""

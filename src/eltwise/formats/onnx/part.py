@@ -54,7 +54,9 @@ class OnnxParts:
         made = {value for node in nodes for value in node.outputs}
         renamed = {value: value + _OWN for value in made & (given.keys() | fixed.keys())}
         read = {value for node in nodes for value in reads(node)} | set(wanted)
-        constants = [(name, tensor) for name, tensor in self._constants(read) if name not in given]
+        constants = [
+            (name, tensor) for name, tensor in self._constants(read) if name not in given and name not in fixed
+        ]
         constants += fixed.items()
         unknown = TensorType(None, UNKNOWN_RANK)
         types = dict(graph.declared) | {port.name: port.type for port in graph.outputs}
