@@ -17,9 +17,12 @@ from eltwise.ir.graph import Graph
 
 def trace(
     model: Annotated[Path, typer.Argument(help="An .onnx or .xml file with any operators.")],
+    other: Annotated[
+        Path | None, typer.Argument(help="Another model that is to mean the same, for the reference.")
+    ] = None,
     *,
     runtime: Annotated[str, typer.Option("--runtime", metavar="NAME", help="The runtime that is tested.")],
-    against: Annotated[str, typer.Option("--against", metavar="NAME", help="The reference, or exact.")],
+    against: Annotated[str, typer.Option("--against", metavar="NAME", help="The reference, exact or float64.")],
     inputs: Annotated[
         list[str] | None,
         typer.Option(
@@ -57,6 +60,7 @@ def trace(
     with progress_of_many() as progress:
         report = trace_model(
             graph,
+            other,
             runtime=runtime,
             against=against,
             inputs=_read_inputs(graph, inputs or []),

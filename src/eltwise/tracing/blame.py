@@ -64,12 +64,14 @@ class Blame:
         tested: the runtime that is tested.
         reference: the reference.
         tolerances: what does not count as a difference.
+        helper: what runs the nodes in place of a reference that cannot.
         first: the first node that is wrong alone.
     """
 
     tested: Side
     reference: Side
     tolerances: Tolerances
+    helper: Side | None = None
     first: Blamed | None = None
     _explained: int = 0
 
@@ -156,8 +158,10 @@ class Blame:
             got = blamed.wanted if blamed.right == (self.tested.name,) else blamed.got
             operation, operands = _operation(self.tested.model, blamed, values)
         cause = explained(found, got, wanted, operation, operands)
-        if cause.cause in (None, UNEXPLAINED):
-            return of_rounded_operands(cause, self.reference, group, values, blamed.value, blamed.got)
+        runs = ((self.helper or self.reference, blamed.got, self.tested), (self.tested, blamed.wanted, self.reference))
+        for side, result, other in runs:
+            if cause.cause in (None, UNEXPLAINED):
+                cause = of_rounded_operands(cause, side, group, values, blamed.value, result, other.name)
         return cause
 
 

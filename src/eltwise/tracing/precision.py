@@ -1,4 +1,4 @@
-"""Whether a result is that of a lower precision: the reference is run again on operands that are rounded to it."""
+"""Whether a result is that of a lower precision: another runtime is run again on operands that are rounded to it."""
 
 from __future__ import annotations
 
@@ -20,32 +20,33 @@ _CLOSE = 2.0**-16
 
 
 def of_rounded_operands(
-    found: Difference, reference: Side, group: Sequence[int], values: Values, value: str, got: np.ndarray
+    found: Difference, side: Side, group: Sequence[int], values: Values, value: str, got: np.ndarray, other: str
 ) -> Difference:
     """The same difference, explained by rounded operands if these predict nearly every element.
 
     Args:
         found: the difference, which nothing has explained.
-        reference: the reference.
+        side: what is run on rounded operands.
         group: the numbers of the nodes.
         values: what they read.
         value: the value that is compared.
-        got: that value of the tested runtime.
+        got: that value of the other runtime.
+        other: the name of that one.
     """
     if got.dtype != np.float32:
         return found
     best = found
-    shares = {name: _share(reference, group, values, value, got, narrow) for name, narrow in _NARROW.items()}
+    shares = {name: _share(side, group, values, value, got, narrow) for name, narrow in _NARROW.items()}
     name = max(shares, key=lambda one: shares[one])
     if shares[name] >= _LEAST_SHARE:
-        words = f"operands rounded to {name} give {100 * shares[name]:.3g} % of the elements"
+        words = f"{other} rounds operands to {name}, which gives {100 * shares[name]:.3g} % of the elements"
         best = replace(found, cause=f"{name}_operands", explanation=words)
     return best
 
 
-def _share(reference: Side, group: Sequence[int], values: Values, value: str, got: np.ndarray, narrow: type) -> float:
+def _share(side: Side, group: Sequence[int], values: Values, value: str, got: np.ndarray, narrow: type) -> float:
     """The share of elements that rounded operands predict: as they come, or rounded once more."""
-    model = reference.model
+    model = side.model
     constant = model.graph.constant
     read = {name for number in group for name in reads(model.nodes[number])}
     try:
@@ -53,7 +54,7 @@ def _share(reference: Side, group: Sequence[int], values: Values, value: str, go
     except EltwiseError:
         return 0.0
     rounded = {name: _rounded(array, narrow) for name, array in values.items() if name in read}
-    outcome = reference.run(group, rounded, [value], apart=True, replaced=constants)
+    outcome = side.run(group, rounded, [value], apart=True, replaced=constants)
     if value not in outcome.values or outcome.values[value].shape != got.shape:
         return 0.0
     predicted = outcome.values[value]

@@ -174,10 +174,16 @@ class TraceReport:
             inputs = "equal inputs" if node.error_in == 0 else "the inputs of the reference"
             words = f"alone, on {inputs}, it differs by {number(node.own_error)}"
         if node.explanation or node.cause:
-            words += f"; {node.explanation or node.cause}"
+            words += f"; {self._wrong_one()}{node.explanation or node.cause}"
         if self.right is not None:
             words += f"; {' and '.join(self.right) or 'neither'} has the exact result"
         return words
+
+    def _wrong_one(self) -> str:
+        """The runtime that a cause is about, where it is known that one of the two is right."""
+        names = [text.partition(" ")[0] for text in (self.runtime, self.against)]
+        wrong = [name for name in names if name not in (self.right or names)]
+        return f"{wrong[0]}: " if wrong else ""
 
     def counts(self) -> dict[str, int]:
         """How many nodes have each status."""

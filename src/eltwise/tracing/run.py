@@ -125,8 +125,11 @@ class Tracer:
 
     Attributes:
         nodes: what is known of each node that was reached, by its number.
+        missing_words: why a node that ran has no value to compare.
         on_suspects: told of a segment's nodes that are beyond the tolerance, with the reference's values.
     """
+
+    missing_words = "what it makes is not a tensor of numbers"
 
     def __init__(self, tested: Side, reference: Side, tolerances: Tolerances) -> None:
         self.tested = tested
@@ -226,7 +229,7 @@ class Tracer:
             if run.out is None or rank(found) > rank(run.out):
                 run.out, run.value = found, value
         if run.out is None:
-            run.words = "what it makes is not a tensor of numbers"
+            run.words = self.missing_words
 
     def _keep(self, numbers: Sequence[int], values: Values, reference: Values) -> None:
         """Keep what later nodes read; the same array for both sides if it is equal in both."""
