@@ -8,22 +8,12 @@ from onnx import ModelProto
 
 import eltwise
 from eltwise.core.errors import EltwiseError
-from eltwise.runtimes import Runtime, registry
 from eltwise.tracing.report import TraceReport
 from traced_models import CHAIN, PRODUCT, mixed, named, parsed
 
+pytestmark = pytest.mark.usefixtures("planted")
+
 IMAGE = {"x": np.random.default_rng(1).standard_normal((1, 4, 8, 8)).astype(np.float32)}
-
-
-@pytest.fixture(autouse=True)
-def planted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make the planted runtimes known by the names of their classes."""
-    import planted_runtimes
-
-    for name, kind in vars(planted_runtimes).items():
-        if isinstance(kind, type) and kind.__module__ == planted_runtimes.__name__:
-            runtime = Runtime(name, f"planted_runtimes:{name}", ("onnxruntime",), ("ai.onnx",))
-            monkeypatch.setitem(registry._BY_NAME, name, runtime)
 
 
 def status_of(report: TraceReport) -> dict[str, str]:

@@ -11,7 +11,7 @@ from typing import Protocol, TypeGuard
 import numpy as np
 
 from eltwise.core.dtypes import ElementType, of_numpy
-from eltwise.core.errors import raise_all
+from eltwise.core.errors import UnsupportedError, raise_all
 from eltwise.core.shapes import of_sizes
 from eltwise.ir.graph import Graph, Node, Tensor, TensorType
 from eltwise.ir.verify import reads, structure_problems, topological_order
@@ -154,6 +154,9 @@ class TracedModel:
             wanted = [value for number in chosen for value in self.made[number] if self.can_travel(value)]
         read = dict.fromkeys(value for number in chosen for value in self.reads[number])
         given = [value for value in read if value not in made or (apart and value in values)]
+        unknown = [value for value in given if value not in values]
+        if unknown:
+            raise UnsupportedError("what the nodes read is not known", operand=repr(unknown[0]))
         fixed = {value for value in given if fixes_sizes and _is_short_list(values[value])}
         given = [value for value in given if value not in fixed]
         types = {value: _type_of(values[value]) for value in given}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 
 import numpy as np
 
@@ -82,6 +82,7 @@ class PairTracer(Tracer):
         self._unit_of = {number: unit for unit in other.model.units() for number in unit}
         self._done: set[int] = set()
         self._partners = _partners(tested.model, other.model)
+        self.last_needed = _last_needed(tested.model, self._partners)
         self._readers = Counter(value for values in other.model.reads for value in values)
         self._held: dict[str, np.ndarray] = {}
         self._is_wide = isinstance(other, WideSide)
@@ -164,6 +165,16 @@ class PairTracer(Tracer):
                 with np.errstate(all="ignore"):
                     wanted.values[value] = wide.astype(array.dtype)
         super()._compare(numbers, got, wanted)
+
+
+def _last_needed(model: TracedModel, known: Container[str]) -> dict[str, int]:
+    """The last node that each value is kept for: where a node makes what is not known, for the readers of that."""
+    found = dict(model.last_reader)
+    for number in reversed(range(len(model.nodes))):
+        last = max((found[value] for value in model.made[number] if value not in known), default=number)
+        for value in model.reads[number]:
+            found[value] = max(found[value], last)
+    return found
 
 
 def _partners(first: TracedModel, second: TracedModel) -> dict[str, str]:

@@ -13,7 +13,7 @@ from eltwise.core.errors import UnsupportedError, counted
 from eltwise.tracing.blame import Blamed
 from eltwise.tracing.reproduce import write_blamed
 
-_MOST_SHOWN = 12
+_MOST_SHOWN = 6
 
 
 @dataclass(frozen=True)
@@ -219,5 +219,5 @@ def _cells(node: TracedNode) -> tuple[str, ...]:
         said = "inherited"
     elif node.blame == "in_graph":
         said = f"only in the model {said}".rstrip()
-    errors = (node.error_in, node.error_out, node.own_error)
-    return (node.name, node.op_type, *map(number, errors), said)
+    own = "within" if node.blame in ("inherited", "in_graph") else number(node.own_error)
+    return (node.name, node.op_type, number(node.error_in), number(node.error_out), own, said)

@@ -126,6 +126,7 @@ class Tracer:
     Attributes:
         nodes: what is known of each node that was reached, by its number.
         missing_words: why a node that ran has no value to compare.
+        last_needed: the number of the last node for which each value is kept.
         on_suspects: told of a segment's nodes that are beyond the tolerance, with the reference's values.
     """
 
@@ -133,6 +134,7 @@ class Tracer:
 
     def __init__(self, tested: Side, reference: Side, tolerances: Tolerances) -> None:
         self.tested = tested
+        self.last_needed: Mapping[str, int] = tested.model.last_reader
         self.reference = reference
         self.nodes: dict[int, NodeRun] = {}
         self.on_suspects: Callable[[list[NodeRun], Values], None] = lambda _found, _values: None
@@ -235,7 +237,7 @@ class Tracer:
         """Keep what later nodes read; the same array for both sides if it is equal in both."""
         last = max(numbers)
         for value in (value for number in numbers for value in self.model.made[number]):
-            if self.model.last_reader[value] <= last:
+            if self.last_needed[value] <= last:
                 continue
             if value in reference:
                 self.reference.values[value] = reference[value].copy()
@@ -245,7 +247,7 @@ class Tracer:
 
     def _forget(self, last: int) -> None:
         for side in (self.tested, self.reference):
-            for value in [value for value in side.values if self.model.last_reader.get(value, -1) <= last]:
+            for value in [value for value in side.values if self.last_needed.get(value, -1) <= last]:
                 del side.values[value]
 
 

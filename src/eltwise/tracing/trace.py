@@ -148,6 +148,9 @@ def _notes_of_pair(tracer: Tracer) -> Iterator[str]:
     if not isinstance(tracer, PairTracer):
         return
     yield from tracer.notes
+    if isinstance(tracer.other, WideSide) and tracer.other.not_widened:
+        names = tracer.other.not_widened
+        yield f"{counted(len(names), 'node')} computed in their own type, as no runtime has them in float64: {names[0]}"
     for kind, names in (
         ("matched by their contents", list(tracer.renamed)),
         ("not in the other model", tracer.unmatched),
