@@ -16,31 +16,31 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
-from eltwise.core.errors import EltwiseError
-from eltwise.engine.api import Operator, operator
-from eltwise.engine.functions import (
-    absolute,
-    add,
-    divide,
-    equal,
-    greater,
-    greater_equal,
-    less,
-    less_equal,
-    maximum,
-    minimum,
-    multiply,
-    negative,
-    not_equal,
-    squared_difference,
-    subtract,
-)
-from eltwise.kernels.pool import memory_pool
-from eltwise.kernels.threads import set_num_threads
 from eltwise.version import VERSION
 
 if TYPE_CHECKING:
     from eltwise.comparison.compare import compare
+    from eltwise.core.errors import EltwiseError
+    from eltwise.engine.api import Operator, operator
+    from eltwise.engine.functions import (
+        absolute,
+        add,
+        divide,
+        equal,
+        greater,
+        greater_equal,
+        less,
+        less_equal,
+        maximum,
+        minimum,
+        multiply,
+        negative,
+        not_equal,
+        squared_difference,
+        subtract,
+    )
+    from eltwise.kernels.pool import memory_pool
+    from eltwise.kernels.threads import set_num_threads
     from eltwise.model import Model, load, save
     from eltwise.passes.convert import convert
     from eltwise.targets.check import check
@@ -82,6 +82,11 @@ __all__ = [
 
 
 _LATE = {
+    "EltwiseError": "eltwise.core.errors",
+    "Operator": "eltwise.engine.api",
+    "operator": "eltwise.engine.api",
+    "memory_pool": "eltwise.kernels.pool",
+    "set_num_threads": "eltwise.kernels.threads",
     "Model": "eltwise.model",
     "load": "eltwise.model",
     "save": "eltwise.model",
@@ -90,13 +95,21 @@ _LATE = {
     "compare": "eltwise.comparison.compare",
     "repair": "eltwise.targets.repair",
 }
-"""What is imported at its first use: arrays need no models."""
+"""What is imported at its first use: arrays need no models, and the help of the command line needs neither."""
+
+
+_FUNCTIONS = "eltwise.engine.functions"
+"""Where all other names are."""
 
 
 def __getattr__(name: str) -> object:
     if name == "backend":
         return importlib.import_module("eltwise.backend")
-    if name in _LATE:
-        value = globals()[name] = getattr(importlib.import_module(_LATE[name]), name)
-        return value
-    raise AttributeError(f"module 'eltwise' has no attribute {name!r}")
+    if name not in __all__:
+        raise AttributeError(f"module 'eltwise' has no attribute {name!r}")
+    value = globals()[name] = getattr(importlib.import_module(_LATE.get(name, _FUNCTIONS)), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *__all__]

@@ -28,6 +28,7 @@ from eltwise.comparison.hypotheses import (
 )
 from eltwise.comparison.numbers import bits_of, is_float, values_of
 from eltwise.comparison.pairs import Pair, converted, same_bits
+from eltwise.comparison.pieces import run_together
 from eltwise.comparison.place_hypotheses import looks_random
 from eltwise.comparison.scan import Figures, spread
 from eltwise.conformance.arithmetic import patterns_of
@@ -35,7 +36,7 @@ from eltwise.conformance.arithmetic import values_of as values_of_operand
 from eltwise.conformance.fault_model import FaultModel, Operation
 from eltwise.conformance.faults import fault_models
 from eltwise.formats.lazy_tensors import LazyTensor
-from eltwise.kernels.threads import num_threads, run_together
+from eltwise.kernels.threads import num_threads
 
 
 @dataclass(frozen=True)

@@ -9,13 +9,14 @@ from itertools import pairwise
 import numpy as np
 
 from eltwise.comparison.numbers import distances, is_float, values_of
+from eltwise.comparison.pieces import run_together
 from eltwise.comparison.tolerance import Limits
 from eltwise.core.dtypes import BOOL, UINT8, ElementType
 from eltwise.kernels import jit
 from eltwise.kernels.differences import BUCKETS, FIELDS, TABLES, UNIT, block_elements, differences_text
 from eltwise.kernels.dispatch import has_compiler, mode
 from eltwise.kernels.float_mode import default_mode
-from eltwise.kernels.threads import num_threads, run_together
+from eltwise.kernels.threads import num_threads
 
 RECORD = np.dtype([(name, np.float64 if name in FIELDS[-4:] else np.uint64) for name in FIELDS])
 """What is known of a block: counts, the largest distance, and the largest and summed differences."""
