@@ -6,6 +6,7 @@ Run ``python examples/make_networks.py``; it writes the same files to ``examples
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from onnx import ModelProto, TensorProto, helper, numpy_helper
@@ -24,7 +25,7 @@ def motion() -> ModelProto:
     ]
     for number in range(1, BLOCKS + 1):
         before, after, names = f"level_{number - 1}", f"level_{number}", [f"{part}_{number}" for part in "abcd"]
-        pads = {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1]}
+        pads: dict[str, Any] = {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1]}
         nodes += [
             helper.make_node("AveragePool", [before], names[:1], name=f"smooth_{number}", **pads),
             helper.make_node("Sub", [before, names[0]], names[1:2], name=f"edges_{number}"),
@@ -44,7 +45,7 @@ def motion() -> ModelProto:
         "motion",
         [helper.make_tensor_value_info("frame", TensorProto.UINT8, SIZES)],
         [helper.make_tensor_value_info("motion", TensorProto.FLOAT, (1, 3))],
-        [numpy_helper.from_array(array, name) for name, array in constants.items()],
+        [numpy_helper.from_array(np.asarray(array), name) for name, array in constants.items()],
     )
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
 

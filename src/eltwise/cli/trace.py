@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from eltwise.cli import printing
+from eltwise.cli.compare import Html, Json, Tolerance
 from eltwise.cli.progress import progress_of_many
 from eltwise.cli.run import assignment
 from eltwise.core.errors import NameUnknownError
@@ -32,10 +33,7 @@ def trace(
             help="An input and its tensor file, or an .npz file of inputs by their names. Others are drawn at random.",
         ),
     ] = None,
-    tolerance: Annotated[
-        list[str] | None,
-        typer.Option("--tolerance", metavar="TEXT", help='What is forgiven: "ulp<=1", "logits: rtol=1e-3, atol=1e-5".'),
-    ] = None,
+    tolerance: Tolerance = None,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Of the inputs that are drawn.")] = 0,
     segment: Annotated[
         int, typer.Option("--segment", metavar="MIB", min=1, help="How much memory the values of a segment may take.")
@@ -44,16 +42,19 @@ def trace(
     reproduce: Annotated[
         Path | None, typer.Option("--reproduce", metavar="FOLDER", help="Write the node that is blamed as a case.")
     ] = None,
-    json: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the report as JSON.")] = None,
+    json: Json = None,
+    html: Html = None,
 ) -> None:
     """Run a model in two runtimes, compare every value and name the first node that is wrong by itself."""
     from eltwise.conformance.reproduce import SCRIPT
-    from eltwise.formats.files import check_new_folder, check_writable, write_atomically
+    from eltwise.formats.files import check_new_folder, check_writable
     from eltwise.tracing.trace import read_graph
     from eltwise.tracing.trace import trace as trace_model
 
-    if json is not None:
-        check_writable(json)
+    is_json_printed = json == Path("-")
+    for file in (json, html):
+        if file is not None and file != Path("-"):
+            check_writable(file)
     if reproduce is not None:
         check_new_folder(reproduce)
     graph = read_graph(model)
@@ -70,12 +71,14 @@ def trace(
             limit=limit,
             progress=progress,
         )
-    if json is not None:
-        write_atomically(json, [report.to_json().encode()])
-    printing.line(str(report))
+    if json is not None and not is_json_printed:
+        report.to_json(json)
+    if html is not None:
+        report.to_html(html)
+    printing.line(report.to_json() if is_json_printed else str(report))
     if reproduce is not None and report.blamed is not None:
         report.reproduce(reproduce)
-        printing.line(f"run: python {shlex.quote(str(reproduce / SCRIPT))}")
+        printing.note(f"run: python {shlex.quote(str(reproduce / SCRIPT))}")
     if not report.is_good:
         raise typer.Exit(1)
 

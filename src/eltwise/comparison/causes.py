@@ -200,7 +200,7 @@ def verified_share(pair: Pair, predicted: Predicted) -> float:
             concerned = differs | ~agrees(found, a, pair.element_type)
             good = right & differs
         with lock:
-            counts[:] += int((~right).sum()), int(good.sum()), int(concerned.sum())
+            counts[:] += np.array([(~right).sum(), good.sum(), concerned.sum()], np.int64)
 
     has_a = pair.a.shape == pair.b.shape
     total = pair.b.size
@@ -251,7 +251,7 @@ def _at_limits(problem: Problem, figures: Figures) -> Cause | None:
     own, pair = problem.element_type, problem.pair
     if figures.differing < _LEAST_ZEROED or own.bits < 8 or own.kind == "boolean":
         return None
-    limits = pair.b.element_type.limits if pair.b.element_type.is_integer else ()
+    limits: tuple[int, ...] = pair.b.element_type.limits if pair.b.element_type.is_integer else ()
     for cause, allowed in (("zeroed", (0,)), ("saturation", limits)):
         sample = values_of(problem.wide.b, own)
         if not allowed or not np.isin(sample[problem.wide.differs], allowed).all():
@@ -352,8 +352,8 @@ def _cause_of(model: FaultModel) -> str:
 
 
 MAKERS: tuple[Maker, ...] = (
-    *(value_hypotheses.signs, value_hypotheses.subnormals, value_hypotheses.digits, value_hypotheses.ranges),
-    *(fitted_hypotheses.scaled, fitted_hypotheses.offset, value_hypotheses.one_value),
+    *(value_hypotheses.signs, value_hypotheses.subnormals, value_hypotheses.one_value, value_hypotheses.ranges),
+    *(value_hypotheses.digits, fitted_hypotheses.scaled, fitted_hypotheses.offset),
     *(place_hypotheses.stale, place_hypotheses.transposed, place_hypotheses.flipped),
     *(fitted_hypotheses.quantized, fitted_hypotheses.dequantized),
     *(place_hypotheses.uninitialized, place_hypotheses.shifted, place_hypotheses.reordered),

@@ -165,11 +165,11 @@ def offset(problem: Problem) -> Iterator[Hypothesis]:
         return
     if not is_float(own):
         first = int(np.argmax(sample.differs))
-        constant = int(sample.b[first]) - int(sample.a[first])
-        function: Function = partial(_wrapping, number=constant, multiply=False)
+        whole = int(sample.b[first]) - int(sample.a[first])
+        function: Function = partial(_wrapping, number=whole, multiply=False)
         if _fits(problem, function):
-            text = f"{{b}} is {{a}} plus {constant}"
-            yield Hypothesis("offset", text, Elementwise(problem.pair, function), {"offset": constant}, 1)
+            text = f"{{b}} is {{a}} plus {whole}"
+            yield Hypothesis("offset", text, Elementwise(problem.pair, function), {"offset": whole}, 1)
         return
     a, b = _finite_pairs(problem)
     if not a.size:
@@ -178,15 +178,17 @@ def offset(problem: Problem) -> Iterator[Hypothesis]:
     low, high = float((b - half - a).max()), float((b + half - a).min())
     slack = float(np.abs(a).max()) * 2.0**-52
     for constant in _candidates(low - slack, high + slack, own):
-        function = lambda values, constant=constant: (  # type: ignore[misc]  # noqa: E731
-            values + constant
-            if own is FLOAT64
-            else (values.astype(np.float32) + np.float32(constant)).astype(own.storage)
-        )
+        function = partial(_moved_by, constant=constant, own=own)
         if constant and _fits(problem, function):
             text = f"{{b}} is {{a}} plus {shown(constant)}"
             yield Hypothesis("offset", text, Elementwise(problem.pair, function), {"offset": constant}, 1)
             return
+
+
+def _moved_by(values: np.ndarray, constant: float, own: ElementType) -> np.ndarray:
+    if own is FLOAT64:
+        return np.asarray(values + constant)
+    return np.asarray((values.astype(np.float32) + np.float32(constant)).astype(own.storage))
 
 
 def quantized(problem: Problem) -> Iterator[Hypothesis]:
@@ -355,11 +357,13 @@ def dequantized(problem: Problem) -> Iterator[Hypothesis]:
     zero_point = int(zeros[0]) if zeros.size else round(a[first] - b[first] / slope) if slope else 0
     used = (a != zero_point) & (b != 0)
     for scale in _candidates(*_factor_bounds(a[used] - zero_point, b[used], own), own) if used.any() else ():
-        function = lambda values, scale=scale: (  # type: ignore[misc]  # noqa: E731
-            (values - values.dtype.type(zero_point)) * values.dtype.type(scale)
-        )
+        function = partial(_with_scale, zero_point=zero_point, scale=scale)
         if _fits(problem, function):
             details: dict[str, object] = {"scale": scale, "zero_point": zero_point, "type": of_a.name}
             text = f"{{b}} is {{a}} dequantized with scale {shown(scale)} and zero point {zero_point}"
             yield Hypothesis("quantized", text, Elementwise(problem.pair, function), details, 2, 2.0)
             return
+
+
+def _with_scale(values: np.ndarray, zero_point: int, scale: float) -> np.ndarray:
+    return np.asarray((values - values.dtype.type(zero_point)) * values.dtype.type(scale))

@@ -35,12 +35,17 @@ class HeatMap:
     grid: np.ndarray
     seen: int
 
+    @property
+    def limits(self) -> tuple[float, float]:
+        """The least and the largest finite difference of a cell; 0 where there is none."""
+        known = self.grid[np.isfinite(self.grid) & (self.grid > 0)]
+        return (float(known.min()), float(known.max())) if known.size else (0.0, 0.0)
+
     def png(self) -> bytes:
         """The picture: each cell a pixel, more opaque for more decimal digits of difference."""
         with np.errstate(all="ignore"):
             digits = np.log10(np.where(np.isfinite(self.grid) & (self.grid > 0), self.grid, np.nan))
-        known = digits[~np.isnan(digits)]
-        low, high = (float(known.min()), float(known.max())) if known.size else (0.0, 0.0)
+            low, high = np.log10(self.limits)
         level = (digits - low) / (high - low) if high > low else np.ones_like(digits)
         level = np.where(np.isnan(digits), 1.0, level)  # Infinities and zeros of another sign.
         alpha = np.where(np.isnan(self.grid), 0, np.round(70 + 185 * level)).astype(np.uint8)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,7 +24,11 @@ _ROW_SAMPLE = 48
 _MOST_OTHERS = 2000
 _LEAST_TAIL = 8
 _PERIODS = (1, 2, 4, 8, 16)
-_KNOWN_LAYOUTS = {(0, 2, 3, 1): "NHWC for NCHW", (0, 3, 1, 2): "NCHW for NHWC", (2, 3, 1, 0): "HWIO for OIHW"}
+_KNOWN_LAYOUTS: dict[tuple[int, ...], str] = {
+    (0, 2, 3, 1): "NHWC for NCHW",
+    (0, 3, 1, 2): "NCHW for NHWC",
+    (2, 3, 1, 0): "HWIO for OIHW",
+}
 
 
 def _moved(
@@ -62,12 +66,13 @@ def transposed(problem: Problem) -> Iterator[Hypothesis]:
 def _orders(shape: Shape) -> Iterator[tuple[int, ...]]:
     """Orders of axes that move elements: all of up to five axes; of more, swaps, the reverse, and moves of one axis."""
     axes = tuple(range(len(shape)))
+    orders: Iterable[tuple[int, ...]]
     if len(shape) <= _MOST_AXES:
         orders = itertools.permutations(axes)
     else:
         swaps = (_swapped(axes, i, j) for i, j in itertools.combinations(axes, 2))
         moves = ((*rest[:to], axis, *rest[to:]) for axis in axes for rest in [_without(axes, axis)] for to in axes)
-        orders = iter(dict.fromkeys((*swaps, axes[::-1], *moves)))  # type: ignore[assignment]
+        orders = dict.fromkeys((*swaps, axes[::-1], *moves))
     kept = [axis for axis in axes if shape[axis] != 1]
     seen = {tuple(kept)}
     for order in orders:

@@ -79,6 +79,10 @@ def where(pair: Pair, figures: Figures) -> Where:
     if differing <= _FEW and figures.is_complete:
         indices = [list(map(int, np.unravel_index(one, shape))) for one in figures.sample]
         return Where(f"at {', '.join(map(str, indices))}")
+    if figures.is_complete and len(shape) > 1:
+        last = int(figures.sample[-1])
+        if last - figures.first + 1 == differing and figures.first > 0:
+            return Where(f"one run of {differing:,} elements in memory, from element {figures.first:,} on")
     claims = [
         claim for axis, size in enumerate(shape) if size > 1 for claim in _claims(axis, size, pair, figures.sample)
     ]

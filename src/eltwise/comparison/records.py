@@ -100,8 +100,9 @@ def _compiled_records(
 def _merge(records: np.ndarray, last: np.ndarray) -> None:
     """Add what was found beyond the last whole unit to the last block."""
     for name in FIELDS:
-        join = max if name.startswith("max") else np.add
-        records[name][-1] = join(records[name][-1], last[name][0])
+        join = np.maximum if name.startswith("max") else np.add
+        with np.errstate(over="ignore"):
+            records[name][-1] = join(records[name][-1], last[name][0])
 
 
 def numpy_records(
@@ -113,7 +114,9 @@ def numpy_records(
         _piece(a[start : start + step], b[start : start + step], element_type, limits)
         for start in range(0, max(a.size, 1), step)
     ]
-    return np.concatenate([part[0] for part in parts]), np.sum([part[1] for part in parts], axis=0, dtype=np.uint64)
+    return np.concatenate([part[0] for part in parts]), np.asarray(
+        np.sum([part[1] for part in parts], axis=0, dtype=np.uint64)
+    )
 
 
 def _piece(a: np.ndarray, b: np.ndarray, element_type: ElementType, limits: Limits) -> tuple[np.ndarray, np.ndarray]:

@@ -43,7 +43,8 @@ class Element:
         return {"index": list(self.index), "a": self.a, "b": self.b, "a_bits": self.a_bits, "b_bits": self.b_bits}
 
     def __str__(self) -> str:
-        return f"{list(self.index)}: {self.a!r} ({self.a_bits}) and {self.b!r} ({self.b_bits})"
+        a, b = (f"{one:.9g}" if isinstance(one, float) else str(one) for one in (self.a, self.b))
+        return f"{list(self.index)}: {a} ({self.a_bits}) and {b} ({self.b_bits})"
 
 
 @dataclass(frozen=True)

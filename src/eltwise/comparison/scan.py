@@ -119,7 +119,8 @@ class _Chunk:
     def _places(self, block: int) -> np.ndarray:
         """The flat indices of the elements of a block that differ."""
         part = self._block(block)
-        return np.flatnonzero(~same_bits(self.a[part], self.b[part])) + part.start + self.start
+        found = np.flatnonzero(~same_bits(self.a[part], self.b[part])) + part.start + self.start
+        return np.asarray(found)
 
     def _find_worst(self, unequal: np.ndarray) -> None:
         figures, records = self.figures, self.records

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-import ml_dtypes
 import numpy as np
 
 from eltwise.comparison.hypotheses import Elementwise, Function, Hypothesis, Problem
 from eltwise.comparison.numbers import bits_of, is_float, values_of
 from eltwise.comparison.pairs import converted
+from eltwise.conformance.arithmetic import largest_finite
 from eltwise.core.casting import cast
 from eltwise.core.dtypes import (
     BFLOAT16,
@@ -27,6 +27,7 @@ from eltwise.core.dtypes import (
     UINT32,
     ElementType,
 )
+from eltwise.oracle.numbers import FLOAT_LAYOUTS
 
 _NARROWER = (BFLOAT16, FLOAT16, FLOAT32, FLOAT8E4M3FN, FLOAT8E5M2)
 _WHOLE = (INT8, UINT8, INT16, UINT16, INT32, UINT32)
@@ -42,6 +43,11 @@ def _simple(
     least_bits: float = 0.0,
 ) -> Hypothesis:
     return Hypothesis(cause, text, Elementwise(problem.pair, function), details or {}, least_bits=least_bits)
+
+
+def smallest_normal(element_type: ElementType) -> float:
+    """The smallest number of a float type that has all its digits."""
+    return float(2.0 ** FLOAT_LAYOUTS[element_type].least_exponent)
 
 
 def signs(problem: Problem) -> Iterator[Hypothesis]:
@@ -96,7 +102,7 @@ def _there_and_back(
     there = _narrowed(a, own, narrow, saturate)
     if flushes:
         values = there.astype(np.float32)
-        least = np.float32(ml_dtypes.finfo(narrow.storage).smallest_normal)
+        least = np.float32(smallest_normal(narrow))
         return np.where(np.abs(values) < least, np.copysign(values.dtype.type(0), values), values).astype(a.dtype)
     return converted(there, own)
 
@@ -106,7 +112,7 @@ def _narrowed(a: np.ndarray, own: ElementType, narrow: ElementType, saturate: bo
         return cast(a, own, narrow, saturate)
     there = a.astype(narrow.storage)
     if saturate:
-        most = np.asarray(ml_dtypes.finfo(narrow.storage).max, narrow.storage)
+        most = np.asarray(largest_finite(narrow), narrow.storage)
         there = np.where(np.isinf(there), np.copysign(most, there), there)
     return np.asarray(there)
 
@@ -165,7 +171,7 @@ def subnormals(problem: Problem) -> Iterator[Hypothesis]:
     own = problem.element_type
     if not is_float(own) or own.numpy is None:
         return
-    least = np.asarray(ml_dtypes.finfo(own.storage).smallest_normal, own.storage)
+    least = np.asarray(smallest_normal(own), own.storage)
     for keeps, words in ((True, "of their sign"), (False, "+0")):
         flush = partial(_flushed, least=least, keeps=keeps)
         text = f"subnormal numbers of {{a}} are zeros {words} in {{b}}"
@@ -191,9 +197,9 @@ def _flushed(a: np.ndarray, least: np.ndarray, keeps: bool) -> np.ndarray:
 def ranges(problem: Problem) -> Iterator[Hypothesis]:
     """Another range: values at its limits, or wrapped around."""
     own = problem.element_type
-    if own.numpy is None or own.kind == "boolean" or (own.storage.kind not in "iuf" and own is not BFLOAT16):
+    if own.numpy is None or own.kind == "boolean" or own.bits < 8:
         return
-    for low, high, name in _limits(own):
+    for low, high, name in _limits(own) if own.bits > 8 else ():
         words = f"values of {{a}} beyond {name} are at its limits, {low:g} and {high:g}, in {{b}}"
         clamp = partial(_clamped, low=low, high=high)
         yield _simple(problem, "saturation", words, clamp, {"low": low, "high": high, "type": name}, least_bits=4.0)
@@ -214,14 +220,14 @@ def _limits(own: ElementType) -> Iterator[tuple[float, float, str]]:
     if is_float(own):
         for narrow in (FLOAT16, BFLOAT16, FLOAT32, FLOAT64, FLOAT8E4M3FN, FLOAT8E5M2):
             if narrow.bits <= own.bits:
-                most = float(ml_dtypes.finfo(narrow.storage).max)
+                most = largest_finite(narrow)
                 yield -most, most, narrow.name
 
 
 def _clamped(a: np.ndarray, low: float, high: float) -> np.ndarray:
     if a.dtype.kind in "iu":
         limits = np.iinfo(a.dtype)
-        return np.clip(a, max(int(low), int(limits.min)), min(int(high), int(limits.max)))
+        return np.asarray(np.clip(a, max(int(low), int(limits.min)), min(int(high), int(limits.max))))
     wide = a.astype(np.float64)
     return np.where(np.isnan(wide), a, np.clip(wide, low, high).astype(a.dtype))
 
@@ -245,11 +251,13 @@ def _fitted_limits(problem: Problem) -> Iterator[Hypothesis]:
     function = partial(_clamped, low=low, high=high)
     details: dict[str, object] = {"low": below[0] if below else None, "high": above[0] if above else None}
     predicted = Elementwise(problem.pair, function)
-    yield Hypothesis("saturation", f"{{b}} is {{a}} with what is {said} set to that", predicted, details, 1, 4.0)
+    yield Hypothesis(
+        "saturation", f"{{b}} is {{a}} with what is {said} set to that", predicted, details, found.size, 4.0
+    )
 
 
 def _wrapped(a: np.ndarray, narrow: ElementType) -> np.ndarray:
-    return a.astype(narrow.storage).astype(a.dtype)
+    return np.asarray(a.astype(narrow.storage).astype(a.dtype))
 
 
 def one_value(problem: Problem) -> Iterator[Hypothesis]:

@@ -130,7 +130,8 @@ def storage_of(element_type: ElementType) -> np.dtype[np.generic]:
     if element_type.numpy is not None:
         return element_type.numpy
     if element_type.name in _OTHER_STORAGE:
-        return np.dtype(getattr(ml_dtypes, element_type.name))
+        found: np.dtype[np.generic] = np.dtype(getattr(ml_dtypes, element_type.name))
+        return found
     raise not_run(element_type)
 
 
@@ -266,7 +267,7 @@ class OpenFile:
             FileFormatError: where the file has become shorter or cannot be read.
         """
         found = np.empty(count, np.uint8)
-        view, done = memoryview(found), 0
+        view, done = found.data, 0
         try:
             while done < count:
                 read = self._read_into(view[done:], offset + done)

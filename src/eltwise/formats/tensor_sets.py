@@ -130,7 +130,8 @@ def _files_of(folder: Path) -> list[Path]:
         here = Path(place)
         stores = [name for name in sorted(folders) if zarr_stores.is_store(here / name)]
         folders[:] = sorted(set(folders) - set(stores))
-        found += [here / name for name in (*stores, *sorted(names)) if Path(name).suffix.lower() in ENDINGS]
+        found += [here / name for name in stores]
+        found += [here / name for name in sorted(names) if Path(name).suffix.lower() in ENDINGS]
         if len(found) > _MOST_FILES:
             raise FileFormatError("the folder holds too many files", where=str(folder), allowed=f"{_MOST_FILES}")
     return found

@@ -44,7 +44,7 @@ def read_arrays(path: Path) -> tuple[list[tuple[str, Callable[[], LazyTensor]]],
         hint = "pip install 'eltwise[scale]'"
         raise UnsupportedError("reading a zarr store needs the package zarr", where=str(path), hint=hint) from None
     try:
-        opened = zarr.open(str(path), mode="r")
+        opened: Any = zarr.open(str(path), mode="r")
         is_one = isinstance(opened, zarr.Array)
         arrays = [(path.stem, opened)] if is_one else sorted(opened.members(max_depth=None), key=lambda pair: pair[0])
     except ERRORS as error:

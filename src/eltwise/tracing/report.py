@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import dataclass, field
-from html import escape
 from pathlib import Path
 
 from eltwise.comparison.report import finite
 from eltwise.core.errors import UnsupportedError, counted
+from eltwise.formats import files
 from eltwise.tracing.blame import Blamed
+from eltwise.tracing.page import fragment, page
 from eltwise.tracing.reproduce import write_blamed
 
 _MOST_SHOWN = 6
@@ -57,6 +58,16 @@ class TracedNode:
     def fields(self) -> dict[str, object]:
         """Everything as plain values."""
         return dict(vars(self))
+
+    def cells(self) -> tuple[str, ...]:
+        """What a table shows of it: its name, its operator, its errors and the cause."""
+        said = self.words or self.cause or ""
+        if self.blame == "inherited":
+            said = "inherited"
+        elif self.blame == "in_graph":
+            said = f"only in the model {said}".rstrip()
+        own = "within" if self.blame in ("inherited", "in_graph") else number(self.own_error)
+        return (self.name, self.op_type, number(self.error_in), number(self.error_out), own, said)
 
 
 @dataclass(frozen=True)
@@ -109,9 +120,12 @@ class TraceReport:
             "notes": list(self.notes),
         }
 
-    def to_json(self) -> str:
-        """The report as JSON; what is not finite is a text such as ``"inf"``."""
-        return json.dumps(finite(self.fields()), indent=2, ensure_ascii=False)
+    def to_json(self, path: Path | str | None = None) -> str:
+        """The report as JSON, written to a file if one is named; what is not finite is a text such as ``"inf"``."""
+        text = json.dumps(finite(self.fields()), indent=2, ensure_ascii=False)
+        if path is not None:
+            files.write_atomically(Path(path), [f"{text}\n".encode(errors="backslashreplace")])
+        return text
 
     def assert_within(self) -> None:
         """Do nothing if no node is beyond the tolerance.
@@ -141,17 +155,20 @@ class TraceReport:
         return write_blamed(self.blamed, about, self.against, Path(folder))
 
     def __str__(self) -> str:
-        return "\n".join([*self._summary(), *self._table(), *self.notes])
+        return "\n".join([*self.summary(), *self._table(), *self.notes])
 
     def _repr_html_(self) -> str:
-        summary = "".join(f"<p>{escape(line)}</p>" for line in (*self._summary(), *self.notes))
-        head = "".join(f"<th>{name}</th>" for name in ("node", "operator", *_COLUMNS, "cause"))
-        rows = "".join(
-            "<tr>" + "".join(f"<td>{escape(text)}</td>" for text in _cells(node)) + "</tr>" for node in self._shown()
-        )
-        return f"{summary}<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+        return fragment(self)
 
-    def _summary(self) -> list[str]:
+    def to_html(self, path: Path | str | None = None) -> str:
+        """The report as one page that needs nothing else, written to a file if one is named."""
+        text = page(self)
+        if path is not None:
+            files.write_atomically(Path(path), [text.encode(errors="backslashreplace")])
+        return text
+
+    def summary(self) -> list[str]:
+        """What was found, a sentence each."""
         counts = self.counts()
         lines = [
             f"{self.runtime} against {self.against}: {counted(len(self.nodes), 'node')}, "
@@ -198,7 +215,7 @@ class TraceReport:
         shown = self._shown()
         if not shown:
             return []
-        rows = [("node", "operator", *_COLUMNS, "cause"), *map(_cells, shown)]
+        rows = [("node", "operator", *_COLUMNS, "cause"), *(node.cells() for node in shown)]
         widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]) - 1)]
         lines = ["  ".join([*map(str.ljust, row, widths), row[-1]]).rstrip() for row in rows]
         left = sum(node.status not in ("equal", "within_tolerance") for node in self.nodes) - len(shown)
@@ -211,13 +228,3 @@ _COLUMNS = ("error in", "error out", "own error")
 def number(value: float | None) -> str:
     """An error for people."""
     return "-" if value is None else f"{value:.4g}"
-
-
-def _cells(node: TracedNode) -> tuple[str, ...]:
-    said = node.words or node.cause or ""
-    if node.blame == "inherited":
-        said = "inherited"
-    elif node.blame == "in_graph":
-        said = f"only in the model {said}".rstrip()
-    own = "within" if node.blame in ("inherited", "in_graph") else number(node.own_error)
-    return (node.name, node.op_type, number(node.error_in), number(node.error_out), own, said)
