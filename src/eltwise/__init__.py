@@ -8,9 +8,9 @@
 ``reduce`` and ``mean_squared_difference`` reduce their results exactly.
 ``load`` reads a model from an ONNX or OpenVINO file, ``convert`` converts it to another opset or format, ``check``
 reports what a runtime computes differently, and ``repair`` rewrites the model so that it does not. ``compare`` says
-which of two sets of tensors differ, where, by how much, and why. ``delta`` and ``restore`` store a checkpoint as its
-difference from another. ``backend`` is the backend interface of ONNX. Every
-error that a caller can cause is an ``EltwiseError``.
+which of two sets of tensors differ, where, by how much, and why; ``trace`` says which node of a model is the first
+that two runtimes compute differently. ``delta`` and ``restore`` store a checkpoint as its difference from another.
+``backend`` is the backend interface of ONNX. Every error that a caller can cause is an ``EltwiseError``.
 """
 
 from __future__ import annotations
@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from eltwise.scale.deltas import delta, restore
     from eltwise.targets.check import check
     from eltwise.targets.repair import repair
+    from eltwise.tracing.trace import trace
 
 __version__ = VERSION
 
@@ -93,6 +94,7 @@ __all__ = [
     "set_num_threads",
     "squared_difference",
     "subtract",
+    "trace",
 ]
 
 
@@ -111,6 +113,7 @@ _LATE = {
     "repair": "eltwise.targets.repair",
     "delta": "eltwise.scale.deltas",
     "restore": "eltwise.scale.deltas",
+    "trace": "eltwise.tracing.trace",
     "reduce": "eltwise.engine.reduce",
     "max_absolute_difference": "eltwise.engine.reduce",
     "mean_absolute_difference": "eltwise.engine.reduce",

@@ -29,6 +29,7 @@ from eltwise.cli.restore import restore
 from eltwise.cli.run import run
 from eltwise.cli.show import show
 from eltwise.cli.targets import targets
+from eltwise.cli.trace import trace
 from eltwise.core.errors import EltwiseError, UnsupportedError
 from eltwise.version import VERSION
 
@@ -42,22 +43,11 @@ app = typer.Typer(
     add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for _command in (
-    run,
-    apply,
-    ops,
-    show,
-    infer,
-    check,
-    convert,
-    repair,
-    compare,
-    delta,
-    restore,
-    conform,
-    reproduce,
-    targets,
-):
+_COMMANDS = (
+    *(run, apply, ops, show, infer, check, convert, repair, compare, trace),
+    *(delta, restore, conform, reproduce, targets),
+)
+for _command in _COMMANDS:
     app.command()(_command)
 
 _UsageError: type[Exception] = typer.BadParameter.__mro__[2]

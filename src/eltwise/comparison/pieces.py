@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
@@ -49,3 +50,7 @@ def run_together(work: Sequence[Callable[[], object]], threads: int | None = Non
 @cache
 def _helpers(count: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(count, "eltwise")
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_helpers.cache_clear)  # After a fork the threads are not there.
