@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from eltwise.core.dtypes import ElementType
-from eltwise.core.errors import EltwiseError, FileFormatError
+from eltwise.core.errors import EltwiseError, FileFormatError, ValueRangeError
 from eltwise.engine.api import Operator
 from eltwise.engine.call import calls_of
 from eltwise.formats import files
@@ -95,7 +95,7 @@ def apply_files(
     sources = open_sources(operands, wanted)
     calls = sources.calls(operator_.operation)
     _check_target(sources, output)
-    identity = {"operator": repr(operator_), "operands": sources.identity()}
+    identity: dict[str, Any] = {"operator": repr(operator_), "operands": sources.identity()}
     tell = tell or (lambda _done, _count, _text: None)
     if is_url(output) or Path(output).suffix.lower() == ".zarr":
         from eltwise.scale import zarr_apply
@@ -104,6 +104,7 @@ def apply_files(
     if scheduler is not None:
         words, hint = "the workers of a cluster write zarr stores only", "name the output *.zarr"
         raise FileFormatError(words, where=output, hint=hint)
+    identity["block_bytes"] = BLOCK_BYTES
     return _to_file(operator_.operation, sources, calls, Path(output), identity, memory, tell)
 
 
@@ -160,10 +161,14 @@ def _to_file(
         with closing(target):
             resumed, failures, done = len(journal.done), [], 0
             work = _file_work(calls, grids, target, is_counted)
-            for name, size, failure in in_order(work, threads):
-                done += size
-                tell(done, total, name)
-                failures += [failure] if failure else []
+            try:
+                for name, size, failure in in_order(work, threads):
+                    done += size
+                    tell(done, total, name)
+                    failures += [failure] if failure else []
+            except ValueRangeError:  # It would be raised again.
+                target.discard()
+                raise
             blocks = sum(map(len, grids))
             if failures:
                 raise kept(failures, blocks, len(journal.done))

@@ -41,8 +41,11 @@ def run_on(scheduler: str, function: Callable[[int], T], numbers: Iterable[int])
     with client:
         waiting = iter(numbers)
         window = max(1, sum(client.nthreads().values())) * _PER_THREAD
-        running = library.as_completed(_submitted(client, function, islice(waiting, window)))
+        running = library.as_completed(_submitted(client, function, islice(waiting, window)), loop=client.loop)
         for future in running:
+            if future.status in ("lost", "pending"):  # Its worker died with the result; Dask computes it again.
+                running.add(future)
+                continue
             yield _result(future, scheduler)
             for another in _submitted(client, function, islice(waiting, 1)):
                 running.add(another)

@@ -92,6 +92,11 @@ class FileTarget:
         except OSError as error:
             raise files.unwritable(self.path, error) from None
 
+    def discard(self) -> None:
+        """Remove what was written."""
+        self._part.unlink(missing_ok=True)
+        self.journal.remove()
+
     def close(self) -> None:
         """Close the file."""
         if self._descriptor >= 0:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from eltwise.core.dtypes import ElementType
 from eltwise.core.errors import AttributeValueError, EltwiseError, FileFormatError, NameUnknownError, raise_all
+from eltwise.formats import files
 from eltwise.formats.safetensors_files import INDEX, open_checkpoint
 from eltwise.formats.tensor_sets import TensorSet, open_tensors
 from eltwise.formats.zarr_stores import is_store, is_url, read_arrays
@@ -24,6 +25,11 @@ def is_streamed(text: str) -> bool:
     return is_url(text) or is_named_so or path.is_dir()
 
 
+def absolute(text: str) -> str:
+    """What names a file or store for every worker of a cluster."""
+    return text if is_url(text) else str(Path(text).resolve())
+
+
 @dataclass(frozen=True)
 class Sources:
     """Opened operands.
@@ -31,7 +37,6 @@ class Sources:
     Attributes:
         texts: their paths or URLs.
         sets: the tensors of each.
-        is_named: whether the tensors have names, as those of checkpoints do.
     """
 
     texts: tuple[str, ...]
@@ -81,7 +86,7 @@ class Sources:
         """What changes when an operand does: its path, types and shapes, and the size and time of each file."""
         return [
             [
-                text if is_url(text) else str(Path(text).resolve()),
+                absolute(text),
                 [[name, tensor.element_type.name, tensor.shape] for name, tensor in found.items()],
                 [] if is_url(text) else _files(Path(text), found),
             ]
@@ -117,6 +122,8 @@ def open_sources(texts: Sequence[str], wanted: ElementType | None = None) -> Sou
 def _opened(text: str, wanted: ElementType | None) -> TensorSet:
     if not is_url(text):
         path = Path(text)
+        if not path.exists():
+            raise files.unreadable(path, FileNotFoundError())
         found = open_tensors(path, wanted)
         if path.is_dir() and not path.name.endswith(INDEX) and is_store(path):
             _check_array(text, found)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import nullcontext
+from contextlib import contextmanager
 from functools import lru_cache, partial
 from math import prod
 from pathlib import Path
@@ -16,7 +16,7 @@ from eltwise.scale.apply import Outcome, Tell, block_memory, kept, threads_for
 from eltwise.scale.blocks import BlockCall, Grid
 from eltwise.scale.in_order import in_order
 from eltwise.scale.journal import Journal
-from eltwise.scale.sources import Sources, open_sources
+from eltwise.scale.sources import Sources, absolute, open_sources
 from eltwise.scale.zarr_target import ZarrTarget, zarr_grid, zarr_target
 
 Done = tuple[int, EltwiseError | None]
@@ -38,24 +38,36 @@ def apply(
     threads = threads_for(memory, block_memory(call, prod(grid.step)), output)
     if not is_url(output) and not Path(output).resolve().parent.is_dir():
         raise FileFormatError("the output's folder does not exist", where=output, hint="create it first")
-    with nullcontext() if is_url(output) else Journal(Path(output.rstrip("/")), {}) as journal:
+    with _claimed(output):
         target, is_complete = zarr_target(output, call, grid, identity)
         there = target.done(grid)
         outcome = Outcome(len(grid), len(there), prod(grid.shape), is_complete=is_complete)
-        if not is_complete:
-            missing = (number for number in range(len(grid)) if number not in there)
-            if scheduler is None:
-                done = in_order((partial(_block, call, grid, target, number) for number in missing), threads)
-            else:
-                from eltwise.scale.cluster import run_on
+        if is_complete:
+            return outcome
+        missing = (number for number in range(len(grid)) if number not in there)
+        if scheduler is None:
+            done = in_order((partial(_block, call, grid, target, number) for number in missing), threads)
+        else:
+            from eltwise.scale.cluster import run_on
 
-                function = partial(compute_chunk, operator_, tuple(map(_absolute, sources.texts)), _absolute(output))
-                done = run_on(scheduler, function, missing)
-            _follow(done, outcome, call, tell)
-            target.finish()
-        if journal is not None:
-            journal.remove()
+            function = partial(compute_chunk, operator_, tuple(map(absolute, sources.texts)), absolute(output))
+            done = run_on(scheduler, function, missing)
+        _follow(done, outcome, call, tell)
+        target.finish()
     return outcome
+
+
+@contextmanager
+def _claimed(output: str) -> Iterator[None]:
+    """Keep other processes on this machine and its file systems from a target; what is done of it, its chunks say."""
+    if is_url(output):
+        yield
+        return
+    with Journal(Path(output.rstrip("/")), {}) as journal:
+        try:
+            yield
+        finally:
+            journal.remove()
 
 
 def _follow(done: Iterator[Done], outcome: Outcome, call: BlockCall, tell: Tell) -> None:
@@ -79,14 +91,12 @@ def _block(call: BlockCall, grid: Grid, target: ZarrTarget, number: int) -> Done
     return number, None
 
 
-def _absolute(text: str) -> str:
-    """What names a store for every worker."""
-    return text if is_url(text) else str(Path(text).resolve())
-
-
 def compute_chunk(operator_: Operator, operands: tuple[str, ...], output: str, number: int) -> Done:
     """Compute one chunk and write it: what a worker of a cluster runs."""
-    return _block(*_opened(operator_, operands, output), number)
+    call, grid, target = _opened(operator_, operands, output)
+    if target.has(grid.index(number)):  # The worker that computed it died before it could say so.
+        return number, None
+    return _block(call, grid, target, number)
 
 
 @lru_cache(maxsize=4)

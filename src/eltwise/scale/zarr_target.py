@@ -72,6 +72,13 @@ class ZarrTarget:
         except ERRORS as error:
             raise unreadable_store(self.text, error).located(operand=_place(cut)) from None
 
+    def has(self, index: tuple[int, ...]) -> bool:
+        """Whether a block is there."""
+        from zarr.core.sync import sync
+
+        place = self.array.store_path / self.array.metadata.encode_chunk_key(index)
+        return bool(sync(place.exists()))
+
     def done(self, grid: Grid) -> set[int]:
         """The numbers of the blocks that are there."""
         there = _keys(self.array)
