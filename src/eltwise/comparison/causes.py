@@ -25,6 +25,7 @@ from eltwise.comparison.hypotheses import (
     agrees,
     evidence,
     is_enough,
+    predicted_of,
 )
 from eltwise.comparison.numbers import bits_of, is_float, values_of
 from eltwise.comparison.pairs import Pair, converted, same_bits
@@ -98,7 +99,7 @@ def find_cause(pair: Pair, figures: Figures | None, context: Context) -> Cause:
     backward = problem.swapped if figures is not None else _problem(pair.swapped, None, context)
     for hypothesis, is_reversed in _all(problem, backward):
         own = backward if is_reversed else problem
-        predicted = hypothesis.predicted.at(own.sample.indices)
+        predicted = predicted_of(hypothesis, own.sample)
         right = agrees(predicted, own.sample.b, pair.element_type)
         bits = evidence(hypothesis, own.sample, right, pair.element_type)
         if not is_enough(bits, pair.element_type):
@@ -163,15 +164,18 @@ def _problem(pair: Pair, figures: Figures | None, context: Context) -> Problem:
         b = converted(pair.b.at(indices), pair.element_type)
         sample = Sample(indices, b, b, np.ones(indices.size, bool))
         return Problem(pair, sample, sample, context.others, has_one_shape=False)
-    few = _sampled(pair, spread(figures.sample, _SAMPLED), even)
-    wide = _sampled(pair, figures.sample, even)
+    a, b = pair.at(even)
+    equal = same_bits(a, b)
+    rest = Sample(even[equal], a[equal], b[equal], np.zeros(int(equal.sum()), bool))
+    known = (figures.sample, figures.sample_a, figures.sample_b)
+    few, wide = (_joined(*(spread(one, most) for one in known), rest) for most in (_SAMPLED, figures.sample.size))
     return Problem(pair, few, wide, context.others, True, figures.first, figures.differing)
 
 
-def _sampled(pair: Pair, places: np.ndarray, even: np.ndarray) -> Sample:
-    indices = np.concatenate([places, np.setdiff1d(even, places)])
-    a, b = pair.at(indices)
-    return Sample(indices, a, b, ~same_bits(a, b))
+def _joined(indices: np.ndarray, a: np.ndarray, b: np.ndarray, rest: Sample) -> Sample:
+    """A sample of elements that differ, and after them some that do not."""
+    parts = ((indices, rest.indices), (a, rest.a), (b, rest.b), (np.ones(indices.size, bool), rest.differs))
+    return Sample(*(np.concatenate(part) for part in parts))
 
 
 def _share(right: np.ndarray, differs: np.ndarray, is_changed: np.ndarray) -> float:

@@ -119,6 +119,8 @@ def _narrowed(a: np.ndarray, own: ElementType, narrow: ElementType, saturate: bo
 
 def _truncated(a: np.ndarray, own: ElementType, narrow: ElementType) -> np.ndarray:
     """Toward zero: where rounding went away from zero, the neighbour of the rounded number."""
+    if own is FLOAT32 and narrow is BFLOAT16:
+        return _cut_digits(a, 16)
     there = np.ascontiguousarray(_narrowed(a, own, narrow, saturate=narrow.bits == 8))
     is_larger = np.abs(converted(there, own)) > np.abs(a)
     bits = bits_of(there)
