@@ -268,6 +268,6 @@ def one_value(problem: Problem) -> Iterator[Hypothesis]:
     if first.size and (bits_of(problem.sample.b) == bits_of(first)).all():
         value = first[0]
         predicted = Elementwise(problem.pair, lambda a: np.full_like(a, value))
-        text = f"{{b}} is {values_of(first, problem.element_type)[0]:g} everywhere"
+        text = f"every element of {{b}} is {values_of(first, problem.element_type)[0]:g}"
         details = {"value": float(values_of(first, problem.element_type)[0])}
         yield Hypothesis("constant", text, predicted, details, 1, least_bits=2.0)
