@@ -19,7 +19,7 @@ def trained() -> dict[str, np.ndarray]:
     rng = np.random.default_rng(12)
 
     def weights(*sizes: int) -> np.ndarray:
-        return (rng.standard_normal(sizes) / np.sqrt(sizes[-1])).astype(np.float32)
+        return np.asarray(rng.standard_normal(sizes) / np.sqrt(sizes[-1]), np.float32)
 
     return {
         "tokens.weight": weights(96, 16),

@@ -22,6 +22,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("conformance",),
     ("report",),
     ("targets", "comparison"),
+    ("tracing",),
     ("cli",),
     ("__main__",),
 )

@@ -5,10 +5,12 @@
     array([-2.,  0.,  2.], dtype=float32)
 
 ``add``, ``divide``, ``less`` and the like are functions on arrays; ``operator`` gives a specific operator version.
+``reduce`` and ``mean_squared_difference`` reduce their results exactly.
 ``load`` reads a model from an ONNX or OpenVINO file, ``convert`` converts it to another opset or format, ``check``
 reports what a runtime computes differently, and ``repair`` rewrites the model so that it does not. ``compare`` says
-which of two sets of tensors differ, where, by how much, and why. ``backend`` is the backend interface of ONNX. Every
-error that a caller can cause is an ``EltwiseError``.
+which of two sets of tensors differ, where, by how much, and why; ``trace`` says which node of a model is the first
+that two runtimes compute differently. ``backend`` is the backend interface of ONNX. Every error that a caller can cause
+is an ``EltwiseError``.
 """
 
 from __future__ import annotations
@@ -39,12 +41,19 @@ if TYPE_CHECKING:
         squared_difference,
         subtract,
     )
+    from eltwise.engine.reduce import (
+        max_absolute_difference,
+        mean_absolute_difference,
+        mean_squared_difference,
+        reduce,
+    )
     from eltwise.kernels.pool import memory_pool
     from eltwise.kernels.threads import set_num_threads
     from eltwise.model import Model, load, save
     from eltwise.passes.convert import convert
     from eltwise.targets.check import check
     from eltwise.targets.repair import repair
+    from eltwise.tracing.trace import trace
 
 __version__ = VERSION
 
@@ -66,18 +75,23 @@ __all__ = [
     "less",
     "less_equal",
     "load",
+    "max_absolute_difference",
     "maximum",
+    "mean_absolute_difference",
+    "mean_squared_difference",
     "memory_pool",
     "minimum",
     "multiply",
     "negative",
     "not_equal",
     "operator",
+    "reduce",
     "repair",
     "save",
     "set_num_threads",
     "squared_difference",
     "subtract",
+    "trace",
 ]
 
 
@@ -94,6 +108,11 @@ _LATE = {
     "check": "eltwise.targets.check",
     "compare": "eltwise.comparison.compare",
     "repair": "eltwise.targets.repair",
+    "trace": "eltwise.tracing.trace",
+    "reduce": "eltwise.engine.reduce",
+    "max_absolute_difference": "eltwise.engine.reduce",
+    "mean_absolute_difference": "eltwise.engine.reduce",
+    "mean_squared_difference": "eltwise.engine.reduce",
 }
 """What is imported at its first use: arrays need no models, and the help of the command line needs neither."""
 

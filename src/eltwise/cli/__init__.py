@@ -27,6 +27,7 @@ from eltwise.cli.reproduce import reproduce
 from eltwise.cli.run import run
 from eltwise.cli.show import show
 from eltwise.cli.targets import targets
+from eltwise.cli.trace import trace
 from eltwise.core.errors import EltwiseError, UnsupportedError
 from eltwise.version import VERSION
 
@@ -40,7 +41,7 @@ app = typer.Typer(
     add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for _command in (run, apply, ops, show, infer, check, convert, repair, compare, conform, reproduce, targets):
+for _command in (run, apply, ops, show, infer, check, convert, repair, compare, trace, conform, reproduce, targets):
     app.command()(_command)
 
 _UsageError: type[Exception] = typer.BadParameter.__mro__[2]

@@ -219,13 +219,13 @@ def _problem(pair: Pair, figures: Figures | None, context: Context) -> Problem:
     a, b = pair.at(even)
     equal = same_bits(a, b)
     rest = Sample(even[equal], a[equal], b[equal], np.zeros(int(equal.sum()), bool))
-    known = (figures.sample, figures.sample_a, figures.sample_b)
-    few, wide = (_joined(*(spread(one, most) for one in known), rest) for most in (_SAMPLED, figures.sample.size))
+    few, wide = (_joined(figures, most, rest) for most in (_SAMPLED, figures.sample.size))
     return Problem(pair, few, wide, context.others, True, figures.first, figures.differing)
 
 
-def _joined(indices: np.ndarray, a: np.ndarray, b: np.ndarray, rest: Sample) -> Sample:
-    """A sample of elements that differ, and after them some that do not."""
+def _joined(figures: Figures, most: int, rest: Sample) -> Sample:
+    """A sample of so many elements that differ, and after them some that do not."""
+    indices, a, b = (spread(one, most) for one in (figures.sample, figures.sample_a, figures.sample_b))
     parts = ((indices, rest.indices), (a, rest.a), (b, rest.b), (np.ones(indices.size, bool), rest.differs))
     return Sample(*(np.concatenate(part) for part in parts))
 

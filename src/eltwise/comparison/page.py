@@ -19,21 +19,31 @@ _HEIGHT, _WIDTH, _LABELS = 90, 300, 14
 
 def page(report: Report) -> str:
     """Make the page of a report."""
+    return document(report.summary, "Tensors compared", _content(report))
+
+
+def document(title: str, heading: str, content: str) -> str:
+    """Make a page of some content: without script, and with no address in it that a browser would ask."""
     style = _style()
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{policy(style)}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="color-scheme" content="light dark">\n'
-        f"<title>{escape(report.summary)}</title>\n"
+        f"<title>{escape(title)}</title>\n"
         f'<link rel="icon" href="data:,">\n<style>{style}</style>\n</head>\n'
-        f'<body class="eltwise">\n<main>\n<h1>Tensors compared</h1>\n{_content(report)}\n</main>\n</body>\n</html>\n'
+        f'<body class="eltwise">\n<main>\n<h1>{escape(heading)}</h1>\n{content}\n</main>\n</body>\n</html>\n'
     )
 
 
 def fragment(report: Report) -> str:
     """Make what a notebook shows of a report."""
-    return f'<div class="eltwise"><style>{_style()}</style>{_content(report)}</div>'
+    return part(_content(report))
+
+
+def part(content: str) -> str:
+    """Make a part of a page, with its style."""
+    return f'<div class="eltwise"><style>{_style()}</style>{content}</div>'
 
 
 def _style() -> str:

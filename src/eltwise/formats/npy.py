@@ -68,6 +68,18 @@ def read_npz(path: Path, key: str, wanted: ElementType | None) -> np.ndarray:
         raise FileFormatError(f"not a readable .npz file ({error})", where=str(path)) from None
 
 
+def names_in_npz(path: Path) -> list[str]:
+    """The names of the arrays in an .npz file."""
+    check_regular(path)
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return [info.filename.removesuffix(".npy") for info in archive.infolist()]
+    except OSError as error:
+        raise unreadable(path, error) from None
+    except (zipfile.BadZipFile, zipfile.LargeZipFile, NotImplementedError, ValueError) as error:
+        raise FileFormatError(f"not a readable .npz file ({error})", where=str(path)) from None
+
+
 def check_member(member: zipfile.ZipInfo, where: str) -> None:
     """Refuse a member that cannot be unpacked, or states a size that nothing compresses to."""
     if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
