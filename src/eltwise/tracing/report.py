@@ -14,7 +14,7 @@ from eltwise.tracing.blame import Blamed
 from eltwise.tracing.page import fragment, page
 from eltwise.tracing.reproduce import write_blamed
 
-_MOST_SHOWN = 6
+_MOST_SHOWN = 5
 
 
 @dataclass(frozen=True)
