@@ -95,6 +95,13 @@ class Variant:
         """Whether a subtraction of 0, which changes no bit, can be put around the operator in its model."""
         return "neighbours" in self.sources
 
+    @property
+    def is_quick(self) -> bool:
+        """Whether a quick run tests it: rules other than NumPy's with one of four types, and others per operator."""
+        is_chosen = self.schema.broadcasting == "auto_broadcast" and self.rule != "numpy"
+        place = self.schema.types.index(self.element_type) + registry.ELEMENTWISE.index(self.schema)
+        return not is_chosen or place % _QUICK_SHARE == 0
+
     def case(self, operands: Sequence[np.ndarray], attributes: Attributes | None = None) -> Case:
         """A case of this variant, by default with the attributes of the rule."""
         made = Case(self.schema, self.attributes if attributes is None else attributes, tuple(operands))

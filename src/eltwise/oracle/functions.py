@@ -116,8 +116,8 @@ def _floor_divided(a: Numbers, b: Numbers) -> Numbers:
 def _maximum(a: Numbers, b: Numbers) -> Numbers:
     """The larger number: NaN if either is one, and +0 is larger than -0."""
     is_b = np.less(a.steps, b.steps) | (np.equal(a.steps, b.steps) & a.negative)
-    chosen = (np.where(is_b, of_b, of_a) for of_a, of_b in ((a.steps, b.steps), (a.negative, b.negative)))
-    return Numbers(*chosen, np.where(is_b, b.infinite, a.infinite), a.nan | b.nan, a.one)
+    steps, negative = np.where(is_b, b.steps, a.steps), np.where(is_b, b.negative, a.negative)
+    return Numbers(steps, negative, np.where(is_b, b.infinite, a.infinite), a.nan | b.nan, a.one)
 
 
 def _minimum(a: Numbers, b: Numbers) -> Numbers:

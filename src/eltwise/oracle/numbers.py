@@ -173,7 +173,8 @@ def rounded(layout: FloatLayout, steps: Integers, divisors: Integers | int) -> I
     digits = digits + ((twice > divisors) | ((twice == divisors) & (digits % 2 == 1)))
     # Added and not joined: the leading digit, which is not stored, raises the exponent field from 0 to 1, and digits
     # that were rounded up to the next power of two raise it once more.
-    return np.minimum((shifts << layout.mantissa_bits) + digits, layout.largest_finite + 1)
+    patterns: Integers = np.minimum((shifts << layout.mantissa_bits) + digits, layout.largest_finite + 1)
+    return patterns
 
 
 _bit_length = np.frompyfunc(int.bit_length, 1, 1)
