@@ -65,7 +65,13 @@ def _finding(fault: str, tests: list[TestResult], results: Results) -> Finding:
         ),
     )
     clause = text_of(fault, _operation(best)) if best.outcome == "differs" else ""
-    share = f"in {len(tests):,} of {counted(len(_comparable(tests, results)), 'test')}: {_where(tests, results)}."
+    comparable = len(_comparable(tests, results))
+    part = (
+        f"all {counted(comparable, 'test')}"
+        if len(tests) == comparable > 1
+        else f"{len(tests):,} of {counted(comparable, 'test')}"
+    )
+    share = f"in {part}: {_where(tests, results)}."
     where = f"{clause}, {share}" if clause else share
     title = f"{best.runtime}: {_does(fault, best.outcome)}"
     return Finding(best.outcome, title, (where[0].upper() + where[1:], _shows(fault, best)), tuple(tests), best)
@@ -107,7 +113,7 @@ def _where(tests: Sequence[TestResult], results: Results) -> str:
     if len(all_rules) > 1:
         found.append(f"{listed(rules)} broadcasting" if len(rules) < len(all_rules) else "every broadcast rule")
     if len(all_sources) > 1:
-        found.append(f"path {', '.join(sources)}" if len(sources) < len(all_sources) else "every path")
+        found.append(f"operand source {listed(sources)}" if len(sources) < len(all_sources) else "every operand source")
     return "; ".join(found)
 
 
