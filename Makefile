@@ -1,5 +1,5 @@
 # `make demo` and `make test` need only Python 3.11 or newer, git and make.
-.PHONY: demo test test-slow test-all check format docs serve-docs bench conform clean
+.PHONY: demo test test-slow test-all test-matrix test-aarch64 test-levels wheel check format docs serve-docs bench conform clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -76,6 +76,32 @@ conform: $(VENV)/.installed-runtimes
 	mkdir -p build/conformance
 	$(BIN)/eltwise conform $(CONFORM_OPTIONS) --json build/conformance/results.json \
 		--html build/conformance/report.html --document docs/conformance.md
+
+# Build the wheel, check it, install it into an empty environment, and run the README's lines of Python there.
+wheel: $(VENV)/.installed
+	$(PIP) install build twine
+	rm -rf dist build/wheel
+	$(BIN)/python -m build --quiet
+	$(BIN)/twine check --strict dist/*
+	$(PYTHON) -m venv build/wheel
+	build/wheel/bin/python -m pip --disable-pip-version-check --quiet install --constraint constraints.txt dist/*.whl
+	build/wheel/bin/python examples/make_models.py
+	build/wheel/bin/python examples/readme.py
+	build/wheel/bin/eltwise --version
+
+# The fast tests with every Python that is installed, and with the oldest and the newest NumPy.
+test-matrix:
+	.ci/matrix $(MATRIX_TESTS)
+
+# The tests of kernels on an emulated arm64 processor; skipped where that cannot be set up.
+test-aarch64: $(VENV)/.installed-test
+	PYTHON=$(BIN)/python .ci/aarch64 build/aarch64 $(AARCH64_TESTS)
+
+# The tests of kernels as processors without AVX-512, AVX2 and SSE 4.2 run them, whatever this processor has.
+test-levels: $(VENV)/.installed-test
+	for level in x86-64-v3 x86-64-v2 x86-64; do \
+		ELTWISE_CPU=$$level $(BIN)/python -m pytest -q -n auto -m "not slow" tests/kernels tests/engine || exit 1; \
+	done
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis examples/models

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import prod
+from math import isqrt, prod
 from typing import Literal
 
 import numpy as np
 
-from eltwise.core.dtypes import FLOAT32, INT32, TYPES, ElementType
+from eltwise.core.dtypes import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, INT8, INT32, INT64, TYPES, ElementType
+from eltwise.engine.functions import FUNCTIONS
 from eltwise.ops.expression import Expression, Step, expression_of
+from eltwise.ops.primitives import PRIMITIVES
 
 Sizes = tuple[int, ...]
 
@@ -93,6 +95,8 @@ _BROADCASTS: tuple[tuple[str, Sizes, Sizes, MemoryOrder], ...] = (
     ("transposed A (4096,4096)", (4096, 4096), (4096, 4096), "transposed"),
     ("sliced A (8192,4000)", (8192, 4000), (8192, 4000), "sliced"),
 )
+_MIDDLE_SIZES = (10_000, 100_000, 300_000, 1_000_000, 3_000_000)
+_MIDDLE_TYPES = (FLOAT32, FLOAT16, BFLOAT16, INT8, INT64, FLOAT64)
 _ELEMENT_TYPES = tuple(each for each in TYPES if each.is_numeric and each.bits >= 8 and "float8" not in each.name)
 
 
@@ -115,10 +119,42 @@ def workloads(quick: bool) -> tuple[Workload, ...]:
     found.append(Workload("model of 16 elements", FLOAT32, ((16,),) * 2, call="model"))
     found += [
         Workload(f"{count:,} elements", FLOAT32, ((count,),) * 2, call="allocate")
-        for count in (16, 1_000, 10_000, 100_000, 1_000_000)
+        for count in (16, 1_000, *_MIDDLE_SIZES)
     ]
     found.append(Workload("16 elements", INT32, ((16,),) * 2, call="allocate"))
-    return tuple(found)
+    return tuple(found) if quick else (*found, *_small(), *_middle())
+
+
+def _small() -> list[Workload]:
+    """Calls of few elements: every type, and every function of the ones that are called on arrays."""
+    found = [Workload("small, 1,000 elements", each, ((1_000,),) * 2, call="allocate") for each in _ELEMENT_TYPES]
+    for name in sorted(FUNCTIONS.keys() & PRIMITIVES.keys()):
+        shapes = ((16,),) * PRIMITIVES[name].arity
+        found.append(Workload("small, 16 elements", FLOAT32, shapes, name, "allocate"))
+    found.append(Workload("small, 16 elements", FLOAT32, ((16,),) * 2, "squared_difference", "allocate"))
+    return found
+
+
+def _middle() -> list[Workload]:
+    """Calls that are shared by threads, or nearly: each broadcast of operands that fit into a cache."""
+    found = []
+    for count in _MIDDLE_SIZES:
+        side, height = isqrt(count), isqrt(count // 4)
+        patterns: dict[str, tuple[Sizes, Sizes]] = {
+            "same shape": ((count,), (count,)),
+            "row": ((side, side), (side,)),
+            "column": ((side, side), (side, 1)),
+            "outer": ((side, 1), (1, side)),
+            "middle": ((4, height, height), (4, 1, height)),
+            "scalar": ((count,), ()),
+        }
+        calls: tuple[Call, ...] = ("out", "allocate")
+        for call in calls:
+            for pattern, shapes in patterns.items():
+                types = _MIDDLE_TYPES if pattern in ("same shape", "column") else (FLOAT32,)
+                name = f"middle, {count:,}, {pattern}" + ", allocated" * (call == "allocate")
+                found += [Workload(name, each, shapes, call=call) for each in types]
+    return found
 
 
 def _large(element_type: ElementType, quick: bool) -> Sizes:

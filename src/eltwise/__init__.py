@@ -5,6 +5,7 @@
     array([-2.,  0.,  2.], dtype=float32)
 
 ``add``, ``divide``, ``less`` and the like are functions on arrays; ``operator`` gives a specific operator version.
+``reduce`` and ``mean_squared_difference`` reduce their results exactly.
 ``load`` reads a model from an ONNX or OpenVINO file, ``convert`` converts it to another opset or format, ``check``
 reports what a runtime computes differently, and ``repair`` rewrites the model so that it does not. ``backend`` is the
 backend interface of ONNX. Every error that a caller can cause is an ``EltwiseError``.
@@ -15,30 +16,36 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
-from eltwise.core.errors import EltwiseError
-from eltwise.engine.api import Operator, operator
-from eltwise.engine.functions import (
-    absolute,
-    add,
-    divide,
-    equal,
-    greater,
-    greater_equal,
-    less,
-    less_equal,
-    maximum,
-    minimum,
-    multiply,
-    negative,
-    not_equal,
-    squared_difference,
-    subtract,
-)
-from eltwise.kernels.pool import memory_pool
-from eltwise.kernels.threads import set_num_threads
 from eltwise.version import VERSION
 
 if TYPE_CHECKING:
+    from eltwise.core.errors import EltwiseError
+    from eltwise.engine.api import Operator, operator
+    from eltwise.engine.functions import (
+        absolute,
+        add,
+        divide,
+        equal,
+        greater,
+        greater_equal,
+        less,
+        less_equal,
+        maximum,
+        minimum,
+        multiply,
+        negative,
+        not_equal,
+        squared_difference,
+        subtract,
+    )
+    from eltwise.engine.reduce import (
+        max_absolute_difference,
+        mean_absolute_difference,
+        mean_squared_difference,
+        reduce,
+    )
+    from eltwise.kernels.pool import memory_pool
+    from eltwise.kernels.threads import set_num_threads
     from eltwise.model import Model, load, save
     from eltwise.passes.convert import convert
     from eltwise.targets.check import check
@@ -63,13 +70,17 @@ __all__ = [
     "less",
     "less_equal",
     "load",
+    "max_absolute_difference",
     "maximum",
+    "mean_absolute_difference",
+    "mean_squared_difference",
     "memory_pool",
     "minimum",
     "multiply",
     "negative",
     "not_equal",
     "operator",
+    "reduce",
     "repair",
     "save",
     "set_num_threads",
@@ -79,20 +90,37 @@ __all__ = [
 
 
 _LATE = {
+    "EltwiseError": "eltwise.core.errors",
+    "Operator": "eltwise.engine.api",
+    "operator": "eltwise.engine.api",
+    "memory_pool": "eltwise.kernels.pool",
+    "set_num_threads": "eltwise.kernels.threads",
     "Model": "eltwise.model",
     "load": "eltwise.model",
     "save": "eltwise.model",
     "convert": "eltwise.passes.convert",
     "check": "eltwise.targets.check",
     "repair": "eltwise.targets.repair",
+    "reduce": "eltwise.engine.reduce",
+    "max_absolute_difference": "eltwise.engine.reduce",
+    "mean_absolute_difference": "eltwise.engine.reduce",
+    "mean_squared_difference": "eltwise.engine.reduce",
 }
-"""What is imported at its first use: arrays need no models."""
+"""What is imported at its first use: arrays need no models, and the help of the command line needs neither."""
+
+
+_FUNCTIONS = "eltwise.engine.functions"
+"""Where all other names are."""
 
 
 def __getattr__(name: str) -> object:
     if name == "backend":
         return importlib.import_module("eltwise.backend")
-    if name in _LATE:
-        value = globals()[name] = getattr(importlib.import_module(_LATE[name]), name)
-        return value
-    raise AttributeError(f"module 'eltwise' has no attribute {name!r}")
+    if name not in __all__:
+        raise AttributeError(f"module 'eltwise' has no attribute {name!r}")
+    value = globals()[name] = getattr(importlib.import_module(_LATE.get(name, _FUNCTIONS)), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *__all__]

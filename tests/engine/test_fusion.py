@@ -106,7 +106,7 @@ def test_random_trees_give_the_bits_that_their_nodes_give(
     element_type: ElementType, kernels: str, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(dispatch, "mode", lambda: kernels)
-    monkeypatch.setattr(compiled, "LEAST_BYTES_PER_THREAD", 64)
+    monkeypatch.setattr(compiled, "LEAST_BYTES_PER_PIECE", 64)
     generator = np.random.default_rng([seed, element_type.bits])
     pool = hard_values(element_type)
     shapes = ["3,1,7", "3,5,7", "5,1", "7", "1,1,1", "3,5,1"]

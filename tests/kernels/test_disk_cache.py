@@ -17,7 +17,7 @@ from eltwise.kernels import disk_cache, image
 
 def test_object_code_is_verified_when_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ELTWISE_CACHE", str(tmp_path / "cache"))
-    key = disk_cache.key_of("text", "target")
+    key = b"text, target"
     assert disk_cache.load(key) is None
     disk_cache.store(key, b"object code")
     assert disk_cache.load(key) == b"object code"
@@ -26,42 +26,46 @@ def test_object_code_is_verified_when_read(tmp_path: Path, monkeypatch: pytest.M
     assert disk_cache.load(key) is None
     file.write_bytes(b"")
     assert disk_cache.load(key) is None
-    assert disk_cache.key_of("ab", "c") != disk_cache.key_of("a", "bc")
+    disk_cache.store(key, b"object code")
+    monkeypatch.setattr(disk_cache, "name_of", lambda _key: file.name)  # Two keys that share a name.
+    assert disk_cache.load(b"text, other") is None
+    assert disk_cache.load(key[:-1]) is None
 
 
 def test_the_folder_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ELTWISE_CACHE", str(tmp_path))
     monkeypatch.setattr(disk_cache, "LARGEST_FOLDER", 5 * 4096)
-    monkeypatch.setattr(disk_cache, "PRUNED_SHARE", 1)
+    monkeypatch.setattr(disk_cache, "WRITES_UNTIL_PRUNED", 1)
     for number in range(8):
-        disk_cache.store(f"{number}", bytes(200))
-        os.utime(tmp_path / f"{number}.object", (number, number))
-    disk_cache.store("last", bytes(200))
+        key = f"{number}".encode()
+        disk_cache.store(key, bytes(200))
+        os.utime(tmp_path / disk_cache.name_of(key), (number, number))
+    disk_cache.store(b"last", bytes(200))
     left = {file.name for file in tmp_path.iterdir()}
-    assert "last.object" in left
-    assert "0.object" not in left
+    assert disk_cache.name_of(b"last") in left
+    assert disk_cache.name_of(b"0") not in left
     assert len(left) == 5
 
 
 def test_files_that_another_process_removes_while_old_ones_are_searched(
     kept: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(disk_cache, "PRUNED_SHARE", 1)
+    monkeypatch.setattr(disk_cache, "WRITES_UNTIL_PRUNED", 1)
     for number in range(4):
         (kept / f"{number}.object").symlink_to(kept / "nothing")  # Listed, and gone when it is looked at.
-    disk_cache.store("last", b"object code")
+    disk_cache.store(b"last", b"object code")
     gc.collect()  # Nothing is left open: warnings are errors.
-    assert disk_cache.load("last") == b"object code"
+    assert disk_cache.load(b"last") == b"object code"
 
 
 def test_a_cache_that_is_off_or_cannot_be_written_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ELTWISE_CACHE", "off")
-    disk_cache.store("key", b"code")
-    assert disk_cache.load("key") is None
+    disk_cache.store(b"key", b"code")
+    assert disk_cache.load(b"key") is None
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("ELTWISE_CACHE", str(tmp_path / "file" / "below"))
-    disk_cache.store("key", b"code")
-    assert disk_cache.load("key") is None
+    disk_cache.store(b"key", b"code")
+    assert disk_cache.load(b"key") is None
 
 
 def warned() -> pytest.WarningsRecorder:
@@ -73,8 +77,8 @@ def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder in which something is kept."""
     folder = tmp_path / "above" / "cache"
     monkeypatch.setenv("ELTWISE_CACHE", str(folder))
-    disk_cache.store("key", b"object code")
-    assert disk_cache.load("key") == b"object code"
+    disk_cache.store(b"key", b"object code")
+    assert disk_cache.load(b"key") == b"object code"
     return folder
 
 
@@ -92,13 +96,13 @@ def test_the_cache_is_the_users_alone(kept: Path) -> None:
 def test_a_cache_that_others_may_write_is_not_used_and_said_once(kept: Path, mode: int) -> None:
     kept.chmod(mode)
     with warned() as said:
-        assert disk_cache.load("key") is None
-        disk_cache.store("other", b"object code")
-        assert disk_cache.load("key") is None
+        assert disk_cache.load(b"key") is None
+        disk_cache.store(b"other", b"object code")
+        assert disk_cache.load(b"key") is None
     assert len(said) == 1
-    assert [file.name for file in kept.iterdir()] == ["key.object"]
+    assert [file.name for file in kept.iterdir()] == [disk_cache.name_of(b"key")]
     kept.chmod(0o755)
-    assert disk_cache.load("key") == b"object code"
+    assert disk_cache.load(b"key") == b"object code"
 
 
 @needs_owners
@@ -106,38 +110,38 @@ def test_a_cache_that_others_may_write_is_not_used_and_said_once(kept: Path, mod
 def test_a_folder_above_that_others_may_write_keeps_no_cache(kept: Path, mode: int, is_used: bool) -> None:
     kept.parent.chmod(mode)
     with contextlib.nullcontext() if is_used else warned():
-        assert (disk_cache.load("key") is not None) == is_used
+        assert (disk_cache.load(b"key") is not None) == is_used
 
 
 @needs_owners
 def test_a_cache_of_somebody_else_is_not_used(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "getuid", lambda: kept.stat().st_uid + 1)
     with warned():
-        assert disk_cache.load("key") is None
+        assert disk_cache.load(b"key") is None
 
 
 @needs_owners
 def test_no_link_is_followed_into_or_in_the_cache(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (kept / "link.object").symlink_to(kept / "key.object")
-    assert disk_cache.load("link") is None
+    (kept / disk_cache.name_of(b"link")).symlink_to(kept / disk_cache.name_of(b"key"))
+    assert disk_cache.load(b"link") is None
     (kept.parent / "link").symlink_to(kept)
     monkeypatch.setenv("ELTWISE_CACHE", str(kept.parent / "link"))
     with warned():
-        assert disk_cache.load("key") is None
+        assert disk_cache.load(b"key") is None
 
 
 @needs_owners
 @pytest.mark.parametrize("mode", [0o602, 0o620, 0o666])
 def test_a_file_that_others_may_write_is_not_read(kept: Path, mode: int) -> None:
-    (kept / "key.object").chmod(mode)
-    assert disk_cache.load("key") is None
+    (kept / disk_cache.name_of(b"key")).chmod(mode)
+    assert disk_cache.load(b"key") is None
 
 
 def test_without_owners_the_folder_is_trusted(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kept.chmod(0o777)
     monkeypatch.delattr(os, "getuid", raising=False)
     monkeypatch.delattr(os, "O_NOFOLLOW", raising=False)
-    assert disk_cache.load("key") == b"object code"
+    assert disk_cache.load(b"key") == b"object code"
 
 
 def test_a_call_warns_of_a_cache_that_others_may_write(tmp_path: Path) -> None:
@@ -169,10 +173,10 @@ print(int((eltwise.subtract(a, 1) == a - 1).all()), "llvmlite.binding" in sys.mo
             [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment
         )
         assert done.stdout.split() == ["1", str(compiles)]
-        assert len(list(tmp_path.iterdir())) == 2  # The processor's description and the kernel.
+        assert len(list(tmp_path.iterdir())) == 3  # The processor's description, the kernel and what shares its work.
 
 
 def test_a_file_under_another_name_is_not_used(kept: Path) -> None:
     (file,) = kept.iterdir()
     file.rename(kept / file.name.replace("key", "other"))
-    assert disk_cache.load("other") is None
+    assert disk_cache.load(b"other") is None

@@ -32,7 +32,7 @@ SIZES = (1, 2, 3, 5, 16, 17, 31, 64, 65, 130)
 
 @pytest.fixture(autouse=True)
 def _one_thread_and_no_old_recipe(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compiled, "LEAST_BYTES_PER_THREAD", 1 << 30)
+    monkeypatch.setattr(compiled, "LEAST_BYTES_PER_PIECE", 1 << 30)
 
 
 def _drawn(generator: np.random.Generator, element_type: ElementType, shape: Sequence[int]) -> np.ndarray:

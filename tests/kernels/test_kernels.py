@@ -71,7 +71,7 @@ def test_every_case_is_exact_on_any_number_of_threads(
     taken: list[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(compiled, "LEAST_BYTES_PER_THREAD", 8)
+    monkeypatch.setattr(compiled, "LEAST_BYTES_PER_PIECE", 8)
     monkeypatch.setattr(compiled, "num_threads", lambda: threads)
     # With two threads past the cache, wherever that is possible, so that both kinds of stores meet every case.
     if threads == 2:
@@ -87,7 +87,7 @@ from cases import failures, functions_and_types, shape_cases, value_cases
 from eltwise.kernels import compiled, jit
 import eltwise
 jit.target()  # Refuses a level that the machine does not have, which is no wrong result.
-compiled.LEAST_BYTES_PER_THREAD = 8
+compiled.LEAST_BYTES_PER_PIECE = 8
 run = lambda op, *operands, **attributes: eltwise.operator(op, **attributes)(*operands)
 kinds = "float16 bfloat16 float32 float64 int8 uint16 int32 uint64".split()  # Each width, each kind of arithmetic.
 for schema, element_type in functions_and_types():

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import subprocess
 import sys
 import threading
-import weakref
+import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -54,23 +56,79 @@ def test_several_callers_at_once_get_their_own_results() -> None:
         assert (result == number - 1).all()
 
 
-def test_an_error_in_one_piece_reaches_the_caller() -> None:
-    def fail() -> None:
-        raise RuntimeError("planted")
+@pytest.fixture
+def two_threads() -> Iterator[None]:
+    eltwise.set_num_threads(2)
+    threads.start_workers()
+    yield
+    eltwise.set_num_threads(2)
 
-    with pytest.raises(RuntimeError, match="planted"):
-        threads.run_together([lambda: None, fail])
+
+def recorded(ran: list[int], seconds: float = 0.0, in_worker: float = 0.0) -> object:
+    """A kernel that notes the piece that it is called for, and takes its time."""
+
+    def kernel(_arguments: int, first: int, _last: int) -> None:
+        ran.append(first)
+        time.sleep(in_worker if threading.current_thread().name == "eltwise" else seconds)
+
+    return ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)(kernel)
 
 
-def test_what_pieces_need_is_let_go_though_no_helper_came(monkeypatch: pytest.MonkeyPatch) -> None:
-    late: list[object] = []
-    monkeypatch.setattr(threads, "_ask_helpers", lambda job, _count: late.append(job))
-    kept = np.ones(8)
-    memory = weakref.ref(kept)
-    threads.run_together([lambda: None] * 4, 2, keep=kept)
-    del kept
-    assert late
-    assert memory() is None
+def pieces(kernel: object, count: int) -> threads.Pieces:
+    return threads.Pieces(kernel, [((ctypes.c_int64 * 1)(), index, index + 1) for index in range(count)])
+
+
+@pytest.mark.parametrize("wanted", [1, 2, 5])
+@pytest.mark.parametrize("count", [1, 2, 7, 200])
+@pytest.mark.usefixtures("two_threads")
+def test_every_piece_is_computed_once(count: int, wanted: int) -> None:
+    eltwise.set_num_threads(wanted)
+    ran: list[int] = []
+    shared = pieces(recorded(ran), count)
+    for turn in range(1, 6):
+        shared.run()
+        assert sorted(ran) == sorted([*range(count)] * turn)
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_the_caller_sleeps_until_the_last_piece_is_done() -> None:
+    ran: list[int] = []
+    shared = pieces(recorded(ran, seconds=0.001, in_worker=0.05), 6)
+    for turn in range(1, 4):
+        before = time.process_time()
+        shared.run()
+        assert len(ran) == 6 * turn
+        assert time.process_time() - before < 0.04
+        time.sleep(0.002)  # The worker is asleep when the next call comes.
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_a_worker_takes_pieces_and_sleeps_when_there_are_none() -> None:
+    names: set[str] = set()
+
+    def kernel(_arguments: int, _first: int, _last: int) -> None:
+        names.add(threading.current_thread().name)
+        time.sleep(0.01)
+
+    pieces(ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)(kernel), 8).run()
+    assert names == {"MainThread", "eltwise"}
+    time.sleep(0.01)
+    before = time.process_time()
+    time.sleep(0.1)
+    assert time.process_time() - before < 0.05
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_callers_at_once_compute_their_own_pieces() -> None:
+    def compute(_caller: int) -> bool:
+        ran: list[int] = []
+        shared = pieces(recorded(ran, 0.0001, 0.0001), 9)
+        for _turn in range(30):
+            shared.run()
+        return sorted(ran) == sorted([*range(9)] * 30)
+
+    with ThreadPoolExecutor(4) as callers:
+        assert all(callers.map(compute, range(8)))
 
 
 def test_calls_with_the_same_arrays_read_them_anew() -> None:
@@ -129,6 +187,31 @@ for _child in range(4):
     assert (eltwise.subtract(a, a[::-1]) == kept).all()
 assert not any(os.waitpid(child, 0)[1] for child in children)
 """,
+    "a fork after small calls, which the entry shares in the child again": """
+eltwise.set_num_threads(2)
+a = np.arange(200_000, dtype=np.float32)
+kept = eltwise.subtract(a, a[::-1])
+def same():
+    return all((eltwise.subtract(a, a[::-1]) == kept).all() for _again in range(300))
+assert same()
+child = os.fork()
+if child == 0:
+    right = same() and eltwise.kernels.threads.THREAD_POOL.workers == 1
+    os._exit(0 if right else 1)
+assert same()
+assert os.waitpid(child, 0)[1] == 0
+""",
+    "many threads that call while the process ends": """
+import threading
+a = np.ones(200_000, np.float32)
+def call():
+    while True:
+        eltwise.subtract(a, a)
+for _caller in range(4):
+    threading.Thread(target=call, daemon=True).start()
+for _turn in range(2000):
+    eltwise.subtract(a, a)
+""",
     "a fork between two results": """
 a, b = np.ones(1 << 20, np.float32), np.zeros(1 << 20, np.float32)
 kept = eltwise.subtract(a, b)
@@ -178,27 +261,9 @@ def test_without_another_thread_the_caller_does_the_work(monkeypatch: pytest.Mon
     def refuse(_thread: object) -> None:
         raise RuntimeError("can't start new thread")
 
-    monkeypatch.setattr(threads, "_state", threads._State(wanted=4))
     monkeypatch.setattr(threads.threading.Thread, "start", refuse)
-    done: list[int] = []
-    threads.run_together([lambda: done.append(1)] * 9, 4)
-    assert len(done) == 9
-
-
-def test_what_one_raises_waits_for_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    began, goes_on, written = threading.Event(), threading.Event(), []
-
-    def slow() -> None:
-        began.set()
-        goes_on.wait(10)
-        written.append(1)
-
-    def interrupted() -> None:
-        began.wait(10)
-        threading.Timer(0.2, goes_on.set).start()
-        raise TimeoutError("planted")
-
-    monkeypatch.setattr(threads, "_state", threads._State(wanted=2))
-    with pytest.raises(TimeoutError, match="planted"):
-        threads.run_together([slow, interrupted], 2)
-    assert written == [1]
+    eltwise.set_num_threads(100)
+    ran: list[int] = []
+    pieces(recorded(ran), 9).run()
+    eltwise.set_num_threads(2)
+    assert sorted(ran) == [*range(9)]

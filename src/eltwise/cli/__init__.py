@@ -32,6 +32,7 @@ from eltwise.version import VERSION
 _HELP = "Run, check, repair and convert the element-wise operators of ONNX and OpenVINO models, bit for bit."
 
 app = typer.Typer(
+    rich_markup_mode=None,
     name="eltwise",
     help=_HELP,
     no_args_is_help=True,

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from eltwise.core.errors import AttributeValueError, UnsupportedError
-from eltwise.engine.api import Operator, operator
-from eltwise.ops import registry
+
+if TYPE_CHECKING:
+    from eltwise.engine.api import Operator
 
 Attributes = Annotated[
     list[str] | None, typer.Option("--attr", metavar="NAME=VALUE", help="An attribute, for example axis=1.")
@@ -18,6 +19,9 @@ Attributes = Annotated[
 
 def bound_operator(name: str, texts: Iterable[str]) -> Operator:
     """Bind an operator version to attributes written as NAME=VALUE; the schema refuses what it does not know."""
+    from eltwise.engine.api import operator
+    from eltwise.ops import registry
+
     kinds = {attribute.name: attribute.kind for attribute in registry.find(name).attributes}
     values: dict[str, object] = {}
     for text in texts:

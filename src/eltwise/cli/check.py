@@ -22,8 +22,6 @@ from eltwise.core.errors import (
     UnsupportedError,
     counted,
 )
-from eltwise.model import examine
-from eltwise.ops import registry
 
 RUNNING = "running the model"
 _MOST_NAMED = 6
@@ -106,6 +104,9 @@ class _Examined:
 
 
 def _examined(path: Path) -> _Examined:
+    from eltwise.model import examine
+    from eltwise.ops import registry
+
     try:
         found = examine(path)
     except GraphError as error:

@@ -11,8 +11,6 @@ import typer
 from eltwise.cli import printing
 from eltwise.cli.progress import progress_of_many
 from eltwise.core.errors import AttributeValueError, unknown_name
-from eltwise.formats import files
-from eltwise.formats.files import check_new_folder
 
 if TYPE_CHECKING:
     from eltwise.conformance.results import Extent, Results, TestResult
@@ -89,6 +87,8 @@ def conform(  # noqa: PLR0917 - a command has as many parameters as options
 
 def _check_outputs(outputs: Sequence[Path]) -> None:
     """Refuse what cannot be written, before a long run and not after it."""
+    from eltwise.formats import files
+
     for number, written in enumerate(outputs):
         files.check_writable(written)
         if any(written.resolve() == other.resolve() for other in outputs[:number]):
@@ -127,6 +127,7 @@ def _selection(
 def _export(folder: Path, selection: Selection, extent: Extent, seed: int) -> None:
     from eltwise.conformance import test_vectors
     from eltwise.conformance.cases import SOURCES
+    from eltwise.formats.files import check_new_folder
 
     check_new_folder(folder)
     variants = dict.fromkeys(job.variant for job in selection.jobs())

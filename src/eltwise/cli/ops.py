@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from eltwise.cli import printing
 from eltwise.cli.printing import Json
-from eltwise.ops import registry
 
 if TYPE_CHECKING:
     from eltwise.ops.schema import ElementwiseSchema
@@ -17,6 +16,8 @@ FORMATS = {"ai.onnx": "ONNX", "openvino": "OpenVINO"}
 
 def ops(json: Json = False) -> None:
     """List every operator version that eltwise runs."""
+    from eltwise.ops import registry
+
     if json:
         printing.json_text([schema_fields(schema) for schema in registry.ELEMENTWISE])
         return
@@ -37,12 +38,16 @@ def ops(json: Json = False) -> None:
 
 def opset_range(schema: ElementwiseSchema) -> str:
     """The opsets that an operator version holds for."""
+    from eltwise.ops import registry
+
     last = registry.NEWEST_OPSET[schema.domain] if schema.last is None else schema.last
     return f"{schema.version}" if schema.version == last else f"{schema.version} to {last}"
 
 
 def schema_fields(schema: ElementwiseSchema) -> dict[str, object]:
     """An operator version as plain values."""
+    from eltwise.ops import registry
+
     before = registry.previous(schema)
     return {
         "operator": schema.versioned_name,

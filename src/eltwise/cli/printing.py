@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from eltwise.core.dtypes import of_numpy
 from eltwise.core.errors import EltwiseError, ManyProblemsError
-from eltwise.core.shapes import of_sizes
 
 if TYPE_CHECKING:
     import numpy as np
@@ -98,6 +96,9 @@ def _console() -> Console:
 
 def results(arrays: Mapping[str, np.ndarray], *, json: bool) -> None:
     """Print each array's name, type, shape and first values."""
+    from eltwise.core.dtypes import of_numpy
+    from eltwise.core.shapes import of_sizes
+
     if json:
         json_text({name: _fields(array) for name, array in arrays.items()})
         return
@@ -108,6 +109,8 @@ def results(arrays: Mapping[str, np.ndarray], *, json: bool) -> None:
 
 
 def _fields(array: np.ndarray) -> dict[str, object]:
+    from eltwise.core.dtypes import of_numpy
+
     return {
         "type": of_numpy(array.dtype).name,
         "shape": list(array.shape),

@@ -10,7 +10,6 @@ import typer
 
 from eltwise.cli import printing
 from eltwise.cli.printing import Json
-from eltwise.formats.files import check_new_folder
 
 
 def reproduce(
@@ -25,6 +24,7 @@ def reproduce(
     from eltwise.conformance.reproduce import SCRIPT
     from eltwise.conformance.reproduce import reproduce as write_files
     from eltwise.conformance.results import read_results
+    from eltwise.formats.files import check_new_folder
 
     check_new_folder(output)
     names = write_files(read_results(results), cell, output)

@@ -9,7 +9,6 @@ import typer
 from eltwise.cli import printing
 from eltwise.cli.ops import FORMATS, opset_range, schema_fields
 from eltwise.cli.printing import Json
-from eltwise.ops import registry
 
 if TYPE_CHECKING:
     from eltwise.ops.schema import Attribute, ElementwiseSchema
@@ -24,6 +23,8 @@ _BROADCASTING = {
 
 def show(op: Annotated[str, typer.Argument(metavar="OPERATOR", help="A versioned name.")], json: Json = False) -> None:
     """Show one operator version: types, attributes, broadcasting and what changed."""
+    from eltwise.ops import registry
+
     schema = registry.find(op)
     if json:
         printing.json_text(schema_fields(schema))

@@ -70,7 +70,7 @@ class Calls:
 
     def _checked(self, operands: Sequence[object], out: object) -> np.ndarray:
         """Check a call, keep it, and compute it."""
-        arrays, element_type, plan = self._check(operands)
+        arrays, element_type, plan = self.check(operands)
         try:
             target = None if out is None else check_out(out, self.operation.result_type(element_type), plan.shape)
             if not element_type.is_integer:
@@ -85,7 +85,7 @@ class Calls:
         except EltwiseError as error:
             raise error.located(operator=self.operation.schema.versioned_name) from None
 
-    def _check(self, operands: Sequence[object]) -> tuple[list[np.ndarray], ElementType, Plan]:
+    def check(self, operands: Sequence[object]) -> tuple[list[np.ndarray], ElementType, Plan]:
         """Check operands: the arrays, Python numbers in the type of the first array; their type; where they lie."""
         try:
             arrays, element_type = self._arrays(operands)

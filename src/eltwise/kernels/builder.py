@@ -76,6 +76,42 @@ class Instructions:
         self.do(f"br i1 {more}, label %{head}, label %{after}")
         self.block(after)
 
+    def fold(
+        self,
+        begin: str,
+        end: str,
+        step: int,
+        values: Sequence[tuple[str, str]],
+        body: Callable[[str, list[str]], list[str]],
+    ) -> list[str]:
+        """Write a loop that carries values from one time to the next.
+
+        Args:
+            begin: the first i64 index.
+            end: the i64 before which the loop ends.
+            step: how far the index goes each time.
+            values: the LLVM type of each value and what it is before the loop.
+            body: is written with the index's name and the values', and gives what the values become.
+
+        Returns:
+            The values after the loop.
+        """
+        before, head, after = self._block, self._fresh("loop"), self._fresh("after")
+        self.do(f"br i1 {self.let(f'icmp ult i64 {begin}, {end}')}, label %{head}, label %{after}")
+        self.block(head)
+        index, place = self._fresh("%i"), len(self.lines)
+        names = [self._fresh("%c") for _value in values]
+        results = body(index, names)
+        following = self.let(f"add i64 {index}, {step}")
+        last = self._block
+        phis = [f"  {index} = phi i64 [{begin}, %{before}], [{following}, %{last}]"]
+        made = list(zip(values, names, results, strict=True))
+        phis += [f"  {name} = phi {kind} [{value}, %{before}], [{new}, %{last}]" for (kind, value), name, new in made]
+        self.lines[place:place] = phis
+        self.do(f"br i1 {self.let(f'icmp ult i64 {following}, {end}')}, label %{head}, label %{after}")
+        self.block(after)
+        return [self.let(f"phi {kind} [{value}, %{before}], [{new}, %{last}]") for (kind, value), _name, new in made]
+
     def require(self, condition: str, otherwise: str) -> None:
         """Go on only where an i1 holds; else at the block with that name."""
         after = self._fresh("after")
@@ -105,6 +141,10 @@ class Instructions:
         return [
             self.moved(each, self.let(f"mul i64 {count}, {step}")) for each, step in zip(places, steps, strict=True)
         ]
+
+    def name(self, prefix: str) -> str:
+        """A name for a block that no other has."""
+        return self._fresh(prefix)
 
     def _fresh(self, prefix: str) -> str:
         self._count += 1

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, lru_cache
 from itertools import pairwise
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -21,23 +21,41 @@ from eltwise.kernels.plan import Plan, Sizes
 from eltwise.kernels.pool import allocated
 from eltwise.kernels.records import address
 from eltwise.kernels.structure import CACHE_LINE, Structure
-from eltwise.kernels.threads import num_threads, run_together
+from eltwise.kernels.threads import Pieces, num_threads
 from eltwise.ops.expression import Expression
 
-LEAST_BYTES_PER_THREAD = 3 << 19
-"""Below this size of the result a second thread costs more than it saves."""
+LEAST_BYTES_PER_PIECE = 1 << 16
+"""A smaller result is computed by one thread; to share it would cost more than it saves."""
 
 PIECES_PER_THREAD = 4
 """Into how many pieces the work of a thread is cut, so that one that starts late does less."""
-
-LEAST_BYTES_PER_PIECE = 1 << 21
-"""Smaller pieces are not worth taking turns for: each thread gets one."""
 
 _MOST_KEPT = 64
 """For so many sets of strides the recipes of a call are kept, and for so many sets of addresses the pieces of work."""
 
 
 KeptT = TypeVar("KeptT")
+
+
+class Part(NamedTuple):
+    """A part of a call.
+
+    Attributes:
+        starts: for each array, the result first, the bytes from its first element to where the loops start.
+        geometry: the kernel's arguments after the addresses.
+        first: the first run.
+        last: the one after the last.
+    """
+
+    starts: tuple[int, ...]
+    geometry: tuple[int, ...]
+    first: int
+    last: int
+
+    def arguments(self, places: Sequence[int]) -> ctypes.Array[ctypes.c_int64]:
+        """The kernel's arguments for arrays at these addresses."""
+        numbers = [*(place + start for place, start in zip(places, self.starts, strict=True)), *self.geometry]
+        return (ctypes.c_int64 * len(numbers))(*numbers)
 
 
 @dataclass(frozen=True)
@@ -60,30 +78,30 @@ class Recipe:
     same: tuple[bool, ...]
     result_bytes: int
 
-    def pieces(self, threads: int, places: Sequence[int]) -> list[Callable[[], None]]:
+    def parts(self, most: int) -> list[Part]:
+        """Cut the work into at most so many parts, which are computed in any order."""
+        count, nest = max(1, min(most, self.result_bytes // LEAST_BYTES_PER_PIECE)), self.nest
+        if count == 1 or nest.runs >= 4 * count or nest.inner.steps[0] == 0:
+            ends = [nest.runs * part // count for part in range(count + 1)]
+            return [Part(nest.starts, nest.geometry, first, last) for first, last in pairwise(ends) if first < last]
+        inner, rest = nest.inner, nest.geometry[1:]
+        # Each part but the first begins a multiple of cache lines after the run's own begin.
+        ends = [*(inner.size * part // count // CACHE_LINE * CACHE_LINE for part in range(count)), inner.size]
+        found: list[Part] = []
+        for first, last in pairwise(dict.fromkeys(ends)):
+            moved = tuple(start + first * step for start, step in zip(nest.starts, inner.steps, strict=True))
+            found.append(Part(moved, (last - first, *rest), 0, nest.runs))
+        return found
+
+    def pieces(self, threads: int, places: Sequence[int]) -> Pieces | None:
         """The calls of the kernel for arrays at these addresses, the result's first.
 
         None where the result shares memory with an operand otherwise than element by element.
         """
         if self._overlaps(places):
-            return []
-        nest = self.nest
-        starts = [place + start for place, start in zip(places, nest.starts, strict=True)]
-        count = 1
-        if threads > 1:
-            count = max(threads, min(threads * PIECES_PER_THREAD, self.result_bytes // LEAST_BYTES_PER_PIECE))
-        if count == 1 or nest.runs >= 4 * count or nest.inner.steps[0] == 0:
-            ends = [nest.runs * part // count for part in range(count + 1)]
-            arguments = _integers(*starts, *nest.geometry)
-            return [partial(self.kernel, arguments, first, last) for first, last in pairwise(ends)]
-        inner, rest = nest.inner, nest.geometry[1:]
-        # Each part but the first begins a multiple of cache lines after the run's own begin.
-        ends = [*(inner.size * part // count // CACHE_LINE * CACHE_LINE for part in range(count)), inner.size]
-        found: list[Callable[[], None]] = []
-        for first, last in pairwise(dict.fromkeys(ends)):
-            moved = (start + first * step for start, step in zip(starts, inner.steps, strict=True))
-            found.append(partial(self.kernel, _integers(*moved, last - first, *rest), 0, nest.runs))
-        return found
+            return None
+        parts = self.parts(threads * PIECES_PER_THREAD if threads > 1 else 1)
+        return Pieces(self.kernel, [(part.arguments(places), part.first, part.last) for part in parts])
 
     def _overlaps(self, places: Sequence[int]) -> bool:
         (out, *others), (ends, *extents) = places, self.extents
@@ -112,7 +130,7 @@ class Call:
     sizes: tuple[Sizes, ...]
     swapped: tuple[bool, ...]
     _recipes: dict[Hashable, Recipe] = field(default_factory=dict, compare=False, repr=False)
-    _ready: dict[Hashable, list[Callable[[], None]]] = field(default_factory=dict, compare=False, repr=False)
+    _ready: dict[Hashable, Pieces] = field(default_factory=dict, compare=False, repr=False)
 
     @cached_property
     def result_bytes(self) -> int:
@@ -138,19 +156,21 @@ class Call:
             Whether that was possible: ``out`` may share memory with an operand otherwise than element by element.
             Then nothing was written.
         """
-        threads = threads_for(self.result_bytes)
+        threads = num_threads()
         places = [address(out), *map(address, operands)]
         # Callers often come back with the same arrays: their pieces of work are kept.
         key = (threads, *places, out.strides, *[operand.strides for operand in operands])
         pieces = self._ready.get(key)
         if pieces is None:
             pieces = self.recipe(operands, out).pieces(threads, places)
+            if pieces is None:
+                return False
             _keep(self._ready, key, pieces)
-        run_together(pieces, threads, keep=(out, *operands))
-        return bool(pieces)
+        pieces.run()
+        return True
 
     def add_to(self, records: Records, operands: Sequence[np.ndarray], out: np.ndarray) -> None:
-        """Make a record of calls with operands and a result like these, where one thread computes them."""
+        """Make a record of calls with operands and a result like these, which the native entry computes."""
         if out.dtype is not self.expression.result_type(self.element_type).storage or not out.flags.c_contiguous:
             return  # What the caller gave is not what a new result is like.
         recipe = self.recipe(operands, out)
@@ -199,11 +219,6 @@ class Call:
         )
 
 
-def threads_for(result_bytes: int) -> int:
-    """How many threads share a call with a result of so many bytes."""
-    return max(1, min(num_threads(), result_bytes // LEAST_BYTES_PER_THREAD))
-
-
 def streams(nest: Nest, is_aligned: bool) -> bool:
     """Whether results bypass the cache: only when not all arrays fit into it, and whole lines are filled."""
     return nest.touched_bytes > cache_bytes() and nest.fills_lines(is_aligned)
@@ -235,7 +250,3 @@ def _keep(kept: dict[Hashable, KeptT], key: Hashable, value: KeptT) -> None:
     if len(kept) >= _MOST_KEPT:
         kept.clear()
     kept[key] = value
-
-
-def _integers(*numbers: int) -> ctypes.Array[ctypes.c_int64]:
-    return (ctypes.c_int64 * len(numbers))(*numbers)

@@ -17,6 +17,7 @@ from eltwise.kernels import numpy_kernel
 from eltwise.kernels.native import OFTEN, Records, is_possible
 from eltwise.kernels.numpy_kernel import Run
 from eltwise.kernels.plan import Plan, Sizes
+from eltwise.kernels.threads import start_workers
 from eltwise.ops.expression import Expression
 
 LEAST_BYTES = 1 << 20
@@ -25,8 +26,8 @@ LEAST_BYTES = 1 << 20
 LEAST_BYTES_OF_SLOW_LOOPS = 1 << 13
 """The same for float16 and bfloat16, and for what NumPy has no loop of: that is many times slower than memory."""
 
-MOST_NATIVE_BYTES = 1 << 20
-"""Up to this size of the result a call that is made often gets a record: one thread is enough for it."""
+MOST_NATIVE_BYTES = 1 << 23
+"""Up to this size of the result a call that is made often gets a record; memory for larger ones comes from the pool."""
 
 MOST_OPERANDS = 16
 """A kernel of more is no faster than NumPy's loops, and takes long to compile."""
@@ -73,7 +74,9 @@ def prepare(
         return result
 
     def add_record(operands: Sequence[np.ndarray], result: np.ndarray) -> None:
-        if not records.has(operands) and not why_no_kernel(expression, element_type):
+        if records.has(operands):
+            start_workers()  # Without them, as after a fork, the record is not used.
+        elif not why_no_kernel(expression, element_type):
             from eltwise.kernels import compiled
 
             call = compiled.Call(expression, element_type, plan, tuple(sizes), swapped)

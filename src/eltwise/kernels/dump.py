@@ -10,6 +10,7 @@ import numpy as np
 from eltwise.core.dtypes import ElementType
 from eltwise.kernels import dispatch
 from eltwise.kernels.plan import Plan
+from eltwise.kernels.threads import num_threads
 from eltwise.ops.expression import Expression, operand_name
 
 Kind = Literal["plan", "llvm", "asm"]
@@ -53,7 +54,7 @@ def describe(
         lines.append(f"tiles down {nest.second.size:,} rows: {_moves(names, nest.second.steps)}")
     lines.append(f"innermost loop of {nest.inner.size:,}: {_moves(names, nest.inner.steps)}")
     lines.append("walks: " + ", ".join(f"{name} {walk}" for name, walk in zip(names, nest.walks, strict=True)))
-    threads = compiled.threads_for(recipe.result_bytes)
+    threads = min(num_threads(), len(recipe.parts(num_threads())))
     stores = "past the cache" if structure.streams else "through the cache"
     width = structure.target.vector_bytes
     lines.append(f"vectors of {width} bytes, stores {stores}, {threads} thread{'s' * (threads > 1)}")

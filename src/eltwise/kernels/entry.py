@@ -12,6 +12,7 @@ from eltwise.kernels.builder import Instructions
 from eltwise.kernels.records import (
     HASH_SHIFT,
     IS_WRITEABLE,
+    MOST_PARTS,
     MOST_WORDS,
     MULTIPLIER,
     ArrayHeader,
@@ -19,6 +20,7 @@ from eltwise.kernels.records import (
     Table,
     TupleHeader,
 )
+from eltwise.kernels.sharing import Piece, ThreadPool
 
 _CHANGED_MODE = 0b11111001 << 19
 """The bits of arm64's FPCR that change results: flushing of subnormals, rounding, default NaNs and other float16."""
@@ -48,6 +50,7 @@ class _Entry:
     def write(self) -> None:
         code = self.code
         self._words = code.let(f"alloca [{MOST_WORDS} x i64], align 16")
+        self._pieces = code.let(f"alloca [{4 * MOST_PARTS} x i64], align 16")
         self._variables = {name: code.let("alloca i64, align 8") for name in ("out", "hash", "record", "result")}
         # The table is the memory of a ctypes structure, whose address stands behind the header of every object.
         self._table = self._at("%table_object", object.__basicsize__, "ptr")
@@ -62,6 +65,7 @@ class _Entry:
             self._require(f"icmp eq ptr {self._field(operand, ArrayHeader.type)}, {self._array_type}", "python")
         self._shapes = [self._shape(operand) for operand in operands]
         record = self._find()
+        self._require_workers(record)
         result = self._result(record, out, operands)
         self._call(record, result, operands)
         code.block("no_memory")  # The Python function says so, or finds some in the pool.
@@ -127,7 +131,7 @@ class _Entry:
 
     def _item(self, integers: str, index: str) -> str:
         """An item of a list of integers."""
-        return self._at(self.code.let(f"getelementptr i64, ptr {integers}, i64 {index}"), 0)
+        return self._at(self._word(integers, index), 0)
 
     def _find(self) -> str:
         """The record of the call."""
@@ -152,6 +156,15 @@ class _Entry:
             key = self._same(code.moved(key, "16"), sizes, rank, "next")
             key = self._same(key, strides, rank, "next")
         return record
+
+    def _require_workers(self, record: str) -> None:
+        """Let the Python function start the threads that are wanted and not there, as after a fork."""
+
+        def require() -> None:
+            pool = self._field(self._table, Table.pool)
+            self._require(f"icmp ne i64 {self._number(pool, ThreadPool.is_ready)}, 0", "python")
+
+        self.code.when(self.code.let(f"icmp ne i64 {self._number(record, Record.count)}, 1"), require)
 
     def _same(self, known: str, given: str, count: str, otherwise: str) -> str:
         """Require that two lists of integers are equal; gives the place after the known one."""
@@ -210,31 +223,57 @@ class _Entry:
             self._require(f"or i1 {is_it}, {code.let(f'or i1 {is_below}, {is_above}')}", "python")
 
     def _call(self, record: str, result: str, operands: list[str]) -> None:
-        """Write the kernel's arguments and call it."""
-        code, starts = self.code, self._field(record, Record.starts)
+        """Write the arguments of the kernel for each part, and compute all parts."""
+        code, arrays = self.code, len(operands) + 1
+        count, words = self._number(record, Record.count), self._number(record, Record.words)
+        kernel, parts = self._field(record, Record.kernel), self._field(record, Record.parts)
+        addresses = [self._number(array, ArrayHeader.data) for array in (result, *operands)]
+        part_words = code.let(f"add i64 {words}, 2")
 
-        def put(index: str, value: str) -> None:
-            place = code.let(f"getelementptr i64, ptr {self._words}, i64 {index}")
-            code.do(f"store i64 {value}, ptr {place}, align 8")
+        def prepare(index: str) -> None:
+            source = self._word(parts, code.let(f"mul i64 {index}, {part_words}"))
+            arguments = self._word(self._words, code.let(f"mul i64 {index}, {words}"))
+            numbers = code.moved(source, "16")
+            for array, address in enumerate(addresses):
+                moved = code.let(f"add i64 {address}, {self._at(numbers, 8 * array)}")
+                code.do(f"store i64 {moved}, ptr {self._word(arguments, str(array))}, align 8")
 
-        for index, array in enumerate([result, *operands]):
-            put(
-                str(index),
-                code.let(f"add i64 {self._number(array, ArrayHeader.data)}, {self._at(starts, 8 * index)}"),
-            )
-        geometry = self._field(record, Record.geometry)
+            def copy(word: str) -> None:
+                code.do(f"store i64 {self._item(numbers, word)}, ptr {self._word(arguments, word)}, align 8")
 
-        def copy(index: str) -> None:
-            put(code.let(f"add i64 {index}, {len(operands) + 1}"), self._item(geometry, index))
+            code.loop(str(arrays), words, 1, copy)
+            piece = self._word(self._pieces, code.let(f"mul i64 {index}, 4"))
+            first, last = self._at(source, 0), self._at(source, 8)
+            for field, value in (("kernel", f"ptr {kernel}"), ("arguments", f"ptr {arguments}")):
+                self._put(piece, field, value)
+            self._put(piece, "first", f"i64 {first}")
+            self._put(piece, "last", f"i64 {last}")
 
-        code.loop("0", self._number(record, Record.words), 1, copy)
-        kernel, runs = self._field(record, Record.kernel), self._number(record, Record.runs)
-        kernel_call = f"call void {kernel}(ptr {self._words}, i64 0, i64 {runs})"
+        code.loop("0", count, 1, prepare)
+
+        def compute() -> None:
+            first, last = (self._number(self._pieces, field) for field in (Piece.first, Piece.last))
+            code.do(f"call void {kernel}(ptr {self._words}, i64 {first}, i64 {last})")
+
+        def share() -> None:
+            function, pool = self._field(self._table, Table.share), self._field(self._table, Table.pool)
+            code.do(f"call void {function}(ptr {pool}, ptr {self._pieces}, i64 {count})")
+
         self._require(f"icmp ne i64 {self._number(record, Record.releases)}, 0", "held")
         state = code.let(f"call ptr {self._field(self._table, Table.release)}()")
-        code.do(kernel_call)
+        is_shared = code.let(f"icmp ne i64 {count}, 1")
+        code.when(is_shared, share)
+        code.when(code.let(f"xor i1 {is_shared}, true"), compute)
         code.do(f"call void {self._field(self._table, Table.acquire)}(ptr {state})")
         code.do(f"ret ptr {result}")
         code.block("held")
-        code.do(kernel_call)
+        compute()
         code.do(f"ret ptr {result}")
+
+    def _word(self, words: str, index: str) -> str:
+        """The place of a word in a list."""
+        return self.code.let(f"getelementptr i64, ptr {words}, i64 {index}")
+
+    def _put(self, piece: str, field: str, value: str) -> None:
+        offset = getattr(Piece, field).offset
+        self.code.do(f"store {value}, ptr {self.code.moved(piece, str(offset))}, align 8")

@@ -8,11 +8,10 @@ disk cache is mapped without it.
 from __future__ import annotations
 
 import ctypes
-import json
 import os
 import threading
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import astuple
 from functools import cache
 from typing import Any
 
@@ -33,6 +32,7 @@ LEVELS: dict[str, tuple[str, ...]] = {
 }
 """The processor levels that can be forced, with the features that decide how kernels are written."""
 
+_SEPARATOR = "\0"
 _SIGNATURE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 _lock = threading.RLock()  # A signal handler or a finalizer may call while its thread compiles.
 _kernels: dict[str, Kernel] = {}
@@ -49,18 +49,19 @@ def target() -> Target:
     key = _key("target", identity, os.environ.get("ELTWISE_CPU", ""))
     known = disk_cache.load(key) if identity else None
     if known is not None:
-        return Target(**json.loads(known))
+        name, features, width, *flags = known.decode().split(_SEPARATOR)
+        return Target(name, features, int(width), *(flag == "True" for flag in flags))
     found = _found_target()
     if identity:
-        disk_cache.store(key, json.dumps(asdict(found)).encode())
+        disk_cache.store(key, _SEPARATOR.join(map(str, astuple(found))).encode())
     return found
 
 
-def _key(*parts: str) -> str:
-    """The name in the disk cache of what was made from these texts with these versions."""
+def _key(*parts: str) -> bytes:
+    """The key in the disk cache of what was made from these texts with these versions."""
     import llvmlite  # Not LLVM itself, which takes long to load.
 
-    return disk_cache.key_of(*parts, llvmlite.__version__, VERSION)
+    return _SEPARATOR.join([*parts, llvmlite.__version__, VERSION]).encode()
 
 
 @cache
@@ -152,7 +153,7 @@ def _compile(text: str) -> Kernel:
     return _SIGNATURE(image.map_image(code))
 
 
-def _loaded_by_compiler(text: str, key: str) -> Kernel:
+def _loaded_by_compiler(text: str, key: bytes) -> Kernel:
     module, machine = _parsed(text)
     engine = _llvm().create_mcjit_compiler(module, machine)
     if disk_cache.folder() is not None:  # Asked here, since a warning that is an error gets lost in a callback.

@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 
 from eltwise.core.machine import is_arm64, is_x86
-from eltwise.kernels.records import MOST_WORDS, Record, Table, hash_of, is_layout_known
+from eltwise.kernels.records import MOST_PARTS, MOST_WORDS, Record, Table, hash_of, is_layout_known
+from eltwise.kernels.threads import THREAD_POOL, sharing_function, start_workers
 
 MOST_RECORDS = 1024
 OFTEN = 100
@@ -77,19 +78,21 @@ class Records:
         Args:
             operands: its operands.
             out: its result, in C order.
-            recipe: how such calls are computed by one thread; there is no record of them yet.
+            recipe: how such calls are computed; there is no record of them yet.
         """
-        key, nest = _key(operands), recipe.nest
-        if len(nest.geometry) + len(operands) + 1 > MOST_WORDS:
+        key, parts = _key(operands), recipe.parts(MOST_PARTS)
+        words = len(parts[0].starts) + len(parts[0].geometry)
+        if words * len(parts) > MOST_WORDS:
             return
         if len(self._kept) >= MOST_RECORDS:
             self.clear()
         extents = [
             number for extent, same in zip(recipe.extents[1:], recipe.same, strict=True) for number in (*extent, same)
         ]
-        numbers = (key, nest.starts, nest.geometry, out.shape, out.strides, extents)
+        part_numbers = [number for each in parts for number in (each.first, each.last, *each.starts, *each.geometry)]
+        numbers = (key, part_numbers, out.shape, out.strides, extents)
         arrays = [(c_int64 * len(each))(*each) for each in numbers]
-        key_words, starts, geometry, sizes, strides, extent_words = map(ctypes.addressof, arrays)
+        key_words, part_words, sizes, strides, extent_words = map(ctypes.addressof, arrays)
         value = hash_of(operands)
         slot = value & (_SLOTS - 1)
         record = Record(
@@ -97,11 +100,10 @@ class Records:
             hash=value,
             key=key_words,
             kernel=_address(recipe.kernel),
-            runs=nest.runs,
-            starts=starts,
-            words=len(nest.geometry),
-            geometry=geometry,
-            releases=out.nbytes >= _RELEASING_BYTES,
+            count=len(parts),
+            parts=part_words,
+            words=words,
+            releases=len(parts) > 1 or out.nbytes >= _RELEASING_BYTES,
             dtype=id(out.dtype),
             rank=out.ndim,
             sizes=sizes,
@@ -111,6 +113,8 @@ class Records:
         )
         self._kept[key] = (record, arrays, recipe, [each.dtype for each in operands], out.dtype)
         self.slots[slot] = ctypes.addressof(record)
+        if len(parts) > 1:
+            start_workers()
         for function in self._functions:
             function.use(_entry(self.operands))
 
@@ -135,6 +139,7 @@ class NativeFunction(Table):
             forget_error=_address(python.PyErr_Clear),
             release=_address(python.PyEval_SaveThread),
             acquire=_address(python.PyEval_RestoreThread),
+            pool=ctypes.addressof(THREAD_POOL),
             out=id(sys.intern("out")),
             slots=ctypes.addressof(records.slots),
             mask=_SLOTS - 1,
@@ -155,6 +160,7 @@ class NativeFunction(Table):
 
     def use(self, entry_address: int) -> None:
         """Make machine code the entry."""
+        self.share = _address(sharing_function())
         self._definition.function = entry_address
 
     def builtin(self) -> Callable[..., np.ndarray]:

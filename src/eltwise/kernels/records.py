@@ -12,8 +12,11 @@ from functools import cache
 
 import numpy as np
 
-MOST_WORDS = 64
-"""How many integers a kernel takes at most when the entry calls it."""
+MOST_WORDS = 256
+"""How many integers the kernel's calls of a record take at most, all together."""
+
+MOST_PARTS = 16
+"""Into how many parts the call of a record is cut at most."""
 
 MULTIPLIER = 0x9E3779B97F4A7C15
 HASH_SHIFT = 20
@@ -55,16 +58,16 @@ class Table(ctypes.Structure):
         forget_error: ``PyErr_Clear``.
         release: ``PyEval_SaveThread``.
         acquire: ``PyEval_RestoreThread``.
+        share: the function by which threads share work.
+        pool: what they share.
         out: the string "out", as interned.
         slots: the heads of the lists of records.
         mask: the number of slots less 1.
     """
 
     _fields_ = (
-        *(
-            (name, c_void_p)
-            for name in ("array_type", "call", "function", "new_array", "keep", "forget_error", "release", "acquire")
-        ),
+        *((name, c_void_p) for name in ("array_type", "call", "function", "new_array", "keep", "forget_error")),
+        *((name, c_void_p) for name in ("release", "acquire", "share", "pool")),
         ("out", c_void_p),
         ("slots", c_void_p),
         ("mask", c_int64),
@@ -79,10 +82,10 @@ class Record(ctypes.Structure):
         hash: of the dtypes and sizes.
         key: for each operand its dtype, its rank, its sizes and its strides.
         kernel: the machine code.
-        runs: how many runs the kernel computes.
-        starts: for each array, the result first, the bytes from its first element to where the loops start.
-        words: how many integers tell the kernel sizes and steps.
-        geometry: these integers.
+        count: into how many parts the call is cut.
+        parts: for each part the first run and the one after the last; then the kernel's arguments, in which each
+            address, the result's first, is the bytes from the array's first element.
+        words: how many arguments there are.
         releases: whether other Python threads may run meanwhile.
         dtype, rank, sizes, strides, bytes: of the result.
         extents: for each operand the first byte and the one after its last, and 1 where it lies as the result does.
@@ -93,10 +96,9 @@ class Record(ctypes.Structure):
         ("hash", c_int64),
         ("key", c_void_p),
         ("kernel", c_void_p),
-        ("runs", c_int64),
-        ("starts", c_void_p),
+        ("count", c_int64),
+        ("parts", c_void_p),
         ("words", c_int64),
-        ("geometry", c_void_p),
         ("releases", c_int64),
         ("dtype", c_void_p),
         ("rank", c_int64),

@@ -1,104 +1,42 @@
 """The threads that share the work of a large call.
 
 ``ELTWISE_NUM_THREADS`` or ``set_num_threads`` says how many; by default as many as this process may use processors.
+They are Python threads that stay in machine code (see ``eltwise.kernels.sharing``), which neither holds nor needs the
+interpreter lock.
 """
 
 from __future__ import annotations
 
+import ctypes
 import os
 import threading
-from collections import deque
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from queue import Empty, SimpleQueue
-from threading import Lock
+import time
+from collections.abc import Iterable
+from ctypes import c_int, c_void_p
+from functools import cache
+from typing import Any
 
 from eltwise.core.errors import AttributeValueError
-from eltwise.core.machine import processors
+from eltwise.core.machine import is_arm64, is_x86, processors
+from eltwise.kernels.sharing import CACHE_LINE, MOST_WORKERS, Piece, ThreadPool, sharing_text
 
-_SECONDS = 0.1
+_SPINNING_SECONDS = 50e-6
+"""How long a thread waits awake for the next call."""
 
-Piece = Callable[[], None]
+_TRIED_SPINS = 1000
+_POOL_MEMORY = (ctypes.c_char * (ctypes.sizeof(ThreadPool) + CACHE_LINE))()
+_start = ctypes.addressof(_POOL_MEMORY)
 
-
-@dataclass
-class _Job:
-    """Work that is shared.
-
-    Attributes:
-        left: the pieces that nobody has taken yet.
-        keep: what must live as long as somebody works on it.
-        is_open: whether helpers may still join.
-        joined: how many did.
-        ended: gets one entry from each of them: None, or what went wrong.
-        bell: rung by each of them at its end.
-        lock: guards who joins.
-    """
-
-    left: deque[Piece]
-    keep: object
-    is_open: bool = True
-    joined: int = 0
-    ended: list[BaseException | None] = field(default_factory=list)
-    bell: SimpleQueue[None] = field(default_factory=SimpleQueue)
-    lock: Lock = field(default_factory=Lock)
-
-    def take_turns(self) -> None:
-        """Take piece after piece until none is left."""
-        while True:
-            try:
-                piece = self.left.popleft()
-            except IndexError:
-                return
-            piece()
-
-    def join(self) -> None:
-        """Help, where that is still wanted; called by a helper."""
-        with self.lock:
-            if not self.is_open:
-                return
-            self.joined += 1
-        error: BaseException | None = None
-        try:
-            self.take_turns()
-        except BaseException as raised:  # noqa: BLE001 - it is raised by the caller, whose work this is
-            error = raised
-        self.ended.append(error)
-        self.bell.put(None)
-
-    def close(self) -> BaseException | None:
-        """Let no other helper join and wait for those that have.
-
-        What interrupts this (Ctrl-C, or what a signal's handler raises) waits until then, and is given back.
-        """
-        interrupted: BaseException | None = None
-        while True:
-            try:
-                self.left.clear()
-                with self.lock:
-                    self.is_open = False
-                if len(self.ended) >= self.joined:
-                    break
-                self.bell.get(timeout=_SECONDS)
-            except Empty:
-                continue  # An interrupt can take a ring of the bell with it.
-            except BaseException as interrupt:  # noqa: BLE001 - it is raised when nobody writes any more
-                interrupted = interrupt
-        self.keep = None  # A helper that comes too late still holds the job.
-        return interrupted or next((error for error in self.ended if error is not None), None)
+THREAD_POOL = ThreadPool.from_address(_start + -_start % CACHE_LINE)
+"""It stays where it is as long as the process lives: machine code has its address."""
 
 
-@dataclass
-class _State:
-    """How many threads are wanted, and the helpers that wait for jobs; None as a job ends the helper that takes it."""
+class _Wanted:
+    """How many threads are wanted, and how many workers were started; the lock guards starting."""
 
-    wanted: int | None = None
-    helpers: int = 0
-    jobs: SimpleQueue[_Job | None] = field(default_factory=SimpleQueue)
-    lock: Lock = field(default_factory=Lock)
-
-
-_state = _State()
+    count: int | None = None
+    started = 0
+    lock = threading.Lock()
 
 
 def num_threads() -> int:
@@ -107,12 +45,12 @@ def num_threads() -> int:
     Raises:
         AttributeValueError: where ``ELTWISE_NUM_THREADS`` is no positive integer.
     """
-    if _state.wanted is None:
+    if _Wanted.count is None:
         text = os.environ.get("ELTWISE_NUM_THREADS", "")
         if text and not (text.isascii() and text.isdigit() and len(text) < 5 and int(text) > 0):
             raise AttributeValueError("invalid number of threads", operand="ELTWISE_NUM_THREADS", got=repr(text))
-        _state.wanted = int(text) if text else processors()
-    return _state.wanted
+        _Wanted.count = int(text) if text else processors()
+    return _Wanted.count
 
 
 def set_num_threads(count: int) -> None:
@@ -123,65 +61,99 @@ def set_num_threads(count: int) -> None:
     """
     if isinstance(count, bool) or not isinstance(count, int) or not 0 < count < 10000:
         raise AttributeValueError("invalid number of threads", got=repr(count), allowed="1 or more")
-    with _state.lock:
-        _state.wanted = count
-        while _state.helpers > count - 1:
-            _state.jobs.put(None)
-            _state.helpers -= 1
+    with _Wanted.lock:
+        _Wanted.count = count
+        THREAD_POOL.workers = min(count - 1, _Wanted.started)
+        THREAD_POOL.is_ready = THREAD_POOL.workers == min(count - 1, MOST_WORKERS)
 
 
-def run_together(work: Sequence[Piece], threads: int | None = None, keep: object = None) -> None:
-    """Run pieces of work on several threads, the caller's among them, and wait for all of them.
+class Pieces:
+    """The pieces of a call, each a kernel's function, its arguments and a range of runs; they can be run many times."""
 
-    Each thread takes the next piece when it is done with one, so that a thread that starts late or is slowed down by
-    others does less. A ``KeyboardInterrupt`` leaves only after the pieces under way are done, so that none writes into
-    memory that is given back.
+    def __init__(self, kernel: Any, parts: Iterable[tuple[ctypes.Array[ctypes.c_int64], int, int]]) -> None:
+        self._kept = kernel, list(parts)
+        address = ctypes.cast(kernel, c_void_p).value
+        pieces = [Piece(address, ctypes.addressof(numbers), first, last) for numbers, first, last in self._kept[1]]
+        self._array = (Piece * len(pieces))(*pieces)
+        self._call = sharing_function(), ctypes.addressof(THREAD_POOL), ctypes.addressof(self._array), len(pieces)
 
-    Args:
-        work: the pieces.
-        threads: how many threads share them; by default one a piece.
-        keep: what the pieces need and do not hold themselves.
-    """
-    count = min(len(work), threads or len(work))
-    if count < 2:
-        for piece in work:
-            piece()
+    def __len__(self) -> int:
+        return len(self._array)
+
+    def run(self) -> None:
+        """Compute all pieces, on as many threads as are wanted, and wait for the last one.
+
+        Each thread takes the next piece when it is done with one, so that a thread that starts late does less. An
+        interrupt is handled afterwards.
+        """
+        if len(self._array) > 1:
+            start_workers()
+        share, *arguments = self._call
+        share(*arguments)
+
+
+@cache
+def sharing_function() -> Any:
+    """The machine code by which threads share work."""
+    from eltwise.kernels import jit
+
+    pauses = {is_x86(): "void @llvm.x86.sse2.pause()", is_arm64(): "void @llvm.aarch64.hint(i32 1)"}
+    return jit.compiled(sharing_text(pauses.get(True, "")))
+
+
+def start_workers() -> None:
+    """Start the threads that are wanted and not there yet."""
+    if THREAD_POOL.is_ready:
         return
-    job = _Job(deque(work), keep)
-    try:
-        _ask_helpers(job, count - 1)
-        job.take_turns()
-    finally:
-        failure = job.close()
-    if failure is not None:
-        raise failure
+    with _Wanted.lock:
+        if THREAD_POOL.acquire is None:
+            _set_up(THREAD_POOL)
+        wanted = min(num_threads() - 1, MOST_WORKERS)
+        while _Wanted.started < wanted:
+            _new_lock(THREAD_POOL.states[_Wanted.started], "lock")
+            arguments = (ctypes.addressof(THREAD_POOL), 0, _Wanted.started)
+            try:
+                threading.Thread(target=sharing_function(), args=arguments, name="eltwise", daemon=True).start()
+            except RuntimeError:  # The system allows no further thread; the others do the work.
+                break
+            _Wanted.started += 1
+        THREAD_POOL.workers = min(wanted, _Wanted.started)
+        THREAD_POOL.is_ready = True
 
 
-def _ask_helpers(job: _Job, count: int) -> None:
-    """Offer a job to so many helpers; there are never more of them than threads are wanted."""
-    if _state.helpers < count:
-        with _state.lock:
-            while _state.helpers < min(count, num_threads() - 1):
-                try:
-                    threading.Thread(target=_help, args=(_state.jobs,), name="eltwise", daemon=True).start()
-                except RuntimeError:  # The system allows no further thread; the others do the work.
-                    break
-                _state.helpers += 1
-    for _helper in range(min(count, _state.helpers)):
-        _state.jobs.put(job)
+def _set_up(pool: ThreadPool) -> None:
+    for name, function in (("acquire", "PyThread_acquire_lock"), ("release", "PyThread_release_lock")):
+        setattr(pool, name, ctypes.cast(getattr(ctypes.pythonapi, function), c_void_p))
+    _new_lock(pool, "finished")
+    pool.spins = _spins()
 
 
-def _help(jobs: SimpleQueue[_Job | None]) -> None:
-    """What a helper does all its life."""
-    while (job := jobs.get()) is not None:
-        job.join()
-        del job  # Else it would hold the arrays of the last call until the next one.
+def _new_lock(owner: ctypes.Structure, field: str) -> None:
+    """Make a lock of CPython's, which is held, and is never freed: a thread may wait for it when the process ends."""
+    make, acquire = ctypes.pythonapi.PyThread_allocate_lock, ctypes.pythonapi.PyThread_acquire_lock
+    make.restype, acquire.argtypes = c_void_p, (c_void_p, c_int)
+    lock = make()
+    acquire(lock, 1)
+    setattr(owner, field, lock)
 
 
-def _forget_helpers() -> None:
+@cache
+def _spins() -> int:
+    """How often a thread looks for work in the time for which it waits awake: how long a pause takes differs much."""
+    trial = ThreadPool(ends=1, spins=_TRIED_SPINS)
+    best = 1.0
+    for _turn in range(5):
+        start = time.perf_counter()
+        sharing_function()(ctypes.addressof(trial), 0, 0)
+        best = min(best, time.perf_counter() - start)
+    return max(1, int(_SPINNING_SECONDS / best * _TRIED_SPINS))
+
+
+def _forget_workers() -> None:
     """After a fork the child has no threads but the caller's."""
-    _state.helpers, _state.jobs, _state.lock = 0, SimpleQueue(), Lock()
+    ctypes.memset(ctypes.addressof(THREAD_POOL), 0, ctypes.sizeof(ThreadPool))
+    _Wanted.started, _Wanted.lock = 0, threading.Lock()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_helpers)
+    os.register_at_fork(after_in_child=_forget_workers)

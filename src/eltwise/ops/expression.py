@@ -110,8 +110,9 @@ def operand_name(index: int) -> str:
 
 COMPOSITES: dict[str, Expression] = {
     "squared_difference": Expression(2, (Step("subtract", (0, 1)), Step("multiply", (2, 2)))),
+    "absolute_difference": Expression(2, (Step("maximum", (0, 1)), Step("minimum", (0, 1)), Step("subtract", (2, 3)))),
 }
-"""What operators compute that is more than one primitive."""
+"""What operators and reductions compute that is more than one primitive."""
 
 
 @lru_cache(maxsize=256)

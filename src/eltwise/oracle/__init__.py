@@ -11,15 +11,19 @@ from eltwise.oracle.evaluation import (
     place,
     same_bits,
 )
+from eltwise.oracle.reduction import ReductionName, absolute_differences, reduce
 
 __all__ = [
     "OracleRefusal",
     "Placement",
+    "ReductionName",
     "RuleName",
+    "absolute_differences",
     "array_of",
     "bits_of",
     "differences",
     "evaluate",
     "place",
+    "reduce",
     "same_bits",
 ]

@@ -131,7 +131,7 @@ def bits_of(array: npt.NDArray[Any]) -> list[int]:
     Raises:
         OracleRefusal: for a type that is not an element type that runs.
     """
-    element_type = _type_of(array)
+    element_type = element_type_of(array)
     unsigned = np.dtype(f"u{array.dtype.itemsize}").newbyteorder(array.dtype.byteorder)
     patterns: list[int] = np.frombuffer(array.tobytes(), unsigned).tolist()
     unused = (1 << 8 * array.dtype.itemsize) - (1 << element_type.bits)
@@ -160,7 +160,7 @@ def differences(got: npt.NDArray[Any], expected: npt.NDArray[Any]) -> list[int]:
     """
     if got.dtype != expected.dtype or got.shape != expected.shape:
         raise ValueError(f"got {got.dtype}{list(got.shape)}, expected {expected.dtype}{list(expected.shape)}")
-    element_type = _type_of(expected)
+    element_type = element_type_of(expected)
     pairs = zip(bits_of(got), bits_of(expected), strict=True)
     return [
         position
@@ -169,7 +169,12 @@ def differences(got: npt.NDArray[Any], expected: npt.NDArray[Any]) -> list[int]:
     ]
 
 
-def _type_of(array: npt.NDArray[Any]) -> ElementType:
+def element_type_of(array: npt.NDArray[Any]) -> ElementType:
+    """The element type of an array, in either byte order.
+
+    Raises:
+        OracleRefusal: for a dtype that is not an element type that runs.
+    """
     element_type = _BY_STORAGE.get(array.dtype.newbyteorder("="))
     if element_type is None:
         raise OracleRefusal(f"{array.dtype} is no element type that runs")
@@ -177,7 +182,7 @@ def _type_of(array: npt.NDArray[Any]) -> ElementType:
 
 
 def _common_type(operands: Sequence[npt.NDArray[Any]], takes_booleans: bool) -> ElementType:
-    element_type, *others = map(_type_of, operands)
+    element_type, *others = map(element_type_of, operands)
     for other in others:
         if other is not element_type:
             raise OracleRefusal(f"the operands are {element_type} and {other}; all must have one type")

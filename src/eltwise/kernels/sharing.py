@@ -1,0 +1,338 @@
+"""The work of a call shared by the caller and waiting threads, as LLVM IR text and as the memory that they share. Pure.
+
+The caller publishes the pieces of its call, and every thread takes the next piece that nobody has taken. The threads
+spin for a short time after a call, so that the next one finds them awake, and then sleep until a caller wakes them.
+
+The ticket holds three numbers: how many pieces the caller has taken, from the front; how many the workers have, from
+the back; and how many pieces there are. So a thread often gets the pieces whose data are in its cache from the call
+before. A thread takes a piece by adding to its number. From then on the call cannot end before that piece is done, so
+that all else that the thread reads belongs to the same call.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from ctypes import c_char, c_int64, c_void_p
+
+MOST_WORKERS = 255
+
+CACHE_LINE = 64
+
+
+class Piece(ctypes.Structure):
+    """A part of a call: ``kernel(arguments, first, last)``."""
+
+    _fields_ = (("kernel", c_void_p), ("arguments", c_void_p), ("first", c_int64), ("last", c_int64))
+
+
+class Worker(ctypes.Structure):
+    """A worker.
+
+    Attributes:
+        asleep: 1 from when it decides to sleep until somebody decides to wake it.
+        lock: it sleeps by acquiring this lock, which the one who wakes it releases.
+    """
+
+    _fields_ = (("asleep", c_int64), ("lock", c_void_p), ("_line", c_char * (CACHE_LINE - 16)))
+
+
+class ThreadPool(ctypes.Structure):
+    """What all threads share; what different threads write lies in cache lines of its own.
+
+    Attributes:
+        ticket: how many pieces are taken, and how many there are; see above.
+        done: how many pieces are done.
+        busy: 1 while a call is shared; another call is then computed by its caller alone.
+        pieces: those of the call that is shared.
+        waiting: 1 while the caller sleeps until the last piece is done.
+        finished: the lock by which it sleeps.
+        workers: how many threads may help.
+        is_ready: 0 where threads have to be started first.
+        spins: how often a thread looks again before it sleeps.
+        ends: 1 for threads that return instead of sleeping.
+        acquire: ``PyThread_acquire_lock``.
+        release: ``PyThread_release_lock``.
+        states: of the workers.
+    """
+
+    _fields_ = (
+        ("ticket", c_int64),
+        ("_ticket_line", c_char * (CACHE_LINE - 8)),
+        ("done", c_int64),
+        ("_done_line", c_char * (CACHE_LINE - 8)),
+        ("busy", c_int64),
+        ("pieces", c_void_p),
+        ("waiting", c_int64),
+        ("finished", c_void_p),
+        ("_call_line", c_char * (CACHE_LINE - 32)),
+        ("workers", c_int64),
+        ("is_ready", c_int64),
+        ("spins", c_int64),
+        ("ends", c_int64),
+        ("acquire", c_void_p),
+        ("release", c_void_p),
+        ("_fixed_line", c_char * (CACHE_LINE - 48)),
+        ("states", Worker * MOST_WORKERS),
+    )
+
+
+def sharing_text(pause: str) -> str:
+    """Write the LLVM module by which threads share work.
+
+    Its function ``kernel(pool, pieces, count)`` computes so many pieces together with the workers; with null for the
+    pieces it is the life of the worker of that number.
+
+    Args:
+        pause: the declaration of the intrinsic that a spinning thread calls, or empty.
+    """
+    names = {f"at_{name}": str(getattr(ThreadPool, name).offset) for name, *_rest in ThreadPool._fields_}
+    names |= {"worker_bytes": str(ctypes.sizeof(Worker)), "at_lock": str(Worker.lock.offset)}
+    names["pause"] = f"call {pause}" if pause else ""
+    names["declaration"] = f"declare {_without_values(pause)}" if pause else ""
+    text = _TEXT
+    for name, value in names.items():
+        text = text.replace(f"${name}$", value)
+    return text
+
+
+def _without_values(call: str) -> str:
+    """The declaration of a function from a call with a constant."""
+    return call.replace("i32 1", "i32")
+
+
+_TEXT = """
+define void @kernel(ptr %pool, ptr %pieces, i64 %number) nounwind {
+entry:
+  %done = getelementptr i8, ptr %pool, i64 $at_done$
+  %busy = getelementptr i8, ptr %pool, i64 $at_busy$
+  %published = getelementptr i8, ptr %pool, i64 $at_pieces$
+  %waiting = getelementptr i8, ptr %pool, i64 $at_waiting$
+  %workers_place = getelementptr i8, ptr %pool, i64 $at_workers$
+  %spins_place = getelementptr i8, ptr %pool, i64 $at_spins$
+  %ends_place = getelementptr i8, ptr %pool, i64 $at_ends$
+  %acquire_place = getelementptr i8, ptr %pool, i64 $at_acquire$
+  %release_place = getelementptr i8, ptr %pool, i64 $at_release$
+  %finished_place = getelementptr i8, ptr %pool, i64 $at_finished$
+  %states = getelementptr i8, ptr %pool, i64 $at_states$
+  %acquire = load ptr, ptr %acquire_place, align 8
+  %release = load ptr, ptr %release_place, align 8
+  %finished = load ptr, ptr %finished_place, align 8
+  %is_worker = icmp eq ptr %pieces, null
+  br i1 %is_worker, label %work, label %share
+
+share:
+  %free = cmpxchg ptr %busy, i64 0, i64 1 acquire monotonic
+  %is_ours = extractvalue { i64, i1 } %free, 1
+  br i1 %is_ours, label %publish, label %alone
+
+alone:
+  %index = phi i64 [ 0, %share ], [ %following, %alone ]
+  call void @compute_piece(ptr %pieces, i64 %index)
+  %following = add i64 %index, 1
+  %more = icmp ult i64 %following, %number
+  br i1 %more, label %alone, label %end
+
+publish:
+  store ptr %pieces, ptr %published, align 8
+  store atomic i64 0, ptr %done monotonic, align 8
+  %new_ticket = shl i64 %number, 40
+  store atomic i64 %new_ticket, ptr %pool seq_cst, align 8
+  %workers = load atomic i64, ptr %workers_place monotonic, align 8
+  %others = sub i64 %number, 1
+  %are_few = icmp ult i64 %workers, %others
+  %wanted = select i1 %are_few, i64 %workers, i64 %others
+  br label %wake
+
+wake:
+  %worker = phi i64 [ 0, %publish ], [ %next_worker, %next_one ]
+  %is_left = icmp ult i64 %worker, %wanted
+  br i1 %is_left, label %check_worker, label %take
+
+check_worker:
+  %state_offset = mul i64 %worker, $worker_bytes$
+  %state_place = getelementptr i8, ptr %states, i64 %state_offset
+  %next_worker = add i64 %worker, 1
+  %state = load atomic i64, ptr %state_place seq_cst, align 8
+  %sleeps = icmp eq i64 %state, 1
+  br i1 %sleeps, label %claim_worker, label %next_one
+
+claim_worker:
+  %state_before = atomicrmw xchg ptr %state_place, i64 0 seq_cst
+  %is_claimed = icmp eq i64 %state_before, 1
+  br i1 %is_claimed, label %wake_worker, label %next_one
+
+wake_worker:
+  %lock_place = getelementptr i8, ptr %state_place, i64 $at_lock$
+  %lock = load ptr, ptr %lock_place, align 8
+  call void %release(ptr %lock)
+  br label %next_one
+
+next_one:
+  br label %wake
+
+take:
+  %took = call i1 @take_piece(ptr %pool, i64 1)
+  br i1 %took, label %take, label %wait
+
+wait:
+  %spins = load i64, ptr %spins_place, align 8
+  br label %spin
+
+spin:
+  %spun = phi i64 [ 0, %wait ], [ %spun_more, %spin_on ]
+  %count_done = load atomic i64, ptr %done acquire, align 8
+  %is_done = icmp eq i64 %count_done, %number
+  br i1 %is_done, label %leave, label %spin_on
+
+spin_on:
+  $pause$
+  %spun_more = add i64 %spun, 1
+  %spins_left = icmp ult i64 %spun_more, %spins
+  br i1 %spins_left, label %spin, label %sleep
+
+sleep:
+  %ignored = atomicrmw xchg ptr %waiting, i64 1 seq_cst
+  %count_then = load atomic i64, ptr %done seq_cst, align 8
+  %is_done_then = icmp eq i64 %count_then, %number
+  br i1 %is_done_then, label %take_back, label %sleep_now
+
+take_back:
+  %was_waiting = atomicrmw xchg ptr %waiting, i64 0 seq_cst
+  %nobody_wakes_us = icmp eq i64 %was_waiting, 1
+  br i1 %nobody_wakes_us, label %leave, label %sleep_now
+
+sleep_now:
+  %slept = call i32 %acquire(ptr %finished, i32 1)
+  br label %wait
+
+leave:
+  store atomic i64 0, ptr %busy release, align 8
+  br label %end
+
+end:
+  ret void
+
+work:
+  %own_offset = mul i64 %number, $worker_bytes$
+  %own_state = getelementptr i8, ptr %states, i64 %own_offset
+  %own_lock_place = getelementptr i8, ptr %own_state, i64 $at_lock$
+  %own_lock = load ptr, ptr %own_lock_place, align 8
+  br label %idle
+
+idle:
+  %patience = load i64, ptr %spins_place, align 8
+  br label %idle_spin
+
+idle_spin:
+  %idle_turns = phi i64 [ 0, %idle ], [ %more_idle_turns, %idle_pause ]
+  %has_some = call i1 @has_work(ptr %pool, i64 %number)
+  br i1 %has_some, label %assist, label %idle_pause
+
+idle_pause:
+  $pause$
+  %more_idle_turns = add i64 %idle_turns, 1
+  %stays_awake = icmp ult i64 %more_idle_turns, %patience
+  br i1 %stays_awake, label %idle_spin, label %tired
+
+assist:
+  %assisted = call i1 @take_piece(ptr %pool, i64 1048576)
+  br label %idle
+
+tired:
+  %ends = load i64, ptr %ends_place, align 8
+  %returns = icmp eq i64 %ends, 1
+  br i1 %returns, label %end, label %fall_asleep
+
+fall_asleep:
+  %ignored_too = atomicrmw xchg ptr %own_state, i64 1 seq_cst
+  %has_more = call i1 @has_work(ptr %pool, i64 %number)
+  br i1 %has_more, label %stay_awake, label %asleep
+
+stay_awake:
+  %was_asleep = atomicrmw xchg ptr %own_state, i64 0 seq_cst
+  %nobody_wakes = icmp eq i64 %was_asleep, 1
+  br i1 %nobody_wakes, label %assist, label %asleep
+
+asleep:
+  %woken_by = call i32 %acquire(ptr %own_lock, i32 1)
+  br label %idle
+}
+
+define internal void @compute_piece(ptr %pieces, i64 %index) nounwind {
+entry:
+  %piece = getelementptr { ptr, ptr, i64, i64 }, ptr %pieces, i64 %index
+  %arguments_place = getelementptr i8, ptr %piece, i64 8
+  %first_place = getelementptr i8, ptr %piece, i64 16
+  %last_place = getelementptr i8, ptr %piece, i64 24
+  %kernel = load ptr, ptr %piece, align 8
+  %arguments = load ptr, ptr %arguments_place, align 8
+  %first = load i64, ptr %first_place, align 8
+  %last = load i64, ptr %last_place, align 8
+  call void %kernel(ptr %arguments, i64 %first, i64 %last)
+  ret void
+}
+
+define internal i1 @has_work(ptr %pool, i64 %number) nounwind {
+entry:
+  %workers_place = getelementptr i8, ptr %pool, i64 $at_workers$
+  %ticket = load atomic i64, ptr %pool seq_cst, align 8
+  %count = lshr i64 %ticket, 40
+  %from_front = and i64 %ticket, 1048575
+  %shifted = lshr i64 %ticket, 20
+  %from_back = and i64 %shifted, 1048575
+  %taken = add i64 %from_front, %from_back
+  %is_left = icmp ult i64 %taken, %count
+  %workers = load atomic i64, ptr %workers_place monotonic, align 8
+  %may_help = icmp ult i64 %number, %workers
+  %both = and i1 %is_left, %may_help
+  ret i1 %both
+}
+
+define internal i1 @take_piece(ptr %pool, i64 %step) nounwind {
+entry:
+  %ticket = atomicrmw add ptr %pool, i64 %step acq_rel
+  %count = lshr i64 %ticket, 40
+  %from_front = and i64 %ticket, 1048575
+  %shifted = lshr i64 %ticket, 20
+  %from_back = and i64 %shifted, 1048575
+  %taken = add i64 %from_front, %from_back
+  %is_left = icmp ult i64 %taken, %count
+  br i1 %is_left, label %take, label %none
+
+take:
+  %pieces_place = getelementptr i8, ptr %pool, i64 $at_pieces$
+  %pieces = load ptr, ptr %pieces_place, align 8
+  %last_piece = sub i64 %count, 1
+  %back = sub i64 %last_piece, %from_back
+  %is_caller = icmp eq i64 %step, 1
+  %index = select i1 %is_caller, i64 %from_front, i64 %back
+  call void @compute_piece(ptr %pieces, i64 %index)
+  %done = getelementptr i8, ptr %pool, i64 $at_done$
+  %before = atomicrmw add ptr %done, i64 1 seq_cst
+  %after = add i64 %before, 1
+  %is_last = icmp eq i64 %after, %count
+  br i1 %is_last, label %last, label %took
+
+last:
+  %waiting = getelementptr i8, ptr %pool, i64 $at_waiting$
+  %waits = atomicrmw xchg ptr %waiting, i64 0 seq_cst
+  %is_asleep = icmp eq i64 %waits, 1
+  br i1 %is_asleep, label %wake_caller, label %took
+
+wake_caller:
+  %finished_place = getelementptr i8, ptr %pool, i64 $at_finished$
+  %release_place = getelementptr i8, ptr %pool, i64 $at_release$
+  %finished = load ptr, ptr %finished_place, align 8
+  %release = load ptr, ptr %release_place, align 8
+  call void %release(ptr %finished)
+  br label %took
+
+took:
+  ret i1 1
+
+none:
+  ret i1 0
+}
+
+$declaration$
+"""
