@@ -283,8 +283,8 @@ def undefined_cases(variant: Variant) -> Iterator[Case]:
     ones = np.ones(2, element_type.storage)
     yield Case(variant.schema, variant.attributes, (ones, np.zeros_like(ones)))
     if low < 0:
-        least = array_of(element_type, (high + 1, high + 1))
-        yield Case(variant.schema, variant.attributes, (least, -ones))
+        least, minus_one = (array_of(element_type, (bits, bits)) for bits in (high + 1, 2 * high + 1))
+        yield Case(variant.schema, variant.attributes, (least, minus_one))
 
 
 def _without_undefined(case: Case) -> Case:
