@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -60,7 +61,7 @@ def _encoded(element_type: ElementType, numbers: Numbers) -> Integers:
     if layout is None:
         wrapped: Integers = numbers.steps % (1 << element_type.bits)
         return wrapped
-    finite = rounded(layout, np.abs(numbers.steps), numbers.divisors)
+    finite = np.frompyfunc(partial(rounded, layout), 2, 1)(np.abs(numbers.steps), numbers.divisors)
     magnitudes = np.where(numbers.infinite, layout.largest_finite + 1, finite)
     return np.where(numbers.nan, layout.nan, np.where(numbers.negative, magnitudes | layout.sign, magnitudes))
 

@@ -149,7 +149,8 @@ def _decode_float(layout: FloatLayout, bits: int) -> Number:
         return Special.NEGATIVE_INFINITY if negative else Special.POSITIVE_INFINITY
     if magnitude == 0:
         return Special.NEGATIVE_ZERO if negative else Fraction(0)
-    steps: int = steps_of(layout, np.array([magnitude], object))[0]
+    exponent_field, digits = divmod(magnitude, 1 << layout.mantissa_bits)
+    steps = (digits + (1 << layout.mantissa_bits)) << (exponent_field - 1) if exponent_field else digits
     return Fraction(-steps if negative else steps, layout.steps)
 
 
@@ -160,24 +161,20 @@ def steps_of(layout: FloatLayout, magnitudes: Integers) -> Integers:
     return np.where(exponent_field > 0, normal, digits)
 
 
-def rounded(layout: FloatLayout, steps: Integers, divisors: Integers | int) -> Integers:
-    """The patterns of ``steps / divisors`` times the smallest number: the nearest ones, ties to even.
+def rounded(layout: FloatLayout, steps: int, divisor: int) -> int:
+    """The pattern of ``steps / divisor`` times the smallest number: the nearest one, ties to even.
 
     Neither is negative; what rounds beyond the largest finite number is the pattern after it.
     """
-    exponents = _bit_length(steps) - _bit_length(np.asarray(divisors, object))
-    exponents -= steps < divisors << np.maximum(exponents, 0)  # Not below the exponent of the quotient, if that is.
-    shifts = np.maximum(exponents - layout.mantissa_bits, 0)
-    divisors = divisors << shifts
-    digits, twice = steps // divisors, steps % divisors * 2
-    digits = digits + ((twice > divisors) | ((twice == divisors) & (digits % 2 == 1)))
+    exponent = steps.bit_length() - divisor.bit_length()
+    exponent -= exponent > 0 and steps < divisor << exponent
+    shift = max(exponent - layout.mantissa_bits, 0)
+    divisor <<= shift
+    digits, rest = divmod(steps, divisor)
+    digits += 2 * rest > divisor or (2 * rest == divisor and digits % 2 == 1)
     # Added and not joined: the leading digit, which is not stored, raises the exponent field from 0 to 1, and digits
     # that were rounded up to the next power of two raise it once more.
-    patterns: Integers = np.minimum((shifts << layout.mantissa_bits) + digits, layout.largest_finite + 1)
-    return patterns
-
-
-_bit_length = np.frompyfunc(int.bit_length, 1, 1)
+    return min((shift << layout.mantissa_bits) + digits, layout.largest_finite + 1)
 
 
 def _encode_float(layout: FloatLayout, number: Number) -> int:
@@ -191,4 +188,4 @@ def _encode_float(layout: FloatLayout, number: Number) -> int:
         return layout.sign | (layout.largest_finite + 1)
     numerator, denominator = number.as_integer_ratio()
     sign = layout.sign if numerator < 0 else 0
-    return sign | int(rounded(layout, np.array([abs(numerator) * layout.steps], object), denominator)[0])
+    return sign | rounded(layout, abs(numerator) * layout.steps, denominator)
