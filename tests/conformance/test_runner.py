@@ -85,3 +85,27 @@ def test_a_quick_run_tests_the_rules_that_an_attribute_chooses_with_some_types()
 
 def schemas_of(jobs: list[Job], rule: str) -> set[str]:
     return {str(job.variant.schema) for job in jobs if job.variant.rule == rule}
+
+
+class Broken(Host):
+    """A process that has broken its memory, until it is replaced."""
+
+    is_running = True  # type: ignore[assignment]
+
+    def run(self, program: object, inputs: object, *, only_load: bool = False) -> Answer:
+        del program, inputs, only_load
+        if self.is_running:
+            return Answer("refused", words="Converting input model std::bad_alloc")
+        return Answer("result", (EXPECTED,))
+
+    def end(self) -> None:
+        self.is_running = False
+
+
+CASE = TESTS[0]["static"][0][0]
+EXPECTED = CASE.expected()
+
+
+def test_what_a_broken_process_refuses_is_asked_again() -> None:
+    runner = CaseRunner(Broken(find("onnx-reference")), "static", REFERENCES, thrifty=True)
+    assert runner.alone(CASE).outcome == "ok"
