@@ -95,7 +95,7 @@ test-matrix:
 
 # The tests of kernels on an emulated arm64 processor; skipped where that cannot be set up.
 test-aarch64: $(VENV)/.installed-test
-	PYTHON=$(BIN)/python .ci/aarch64 build/aarch64 $(AARCH64_TESTS)
+	PYTHON=$(BIN)/python .ci/aarch64 $(AARCH64_TESTS)
 
 # The tests of kernels as processors without AVX-512, AVX2 and SSE 4.2 run them, whatever this processor has.
 test-levels: $(VENV)/.installed-test

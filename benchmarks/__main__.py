@@ -17,7 +17,8 @@ from rich.table import Table
 from benchmarks.measure import LIMIT, OWN, Row, measure
 from benchmarks.peers import PEERS, installed, versions
 from benchmarks.picture import picture
-from benchmarks.workloads import workloads
+from benchmarks.size_picture import size_picture
+from benchmarks.workloads import SIZES, workloads
 from eltwise.core.machine import machine_name
 from eltwise.kernels.threads import num_threads
 
@@ -32,6 +33,7 @@ def main() -> int:
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--only", metavar="TEXT", default="", help="the workloads whose name contains TEXT")
     parser.add_argument("--picture", metavar="FILE", type=Path, help="write an SVG")
+    parser.add_argument("--size-picture", metavar="FILE", type=Path, help="write an SVG of the time over the size")
     options = parser.parse_args()
     load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
     chosen = [workload for workload in workloads(options.quick) if options.only in workload.name]
@@ -49,6 +51,9 @@ def main() -> int:
         _show(rows, load, quick=options.quick)
     if options.picture is not None:
         options.picture.write_text(picture(rows), encoding="utf-8")
+    if options.size_picture is not None:
+        sizes = [row for row in rows if row.workload in SIZES]
+        options.size_picture.write_text(size_picture(sizes), encoding="utf-8")
     if interrupted:
         return 130
     return 1 if any(OWN in row.remarks for row in rows) else 0

@@ -97,6 +97,12 @@ _BROADCASTS: tuple[tuple[str, Sizes, Sizes, MemoryOrder], ...] = (
 )
 _MIDDLE_SIZES = (10_000, 100_000, 300_000, 1_000_000, 3_000_000)
 _MIDDLE_TYPES = (FLOAT32, FLOAT16, BFLOAT16, INT8, INT64, FLOAT64)
+SIZES = tuple(
+    Workload(f"{count:,} elements", FLOAT32, ((count,),) * 2, call="allocate")
+    for count in (16, 100, 1_000, *_MIDDLE_SIZES, 10_000_000, 30_000_000)
+)
+"""The workloads of the picture of time over size."""
+
 _ELEMENT_TYPES = tuple(each for each in TYPES if each.is_numeric and each.bits >= 8 and "float8" not in each.name)
 
 
@@ -117,10 +123,7 @@ def workloads(quick: bool) -> tuple[Workload, ...]:
     found.append(Workload("allocated result", FLOAT32, same, call="allocate"))
     found.append(Workload("model", FLOAT32, same * 2, "nested", "model"))
     found.append(Workload("model of 16 elements", FLOAT32, ((16,),) * 2, call="model"))
-    found += [
-        Workload(f"{count:,} elements", FLOAT32, ((count,),) * 2, call="allocate")
-        for count in (16, 1_000, *_MIDDLE_SIZES)
-    ]
+    found += SIZES
     found.append(Workload("16 elements", INT32, ((16,),) * 2, call="allocate"))
     return tuple(found) if quick else (*found, *_small(), *_middle())
 

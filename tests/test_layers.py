@@ -21,7 +21,8 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("passes", "runtimes", "backend"),
     ("conformance",),
     ("report",),
-    ("targets",),
+    ("targets", "comparison"),
+    ("tracing",),
     ("cli",),
     ("__main__",),
 )
@@ -34,6 +35,8 @@ HEAVY = {
     "llvmlite": ("kernels/jit.py",),
     "typer": ("cli/",),
     "rich": ("cli/",),
+    "safetensors": ("formats/safetensors_files.py",),
+    "zarr": ("formats/zarr_stores.py",),
     "onnxruntime": ("runtimes/",),
     "openvino": ("runtimes/",),
     "torch": ("runtimes/",),

@@ -7,8 +7,10 @@
 ``add``, ``divide``, ``less`` and the like are functions on arrays; ``operator`` gives a specific operator version.
 ``reduce`` and ``mean_squared_difference`` reduce their results exactly.
 ``load`` reads a model from an ONNX or OpenVINO file, ``convert`` converts it to another opset or format, ``check``
-reports what a runtime computes differently, and ``repair`` rewrites the model so that it does not. ``backend`` is the
-backend interface of ONNX. Every error that a caller can cause is an ``EltwiseError``.
+reports what a runtime computes differently, and ``repair`` rewrites the model so that it does not. ``compare`` says
+which of two sets of tensors differ, where, by how much, and why; ``trace`` says which node of a model is the first
+that two runtimes compute differently. ``backend`` is the backend interface of ONNX. Every error that a caller can cause
+is an ``EltwiseError``.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from typing import TYPE_CHECKING
 from eltwise.version import VERSION
 
 if TYPE_CHECKING:
+    from eltwise.comparison.compare import compare
     from eltwise.core.errors import EltwiseError
     from eltwise.engine.api import Operator, operator
     from eltwise.engine.functions import (
@@ -50,6 +53,7 @@ if TYPE_CHECKING:
     from eltwise.passes.convert import convert
     from eltwise.targets.check import check
     from eltwise.targets.repair import repair
+    from eltwise.tracing.trace import trace
 
 __version__ = VERSION
 
@@ -62,6 +66,7 @@ __all__ = [
     "add",
     "backend",
     "check",
+    "compare",
     "convert",
     "divide",
     "equal",
@@ -86,6 +91,7 @@ __all__ = [
     "set_num_threads",
     "squared_difference",
     "subtract",
+    "trace",
 ]
 
 
@@ -100,7 +106,9 @@ _LATE = {
     "save": "eltwise.model",
     "convert": "eltwise.passes.convert",
     "check": "eltwise.targets.check",
+    "compare": "eltwise.comparison.compare",
     "repair": "eltwise.targets.repair",
+    "trace": "eltwise.tracing.trace",
     "reduce": "eltwise.engine.reduce",
     "max_absolute_difference": "eltwise.engine.reduce",
     "mean_absolute_difference": "eltwise.engine.reduce",

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -15,8 +16,9 @@ from benchmarks.limit import memory_limit
 from benchmarks.measure import LIMIT, OWN, Row, measure
 from benchmarks.peers import PEERS, Contestant, Refusal, installed, own
 from benchmarks.picture import picture
+from benchmarks.size_picture import size_picture
 from benchmarks.tensors import Tensors, difference, expected_result, make_tensors
-from benchmarks.workloads import Workload, workloads
+from benchmarks.workloads import SIZES, Workload, workloads
 from eltwise.core.dtypes import BFLOAT16, FLOAT16, FLOAT32, INT8
 
 ROOT = Path(__file__).parents[2]
@@ -126,6 +128,20 @@ def test_the_memory_limit_writes_the_whole_result(threads: int, seed: int) -> No
     memory_limit(tensors, threads)()
     a, out = (array.reshape(-1).view(np.uint32) for array in (tensors.operands[0], tensors.out))
     assert np.array_equal(out, a ^ (np.arange(out.size, dtype=np.uint32) // 16 * 64))
+
+
+def test_the_picture_over_size_has_one_line_a_library() -> None:
+    rows = [
+        Row(workload, {OWN: 1e-7 * number, "numpy": 2e-7 * number, "a<b": 3e-7}, {"numpy": 2.0, "a<b": 3.0})
+        for number, workload in enumerate(SIZES, start=1)
+    ]
+    drawn = size_picture(list(reversed(rows)))
+    root = ElementTree.fromstring(drawn)  # noqa: S314 - made here
+    lines = [path for path in root.iter("{http://www.w3.org/2000/svg}path") if "L" in path.get("d", "")]
+    assert [len(path.get("d", "").split("L")) for path in lines] == [len(SIZES)] * 3
+    assert "a&lt;b" in drawn
+    with pytest.raises(ValueError, match="no workload"):
+        size_picture([])
 
 
 def test_the_picture_shows_the_rows_that_have_a_limit() -> None:

@@ -14,8 +14,10 @@ import numpy as np
 import pytest
 
 from eltwise import runtimes
+from eltwise.core.dtypes import BY_NAME
 from eltwise.core.errors import FileFormatError, NameUnknownError, UnsupportedError
 from eltwise.runtimes import Call, Host, StoppedError, wire
+from eltwise.runtimes.memory import SharedMemory
 
 PLANTED = str(Path(__file__).parents[1] / "planted.py")
 CALL = Call("Sub-14", (("subtract", (0, 1)),))
@@ -165,3 +167,25 @@ def test_frames_are_read_back_and_broken_ones_refused() -> None:
             wire.decode(head, body)
     with pytest.raises(FileFormatError, match="too large"):
         wire.receive(io.BytesIO(b"\xff" * 8))
+
+
+@pytest.mark.parametrize("shape", [(3,), (1000, 70)])
+def test_arrays_of_shared_memory_are_those_that_were_sent(shape: tuple[int, ...]) -> None:
+    generator = np.random.default_rng(0)
+    with Host(planted("exact"), shares_memory=True) as host:
+        for _time in range(3):  # Later runs use the same memory, and more of it.
+            shape = (*shape, 2)
+            a, b = (generator.integers(0, 99, shape).astype(np.int32) for _operand in range(2))
+            answer = host.run(CALL, [a, b], results=[(BY_NAME["int32"], shape)])
+            assert np.array_equal(answer.arrays[0], a - b)
+
+
+def test_an_array_outside_of_the_shared_memory_is_refused() -> None:
+    memory = SharedMemory()
+    memory.put(np.arange(9))
+    frame = wire.encode(wire.Message({}, (np.zeros(4096, np.uint8),)), memory)
+    text = frame[8:].replace(b'"at": 128', b'"at": 99999999')
+    assert text != frame[8:]
+    with pytest.raises(FileFormatError, match="the array does not lie in the shared memory"):
+        wire.decode(text, b"", memory)
+    memory.close()

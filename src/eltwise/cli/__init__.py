@@ -17,6 +17,7 @@ import typer
 from eltwise.cli import printing
 from eltwise.cli.apply import apply
 from eltwise.cli.check import check
+from eltwise.cli.compare import compare
 from eltwise.cli.conform import conform
 from eltwise.cli.convert import convert
 from eltwise.cli.infer import infer
@@ -26,6 +27,7 @@ from eltwise.cli.reproduce import reproduce
 from eltwise.cli.run import run
 from eltwise.cli.show import show
 from eltwise.cli.targets import targets
+from eltwise.cli.trace import trace
 from eltwise.core.errors import EltwiseError, UnsupportedError
 from eltwise.version import VERSION
 
@@ -39,7 +41,7 @@ app = typer.Typer(
     add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for _command in (run, apply, ops, show, infer, check, convert, repair, conform, reproduce, targets):
+for _command in (run, apply, ops, show, infer, check, convert, repair, compare, trace, conform, reproduce, targets):
     app.command()(_command)
 
 _UsageError: type[Exception] = typer.BadParameter.__mro__[2]

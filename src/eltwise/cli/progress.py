@@ -33,6 +33,16 @@ def progress_of_data() -> Iterator[Callable[[int, int], None]]:
 
 
 @contextmanager
+def progress_of_tensors() -> Iterator[Tell]:
+    """Show how many bytes have been compared, how fast, and which tensor is next."""
+    from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+
+    columns = (DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
+    with _bar(BarColumn(bar_width=24), *columns, TextColumn("{task.description}", markup=False)) as tell:
+        yield tell
+
+
+@contextmanager
 def _bar(*columns: ProgressColumn) -> Iterator[Tell]:
     from rich.console import Console
     from rich.progress import Progress

@@ -49,7 +49,7 @@ def run(
     everything = (*loaded.inputs, *loaded.optional_inputs)
     feeds, sources = {}, []
     for text in inputs or []:
-        name, place = _assignment(text, everything, "--input")
+        name, place = assignment(text, everything, "--input")
         port = loaded.graph.find_input(name)
         if name in feeds:
             raise NameUnknownError("this input is given twice", operand=f"input {name!r}")
@@ -74,7 +74,7 @@ def _places(model: Model, outputs: Iterable[str]) -> dict[str, TensorFile]:
         if "=" not in text and len(model.outputs) == 1:
             name, place = model.outputs[0].name, text
         else:
-            name, place = _assignment(text, model.outputs, "--output")
+            name, place = assignment(text, model.outputs, "--output")
         port = model.graph.find_output(name)
         if port.name in places:
             raise NameUnknownError("this output is given twice", operand=f"output {port.name!r}")
@@ -82,8 +82,8 @@ def _places(model: Model, outputs: Iterable[str]) -> dict[str, TensorFile]:
     return places
 
 
-def _assignment(text: str, ports: tuple[Port, ...], option: str) -> tuple[str, str]:
-    """Split NAME=FILE; a name of the model may itself hold an equals sign."""
+def assignment(text: str, ports: tuple[Port, ...], option: str) -> tuple[str, str]:
+    """Split NAME=FILE, an ``option``; a name of the model may itself hold an equals sign."""
     for port in ports:
         for name in (port.name, *port.aliases):
             if text.startswith(f"{name}="):

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib.resources import files as package_files
 from pathlib import Path
+
+import numpy as np
 
 from eltwise import runtimes
 from eltwise.conformance.cases import CALL, LETTERS, SOURCES, Case
@@ -33,11 +36,7 @@ def reproduce(results: Results, key: str, folder: Path) -> tuple[str, ...]:
         UnsupportedError: if the test passed, or its case is not in the results.
         FileFormatError: if the folder is not empty or cannot be written.
     """
-    contents = files_of(results.find(key))
-    with new_folder(folder) as new:
-        for name, data in contents.items():
-            write_into(new, name, data)
-    return tuple(contents)
+    return write_case(files_of(results.find(key)), folder)
 
 
 def files_of(test: TestResult) -> dict[str, bytes]:
@@ -54,36 +53,79 @@ def files_of(test: TestResult) -> dict[str, bytes]:
             hint="run the test again: eltwise conform with --runtime, --op and --type",
         )
     case, beside, expected = test.failing.case, test.failing.beside, References().of(test.failing.case)
-    contents, model = {}, ""
+    contents, model = dict[str, bytes](), ""
     inputs = dict(zip(LETTERS, case.operands, strict=False))
     if test.source != CALL:
         context = SOURCES[test.source]
         built = build([replace(each, context=context) for each in (*beside, case)])
         inputs, model = built.inputs, "model.onnx" if built.format == "onnx" else "model.xml"
         contents = {model: built.data} | ({"model.bin": built.weights} if built.format == "openvino" else {})
-    contents |= {f"{name}.npy": npy_bytes(array) for name, array in inputs.items()}
-    for name, array in (("expected", expected), ("got", test.failing.got)):
-        if array is not None:
-            contents[f"{name}.npy"] = npy_bytes(array)
-    runtime, is_function = _runtime(test.runtime)
+    return contents | files_of_case(
+        test.runtime,
+        _about(test, case),
+        inputs,
+        expected,
+        test.failing.got,
+        model=model,
+        op=test.op,
+        steps=steps_of(_runtime(test.runtime)[0].library, case),
+        attributes=dict(case.attributes),
+        output=len(beside),
+    )
+
+
+def files_of_case(
+    name: str,
+    about: Sequence[str],
+    inputs: Mapping[str, np.ndarray],
+    expected: np.ndarray | None,
+    got: np.ndarray | None,
+    *,
+    output: int = 0,
+    **program: object,
+) -> dict[str, bytes]:
+    """Make the files of a case beside its model, by name: arrays, the adapter of its runtime, and the script.
+
+    Args:
+        name: the name of the runtime.
+        about: what the script prints first, a line each.
+        inputs: the arrays by the names of their files.
+        expected: what is right; None where the runtime must refuse.
+        got: what the runtime gave.
+        output: which output of the program is compared.
+        program: the file of the model as ``model``, or what ``Call`` holds.
+    """
+    contents = {f"{file}.npy": npy_bytes(array) for file, array in inputs.items()}
+    results = (("expected", expected), ("got", got))
+    contents |= {f"{file}.npy": npy_bytes(array) for file, array in results if array is not None}
+    runtime, is_function = _runtime(name)
     module, _colon, adapter = runtime.adapter.partition(":")
-    file, _colon, function = test.runtime.rpartition(":")
-    about = {
-        "about": _about(test, case),
+    file, _colon, function = name.rpartition(":")
+    case = {
+        "about": list(about),
         "adapter": adapter,
         "arguments": [f"{Path(file).absolute()}:{function}"] if is_function else [],
         "environment": dict(runtime.environment),
-        "model": model,
-        "op": test.op,
-        "steps": steps_of(runtime.library, case),
-        "attributes": dict(case.attributes),
-        "inputs": {name: of_numpy(array.dtype).name for name, array in inputs.items()},
-        "output": len(beside),
+        **program,
+        "inputs": {key: of_numpy(array.dtype).name for key, array in inputs.items()},
+        "output": output,
         "expected": None if expected is None else of_numpy(expected.dtype).name,
     }
-    contents["case.json"] = json.dumps(about, indent=2).encode()
+    contents["case.json"] = json.dumps(case, indent=2).encode()
     contents["adapter.py"] = _source(module)
     return contents | {SCRIPT: _source("eltwise.conformance.reproduce_script")}
+
+
+def write_case(contents: Mapping[str, bytes], folder: Path) -> tuple[str, ...]:
+    """Write the files of a case into a new folder; returns their names.
+
+    Raises:
+        FileFormatError: if the folder is not empty or cannot be written.
+    """
+    with new_folder(folder) as new:
+        for name, data in contents.items():
+            write_into(new, name, data)
+    return tuple(contents)
 
 
 def _runtime(name: str) -> tuple[Runtime, bool]:

@@ -12,6 +12,7 @@ import io
 import re
 import zipfile
 import zlib
+from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
@@ -28,6 +29,12 @@ _LONGEST_HEADER = 10_000
 
 _LARGEST_INFLATION = 1040
 """Deflate expands no member by more than about 1032 times."""
+
+ZIP_ERRORS = (
+    *(zipfile.BadZipFile, zipfile.LargeZipFile, zlib.error, EOFError),
+    *(NotImplementedError, RuntimeError, ValueError, KeyError),
+)
+"""What Python's zipfile raises for archives that are none, beside errors of the system."""
 
 _WARNS = re.compile(r"\\|\d[A-Za-z_]")
 """Escapes and numbers with letters: Python warns of some, and no header of numbers has any."""
@@ -54,17 +61,31 @@ def read_npz(path: Path, key: str, wanted: ElementType | None) -> np.ndarray:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             member = _member(archive, key, path)
             where = f"{path}:{key or member.filename}"
-            if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-                raise FileFormatError("unsupported compression method", where=where, allowed="none or deflate")
-            if member.file_size > _LARGEST_INFLATION * max(member.compress_size, 1):
-                raise FileFormatError("the archive states an impossible size", where=where)
+            check_member(member, where)
             with archive.open(member) as file:
                 return _read_stream(file, member.file_size, where, wanted)  # type: ignore[arg-type]
-    except (
-        *(zipfile.BadZipFile, zipfile.LargeZipFile, zlib.error, EOFError),
-        *(NotImplementedError, RuntimeError, ValueError, OSError, KeyError),
-    ) as error:
+    except (*ZIP_ERRORS, OSError) as error:
         raise FileFormatError(f"not a readable .npz file ({error})", where=str(path)) from None
+
+
+def names_in_npz(path: Path) -> list[str]:
+    """The names of the arrays in an .npz file."""
+    check_regular(path)
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return [info.filename.removesuffix(".npy") for info in archive.infolist()]
+    except OSError as error:
+        raise unreadable(path, error) from None
+    except (zipfile.BadZipFile, zipfile.LargeZipFile, NotImplementedError, ValueError) as error:
+        raise FileFormatError(f"not a readable .npz file ({error})", where=str(path)) from None
+
+
+def check_member(member: zipfile.ZipInfo, where: str) -> None:
+    """Refuse a member that cannot be unpacked, or states a size that nothing compresses to."""
+    if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise FileFormatError("unsupported compression method", where=where, allowed="none or deflate")
+    if member.file_size > _LARGEST_INFLATION * max(member.compress_size, 1):
+        raise FileFormatError("the archive states an impossible size", where=where)
 
 
 def _member(archive: zipfile.ZipFile, key: str, path: Path) -> zipfile.ZipInfo:
@@ -79,7 +100,42 @@ def _member(archive: zipfile.ZipFile, key: str, path: Path) -> zipfile.ZipInfo:
     return members[key] if key else next(iter(members.values()))
 
 
+@dataclass(frozen=True)
+class NpyLayout:
+    """What the header of an .npy file says, checked against the size of the file.
+
+    Attributes:
+        element_type: the type of the elements.
+        order: the byte order as NumPy writes it.
+        shape: the sizes.
+        fortran: whether the first axis moves fastest.
+        needed: how many bytes the elements take, which lie behind the header.
+    """
+
+    element_type: ElementType
+    order: str
+    shape: tuple[int, ...]
+    fortran: bool
+    needed: int
+
+
 def _read_stream(file: BinaryIO, size: int, where: str, wanted: ElementType | None) -> np.ndarray:
+    layout = read_layout(file, size, where, wanted)
+    data = np.frombuffer(file.read(layout.needed), np.uint8)
+    if data.size < layout.needed:
+        words, allowed = "the file is truncated", f"{layout.needed} bytes"
+        raise FileFormatError(words, where=where, got=f"{data.size} bytes", allowed=allowed)
+    storage = layout.element_type.storage.newbyteorder(layout.order)  # type: ignore[arg-type]
+    values = checked(data, layout.element_type, where).view(storage)
+    return values.reshape(layout.shape, order="F" if layout.fortran else "C")
+
+
+def read_layout(file: BinaryIO, size: int, where: str, wanted: ElementType | None) -> NpyLayout:
+    """Read the header of an .npy file of this size, and leave the file at the data.
+
+    Raises:
+        EltwiseError: where the header is none, or promises more or less than the file holds.
+    """
     if not size:
         raise FileFormatError("the file is empty", where=where, allowed="an .npy file")
     fields = _read_header(file, where)
@@ -103,11 +159,7 @@ def _read_stream(file: BinaryIO, size: int, where: str, wanted: ElementType | No
             hint="the file is truncated" if present < needed else "the file holds more than one array",
         )
     found = element_type or _type_of_raw_bytes(item_bytes, wanted, where)
-    data = np.frombuffer(file.read(needed), np.uint8)
-    if data.size < needed:
-        raise FileFormatError("the file is truncated", where=where, got=f"{data.size} bytes", allowed=f"{needed} bytes")
-    values = _checked(data, found, where).view(found.storage.newbyteorder(order))  # type: ignore[arg-type]
-    return values.reshape(shape, order="F" if fortran else "C")
+    return NpyLayout(found, order, shape, fortran, needed)
 
 
 def _read_header(file: BinaryIO, where: str) -> dict[str, object]:
@@ -146,7 +198,11 @@ def _type_of(descr: object, where: str) -> tuple[str, ElementType | None, int]:
     found = _BY_CODE.get(code) or BY_NAME.get(code)
     if found is None or not found.runs:
         allowed = ", ".join(each.name for each in _RUN)
-        raise ElementTypeError("unsupported element type", where=where, got=repr(descr)[:60], allowed=allowed)
+        hint = (
+            "objects are pickled, and pickles are never loaded: save the array with one of these" if code == "O" else ""
+        )
+        words, got = "unsupported element type", repr(descr)[:60]
+        raise ElementTypeError(words, where=where, got=got, allowed=allowed, hint=hint)
     return order, found, found.storage.itemsize
 
 
@@ -172,7 +228,7 @@ def _is_written_raw(element_type: ElementType) -> bool:
     return element_type.storage.isbuiltin == 2
 
 
-def _checked(data: np.ndarray, element_type: ElementType, where: str) -> np.ndarray:
+def checked(data: np.ndarray, element_type: ElementType, where: str) -> np.ndarray:
     """Refuse bytes that are not values of the type; a 4-bit value fills the upper half with 0 or with its sign."""
     if element_type.bits < 8:
         clean = data & np.uint8(15)

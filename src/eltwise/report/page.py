@@ -35,7 +35,7 @@ def page(results: Results, source: str = "results.json") -> str:
     style = _asset("page.css")
     script = '"use strict";\n' + "\n".join(map(_asset, _SCRIPTS))
     return Template(_asset("page.html")).substitute(
-        policy=_policy(style, script),
+        policy=policy(style, script),
         style=style,
         script=script,
         results=_embedded(_content(results, source)),
@@ -46,10 +46,11 @@ def _asset(name: str) -> str:
     return (package_files("eltwise.report") / "assets" / name).read_text(encoding="utf-8")
 
 
-def _policy(style: str, script: str) -> str:
+def policy(style: str, script: str = "") -> str:
     """Allow this style and this script, by their hashes, and nothing else at all."""
+    scripts = f"script-src 'sha256-{_hash(script)}'; " if script else ""
     return (
-        f"default-src 'none'; style-src 'sha256-{_hash(style)}'; script-src 'sha256-{_hash(script)}'; img-src data:; "
+        f"default-src 'none'; style-src 'sha256-{_hash(style)}'; {scripts}img-src data:; "
         "base-uri 'none'; form-action 'none'"
     )
 

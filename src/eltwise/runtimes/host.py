@@ -20,8 +20,10 @@ from typing import IO, BinaryIO, Self, cast
 
 import numpy as np
 
+from eltwise.core.dtypes import ElementType
 from eltwise.core.errors import FileFormatError, UnsupportedError
 from eltwise.runtimes import wire
+from eltwise.runtimes.memory import SharedMemory
 from eltwise.runtimes.program import Answer, Model, Program
 from eltwise.runtimes.registry import Runtime
 from eltwise.runtimes.wire import Message
@@ -45,11 +47,14 @@ class Host:
     Attributes:
         runtime: the runtime.
         limit: how many seconds one answer may take.
+        memory: what it shares with the process, if anything. Then arrays of any size pass without a copy, and those of
+            an answer are there until the next run.
     """
 
-    def __init__(self, runtime: Runtime, limit: float = LIMIT) -> None:
+    def __init__(self, runtime: Runtime, limit: float = LIMIT, *, shares_memory: bool = False) -> None:
         self.runtime = runtime
         self.limit = limit
+        self.memory = SharedMemory() if shares_memory else None
         self._process: subprocess.Popen[bytes] | None = None
         self._stderr: IO[bytes] | None = None
         self._version = ""
@@ -62,6 +67,8 @@ class Host:
 
     def __exit__(self, *_reason: object) -> None:
         self.end()
+        if self.memory is not None:
+            self.memory.close()
 
     @property
     def is_running(self) -> bool:
@@ -77,13 +84,22 @@ class Host:
         self._start()
         return self._version
 
-    def run(self, program: Program, inputs: Sequence[np.ndarray], *, only_load: bool = False) -> Answer:
+    def run(
+        self,
+        program: Program,
+        inputs: Sequence[np.ndarray],
+        *,
+        only_load: bool = False,
+        results: Sequence[tuple[ElementType, tuple[int, ...]]] = (),
+    ) -> Answer:
         """Run a program. After a crash or a hang, the next call starts a new process.
 
         Args:
             program: a model or a call.
             inputs: the arrays for its inputs, in order.
             only_load: load the program without running it; the inputs are not read.
+            results: the types and shapes of all outputs where they are known. Where memory is shared, the runtime
+                then writes its results there, if it can.
 
         Raises:
             UnsupportedError: if the runtime cannot be started.
@@ -92,12 +108,16 @@ class Host:
         """
         self._start()
         fields: dict[str, object] = {"only_load": only_load}
+        if self.memory is not None and results:
+            fields["results"] = [[element_type.name, shape] for element_type, shape in results]
         arrays = tuple(inputs)
         if isinstance(program, Model):
             arrays = (np.frombuffer(program.data, np.uint8), np.frombuffer(program.weights, np.uint8), *arrays)
         else:
             fields |= {"op": program.op, "steps": program.steps, "attributes": program.attributes}
-        request = wire.encode(Message(fields, arrays))
+        if self.memory is not None:
+            self.memory.clear()
+        request = wire.encode(Message(fields, arrays), self.memory)
         try:
             reply, timed_out = self._exchange(request, self.limit)
         except FileFormatError as error:
@@ -150,9 +170,10 @@ class Host:
             raise StoppedError
         if self._process is not None:
             return
+        arguments = [self.runtime.adapter, self.runtime.name, *([self.memory.path] if self.memory else [])]
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as the process
         self._process = subprocess.Popen(  # noqa: S603 - this interpreter, with a module of ours
-            [sys.executable, "-P", "-m", "eltwise.runtimes.worker", self.runtime.adapter, self.runtime.name],
+            [sys.executable, "-P", "-m", "eltwise.runtimes.worker", *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._stderr,
@@ -182,7 +203,7 @@ class Host:
         try:
             process.stdin.write(request)
             process.stdin.flush()
-            reply = wire.receive(cast(BinaryIO, process.stdout))
+            reply = wire.receive(cast(BinaryIO, process.stdout), self.memory)
         except BrokenPipeError:
             reply = None
         finally:

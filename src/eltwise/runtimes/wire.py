@@ -1,7 +1,8 @@
 """The frames that a host and a worker exchange: JSON and raw arrays, checked when they are read.
 
 A frame is two lengths of 4 bytes each (little-endian), a JSON object, and the bytes of the arrays that it describes.
-Nothing that is read is executed, and no more than ``LARGEST`` bytes are allocated.
+Nothing that is read is executed, and no more than ``LARGEST`` bytes are allocated. Where both sides share memory, large
+arrays lie there, and the frame says where.
 """
 
 from __future__ import annotations
@@ -16,11 +17,14 @@ import numpy as np
 
 from eltwise.core.dtypes import BY_NAME, of_numpy
 from eltwise.core.errors import FileFormatError
+from eltwise.runtimes.memory import SharedMemory
 
 LARGEST = 1 << 28
 """The most bytes of the JSON or the arrays of one frame."""
 
 _LENGTHS = struct.Struct("<II")
+_LARGE = 1 << 12
+"""Arrays of so many bytes go into shared memory."""
 
 
 @dataclass(frozen=True)
@@ -31,34 +35,50 @@ class Message:
     arrays: tuple[np.ndarray, ...] = ()
 
 
-def encode(message: Message) -> bytes:
+def encode(message: Message, memory: SharedMemory | None = None) -> bytes:
     """Make the bytes of a frame; the arrays must be of element types that run here.
+
+    Args:
+        message: the fields and arrays.
+        memory: where large arrays are put.
 
     Raises:
         FileFormatError: if it is larger than a frame may be.
     """
-    described = [{"dtype": of_numpy(array.dtype).name, "shape": list(array.shape)} for array in message.arrays]
-    head = json.dumps({**message.fields, "arrays": described}).encode()
-    body = b"".join(array.astype(array.dtype.newbyteorder("=")).tobytes() for array in message.arrays)
+    described: list[dict[str, object]] = []
+    parts = []
+    for array in message.arrays:
+        native = array.astype(array.dtype.newbyteorder("="), copy=False)
+        described.append({"dtype": of_numpy(native.dtype).name, "shape": list(native.shape)})
+        if memory is not None and native.nbytes >= _LARGE:
+            described[-1]["at"] = memory.put(native)
+        else:
+            parts.append(native.tobytes())
+    head, body = json.dumps({**message.fields, "arrays": described}).encode(), b"".join(parts)
     _check_lengths(len(head), len(body))
     return _LENGTHS.pack(len(head), len(body)) + head + body
 
 
-def decode(head: bytes, body: bytes) -> Message:
-    """Read a frame.
+def decode(head: bytes, body: bytes, memory: SharedMemory | None = None) -> Message:
+    """Read a frame; arrays in shared memory are not copied.
 
     Raises:
         FileFormatError: if the JSON does not describe the bytes.
     """
     try:
         fields = json.loads(head)
-        described = [(BY_NAME[item["dtype"]], tuple(map(int, item["shape"]))) for item in fields.pop("arrays")]
+        described = [
+            (BY_NAME[item["dtype"]], tuple(map(int, item["shape"])), item.get("at")) for item in fields.pop("arrays")
+        ]
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise FileFormatError("the frame does not describe its arrays", got=repr(head[:60])) from None
     arrays, position = [], 0
-    for element_type, shape in described:
+    for element_type, shape, offset in described:
         if min(shape, default=0) < 0 or not element_type.runs:
             raise FileFormatError("the frame describes an array that cannot be made", got=f"{element_type} {shape}")
+        if memory is not None and isinstance(offset, int):
+            arrays.append(memory.at(offset, element_type.storage, shape))
+            continue
         end = position + prod(shape) * element_type.storage.itemsize
         if end > len(body):
             raise FileFormatError("the frame is too short", got=f"{len(body)} bytes", allowed=f"{end} bytes")
@@ -67,7 +87,7 @@ def decode(head: bytes, body: bytes) -> Message:
     return Message(fields, tuple(arrays))
 
 
-def receive(stream: BinaryIO) -> Message | None:
+def receive(stream: BinaryIO, memory: SharedMemory | None = None) -> Message | None:
     """Read the next frame of a stream; None at its end.
 
     Raises:
@@ -79,12 +99,12 @@ def receive(stream: BinaryIO) -> Message | None:
     lengths = _LENGTHS.unpack(start)
     _check_lengths(*lengths)
     head, body = (stream.read(length) for length in lengths)
-    return decode(head, body) if (len(head), len(body)) == lengths else None
+    return decode(head, body, memory) if (len(head), len(body)) == lengths else None
 
 
-def send(stream: BinaryIO, message: Message) -> None:
+def send(stream: BinaryIO, message: Message, memory: SharedMemory | None = None) -> None:
     """Write a frame to a stream."""
-    stream.write(encode(message))
+    stream.write(encode(message, memory))
     stream.flush()
 
 

@@ -1,6 +1,6 @@
 """The process of one runtime: it reads requests from its input and writes a reply for each to its output.
 
-Run as ``python -m eltwise.runtimes.worker ADAPTER NAME``. What the runtime prints goes to standard error;
+Run as ``python -m eltwise.runtimes.worker ADAPTER NAME [MEMORY]``. What the runtime prints goes to standard error;
 the frames use descriptors that it does not know.
 """
 
@@ -19,7 +19,8 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from eltwise.core.dtypes import TYPES
+from eltwise.core.dtypes import BY_NAME, TYPES
+from eltwise.runtimes.memory import SharedMemory
 from eltwise.runtimes.program import Loaded, message_of
 from eltwise.runtimes.wire import Message, receive, send
 
@@ -38,13 +39,14 @@ def main() -> None:
     incoming, outgoing = _own_streams()
     warnings.simplefilter("ignore")
     try:
-        adapter = make_adapter(*sys.argv[1:])
+        memory = SharedMemory(sys.argv[3]) if len(sys.argv) > 3 else None
+        adapter = make_adapter(*sys.argv[1:3])
         send(outgoing, Message({"ready": adapter.version()}))
     except Exception as error:  # noqa: BLE001 - reported to the host
         send(outgoing, Message({"failed": message_of(error)}))
         return
-    programs = _Programs(adapter)
-    while (message := receive(incoming)) is not None:
+    programs = _Programs(adapter, memory)
+    while (message := receive(incoming, memory)) is not None:
         try:
             reply = programs.reply(message)
         except Exception as error:  # noqa: BLE001 - whatever a runtime raises is its refusal
@@ -52,7 +54,9 @@ def main() -> None:
         changed = changed_mode()
         if changed and not restore_mode():
             changed += ", and it could not be restored"
-        send(outgoing, Message({**reply.fields, "mode": changed}, reply.arrays))
+        send(outgoing, Message({**reply.fields, "mode": changed}, reply.arrays), memory)
+        if memory is not None:
+            memory.clear()
 
 
 def make_adapter(adapter: str, name: str) -> Any:
@@ -65,8 +69,9 @@ def make_adapter(adapter: str, name: str) -> Any:
 class _Programs:
     """Loads and runs programs; the last one stays loaded for the next request."""
 
-    def __init__(self, adapter: Any) -> None:
+    def __init__(self, adapter: Any, memory: SharedMemory | None = None) -> None:
         self._adapter = adapter
+        self._memory = memory
         self._last: tuple[object, Loaded] | None = None
 
     def reply(self, message: Message) -> Message:
@@ -76,7 +81,22 @@ class _Programs:
             loaded = self._compiled(fields)
         else:
             loaded, arrays = self._loaded(arrays[0].tobytes(), arrays[1].tobytes()), arrays[2:]
-        return _described([] if fields["only_load"] else loaded.arrays(loaded.bind(arrays)()))
+        if fields["only_load"]:
+            return _described([])
+        results = fields.get("results")
+        filled = self._filled(loaded, arrays, results) if isinstance(results, list) else []
+        return _described(filled or loaded.arrays(loaded.bind(arrays)()))
+
+    def _filled(self, loaded: Loaded, arrays: Sequence[np.ndarray], results: Sequence[Any]) -> list[np.ndarray]:
+        """Let a runtime write its results into shared memory; nothing where it cannot."""
+        if self._memory is None:
+            return []
+        made = [self._memory.new(BY_NAME[name].storage, tuple(shape)) for name, shape in results]
+        try:
+            loaded.bind(arrays, made)()
+        except Exception:  # noqa: BLE001 - the run without them says what is wrong
+            return []
+        return made
 
     def _compiled(self, fields: dict[str, Any]) -> Loaded:
         steps = [(name, tuple(values)) for name, values in fields["steps"]]

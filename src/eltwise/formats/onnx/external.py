@@ -54,6 +54,11 @@ class ExternalData:
             self._ranges[key] = _read_range(path, offset, needed)
         return self._ranges[key]
 
+    def place(self, entries: Iterable[StringStringEntryProto], needed: int) -> tuple[Path, int]:
+        """The file and the offset of what ``read`` would read."""
+        path, offset, _size = self._found(*_place(entries, needed), needed)
+        return path, offset
+
     def check(self, entries: Iterable[StringStringEntryProto], needed: int) -> None:
         """Refuse what ``read`` would refuse, without reading; where the folder is not known, no file is looked at."""
         location, offset = _place(entries, needed)

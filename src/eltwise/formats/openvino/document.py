@@ -133,7 +133,7 @@ _FORMS = {
 
 def read_net(data: bytes) -> Net:
     """Read the XML of an IR file."""
-    root = _parsed(data)
+    root = parse_xml(data)
     if root.tag != "net":
         raise FileFormatError("this XML is not OpenVINO IR", got=f"<{shown(root.tag)}>", allowed="<net>")
     version = root.get("version")
@@ -156,7 +156,7 @@ def read_net(data: bytes) -> Net:
     )
 
 
-def _parsed(data: bytes) -> etree._Element:
+def parse_xml(data: bytes) -> etree._Element:
     """Parse XML to its root element, without comments and processing instructions."""
     if len(data) > LARGEST_XML:
         raise FileFormatError("the XML is too large", got=f"{len(data)} bytes", allowed=f"{LARGEST_XML}")

@@ -77,6 +77,12 @@ def read_parameter(layer: Layer) -> TensorType:
 
 def read_constant(layer: Layer, weights: Weights) -> Tensor:
     """The tensor that a Const holds."""
+    element_type, sizes, offset, size = place_of_constant(layer)
+    return blobs.decode(weights.read(offset, size), element_type, sizes, any_byte_is_true=True)
+
+
+def place_of_constant(layer: Layer) -> tuple[ElementType, tuple[int, ...], int, int]:
+    """The element type, the sizes, the offset in the .bin and the number of bytes of a Const."""
     names = ("element_type", "shape", "offset", "size")
     type_text, shape_text, offset_text, size_text = _texts(layer, names)
     element_type, shape = _read_element_type(type_text, "attribute element_type"), read_shape(shape_text)
@@ -94,7 +100,7 @@ def read_constant(layer: Layer, weights: Weights) -> Tensor:
         blobs.check_sizes(sizes, element_type)
     except EltwiseError as error:
         raise error.located(operand="attribute shape") from None
-    return blobs.decode(weights.read(offset, size), element_type, sizes, any_byte_is_true=True)
+    return element_type, sizes, offset, size
 
 
 def _texts(layer: Layer, names: tuple[str, ...]) -> list[str]:

@@ -1,0 +1,180 @@
+"""Two tensors compared: the figures, the places, the cause, as one record."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from eltwise.comparison.causes import Cause, Context, find_cause
+from eltwise.comparison.heat_map import heat_map
+from eltwise.comparison.numbers import bits_of, is_float
+from eltwise.comparison.pairs import Pair, common_type
+from eltwise.comparison.places import where
+from eltwise.comparison.report import Element, Status, TensorReport
+from eltwise.comparison.scan import Figures, Progress, scan
+from eltwise.comparison.tolerance import Given, Limits, Tolerance, parse_tolerances, tolerance_of
+from eltwise.conformance.fault_model import Operation
+from eltwise.formats.lazy_tensors import LazyTensor, of_array, storage_of
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How tensors are compared.
+
+    Attributes:
+        tolerance: what is forgiven; None for nothing.
+        causes: whether the cause of differences is looked for.
+        progress: is told of bytes that have been read.
+        others: the other tensors of A by name, one of which B may be a stale copy of.
+    """
+
+    tolerance: Tolerance | None = None
+    causes: bool = True
+    progress: Progress | None = None
+    others: Mapping[str, LazyTensor] = field(default_factory=dict)
+
+
+def compare_arrays(
+    a: np.ndarray,
+    b: np.ndarray,
+    name: str = "",
+    tolerance: Given = None,
+    *,
+    causes: bool = True,
+    operation: Operation | None = None,
+    operands: Sequence[np.ndarray] = (),
+) -> TensorReport:
+    """Compare two NumPy arrays.
+
+    Args:
+        a: the reference.
+        b: what is compared with it.
+        name: what the pair is called.
+        tolerance: what is forgiven.
+        causes: whether the cause of differences is looked for.
+        operation: what ``a`` is the exact result of, where that is known; its fault models are then tried first.
+        operands: the operands of that operation, expanded to the shape of ``a``.
+
+    Returns:
+        The record; a tensor that differs has the cause, ``unexplained`` where no hypothesis predicts it.
+    """
+    chosen = tolerance_of(parse_tolerances(tolerance), name)
+    settings = Settings(chosen, causes)
+    return compare_tensors(of_array(name, a), of_array(name, b), settings, operation, operands)
+
+
+def compare_tensors(
+    a: LazyTensor,
+    b: LazyTensor,
+    settings: Settings,
+    operation: Operation | None = None,
+    operands: Sequence[np.ndarray] = (),
+) -> TensorReport:
+    """Compare two tensors, which may be larger than memory; the other arguments are those of ``compare_arrays``."""
+    with np.errstate(all="ignore"):
+        return _compared(a, b, settings, Context(settings.others, operation, tuple(operands)))
+
+
+def _compared(a: LazyTensor, b: LazyTensor, settings: Settings, context: Context) -> TensorReport:
+    element_type = common_type(a.element_type, b.element_type)
+    report = TensorReport(
+        name=a.name,
+        other_name=b.name,
+        status="equal",
+        dtype=a.element_type.name,
+        other_dtype=b.element_type.name,
+        shape=a.shape,
+        other_shape=b.shape,
+        total=a.size,
+        tolerance=str(settings.tolerance or ""),
+    )
+    if element_type is None:
+        words = f"{a.element_type} and {b.element_type} have no common type that holds both, so values are not compared"
+        return _not_measured(report, Cause("other_type", 1.0, words))
+    pair = Pair(a, b, element_type)
+    if a.shape != b.shape:
+        words = f"the shape is {list(b.shape)} instead of {list(a.shape)}"
+        found = find_cause(pair, None, context) if settings.causes else Cause("other_shape", 1.0, words)
+        return _not_measured(report, found)
+    return _measured(report, pair, settings, context)
+
+
+def _not_measured(report: TensorReport, cause: Cause) -> TensorReport:
+    nothing = dict.fromkeys(("differing", "beyond_tolerance", "max_abs", "mean_abs", "max_rel", "mean_rel", "max_ulp"))
+    nothing |= dict.fromkeys(("nan_mismatches", "infinity_mismatches", "zero_sign_mismatches"))
+    return _with_cause(replace(report, status="differs", **nothing), cause)  # type: ignore[arg-type]
+
+
+def _with_cause(report: TensorReport, cause: Cause) -> TensorReport:
+    return replace(
+        report,
+        cause=cause.cause,
+        cause_share=cause.share,
+        explanation=cause.text,
+        explanation_details=cause.details,
+    )
+
+
+def _measured(report: TensorReport, pair: Pair, settings: Settings, context: Context) -> TensorReport:
+    tolerance = settings.tolerance
+    figures = scan(pair, tolerance.limits if tolerance else Limits(), settings.progress)
+    counts = figures.counts
+    beyond = counts["beyond"] if tolerance else figures.differing
+    is_exact = not is_float(pair.element_type)
+    has_other_type = pair.a.element_type is not pair.b.element_type
+    status: Status = "differs" if beyond else "within_tolerance" if figures.differing else "equal"
+    if has_other_type and status != "differs":
+        status = "within_tolerance" if tolerance else "differs"
+    places = where(pair, figures)
+    found = replace(
+        report,
+        status=status,
+        differing=figures.differing,
+        beyond_tolerance=beyond,
+        max_abs=figures.max_ulp if is_exact else figures.max_abs,
+        mean_abs=figures.mean_abs,
+        max_rel=figures.max_rel,
+        mean_rel=figures.mean_rel,
+        max_ulp=figures.max_ulp,
+        histogram=_without_end(figures),
+        nan_mismatches=counts["nan"],
+        infinity_mismatches=counts["infinity"],
+        zero_sign_mismatches=counts["zero_sign"],
+        first=_element(pair, figures.first),
+        worst=_element(pair, figures.worst),
+        where=places.text,
+        where_details=tuple(claim.fields() for claim in places.claims),
+        heat_map=heat_map(pair, figures),
+    )
+    if not figures.differing:
+        words = f"the same values, as {pair.b.element_type} instead of {pair.a.element_type}"
+        return _with_cause(found, Cause("other_type", 1.0, words)) if has_other_type else found
+    return _with_cause(found, find_cause(pair, figures, context)) if settings.causes else found
+
+
+def _without_end(figures: Figures) -> tuple[int, ...]:
+    counts = list(map(int, figures.histogram))
+    while counts and not counts[-1]:
+        counts.pop()
+    return tuple(counts)
+
+
+def _element(pair: Pair, index: int) -> Element | None:
+    """The values and the bits of one place, each in the tensor's own type."""
+    if index < 0:
+        return None
+    values, bits = [], []
+    for tensor in (pair.a, pair.b):
+        one = np.ascontiguousarray(tensor.at(np.array([index])))
+        digits = -(-tensor.element_type.bits // 4)
+        bits.append(f"0x{int(bits_of(one)[0]) & ((1 << tensor.element_type.bits) - 1):0{digits}x}")
+        values.append(one.astype(np.float64).item() if is_float(tensor.element_type) else _whole(one, tensor))
+    place = tuple(map(int, np.unravel_index(index, pair.shape))) if pair.shape else ()
+    return Element(place, values[0], values[1], bits[0], bits[1])
+
+
+def _whole(one: np.ndarray, tensor: LazyTensor) -> int | bool:
+    found = one.item() if storage_of(tensor.element_type).kind in "biu" else int(one.astype(np.int8).item())
+    return found if isinstance(found, bool) else int(found)

@@ -1,0 +1,370 @@
+"""The cause of differences: hypotheses that predict every differing bit, tried on a sample, then verified on all of it.
+
+A hypothesis is a way to compute B from A, or A from B. It is named as the cause only if it predicts every element of
+the tensor, the equal ones too, and only with enough evidence: few elements, or elements with few digits, can agree
+with many hypotheses by chance. One that predicts most but not all is named with its share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import pairwise
+from threading import Lock
+
+import numpy as np
+
+from eltwise.comparison import fitted_hypotheses, place_hypotheses, value_hypotheses
+from eltwise.comparison.hypotheses import (
+    Hypothesis,
+    Maker,
+    Predicted,
+    Problem,
+    Sample,
+    agrees,
+    evidence,
+    is_enough,
+)
+from eltwise.comparison.numbers import bits_of, is_float, values_of
+from eltwise.comparison.pairs import Pair, converted, same_bits
+from eltwise.comparison.pieces import run_together
+from eltwise.comparison.place_hypotheses import looks_random
+from eltwise.comparison.scan import Figures, spread
+from eltwise.conformance.arithmetic import patterns_of
+from eltwise.conformance.arithmetic import values_of as values_of_operand
+from eltwise.conformance.fault_model import FaultModel, Operation
+from eltwise.conformance.faults import fault_models
+from eltwise.formats.lazy_tensors import LazyTensor
+from eltwise.kernels.threads import num_threads
+
+
+@dataclass(frozen=True)
+class Cause:
+    """Why two tensors differ.
+
+    Attributes:
+        cause: its name in the JSON.
+        share: the share of the elements that differ, or should, which it predicts.
+        text: what happened, in a sentence.
+        details: axes, factors and the like.
+    """
+
+    cause: str
+    share: float
+    text: str
+    details: dict[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Context:
+    """What else is known of two tensors.
+
+    Attributes:
+        others: the other tensors of A by name.
+        operation: what A is the exact result of; None where that is not known.
+        operands: its operands, in the shape of A.
+    """
+
+    others: Mapping[str, LazyTensor] = field(default_factory=dict)
+    operation: Operation | None = None
+    operands: tuple[np.ndarray, ...] = ()
+
+
+UNEXPLAINED = "unexplained"
+_SAMPLED = 1536
+_EQUAL_SAMPLED = 512
+_MOST_OF = 0.5
+_PIECE = 1 << 20
+_LEAST_SHARE_OF_LAST_BIT = 0.9
+_LEAST_LAST_BITS = {8: 64, 16: 8}
+"""So many elements of a type of so few bits must differ in the last one: there neighbours are common by chance."""
+
+_LEAST_ZEROED = 16
+
+
+def find_cause(pair: Pair, figures: Figures | None, context: Context) -> Cause:
+    """Find what predicts the differences of a pair; ``figures`` is None where the shapes differ."""
+    if figures is not None:
+        fact = _fact(pair, figures)
+        if fact is not None:
+            return fact
+        if context.operation is not None:
+            found = of_operation(pair, figures, context.operation, context.operands)
+            if found is not None:
+                return found
+    problem = _problem(pair, figures, context)
+    best: tuple[float, Hypothesis, bool] | None = None
+    backward = problem.swapped if figures is not None else _problem(pair.swapped, None, context)
+    for hypothesis, is_reversed in _all(problem, backward):
+        own = backward if is_reversed else problem
+        predicted = hypothesis.predicted.at(own.sample.indices)
+        right = agrees(predicted, own.sample.b, pair.element_type)
+        bits = evidence(hypothesis, own.sample, right, pair.element_type)
+        if not is_enough(bits, pair.element_type):
+            continue
+        share = _share(right, own.sample.differs, ~agrees(predicted, own.sample.a, pair.element_type))
+        if right.all():
+            share = verified_share(own.pair, hypothesis.predicted)
+            if share == 1.0:
+                return _named(hypothesis, own, is_reversed, 1.0)
+        if share >= _MOST_OF and is_enough(bits / 2, pair.element_type) and (best is None or share > best[0]):
+            best = share, hypothesis, is_reversed
+    return _without_full(problem, figures, best)
+
+
+def _all(problem: Problem, backward: Problem) -> Iterator[tuple[Hypothesis, bool]]:
+    makers, reversible = (
+        (MAKERS, REVERSIBLE) if problem.has_one_shape else (OF_OTHER_SHAPES, (place_hypotheses.padded,))
+    )
+    for maker in makers:
+        for hypothesis in maker(problem):
+            yield hypothesis, False
+    for maker in reversible:
+        for hypothesis in maker(backward):
+            yield hypothesis, True
+
+
+def _named(hypothesis: Hypothesis, problem: Problem, is_reversed: bool, share: float) -> Cause:
+    a, b = ("B", "A") if is_reversed else ("A", "B")
+    text = hypothesis.text.replace("{a}", a).replace("{b}", b)
+    details = dict(hypothesis.details) | ({"reversed": True} if is_reversed else {})
+    if share < 1:
+        text += f"; that predicts {percent(share)} of what differs"
+    return Cause(hypothesis.cause, share, text, details)
+
+
+def percent(share: float) -> str:
+    """A share that is not all, and is not said to be by rounding.
+
+    >>> percent(0.5), percent(0.99999)
+    ('50 %', '99.99 %')
+    """
+    return f"{int(share * 10000) / 100:g} %"
+
+
+def _fact(pair: Pair, figures: Figures) -> Cause | None:
+    """What the figures alone say."""
+    counts, differing = figures.counts, figures.differing
+    if counts["zero_sign"] == differing:
+        return Cause("zero_sign", 1.0, "only the signs of zeros differ")
+    if counts["both_nan"] == differing:
+        return Cause("nan_bits", 1.0, "both are NaN wherever the bits differ")
+    return None
+
+
+def _problem(pair: Pair, figures: Figures | None, context: Context) -> Problem:
+    """The sample that hypotheses are tried on."""
+    total = pair.b.size
+    even = (np.arange(_EQUAL_SAMPLED) * 2 + 1) * total // (2 * _EQUAL_SAMPLED) if total else np.zeros(0, np.int64)
+    even = np.unique(even)
+    if figures is None:
+        indices = np.unique(np.concatenate([even, np.arange(min(total, 64)), np.arange(max(total - 64, 0), total)]))
+        b = converted(pair.b.at(indices), pair.element_type)
+        sample = Sample(indices, b, b, np.ones(indices.size, bool))
+        return Problem(pair, sample, sample, context.others, has_one_shape=False)
+    few = _sampled(pair, spread(figures.sample, _SAMPLED), even)
+    wide = _sampled(pair, figures.sample, even)
+    return Problem(pair, few, wide, context.others, True, figures.first, figures.differing)
+
+
+def _sampled(pair: Pair, places: np.ndarray, even: np.ndarray) -> Sample:
+    indices = np.concatenate([places, np.setdiff1d(even, places)])
+    a, b = pair.at(indices)
+    return Sample(indices, a, b, ~same_bits(a, b))
+
+
+def _share(right: np.ndarray, differs: np.ndarray, is_changed: np.ndarray) -> float:
+    """The share of what differs, or should, that is right."""
+    concerned = int((differs | is_changed).sum())
+    return int((right & differs).sum()) / concerned if concerned else 0.0
+
+
+def verified_share(pair: Pair, predicted: Predicted) -> float:
+    """The share of what differs, or should, that is predicted, over all elements; 1 only if every element is."""
+    counts = np.zeros(3, np.int64)
+    lock = Lock()
+
+    def check(start: int, stop: int) -> None:
+        with np.errstate(all="ignore"):
+            count(start, stop)
+
+    def count(start: int, stop: int) -> None:
+        a, b = converted(pair.a.read(start, stop), pair.element_type) if has_a else None, pair.read_b(start, stop)
+        found = predicted.read(start, stop)
+        right = agrees(found, b, pair.element_type)
+        if a is None:
+            concerned, good = np.ones(right.size, bool), right
+        else:
+            differs = ~same_bits(a, b)
+            concerned = differs | ~agrees(found, a, pair.element_type)
+            good = right & differs
+        with lock:
+            counts[:] += np.array([(~right).sum(), good.sum(), concerned.sum()], np.int64)
+
+    has_a = pair.a.shape == pair.b.shape
+    total = pair.b.size
+    ends = [*range(0, total, _PIECE), total]
+    for batch in range(0, len(ends) - 1, 8):
+        work = [partial(check, *some) for some in pairwise(ends[batch : batch + 9])]
+        run_together(work, num_threads())
+        if counts[0] > max(counts[2], total // 64) * (1 - _MOST_OF) and batch:
+            return 0.0
+    wrong, good, concerned = map(int, counts)
+    return 1.0 if not wrong else min(good / max(concerned, 1), 1 - 1e-12)
+
+
+def _without_full(problem: Problem, figures: Figures | None, best: tuple[float, Hypothesis, bool] | None) -> Cause:
+    """What is said where nothing predicts every element."""
+    pair = problem.pair
+    if figures is None:
+        shapes = f"the shape is {list(pair.b.shape)} instead of {list(pair.a.shape)}"
+        return Cause("other_shape", 1.0, f"{shapes}, and no rearrangement of A gives B")
+    found = _bounded(problem, figures)
+    if found is not None and found.share == 1.0:
+        return found
+    if best is not None:
+        _share_of_sample, hypothesis, is_reversed = best
+        own = problem.swapped if is_reversed else problem
+        share = verified_share(own.pair, hypothesis.predicted)
+        if share >= _MOST_OF:
+            return _named(hypothesis, own, is_reversed, share)
+    return found or _unexplained(pair, figures)
+
+
+def _bounded(problem: Problem, figures: Figures) -> Cause | None:
+    """What says of every differing element where it lies, if not which value it has."""
+    own, differing = problem.element_type, figures.differing
+    near = int(figures.histogram[1]) if not figures.counts["nan"] else 0
+    if differing >= _LEAST_LAST_BITS.get(8 if not is_float(own) or own.bits <= 8 else own.bits, 1) and own.bits > 1:
+        if near == differing:
+            words = "every element that differs is a neighbour of the other: another rounding of the last bit"
+            return Cause("last_bit", 1.0, words if is_float(own) else "integers differ by 1 wherever they differ")
+        if near >= _LEAST_SHARE_OF_LAST_BIT * differing and is_float(own):
+            words = f"{percent(near / differing)} of the elements that differ do so in the last bit only"
+            return Cause("last_bit", near / differing, words)
+    return _at_limits(problem, figures) or _random_tail(problem, figures)
+
+
+def _at_limits(problem: Problem, figures: Figures) -> Cause | None:
+    """Whether B is 0, or at a limit of its integer type, wherever it differs; counted over all elements."""
+    own, pair = problem.element_type, problem.pair
+    if figures.differing < _LEAST_ZEROED or own.bits < 8 or own.kind == "boolean":
+        return None
+    limits: tuple[int, ...] = pair.b.element_type.limits if pair.b.element_type.is_integer else ()
+    for cause, allowed in (("zeroed", (0,)), ("saturation", limits)):
+        sample = values_of(problem.wide.b, own)
+        if not allowed or not np.isin(sample[problem.wide.differs], allowed).all():
+            continue
+        if all(np.isin(values_of(b[~same_bits(a, b)], own), allowed).all() for a, b in _chunks(pair)):
+            text = "B is 0 wherever it differs"
+            if cause == "saturation":
+                text = f"B is at a limit of {pair.b.element_type}, {limits[0]} or {limits[1]}, wherever it differs"
+            elif limits and limits[0] == 0:
+                text += f", which is also where {pair.b.element_type} saturates"
+            return Cause(cause, 1.0, text)
+    return None
+
+
+def _chunks(pair: Pair) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    for start in range(0, pair.size, _PIECE):
+        yield pair.read(start, min(start + _PIECE, pair.size))
+
+
+def _random_tail(problem: Problem, figures: Figures) -> Cause | None:
+    """Whether from some element on nearly all differ, with exponents that only random bits have."""
+    first, total = figures.first, figures.total
+    count = total - first
+    if first <= 0 or figures.differing < 0.98 * count or count < _LEAST_ZEROED:
+        return None
+    tail = np.unique(np.linspace(first, total - 1, 512).astype(np.int64))
+    values = converted(problem.pair.b.at(tail), problem.element_type)
+    if not looks_random(values, problem.sample.a, problem.element_type):
+        return None
+    words = f"from element {first} on, B holds numbers of random size: the tail was not written"
+    return Cause("uninitialized", 1.0, words, {"from": first, "elements": count})
+
+
+def _unexplained(pair: Pair, figures: Figures) -> Cause:
+    a, b = pair.at(np.array([figures.first]))
+    place = list(map(int, np.unravel_index(figures.first, pair.shape))) if pair.shape else []
+    shown = f"first at {place}: 0x{int(bits_of(a)[0]):x} and 0x{int(bits_of(b)[0]):x} as {pair.element_type}"
+    return Cause(UNEXPLAINED, 0.0, f"no hypothesis predicts the differences; {shown}")
+
+
+def of_operation(pair: Pair, figures: Figures, operation: Operation, operands: Sequence[np.ndarray]) -> Cause | None:
+    """The fault model of an operation that predicts every element of B, of which A is the exact result."""
+    models = fault_models(operation)
+    flat = [np.ascontiguousarray(operand).reshape(-1) for operand in operands]
+    if not models or pair.element_type is not operation.result_type:
+        return None
+    even = np.unique((np.arange(_EQUAL_SAMPLED) * 2 + 1) * pair.size // (2 * _EQUAL_SAMPLED))
+    indices = np.concatenate([spread(figures.sample, 256), np.setdiff1d(even, figures.sample)])
+    found = patterns_of(pair.read_b(0, pair.size)[indices], operation.result_type)
+    for model in models.values():
+        values = [values_of_operand(operand[indices], operation.element_type) for operand in flat]
+        if not np.array_equal(operation.predict(model, values), found):
+            continue
+        if all(_predicts(model, pair, operation, flat, start) for start in range(0, pair.size, _PIECE)):
+            cause = CAUSE_OF_FAULT.get(model.name.split(" + ")[0].split(",")[0], "")
+            return Cause(cause or _cause_of(model), 1.0, model.text, {"fault": model.name})
+    return None
+
+
+def _predicts(model: FaultModel, pair: Pair, operation: Operation, flat: Sequence[np.ndarray], start: int) -> bool:
+    stop = min(start + _PIECE, pair.size)
+    values = [values_of_operand(operand[start:stop], operation.element_type) for operand in flat]
+    found = patterns_of(pair.read_b(start, stop), operation.result_type)
+    return np.array_equal(operation.predict(model, values), found)
+
+
+CAUSE_OF_FAULT = {
+    "operands swapped": "swapped_operands",
+    "fused": "fused_rounding",
+    "rounded once": "fused_rounding",
+    "sign of zero lost": "zero_sign",
+    "negated reverse difference": "zero_sign",
+    "zeros not added": "zero_sign",
+    "multiplied by the reciprocal": "last_bit",
+    "operands added": "wrong_operation",
+    "operands subtracted": "wrong_operation",
+    "result is A": "stale_copy",
+    "result is B": "stale_copy",
+}
+"""The name in the JSON of fault models whose own name does not say it."""
+
+_WORDS = (
+    ("satur", "saturation"),
+    ("clamped", "saturation"),
+    ("flushed", "subnormals_flushed"),
+    ("bfloat16", "bfloat16_rounding"),
+    ("float16", "float16_rounding"),
+    ("float32", "float32_rounding"),
+    ("wrapped", "wraparound"),
+    ("arithmetic", "wraparound"),
+    ("rounding", "last_bit"),
+    ("NaN", "nan_handling"),
+)
+
+
+def _cause_of(model: FaultModel) -> str:
+    return next((cause for word, cause in _WORDS if word in model.name), "wrong_operation")
+
+
+MAKERS: tuple[Maker, ...] = (
+    *(value_hypotheses.signs, value_hypotheses.subnormals, value_hypotheses.one_value, value_hypotheses.ranges),
+    *(value_hypotheses.digits, fitted_hypotheses.scaled, fitted_hypotheses.offset),
+    *(place_hypotheses.stale, place_hypotheses.transposed, place_hypotheses.flipped),
+    *(fitted_hypotheses.quantized, fitted_hypotheses.dequantized),
+    *(place_hypotheses.uninitialized, place_hypotheses.shifted, place_hypotheses.reordered),
+)
+"""The hypotheses, simplest first: of two that predict the same, the first one is named."""
+
+OF_OTHER_SHAPES: tuple[Maker, ...] = (place_hypotheses.transposed, place_hypotheses.expanded, place_hypotheses.padded)
+"""Those for tensors of other shapes."""
+
+REVERSIBLE: tuple[Maker, ...] = (
+    *(value_hypotheses.subnormals, value_hypotheses.digits, value_hypotheses.ranges, fitted_hypotheses.quantized),
+    *(fitted_hypotheses.dequantized, place_hypotheses.uninitialized),
+)
+"""Those that lose something, so that A may be what B became: they are tried the other way round, too."""

@@ -1,0 +1,139 @@
+"""Two sets of tensors compared: matched, measured one after the other, explained."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from eltwise.comparison.arrays import Settings, compare_tensors
+from eltwise.comparison.matching import match
+from eltwise.comparison.report import Report, TensorReport
+from eltwise.comparison.tolerance import Given, Tolerances, check_patterns, parse_tolerances, tolerance_of
+from eltwise.core.dtypes import ElementType
+from eltwise.core.errors import EltwiseError, FileFormatError
+from eltwise.engine.arrays import as_array
+from eltwise.formats.lazy_tensors import LazyTensor, of_array
+from eltwise.formats.tensor_sets import TensorSet, open_tensors
+
+Tell = Callable[[int, int, str], None]
+"""Is told how many bytes of how many have been read, and the tensor that is compared."""
+
+
+def compare(
+    a: object,
+    b: object,
+    tolerance: Given = None,
+    *,
+    causes: bool = True,
+    progress: Tell | None = None,
+) -> Report:
+    """Compare two sets of tensors: which differ, where, by how much, and why.
+
+    Each side is a path, an array, or a mapping of names to arrays. A path is a .npy, .npz, .pb, .safetensors, .onnx or
+    .xml file, the index of a checkpoint in shards, a zarr store, or a folder of these. Files may be larger than memory.
+
+    Args:
+        a: the reference.
+        b: what is compared with it.
+        tolerance: what is forgiven: ``"ulp<=1"``, ``"rtol=1e-3, atol=1e-5"``, for some tensors ``"logits*: ulp<=4"``,
+            several of these, of which the last one that is for a tensor counts, or ``"@FILE"`` with one a line.
+        causes: whether the causes of differences are looked for.
+        progress: is told how many bytes of how many have been read, and the name of the tensor.
+
+    Returns:
+        The report: its fields, as text with ``str``, as JSON and HTML, and ``assert_within`` for tests.
+
+    Raises:
+        EltwiseError: for what cannot be read, for what is no tolerance, and for a tolerance that is for no tensor.
+    """
+    return compare_sets(tensors_of(a, "A"), tensors_of(b, "B"), parse_tolerances(tolerance), causes, progress)
+
+
+def tensors_of(source: object, side: str, wanted: ElementType | None = None) -> TensorSet:
+    """Take in one side of a comparison."""
+    if isinstance(source, TensorSet):
+        return source
+    if isinstance(source, str | os.PathLike):
+        return open_tensors(Path(source), wanted)
+    if isinstance(source, Mapping):
+        found = TensorSet(side)
+        for name, value in source.items():
+            found.tensors[str(name)] = _in_memory(str(name), value, side)
+        return found
+    return TensorSet(side, {side: _in_memory(side, source, side)}, is_one=True)
+
+
+def _in_memory(name: str, value: object, side: str) -> LazyTensor:
+    array, _element_type = as_array(value, f"tensor {name!r} of {side}")
+    return of_array(name, array, side)
+
+
+def compare_sets(
+    a: TensorSet, b: TensorSet, tolerances: Tolerances = (), causes: bool = True, progress: Tell | None = None
+) -> Report:
+    """Compare two sets that are opened already; the arguments are those of ``compare``.
+
+    What cannot be read on the way is said in ``unreadable``, and the other tensors are compared.
+    """
+    for side in (a, b):
+        if not side and not side.unreadable:
+            raise FileFormatError("there are no tensors to compare", where=side.where)
+    matches = match(a, b)
+    check_patterns(tolerances, [tensor.name for pair in matches.pairs for tensor in pair])
+    total = sum(_bytes(one) + _bytes(other) for one, other in matches.pairs)
+    done, found, unreadable = 0, list[TensorReport](), [str(error) for error in _unreadable(a, b)]
+    for one, other in matches.pairs:
+        settings = Settings(
+            tolerance=tolerance_of(tolerances, one.name, other.name),
+            causes=causes,
+            progress=None if progress is None else _Told(progress, done, total, one.name),
+            others=a,
+        )
+        try:
+            found.append(_named(compare_tensors(one, other, settings), a.is_one or b.is_one))
+        except EltwiseError as error:
+            unreadable.append(str(error))
+        done += _bytes(one) + _bytes(other)
+        if progress is not None:
+            progress(done, total, one.name)
+    return Report(
+        tensors=tuple(found),
+        missing=matches.missing,
+        extra=matches.extra,
+        unreadable=tuple(dict.fromkeys(unreadable)),
+        tolerances=tolerances,
+        sources=(a.where, b.where),
+        _again=lambda tolerances: compare_sets(a, b, tolerances, causes),
+    )
+
+
+def _unreadable(a: TensorSet, b: TensorSet) -> list[EltwiseError]:
+    return [*a.unreadable.values(), *b.unreadable.values()]
+
+
+def _bytes(tensor: LazyTensor) -> int:
+    return tensor.size * tensor.storage.itemsize
+
+
+class _Told:
+    """Tells of the bytes of one pair on top of those before it."""
+
+    def __init__(self, tell: Tell, done: int, total: int, name: str) -> None:
+        self._tell, self._done, self._total, self._name = tell, done, total, name
+
+    def __call__(self, count: int) -> None:
+        self._done += count
+        self._tell(self._done, self._total, self._name)
+
+
+def _named(report: TensorReport, has_no_names: bool) -> TensorReport:
+    """Say of a tensor that it has another name in B."""
+    if report.name == report.other_name or has_no_names:
+        return report
+    if report.status == "equal":
+        text = f"it is called {report.other_name!r} in B, with the same content"
+        return replace(report, cause="renamed", cause_share=1.0, explanation=text)
+    text = f"it is called {report.other_name!r} in B; {report.explanation}".removesuffix("; ")
+    return replace(report, explanation=text)

@@ -1,0 +1,107 @@
+"""A small picture of where differences lie: the largest one in each cell of a grid over the two most telling axes."""
+
+from __future__ import annotations
+
+import base64
+import math
+import struct
+import zlib
+from dataclasses import dataclass
+
+import numpy as np
+
+from eltwise.comparison.numbers import values_of
+from eltwise.comparison.pairs import Pair
+from eltwise.comparison.places import coordinates_of
+from eltwise.comparison.scan import Figures
+
+MOST_ROWS, MOST_COLUMNS = 64, 96
+_BINS = 32
+_COLOUR = (214, 69, 27)
+"""Is told apart from white and from near black alike; how much differs is how opaque it is."""
+
+
+@dataclass(frozen=True, eq=False)
+class HeatMap:
+    """The largest difference in each cell.
+
+    Attributes:
+        axes: the axes downwards and to the right; -1 for an axis that the tensor does not have.
+        grid: the largest absolute difference of a cell, NaN where none was seen.
+        seen: how many differing elements went into it.
+    """
+
+    axes: tuple[int, int]
+    grid: np.ndarray
+    seen: int
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """The least and the largest finite difference of a cell; 0 where there is none."""
+        known = self.grid[np.isfinite(self.grid) & (self.grid > 0)]
+        return (float(known.min()), float(known.max())) if known.size else (0.0, 0.0)
+
+    def png(self) -> bytes:
+        """The picture: each cell a pixel, more opaque for more decimal digits of difference."""
+        with np.errstate(all="ignore"):
+            digits = np.log10(np.where(np.isfinite(self.grid) & (self.grid > 0), self.grid, np.nan))
+            low, high = np.log10(self.limits)
+        level = (digits - low) / (high - low) if high > low else np.ones_like(digits)
+        level = np.where(np.isnan(digits), 1.0, level)  # Infinities and zeros of another sign.
+        alpha = np.where(np.isnan(self.grid), 0, np.round(70 + 185 * level)).astype(np.uint8)
+        pixels = np.empty((*self.grid.shape, 4), np.uint8)
+        pixels[..., :3], pixels[..., 3] = _COLOUR, alpha
+        rows = b"".join(b"\0" + row.tobytes() for row in pixels)
+        size = struct.pack(">IIBBBBB", self.grid.shape[1], self.grid.shape[0], 8, 6, 0, 0, 0)
+        parts = ((b"IHDR", size), (b"IDAT", zlib.compress(rows, 9)), (b"IEND", b""))
+        return b"\x89PNG\r\n\x1a\n" + b"".join(_part(kind, data) for kind, data in parts)
+
+    def url(self) -> str:
+        """The picture as an address that holds it."""
+        return f"data:image/png;base64,{base64.b64encode(self.png()).decode()}"
+
+
+def _part(kind: bytes, data: bytes) -> bytes:
+    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+
+def heat_map(pair: Pair, figures: Figures) -> HeatMap | None:
+    """Draw the sampled places of a pair; None where nothing differs."""
+    sample, shape = figures.sample, pair.shape
+    if not sample.size:
+        return None
+    a, b = pair.at(sample)
+    with np.errstate(all="ignore"):
+        gaps = np.abs(values_of(a, pair.element_type).astype(np.float64) - values_of(b, pair.element_type))
+    gaps = np.where(np.isnan(gaps), np.inf, gaps)
+    if len([size for size in shape if size > 1]) < 2:
+        size = math.prod(shape)
+        columns = min(size, MOST_COLUMNS)
+        return _drawn((-1, _only_axis(shape)), (1, columns), np.zeros_like(sample), sample * columns // size, gaps)
+    down, right = _telling(sample, shape)
+    rows, columns = min(shape[down], MOST_ROWS), min(shape[right], MOST_COLUMNS)
+    y, x = (coordinates_of(sample, axis, shape) for axis in (down, right))
+    return _drawn((down, right), (rows, columns), y * rows // shape[down], x * columns // shape[right], gaps)
+
+
+def _only_axis(shape: tuple[int, ...]) -> int:
+    return next((axis for axis, size in enumerate(shape) if size > 1), -1)
+
+
+def _drawn(axes: tuple[int, int], size: tuple[int, int], y: np.ndarray, x: np.ndarray, gaps: np.ndarray) -> HeatMap:
+    grid = np.full(size, -1.0)
+    np.maximum.at(grid, (y, x), gaps)
+    return HeatMap(axes, np.where(grid < 0, np.nan, grid), gaps.size)
+
+
+def _telling(sample: np.ndarray, shape: tuple[int, ...]) -> tuple[int, int]:
+    """The two axes on which the places are least even; of axes that are alike, the longest."""
+    scores = []
+    for axis, size in enumerate(shape):
+        if size > 1:
+            bins = min(size, _BINS)
+            found = np.bincount(coordinates_of(sample, axis, shape) * bins // size, minlength=bins)
+            uneven = float(found.std() / found.mean()) if found.size else 0.0
+            scores.append((round(uneven, 1), size, -axis))
+    chosen = sorted(-axis for _uneven, _size, axis in sorted(scores, reverse=True)[:2])
+    return chosen[0], chosen[1]

@@ -1,0 +1,112 @@
+"""Which tensor of B belongs to which of A: by name, then by shape and content."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from eltwise.comparison.numbers import bits_of, values_of
+from eltwise.core.errors import EltwiseError
+from eltwise.formats.lazy_tensors import LazyTensor
+from eltwise.formats.tensor_sets import TensorSet
+
+_SAMPLED = 64
+_LEAST_DISTINCT = 8
+_LEAST_NEAR = 0.9
+_NEAR = 0.05
+
+
+@dataclass(frozen=True)
+class Matches:
+    """Pairs, and what has no partner.
+
+    Attributes:
+        pairs: the tensors of A with those of B, in the order of A.
+        missing: the names of A without a partner.
+        extra: the names of B without a partner.
+    """
+
+    pairs: tuple[tuple[LazyTensor, LazyTensor], ...]
+    missing: tuple[str, ...]
+    extra: tuple[str, ...]
+
+
+def match(a: TensorSet, b: TensorSet) -> Matches:
+    """Match two sets. A tensor without a name is matched with the only one of the other set."""
+    if len(a) == len(b) == 1 and (a.is_one or b.is_one):
+        return Matches(((next(iter(a.values())), next(iter(b.values()))),), (), ())
+    known_a, known_b = {*a, *a.unreadable}, {*b, *b.unreadable}
+    partner = {name: name for name in a if name in b}
+    left = {name: tensor for name, tensor in a.items() if name not in known_b}
+    other = {name: tensor for name, tensor in b.items() if name not in known_a}
+    partner |= _by_content(left, other)
+    found = set(partner.values())
+    return Matches(
+        tuple((a[name], b[partner[name]]) for name in a if name in partner),
+        tuple(name for name in left if name not in partner),
+        tuple(name for name in other if name not in found),
+    )
+
+
+def _by_content(a: Mapping[str, LazyTensor], b: Mapping[str, LazyTensor]) -> dict[str, str]:
+    """The names of tensors with the same elements at some places, then of those with nearly the same."""
+    if not a or not b:
+        return {}
+    shapes = {tensor.shape for tensor in a.values()} & {tensor.shape for tensor in b.values()}
+    samples = [
+        {
+            name: found
+            for name, tensor in side.items()
+            if tensor.shape in shapes and (found := _sample(tensor)) is not None
+        }
+        for side in (a, b)
+    ]
+    by_bits: dict[tuple[object, ...], list[str]] = {}
+    for name, values in samples[1].items():
+        by_bits.setdefault((b[name].element_type.name, b[name].shape, bits_of(values).tobytes()), []).append(name)
+    partner: dict[str, str] = {}
+    for name, values in samples[0].items():
+        same = by_bits.get((a[name].element_type.name, a[name].shape, bits_of(values).tobytes()))
+        if same:
+            partner[name] = same.pop(0)
+    taken = set(partner.values())
+    left = {name: values for name, values in samples[1].items() if name not in taken}
+    for name, values in samples[0].items():
+        if name not in partner:
+            near = _nearest(a[name], values, (b[other] for other in left), left)
+            if near:
+                partner[name] = near
+                del left[near]
+    return partner
+
+
+def _sample(tensor: LazyTensor) -> np.ndarray | None:
+    """The elements at some evenly spread places; None where they cannot be read, which the comparison says."""
+    if not tensor.size:
+        return np.zeros(0, tensor.storage)
+    places = np.unique((np.arange(_SAMPLED) * 2 + 1) * tensor.size // (2 * _SAMPLED))
+    try:
+        return np.ascontiguousarray(tensor.at(places))
+    except EltwiseError:
+        return None
+
+
+def _nearest(
+    tensor: LazyTensor, values: np.ndarray, others: Iterable[LazyTensor], samples: Mapping[str, np.ndarray]
+) -> str:
+    """The tensor of the same shape whose elements are nearest, if nearly all of them are near; else nothing."""
+    own = values_of(values, tensor.element_type).astype(np.float64)
+    if np.unique(own[np.isfinite(own) & (own != 0)]).size < _LEAST_DISTINCT:
+        return ""
+    best, name = _LEAST_NEAR, ""
+    for other in others:
+        if other.shape != tensor.shape:
+            continue
+        theirs = values_of(samples[other.name], other.element_type).astype(np.float64)
+        with np.errstate(all="ignore"):
+            share = float((np.abs(own - theirs) <= _NEAR * np.abs(own)).mean())
+        if share > best:
+            best, name = share, other.name
+    return name

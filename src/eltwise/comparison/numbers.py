@@ -1,0 +1,59 @@
+"""Elements as bits, as values and as places on the number line, for every element type."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+
+from eltwise.core.dtypes import ElementType
+
+_UNSIGNED_FLOATS = ("float8_e8m0fnu",)
+
+
+def is_float(element_type: ElementType) -> bool:
+    """Whether it has fractions."""
+    return element_type.kind == "float"
+
+
+def bits_of(array: np.ndarray) -> np.ndarray:
+    """The bit patterns of a contiguous array, sharing its memory."""
+    return array.view(f"u{array.dtype.itemsize}")
+
+
+def values_of(array: np.ndarray, element_type: ElementType) -> np.ndarray:
+    """The values as they are computed with: floats of up to 32 bits as float32, all others as float64.
+
+    Only integers of more than 53 bits are rounded.
+    """
+    if not is_float(element_type):
+        return array.astype(np.float64 if array.dtype.kind in "biu" else np.int8).astype(np.float64)
+    return array.astype(np.float64 if array.dtype == np.float64 else np.float32)
+
+
+def keys_of(array: np.ndarray, element_type: ElementType) -> np.ndarray:
+    """Integers in the order of the values, one apart for neighbours; both zeros are 0. A NaN has one, too."""
+    if not is_float(element_type):
+        if array.dtype.kind == "u":
+            return array.astype(np.uint64)
+        return array.astype(np.int64 if array.dtype.kind in "bi" else np.int8).astype(np.int64)
+    bits = bits_of(array).astype(np.int64) if array.dtype.itemsize < 8 else array.view(np.int64)
+    if element_type.name in _UNSIGNED_FLOATS:
+        return bits
+    sign = sign_bit(element_type)
+    size = bits & np.int64(sign - 1)
+    is_negative = bits < 0 if array.dtype.itemsize == 8 else (bits & np.int64(sign)) != 0
+    return np.where(is_negative, -size, size)
+
+
+def distances(a: np.ndarray, b: np.ndarray, element_type: ElementType) -> np.ndarray:
+    """How many values of the type lie between two, as unsigned integers; for integers, their difference."""
+    first, second = keys_of(a, element_type), keys_of(b, element_type)
+    most, least = np.maximum(first, second), np.minimum(first, second)
+    return np.asarray(most.view(np.uint64) - least.view(np.uint64))
+
+
+@cache
+def sign_bit(element_type: ElementType) -> int:
+    """The bit that says the sign of a float."""
+    return 1 << (element_type.bits - 1)

@@ -1,0 +1,135 @@
+"""Two tensors of one shape that are read together, brought to a common element type without loss."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from eltwise.comparison.numbers import bits_of, is_float
+from eltwise.comparison.pieces import run_together
+from eltwise.core.dtypes import (
+    BOOL,
+    FLOAT32,
+    FLOAT64,
+    INT8,
+    INT16,
+    INT32,
+    INT64,
+    UINT8,
+    UINT16,
+    UINT32,
+    UINT64,
+    ElementType,
+)
+from eltwise.formats.lazy_tensors import InMemory, LazyTensor, storage_of
+
+_CHUNK_BYTES = 1 << 25
+"""So much of each tensor is in memory at a time."""
+
+_CHUNK_BYTES_IN_MEMORY = 1 << 28
+_CONVERTED_ELEMENTS = 1 << 21
+_WHOLE = ((INT8, UINT8), (INT16, UINT16), (INT32, UINT32), (INT64, UINT64))
+
+
+def common_type(a: ElementType, b: ElementType) -> ElementType | None:
+    """The smallest type that holds every value of two types exactly; None where there is none."""
+    if a is b:
+        return a
+    if is_float(a) or is_float(b):
+        digits = [24 if FLOAT64 not in (a, b) else 53] if is_float(a) and is_float(b) else []
+        if not digits:
+            whole = b if is_float(a) else a
+            digits = [0 if whole is BOOL else whole.bits - (whole.kind == "signed")]
+        most = max(digits)
+        return None if most > 53 else FLOAT64 if most > 24 or FLOAT64 in (a, b) else FLOAT32
+    if BOOL in (a, b):
+        return a if b is BOOL else b
+    is_signed = "signed" in (a.kind, b.kind)
+    needed = max(each.bits + (is_signed and each.kind == "unsigned") for each in (a, b))
+    return next((pair[0] if is_signed else pair[1] for pair in _WHOLE if pair[0].bits >= needed), None)
+
+
+@dataclass(frozen=True, eq=False)
+class Pair:
+    """Two tensors of one shape.
+
+    Attributes:
+        a: the reference.
+        b: what is compared with it.
+        element_type: the type that both are read as.
+    """
+
+    a: LazyTensor
+    b: LazyTensor
+    element_type: ElementType
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Their shape."""
+        return self.a.shape
+
+    @property
+    def size(self) -> int:
+        """How many elements each has."""
+        return self.a.size
+
+    @property
+    def swapped(self) -> Pair:
+        """The other way round."""
+        return Pair(self.b, self.a, self.element_type)
+
+    def read_a(self, start: int, stop: int) -> np.ndarray:
+        """Read a flat range of A."""
+        return converted(self.a.read(start, stop), self.element_type)
+
+    def read_b(self, start: int, stop: int) -> np.ndarray:
+        """Read a flat range of B."""
+        return converted(self.b.read(start, stop), self.element_type)
+
+    def read(self, start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
+        """Read a flat range of both at the same time."""
+        found: dict[str, np.ndarray] = {}
+        if isinstance(self.a.source, InMemory) and isinstance(self.b.source, InMemory):
+            return self.read_a(start, stop), self.read_b(start, stop)
+
+        def take(name: str) -> None:
+            found[name] = (self.read_a if name == "a" else self.read_b)(start, stop)
+
+        run_together([lambda: take("a"), lambda: take("b")])
+        return found["a"], found["b"]
+
+    def at(self, indices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Read single elements of both."""
+        a, b = self.a.at(indices), self.b.at(indices)
+        return converted(a, self.element_type), converted(b, self.element_type)
+
+    def ranges(self) -> Iterator[tuple[int, int]]:
+        """Cut all elements into flat ranges of a bounded size, along the chunks of the files."""
+        step = self._step()
+        for start in range(0, self.size, step):
+            yield start, min(start + step, self.size)
+
+    def _step(self) -> int:
+        is_same = self.a.element_type is self.b.element_type is self.element_type
+        is_held = isinstance(self.a.source, InMemory) and isinstance(self.b.source, InMemory)
+        most = (_CHUNK_BYTES_IN_MEMORY if is_held else _CHUNK_BYTES) // storage_of(self.element_type).itemsize
+        most = most if is_same else min(most, _CONVERTED_ELEMENTS)
+        grain = max(self.a.grain, self.b.grain)
+        return most // grain * grain if grain <= most else most
+
+
+def converted(array: np.ndarray, element_type: ElementType) -> np.ndarray:
+    """Bring elements to a type that holds each of them; contiguous."""
+    storage = storage_of(element_type)
+    if array.dtype == storage:
+        return np.ascontiguousarray(array)
+    if array.dtype.kind not in "biuf":  # ml_dtypes convert to float32 and int8 without loss.
+        array = array.astype(np.float32 if is_float(element_type) else np.int8)
+    return array.astype(storage)
+
+
+def same_bits(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Where two contiguous arrays of one type have the same bits."""
+    return np.asarray(bits_of(a) == bits_of(b))

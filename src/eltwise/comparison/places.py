@@ -1,0 +1,151 @@
+"""Where differences lie: on which indices of which axes, said only where it holds for every one of them.
+
+Patterns are found in the sample of places. Where the sample is not complete they are verified in a second pass.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from eltwise.comparison.pairs import Pair, same_bits
+from eltwise.comparison.scan import Figures
+
+_FEW = 3
+_MOST_LISTED = 8
+_LEAST_SHARE = 4
+"""A list of indices says something where the axis has so many times more."""
+
+
+@dataclass(frozen=True)
+class Claim:
+    """All differences lie on some indices of an axis.
+
+    Attributes:
+        axis: the axis.
+        kind: ``indices``, ``edges``, ``range`` or ``every``.
+        numbers: the indices; the first and the last one of a range; the step and the first one of every n-th.
+        size: the size of the axis.
+    """
+
+    axis: int
+    kind: str
+    numbers: tuple[int, ...]
+    size: int
+
+    def holds(self, coordinates: np.ndarray) -> bool:
+        """Whether coordinates of that axis are among the indices."""
+        if self.kind == "range":
+            return bool(((coordinates >= self.numbers[0]) & (coordinates <= self.numbers[1])).all())
+        if self.kind == "every":
+            return bool((coordinates % self.numbers[0] == self.numbers[1]).all())
+        return bool(np.isin(coordinates, self.numbers).all())
+
+    def __str__(self) -> str:
+        numbers = ", ".join(map(str, self.numbers))
+        if self.kind == "every":
+            return f"every {ordinal(self.numbers[0])} index of axis {self.axis} from {self.numbers[1]} on"
+        if self.kind == "range":
+            return f"indices {self.numbers[0]} to {self.numbers[1]} of axis {self.axis}, which has {self.size}"
+        if self.kind == "edges":
+            return f"the edges of axis {self.axis} ({numbers})"
+        return (
+            f"{'index' if len(self.numbers) == 1 else 'indices'} {numbers} of axis {self.axis}, which has {self.size}"
+        )
+
+    def fields(self) -> dict[str, object]:
+        """Everything as plain values."""
+        return {"axis": self.axis, "kind": self.kind, "numbers": list(self.numbers)}
+
+
+@dataclass(frozen=True)
+class Where:
+    """Where the differences lie, in words and as claims; no claim where they show no pattern."""
+
+    text: str = ""
+    claims: tuple[Claim, ...] = ()
+
+
+def where(pair: Pair, figures: Figures) -> Where:
+    """Say where the differences of a pair lie."""
+    differing, shape = figures.differing, pair.shape
+    if not differing:
+        return Where()
+    if differing == figures.total:
+        return Where("everywhere" if figures.total > 1 else "")
+    if differing <= _FEW and figures.is_complete:
+        indices = [list(map(int, np.unravel_index(one, shape))) for one in figures.sample]
+        return Where(f"at {', '.join(map(str, indices))}")
+    if figures.is_complete and len(shape) > 1:
+        last = int(figures.sample[-1])
+        if last - figures.first + 1 == differing and figures.first > 0:
+            return Where(f"one run of {differing:,} elements in memory, from element {figures.first:,} on")
+    claims = [
+        claim for axis, size in enumerate(shape) if size > 1 for claim in _claims(axis, size, pair, figures.sample)
+    ]
+    if not figures.is_complete:
+        claims = _verified(pair, claims)
+    region = math.prod(_held(claims, axis, size) for axis, size in enumerate(shape))
+    words = " and ".join(map(str, claims))
+    if not claims:
+        return Where()
+    share = "every element there" if region == differing else f"{differing / region:.2g} of the elements there"
+    return Where(f"only on {words}: {share}", tuple(claims))
+
+
+def coordinates_of(indices: np.ndarray, axis: int, shape: Sequence[int]) -> np.ndarray:
+    """The coordinates on one axis of flat indices."""
+    return np.asarray(indices // math.prod(shape[axis + 1 :]) % shape[axis])
+
+
+def _claims(axis: int, size: int, pair: Pair, sample: np.ndarray) -> list[Claim]:
+    found = np.unique(coordinates_of(sample, axis, pair.shape))
+    numbers = tuple(map(int, found))
+    low, high = numbers[0], numbers[-1]
+    if set(numbers) == {0, size - 1} and size > _LEAST_SHARE:
+        return [Claim(axis, "edges", numbers, size)]
+    if len(numbers) == 1:
+        return [Claim(axis, "indices", numbers, size)]
+    step = int(np.gcd.reduce(np.diff(found)))
+    if step > 1 and len(numbers) > _FEW and len(numbers) * 2 > (high - low) // step:
+        return [Claim(axis, "every", (step, low % step), size)]
+    if high - low + 1 <= size - max(size // _LEAST_SHARE, 1) and len(numbers) * 2 > high - low:
+        return [Claim(axis, "range", (low, high), size)]
+    if len(numbers) <= _MOST_LISTED and len(numbers) * _LEAST_SHARE <= size:
+        return [Claim(axis, "indices", numbers, size)]
+    return []
+
+
+def _held(claims: Sequence[Claim], axis: int, size: int) -> int:
+    """How many indices of an axis the claims leave."""
+    claim = next((one for one in claims if one.axis == axis), None)
+    if claim is None:
+        return size
+    if claim.kind == "range":
+        return claim.numbers[1] - claim.numbers[0] + 1
+    return len(range(claim.numbers[1], size, claim.numbers[0])) if claim.kind == "every" else len(claim.numbers)
+
+
+def _verified(pair: Pair, claims: list[Claim]) -> list[Claim]:
+    """Those claims that hold for every difference."""
+    left = claims
+    for start, stop in pair.ranges():
+        if not left:
+            break
+        a, b = pair.read(start, stop)
+        unequal = np.flatnonzero(~same_bits(a, b)) + start
+        left = [claim for claim in left if claim.holds(coordinates_of(unequal, claim.axis, pair.shape))]
+    return left
+
+
+def ordinal(number: int) -> str:
+    """The place of a number in an order.
+
+    >>> ordinal(2), ordinal(13), ordinal(21)
+    ('2nd', '13th', '21st')
+    """
+    ending = {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th") if number % 100 // 10 != 1 else "th"
+    return f"{number}{ending}"

@@ -1,0 +1,164 @@
+"""One pass over two tensors in constant memory: every figure, the first and the worst place, and a sample of places."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from eltwise.comparison.numbers import is_float, values_of
+from eltwise.comparison.pairs import Pair, same_bits
+from eltwise.comparison.records import block_elements_of, measure
+from eltwise.comparison.tolerance import Limits
+from eltwise.kernels.differences import BUCKETS, COUNTS
+
+Progress = Callable[[int], None]
+"""Is told how many bytes more have been read."""
+
+MOST_SAMPLED = 1 << 16
+_BLOCKS_SAMPLED = 512
+_LEAST_OF_CHUNK = 4
+
+
+@dataclass
+class Figures:
+    """What is known of all pairs of elements.
+
+    Attributes:
+        total: how many there are.
+        counts: how many differ, are beyond the tolerance, are NaN in one or in both, differ only in the sign of zero,
+            have an infinity, have no finite absolute or relative difference.
+        max_ulp: the largest distance, in units of the last place, or between integers.
+        max_abs: the largest absolute difference; infinite where an infinity is not matched.
+        max_rel: the largest difference relative to A; infinite where A is 0.
+        sum_abs: the sum of the finite absolute differences.
+        sum_rel: the sum of the finite relative differences.
+        histogram: how many distances have so many binary digits.
+        first: the flat index of the first that differs; -1 for none.
+        worst: that of the worst one: a NaN that is not matched, else the largest absolute difference.
+        sample: flat indices of elements that differ, in order.
+        is_complete: whether the sample is all of them.
+    """
+
+    total: int = 0
+    counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(COUNTS, 0))
+    max_ulp: int = 0
+    max_abs: float = 0.0
+    max_rel: float = 0.0
+    sum_abs: float = 0.0
+    sum_rel: float = 0.0
+    histogram: np.ndarray = field(default_factory=lambda: np.zeros(BUCKETS - 1, np.uint64))
+    first: int = -1
+    worst: int = -1
+    sample: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
+    is_complete: bool = True
+
+    @property
+    def differing(self) -> int:
+        """How many differ in their bits."""
+        return self.counts["differing"]
+
+    @property
+    def mean_abs(self) -> float:
+        """The mean of the finite absolute differences, those of equal elements among them."""
+        return self.sum_abs / max(self.total - self.counts["nan"] - self.counts["abs_infinite"], 1)
+
+    @property
+    def mean_rel(self) -> float:
+        """The mean of the finite relative differences, those of equal elements among them."""
+        return self.sum_rel / max(self.total - self.counts["nan"] - self.counts["rel_infinite"], 1)
+
+
+def scan(pair: Pair, limits: Limits, progress: Progress | None = None) -> Figures:
+    """Measure all differences of a pair."""
+    figures = Figures(total=pair.size)
+    chunks = list(pair.ranges())
+    blocks = max(_BLOCKS_SAMPLED // max(len(chunks), 1), _LEAST_OF_CHUNK)
+    for start, stop in chunks:
+        a, b = pair.read(start, stop)
+        records, histogram = measure(a, b, pair.element_type, limits)
+        _Chunk(pair, figures, start, a, b, records).add(histogram, blocks)
+        if progress is not None:
+            progress((stop - start) * (pair.a.storage.itemsize + pair.b.storage.itemsize))
+    return figures
+
+
+@dataclass(frozen=True, eq=False)
+class _Chunk:
+    pair: Pair
+    figures: Figures
+    start: int
+    a: np.ndarray
+    b: np.ndarray
+    records: np.ndarray
+
+    def add(self, histogram: np.ndarray, blocks: int) -> None:
+        """Add what was measured of a chunk to the figures."""
+        figures, records = self.figures, self.records
+        unequal = np.flatnonzero(records["differing"])
+        if not unequal.size:
+            return
+        if figures.first < 0:
+            figures.first = int(self._places(int(unequal[0]))[0])
+        self._find_worst(unequal)
+        for name in COUNTS:
+            figures.counts[name] += int(records[name].sum())
+        figures.max_ulp = max(figures.max_ulp, int(records["max_ulp"].max()))
+        figures.max_abs = max(figures.max_abs, float(records["max_abs"].max()))
+        figures.max_rel = max(figures.max_rel, float(records["max_rel"].max()))
+        figures.sum_abs += float(records["sum_abs"].sum())
+        figures.sum_rel += float(records["sum_rel"].sum())
+        figures.histogram = figures.histogram + histogram
+        self._sample(unequal, blocks)
+
+    def _block(self, block: int) -> slice:
+        size = block_elements_of(self.pair.element_type)
+        return slice(block * size, min((block + 1) * size, self.a.size))
+
+    def _places(self, block: int) -> np.ndarray:
+        """The flat indices of the elements of a block that differ."""
+        part = self._block(block)
+        found = np.flatnonzero(~same_bits(self.a[part], self.b[part])) + part.start + self.start
+        return np.asarray(found)
+
+    def _find_worst(self, unequal: np.ndarray) -> None:
+        figures, records = self.figures, self.records
+        has_nan = records["nan"] > 0
+        if figures.counts["nan"]:
+            return
+        if has_nan.any():
+            block = int(np.argmax(has_nan))
+        elif figures.worst < 0 or float(records["max_abs"].max()) > figures.max_abs:
+            block = int(np.argmax(records["max_abs"])) if records["max_abs"].any() else int(unequal[0])
+        else:
+            return
+        part = self._block(block)
+        a, b = (values_of(array[part], self.pair.element_type) for array in (self.a, self.b))
+        with np.errstate(all="ignore"):
+            gaps = np.abs(a - b)
+            if is_float(self.pair.element_type):
+                alone = np.isnan(a) ^ np.isnan(b)
+                gaps = np.where(alone, np.inf, np.where(np.isnan(gaps), 0, gaps))
+                gaps = alone if alone.any() else gaps
+        gaps = np.where(same_bits(self.a[part], self.b[part]), -1, gaps)
+        figures.worst = int(np.argmax(gaps)) + part.start + self.start
+
+    def _sample(self, unequal: np.ndarray, blocks: int) -> None:
+        """Keep places of some blocks, evenly spread; every second one is dropped when there are too many."""
+        figures = self.figures
+        chosen = spread(unequal, blocks)
+        found = [self._places(int(block)) for block in chosen]
+        each = max(MOST_SAMPLED // (2 * len(found)), 16)
+        figures.is_complete &= chosen.size == unequal.size and all(one.size <= each for one in found)
+        kept = np.concatenate([figures.sample, *(spread(one, each) for one in found)])
+        if kept.size > MOST_SAMPLED:
+            kept, figures.is_complete = kept[::2], False
+        figures.sample = kept
+
+
+def spread(values: np.ndarray, most: int) -> np.ndarray:
+    """At most so many values, evenly spread; all of them where there are no more."""
+    if values.size <= most:
+        return values
+    return values[(np.arange(most) * 2 + 1) * values.size // (2 * most)]

@@ -1,0 +1,165 @@
+"""Tolerances as text: ``ulp<=1``, ``rtol=1e-3, atol=1e-5``, and the same for some tensors by a pattern before a colon.
+
+An element is within a tolerance when its distance is at most ``ulp``, or when ``|a - b| <= atol + rtol * |a|``, as in
+NumPy's ``isclose`` with A as the reference, in the arithmetic of the type. Any NaN is within of any NaN, and zeros of
+each other; a NaN and a number, and an infinity and anything but its neighbour, never are.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from eltwise.core.dtypes import ElementType
+from eltwise.core.errors import AttributeValueError, unknown_name
+from eltwise.formats import files
+
+_PART = re.compile(r"(ulp|rtol|atol)\s*(?:<=|=)\s*(\S+)")
+_HINT = "write for example ulp<=1, or rtol=1e-3, atol=1e-5, or logits*: ulp<=4"
+_LARGEST_FILE = 1 << 24
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a kernel compares with; negative where there is no such limit."""
+
+    absolute: float = -1.0
+    relative: float = 0.0
+    ulp: int = -1
+
+    def too_far(self, element_type: ElementType) -> int:
+        """The least distance that is too far, as far as the kernel can count."""
+        most = (1 << 63) - 1 if element_type.bits == 64 else (1 << 32) - 1
+        return min(self.ulp + 1, most)
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """What is forgiven of some tensors.
+
+    Attributes:
+        ulp: the largest distance; None for no such limit.
+        rtol: the largest difference relative to A; None for no such limit.
+        atol: the largest absolute difference; None for no such limit.
+        pattern: the names that it is for, with ``*`` and ``?``; empty for all.
+    """
+
+    ulp: int | None = None
+    rtol: float | None = None
+    atol: float | None = None
+    pattern: str = ""
+
+    def __str__(self) -> str:
+        parts = [f"ulp<={self.ulp}"] if self.ulp is not None else []
+        parts += [
+            f"{name}={value:g}" for name, value in (("rtol", self.rtol), ("atol", self.atol)) if value is not None
+        ]
+        return (f"{self.pattern}: " if self.pattern else "") + ", ".join(parts)
+
+    @property
+    def limits(self) -> Limits:
+        """For the kernel."""
+        has_numbers = self.rtol is not None or self.atol is not None
+        absolute = (self.atol or 0.0) if has_numbers else -1.0
+        return Limits(absolute, self.rtol or 0.0, -1 if self.ulp is None else self.ulp)
+
+    def is_for(self, *names: str) -> bool:
+        """Whether it is for a tensor of one of these names."""
+        return not self.pattern or any(
+            name == self.pattern or fnmatch.fnmatchcase(name, self.pattern) for name in names
+        )
+
+
+Tolerances = tuple[Tolerance, ...]
+Given = None | str | Tolerance | Mapping[str, str] | Iterable[str | Tolerance]
+"""How a caller gives tolerances."""
+
+
+def parse_tolerances(given: Given) -> Tolerances:
+    """Read tolerances: one text, several, or texts by the pattern of the names. ``@FILE`` is a file with one a line.
+
+    >>> [str(each) for each in parse_tolerances(["ulp<=1", "logits: rtol=1e-3, atol=1e-5"])]
+    ['ulp<=1', 'logits: rtol=0.001, atol=1e-05']
+
+    Raises:
+        AttributeValueError: for what is no tolerance.
+        FileFormatError: for a file that cannot be read.
+    """
+    if given is None:
+        return ()
+    if isinstance(given, str | Tolerance):
+        given = (given,)
+    if isinstance(given, Mapping):
+        given = [f"{pattern}: {text}" for pattern, text in given.items()]
+    return tuple(found for one in given for found in _parsed(one))
+
+
+def _parsed(given: object) -> Sequence[Tolerance]:
+    if isinstance(given, Tolerance):
+        return [given]
+    if not isinstance(given, str):
+        words = "a tolerance is a text"
+        raise AttributeValueError(words, operand="tolerance", got=type(given).__name__, hint=_HINT)
+    if given.startswith("@"):
+        path = Path(given[1:])
+        text = files.read_bytes(path, _LARGEST_FILE).decode(errors="replace")
+        lines = [
+            line.partition("#")[0].strip() if line.lstrip().startswith("#") else line.strip()
+            for line in text.splitlines()
+        ]
+        return [parse_tolerance(line) for line in lines if line]
+    return [parse_tolerance(given)]
+
+
+def parse_tolerance(text: str) -> Tolerance:
+    """Read one tolerance."""
+    pattern, colon, rest = text.rpartition(":")
+    values: dict[str, str] = {}
+    for part in rest.split(","):
+        found = _PART.fullmatch(part.strip())
+        if found is None or found[1] in values:
+            words = "this part is given twice" if found else "not a tolerance"
+            raise AttributeValueError(words, operand="tolerance", got=repr(text), hint=_HINT)
+        values[found[1]] = found[2]
+    if colon and not pattern.strip():
+        raise AttributeValueError("there is no name before the colon", operand="tolerance", got=repr(text), hint=_HINT)
+    ulp = _whole(values["ulp"], text) if "ulp" in values else None
+    rtol, atol = (_number(values[name], text) if name in values else None for name in ("rtol", "atol"))
+    return Tolerance(ulp, rtol, atol, pattern.strip())
+
+
+def _whole(text: str, whole: str) -> int:
+    if text.isascii() and text.isdigit() and len(text) < 20 and int(text) < 2**63 - 1:
+        return int(text)
+    raise AttributeValueError("ulp is a whole number from 0", operand="tolerance", got=repr(whole), hint=_HINT)
+
+
+def _number(text: str, whole: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not (math.isfinite(value) and value >= 0):
+        raise AttributeValueError("rtol and atol are numbers from 0", operand="tolerance", got=repr(whole), hint=_HINT)
+    return value
+
+
+def check_patterns(tolerances: Tolerances, names: Iterable[str]) -> None:
+    """Refuse a pattern that is for no tensor, which would hide a mistyped name.
+
+    Raises:
+        NameUnknownError: with the nearest name.
+    """
+    known = list(names)
+    for tolerance in tolerances:
+        if not tolerance.is_for(*known):
+            raise unknown_name("tensor", tolerance.pattern, known, operand=f"tolerance {str(tolerance)!r}")
+
+
+def tolerance_of(tolerances: Tolerances, *names: str) -> Tolerance | None:
+    """The last tolerance that is for a tensor, as later ones are more special."""
+    return next((one for one in reversed(tolerances) if one.is_for(*names)), None)

@@ -1,0 +1,91 @@
+"""A part of an ONNX model as a model of its own: some nodes, with the values that they are given as inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from onnx import ModelProto
+
+from eltwise.core.shapes import UNKNOWN_RANK
+from eltwise.formats.onnx.reader import OnnxFile
+from eltwise.formats.onnx.writer import write_onnx
+from eltwise.ir.graph import Graph, Node, Port, Tensor, TensorType
+from eltwise.ir.verify import reads
+
+_OWN = "/of this part"
+"""What is added to the name of a value that a node makes and that is given to its readers as well."""
+
+
+class OnnxParts:
+    """Writes parts of one model; what is not in a part, weights above all, is not touched."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+        file = graph.message if isinstance(graph.message, OnnxFile) else None
+        shell = ModelProto()
+        if file is not None:
+            shell.ir_version = file.model.ir_version
+            shell.opset_import.extend(file.model.opset_import)
+            shell.functions.extend(file.model.functions)
+            shell.graph.name = graph.name or "part"
+        self._file = OnnxFile(shell, None, file.folder) if file is not None else None
+
+    def write(
+        self,
+        nodes: Sequence[Node],
+        given: Mapping[str, TensorType],
+        wanted: Sequence[str],
+        fixed: Mapping[str, Tensor],
+    ) -> tuple[bytes, bytes]:
+        """Write nodes as a model.
+
+        Args:
+            nodes: the nodes, in order.
+            given: the inputs in order, each with its type. Nodes read the value that is given also where another one
+                of these nodes makes it.
+            wanted: the values that are its outputs.
+            fixed: values that are constants in the part.
+
+        Returns:
+            The bytes of the file, and no weights.
+        """
+        graph = self._graph
+        made = {value for node in nodes for value in node.outputs}
+        renamed = {value: value + _OWN for value in made & (given.keys() | fixed.keys())}
+        read = {value for node in nodes for value in reads(node)} | set(wanted)
+        constants = [
+            (name, tensor) for name, tensor in self._constants(read) if name not in given and name not in fixed
+        ]
+        constants += fixed.items()
+        unknown = TensorType(None, UNKNOWN_RANK)
+        types = dict(graph.declared) | {port.name: port.type for port in graph.outputs}
+        part = replace(
+            graph,
+            inputs=tuple(Port(name, found, name) for name, found in given.items()),
+            outputs=tuple(
+                Port(renamed.get(value, value), _without_shape(types.get(value, unknown)), renamed.get(value, value))
+                for value in wanted
+            ),
+            nodes=tuple(
+                replace(node, outputs=tuple(renamed.get(value, value) for value in node.outputs))
+                if renamed.keys() & set(node.outputs)
+                else node
+                for node in nodes
+            ),
+            constants=tuple(constants),
+            optional_inputs=(),
+            input_order=tuple(given),
+            declared=(),
+            message=self._file,
+        )
+        return write_onnx(part), b""
+
+    def _constants(self, read: set[str]) -> list[tuple[str, Tensor]]:
+        constant = self._graph.constant
+        return [(name, constant[name]) for name in sorted(read & constant.keys())]
+
+
+def _without_shape(found: TensorType) -> TensorType:
+    """The element type alone: the shape that a file declares may not be that of this run."""
+    return replace(found, shape=UNKNOWN_RANK)

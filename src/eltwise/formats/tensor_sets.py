@@ -1,0 +1,282 @@
+"""Sets of named tensors: what a file or folder holds, read lazily; the ending selects the format.
+
+``.npy`` and ``.pb`` hold one tensor, named after the file; ``.npz``, ``.safetensors`` (also in shards, with an index)
+and zarr several; of ``.onnx`` and ``.xml`` it is the constants. A folder is the set of all of these in it, named by
+their paths. Pickles are never loaded.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import zipfile
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from eltwise.core.dtypes import ElementType
+from eltwise.core.errors import EltwiseError, FileFormatError
+from eltwise.formats import files, npy
+from eltwise.formats.lazy_tensors import FileRange, LazyTensor, OpenFile, Source, Spool, Transposed, of_array
+from eltwise.formats.registry import unknown_ending
+
+ENDINGS = (".npy", ".npz", ".pb", ".safetensors", ".zarr", ".onnx", ".xml")
+PICKLES = (".pt", ".pth", ".ckpt", ".pkl", ".pickle", ".bin")
+INDEX = ".safetensors.index.json"
+"""How the name of the index of a checkpoint in shards ends."""
+
+_MOST_FILES = 100_000
+_PIECE = 1 << 24
+
+
+@dataclass(frozen=True)
+class TensorSet(Mapping[str, LazyTensor]):
+    """Named tensors in the order of their file.
+
+    Attributes:
+        where: the file or folder.
+        tensors: the tensors by name.
+        unreadable: the tensors of types that nothing here reads, with the reason.
+        is_one: whether the format holds one tensor without a name.
+    """
+
+    where: str
+    tensors: dict[str, LazyTensor] = field(default_factory=dict)
+    unreadable: dict[str, EltwiseError] = field(default_factory=dict)
+    is_one: bool = False
+
+    def __getitem__(self, name: str) -> LazyTensor:
+        return self.tensors[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.tensors)
+
+    def __len__(self) -> int:
+        return len(self.tensors)
+
+    def add(self, name: str, make: Callable[[], LazyTensor]) -> None:
+        """Add a tensor, or the reason why it cannot be read."""
+        if name in self.tensors or name in self.unreadable:
+            raise FileFormatError(f"two tensors are called {name!r}", where=self.where)
+        try:
+            self.tensors[name] = make()
+        except EltwiseError as error:
+            if isinstance(error, FileFormatError):
+                raise error.located(where=self.where, operand=f"tensor {name!r}") from None
+            self.unreadable[name] = error.located(where=self.where, operand=f"tensor {name!r}")
+
+
+def open_tensors(path: Path, wanted: ElementType | None = None) -> TensorSet:
+    """Open a file or folder; only headers are read.
+
+    Args:
+        path: what to open.
+        wanted: the element type of raw void bytes in .npy and .npz files.
+
+    Raises:
+        FileFormatError: where it is not of a known format, or its header is wrong.
+    """
+    try:
+        if path.is_dir():
+            return _of_folder(path, wanted)
+    except (OSError, ValueError) as error:
+        raise files.unreadable(path, error) from None
+    if path.name.endswith(INDEX):
+        return _sharded(path)
+    ending = path.suffix.lower()
+    if ending in PICKLES:
+        raise FileFormatError(
+            "this is a pickle, and loading one runs the code in it, so it is never loaded",
+            where=str(path),
+            hint="save it as safetensors: safetensors.torch.save_file(torch.load(path, weights_only=True), new_path)",
+        )
+    if ending not in _OPENERS:
+        raise unknown_ending(path, ", ".join(ENDINGS))
+    if not path.exists():
+        raise files.unreadable(path, FileNotFoundError())
+    files.check_regular(path)
+    return _OPENERS[ending](path, wanted)
+
+
+def _of_folder(path: Path, wanted: ElementType | None) -> TensorSet:
+    """A zarr store, a checkpoint in shards, or a folder of files."""
+    from eltwise.formats import zarr_stores
+
+    if zarr_stores.is_store(path):
+        return _zarr(path, wanted)
+    indices = sorted(path.glob(f"*{INDEX}"))
+    if len(indices) == 1:
+        return _sharded(indices[0])
+    found = TensorSet(str(path))
+    for file in _files_of(path):
+        inner = open_tensors(file, wanted)
+        stem = file.relative_to(path).with_suffix("").as_posix()
+        for name, tensor in inner.items():
+            full = stem if inner.is_one else f"{stem}/{name}"
+            found.add(full, lambda full=full, tensor=tensor: tensor.renamed(full))  # type: ignore[misc]
+        found.unreadable.update({f"{stem}/{name}": error for name, error in inner.unreadable.items()})
+    if not found.tensors and not found.unreadable:
+        allowed = ", ".join(ENDINGS)
+        raise FileFormatError("the folder holds no tensor files", where=str(path), allowed=allowed)
+    return found
+
+
+def _files_of(folder: Path) -> list[Path]:
+    """The tensor files and zarr stores in a folder and those below it; links to folders are not followed."""
+    from eltwise.formats import zarr_stores
+
+    found: list[Path] = []
+    for place, folders, names in os.walk(folder):
+        here = Path(place)
+        stores = [name for name in sorted(folders) if zarr_stores.is_store(here / name)]
+        folders[:] = sorted(set(folders) - set(stores))
+        found += [here / name for name in stores]
+        found += [here / name for name in sorted(names) if Path(name).suffix.lower() in ENDINGS]
+        if len(found) > _MOST_FILES:
+            raise FileFormatError("the folder holds too many files", where=str(folder), allowed=f"{_MOST_FILES}")
+    return found
+
+
+def _npy(path: Path, wanted: ElementType | None) -> TensorSet:
+    file = OpenFile(path)
+    with path.open("rb") as stream:
+        layout = npy.read_layout(stream, file.size, str(path), wanted)
+        offset = stream.tell()
+    return TensorSet(str(path), {path.stem: _of_layout(path.stem, layout, file, offset, str(path))}, is_one=True)
+
+
+def _of_layout(name: str, layout: npy.NpyLayout, file: OpenFile, offset: int, where: str) -> LazyTensor:
+    """A tensor behind an .npy header."""
+    element_type, shape = layout.element_type, layout.shape
+    needs_check = element_type.bits < 8 or element_type.kind == "boolean"
+    stored = element_type.storage.newbyteorder(layout.order)  # type: ignore[arg-type]
+    in_file = shape[::-1] if layout.fortran else shape
+    clean = (lambda data: npy.checked(data, element_type, where)) if needs_check else None
+    source: Source = FileRange(file, offset, in_file, stored, clean=clean)
+    if layout.fortran and len(shape) > 1:
+        source = Transposed(source, shape, tuple(range(len(shape)))[::-1])
+    return LazyTensor(name, element_type, shape, source, where)
+
+
+def _npz(path: Path, wanted: ElementType | None) -> TensorSet:
+    file, found = OpenFile(path), TensorSet(str(path))
+    try:
+        with zipfile.ZipFile(path) as archive:
+            for member in archive.infolist():
+                if member.filename.endswith(".npy"):
+                    name = member.filename.removesuffix(".npy")
+                    found.add(name, lambda name=name, member=member: _member(name, archive, member, file, wanted))  # type: ignore[misc]
+    except (*npy.ZIP_ERRORS, OSError) as error:
+        raise FileFormatError(f"not a readable .npz file ({error})", where=str(path)) from None
+    return found
+
+
+def _member(
+    name: str, archive: zipfile.ZipFile, member: zipfile.ZipInfo, file: OpenFile, wanted: ElementType | None
+) -> LazyTensor:
+    where = f"{file.path}:{name}"
+    npy.check_member(member, where)
+    with archive.open(member) as stream:
+        layout = npy.read_layout(stream, member.file_size, where, wanted)  # type: ignore[arg-type]
+        begin = stream.tell()
+    if member.compress_type == zipfile.ZIP_STORED:
+        return _of_layout(name, layout, file, _offset_of(file, member, where) + begin, where)
+    element_type, shape = layout.element_type, layout.shape
+    spool = Spool(lambda: _of_layout(name, layout, _unpacked(file.path, member, where), begin, where).source)
+    return LazyTensor(name, element_type, shape, spool, where)
+
+
+def _offset_of(file: OpenFile, member: zipfile.ZipInfo, where: str) -> int:
+    """Where the bytes of a member begin: behind its own header, whose lengths are those of name and extra field."""
+    local = file.bytes_at(member.header_offset, 30).tobytes()
+    if local[:4] != b"PK\x03\x04":
+        raise FileFormatError("the archive's directory points to no member", where=where)
+    return member.header_offset + 30 + int.from_bytes(local[26:28], "little") + int.from_bytes(local[28:30], "little")
+
+
+def _unpacked(path: Path, member: zipfile.ZipInfo, where: str) -> OpenFile:
+    """Decompress a member into a file that vanishes with its last reader."""
+    descriptor, name = tempfile.mkstemp(prefix="eltwise-")
+    try:
+        with os.fdopen(descriptor, "wb") as target, zipfile.ZipFile(path) as archive, archive.open(member) as source:
+            while piece := source.read(_PIECE):
+                target.write(piece)
+        return OpenFile(Path(name), is_temporary=True)
+    except npy.ZIP_ERRORS as error:
+        Path(name).unlink(missing_ok=True)
+        raise FileFormatError(f"the archive cannot be unpacked ({error})", where=where) from None
+    except OSError as error:
+        Path(name).unlink(missing_ok=True)
+        raise FileFormatError(f"the archive cannot be unpacked ({error.strerror or error})", where=where) from None
+
+
+def _pb(path: Path, _wanted: ElementType | None) -> TensorSet:
+    from eltwise.formats.onnx.tensors import read_tensor_proto
+
+    array = read_tensor_proto(files.read_message(path), path.parent, str(path)).array
+    return TensorSet(str(path), {path.stem: of_array(path.stem, array, str(path))}, is_one=True)
+
+
+def _safetensors(path: Path, _wanted: ElementType | None) -> TensorSet:
+    from eltwise.formats.safetensors_files import read_header
+
+    file, found = OpenFile(path), TensorSet(str(path))
+    for name, make in read_header(file):
+        found.add(name, make)
+    return found
+
+
+def _sharded(index: Path) -> TensorSet:
+    """The tensors of all shards that an index names; each shard is a plain file beside the index."""
+    from eltwise.formats.safetensors_files import read_index
+
+    found, shards = TensorSet(str(index)), dict[str, TensorSet]()
+    for name, shard in read_index(index):
+        if shard not in shards:
+            shards[shard] = _safetensors(index.parent / shard, None)
+        there = shards[shard]
+        if name in there.unreadable:
+            found.unreadable[name] = there.unreadable[name]
+        elif name not in there:
+            raise FileFormatError(f"the index says that {shard!r} holds {name!r}, and it does not", where=str(index))
+        else:
+            found.add(name, lambda name=name, there=there: there[name])  # type: ignore[misc]
+    return found
+
+
+def _zarr(path: Path, _wanted: ElementType | None) -> TensorSet:
+    from eltwise.formats.zarr_stores import read_arrays
+
+    makers, is_one = read_arrays(path)
+    found = TensorSet(str(path), is_one=is_one)
+    for name, make in makers:
+        found.add(name, make)
+    return found
+
+
+def _onnx(path: Path, _wanted: ElementType | None) -> TensorSet:
+    from eltwise.formats.onnx.constants import read_constants
+
+    found = TensorSet(str(path))
+    for name, make in read_constants(path):
+        found.add(name, make)
+    return found
+
+
+def _openvino(path: Path, _wanted: ElementType | None) -> TensorSet:
+    from eltwise.formats.openvino.constants import read_constants
+
+    found = TensorSet(str(path))
+    for name, make in read_constants(path):
+        found.add(name, make)
+    return found
+
+
+_OPENERS: dict[str, Callable[[Path, ElementType | None], TensorSet]] = {
+    ".npy": _npy,
+    ".npz": _npz,
+    ".pb": _pb,
+    ".safetensors": _safetensors,
+    ".onnx": _onnx,
+    ".xml": _openvino,
+}

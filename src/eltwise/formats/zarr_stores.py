@@ -1,0 +1,108 @@
+"""Arrays in zarr stores, read chunk by chunk with the zarr library, which is optional."""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from eltwise.core.dtypes import of_numpy
+from eltwise.core.errors import FileFormatError, ShapeError, UnsupportedError
+from eltwise.formats.lazy_tensors import Box, LazyTensor, read_boxes
+
+_MARKS = ("zarr.json", ".zarray", ".zgroup")
+ERRORS = (
+    *(OSError, ValueError, TypeError, RuntimeError, LookupError, AttributeError),
+    *(ArithmeticError, AssertionError, EOFError, BufferError, zlib.error),
+)
+"""What zarr and its codecs raise for stores that are none."""
+
+_LARGEST_CHUNK = 1 << 30
+"""In bytes; zarr holds a whole chunk in memory."""
+
+
+def is_store(path: Path) -> bool:
+    """Whether a folder is a zarr array or group."""
+    return any((path / mark).is_file() for mark in _MARKS)
+
+
+def read_arrays(path: Path) -> tuple[list[tuple[str, Callable[[], LazyTensor]]], bool]:
+    """Find the arrays of a store, each with what opens it; and whether the store is a single one.
+
+    Raises:
+        UnsupportedError: where zarr is not installed.
+        FileFormatError: where zarr cannot open the store.
+    """
+    try:
+        import zarr
+    except ImportError:
+        hint = "pip install 'eltwise[scale]'"
+        raise UnsupportedError("reading a zarr store needs the package zarr", where=str(path), hint=hint) from None
+    try:
+        opened: Any = zarr.open(str(path), mode="r")
+        is_one = isinstance(opened, zarr.Array)
+        arrays = [(path.stem, opened)] if is_one else sorted(opened.members(max_depth=None), key=lambda pair: pair[0])
+    except ERRORS as error:
+        raise _unreadable(path, error) from None
+    found = [(name, array) for name, array in arrays if isinstance(array, zarr.Array)]
+    return [(name, lambda name=name, array=array: _opened(name, array, path)) for name, array in found], is_one  # type: ignore[misc]
+
+
+def _opened(name: str, array: Any, path: Path) -> LazyTensor:
+    element_type = of_numpy(np.dtype(array.dtype))
+    shape, chunk = tuple(map(int, array.shape)), tuple(map(int, array.shards or array.chunks))
+    if math.prod(size or 1 for size in shape) >= 2**63:
+        raise ShapeError("a tensor of these sizes is too large", got=str(shape))
+    if math.prod(chunk) * element_type.storage.itemsize > _LARGEST_CHUNK:
+        raise FileFormatError("a chunk is too large", got=str(chunk), allowed=f"up to {_LARGEST_CHUNK} bytes")
+    return LazyTensor(name, element_type, shape, ZarrArray(array, shape, chunk, path), str(path))
+
+
+def _unreadable(path: Path, error: BaseException) -> FileFormatError:
+    text = " ".join(str(error).split()) or type(error).__name__
+    return FileFormatError(f"the zarr store cannot be read ({text[:200]})", where=str(path))
+
+
+@dataclass(frozen=True, eq=False)
+class ZarrArray:
+    """An array of a store."""
+
+    array: Any
+    shape: Sequence[int]
+    chunk: Sequence[int]
+    path: Path
+
+    @property
+    def grain(self) -> int:
+        """So many rows as a chunk has, since each chunk is unpacked as a whole."""
+        return max(self.chunk[0] * math.prod(self.shape[1:]), 1) if self.shape else 1
+
+    def read(self, start: int, stop: int) -> np.ndarray:
+        """Read part by part."""
+        return np.ascontiguousarray(read_boxes(self, self.shape, start, stop))
+
+    def box(self, box: Box) -> np.ndarray:
+        """Read the chunks that a part touches."""
+        try:
+            return _native(self.array[box])
+        except ERRORS as error:
+            raise _unreadable(self.path, error) from None
+
+    def at(self, indices: np.ndarray) -> np.ndarray:
+        """Read the chunks that the indices touch."""
+        if not self.shape:
+            return np.broadcast_to(self.box(()), indices.shape)
+        try:
+            return _native(self.array.vindex[np.unravel_index(indices, tuple(self.shape))])
+        except ERRORS as error:
+            raise _unreadable(self.path, error) from None
+
+
+def _native(array: Any) -> np.ndarray:
+    found = np.asarray(array)
+    return found if found.dtype.isnative else found.astype(found.dtype.newbyteorder("="))

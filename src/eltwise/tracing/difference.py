@@ -1,0 +1,112 @@
+"""How one value of a run differs from the same value of the reference: figures at once, the cause where it is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from eltwise.comparison.arrays import compare_arrays
+from eltwise.comparison.records import measure as measure_blocks
+from eltwise.comparison.report import Status
+from eltwise.comparison.tolerance import Tolerance, Tolerances, tolerance_of
+from eltwise.conformance.fault_model import Operation
+from eltwise.core.dtypes import ElementType, of_numpy
+from eltwise.core.shapes import of_sizes
+
+_BY_DIGITS = ((50, 1e-7, 1e-9), (20, 1e-3, 1e-5), (10, 1e-2, 1e-3), (8, 5e-2, 1e-2), (0, 0.25, 0.125))
+"""The relative tolerance of floats of so many digits, and the absolute one as a part of the largest value."""
+
+DEFAULT = "integers exact, float32 rtol=1e-3 and 1e-5 of the largest value, other floats by their digits"
+
+
+@dataclass(frozen=True)
+class Difference:
+    """What is known of two arrays.
+
+    Attributes:
+        status: whether they are equal, within the tolerance or not.
+        error: the largest absolute difference, infinite where a NaN is not matched; None where it has no size, as for
+            other shapes.
+        max_ulp: the largest distance in units in the last place.
+        cause: why they differ, if that was asked.
+        explanation: the cause in words.
+    """
+
+    status: Status
+    error: float | None = 0.0
+    max_ulp: int | None = 0
+    cause: str | None = None
+    explanation: str = ""
+
+    @property
+    def is_beyond(self) -> bool:
+        """Whether it is beyond the tolerance."""
+        return self.status == "differs"
+
+
+EQUAL = Difference("equal")
+
+
+def measure(name: str, got: np.ndarray, wanted: np.ndarray, tolerances: Tolerances) -> Difference:
+    """Compare two arrays; the second one is the reference, and the name chooses the tolerance."""
+    if got.dtype != wanted.dtype or got.shape != wanted.shape:
+        kind = "other_type" if got.dtype != wanted.dtype else "other_shape"
+        return Difference("differs", None, None, kind, f"{_described(got)} instead of {_described(wanted)}")
+    if _same_bytes(got, wanted):
+        return EQUAL
+    element_type = of_numpy(wanted.dtype)
+    tolerance = tolerance_of(tolerances, name) or _default(element_type, wanted)
+    first, second = (np.ascontiguousarray(array).reshape(-1) for array in (wanted, got))
+    records, _histogram = measure_blocks(first, second, element_type, tolerance.limits)
+    if not records["differing"].any() or not (records["differing"] - records["both_nan"]).any():
+        return EQUAL
+    largest_distance = int(records["max_ulp"].max())
+    error = float(records["max_abs"].max()) if element_type.kind == "float" else float(largest_distance)
+    error = float("inf") if records["nan"].any() else error
+    return Difference("differs" if records["beyond"].any() else "within_tolerance", error, largest_distance)
+
+
+def explained(
+    found: Difference,
+    got: np.ndarray,
+    wanted: np.ndarray,
+    operation: Operation | None = None,
+    operands: Sequence[np.ndarray] = (),
+) -> Difference:
+    """The same difference with its cause; for the exact result of an operation its fault models are tried first."""
+    record = compare_arrays(wanted, got, operation=operation, operands=operands)
+    return replace(found, cause=record.cause or found.cause, explanation=record.explanation or found.explanation)
+
+
+def _same_bytes(got: np.ndarray, wanted: np.ndarray) -> bool:
+    """Whether all bytes are equal, which is found fast where both lie in one piece."""
+    if not (got.flags.c_contiguous and wanted.flags.c_contiguous):
+        return False
+    one, other = (array.reshape(-1).view(np.uint8).data for array in (got, wanted))
+    return one == other
+
+
+def _default(element_type: ElementType, wanted: np.ndarray) -> Tolerance:
+    """Nothing for integers; for floats relative to each value, and for small ones to the largest."""
+    if element_type.kind != "float":
+        return Tolerance(ulp=0)
+    relative, part = next((one, other) for digits, one, other in _BY_DIGITS if element_type.digits >= digits)
+    return Tolerance(rtol=relative, atol=part * _largest(wanted))
+
+
+def _largest(array: np.ndarray) -> float:
+    """The largest finite absolute value."""
+    if not array.size:
+        return 0.0
+    with np.errstate(all="ignore"):
+        values = array if array.dtype in (np.float32, np.float64) else array.astype(np.float32)
+        largest = max(float(values.max()), -float(values.min()))
+        if not np.isfinite(largest):
+            largest = float(np.max(np.abs(values[np.isfinite(values)]), initial=0))
+    return largest
+
+
+def _described(array: np.ndarray) -> str:
+    return f"{of_numpy(array.dtype)}({of_sizes(array.shape)})"

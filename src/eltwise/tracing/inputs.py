@@ -1,0 +1,107 @@
+"""The arrays that a traced model is run on: those that the caller gives, and random ones for the other inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from eltwise.core.dtypes import BOOL, ElementType, not_run
+from eltwise.core.errors import ElementTypeError, ShapeError, UnsupportedError, counted, unknown_name
+from eltwise.core.shapes import of_sizes
+from eltwise.engine.arrays import as_array
+from eltwise.ir.graph import Graph, Port
+
+_DRAWN_SIZES = (1, 16)
+"""The size of a first dimension that is not known, and that of others."""
+
+_LARGEST = 8
+"""Integers of more than 8 bits are drawn below this number, since they often count or select something."""
+
+
+@dataclass(frozen=True)
+class Feeds:
+    """The inputs of a run.
+
+    Attributes:
+        arrays: by the name of the input.
+        values: the same by the value in the graph.
+        words: where they come from.
+    """
+
+    arrays: dict[str, np.ndarray]
+    values: dict[str, np.ndarray]
+    words: str
+
+
+def feeds_for(graph: Graph, given: Mapping[str, object], seed: int) -> Feeds:
+    """Take the arrays that are given, and draw the others.
+
+    Raises:
+        EltwiseError: for unknown names, and for arrays of another type or shape than the model declares.
+    """
+    arrays: dict[str, np.ndarray] = {}
+    for name, value in given.items():
+        port = _port(graph, name)
+        arrays[port.name] = _checked(port, value)
+    generator = np.random.default_rng(seed)
+    drawn = [port for port in graph.inputs if port.name not in arrays]
+    for port in drawn:
+        arrays[port.name] = _drawn(port, generator)
+    ports = {port.name: port for port in (*graph.inputs, *graph.optional_inputs)}
+    words = "the given inputs"
+    if drawn:
+        shapes = ", ".join(f"{port.name} ({of_sizes(arrays[port.name].shape)})" for port in drawn[:_LARGEST])
+        words = f"{counted(len(drawn), 'input')} drawn with the seed {seed}: {shapes}"
+    return Feeds(arrays, {ports[name].value: array for name, array in arrays.items()}, words)
+
+
+def _port(graph: Graph, name: object) -> Port:
+    if not isinstance(name, str):
+        names = [port.name for port in (*graph.inputs, *graph.optional_inputs)]
+        raise unknown_name("input", repr(name), names)
+    return graph.find_input(name)
+
+
+def _checked(port: Port, value: object) -> np.ndarray:
+    place = f"input {port.name!r}"
+    array, found = as_array(value, place)
+    wanted = port.inner_type or port.type.element_type
+    if wanted not in (None, found):
+        hint = "convert it first; types are never changed silently"
+        words = "the array has another type than the input"
+        raise ElementTypeError(words, operand=place, got=str(found), allowed=str(wanted), hint=hint)
+    dimensions = port.type.shape.dimensions
+    if dimensions is not None and (
+        len(dimensions) != array.ndim
+        or not all(one.symbol or one.may_be(size) for one, size in zip(dimensions, array.shape, strict=True))
+    ):
+        words = "the array has another shape than the input"
+        got, allowed = f"({of_sizes(array.shape)})", f"({port.type.shape})"
+        raise ShapeError(words, operand=place, got=got, allowed=allowed)
+    return np.ascontiguousarray(array, found.storage)
+
+
+def _drawn(port: Port, generator: np.random.Generator) -> np.ndarray:
+    place, element_type = f"input {port.name!r}", port.inner_type or port.type.element_type
+    hint = f"give it with --input {port.name}=FILE"
+    if element_type is None or port.type.shape.dimensions is None:
+        known = port.type.other or "its type or its rank is not declared"
+        raise UnsupportedError("no values can be drawn for this input", operand=place, got=known, hint=hint)
+    if not element_type.runs:
+        raise not_run(element_type, operand=place)
+    sizes = [
+        max(one.low, _DRAWN_SIZES[axis > 0] if one.high is None else min(one.high, _DRAWN_SIZES[axis > 0]))
+        for axis, one in enumerate(port.type.shape.dimensions)
+    ]
+    return _values(element_type, tuple(sizes), generator)
+
+
+def _values(element_type: ElementType, shape: tuple[int, ...], generator: np.random.Generator) -> np.ndarray:
+    if element_type is BOOL:
+        return np.asarray(generator.integers(0, 2, shape)).astype(np.bool_)
+    if not element_type.is_integer:
+        return np.asarray(generator.standard_normal(shape, np.float32)).astype(element_type.storage)
+    low, high = element_type.limits if element_type.bits <= 8 else (0, _LARGEST - 1)
+    return np.asarray(generator.integers(low, high + 1, shape)).astype(element_type.storage)

@@ -1,0 +1,281 @@
+"""A model as it is traced: its nodes in order, what each reads, and the parts of it that a runtime is given."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from math import prod
+from typing import Protocol, TypeGuard
+
+import numpy as np
+
+from eltwise.core.dtypes import ElementType, of_numpy
+from eltwise.core.errors import UnsupportedError, raise_all
+from eltwise.core.shapes import of_sizes
+from eltwise.ir.graph import Graph, Node, Tensor, TensorType
+from eltwise.ir.verify import reads, structure_problems, topological_order
+from eltwise.runtimes import Model as Program
+
+_LARGEST_FIXED = 64
+"""So many integers may become constants of a part: sizes and axes, which some runtimes take only as constants."""
+
+
+class Parts(Protocol):
+    """What writes nodes as a model of their own."""
+
+    def write(
+        self,
+        nodes: Sequence[Node],
+        given: Mapping[str, TensorType],
+        wanted: Sequence[str],
+        fixed: Mapping[str, Tensor],
+    ) -> tuple[bytes, bytes]:
+        """Write nodes as the bytes of a model and those of its weights."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """Nodes as a program, with the arrays for its inputs, and what its inputs and outputs are.
+
+    ``results`` are the types and shapes of the outputs, if all of them are known.
+    """
+
+    program: Program
+    inputs: tuple[np.ndarray, ...]
+    wanted: tuple[str, ...]
+    given: tuple[str, ...]
+    results: tuple[tuple[ElementType, tuple[int, ...]], ...] = ()
+
+
+@dataclass(eq=False)
+class TracedModel:
+    """A model.
+
+    Attributes:
+        graph: all of it.
+        parts: what writes parts of it.
+        types: what is known of its values for the inputs of this run.
+        fed: the values that the caller gives.
+        kept_together: values that cannot be given to a runtime, as sequences: what makes and what reads them stays
+            in one part.
+    """
+
+    graph: Graph
+    parts: Parts
+    types: Mapping[str, TensorType]
+    fed: frozenset[str] = frozenset()
+    kept_together: set[str] = field(default_factory=set)
+
+    @cached_property
+    def nodes(self) -> tuple[Node, ...]:
+        """The nodes that compute something that is read, in an order in which each finds its inputs made."""
+        ordered = [self.graph.nodes[number] for number in topological_order(self.graph.nodes)]
+        needed = {port.value for port in self.graph.outputs}
+        found = []
+        for node in reversed(ordered):
+            if needed & set(node.outputs) and not _is_constant(node):
+                found.append(node)
+            if needed & set(node.outputs):
+                needed.update(reads(node))
+        return tuple(reversed(found))
+
+    @cached_property
+    def _constant_nodes(self) -> dict[str, Node]:
+        return {value: node for node in self.graph.nodes if _is_constant(node) for value in node.outputs}
+
+    @cached_property
+    def reads(self) -> tuple[tuple[str, ...], ...]:
+        """The values that each node reads and that are no constants."""
+        constant = self._constant_nodes.keys() | {
+            name for name, _tensor in self.graph.constants if name not in self.fed
+        }
+        return tuple(tuple(dict.fromkeys(one for one in reads(node) if one not in constant)) for node in self.nodes)
+
+    @cached_property
+    def made(self) -> tuple[tuple[str, ...], ...]:
+        """The values of each node that another one reads or that the model gives out."""
+        read = {value for values in self.reads for value in values} | {port.value for port in self.graph.outputs}
+        return tuple(tuple(value for value in node.outputs if value in read) for node in self.nodes)
+
+    @cached_property
+    def last_reader(self) -> dict[str, int]:
+        """The number of the last node that reads each value; behind all nodes for what the model gives out."""
+        found = {value: number for number, values in enumerate(self.reads) for value in values}
+        return found | {port.value: len(self.nodes) for port in self.graph.outputs}
+
+    def units(self) -> list[range]:
+        """The nodes in groups that cannot be divided, nearly all of them of one node."""
+        apart = self.kept_together | {value for value, found in self.types.items() if not _travels(found)}
+        starts = {value: number for number, values in enumerate(self.made) for value in values if value in apart}
+        ends = {start: max(self.last_reader.get(value, start), start) for value, start in starts.items()}
+        found: list[range] = []
+        number = 0
+        while number < len(self.nodes):
+            end = number
+            position = number
+            while position <= min(end, len(self.nodes) - 1):
+                end = max(end, ends.get(position, position))
+                position += 1
+            found.append(range(number, min(end, len(self.nodes) - 1) + 1))
+            number = found[-1].stop
+        return found
+
+    def can_travel(self, value: str) -> bool:
+        """Whether a value can be given to a runtime and be compared."""
+        return value not in self.kept_together and (value not in self.types or _travels(self.types[value]))
+
+    def part(
+        self,
+        numbers: Iterable[int],
+        values: Mapping[str, np.ndarray],
+        wanted: Sequence[str] | None = None,
+        *,
+        apart: bool = False,
+        fixes_sizes: bool = False,
+        replaced: Mapping[str, np.ndarray] | None = None,
+    ) -> Part:
+        """Write some nodes as a model.
+
+        Args:
+            numbers: of the nodes.
+            values: what they can be given.
+            wanted: the outputs; by default all that the nodes make and that can be compared.
+            apart: whether each node reads the given value also where another one of them makes it.
+            fixes_sizes: whether short lists of integers become constants.
+            replaced: constants that take the place of those of the model.
+
+        Raises:
+            EltwiseError: if they cannot be written.
+        """
+        chosen = list(numbers)
+        made = {value for number in chosen for value in self.made[number]}
+        if wanted is None:
+            wanted = [value for number in chosen for value in self.made[number] if self.can_travel(value)]
+        read = dict.fromkeys(value for number in chosen for value in self.reads[number])
+        given = [value for value in read if value not in made or (apart and value in values)]
+        unknown = [value for value in given if value not in values]
+        if unknown:
+            raise UnsupportedError("what the nodes read is not known", operand=repr(unknown[0]))
+        fixed = {value for value in given if fixes_sizes and _is_short_list(values[value])}
+        given = [value for value in given if value not in fixed]
+        types = {value: _type_of(values[value]) for value in given}
+        arrays = {value: values[value] for value in sorted(fixed)} | dict(replaced or {})
+        constants = {value: Tensor(array.copy(), of_numpy(array.dtype)) for value, array in arrays.items()}
+        data, weights = self.parts.write(self._with_constants(chosen), types, wanted, constants)
+        inputs = tuple(values[value] for value in given)
+        return Part(Program(data, weights), inputs, tuple(wanted), tuple(given), self._results(wanted))
+
+    def _results(self, wanted: Sequence[str]) -> tuple[tuple[ElementType, tuple[int, ...]], ...]:
+        """The types and shapes of values, if all of them are known and of NumPy's own types."""
+        results = []
+        for found in map(self.types.get, wanted):
+            if found is None or not size_of(found) or not _is_native(found.element_type):
+                return ()
+            results.append((found.element_type, found.shape.sizes()))
+        return tuple(results)
+
+    def _with_constants(self, numbers: Sequence[int]) -> list[Node]:
+        """Nodes behind the Constant nodes that they read."""
+        nodes = [self.nodes[number] for number in numbers]
+        needed = (
+            self._constant_nodes[value] for node in nodes for value in reads(node) if value in self._constant_nodes
+        )
+        return [*{id(node): node for node in needed}.values(), *nodes]
+
+    def behind(self, numbers: Iterable[int], known: Container[str]) -> list[int]:
+        """Nodes with all those that make what they read, back to the values that are known."""
+        found, waiting = set[int](), list(numbers)
+        while waiting:
+            number = waiting.pop()
+            if number not in found:
+                found.add(number)
+                waiting += [
+                    self.maker[value] for value in self.reads[number] if value in self.maker and value not in known
+                ]
+        return sorted(found)
+
+    @cached_property
+    def maker(self) -> dict[str, int]:
+        """The number of the node that makes each value."""
+        return {value: number for number, values in enumerate(self.made) for value in values}
+
+    def weight_of(self, number: int) -> int:
+        """About how many bytes the constants of a node have."""
+        constant = self.graph.constant
+        return sum(size_of(constant[value].type) or 0 for value in reads(self.nodes[number]) if value in constant)
+
+
+def read_model(graph: Graph, arrays: Mapping[str, np.ndarray]) -> TracedModel:
+    """Prepare a model for a run on these arrays, by value.
+
+    Raises:
+        EltwiseError: if it is not a graph, or cannot be run in parts.
+    """
+    raise_all(structure_problems(graph, in_order=False))
+    types = {value: _type_of(array) for value, array in arrays.items()}
+    if graph.origin.domain == "ai.onnx":
+        from eltwise.formats.onnx.part import OnnxParts
+        from eltwise.passes.onnx_types import infer_types
+
+        typed = replace(graph, inputs=tuple(replace(port, type=types[port.value]) for port in graph.inputs))
+        model = TracedModel(graph, OnnxParts(graph), infer_types(typed).get(id(typed), {}), frozenset(arrays))
+    else:
+        from eltwise.formats.openvino.part import IrParts
+
+        parts = IrParts(graph)
+        model = TracedModel(graph, parts, parts.types | types, frozenset(arrays))
+    return model
+
+
+def size_of(found: TensorType | None) -> int | None:
+    """How many bytes a value has, if its type says so."""
+    if found is None or found.element_type is None or not found.shape.is_known:
+        return None
+    return prod(found.shape.sizes()) * max(1, found.element_type.bits // 8)
+
+
+def segments(model: TracedModel, units: Sequence[range], most_bytes: int, most_nodes: int) -> Iterator[list[range]]:
+    """Divide the nodes into segments whose values and weights take about so many bytes at most.
+
+    A value of unknown size is taken to be as large as the largest that its node reads.
+    """
+    sizes: dict[str, int] = {}
+    segment: list[range] = []
+    filled = count = 0
+    for unit in units:
+        needed = 0
+        for number in unit:
+            largest = max((sizes.get(value, 0) for value in model.reads[number]), default=0)
+            for value in model.made[number]:
+                known = size_of(model.types.get(value))
+                sizes[value] = largest if known is None else known
+                needed += sizes[value]
+            needed += model.weight_of(number)
+        if segment and (filled + needed > most_bytes or count + len(unit) > most_nodes):
+            yield segment
+            segment, filled, count = [], 0, 0
+        segment.append(unit)
+        filled, count = filled + needed, count + len(unit)
+    if segment:
+        yield segment
+
+
+def _is_constant(node: Node) -> bool:
+    return node.schema.name in ("Constant", "Const") and not any(reads(node))
+
+
+def _is_native(element_type: ElementType | None) -> TypeGuard[ElementType]:
+    return element_type is not None and element_type.runs and element_type.storage.isbuiltin == 1
+
+
+def _travels(found: TensorType) -> bool:
+    return not found.other and (found.element_type is None or found.element_type.runs)
+
+
+def _type_of(array: np.ndarray) -> TensorType:
+    return TensorType(of_numpy(array.dtype), of_sizes(array.shape))
+
+
+def _is_short_list(array: np.ndarray) -> bool:
+    return array.size <= _LARGEST_FIXED and array.ndim <= 1 and array.dtype in (np.int32, np.int64)

@@ -1,0 +1,230 @@
+"""The report of a trace: each node with its errors, the first that is wrong, and what could not be compared."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from eltwise.comparison.report import finite
+from eltwise.core.errors import UnsupportedError, counted
+from eltwise.formats import files
+from eltwise.tracing.blame import Blamed
+from eltwise.tracing.page import fragment, page
+from eltwise.tracing.reproduce import write_blamed
+
+_MOST_SHOWN = 6
+
+
+@dataclass(frozen=True)
+class TracedNode:
+    """What a trace found of one node.
+
+    Attributes:
+        name: its name, or the name of what it makes where it has none.
+        op_type: its operator.
+        status: ``equal``, ``within_tolerance`` or ``differs``; ``failed`` where a runtime did not run it, and
+            ``not_compared`` where nothing could be compared.
+        error_in: the largest absolute difference of what it reads; None where it has no size.
+        error_out: the largest absolute difference of what it makes.
+        own_error: that of the node run alone on what the reference reads; None where that was not needed.
+        cause: the cause of its own difference, or that of what it makes.
+        blame: of a node that differs, ``own`` where it is wrong alone too, ``inherited`` where it is not, and
+            ``in_graph`` where it is right alone, its inputs are equal and it is wrong in the model, and ``fused`` where
+            it and those before it are right one by one, and wrong where only the last result is read.
+        value: the value that differs most.
+        max_ulp: the largest distance in units in the last place.
+        explanation: the cause in words.
+        words: why it failed or could not be compared.
+    """
+
+    name: str
+    op_type: str
+    status: str
+    error_in: float | None = 0.0
+    error_out: float | None = 0.0
+    own_error: float | None = None
+    cause: str | None = None
+    blame: str | None = None
+    value: str = ""
+    max_ulp: int | None = None
+    explanation: str = ""
+    words: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.op_type} {self.name!r}"
+
+    def fields(self) -> dict[str, object]:
+        """Everything as plain values."""
+        return dict(vars(self))
+
+    def cells(self) -> tuple[str, ...]:
+        """What a table shows of it: its name, its operator, its errors and the cause."""
+        said = self.words or self.cause or ""
+        if self.blame == "inherited":
+            said = "inherited"
+        elif self.blame == "in_graph":
+            said = f"only in the model {said}".rstrip()
+        own = "within" if self.blame in ("inherited", "in_graph") else number(self.own_error)
+        return (self.name, self.op_type, number(self.error_in), number(self.error_out), own, said)
+
+
+@dataclass(frozen=True)
+class TraceReport:
+    """What came of a trace; ``str`` gives it in words.
+
+    Attributes:
+        nodes: the nodes in an order in which each finds its inputs made.
+        first: the name of the first node that is wrong by itself; None if there is none.
+        runtime: the runtime that was tested, with its version.
+        against: the reference, with its version.
+        inputs: where the inputs come from.
+        tolerance: what counts as a difference.
+        right: whose result of the first node has the bits of the exact one; None where that is not known.
+        notes: what else is to be said: what was not matched, not run, or differs only in the whole model.
+        blamed: the first node with its inputs and results.
+    """
+
+    nodes: tuple[TracedNode, ...]
+    first: str | None
+    runtime: str
+    against: str
+    inputs: str = ""
+    tolerance: str = ""
+    right: tuple[str, ...] | None = None
+    notes: tuple[str, ...] = ()
+    blamed: Blamed | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def is_good(self) -> bool:
+        """Whether nothing is beyond the tolerance and every node ran."""
+        return self.first is None and not any(node.status in ("differs", "failed") for node in self.nodes)
+
+    @property
+    def first_node(self) -> TracedNode | None:
+        """The first node that is wrong by itself."""
+        found = (node for node in self.nodes if node.name == self.first and node.blame not in (None, "inherited"))
+        return next(found, None)
+
+    def fields(self) -> dict[str, object]:
+        """Everything as plain values, as ``--json`` writes it."""
+        return {
+            "nodes": [node.fields() for node in self.nodes],
+            "first": self.first,
+            "runtime": self.runtime,
+            "against": self.against,
+            "inputs": self.inputs,
+            "tolerance": self.tolerance,
+            "right": None if self.right is None else list(self.right),
+            "notes": list(self.notes),
+        }
+
+    def to_json(self, path: Path | str | None = None) -> str:
+        """The report as JSON, written to a file if one is named; what is not finite is a text such as ``"inf"``."""
+        text = json.dumps(finite(self.fields()), indent=2, ensure_ascii=False)
+        if path is not None:
+            files.write_atomically(Path(path), [f"{text}\n".encode(errors="backslashreplace")])
+        return text
+
+    def assert_within(self) -> None:
+        """Do nothing if no node is beyond the tolerance.
+
+        Raises:
+            AssertionError: with the report as its message.
+        """
+        if not self.is_good:
+            raise AssertionError(str(self))
+
+    def reproduce(self, folder: str | os.PathLike[str]) -> tuple[str, ...]:
+        """Write the first node as a model of its own, its inputs, and a script that runs it with its runtime alone.
+
+        Args:
+            folder: the folder, new or empty.
+
+        Returns:
+            The names of the files.
+
+        Raises:
+            UnsupportedError: if no node is wrong as a model of its own.
+            FileFormatError: if the folder is not empty or cannot be written.
+        """
+        if self.blamed is None:
+            raise UnsupportedError("no node is wrong as a model of its own: there is nothing to reproduce")
+        about = [f"{self.runtime}: {self.first_node or self.first}, on {self.inputs}."]
+        return write_blamed(self.blamed, about, self.against, Path(folder))
+
+    def __str__(self) -> str:
+        return "\n".join([*self.summary(), *self._table(), *self.notes])
+
+    def _repr_html_(self) -> str:
+        return fragment(self)
+
+    def to_html(self, path: Path | str | None = None) -> str:
+        """The report as one page that needs nothing else, written to a file if one is named."""
+        text = page(self)
+        if path is not None:
+            files.write_atomically(Path(path), [text.encode(errors="backslashreplace")])
+        return text
+
+    def summary(self) -> list[str]:
+        """What was found, a sentence each."""
+        counts = self.counts()
+        lines = [
+            f"{self.runtime} against {self.against}: {counted(len(self.nodes), 'node')}, "
+            + ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in counts.items()),
+            f"inputs: {self.inputs}; tolerance: {self.tolerance}",
+        ]
+        node = self.first_node
+        if node is not None:
+            lines.append(f"first: {node}: {self._said_of(node)}")
+        elif counts.get("differs"):
+            lines.append("no node is wrong alone: small errors add up to what is beyond the tolerance")
+        return lines
+
+    def _said_of(self, node: TracedNode) -> str:
+        if node.blame == "in_graph":
+            words = f"right alone and wrong in the model, by {number(node.error_out)}"
+        elif node.blame == "fused":
+            words = f"{node.words}, by {number(node.error_out)}"
+        else:
+            inputs = "equal inputs" if node.error_in == 0 else "the inputs of the reference"
+            words = f"alone, on {inputs}, it differs by {number(node.own_error)}"
+        if node.explanation or node.cause:
+            words += f"; {self._wrong_one()}{node.explanation or node.cause}"
+        if self.right is not None:
+            words += f"; {' and '.join(self.right) or 'neither'} has the exact result"
+        return words
+
+    def _wrong_one(self) -> str:
+        """The runtime that a cause is about, where it is known that one of the two is right."""
+        names = [text.partition(" ")[0] for text in (self.runtime, self.against)]
+        wrong = [name for name in names if name not in (self.right or names)]
+        return f"{wrong[0]}: " if wrong else ""
+
+    def counts(self) -> dict[str, int]:
+        """How many nodes have each status."""
+        order = ("equal", "within_tolerance", "differs", "failed", "not_compared")
+        found = {name: sum(node.status == name for node in self.nodes) for name in order}
+        return {name: count for name, count in found.items() if count}
+
+    def _shown(self) -> list[TracedNode]:
+        return [node for node in self.nodes if node.status not in ("equal", "within_tolerance")][:_MOST_SHOWN]
+
+    def _table(self) -> list[str]:
+        shown = self._shown()
+        if not shown:
+            return []
+        rows = [("node", "operator", *_COLUMNS, "cause"), *(node.cells() for node in shown)]
+        widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]) - 1)]
+        lines = ["  ".join([*map(str.ljust, row, widths), row[-1]]).rstrip() for row in rows]
+        left = sum(node.status not in ("equal", "within_tolerance") for node in self.nodes) - len(shown)
+        return ["", *lines, *([f"... and {left} more"] if left else []), ""]
+
+
+_COLUMNS = ("error in", "error out", "own error")
+
+
+def number(value: float | None) -> str:
+    """An error for people."""
+    return "-" if value is None else f"{value:.4g}"

@@ -1,0 +1,264 @@
+"""Two runs of a model in two runtimes: the first node that differs although its inputs are equal."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from eltwise import runtimes
+from eltwise.comparison.tolerance import Given, parse_tolerances
+from eltwise.core.errors import EltwiseError, FileFormatError, UnsupportedError, counted
+from eltwise.formats import registry
+from eltwise.ir.graph import Graph
+from eltwise.model import Model
+from eltwise.ops.schema import Domain
+from eltwise.passes.widen import in_float64
+from eltwise.runtimes import Host, Runtime
+from eltwise.tracing.blame import Blame
+from eltwise.tracing.difference import DEFAULT, Difference
+from eltwise.tracing.inputs import feeds_for
+from eltwise.tracing.model import TracedModel, read_model, segments
+from eltwise.tracing.pair import PairTracer, other_feeds
+from eltwise.tracing.report import TracedNode, TraceReport
+from eltwise.tracing.run import NodeRun, Side, Tracer
+from eltwise.tracing.whole import Whole, WholeRun
+from eltwise.tracing.wide import WideSide
+
+if TYPE_CHECKING:
+    from eltwise.model import Source
+
+SEGMENT = 1 << 28
+"""How many bytes the values and weights of a segment may have, by default."""
+
+LIMIT = 120.0
+"""How many seconds a runtime may take for a segment, by default."""
+
+EXACT = "exact"
+"""The name of the reference that is eltwise."""
+
+FLOAT64 = "float64"
+"""The name of the reference that computes the same graph in float64."""
+
+_REFERENCES = {EXACT: "eltwise", FLOAT64: "onnxruntime"}
+_SLOW = "onnx-reference"
+"""What computes in float64 what the faster one does not have in it."""
+
+_MOST_NODES = 1000
+"""The most nodes of a segment."""
+
+_MOST_NAMED = 6
+
+_FOR_ONNX = {"openvino": "openvino-onnx"}
+"""The adapters for ONNX models, of runtimes that have two."""
+
+Tell = Callable[[int, int, str], None]
+
+
+def trace(
+    model: Source | Model | Graph,
+    other: Source | Model | Graph | None = None,
+    *,
+    runtime: str,
+    against: str,
+    inputs: Mapping[str, object] | None = None,
+    tolerance: Given = None,
+    seed: int = 0,
+    segment: int = SEGMENT,
+    limit: float = LIMIT,
+    progress: Tell | None = None,
+) -> TraceReport:
+    """Run a model in two runtimes and find the first node whose result differs although its inputs are equal.
+
+    Each runtime runs in a process of its own. The model is run in segments whose values are all compared, so that the
+    memory that is needed does not grow with the model. A node that is beyond the tolerance is run alone on what the
+    reference reads, which tells its own error from what it inherits. At last the model is run as a whole: nodes that
+    are right one by one and wrong together, as where a runtime fuses them, are found as well.
+
+    Args:
+        model: what ``load`` takes (a path, the bytes of a file or an ``onnx.ModelProto``), or a loaded model. Its
+            operators may be any that the runtimes have.
+        other: another model that is to mean the same, as after a conversion, which the reference runs. Values are
+            matched by name, then by shape and contents.
+        runtime: the runtime that is tested.
+        against: the reference: another runtime, ``exact`` for eltwise, or ``float64`` for the same graph with float64
+            in place of every other float type.
+        inputs: for each input, by its name, its array. The others are drawn at random.
+        tolerance: what does not count as a difference, as for ``compare``. By default integers are compared exactly,
+            and floats by the digits of their type.
+        seed: of the inputs that are drawn.
+        segment: how many bytes the values and weights of a segment may have.
+        limit: how many seconds a runtime may take for a segment.
+        progress: told how many nodes of how many were run, and the name of the next.
+
+    Returns:
+        The report, with everything that was found until a runtime failed.
+
+    Raises:
+        EltwiseError: for a model that cannot be read, inputs that do not fit it, and runtimes that are not there.
+    """
+    tolerances = parse_tolerances(tolerance)
+    graph = read_graph(model)
+    second = graph if other is None else read_graph(other)
+    if against == FLOAT64:
+        second = in_float64(second)
+    is_pair = second is not graph
+    tested, reference = _runtime_for(runtime, graph.origin.domain), _runtime_for(against, second.origin.domain)
+    feeds = feeds_for(graph, inputs or {}, seed)
+    traced = read_model(graph, feeds.values)
+    values = other_feeds(second, feeds, graph, is_wide=against == FLOAT64) if is_pair else feeds.values
+    with ExitStack() as stack:
+        hosts = [stack.enter_context(Host(found, limit, shares_memory=True)) for found in (tested, reference)]
+        first = Side(runtime, hosts[0], traced, dict(feeds.values))
+        compared = read_model(second, values) if is_pair else traced
+        last = (WideSide if against == FLOAT64 else Side)(against, hosts[1], compared, dict(values), against == EXACT)
+        if isinstance(last, WideSide):
+            host = stack.enter_context(Host(runtimes.find(_SLOW), limit, shares_memory=True))
+            last.slower, last.narrow = Side(against, host, compared), Side(against, hosts[1], traced)
+        versions = [f"{side.name} {side.host.version()}" for side in (first, last)]
+        tracer = (PairTracer if is_pair else Tracer)(first, last, tolerances)
+        blame = Blame(first, tracer.reference, tolerances, last.narrow if isinstance(last, WideSide) else None)
+        tracer.on_suspects = blame.judge
+        _run_all(tracer, segment, progress or (lambda _done, _count, _name: None))
+        whole = WholeRun(first, last, feeds.values, tolerances).compare() if not is_pair else Whole()
+    nodes = [_described(traced, tracer.nodes[number]) for number in sorted(tracer.nodes)]
+    if whole.fused and whole.difference is not None:
+        names = [nodes[number].name for number in whole.fused]
+        nodes[whole.fused.stop - 1] = _wrong_together(nodes[whole.fused.stop - 1], whole.difference, names)
+    found = next((node for node in nodes if node.blame in ("own", "in_graph", "fused")), None)
+    blamed = whole.blamed if found is not None and found.blame == "fused" else blame.first
+    return TraceReport(
+        tuple(nodes),
+        found.name if found else None,
+        versions[0],
+        versions[1],
+        inputs=feeds.words,
+        tolerance="; ".join(map(str, tolerances)) or DEFAULT,
+        right=blamed.right if blamed else None,
+        notes=(*_notes(traced), *_notes_of_pair(tracer), *whole.notes),
+        blamed=blamed,
+    )
+
+
+def _notes_of_pair(tracer: Tracer) -> Iterator[str]:
+    """What could not be matched between two models, and what was matched by its contents."""
+    if not isinstance(tracer, PairTracer):
+        return
+    yield from tracer.notes
+    if isinstance(tracer.other, WideSide) and tracer.other.not_widened:
+        names = tracer.other.not_widened
+        yield f"{counted(len(names), 'node')} computed in their own type, as no runtime has them in float64: {names[0]}"
+    for kind, names in (
+        ("matched by their contents", list(tracer.renamed)),
+        ("not in the other model", tracer.unmatched),
+    ):
+        if names:
+            more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+            yield f"{counted(len(names), 'value')} {kind}: {', '.join(names[:_MOST_NAMED])}{more}"
+
+
+def _wrong_together(node: TracedNode, found: Difference, names: Sequence[str]) -> TracedNode:
+    """The last of several nodes that are wrong only where the runtime computes them as one."""
+    words = (
+        f"wrong together, right one by one: {', '.join(names)}" if len(names) > 1 else "wrong if nothing else is read"
+    )
+    return replace(
+        node,
+        status="differs",
+        error_out=found.error,
+        max_ulp=found.max_ulp,
+        cause=found.cause,
+        explanation=found.explanation,
+        blame="fused",
+        words=words,
+    )
+
+
+def read_graph(source: Source | Model | Graph) -> Graph:
+    """Read the graph of a model, whatever operators are in it.
+
+    Raises:
+        EltwiseError: if it cannot be read.
+    """
+    if isinstance(source, Model | Graph):
+        return source if isinstance(source, Graph) else source.graph
+    if isinstance(source, bytes | bytearray | memoryview):
+        return registry.read_bytes(bytes(source), None).graph
+    if isinstance(source, str | os.PathLike):
+        try:
+            return registry.read_file(Path(source)).graph
+        except EltwiseError as error:
+            raise error.located(where=str(source)) from None
+    from eltwise.formats.onnx.reader import is_model_proto, read_model_proto
+
+    if not is_model_proto(source):
+        allowed = "a path, the bytes of a file, an onnx.ModelProto or a loaded model"
+        raise FileFormatError("not a model", got=type(source).__name__, allowed=allowed)
+    return read_model_proto(source, None, "").graph
+
+
+def _runtime_for(name: str, domain: Domain) -> Runtime:
+    """The runtime of a name that reads models of a format."""
+    if name in _REFERENCES:
+        return runtimes.find(_REFERENCES[name])
+    found = runtimes.find(_FOR_ONNX.get(name, name) if domain == "ai.onnx" else name)
+    if not found.loads_models:
+        raise UnsupportedError(f"the runtime {name!r} does not run models", hint="choose one that loads model files")
+    if domain not in found.domains:
+        format_name = registry.of_domain(domain).name
+        hint = "convert the model first: eltwise convert"
+        raise UnsupportedError(f"the runtime {name!r} does not read {format_name} models", hint=hint)
+    return found
+
+
+def _run_all(tracer: Tracer, segment: int, progress: Tell) -> None:
+    model = tracer.model
+    count = len(model.nodes)
+    position = 0
+    while position < count:
+        units = [unit for unit in model.units() if unit.start >= position]
+        chosen = next(segments(model, units, segment, _MOST_NODES))
+        progress(position, count, model.nodes[position].label)
+        tracer.run(chosen)
+        position = chosen[-1].stop
+    progress(count, count, "")
+
+
+def _notes(model: TracedModel) -> Iterator[str]:
+    """What is to be said of a trace beside its nodes."""
+    called = {(function.domain, function.name) for function in model.graph.functions}
+    whole = [
+        f"{node.schema.name} {node.label!r}"
+        for node in model.nodes
+        if node.graphs or (getattr(node.schema, "of", ""), node.schema.name) in called
+    ]
+    if whole:
+        more = f" and {len(whole) - 1} more" if len(whole) > 1 else ""
+        yield f"compared as a whole, without the nodes inside: {whole[0]}{more}"
+
+
+def _described(model: TracedModel, run: NodeRun) -> TracedNode:
+    node, out, own = model.nodes[run.number], run.out, run.own
+    status = "failed" if run.has_failed else "not_compared" if out is None else out.status
+    blame = None
+    if out is not None and out.is_beyond:
+        wrong_alone = own is not None and own.is_beyond
+        blame = "own" if wrong_alone else "in_graph" if run.inputs_equal else "inherited"
+    told = own if blame == "own" else out
+    return TracedNode(
+        node.label,
+        node.schema.name,
+        status,
+        run.error_in,
+        out.error if out else None,
+        own.error if own else None,
+        told.cause if told else None,
+        blame,
+        run.value,
+        out.max_ulp if out else None,
+        told.explanation if told else "",
+        run.words,
+    )

@@ -1,0 +1,138 @@
+"""The model as a whole, of which a runtime may compute several nodes as one: nodes that are wrong only together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from eltwise.comparison.tolerance import Tolerances
+from eltwise.tracing.blame import Blamed, copied
+from eltwise.tracing.difference import Difference, measure
+from eltwise.tracing.model import TracedModel
+from eltwise.tracing.run import Side, Values, rank
+
+
+@dataclass(frozen=True)
+class Whole:
+    """What came of running the whole model, of which only the outputs are given out.
+
+    Attributes:
+        outputs: the difference of each output.
+        notes: what is to be said of it.
+        fused: the numbers of nodes that are wrong together, and not one by one.
+        difference: that of the value that they give out.
+        blamed: what shows it.
+    """
+
+    outputs: tuple[tuple[str, Difference], ...] = ()
+    notes: tuple[str, ...] = ()
+    fused: range = range(0)
+    difference: Difference | None = None
+    blamed: Blamed | None = None
+
+
+@dataclass(frozen=True)
+class WholeRun:
+    """Runs a model as a whole, and windows of it.
+
+    Attributes:
+        tested: the runtime that is tested.
+        reference: the reference.
+        feeds: the values of the inputs.
+        tolerances: what does not count as a difference.
+    """
+
+    tested: Side
+    reference: Side
+    feeds: Values
+    tolerances: Tolerances
+
+    @property
+    def _model(self) -> TracedModel:
+        return self.tested.model
+
+    def compare(self) -> Whole:
+        """Compare the outputs; where they are beyond the tolerance only in the whole model, find the nodes that are."""
+        made = {value for values in self._model.made for value in values}
+        wanted = [port.value for port in self._model.graph.outputs if port.value in made]
+        wanted = [value for value in dict.fromkeys(wanted) if self._model.can_travel(value)]
+        every = range(len(self._model.nodes))
+        if not wanted:
+            return Whole()
+        got = self.tested.run(every, self.feeds, wanted)
+        if got.words:
+            return Whole(notes=(f"the whole model was not run: {self.tested.name}: {got.words}",))
+        in_parts = (self.tested.values, self.reference.values)
+        exact = self._reference_values(wanted) or in_parts[1]
+        outputs = [(value, self._measure(value, got.values, exact)) for value in wanted]
+        for value, found in outputs:
+            before = self._measure(value, *in_parts)
+            if found is None or before is None or not found.is_beyond or before.is_beyond:
+                continue
+            return self._search(tuple((name, one) for name, one in outputs if one is not None))
+        return Whole(tuple((name, one) for name, one in outputs if one is not None))
+
+    def _measure(self, value: str, got: Values, wanted: Values) -> Difference | None:
+        there = value in got and value in wanted
+        return measure(value, got[value], wanted[value], self.tolerances) if there else None
+
+    def _reference_values(self, wanted: list[str]) -> Values:
+        """Values of the reference, all other ones not given out; nothing where it does not run."""
+        made = self._model.maker
+        there = {value: self.feeds[value] for value in wanted if value in self.feeds}
+        numbers = [made[value] for value in wanted if value in made]
+        if not numbers:
+            return there
+        needed = self._model.behind(numbers, ())
+        if self.reference.refusal_of(needed):
+            return {}
+        outcome = self.reference.run(needed, self.feeds, [value for value in wanted if value in made])
+        return {} if outcome.words else {**there, **outcome.values}
+
+    def _search(self, outputs: tuple[tuple[str, Difference], ...]) -> Whole:
+        """Find the fewest neighbouring nodes that are wrong together, by halving."""
+        count = len(self._model.nodes)
+        start = _last_true(0, count - 1, lambda first: self._window(range(first, count)) is not None)
+        stop = -_last_true(-count, -start - 1, lambda end: self._window(range(start, -end)) is not None)
+        found = self._window(range(start, stop))
+        if found is None:
+            words = (
+                "the whole model gives other results than its parts, and which nodes make the difference was not found"
+            )
+            return Whole(outputs, (words,))
+        difference, blamed = found
+        return Whole(outputs, (), range(start, stop), difference, blamed)
+
+    def _window(self, numbers: range) -> tuple[Difference, Blamed] | None:
+        """Run neighbouring nodes on what the reference reads; what is beyond the tolerance, if anything is."""
+        model = self._model
+        made = {value for number in numbers for value in model.made[number]}
+        read = dict.fromkeys(value for number in numbers for value in model.reads[number] if value not in made)
+        leaving = [
+            value
+            for number in numbers
+            for value in model.made[number]
+            if model.last_reader[value] >= numbers.stop and model.can_travel(value)
+        ]
+        values = self._reference_values([*read, *leaving])
+        if not leaving or not all(value in values for value in (*read, *leaving)):
+            return None
+        outcome = self.tested.run(numbers, values, leaving)
+        found = [(self._measure(value, outcome.values, values), value) for value in leaving]
+        beyond = [(one, value) for one, value in found if one is not None and one.is_beyond]
+        if not beyond:
+            return None
+        difference, value = max(beyond, key=lambda pair: rank(pair[0]))
+        part = model.part(numbers, values, leaving)
+        inputs = dict(zip(part.given, copied(part.inputs), strict=True))
+        got, wanted = copied((outcome.values[value], values[value]))
+        position, name = leaving.index(value), self.tested.host.runtime.name
+        return difference, Blamed(numbers.stop - 1, part.program, inputs, value, got, wanted, position, name)
+
+
+def _last_true(low: int, high: int, is_true: Callable[[int], bool]) -> int:
+    """The last number for which something is true, if it is true for ``low`` and never again once it is not."""
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if is_true(middle) else (low, middle - 1)
+    return low

@@ -1,0 +1,236 @@
+"""Two sets compared: matching, the report, the command line, bad input."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+import pytest
+import torch
+from safetensors.numpy import save_file
+
+import eltwise
+from eltwise.comparison.arrays import compare_arrays
+from eltwise.comparison.report import Report
+from eltwise.core.errors import EltwiseError
+
+Cli = Callable[..., tuple[int, str, str]]
+RNG = np.random.default_rng(5)
+W = RNG.standard_normal((8, 6)).astype(np.float32)
+V = RNG.standard_normal((8, 6)).astype(np.float32)
+KEYS = {
+    *("name", "other_name", "status", "dtype", "other_dtype", "shape", "differing", "total", "beyond_tolerance"),
+    *("max_abs", "max_rel", "max_ulp", "nan_mismatches", "first", "worst", "cause", "cause_share", "explanation"),
+    "explanation_details",
+}
+
+
+def only(report: Report) -> object:
+    (found,) = report.tensors
+    return found
+
+
+def test_equal_sets_are_equal() -> None:
+    report = eltwise.compare({"w": W}, {"w": W.copy()})
+    assert report.is_good
+    assert report["w"].status == "equal"
+    assert report["w"].cause == ""
+    assert str(report) == "1 tensor compared: 1 equal"
+
+
+def test_tensors_are_matched_by_name_then_by_content() -> None:
+    report = eltwise.compare(
+        {"w": W, "old": V, "gone": W[:2], "z": np.zeros(3)}, {"w": W, "new": V, "more": W[:, :2], "z": np.zeros(3)}
+    )
+    assert [(each.name, each.other_name, each.status, each.cause) for each in report.tensors] == [
+        ("w", "w", "equal", ""),
+        ("old", "new", "equal", "renamed"),
+        ("z", "z", "equal", ""),
+    ]
+    assert (report.missing, report.extra) == (("gone",), ("more",))
+    assert not report.is_good
+
+
+def test_a_renamed_tensor_that_changed_a_little_is_found() -> None:
+    report = eltwise.compare({"old": W}, {"new": W.astype(ml_dtypes.bfloat16).astype(np.float32), "x": V})
+    assert report["old"].other_name == "new"
+    assert report["old"].cause == "bfloat16_rounding"
+    assert report["old"].explanation == "it is called 'new' in B; B is A rounded to bfloat16"
+
+
+def test_a_tensor_that_equals_another_name_is_said() -> None:
+    report = eltwise.compare({"w": W, "v": V}, {"w": V, "v": V})
+    assert report["w"].cause == "stale_copy"
+    assert report["w"].explanation_details == {"tensor": "v"}
+    near = V.copy()
+    near[3, 3] += 1
+    assert eltwise.compare({"w": W, "v": V}, {"w": near, "v": V})["w"].cause_share < 1
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "status", "cause"),
+    [
+        (W, W.astype(np.float64), "differs", "other_type"),
+        (W, W.astype(ml_dtypes.bfloat16), "differs", "bfloat16_rounding"),
+        (W, W[:4], "differs", "other_shape"),
+        (np.arange(8), np.arange(8).astype(np.float32), "differs", "other_type"),
+        (np.uint64([1, 2]), np.int64([1, 2]), "differs", "other_type"),
+        (np.zeros((0, 3)), np.zeros((0, 3)), "equal", ""),
+        (np.float32(1), np.float32(2), "differs", "unexplained"),
+        (np.array([True, False]), np.array([True, True]), "differs", "unexplained"),
+    ],
+)
+def test_other_types_and_shapes_are_findings(a: np.ndarray, b: np.ndarray, status: str, cause: str) -> None:
+    found = compare_arrays(np.asarray(a), np.asarray(b))
+    assert (found.status, found.cause) == (status, cause)
+
+
+def test_another_type_is_within_a_tolerance() -> None:
+    found = compare_arrays(W, W.astype(ml_dtypes.bfloat16), tolerance="rtol=1e-2")
+    assert found.status == "within_tolerance"
+
+
+def test_the_places_have_values_and_bits() -> None:
+    b = W.copy()
+    b[2, 3], b[5, 1] = 100, np.nan
+    found = compare_arrays(W, b)
+    assert found.first is not None
+    assert found.worst is not None
+    assert found.first.index == (2, 3)
+    assert (found.first.a, found.first.b, found.first.b_bits) == (float(W[2, 3]), 100.0, "0x42c80000")
+    assert found.worst.index == (5, 1)
+    assert (found.nan_mismatches, found.differing) == (1, 2)
+    assert found.where == "at [2, 3], [5, 1]"
+
+
+@pytest.mark.parametrize(
+    ("change", "where"),
+    [
+        ((slice(None), 2, slice(None)), "index 2 of axis 1, which has 10: every element there"),
+        ((slice(None), slice(None), [0, 11]), "the edges of axis 2 (0, 11): every element there"),
+        ((slice(3, 5), slice(2, 6)), "indices 3 to 4 of axis 0, which has 9 and indices 2 to 5 of axis 1"),
+        ((slice(None), slice(None), slice(1, None, 3)), "every 3rd index of axis 2 from 1 on: every element there"),
+        ((slice(None),), "everywhere"),
+    ],
+)
+@pytest.mark.parametrize("shape", [(9, 10, 12), (9, 10, 12, 700)])
+def test_where_differences_lie(change: tuple[object, ...], where: str, shape: tuple[int, ...]) -> None:
+    a = np.random.default_rng(1).standard_normal(shape).astype(np.float32)
+    b = a.copy()
+    b[change] += np.random.default_rng(2).random(b[change].shape).astype(np.float32) + 1  # type: ignore[index]
+    assert where in compare_arrays(a, b).where
+
+
+def test_a_run_in_memory_is_said() -> None:
+    b = W.copy()
+    b.reshape(-1)[10:25] += V.reshape(-1)[10:25]
+    assert compare_arrays(W, b).where == "one run of 15 elements in memory, from element 10 on"
+
+
+def test_the_json_has_the_promised_keys(tmp_path: Path) -> None:
+    eltwise.compare({"w": W, "i": np.float32([1, np.inf])}, {"w": -W, "i": np.float32([1, 2])}).to_json(
+        tmp_path / "r.json"
+    )
+    found = json.loads((tmp_path / "r.json").read_text(), parse_constant=pytest.fail)
+    assert {"tensors", "missing", "extra"} <= set(found)
+    assert set(found["tensors"][0]) >= KEYS
+    assert set(found["tensors"][0]["first"]) == {"index", "a", "b", "a_bits", "b_bits"}
+    assert found["tensors"][0]["cause"] == "negated"
+    assert found["tensors"][1]["max_abs"] == "inf"
+
+
+def test_arrays_of_other_libraries_are_taken() -> None:
+    state = {"w": torch.tensor(W), "h": torch.tensor(W, dtype=torch.bfloat16)}
+    report = eltwise.compare(state, {"w": W, "h": W.astype(ml_dtypes.bfloat16)})
+    assert [each.status for each in report.tensors] == ["equal", "equal"]
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "words"),
+    [
+        ({}, {"x": W}, "A: there are no tensors to compare"),
+        ({"x": [1, 2]}, {"x": W}, "not an array"),
+        ("none.npy", W, "none.npy: there is no such file"),
+        (W, object(), "not an array"),
+    ],
+)
+def test_bad_input_is_one_sentence(a: object, b: object, words: str) -> None:
+    with pytest.raises(EltwiseError, match=words) as caught:
+        eltwise.compare(a, b)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.fixture
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    save_file({"w": W, "v": V}, "a.safetensors")
+    save_file({"w": W.astype(ml_dtypes.bfloat16).astype(np.float32), "v": V}, "b.safetensors")
+    return tmp_path
+
+
+@pytest.mark.usefixtures("files")
+def test_the_command_writes_all_that_is_asked_for(cli: Cli) -> None:
+    code, out, err = cli("compare", "a.safetensors", "b.safetensors", "--json", "r.json", "--html", "r.html")
+    assert (code, err) == (1, "")
+    assert "B is A rounded to bfloat16" in out
+    assert json.loads(Path("r.json").read_text())["tensors"][1]["cause"] == "bfloat16_rounding"
+    assert "B is A rounded to bfloat16" in Path("r.html").read_text()
+    assert cli("compare", "a.safetensors", "a.safetensors")[:2] == (0, "2 tensors compared: 2 equal\n")
+    code, out, _err = cli("compare", "a.safetensors", "b.safetensors", "--tolerance", "rtol=1e-2", "--json", "-")
+    assert (code, json.loads(out)["tensors"][1]["status"]) == (0, "within_tolerance")
+
+
+@pytest.mark.usefixtures("files")
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("a.safetensors", "none.npz"), "none.npz: there is no such file"),
+        (("a.safetensors", "b.safetensors", "--tolerance", "ulp<1"), "not a tolerance"),
+        (("a.safetensors", "b.safetensors", "--tolerance", "vv: ulp<=1"), "there is no tensor 'vv'"),
+        (("a.safetensors", "b.safetensors", "--json", "no/r.json"), "the output's folder does not exist"),
+        (("a.safetensors", "b.safetensors", "--html", "a.safetensors"), "this file is named twice"),
+        (("a.safetensors", "b.safetensors", "--html", "r", "--json", "r"), "this file is named twice"),
+        (("a.safetensors", "b.safetensors", "--type", "float99"), "there is no element type"),
+    ],
+)
+def test_the_command_refuses_bad_input(arguments: tuple[str, ...], words: str, cli: Cli) -> None:
+    code, out, err = cli("compare", *arguments)
+    assert (code, out) == (2, "")
+    assert words in err
+    assert err.count("\n") == 1
+
+
+@pytest.mark.usefixtures("files")
+def test_what_cannot_be_read_on_the_way_is_said_and_the_rest_compared(cli: Cli) -> None:
+    np.savez_compressed("a.npz", w=W, v=np.random.default_rng(0).random(5000))
+    content = bytearray(Path("a.npz").read_bytes())
+    content[len(content) * 3 // 4] ^= 255
+    Path("bad.npz").write_bytes(content)
+    code, out, err = cli("compare", "a.npz", "bad.npz")
+    assert code == 2
+    assert "1 equal, 1 unreadable" in out
+    assert "the archive cannot be unpacked" in err
+
+
+@pytest.mark.slow
+def test_memory_is_bounded(tmp_path: Path) -> None:
+    """Two files of 1 GiB each in less than 400 MiB, of which Python and the libraries take some 150."""
+    size = 1 << 28
+    for name in "ab":
+        with (tmp_path / f"{name}.npy").open("wb") as file:
+            np.lib.format.write_array_header_1_0(file, {"descr": "<f4", "fortran_order": False, "shape": (size,)})
+            for start in range(0, size, 1 << 22):
+                part = np.random.default_rng(start).random(1 << 22, np.float32)
+                part[7] += name == "b"
+                part.tofile(file)
+    code = f"import eltwise, resource; r = eltwise.compare('{tmp_path}/a.npy', '{tmp_path}/b.npy'); "
+    code += "print(r.tensors[0].differing, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)  # noqa: S603
+    differing, kilobytes = map(int, done.stdout.split())
+    assert differing == size >> 22
+    assert kilobytes < 400 << 10

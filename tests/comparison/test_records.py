@@ -1,0 +1,88 @@
+"""The compiled kernel and NumPy give the same figures, for every type, and they are those of plain expressions."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from eltwise.comparison import records
+from eltwise.comparison.numbers import distances
+from eltwise.comparison.tolerance import Limits
+from eltwise.core.dtypes import BFLOAT16, BOOL, FLOAT8E5M2, FLOAT16, FLOAT32, FLOAT64, INTEGERS, UINT8, ElementType
+from eltwise.kernels import jit
+from eltwise.kernels.differences import FIELDS
+
+LIMITS = Limits(0.5, 1e-3, 3)
+COMPILED = (FLOAT32, FLOAT64, FLOAT16, BFLOAT16, *INTEGERS, BOOL)
+SPECIAL = [0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, 2.0, 6e-8, 1e-40]
+
+
+def arrays(element_type: ElementType, size: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Random bits: equal ones, neighbours, special values and unrelated ones."""
+    rng = np.random.default_rng([seed, size, element_type.bits])
+    bits = np.dtype(f"u{element_type.storage.itemsize}")
+    most = 1 if element_type is BOOL else np.iinfo(bits).max
+    a, b = rng.integers(0, most, (2, size), bits, endpoint=True)
+    b = np.where(rng.random(size) < 0.6, a, b)
+    x, y = a.view(element_type.storage), b.view(element_type.storage)
+    if element_type.kind == "float":
+        near = rng.random(size) < 0.2
+        b[near] = a[near] + bits.type(1)
+        with np.errstate(all="ignore"):
+            special = np.array(SPECIAL).astype(element_type.storage)
+        where = rng.integers(0, size, size // 8)
+        x[where], y[where] = rng.choice(special, (2, size // 8))
+    return x, y
+
+
+@pytest.mark.parametrize("size", [1, 63, 64, 1000, 70_001])
+@pytest.mark.parametrize("element_type", COMPILED, ids=str)
+def test_the_kernel_and_numpy_give_the_same_figures(element_type: ElementType, size: int, seed: int) -> None:
+    kind = UINT8 if element_type is BOOL else element_type
+    if not jit.target().compiles(kind):
+        pytest.skip("this processor does not convert the type")
+    a, b = arrays(element_type, size, seed)
+    compiled, histogram = records._compiled_records(a, b, kind, LIMITS)
+    expected, expected_histogram = records.numpy_records(a, b, element_type, LIMITS)
+    assert histogram.tolist() == expected_histogram.tolist()
+    for name in FIELDS:
+        if name.startswith("sum"):
+            np.testing.assert_allclose(compiled[name], expected[name], rtol=1e-12)
+        else:
+            np.testing.assert_array_equal(compiled[name], expected[name], name)
+
+
+def test_the_figures_are_those_of_plain_expressions(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    a = rng.standard_normal(100_000).astype(np.float32)
+    b = a + rng.standard_normal(a.size).astype(np.float32) * np.float32(1e-4)
+    found, histogram = records.measure(a, b, FLOAT32, Limits(1e-5, 1e-4))
+    gap = np.abs(a - b)
+    assert found["differing"].sum() == (a != b).sum()
+    assert found["max_abs"].max() == gap.max()
+    assert found["max_rel"].max() == (gap / np.abs(a)).max()
+    assert found["sum_abs"].sum() == pytest.approx(gap.sum(dtype=np.float64), rel=1e-12)
+    assert found["beyond"].sum() == (~np.isclose(b, a, rtol=np.float32(1e-4), atol=np.float32(1e-5))).sum()
+    ulps = np.abs(
+        np.where(a < 0, -1, 1) * (a.view(np.int32) & 0x7FFFFFFF)
+        - np.where(b < 0, -1, 1) * (b.view(np.int32) & 0x7FFFFFFF).astype(np.int64)
+    )
+    assert found["max_ulp"].max() == ulps.max()
+    assert histogram[1] == (ulps == 1).sum()
+    assert histogram[3] == ((ulps >= 4) & (ulps < 8)).sum()
+
+
+def test_what_has_no_kernel_is_measured(seed: int) -> None:
+    a, b = arrays(FLOAT8E5M2, 5000, seed)
+    found, _histogram = records.measure(a, b, FLOAT8E5M2, LIMITS)
+    x, y = a.astype(np.float32), b.astype(np.float32)
+    assert found["nan"].sum() == (np.isnan(x) ^ np.isnan(y)).sum() > 0
+    assert found["zero_sign"].sum() == ((x == 0) & (y == 0) & (a.view(np.uint8) != b.view(np.uint8))).sum()
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "distance"),
+    [(1.0, np.nextafter(1, 2), 1), (0.0, -0.0, 0), (5e-324, -5e-324, 2), (np.inf, np.finfo(float).max, 1)],
+)
+def test_distances_count_the_numbers_between(a: float, b: float, distance: int) -> None:
+    assert distances(np.array([a]), np.array([b]), FLOAT64)[0] == distance

@@ -1,0 +1,100 @@
+"""Tolerances: how they are written, for which tensors, what they forgive."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import eltwise
+from eltwise.comparison.arrays import compare_arrays
+from eltwise.comparison.tolerance import Tolerance, check_patterns, parse_tolerances, tolerance_of
+from eltwise.core.errors import AttributeValueError, EltwiseError, NameUnknownError
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("ulp<=1", Tolerance(ulp=1)),
+        ("ulp = 4", Tolerance(ulp=4)),
+        ("rtol=1e-3, atol=1e-5", Tolerance(rtol=1e-3, atol=1e-5)),
+        ("logits: rtol=1e-3,atol<=1e-5", Tolerance(rtol=1e-3, atol=1e-5, pattern="logits")),
+        ("a:b*: ulp<=2", Tolerance(ulp=2, pattern="a:b*")),
+    ],
+)
+def test_a_text_is_read(text: str, expected: Tolerance) -> None:
+    assert parse_tolerances(text) == (expected,)
+    assert parse_tolerances(str(expected)) == (expected,)
+
+
+BAD = (
+    *("", "ulp", "ulp<1", "ulp<=-1", "ulp<=1.5", "ulp<=1, ulp<=2", "ulp<=99999999999999999999", ": ulp<=1"),
+    *("rtol=x", "rtol=-1", "atol=nan", "atol=inf", "1e-3", "rtol 1e-3"),
+)
+
+
+@pytest.mark.parametrize("text", BAD)
+def test_what_is_no_tolerance_is_refused(text: str) -> None:
+    with pytest.raises(AttributeValueError, match="tolerance"):
+        parse_tolerances(text)
+
+
+def test_a_file_holds_one_a_line(tmp_path: Path) -> None:
+    (tmp_path / "t.txt").write_text("# all\nulp<=1\n\nlogits: rtol=1e-3\n")
+    assert list(map(str, parse_tolerances(f"@{tmp_path}/t.txt"))) == ["ulp<=1", "logits: rtol=0.001"]
+    with pytest.raises(EltwiseError, match="there is no such file"):
+        parse_tolerances("@none.txt")
+
+
+def test_the_last_one_that_is_for_a_tensor_counts() -> None:
+    given = parse_tolerances({"*": "ulp<=1", "layer?.w": "ulp<=2", "logits": "atol=1"})
+    assert [str(tolerance_of(given, name)) for name in ("x", "layer1.w", "logits")] == [
+        "*: ulp<=1",
+        "layer?.w: ulp<=2",
+        "logits: atol=1",
+    ]
+
+
+def test_a_pattern_that_is_for_no_tensor_is_refused() -> None:
+    with pytest.raises(NameUnknownError, match="did you mean 'logits'"):
+        check_patterns(parse_tolerances("logit: ulp<=1"), ["logits", "x"])
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "tolerance", "beyond"),
+    [
+        (1.0, 1.0000001, "ulp<=1", 0),
+        (1.0, 1.0000002, "ulp<=1", 1),
+        (100.0, 100.5, "rtol=1e-2", 0),
+        (100.0, 102.0, "rtol=1e-2", 1),
+        (0.0, 1e-6, "atol=1e-5", 0),
+        (0.0, -0.0, "ulp<=0", 0),
+        (np.nan, 1.0, "ulp<=1000000000, atol=1e30", 1),
+        (1.0, np.nan, "rtol=1", 1),
+        (np.inf, 1.0, "rtol=1", 1),
+        (np.inf, -np.inf, "rtol=10, atol=10", 1),
+    ],
+)
+@pytest.mark.parametrize("copies", [1, 50_000])
+def test_what_is_within(a: float, b: float, tolerance: str, beyond: int, copies: int) -> None:
+    found = compare_arrays(np.full(copies, a, np.float32), np.full(copies, b, np.float32), tolerance=tolerance)
+    assert found.beyond_tolerance == beyond * copies
+    assert found.status == ("differs" if beyond else "within_tolerance")
+    assert found.forgiven == copies - beyond * copies
+
+
+def test_other_bits_of_nan_are_forgiven_by_any_tolerance() -> None:
+    a, b = (np.array([bits], np.uint32).view(np.float32) for bits in (0x7FC00000, 0x7FC00001))
+    assert compare_arrays(a, b).cause == "nan_bits"
+    assert compare_arrays(a, b, tolerance="ulp<=0").status == "within_tolerance"
+
+
+def test_a_report_is_asserted_on() -> None:
+    report = eltwise.compare({"x": np.float32([1, 2])}, {"x": np.float32([1, 2.001])})
+    report.assert_within("rtol=1e-3")
+    with pytest.raises(AssertionError, match="x: different\n"):
+        report.assert_within()
+    with pytest.raises(AssertionError, match="1 beyond ulp<=1, which forgives 0"):
+        report.assert_within("ulp<=1")
+    eltwise.compare({"x": np.float32([1])}, {"x": np.float32([1])}).assert_within()

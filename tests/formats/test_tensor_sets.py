@@ -1,0 +1,266 @@
+"""Sets of named tensors: every format gives the same elements; bad files are refused in one sentence."""
+
+from __future__ import annotations
+
+import json
+import struct
+import zipfile
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+import onnx
+import pytest
+import zarr
+from hypothesis import given
+from hypothesis import strategies as st
+from onnx import TensorProto, helper, numpy_helper
+from safetensors.numpy import save_file
+
+import eltwise
+from eltwise.core.dtypes import BFLOAT16, FLOAT8E4M3FN
+from eltwise.core.errors import EltwiseError, FileFormatError
+from eltwise.formats.lazy_tensors import InMemory, boxes
+from eltwise.formats.tensor_sets import open_tensors
+
+X = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+
+
+def header(entries: dict[str, object]) -> bytes:
+    text = json.dumps(entries).encode()
+    return struct.pack("<Q", len(text)) + text
+
+
+def _npy(folder: Path) -> Path:
+    np.save(folder / "x.npy", X)
+    return folder / "x.npy"
+
+
+def _fortran(folder: Path) -> Path:
+    np.save(folder / "x.npy", np.asfortranarray(X).astype(">f4"))
+    return folder / "x.npy"
+
+
+def _npz(folder: Path) -> Path:
+    np.savez(folder / "a.npz", x=X)
+    return folder / "a.npz"
+
+
+def _compressed(folder: Path) -> Path:
+    np.savez_compressed(folder / "a.npz", x=np.asfortranarray(X))
+    return folder / "a.npz"
+
+
+def _pb(folder: Path) -> Path:
+    (folder / "x.pb").write_bytes(numpy_helper.from_array(X).SerializeToString())
+    return folder / "x.pb"
+
+
+def _safetensors(folder: Path) -> Path:
+    save_file({"x": X}, folder / "m.safetensors")
+    return folder / "m.safetensors"
+
+
+def _sharded(folder: Path) -> Path:
+    save_file({"x": X}, folder / "m-1.safetensors")
+    save_file({"y": X}, folder / "m-2.safetensors")
+    content = {"weight_map": {"x": "m-1.safetensors", "y": "m-2.safetensors"}}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(content))
+    return folder
+
+
+def _zarr(folder: Path) -> Path:
+    zarr.open_group(folder / "z", mode="w").create_array("x", data=X, chunks=(1, 2, 3))
+    return folder / "z"
+
+
+def _onnx(folder: Path, external: bool = False) -> Path:
+    graph = helper.make_graph(
+        [
+            helper.make_node("Constant", [], ["c"], value=numpy_helper.from_array(X)),
+            helper.make_node("Erf", ["c"], ["y"]),
+        ],
+        "g",
+        [],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [2, 3, 4])],
+        [numpy_helper.from_array(X, "x")],
+    )
+    path = folder / "m.onnx"
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    onnx.save(model, path, save_as_external_data=external, location="m.data", size_threshold=0)
+    return path
+
+
+def _openvino(folder: Path) -> Path:
+    graph = helper.make_graph(
+        [helper.make_node("Sub", ["i", "x"], ["y"])],
+        "g",
+        [helper.make_tensor_value_info("i", TensorProto.FLOAT, [2, 3, 4])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [2, 3, 4])],
+        [numpy_helper.from_array(X, "x")],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    converted, _report = eltwise.convert(model, to="openvino")
+    eltwise.save(converted, folder / "m.xml")
+    return folder / "m.xml"
+
+
+MAKERS = [_npy, _fortran, _npz, _compressed, _pb, _safetensors, _sharded, _zarr, _onnx, _openvino]
+MAKERS.append(lambda folder: _onnx(folder, external=True))
+
+
+@pytest.mark.parametrize("make", MAKERS)
+def test_every_format_gives_the_elements(make: object, tmp_path: Path) -> None:
+    tensor = open_tensors(make(tmp_path))["x"]  # type: ignore[operator]
+    assert (tensor.element_type.name, tensor.shape) == ("float32", X.shape)
+    np.testing.assert_array_equal(tensor.array(), X)
+    np.testing.assert_array_equal(tensor.read(5, 19), X.reshape(-1)[5:19])
+    np.testing.assert_array_equal(tensor.box((slice(1, 2), slice(0, 2), slice(1, 4))), X[1:2, :2, 1:])
+    np.testing.assert_array_equal(tensor.at(np.array([0, 23, 7])), [0, 23, 7])
+    np.testing.assert_array_equal(tensor.transposed((2, 0, 1)).array(), X.transpose(2, 0, 1))
+    np.testing.assert_array_equal(tensor.transposed((2, 0, 1)).at(np.array([4, 9])), X.transpose(2, 0, 1).flat[[4, 9]])
+
+
+def test_a_folder_is_the_set_of_its_files(tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    _npz(tmp_path)
+    _pb(tmp_path / "sub")
+    _zarr(tmp_path)
+    (tmp_path / "notes.txt").write_text("not a tensor")
+    assert sorted(open_tensors(tmp_path)) == ["a/x", "sub/x", "z/x"]
+
+
+def test_small_types_are_read(tmp_path: Path) -> None:
+    data = {"b": [2], "f": [2], "e": [3]}
+    kinds = {"b": ("BF16", 4), "f": ("F8_E4M3", 2), "e": ("F4", 2)}
+    entries, begin = {}, 0
+    for name, (kind, size) in kinds.items():
+        shape = data[name] if kind != "F4" else [4]
+        entries[name] = {"dtype": kind, "shape": shape, "data_offsets": [begin, begin + size]}
+        begin += size
+    (tmp_path / "m.safetensors").write_bytes(header(entries) + bytes([0x80, 0x3F, 0, 0xC0, 0x38, 0x40, 0x21, 0xF4]))
+    found = open_tensors(tmp_path / "m.safetensors")
+    assert found["b"].element_type is BFLOAT16
+    assert found["b"].array().astype(float).tolist() == [1.0, -2.0]
+    assert found["f"].element_type is FLOAT8E4M3FN
+    assert found["f"].array().astype(float).tolist() == [1.0, 2.0]
+    assert found["e"].array().astype(np.float32).tolist() == [0.5, 1.0, 2.0, -6.0]
+    assert found["e"].read(1, 3).astype(np.float32).tolist() == [1.0, 2.0]
+    assert found["e"].at(np.array([3, 0])).astype(np.float32).tolist() == [-6.0, 0.5]
+
+
+def test_raw_bytes_are_read_as_the_type_that_is_wanted(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", np.array([1, 2], ml_dtypes.float8_e4m3fn).view("V1"))
+    with pytest.raises(EltwiseError, match="--type"):
+        open_tensors(tmp_path / "x.npy")
+    assert open_tensors(tmp_path / "x.npy", FLOAT8E4M3FN)["x"].array().astype(int).tolist() == [1, 2]
+
+
+def test_what_no_type_is_for_is_kept_apart(tmp_path: Path) -> None:
+    entries = {"c": {"dtype": "C64", "shape": [1], "data_offsets": [0, 8]}}
+    (tmp_path / "m.safetensors").write_bytes(header(entries) + bytes(8))
+    found = open_tensors(tmp_path / "m.safetensors")
+    assert not found
+    assert "complex64 is unsupported" in str(found.unreadable["c"])
+
+
+@given(st.lists(st.integers(0, 4), max_size=4).map(tuple), st.data())
+def test_boxes_make_up_a_range(shape: tuple[int, ...], data: st.DataObject) -> None:
+    array = np.arange(np.prod(shape, dtype=int)).reshape(shape)
+    start = data.draw(st.integers(0, array.size))
+    stop = data.draw(st.integers(start, array.size))
+    parts = [array[box].reshape(-1) for box in boxes(shape, start, stop)]
+    assert np.concatenate([*parts, np.zeros(0, int)]).tolist() == list(range(start, stop))
+    turned = InMemory(array.T.copy().T)
+    assert turned.read(start, stop).tolist() == list(range(start, stop))
+
+
+def bad(folder: Path, name: str, content: bytes) -> Path:
+    (folder / name).write_bytes(content)
+    return folder / name
+
+
+def index(folder: Path, content: object) -> Path:
+    return bad(folder, "model.safetensors.index.json", json.dumps(content).encode())
+
+
+ONE = {"x": {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}}
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda f: f / "none.npz", "there is no such file"),
+        (lambda f: bad(f, "m.txt", b""), "unknown file ending, got .txt"),
+        *(
+            (lambda f, e=e: bad(f, f"m{e}", b"\x80\x04"), "this is a pickle")
+            for e in (".pt", ".pth", ".ckpt", ".pkl", ".bin")
+        ),
+        (lambda f: bad(f, "m.safetensors", b""), "not a readable safetensors file"),
+        (lambda f: bad(f, "m.safetensors", header(ONE) + bytes(7)), "not a readable safetensors file"),
+        (lambda f: bad(f, "m.safetensors", header(ONE) + bytes(9)), "not a readable safetensors file"),
+        (lambda f: bad(f, "m.safetensors", b"\xff" * 64), "not a readable safetensors file"),
+        (
+            lambda f: bad(f, "m.safetensors", header({"x": {**ONE["x"], "shape": [1 << 62, 9]}}) + bytes(8)),
+            "not a readable",
+        ),
+        (lambda f: index(f, []), "the index has no weight_map"),
+        (
+            lambda f: index(f, {"weight_map": {"x": "../m.safetensors"}}),
+            "the index names what is not a file in its folder",
+        ),
+        (lambda f: index(f, {"weight_map": {"x": "/etc/passwd"}}), "the index names what is not a file in its folder"),
+        (lambda f: index(f, {"weight_map": {"x": "none.safetensors"}}), "there is no such file"),
+        (lambda f: index(_safetensors(f).parent, {"weight_map": {"z": "m.safetensors"}}), "and it does not"),
+        (lambda f: bad(f, "m.npz", b"PK\x03\x04junk"), "not a readable .npz file"),
+        (lambda f: bad(f, "m.npy", b"\x93NUMPY"), "not an .npy file"),
+        (lambda f: bad(f, "m.npy", _npy(f).read_bytes()[:-1]), "the file is truncated"),
+        (lambda f: bad(f, "m.onnx", b"\x08"), "m.onnx"),
+        (lambda f: bad(f, "m.xml", b"<net"), "m.xml"),
+        (lambda f: f, "the folder holds no tensor files"),
+        (lambda f: bad(f, "zarr.json", b"{").parent, "the zarr store cannot be read"),
+    ],
+)
+def test_a_bad_file_is_one_sentence(make: object, words: str, tmp_path: Path) -> None:
+    with pytest.raises(EltwiseError) as caught:
+        open_tensors(make(tmp_path))  # type: ignore[operator]
+    assert words in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_an_array_of_objects_is_refused_with_the_way_out(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", np.array([{}], object), allow_pickle=True)
+    with pytest.raises(EltwiseError, match="pickles are never loaded: save the array with one of these"):
+        open_tensors(tmp_path / "x.npy")
+
+
+def test_a_file_that_shrinks_is_an_error_and_no_crash(tmp_path: Path) -> None:
+    tensor = open_tensors(_npy(tmp_path))["x"]
+    (tmp_path / "x.npy").write_bytes(b"")
+    for read in (tensor.read, lambda: tensor.at(np.array([1])), lambda: tensor.box((slice(0, 1),) * 3)):
+        with pytest.raises(FileFormatError, match="the file ended while it was read"):
+            read()  # type: ignore[operator]
+
+
+def test_damaged_compressed_data_is_an_error(tmp_path: Path) -> None:
+    np.savez_compressed(tmp_path / "a.npz", x=np.random.default_rng(0).random(5000))
+    content = bytearray((tmp_path / "a.npz").read_bytes())
+    content[len(content) // 2] ^= 255
+    (tmp_path / "a.npz").write_bytes(content)
+    with pytest.raises(FileFormatError, match="the archive cannot be unpacked"):
+        open_tensors(tmp_path / "a.npz")["x"].read()
+
+
+def test_a_bomb_is_refused(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "a.npz", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("x.npy", bytes(1000))
+    content = (tmp_path / "a.npz").read_bytes().replace(struct.pack("<I", 1000), struct.pack("<I", 1 << 31))
+    (tmp_path / "a.npz").write_bytes(content)
+    with pytest.raises(FileFormatError, match="the archive states an impossible size"):
+        open_tensors(tmp_path / "a.npz")
+
+
+def test_zarr_says_how_to_install_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "zarr", None)
+    with pytest.raises(EltwiseError, match=r"pip install 'eltwise\[scale\]'"):
+        open_tensors(bad(tmp_path, ".zarray", b"{}").parent)

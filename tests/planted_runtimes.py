@@ -1,0 +1,119 @@
+"""Runtimes with planted faults: onnxruntime, given other nodes than those of the model. They run in processes."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from typing import Any
+
+import onnx
+from onnx import helper
+
+from eltwise.runtimes.onnxruntime import OnnxRuntime, Session
+
+
+class Planted(OnnxRuntime):
+    """A runtime whose ``change`` changes a model before it is loaded."""
+
+    def load(self, data: bytes, weights: bytes = b"") -> Session:
+        """Load the changed model."""
+        model = onnx.load_from_string(data)
+        self.change(model)
+        return super().load(model.SerializeToString(), weights)
+
+    def change(self, model: Any) -> None:
+        """Change nothing."""
+
+
+class Wrong(Planted):
+    """Relu is computed as Abs."""
+
+    def change(self, model: Any) -> None:
+        """Replace the nodes."""
+        for node in model.graph.node:
+            node.op_type = "Abs" if node.op_type == "Relu" else node.op_type
+
+
+class WrongFused(Planted):
+    """A product that is only added is subtracted instead, where the model does not give it out."""
+
+    def change(self, model: Any) -> None:
+        """Replace the sum."""
+        products = {node.output[0] for node in model.graph.node if node.op_type == "Mul"}
+        products -= {value.name for value in model.graph.output}
+        for node in model.graph.node:
+            if node.op_type == "Add" and products & set(node.input):
+                node.op_type = "Sub"
+
+
+class WrongBesideAnother(Planted):
+    """Neg is computed as Abs where the model also holds a Tanh."""
+
+    def change(self, model: Any) -> None:
+        """Replace the nodes."""
+        kinds = {node.op_type for node in model.graph.node}
+        for node in model.graph.node if "Tanh" in kinds else ():
+            node.op_type = "Abs" if node.op_type == "Neg" else node.op_type
+
+
+class Dying(Planted):
+    """Its process ends at a Neg."""
+
+    def change(self, model: Any) -> None:
+        """End the process."""
+        if any(node.op_type == "Neg" for node in model.graph.node):
+            sys.stderr.write("no kernel for Neg\n")
+            sys.stderr.flush()
+            os._exit(3)
+
+
+class Hanging(Planted):
+    """It gives no answer at a Neg."""
+
+    def change(self, model: Any) -> None:
+        """Wait."""
+        if any(node.op_type == "Neg" for node in model.graph.node):
+            time.sleep(3600)
+
+
+class NeedsConstants(Planted):
+    """It takes the shape of a Reshape only as a constant."""
+
+    def change(self, model: Any) -> None:
+        """Refuse others."""
+        constants = {tensor.name for tensor in model.graph.initializer}
+        for node in model.graph.node:
+            if node.op_type == "Reshape" and node.input[1] not in constants:
+                raise NotImplementedError("the shape is not a constant")
+
+
+class NotStarting(OnnxRuntime):
+    """It cannot be started."""
+
+    def version(self) -> str:
+        """Fail."""
+        raise RuntimeError("no licence")
+
+
+def bfloat16_products(model: Any) -> None:
+    """Round what every MatMul reads to bfloat16."""
+    nodes = []
+    for node in model.graph.node:
+        if node.op_type == "MatMul":
+            for index, value in enumerate(node.input):
+                narrow, wide = f"{node.output[0]}/{index}/narrow", f"{node.output[0]}/{index}/wide"
+                nodes.append(helper.make_node("Cast", [value], [narrow], to=onnx.TensorProto.BFLOAT16))
+                nodes.append(helper.make_node("Cast", [narrow], [wide], to=onnx.TensorProto.FLOAT))
+                node.input[index] = wide
+        nodes.append(node)
+    del model.graph.node[:]
+    model.graph.node.extend(nodes)
+
+
+class Bfloat16(Planted):
+    """Its products are computed of bfloat16."""
+
+    def change(self, model: Any) -> None:
+        """Add the casts."""
+        bfloat16_products(model)

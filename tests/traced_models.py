@@ -1,0 +1,70 @@
+"""Models with known faults for traces: ONNX's parser makes them of text."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+from onnx import ModelProto, helper, numpy_helper
+from onnx.parser import parse_model
+
+HEAD = '<ir_version: 9, opset_import: ["" : 17]>'
+
+
+def parsed(text: str) -> ModelProto:
+    """A model of opset 17 from the text of its graph."""
+    return parse_model(f"{HEAD}\n{text}")
+
+
+def named(model: ModelProto) -> ModelProto:
+    """The same with each node named after its operator and its place."""
+    for number, node in enumerate(model.graph.node):
+        node.name = f"{node.op_type.lower()}_{number}"
+    return model
+
+
+CHAIN = """chain (float[4, 5] x) => (float[4, 5] z) {
+    a = Tanh(x)
+    b = Neg(a)
+    c = Relu(b)
+    d = Exp(c)
+    z = Sqrt(d)
+}"""
+"""Operators one after another; half of what Relu reads is below 0."""
+
+PRODUCT = """product (float[4, 5] x, float[4, 5] y) => (float[4, 5] z) {
+    a = Tanh(x)
+    p = Mul(a, y)
+    s = Add(p, x)
+    z = Sigmoid(s)
+}"""
+
+
+def mixed(nodes: int = 12, seed: int = 0) -> ModelProto:
+    """A quantized image, an 8-bit Sub that wraps around, and a small network of other operators behind it."""
+    generator = np.random.default_rng(seed)
+    made = [
+        helper.make_node("QuantizeLinear", ["x", "scale", "zero"], ["q"], name="quantize"),
+        helper.make_node("Sub", ["q", "mean"], ["d"], name="minus_mean"),
+        helper.make_node("DequantizeLinear", ["d", "scale", "zero"], ["f0"], name="dequantize"),
+    ]
+    constants = {
+        "scale": np.float32(0.02),
+        "zero": np.uint8(128),
+        "mean": generator.integers(0, 255, (1, 4, 8, 8)).astype(np.uint8),
+    }
+    for number in range(nodes):
+        constants[f"w{number}"] = (generator.standard_normal((4, 4, 3, 3)) / 6).astype(np.float32)
+        read, made_by = f"f{number}", [f"c{number}", f"r{number}", f"f{number + 1}"]
+        made.append(
+            helper.make_node("Conv", [read, f"w{number}"], made_by[:1], name=f"conv{number}", pads=[1, 1, 1, 1])
+        )
+        made.append(helper.make_node("Relu", made_by[:1], made_by[1:2], name=f"relu{number}"))
+        made.append(helper.make_node("Add", [made_by[1], read], made_by[2:], name=f"add{number}"))
+    graph = helper.make_graph(
+        made,
+        "mixed",
+        [helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [1, 4, 8, 8])],
+        [helper.make_tensor_value_info(f"f{nodes}", onnx.TensorProto.FLOAT, [1, 4, 8, 8])],
+        [numpy_helper.from_array(array, name) for name, array in constants.items()],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)

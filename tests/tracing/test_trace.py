@@ -1,0 +1,159 @@
+"""A planted fault is found and blamed on the node that has it, however the model is divided."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from onnx import ModelProto
+
+import eltwise
+from eltwise.core.errors import EltwiseError
+from eltwise.tracing.report import TraceReport
+from traced_models import CHAIN, PRODUCT, mixed, named, parsed
+
+pytestmark = pytest.mark.usefixtures("planted")
+
+IMAGE = {"x": np.random.default_rng(1).standard_normal((1, 4, 8, 8)).astype(np.float32)}
+
+
+def status_of(report: TraceReport) -> dict[str, str]:
+    return {node.name: node.status for node in report.nodes}
+
+
+def test_equal_runtimes_are_equal() -> None:
+    report = eltwise.trace(mixed(), runtime="onnxruntime", against="onnxruntime")
+    assert report.is_good
+    assert report.first is None
+    assert {node.status for node in report.nodes} == {"equal"}
+    report.assert_within()
+
+
+@pytest.mark.parametrize("segment", [1, 300, 1 << 28])
+def test_the_node_with_the_fault_is_the_first(segment: int) -> None:
+    report = eltwise.trace(named(parsed(CHAIN)), runtime="Wrong", against="onnxruntime", segment=segment)
+    assert report.first == "relu_2"
+    assert [node.blame for node in report.nodes] == [None, None, "own", "inherited", "inherited"]
+    assert [node.own_error == 0 for node in report.nodes[3:]] == [True, True]
+    assert report.nodes[2].error_in == 0
+    assert report.nodes[2].own_error == report.nodes[2].error_out == pytest.approx(0.76, abs=0.3)
+    with pytest.raises(AssertionError, match="first: Relu 'relu_2': alone, on equal inputs, it differs by"):
+        report.assert_within()
+
+
+def test_nodes_that_are_wrong_only_together_are_found() -> None:
+    report = eltwise.trace(named(parsed(PRODUCT)), runtime="WrongFused", against="onnxruntime", segment=1)
+    assert report.first == "add_2"
+    node = report.nodes[2]
+    assert (node.blame, node.words) == ("fused", "wrong together, right one by one: mul_1, add_2")
+    assert [node.status for node in report.nodes] == ["equal", "equal", "differs", "equal"]
+    assert "first: Add 'add_2': wrong together, right one by one: mul_1, add_2, by" in str(report)
+
+
+def test_a_node_that_is_wrong_beside_another_is_right_alone() -> None:
+    report = eltwise.trace(named(parsed(CHAIN)), runtime="WrongBesideAnother", against="onnxruntime")
+    assert report.first == "neg_1"
+    assert report.nodes[1].blame == "in_graph"
+    assert "right alone and wrong in the model" in str(report)
+
+
+def test_openvino_saturates_an_8_bit_difference() -> None:
+    report = eltwise.trace(mixed(), runtime="openvino", against="onnxruntime", inputs=IMAGE)
+    assert report.first == "minus_mean"
+    assert report.right == ("onnxruntime",)
+    node = report.first_node
+    assert node is not None
+    assert (node.error_in, node.blame) == (0, "own")
+    assert {node.blame for node in report.nodes if node.op_type == "Relu"} == {"inherited"}
+
+
+@pytest.mark.parametrize("model", [mixed(), named(parsed(CHAIN))])
+def test_the_exact_reference_stands_for_what_eltwise_computes(model: ModelProto) -> None:
+    report = eltwise.trace(model, runtime="onnxruntime", against="exact")
+    assert report.is_good
+    known = {"Sub", "Add", "Neg"}
+    assert {node.op_type for node in report.nodes if node.status == "equal"} == known & set(status_of_types(report))
+
+
+def status_of_types(report: TraceReport) -> list[str]:
+    return [node.op_type for node in report.nodes]
+
+
+@pytest.mark.parametrize(("runtime", "words"), [("Dying", "no kernel for Neg"), ("Hanging", "no answer within 2")])
+def test_what_was_found_is_kept_where_a_runtime_fails(runtime: str, words: str) -> None:
+    report = eltwise.trace(named(parsed(CHAIN)), runtime=runtime, against="onnxruntime", limit=2)
+    assert [node.status for node in report.nodes] == ["equal", "failed", "equal", "equal", "equal"]
+    assert words in report.nodes[1].words
+    assert not report.is_good
+
+
+def test_a_reference_that_fails_is_no_fault_of_the_runtime() -> None:
+    report = eltwise.trace(named(parsed(CHAIN)), runtime="onnxruntime", against="Dying")
+    assert [node.status for node in report.nodes] == ["equal", "not_compared", "equal", "equal", "equal"]
+    assert report.is_good
+
+
+def test_lists_of_sizes_are_given_as_constants_where_they_must_be() -> None:
+    model = named(
+        parsed("""g (float[4, 5] x, int64[2] n) => (float[a, b] z) {
+            m = Neg(n)
+            s = Neg(m)
+            y = Reshape(x, s)
+            z = Relu(y)
+        }""")
+    )
+    inputs = {"x": np.ones((4, 5), np.float32), "n": np.int64([10, 2])}
+    report = eltwise.trace(model, runtime="NeedsConstants", against="onnxruntime", inputs=inputs, segment=1)
+    assert status_of(report) == dict.fromkeys(["neg_0", "neg_1", "reshape_2", "relu_3"], "equal")
+
+
+def test_sequences_stay_in_one_part() -> None:
+    model = named(
+        parsed("""g (float[4, 5] x) => (float[8, 5] z, float[4, 5] b) {
+            a = Neg(x)
+            s = SequenceConstruct(a, x)
+            b = Neg(a)
+            c = ConcatFromSequence <axis = 0> (s)
+            z = Relu(c)
+        }""")
+    )
+    report = eltwise.trace(model, runtime="onnxruntime", against="onnxruntime", segment=1)
+    assert status_of(report) == {
+        **dict.fromkeys(["neg_0", "neg_2", "concatfromsequence_3", "relu_4"], "equal"),
+        "sequenceconstruct_1": "not_compared",
+    }
+
+
+BODIES = """g (float[4, 5] x, bool b) => (float[4, 5] z) {
+    a = Neg(x)
+    c = If (b) <
+        then_branch = yes () => (float[4, 5] t) { t = Relu(a) },
+        else_branch = no () => (float[4, 5] e) { e = Neg(a) }
+    >
+    z = Tanh(c)
+}"""
+
+
+def test_a_body_is_traced_at_its_outer_node() -> None:
+    inputs = {"x": np.random.default_rng(2).standard_normal((4, 5)).astype(np.float32), "b": np.bool_(True)}
+    report = eltwise.trace(named(parsed(BODIES)), runtime="onnxruntime", against="onnxruntime", inputs=inputs)
+    assert status_of(report) == dict.fromkeys(["neg_0", "if_1", "tanh_2"], "equal")
+    assert any("If 'if_1'" in note and "as a whole" in note for note in report.notes)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ({"runtime": "onnxruntim"}, "there is no runtime 'onnxruntim'; allowed: .*; did you mean 'onnxruntime'?"),
+        ({"runtime": "numpy"}, "the runtime 'numpy' does not run models"),
+        ({"runtime": "openvino-evaluate"}, "does not read onnx models"),
+        ({"runtime": "NotStarting"}, "the runtime 'NotStarting' cannot be started: RuntimeError: no licence"),
+        ({"inputs": {"y": 1}}, "there is no input 'y'; allowed: x"),
+        ({"inputs": {"x": np.ones(3, np.float32)}}, "input 'x': the array has another shape than the input, got"),
+        ({"inputs": {"x": np.ones((4, 5))}}, "input 'x': the array has another type than the input, got float64"),
+        ({"inputs": {"x": "abc"}}, "input 'x': not an array, got str"),
+    ],
+)
+def test_bad_input_is_refused_in_one_sentence(arguments: dict[str, object], sentence: str) -> None:
+    known = {"runtime": "onnxruntime", "against": "onnxruntime"}
+    with pytest.raises(EltwiseError, match=sentence):
+        eltwise.trace(parsed(CHAIN), **{**known, **arguments})  # type: ignore[arg-type]

@@ -1,0 +1,192 @@
+"""Two models, wider types, IR, large models: what belongs together is found, and the memory stays bounded."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import ModelProto, helper, numpy_helper
+
+import eltwise
+from eltwise.core.errors import EltwiseError
+from eltwise.tracing.report import TraceReport
+from openvino_core import openvino_core
+from traced_models import CHAIN, PRODUCT, mixed, named, parsed
+
+pytestmark = pytest.mark.usefixtures("planted")
+
+IMAGE = {"x": np.random.default_rng(1).standard_normal((1, 4, 8, 8)).astype(np.float32)}
+
+
+@pytest.fixture(scope="module")
+def ir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The mixed model, converted by OpenVINO."""
+    import openvino
+
+    folder = tmp_path_factory.mktemp("ir")
+    onnx.save(mixed(), folder / "mixed.onnx")
+    openvino.save_model(openvino_core().read_model(folder / "mixed.onnx"), folder / "mixed.xml", compress_to_fp16=False)
+    return folder / "mixed.xml"
+
+
+def found(report: TraceReport) -> tuple[str | None, str | None, object]:
+    node = report.first_node
+    assert node is not None
+    return report.first, node.cause, report.right
+
+
+@pytest.mark.parametrize("segment", [1, 1 << 28])
+def test_an_ir_of_any_operators_is_traced_against_the_exact_results(ir: Path, segment: int) -> None:
+    report = eltwise.trace(ir, runtime="openvino", against="exact", inputs=IMAGE, segment=segment)
+    assert found(report) == ("minus_mean", "saturation", ("exact",))
+    by_type = {node.op_type: node for node in report.nodes}
+    assert by_type["Convolution"].words == "exact: eltwise does not compute Convolution"
+    assert by_type["Add"].status == "differs"
+    assert by_type["Add"].blame == "inherited"
+
+
+@pytest.mark.parametrize("segment", [1, 5000, 1 << 28])
+def test_a_model_and_its_conversion_are_matched_by_name(ir: Path, segment: int) -> None:
+    models = {"onnxruntime": mixed(), "openvino": ir}
+    for runtime, against in (("onnxruntime", "openvino"), ("openvino", "onnxruntime")):
+        pair = (models[runtime], models[against])
+        report = eltwise.trace(*pair, runtime=runtime, against=against, inputs=IMAGE, segment=segment)
+        assert found(report) == ("minus_mean", "saturation", ("onnxruntime",))
+        assert [node.status for node in report.nodes if node.op_type in ("Relu", "ReLU")] == ["differs"] * 12
+        assert ("not in the other model" in str(report)) == (runtime == "openvino")
+
+
+def renamed(model: ModelProto) -> ModelProto:
+    """The same with other names of everything between inputs and outputs."""
+    kept = {value.name for value in (*model.graph.input, *model.graph.output)}
+    for node in model.graph.node:
+        node.input[:] = [name if name in kept else f"new {name}" for name in node.input]
+        node.output[:] = [name if name in kept else f"new {name}" for name in node.output]
+    return model
+
+
+def test_values_of_other_names_are_matched_by_their_contents() -> None:
+    pair = (named(parsed(CHAIN)), renamed(named(parsed(CHAIN))))
+    report = eltwise.trace(*pair, runtime="Wrong", against="onnxruntime")
+    assert any(note.startswith("2 values matched by their contents: a, b") for note in report.notes)
+    assert [node.status for node in report.nodes] == ["equal", "equal", "not_compared", "not_compared", "differs"]
+    last = report.nodes[-1]
+    assert (last.name, last.blame) == ("sqrt_4", "own"), "the nodes back to the last known value are run together"
+    assert report.first == "sqrt_4"
+
+
+def test_two_models_of_other_inputs_are_refused() -> None:
+    with pytest.raises(EltwiseError, match="input 'y' of the second model: the models have other inputs"):
+        eltwise.trace(parsed(CHAIN), parsed(PRODUCT), runtime="onnxruntime", against="onnxruntime")
+
+
+def test_no_value_in_common_is_said() -> None:
+    other = parsed("g (float[4, 5] x) => (float[7] q) { k = Constant <value = int64[1] {7}> () q = Expand(s, k)"
+                   " s = ReduceMax <keepdims = 0> (x) }")  # fmt: skip
+    report = eltwise.trace(named(parsed(CHAIN)), other, runtime="onnxruntime", against="onnxruntime")
+    assert {node.status for node in report.nodes[:-1]} == {"not_compared"}
+    assert report.nodes[-1].cause == "other_shape"
+
+
+def test_float64_is_the_same_graph_in_a_wider_type() -> None:
+    model = named(
+        parsed("""g (float[8, 8] x) => (float[8, 8] z) {
+            w = Constant <value_floats = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8]> ()
+            a = MatMul(x, x)
+            b = Cast <to = 1> (a)
+            c = Mul(b, w)
+            z = Tanh(c)
+        }""")
+    )
+    assert eltwise.trace(model, runtime="onnxruntime", against="float64").is_good
+    report = eltwise.trace(model, runtime="Bfloat16", against="float64")
+    assert found(report) == ("matmul_1", "bfloat16_operands", None)
+
+
+def test_what_nothing_has_in_float64_is_computed_in_its_own_type() -> None:
+    report = eltwise.trace(mixed(2), runtime="onnxruntime", against="float64", inputs=IMAGE)
+    assert report.is_good
+    assert {node.status for node in report.nodes} == {"equal", "within_tolerance"}
+    assert "1 node computed in their own type, as no runtime has them in float64: DequantizeLinear" in str(report)
+
+
+def test_an_ir_has_no_wider_run(ir: Path) -> None:
+    with pytest.raises(EltwiseError, match="OpenVINO computes float64 in float32"):
+        eltwise.trace(ir, runtime="openvino", against="float64")
+
+
+def test_bfloat16_products_of_openvino_are_named() -> None:
+    if openvino_core().get_property("CPU", "INFERENCE_PRECISION_HINT").get_type_name() != "bf16":
+        pytest.skip("OpenVINO computes float32 as such on this processor")
+    generator = np.random.default_rng(3)
+    weights = numpy_helper.from_array(generator.standard_normal((64, 64)).astype(np.float32), "w")
+    model = named(parsed("g (float[64, 64] x, float[64, 64] w) => (float[64, 64] z) { z = MatMul(x, w) }"))
+    model.graph.initializer.append(weights)
+    del model.graph.input[1]
+    report = eltwise.trace(model, runtime="openvino", against="onnxruntime")
+    node = report.first_node
+    assert node is not None
+    assert node.cause == "bfloat16_operands"
+
+
+def test_external_weights_are_brought_in_for_the_parts_that_read_them(tmp_path: Path) -> None:
+    path = tmp_path / "model.onnx"
+    onnx.save(mixed(), path, save_as_external_data=True, size_threshold=64, location="model.data")
+    report = eltwise.trace(path, runtime="onnxruntime", against="onnx-reference", inputs=IMAGE, segment=1000)
+    assert not [node for node in report.nodes if node.status in ("differs", "failed")]
+    assert sum(node.status == "within_tolerance" for node in report.nodes) >= 12
+
+
+def long_chain(nodes: int) -> ModelProto:
+    made = [
+        helper.make_node(("Sigmoid", "Neg", "Tanh")[number % 3], [f"v{number}"], [f"v{number + 1}"])
+        for number in range(nodes)
+    ]
+    ends = [helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [2, 8]) for name in ("v0", f"v{nodes}")]
+    graph = helper.make_graph(made, "chain", ends[:1], ends[1:])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+
+
+@pytest.mark.slow
+def test_ten_thousand_nodes() -> None:
+    report = eltwise.trace(long_chain(10_000), runtime="onnxruntime", against="onnxruntime")
+    assert report.is_good
+    assert len(report.nodes) == 10_000
+
+
+@pytest.mark.slow
+def test_memory_does_not_grow_with_the_model(tmp_path: Path) -> None:
+    """Values of 1 MiB each: 40 of them take no more memory than 200 do."""
+    lines = (
+        "import sys, resource, eltwise",
+        "report = eltwise.trace(sys.argv[1], runtime='onnxruntime', against='onnxruntime', segment=8 << 20)",
+        "assert report.is_good",
+        "print(max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)))",
+    )
+    peaks = []
+    for nodes in (40, 200):
+        model = long_chain(nodes)
+        for value in (*model.graph.input, *model.graph.output):
+            value.type.tensor_type.shape.dim[0].dim_value = 1 << 15
+        path = tmp_path / f"{nodes}.onnx"
+        onnx.save(model, path)
+        done = subprocess.run(  # noqa: S603 - this interpreter
+            [sys.executable, "-c", "\n".join(lines), path], check=True, capture_output=True
+        )
+        peaks.append(int(done.stdout) / 1024)
+    assert peaks[1] < peaks[0] + 32, peaks
+
+
+def test_only_the_named_types_of_a_report_change_with_the_tolerance() -> None:
+    model = named(parsed(CHAIN))
+    loose = eltwise.trace(model, runtime="Wrong", against="onnxruntime", tolerance="atol=10")
+    assert loose.is_good
+    assert loose.tolerance == "atol=10"
+    strict = eltwise.trace(model, runtime="Wrong", against="onnxruntime", tolerance=["atol=10", "c: atol=1e-6"])
+    assert strict.first == "relu_2"
+    assert replace(strict, nodes=()).fields()["first"] == "relu_2"
