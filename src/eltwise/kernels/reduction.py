@@ -17,7 +17,7 @@ import numpy as np
 
 from eltwise.core.dtypes import ElementType
 from eltwise.kernels import dispatch, numpy_kernel
-from eltwise.kernels.exact_sum import ExactSums, FloatSums, IntegerSums, joined
+from eltwise.kernels.exact_sum import ElementsKernel, ExactSums, FloatSums, IntegerSums, joined
 from eltwise.kernels.extremes import ExtremeBlocks, Extremes
 from eltwise.kernels.plan import Plan, Sizes
 from eltwise.kernels.sum_kernel import LEAST_EXPONENT
@@ -57,7 +57,13 @@ class Elements:
     plan: Plan
 
 
-def reduced(reduction: Reduction, elements: Elements, operands: Sequence[np.ndarray], axes: Sequence[int]) -> Partial:
+def reduced(
+    reduction: Reduction,
+    elements: Elements,
+    operands: Sequence[np.ndarray],
+    axes: Sequence[int],
+    most_threads: int | None = None,
+) -> Partial:
     """Reduce the elements over axes of the plan's shape.
 
     Args:
@@ -65,6 +71,7 @@ def reduced(reduction: Reduction, elements: Elements, operands: Sequence[np.ndar
         elements: what is reduced.
         operands: any strides and byte order.
         axes: those that are reduced, each once and not negative.
+        most_threads: how many threads share the work at most; by default as many as large calls.
 
     Returns:
         The partial of all outputs, in the shape of the axes that are kept.
@@ -91,7 +98,7 @@ def reduced(reduction: Reduction, elements: Elements, operands: Sequence[np.ndar
     most_rows, most_columns = _block_sizes(prod(row_shape), prod(columns), most, is_inner=is_inner)
     work = _Work(reduction, elements, views, _has_kernel(elements, prod(shape)))
     row_cuts, column_cuts = list(cuts(row_shape, most_rows)), list(cuts(columns, most_columns))
-    threads = max(1, min(num_threads(), prod(shape) // LEAST_ELEMENTS_PER_THREAD))
+    threads = max(1, min(most_threads or num_threads(), prod(shape) // LEAST_ELEMENTS_PER_THREAD))
     parts = 1 if threads == 1 else min(len(row_cuts), -(-threads * _PIECES_PER_THREAD // len(column_cuts)))
     found: list[tuple[Cut, list[Partial]]] = [(cut, []) for cut in column_cuts]
     pieces = [
@@ -158,16 +165,27 @@ class _Work:
         most_rows = max(prod(part.stop - part.start for part in cut) for cut in row_cuts)
         taker = _taker(self.reduction, self.elements.result_type, most_rows, columns)
         own = self.elements.expression.result_type(self.elements.element_type).storage
-        blocks: dict[Sizes, Callable[[Cut], object]] = {}
+        by_shape: dict[Sizes, list[Cut]] = {}
         for row_cut in row_cuts:
             cut = (*row_cut, *column_cut)
-            shape = tuple(part.stop - part.start for part in cut)
-            compute = blocks.get(shape)
-            if compute is None:
-                out = taker.block[: prod(shape) // columns].view(own).reshape(shape)
-                compute = blocks[shape] = (self._by_kernel if self.has_kernel else self._by_numpy)(cut, out)
-            compute(cut)
-            taker.add(prod(shape) // columns)
+            by_shape.setdefault(tuple(part.stop - part.start for part in cut), []).append(cut)
+        for shape, same in by_shape.items():
+            rows = prod(shape) // columns
+            out = taker.block[:rows].view(own).reshape(shape)
+            if not self.has_kernel:
+                compute = self._by_numpy(same[0], out)
+                for cut in same:
+                    compute(cut)
+                    taker.add(rows)
+                continue
+            kernel, addresses = self._by_kernel(same, out)
+            if isinstance(taker, FloatSums) and taker.takes_kernels:
+                taker.add_blocks(rows, kernel, addresses)
+                continue
+            for operands in addresses.tolist():
+                kernel.words[1 : 1 + len(operands)] = operands
+                kernel.kernel(kernel.words, kernel.first, kernel.last)
+                taker.add(rows)
         return (taker.partial() if isinstance(taker, ExtremeBlocks) else taker.sums()).reshaped(outputs)
 
     def _by_numpy(self, cut: Cut, out: np.ndarray) -> Callable[[Cut], object]:
@@ -176,26 +194,21 @@ class _Work:
         call = numpy_kernel.Call(self.elements.expression, self.elements.element_type, plan)
         return lambda cut: call(*[view[cut] for view in self.views], out)
 
-    def _by_kernel(self, cut: Cut, out: np.ndarray) -> Callable[[Cut], object]:
-        """The same by one thread and without arrays for the blocks: kernels take addresses."""
+    def _by_kernel(self, same: Sequence[Cut], out: np.ndarray) -> tuple[ElementsKernel, np.ndarray]:
+        """The kernel that computes blocks of one shape into ``out``, and the addresses of their operands."""
         from eltwise.kernels import compiled  # Small calls must not pay for it.
 
-        operands = [view[cut] for view in self.views]
+        operands = [view[same[0]] for view in self.views]
         plan = Plan(out.shape, tuple(operand.shape for operand in operands))
         swapped = (False, *[not operand.dtype.isnative for operand in operands])
         call = compiled.Call(self.elements.expression, self.elements.element_type, plan, plan.operands, swapped)
         recipe = call.recipe(operands, out)
         (part,) = recipe.parts(1)
         words = part.arguments([out.ctypes.data, *[view.ctypes.data for view in self.views]])
-        strides = [view.strides for view in self.views]
-        starts = list(words[1 : 1 + len(strides)])
-
-        def compute(cut: Cut) -> None:
-            for number, (start, steps) in enumerate(zip(starts, strides, strict=True), start=1):
-                words[number] = start + sum(index.start * step for index, step in zip(cut, steps, strict=True))
-            recipe.kernel(words, part.first, part.last)
-
-        return compute
+        starts = np.array([[index.start for index in cut] for cut in same], np.int64).reshape(len(same), out.ndim)
+        steps = np.array([view.strides for view in self.views], np.int64).reshape(len(operands), out.ndim)
+        addresses = starts @ steps.T + np.array(words[1 : 1 + len(operands)], np.int64)
+        return ElementsKernel(recipe.kernel, words, part.first, part.last), np.ascontiguousarray(addresses)
 
 
 def _taker(
