@@ -64,8 +64,8 @@ def _one_by_one(sums: ExactSums, divisor: int, element_type: ElementType) -> lis
 def rounded_at_once(sums: ExactSums, divisor: int) -> tuple[np.ndarray, np.ndarray]:
     """Round many sums over a divisor to float64, and say which of them are certain.
 
-    Each is computed as two floats with a bound on their error; where the bound leaves the rounding open, or the range is
-    not the common one, it is not certain.
+    Each is computed as two floats with a bound on their error; where that leaves the rounding open, or the range is not
+    the common one, the result is not certain.
     """
     shape = sums.special.shape
     digits = sums.digits

@@ -238,12 +238,14 @@ class FloatSums:
             values[huge] = 0
         strip(values, self._digits, self._first)
 
-    def sums(self) -> ExactSums:
-        """What was added."""
+    def partial(self) -> ExactSums:
+        """What was added since the last partial."""
         _carry(self._digits)
         digits = self._digits.reshape(-1, self._beside, self._columns).sum(axis=1)
         special = np.bitwise_or.reduce(self._special.reshape(self._beside, self._columns), axis=0)
-        return normalized(LEAST_EXPONENT, self._rows, self._first, digits, special)
+        rows = self._rows
+        self._digits[:], self._special[:], self._rows, self._added = 0, 0, 0, 0
+        return normalized(LEAST_EXPONENT, rows, self._first, digits, special)
 
 
 def strip(values: np.ndarray, digits: np.ndarray, first: int) -> None:
@@ -334,6 +336,8 @@ class IntegerSums:
         else:
             self._digits[0] += block.astype(np.int64).sum(axis=0)
 
-    def sums(self) -> ExactSums:
-        """What was added."""
-        return normalized(0, self._rows, 0, self._digits, np.zeros(self._digits.shape[1], np.uint8))
+    def partial(self) -> ExactSums:
+        """What was added since the last partial."""
+        found = normalized(0, self._rows, 0, self._digits, np.zeros(self._digits.shape[1], np.uint8))
+        self._digits[:], self._rows, self._added = 0, 0, 0
+        return found

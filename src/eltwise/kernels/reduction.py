@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import product
 from math import prod
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -99,13 +99,11 @@ def reduced(
     work = _Work(reduction, elements, views, _has_kernel(elements, prod(shape)))
     row_cuts, column_cuts = list(cuts(row_shape, most_rows)), list(cuts(columns, most_columns))
     threads = max(1, min(most_threads or num_threads(), prod(shape) // LEAST_ELEMENTS_PER_THREAD))
-    parts = 1 if threads == 1 else min(len(row_cuts), -(-threads * _PIECES_PER_THREAD // len(column_cuts)))
+    count = 1 if threads == 1 else threads * _PIECES_PER_THREAD
     found: list[tuple[Cut, list[Partial]]] = [(cut, []) for cut in column_cuts]
-    pieces = [
-        work.piece(row_cuts[len(row_cuts) * part // parts : len(row_cuts) * (part + 1) // parts], cut, partials)
-        for cut, partials in found
-        for part in range(parts)
-    ]
+    groups = [found[begin:end] for begin, end in _ranges(len(found), count)]
+    row_ranges = _ranges(len(row_cuts), -(-count // len(groups)))
+    pieces = [work.piece(row_cuts[begin:end], group) for group in groups for begin, end in row_ranges]
     if threads == 1:
         for piece in pieces:
             piece()
@@ -114,6 +112,12 @@ def reduced(
             list(pool.map(lambda piece: piece(), pieces))
     merged = [(cut, _merged(partials)) for cut, partials in found]
     return merged[0][1] if len(merged) == 1 else _joined(merged, outputs)
+
+
+def _ranges(size: int, parts: int) -> list[tuple[int, int]]:
+    """Cut so many things into at most so many ranges, none of them empty."""
+    parts = min(size, parts)
+    return [(size * part // parts, size * (part + 1) // parts) for part in range(parts)]
 
 
 def _block_sizes(rows: int, columns: int, most: int, *, is_inner: bool) -> tuple[int, int]:
@@ -155,15 +159,24 @@ class _Work:
     views: Sequence[np.ndarray]
     has_kernel: bool
 
-    def piece(self, row_cuts: Sequence[Cut], column_cut: Cut, partials: list[Partial]) -> Callable[[], None]:
-        """The work on some rows of some columns; it appends its partial."""
-        return lambda: partials.append(self.partial(row_cuts, column_cut))
+    def piece(self, row_cuts: Sequence[Cut], columns: Sequence[tuple[Cut, list[Partial]]]) -> Callable[[], None]:
+        """The work on some rows of some columns; it appends its partials."""
 
-    def partial(self, row_cuts: Sequence[Cut], column_cut: Cut) -> Partial:
+        def run() -> None:
+            prepared: dict[object, Any] = {}
+            for column_cut, partials in columns:
+                partials.append(self.partial(row_cuts, column_cut, prepared))
+
+        return run
+
+    def partial(self, row_cuts: Sequence[Cut], column_cut: Cut, prepared: dict[object, Any]) -> Partial:
+        """The partial of some rows and columns; what was prepared for blocks of the same shapes is used again."""
         outputs = tuple(part.stop - part.start for part in column_cut)
         columns = prod(outputs)
         most_rows = max(prod(part.stop - part.start for part in cut) for cut in row_cuts)
-        taker = _taker(self.reduction, self.elements.result_type, most_rows, columns)
+        if outputs not in prepared:
+            prepared[outputs] = _taker(self.reduction, self.elements.result_type, most_rows, columns)
+        taker: FloatSums | IntegerSums | ExtremeBlocks = prepared[outputs]
         own = self.elements.expression.result_type(self.elements.element_type).storage
         by_shape: dict[Sizes, list[Cut]] = {}
         for row_cut in row_cuts:
@@ -178,7 +191,11 @@ class _Work:
                     compute(cut)
                     taker.add(rows)
                 continue
-            kernel, addresses = self._by_kernel(same, out)
+            key = ("kernel", outputs, shape)
+            if key not in prepared:
+                prepared[key] = self._kernel(same[0], out)
+            kernel, first = prepared[key]
+            addresses = self._addresses(same, first)
             if isinstance(taker, FloatSums) and taker.takes_kernels:
                 taker.add_blocks(rows, kernel, addresses)
                 continue
@@ -186,7 +203,7 @@ class _Work:
                 kernel.words[1 : 1 + len(operands)] = operands
                 kernel.kernel(kernel.words, kernel.first, kernel.last)
                 taker.add(rows)
-        return (taker.partial() if isinstance(taker, ExtremeBlocks) else taker.sums()).reshaped(outputs)
+        return taker.partial().reshaped(outputs)
 
     def _by_numpy(self, cut: Cut, out: np.ndarray) -> Callable[[Cut], object]:
         """What computes blocks of the shape of a cut into ``out``."""
@@ -194,21 +211,25 @@ class _Work:
         call = numpy_kernel.Call(self.elements.expression, self.elements.element_type, plan)
         return lambda cut: call(*[view[cut] for view in self.views], out)
 
-    def _by_kernel(self, same: Sequence[Cut], out: np.ndarray) -> tuple[ElementsKernel, np.ndarray]:
-        """The kernel that computes blocks of one shape into ``out``, and the addresses of their operands."""
+    def _kernel(self, cut: Cut, out: np.ndarray) -> tuple[ElementsKernel, list[int]]:
+        """The kernel that computes blocks of the shape of a cut into ``out``, and its operands for one at the start."""
         from eltwise.kernels import compiled  # Small calls must not pay for it.
 
-        operands = [view[same[0]] for view in self.views]
+        operands = [view[cut] for view in self.views]
         plan = Plan(out.shape, tuple(operand.shape for operand in operands))
         swapped = (False, *[not operand.dtype.isnative for operand in operands])
         call = compiled.Call(self.elements.expression, self.elements.element_type, plan, plan.operands, swapped)
         recipe = call.recipe(operands, out)
         (part,) = recipe.parts(1)
         words = part.arguments([out.ctypes.data, *[view.ctypes.data for view in self.views]])
-        starts = np.array([[index.start for index in cut] for cut in same], np.int64).reshape(len(same), out.ndim)
-        steps = np.array([view.strides for view in self.views], np.int64).reshape(len(operands), out.ndim)
-        addresses = starts @ steps.T + np.array(words[1 : 1 + len(operands)], np.int64)
-        return ElementsKernel(recipe.kernel, words, part.first, part.last), np.ascontiguousarray(addresses)
+        return ElementsKernel(recipe.kernel, words, part.first, part.last), words[1 : 1 + len(operands)]
+
+    def _addresses(self, same: Sequence[Cut], first: Sequence[int]) -> np.ndarray:
+        """The addresses of the operands of blocks."""
+        rank = len(same[0])
+        starts = np.array([[index.start for index in cut] for cut in same], np.int64).reshape(len(same), rank)
+        steps = np.array([view.strides for view in self.views], np.int64).reshape(len(self.views), rank)
+        return np.ascontiguousarray(starts @ steps.T + np.array(first, np.int64))
 
 
 def _taker(
