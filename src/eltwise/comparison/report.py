@@ -257,13 +257,15 @@ class Report:
         lines = [self.summary]
         shown = [each for each in self.by_badness if each.status != "equal" or each.explanation]
         for each in shown[:_MOST_SHOWN]:
-            lines.append(f"{each.label}: {_STATUS_WORDS[each.status]}")
+            named = f" ({each.cause})" if each.cause else ""
+            lines.append(f"{each.label}: {_STATUS_WORDS[each.status]}{named}")
             lines += [f"  {sentence}" for sentence in each.sentences()]
         if len(shown) > _MOST_SHOWN:
             lines.append(f"... and {len(shown) - _MOST_SHOWN} more")
         lines += [f"missing in B: {_listed(self.missing)}"] if self.missing else []
         lines += [f"extra in B: {_listed(self.extra)}"] if self.extra else []
-        return "\n".join([*lines, *self.unreadable])
+        lines += [f"not read: {sentence}" for sentence in self.unreadable]
+        return "\n".join(lines)
 
     def fields(self) -> dict[str, object]:
         """Everything as plain values: the JSON."""
