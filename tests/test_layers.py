@@ -42,8 +42,10 @@ HEAVY = {
     "distributed": ("scale/",),
     "onnxruntime": ("runtimes/",),
     "openvino": ("runtimes/",),
-    "torch": ("runtimes/",),
-    "jax": ("runtimes/",),
+    "torch": ("runtimes/", "engine/array_libraries.py"),
+    "jax": ("runtimes/", "engine/array_libraries.py"),
+    "dask": ("engine/dask_arrays.py",),
+    "xarray": ("engine/xarray_objects.py",),
     "numexpr": ("runtimes/",),
 }
 """The files that may import a heavy library at run time."""

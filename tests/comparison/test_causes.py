@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
-from difference_cases import CASES, spoiled, unrelated
+from difference_cases import CASES, spoiled, unrelated, upper
 from eltwise.comparison.arrays import compare_arrays
 
 CHANCE = {"unexplained", "zero_sign", "other_shape", "last_bit", ""}
@@ -55,3 +57,48 @@ def check_unrelated(count: int, seed: int, part: int) -> None:
         assert found.cause in CHANCE, (number, found.explanation, a, b)
         if found.cause == "last_bit":
             assert found.max_ulp == 1
+
+
+def upper_half(a: np.ndarray) -> np.ndarray:
+    return upper(np.ascontiguousarray(a), 16)
+
+
+Change = Callable[[np.ndarray], np.ndarray]
+
+
+@pytest.mark.parametrize(
+    ("change", "cause", "words"),
+    [
+        (lambda a: a + np.float32(0.25), "offset", "on index 7 of axis 1, which has 30, B is A plus 0.25"),
+        (lambda a: -a, "negated", "on index 7 of axis 1, which has 30, B is -A"),
+        (lambda a: a * 0, "constant", "on index 7 of axis 1, which has 30, every element of B is 0"),
+        (upper_half, "bfloat16_truncation", "B is A truncated to bfloat16 instead of rounded"),
+    ],
+)
+def test_a_cause_that_acts_on_a_part_is_found(
+    change: Callable[[np.ndarray], np.ndarray], cause: str, words: str
+) -> None:
+    a = np.random.default_rng(4).standard_normal((40, 30)).astype(np.float32)
+    b = a.copy()
+    b[:, 7] = np.abs(change(a[:, 7])) if cause == "constant" else change(a[:, 7])
+    found = compare_arrays(a, b)
+    assert (found.cause, found.cause_share) == (cause, 1.0)
+    assert words in found.explanation
+    b[3, 4] = 9
+    assert compare_arrays(a, b).cause_share < 1
+
+
+def test_saturation_of_integers_is_seen_in_the_results(seed: int) -> None:
+    x, y = np.random.default_rng(seed).integers(0, 256, (2, 40), np.uint8)
+    found = compare_arrays(x - y, np.where(x < y, np.uint8(0), x - y))
+    assert (found.cause, found.cause_share) == ("saturation", 1.0)
+    near = np.where(x < y, np.uint8(0), x - y)
+    near[np.argmax(x < y)] = 1
+    assert compare_arrays(x - y, near).cause == "unexplained"
+
+
+def test_zeros_are_said(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    a = rng.standard_normal(2000).astype(np.float32)
+    found = compare_arrays(a, np.where(rng.random(2000) < 0.3, np.float32(0), a))
+    assert (found.cause, found.explanation) == ("zeroed", "B is 0 wherever it differs")

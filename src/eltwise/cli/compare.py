@@ -27,7 +27,6 @@ Json = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write
 Html = Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write the report as an HTML page.")]
 
 _MOST_ROWS = 60
-_MOST_EXPLAINED = 12
 
 
 def compare(
@@ -62,7 +61,7 @@ def compare(
     else:
         show(report)
     for sentence in report.unreadable:
-        printing.note(sentence)
+        printing.note(f"eltwise: {sentence}")
     raise typer.Exit(2 if report.unreadable else 0 if report.is_good else 1)
 
 
@@ -77,20 +76,13 @@ def _check_outputs(outputs: list[Path], inputs: list[Path]) -> None:
 
 
 def show(report: Report) -> None:
-    """Print the summary, a table of what differs, and the explanations."""
-    printing.line(report.summary)
+    """Print the report, on a terminal after a table of what differs."""
     shown = [each for each in report.by_badness if each.status != "equal" or each.cause]
-    if len(shown) > 1:
+    if len(shown) > 1 and printing.is_terminal():
         _show_table(shown[:_MOST_ROWS])
         if len(shown) > _MOST_ROWS:
             printing.line(f"... and {len(shown) - _MOST_ROWS} more")
-    for each in shown[:_MOST_EXPLAINED]:
-        printing.line(f"{each.label}: {each.status.replace('_', ' ')}")
-        for sentence in each.sentences():
-            printing.line(f"  {sentence}")
-    for words, names in (("missing in B", report.missing), ("extra in B", report.extra)):
-        if names:
-            printing.line(f"{words}: {', '.join(names[:_MOST_ROWS])}{', ...' if len(names) > _MOST_ROWS else ''}")
+    printing.line(str(report))
 
 
 def _show_table(shown: list[TensorReport]) -> None:

@@ -151,7 +151,7 @@ def _measured(report: TensorReport, pair: Pair, settings: Settings, context: Con
     if not figures.differing:
         words = f"the same values, as {pair.b.element_type} instead of {pair.a.element_type}"
         return _with_cause(found, Cause("other_type", 1.0, words)) if has_other_type else found
-    return _with_cause(found, find_cause(pair, figures, context)) if settings.causes else found
+    return _with_cause(found, find_cause(pair, figures, context, places.claims)) if settings.causes else found
 
 
 def _without_end(figures: Figures) -> tuple[int, ...]:

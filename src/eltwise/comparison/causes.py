@@ -7,16 +7,18 @@ with many hypotheses by chance. One that predicts most but not all is named with
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import pairwise
+from itertools import chain, pairwise
 from threading import Lock
 
 import numpy as np
 
-from eltwise.comparison import fitted_hypotheses, place_hypotheses, value_hypotheses
+from eltwise.comparison import channel_hypotheses, fitted_hypotheses, place_hypotheses, value_hypotheses
 from eltwise.comparison.hypotheses import (
+    LEAST_BITS_OF_INTEGERS,
     Hypothesis,
     Maker,
     Predicted,
@@ -25,11 +27,13 @@ from eltwise.comparison.hypotheses import (
     agrees,
     evidence,
     is_enough,
+    predicted_of,
 )
 from eltwise.comparison.numbers import bits_of, is_float, values_of
 from eltwise.comparison.pairs import Pair, converted, same_bits
 from eltwise.comparison.pieces import run_together
 from eltwise.comparison.place_hypotheses import looks_random
+from eltwise.comparison.places import Claim, covered
 from eltwise.comparison.scan import Figures, spread
 from eltwise.conformance.arithmetic import patterns_of
 from eltwise.conformance.arithmetic import values_of as values_of_operand
@@ -80,25 +84,30 @@ _LEAST_SHARE_OF_LAST_BIT = 0.9
 _LEAST_LAST_BITS = {8: 64, 16: 8}
 """So many elements of a type of so few bits must differ in the last one: there neighbours are common by chance."""
 
-_LEAST_ZEROED = 16
+_LEAST_TAIL = 16
 
 
-def find_cause(pair: Pair, figures: Figures | None, context: Context) -> Cause:
-    """Find what predicts the differences of a pair; ``figures`` is None where the shapes differ."""
+def find_cause(pair: Pair, figures: Figures | None, context: Context, claims: Sequence[Claim] = ()) -> Cause:
+    """Find what predicts the differences of a pair.
+
+    Args:
+        pair: the pair.
+        figures: what was measured of it; None where the shapes differ.
+        context: what else is known.
+        claims: where all differences lie, if that is known.
+    """
     if figures is not None:
-        fact = _fact(pair, figures)
-        if fact is not None:
-            return fact
-        if context.operation is not None:
-            found = of_operation(pair, figures, context.operation, context.operands)
-            if found is not None:
-                return found
+        known = context.operation and of_operation(pair, figures, context.operation, context.operands)
+        found = known or _fact(figures)
+        if found is not None:
+            return found
     problem = _problem(pair, figures, context)
     best: tuple[float, Hypothesis, bool] | None = None
+    region = _of_region(problem, claims) if claims else iter(())
     backward = problem.swapped if figures is not None else _problem(pair.swapped, None, context)
-    for hypothesis, is_reversed in _all(problem, backward):
+    for hypothesis, is_reversed in chain(_all(problem, backward), region):
         own = backward if is_reversed else problem
-        predicted = hypothesis.predicted.at(own.sample.indices)
+        predicted = predicted_of(hypothesis, own.sample)
         right = agrees(predicted, own.sample.b, pair.element_type)
         bits = evidence(hypothesis, own.sample, right, pair.element_type)
         if not is_enough(bits, pair.element_type):
@@ -125,6 +134,50 @@ def _all(problem: Problem, backward: Problem) -> Iterator[tuple[Hypothesis, bool
             yield hypothesis, True
 
 
+@dataclass(frozen=True, eq=False)
+class _Restricted:
+    """What is predicted on some indices of some axes, and A everywhere else."""
+
+    inner: Predicted
+    pair: Pair
+    claims: tuple[Claim, ...]
+
+    def at(self, indices: np.ndarray) -> np.ndarray:
+        """The one or the other for single elements."""
+        kept = converted(self.pair.a.at(indices), self.pair.element_type)
+        return np.where(covered(self.claims, indices, self.pair.shape), self.inner.at(indices), kept)
+
+    def read(self, start: int, stop: int) -> np.ndarray:
+        """The one or the other for a range."""
+        is_inside = covered(self.claims, np.arange(start, stop), self.pair.shape)
+        kept = self.pair.read_a(start, stop)
+        return np.where(is_inside, self.inner.read(start, stop), kept) if is_inside.any() else kept
+
+
+def _of_region(problem: Problem, claims: Sequence[Claim]) -> Iterator[tuple[Hypothesis, bool]]:
+    """The hypotheses on values for the part of the tensor in which all differences lie."""
+    sample, wide = (
+        Sample(one.indices[inside], one.a[inside], one.b[inside], one.differs[inside])
+        for one in (problem.sample, problem.wide)
+        for inside in [covered(claims, one.indices, problem.pair.shape)]
+    )
+    only = replace(problem, sample=sample, wide=wide)
+    free = sum(2 * math.log2(claim.size) for claim in claims)
+    words = " and ".join(map(str, claims))
+    for maker in OF_VALUES:
+        for found in maker(only):
+            yield (
+                replace(
+                    found,
+                    text=f"on {words}, {found.text}",
+                    predicted=_Restricted(found.predicted, problem.pair, tuple(claims)),
+                    details=dict(found.details) | {"where": [claim.fields() for claim in claims]},
+                    free_bits=found.free_bits + free,
+                ),
+                False,
+            )
+
+
 def _named(hypothesis: Hypothesis, problem: Problem, is_reversed: bool, share: float) -> Cause:
     a, b = ("B", "A") if is_reversed else ("A", "B")
     text = hypothesis.text.replace("{a}", a).replace("{b}", b)
@@ -143,7 +196,7 @@ def percent(share: float) -> str:
     return f"{int(share * 10000) / 100:g} %"
 
 
-def _fact(pair: Pair, figures: Figures) -> Cause | None:
+def _fact(figures: Figures) -> Cause | None:
     """What the figures alone say."""
     counts, differing = figures.counts, figures.differing
     if counts["zero_sign"] == differing:
@@ -163,15 +216,18 @@ def _problem(pair: Pair, figures: Figures | None, context: Context) -> Problem:
         b = converted(pair.b.at(indices), pair.element_type)
         sample = Sample(indices, b, b, np.ones(indices.size, bool))
         return Problem(pair, sample, sample, context.others, has_one_shape=False)
-    few = _sampled(pair, spread(figures.sample, _SAMPLED), even)
-    wide = _sampled(pair, figures.sample, even)
+    a, b = pair.at(even)
+    equal = same_bits(a, b)
+    rest = Sample(even[equal], a[equal], b[equal], np.zeros(int(equal.sum()), bool))
+    few, wide = (_joined(figures, most, rest) for most in (_SAMPLED, figures.sample.size))
     return Problem(pair, few, wide, context.others, True, figures.first, figures.differing)
 
 
-def _sampled(pair: Pair, places: np.ndarray, even: np.ndarray) -> Sample:
-    indices = np.concatenate([places, np.setdiff1d(even, places)])
-    a, b = pair.at(indices)
-    return Sample(indices, a, b, ~same_bits(a, b))
+def _joined(figures: Figures, most: int, rest: Sample) -> Sample:
+    """A sample of so many elements that differ, and after them some that do not."""
+    indices, a, b = (spread(one, most) for one in (figures.sample, figures.sample_a, figures.sample_b))
+    parts = ((indices, rest.indices), (a, rest.a), (b, rest.b), (np.ones(indices.size, bool), rest.differs))
+    return Sample(*(np.concatenate(part) for part in parts))
 
 
 def _share(right: np.ndarray, differs: np.ndarray, is_changed: np.ndarray) -> float:
@@ -247,21 +303,27 @@ def _bounded(problem: Problem, figures: Figures) -> Cause | None:
 
 
 def _at_limits(problem: Problem, figures: Figures) -> Cause | None:
-    """Whether B is 0, or at a limit of its integer type, wherever it differs; counted over all elements."""
-    own, pair = problem.element_type, problem.pair
-    if figures.differing < _LEAST_ZEROED or own.bits < 8 or own.kind == "boolean":
+    """Whether B is at a limit of its integer type, or 0, wherever it differs; counted over all elements.
+
+    How common these values are where nothing differs says how much evidence that is.
+    """
+    own, pair, wide = problem.element_type, problem.pair, problem.wide
+    if own.bits < 8 or own.kind == "boolean":
         return None
     limits: tuple[int, ...] = pair.b.element_type.limits if pair.b.element_type.is_integer else ()
-    for cause, allowed in (("zeroed", (0,)), ("saturation", limits)):
-        sample = values_of(problem.wide.b, own)
-        if not allowed or not np.isin(sample[problem.wide.differs], allowed).all():
+    values = values_of(wide.b, own)
+    for cause, allowed in (("saturation", limits), ("zeroed", (0,))):
+        is_allowed = np.isin(values, allowed)
+        if not allowed or not is_allowed[wide.differs].all():
+            continue
+        common = (int(is_allowed[~wide.differs].sum()) + 1) / (int((~wide.differs).sum()) + 2)
+        if figures.differing * -math.log2(common) < LEAST_BITS_OF_INTEGERS:
             continue
         if all(np.isin(values_of(b[~same_bits(a, b)], own), allowed).all() for a, b in _chunks(pair)):
-            text = "B is 0 wherever it differs"
+            found = ", ".join(f"{one:g}" for one in np.unique(values[wide.differs]))
+            text = f"B is {found} wherever it differs"
             if cause == "saturation":
-                text = f"B is at a limit of {pair.b.element_type}, {limits[0]} or {limits[1]}, wherever it differs"
-            elif limits and limits[0] == 0:
-                text += f", which is also where {pair.b.element_type} saturates"
+                text += f", where {pair.b.element_type} ends, as results are that saturate instead of wrapping"
             return Cause(cause, 1.0, text)
     return None
 
@@ -275,7 +337,7 @@ def _random_tail(problem: Problem, figures: Figures) -> Cause | None:
     """Whether from some element on nearly all differ, with exponents that only random bits have."""
     first, total = figures.first, figures.total
     count = total - first
-    if first <= 0 or figures.differing < 0.98 * count or count < _LEAST_ZEROED:
+    if first <= 0 or figures.differing < 0.98 * count or count < _LEAST_TAIL:
         return None
     tail = np.unique(np.linspace(first, total - 1, 512).astype(np.int64))
     values = converted(problem.pair.b.at(tail), problem.element_type)
@@ -300,7 +362,7 @@ def of_operation(pair: Pair, figures: Figures, operation: Operation, operands: S
         return None
     even = np.unique((np.arange(_EQUAL_SAMPLED) * 2 + 1) * pair.size // (2 * _EQUAL_SAMPLED))
     indices = np.concatenate([spread(figures.sample, 256), np.setdiff1d(even, figures.sample)])
-    found = patterns_of(pair.read_b(0, pair.size)[indices], operation.result_type)
+    found = patterns_of(converted(pair.b.at(indices), pair.element_type), operation.result_type)
     for model in models.values():
         values = [values_of_operand(operand[indices], operation.element_type) for operand in flat]
         if not np.array_equal(operation.predict(model, values), found):
@@ -347,16 +409,26 @@ _WORDS = (
 )
 
 
+KNOWN_CAUSES = frozenset((*CAUSE_OF_FAULT.values(), *(cause for _word, cause in _WORDS), "saturation", "negated"))
+"""The causes that the fault models of operations have."""
+
+
 def _cause_of(model: FaultModel) -> str:
     return next((cause for word, cause in _WORDS if word in model.name), "wrong_operation")
 
 
-MAKERS: tuple[Maker, ...] = (
+OF_VALUES: tuple[Maker, ...] = (
     *(value_hypotheses.signs, value_hypotheses.subnormals, value_hypotheses.one_value, value_hypotheses.ranges),
     *(value_hypotheses.digits, fitted_hypotheses.scaled, fitted_hypotheses.offset),
+)
+"""Those that compute each element from the same element, simplest first."""
+
+MAKERS: tuple[Maker, ...] = (
+    *OF_VALUES,
     *(place_hypotheses.stale, place_hypotheses.transposed, place_hypotheses.flipped),
     *(fitted_hypotheses.quantized, fitted_hypotheses.dequantized),
     *(place_hypotheses.uninitialized, place_hypotheses.shifted, place_hypotheses.reordered),
+    channel_hypotheses.quantized_by_channel,
 )
 """The hypotheses, simplest first: of two that predict the same, the first one is named."""
 

@@ -70,7 +70,7 @@ def heat_map(pair: Pair, figures: Figures) -> HeatMap | None:
     sample, shape = figures.sample, pair.shape
     if not sample.size:
         return None
-    a, b = pair.at(sample)
+    a, b = figures.sample_a, figures.sample_b
     with np.errstate(all="ignore"):
         gaps = np.abs(values_of(a, pair.element_type).astype(np.float64) - values_of(b, pair.element_type))
     gaps = np.where(np.isnan(gaps), np.inf, gaps)

@@ -41,7 +41,11 @@ class Elementwise:
 
     def at(self, indices: np.ndarray) -> np.ndarray:
         """Compute from single elements."""
-        return _quiet(self.function, converted(self.pair.a.at(indices), self.pair.element_type))
+        return self.of(converted(self.pair.a.at(indices), self.pair.element_type))
+
+    def of(self, values: np.ndarray) -> np.ndarray:
+        """Compute from elements that are known."""
+        return _quiet(self.function, values)
 
     def read(self, start: int, stop: int) -> np.ndarray:
         """Compute from a range."""
@@ -172,6 +176,12 @@ class Problem:
 
 
 Maker = Callable[[Problem], Iterator[Hypothesis]]
+
+
+def predicted_of(hypothesis: Hypothesis, sample: Sample) -> np.ndarray:
+    """What a hypothesis predicts for the elements of a sample."""
+    predicted = hypothesis.predicted
+    return predicted.of(sample.a) if isinstance(predicted, Elementwise) else predicted.at(sample.indices)
 
 
 def agrees(predicted: np.ndarray, found: np.ndarray, element_type: ElementType) -> np.ndarray:

@@ -21,6 +21,7 @@ _MOST_AXES = 5
 _LONGEST_LINE = 1 << 16
 _LONGEST_REORDERED = 4096
 _ROW_SAMPLE = 48
+_MOST_RUNS = 8
 _MOST_OTHERS = 2000
 _LEAST_TAIL = 8
 _PERIODS = (1, 2, 4, 8, 16)
@@ -222,9 +223,27 @@ def reordered(problem: Problem) -> Iterator[Hypothesis]:
         if order is None:
             continue
         place = _along(shape, axis, lambda c, order=order: order[c])  # type: ignore[misc]
-        text = f"the slices along axis {axis} of {{b}} are those of {{a}} in another order"
+        text = f"the slices along axis {axis} of {{b}} are those of {{a}} in another order{_said(order)}"
         details: dict[str, object] = {"axis": axis, "order": list(map(int, order[:64]))}
         yield _moved(problem, "reordered", text, place, details, free_bits=math.lgamma(size + 1) / math.log(2))
+
+
+def _said(order: np.ndarray) -> str:
+    """An order of few runs in words.
+
+    >>> _said(np.array([2, 3, 0, 1]))
+    ': 2 to 3, 0 to 1'
+    """
+    ends = np.flatnonzero(np.diff(order) != 1)
+    if ends.size >= _MOST_RUNS:
+        return ""
+    starts = np.concatenate([[0], ends + 1])
+    stops = np.concatenate([ends, [order.size - 1]])
+    runs = (
+        f"{order[first]} to {order[last]}" if first < last else f"{order[first]}"
+        for first, last in zip(starts, stops, strict=True)
+    )
+    return f": {', '.join(runs)}"
 
 
 def _order_of(problem: Problem, axis: int, size: int, rest: int) -> np.ndarray | None:

@@ -36,13 +36,13 @@ class Claim:
     numbers: tuple[int, ...]
     size: int
 
-    def holds(self, coordinates: np.ndarray) -> bool:
-        """Whether coordinates of that axis are among the indices."""
+    def covers(self, coordinates: np.ndarray) -> np.ndarray:
+        """Which coordinates of that axis are among the indices."""
         if self.kind == "range":
-            return bool(((coordinates >= self.numbers[0]) & (coordinates <= self.numbers[1])).all())
+            return np.asarray((coordinates >= self.numbers[0]) & (coordinates <= self.numbers[1]))
         if self.kind == "every":
-            return bool((coordinates % self.numbers[0] == self.numbers[1]).all())
-        return bool(np.isin(coordinates, self.numbers).all())
+            return np.asarray(coordinates % self.numbers[0] == self.numbers[1])
+        return np.isin(coordinates, self.numbers)
 
     def __str__(self) -> str:
         numbers = ", ".join(map(str, self.numbers))
@@ -101,6 +101,14 @@ def coordinates_of(indices: np.ndarray, axis: int, shape: Sequence[int]) -> np.n
     return np.asarray(indices // math.prod(shape[axis + 1 :]) % shape[axis])
 
 
+def covered(claims: Sequence[Claim], indices: np.ndarray, shape: Sequence[int]) -> np.ndarray:
+    """Which flat indices all claims cover."""
+    found = np.ones(indices.shape, bool)
+    for claim in claims:
+        found &= claim.covers(coordinates_of(indices, claim.axis, shape))
+    return found
+
+
 def _claims(axis: int, size: int, pair: Pair, sample: np.ndarray) -> list[Claim]:
     found = np.unique(coordinates_of(sample, axis, pair.shape))
     numbers = tuple(map(int, found))
@@ -137,7 +145,7 @@ def _verified(pair: Pair, claims: list[Claim]) -> list[Claim]:
             break
         a, b = pair.read(start, stop)
         unequal = np.flatnonzero(~same_bits(a, b)) + start
-        left = [claim for claim in left if claim.holds(coordinates_of(unequal, claim.axis, pair.shape))]
+        left = [claim for claim in left if claim.covers(coordinates_of(unequal, claim.axis, pair.shape)).all()]
     return left
 
 

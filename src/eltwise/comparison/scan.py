@@ -38,6 +38,8 @@ class Figures:
         first: the flat index of the first that differs; -1 for none.
         worst: that of the worst one: a NaN that is not matched, else the largest absolute difference.
         sample: flat indices of elements that differ, in order.
+        sample_a: those elements of A.
+        sample_b: those elements of B.
         is_complete: whether the sample is all of them.
     """
 
@@ -52,6 +54,8 @@ class Figures:
     first: int = -1
     worst: int = -1
     sample: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
+    sample_a: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    sample_b: np.ndarray = field(default_factory=lambda: np.zeros(0))
     is_complete: bool = True
 
     @property
@@ -151,10 +155,15 @@ class _Chunk:
         found = [self._places(int(block)) for block in chosen]
         each = max(MOST_SAMPLED // (2 * len(found)), 16)
         figures.is_complete &= chosen.size == unequal.size and all(one.size <= each for one in found)
-        kept = np.concatenate([figures.sample, *(spread(one, each) for one in found)])
-        if kept.size > MOST_SAMPLED:
-            kept, figures.is_complete = kept[::2], False
-        figures.sample = kept
+        new = np.concatenate([spread(one, each) for one in found])
+        local = new - self.start
+        kept = [new, self.a[local], self.b[local]]
+        if figures.sample.size:
+            before = (figures.sample, figures.sample_a, figures.sample_b)
+            kept = [np.concatenate(parts) for parts in zip(before, kept, strict=True)]
+        if kept[0].size > MOST_SAMPLED:
+            kept, figures.is_complete = [part[::2].copy() for part in kept], False
+        figures.sample, figures.sample_a, figures.sample_b = kept
 
 
 def spread(values: np.ndarray, most: int) -> np.ndarray:

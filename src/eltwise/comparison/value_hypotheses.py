@@ -119,6 +119,8 @@ def _narrowed(a: np.ndarray, own: ElementType, narrow: ElementType, saturate: bo
 
 def _truncated(a: np.ndarray, own: ElementType, narrow: ElementType) -> np.ndarray:
     """Toward zero: where rounding went away from zero, the neighbour of the rounded number."""
+    if own is FLOAT32 and narrow is BFLOAT16:
+        return _cut_digits(a, 16)
     there = np.ascontiguousarray(_narrowed(a, own, narrow, saturate=narrow.bits == 8))
     is_larger = np.abs(converted(there, own)) > np.abs(a)
     bits = bits_of(there)
@@ -266,6 +268,6 @@ def one_value(problem: Problem) -> Iterator[Hypothesis]:
     if first.size and (bits_of(problem.sample.b) == bits_of(first)).all():
         value = first[0]
         predicted = Elementwise(problem.pair, lambda a: np.full_like(a, value))
-        text = f"{{b}} is {values_of(first, problem.element_type)[0]:g} everywhere"
+        text = f"every element of {{b}} is {values_of(first, problem.element_type)[0]:g}"
         details = {"value": float(values_of(first, problem.element_type)[0])}
         yield Hypothesis("constant", text, predicted, details, 1, least_bits=2.0)

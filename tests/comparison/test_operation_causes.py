@@ -1,0 +1,95 @@
+"""Every fault model of the conformance tests is found from two results and the operands, whichever it is."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from eltwise.comparison.arrays import compare_arrays
+from eltwise.comparison.causes import KNOWN_CAUSES
+from eltwise.conformance.arithmetic import values_of
+from eltwise.conformance.fault_model import AS_SPECIFIED, Operation
+from eltwise.conformance.faults import fault_models
+from eltwise.core.dtypes import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, INT8, INT32, UINT8, UINT16, ElementType
+from eltwise.ops.expression import expression_of
+
+FUNCTIONS = ("subtract", "add", "multiply", "divide", "maximum", "less", "squared_difference")
+TYPES = (FLOAT16, BFLOAT16, FLOAT32, FLOAT64, INT8, UINT8, UINT16, INT32)
+
+
+def operands(element_type: ElementType, count: int, size: int) -> list[np.ndarray]:
+    """Values of every size, zeros, limits, and for floats subnormals, infinities and NaN."""
+    rng = np.random.default_rng([element_type.bits, count])
+    found = []
+    for _operand in range(count):
+        if element_type.kind == "float":
+            with np.errstate(all="ignore"):
+                spread = rng.standard_normal(size) * 2.0 ** rng.integers(-30, 30, size)
+                small = rng.standard_normal(size) * float(np.finfo(np.float32).tiny if element_type.bits > 16 else 1e-6)
+                values = np.where(rng.random(size) < 0.2, small, spread)
+                special = rng.choice([0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, 3.0, 1e30], size)
+                found.append(np.where(rng.random(size) < 0.2, special, values).astype(element_type.storage))
+        else:
+            low, high = element_type.limits
+            values = rng.integers(low, high, size, endpoint=True)
+            special = rng.choice([low, high, 1, 2, 3], size)
+            found.append(np.where(rng.random(size) < 0.2, special, values).astype(element_type.storage))
+    return found
+
+
+@pytest.mark.parametrize("element_type", TYPES, ids=str)
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_every_fault_model_is_found_blind(function: str, element_type: ElementType) -> None:
+    operation = Operation(expression_of(function), element_type)
+    arrays = operands(element_type, operation.expression.operands, 600)
+    if function == "divide" and element_type.is_integer:
+        arrays[1] = np.where(arrays[1] == 0, 1, arrays[1]).astype(element_type.storage)
+    values = [values_of(array, element_type) for array in arrays]
+    storage = operation.result_type.storage
+    right = operation.predict(AS_SPECIFIED, values).view(storage)
+    found_any = False
+    for name, model in fault_models(operation).items():
+        wrong = operation.predict(model, values)
+        if (wrong == right.view(wrong.dtype)).all():
+            continue
+        found = compare_arrays(right, wrong.view(storage), operation=operation, operands=arrays)
+        assert found.cause in KNOWN_CAUSES, name
+        assert found.cause_share == 1.0
+        named = fault_models(operation)[str(found.explanation_details["fault"])]
+        np.testing.assert_array_equal(operation.predict(named, values), wrong, name)
+        found_any = True
+    assert found_any or function in ("maximum", "less")
+
+
+@pytest.mark.parametrize(
+    ("function", "element_type", "fault", "cause"),
+    [
+        ("subtract", UINT8, "saturation", "saturation"),
+        ("subtract", FLOAT32, "operands swapped", "swapped_operands"),
+        ("subtract", FLOAT32, "subnormals flushed", "subnormals_flushed"),
+        ("squared_difference", FLOAT32, "fused", "fused_rounding"),
+        ("multiply", FLOAT32, "bfloat16 arithmetic", "bfloat16_rounding"),
+        ("divide", FLOAT32, "multiplied by the reciprocal", "last_bit"),
+        ("add", INT32, "int8 arithmetic", "wraparound"),
+    ],
+)
+def test_a_fault_has_the_cause_s_name(function: str, element_type: ElementType, fault: str, cause: str) -> None:
+    operation = Operation(expression_of(function), element_type)
+    arrays = operands(element_type, 2, 600)
+    values = [values_of(array, element_type) for array in arrays]
+    storage = operation.result_type.storage
+    right, wrong = (
+        operation.predict(model, values).view(storage) for model in (AS_SPECIFIED, fault_models(operation)[fault])
+    )
+    assert compare_arrays(right, wrong, operation=operation, operands=arrays).cause == cause
+
+
+def test_a_result_that_no_fault_predicts_is_not_explained_by_one() -> None:
+    operation = Operation(expression_of("subtract"), UINT8)
+    arrays = operands(UINT8, 2, 600)
+    values = [values_of(array, UINT8) for array in arrays]
+    right = operation.predict(AS_SPECIFIED, values)
+    wrong = operation.predict(fault_models(operation)["saturation"], values)
+    wrong[5] ^= np.uint8(0x15)
+    found = compare_arrays(right, wrong, operation=operation, operands=arrays)
+    assert "fault" not in found.explanation_details
