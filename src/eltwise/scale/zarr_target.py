@@ -14,7 +14,7 @@ import numpy as np
 from eltwise.core.errors import FileFormatError
 from eltwise.formats import files
 from eltwise.formats.lazy_tensors import LazyTensor
-from eltwise.formats.zarr_stores import ERRORS, ZarrArray, is_url, library, unreadable_store
+from eltwise.formats.zarr_stores import ERRORS, ZarrArray, has_key, is_url, keys_of, library, unreadable_store
 from eltwise.scale.blocks import BlockCall, Grid
 
 MARK = "eltwise"
@@ -74,14 +74,11 @@ class ZarrTarget:
 
     def has(self, index: tuple[int, ...]) -> bool:
         """Whether a block is there."""
-        from zarr.core.sync import sync
-
-        place = self.array.store_path / self.array.metadata.encode_chunk_key(index)
-        return bool(sync(place.exists()))
+        return has_key(self.array, self.array.metadata.encode_chunk_key(index))
 
     def done(self, grid: Grid) -> set[int]:
         """The numbers of the blocks that are there."""
-        there = _keys(self.array)
+        there = keys_of(self.array)
         if not there:
             return set()
         encode = self.array.metadata.encode_chunk_key
@@ -100,20 +97,6 @@ class ZarrTarget:
 
 def _place(cut: tuple[slice, ...]) -> str:
     return f"elements [{', '.join(f'{part.start}:{part.stop}' for part in cut)}]"
-
-
-def _keys(array: Any) -> set[str]:
-    """The keys of the store below the array's own."""
-    from zarr.core.sync import sync
-
-    place = array.store_path
-    prefix = f"{place.path}/" if place.path else ""
-
-    async def listed() -> set[str]:
-        return {key.removeprefix(prefix) async for key in place.store.list_prefix(prefix)}
-
-    found: set[str] = sync(listed())
-    return found
 
 
 def zarr_target(text: str, call: BlockCall, grid: Grid, identity: dict[str, Any]) -> tuple[ZarrTarget, bool]:
