@@ -16,7 +16,7 @@ from threading import Lock
 
 import numpy as np
 
-from eltwise.comparison import fitted_hypotheses, place_hypotheses, value_hypotheses
+from eltwise.comparison import channel_hypotheses, fitted_hypotheses, place_hypotheses, value_hypotheses
 from eltwise.comparison.hypotheses import (
     LEAST_BITS_OF_INTEGERS,
     Hypothesis,
@@ -428,6 +428,7 @@ MAKERS: tuple[Maker, ...] = (
     *(place_hypotheses.stale, place_hypotheses.transposed, place_hypotheses.flipped),
     *(fitted_hypotheses.quantized, fitted_hypotheses.dequantized),
     *(place_hypotheses.uninitialized, place_hypotheses.shifted, place_hypotheses.reordered),
+    channel_hypotheses.quantized_by_channel,
 )
 """The hypotheses, simplest first: of two that predict the same, the first one is named."""
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 
@@ -36,7 +37,7 @@ def scaled(problem: Problem) -> Iterator[Hypothesis]:
         yield from _scaled_integers(problem, a, b)
         return
     low, high = _factor_bounds(a, b, own)
-    for factor in _candidates(low, high, own):
+    for factor in candidates(low, high, own):
         for name, function in _products(factor, own):
             if factor in (0, 1, -1) or not _fits(problem, function):
                 continue
@@ -81,7 +82,7 @@ def _factor_bounds(a: np.ndarray, b: np.ndarray, own: ElementType) -> tuple[floa
     return low - abs(low) * _SLACK * 8, high + abs(high) * _SLACK * 8
 
 
-def _candidates(low: float, high: float, own: ElementType) -> Iterator[float]:
+def candidates(low: float, high: float, own: ElementType) -> Iterator[float]:
     """Numbers of an interval: simple ones, those of float32, and the middle."""
     if not (math.isfinite(low) and math.isfinite(high) and low <= high):
         return
@@ -177,7 +178,7 @@ def offset(problem: Problem) -> Iterator[Hypothesis]:
     half = _half_ulps(b, own)
     low, high = float((b - half - a).max()), float((b + half - a).min())
     slack = float(np.abs(a).max()) * 2.0**-52
-    for constant in _candidates(low - slack, high + slack, own):
+    for constant in candidates(low - slack, high + slack, own):
         function = partial(_moved_by, constant=constant, own=own)
         if constant and _fits(problem, function):
             text = f"{{b}} is {{a}} plus {shown(constant)}"
@@ -232,7 +233,7 @@ def _on_a_grid(problem: Problem) -> Iterator[Hypothesis]:
     if found is None:
         return
     low, high, least, most = found
-    for scale in _candidates(low, high, own):
+    for scale in candidates(low, high, own):
         for rounding, function in _roundings(scale, least, most, own):
             if not _fits(problem, function):
                 continue
@@ -259,31 +260,55 @@ def integer_type_of(least: int, most: int) -> tuple[str, int]:
     return "int32", 0
 
 
-_WAYS: tuple[tuple[str, Callable[[np.ndarray, float], np.ndarray]], ...] = (
-    ("nearest even", lambda a, scale: np.rint(a / a.dtype.type(scale))),
-    ("nearest even, reciprocal", lambda a, scale: np.rint(a * a.dtype.type(1 / a.dtype.type(scale)))),
-    ("half up", lambda a, scale: np.floor(a / a.dtype.type(scale) + a.dtype.type(0.5))),
-    ("half away", lambda a, scale: np.copysign(np.floor(np.abs(a / a.dtype.type(scale)) + a.dtype.type(0.5)), a)),
-    ("toward zero", lambda a, scale: np.trunc(a / a.dtype.type(scale))),
-    ("down", lambda a, scale: np.floor(a / a.dtype.type(scale))),
+@dataclass(frozen=True)
+class Way:
+    """A way to divide by a scale and round.
+
+    Attributes:
+        name: its name.
+        round: gives the multiples of a scale, or of the scale of each element.
+    """
+
+    name: str
+    round: Callable[[np.ndarray, np.ndarray], np.ndarray]
+
+
+def _half(values: np.ndarray) -> np.ndarray:
+    return np.asarray(0.5, values.dtype)
+
+
+def _plain(values: np.ndarray) -> np.ndarray:
+    """Zeros without a sign, as integers have."""
+    return np.asarray(values + values.dtype.type(0))
+
+
+WAYS = (
+    Way("nearest even", lambda a, scale: _plain(np.rint(a / scale))),
+    Way("nearest even, reciprocal", lambda a, scale: _plain(np.rint(a * (a.dtype.type(1) / scale)))),
+    Way("nearest even, zeros keep their sign", lambda a, scale: np.rint(a / scale)),
+    Way("half up", lambda a, scale: _plain(np.floor(a / scale + _half(a)))),
+    Way("half away", lambda a, scale: _plain(np.copysign(np.floor(np.abs(a / scale) + _half(a)), a))),
+    Way("toward zero", lambda a, scale: _plain(np.trunc(a / scale))),
+    Way("down", lambda a, scale: _plain(np.floor(a / scale))),
 )
+"""How quotients by a scale become multiples of it."""
 
 
 def _roundings(scale: float, least: int, most: int, own: ElementType) -> Iterator[tuple[str, Function]]:
-    for name, way in _WAYS:
-        yield name, partial(_requantized, way=way, scale=scale, least=least, most=most, own=own)
+    for way in WAYS:
+        yield way.name, partial(_requantized, way=way, scale=scale, least=least, most=most, own=own)
 
 
 def _requantized(
     a: np.ndarray,
-    way: Callable[[np.ndarray, float], np.ndarray],
+    way: Way,
     scale: float,
     least: int,
     most: int,
     own: ElementType,
 ) -> np.ndarray:
     wide = a if own is FLOAT64 else a.astype(np.float32)
-    multiples = np.clip(way(wide, scale), least, most) + wide.dtype.type(0)
+    multiples = np.clip(way.round(wide, np.asarray(scale, wide.dtype)), least, most)
     return np.asarray(multiples * wide.dtype.type(scale)).astype(own.storage)
 
 
@@ -303,13 +328,13 @@ def _to_integers(problem: Problem, whole: ElementType) -> Iterator[Hypothesis]:
     middle = float(np.median(b - a / slope))
     for zero_point in dict.fromkeys((round(middle), round(middle) - 1, round(middle) + 1)):
         bounds = _scale_bounds(a, b - zero_point)
-        for scale in _candidates(*bounds, FLOAT64):
-            for rounding, way in _WAYS:
+        for scale in candidates(*bounds, FLOAT64):
+            for way in WAYS:
                 function = partial(
                     _as_integers, way=way, scale=scale, zero_point=zero_point, low=low, high=high, own=own
                 )
                 if _fits(problem, function):
-                    details: dict[str, object] = {"scale": scale, "zero_point": zero_point, "rounding": rounding}
+                    details: dict[str, object] = {"scale": scale, "zero_point": zero_point, "rounding": way.name}
                     details["type"] = whole.name
                     text = f"{{b}} is {{a}} quantized to {whole} with scale {shown(scale)} and zero point {zero_point}"
                     yield Hypothesis("quantized", text, Elementwise(problem.pair, function), details, 2, 2.0)
@@ -331,7 +356,7 @@ def _scale_bounds(a: np.ndarray, multiples: np.ndarray) -> tuple[float, float]:
 
 def _as_integers(
     a: np.ndarray,
-    way: Callable[[np.ndarray, float], np.ndarray],
+    way: Way,
     scale: float,
     zero_point: int,
     low: int,
@@ -339,7 +364,8 @@ def _as_integers(
     own: ElementType,
 ) -> np.ndarray:
     wide = a if own is FLOAT64 else a.astype(np.float32)
-    return converted(np.clip(way(wide, scale) + wide.dtype.type(zero_point), low, high) + wide.dtype.type(0), own)
+    multiples = _plain(way.round(wide, np.asarray(scale, wide.dtype)))
+    return converted(np.clip(multiples + wide.dtype.type(zero_point), low, high), own)
 
 
 def dequantized(problem: Problem) -> Iterator[Hypothesis]:
@@ -356,7 +382,7 @@ def dequantized(problem: Problem) -> Iterator[Hypothesis]:
     slope = (b[last] - b[first]) / (a[last] - a[first])
     zero_point = int(zeros[0]) if zeros.size else round(a[first] - b[first] / slope) if slope else 0
     used = (a != zero_point) & (b != 0)
-    for scale in _candidates(*_factor_bounds(a[used] - zero_point, b[used], own), own) if used.any() else ():
+    for scale in candidates(*_factor_bounds(a[used] - zero_point, b[used], own), own) if used.any() else ():
         function = partial(_with_scale, zero_point=zero_point, scale=scale)
         if _fits(problem, function):
             details: dict[str, object] = {"scale": scale, "zero_point": zero_point, "type": of_a.name}

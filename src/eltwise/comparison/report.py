@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -177,7 +178,7 @@ class TensorReport:
                 share += f", {self.beyond_tolerance:,} beyond {self.tolerance}, which forgives {self.forgiven:,}"
             figures = f"max abs {number(self.max_abs)}, max rel {number(self.max_rel)}, max ULP {number(self.max_ulp)}"
             lines.append(f"{share}; {figures}{self._odd()}")
-            if self.where:
+            if self.where and self.differing < self.total:
                 lines.append(f"where: {self.where}")
             if self.worst:
                 lines.append(f"worst {self.worst}")
@@ -255,6 +256,9 @@ class Report:
 
     def __str__(self) -> str:
         lines = [self.summary]
+        causes = Counter(each.cause for each in self.tensors if each.cause)
+        if sum(causes.values()) > 1:
+            lines.append(f"causes: {', '.join(f'{count} {cause}' for cause, count in causes.most_common())}")
         shown = [each for each in self.by_badness if each.status != "equal" or each.explanation]
         for each in shown[:_MOST_SHOWN]:
             named = f" ({each.cause})" if each.cause else ""
