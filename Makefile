@@ -1,5 +1,5 @@
 # `make demo` and `make test` need only Python 3.11 or newer, git and make.
-.PHONY: demo test test-slow test-all test-matrix test-aarch64 test-levels wheel check format docs serve-docs bench conform clean
+.PHONY: demo demo-scale test test-slow test-all test-matrix test-aarch64 test-levels wheel check format docs serve-docs bench conform clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -16,6 +16,10 @@ $(VENV)/.installed: $(BIN)/python pyproject.toml constraints.txt
 
 $(VENV)/.installed-test: $(VENV)/.installed
 	$(PIP) install --constraint constraints.txt --editable '.[test]'
+	touch $@
+
+$(VENV)/.installed-scale: $(VENV)/.installed
+	$(PIP) install --constraint constraints.txt --editable '.[scale]'
 	touch $@
 
 $(VENV)/.installed-check: $(VENV)/.installed
@@ -38,6 +42,10 @@ $(VENV)/.installed-bench: $(VENV)/.installed
 demo: $(VENV)/.installed
 	$(BIN)/python examples/make_models.py
 	$(BIN)/python examples/demo.py
+
+# Make small arrays and checkpoints, and run every command for files larger than memory on them.
+demo-scale: $(VENV)/.installed-scale
+	$(BIN)/python examples/demo_scale.py
 
 # The tests that take less than about two seconds.
 test: $(VENV)/.installed-test

@@ -488,3 +488,8 @@ def test_the_results_have_the_stated_types() -> None:
     assert threads.num_threads() >= 1
     assert BOOL.storage == np.dtype(bool)
     assert INT8.limits == (-128, 127)
+
+
+def test_many_sums_that_are_all_zero() -> None:
+    zeros = np.zeros((300, 1000), np.float32)
+    assert eltwise.mean_squared_difference(zeros, zeros, axis=0).tobytes() == bytes(8000)

@@ -40,7 +40,7 @@ def rounded(sums: ExactSums, divisor: int, element_type: ElementType) -> np.ndar
     if element_type is FLOAT64 and sums.special.size >= MANY:
         found, is_known = rounded_at_once(sums, divisor)
         left = ~is_known
-        digits = sums.digits.reshape(len(sums.digits), -1)[:, left.reshape(-1)]
+        digits = sums.digits.reshape(len(sums.digits), sums.special.size)[:, left.reshape(-1)]
         few = ExactSums(sums.exponent, sums.count, sums.first, digits, sums.special[left])
         found[left] = _one_by_one(few, divisor, element_type)
     else:
