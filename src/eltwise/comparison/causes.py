@@ -436,6 +436,7 @@ OF_OTHER_SHAPES: tuple[Maker, ...] = (place_hypotheses.transposed, place_hypothe
 """Those for tensors of other shapes."""
 
 REVERSIBLE: tuple[Maker, ...] = (
+    value_hypotheses.one_value,
     *(value_hypotheses.subnormals, value_hypotheses.digits, value_hypotheses.ranges, fitted_hypotheses.quantized),
     *(fitted_hypotheses.dequantized, place_hypotheses.uninitialized),
 )
