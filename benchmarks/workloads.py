@@ -22,7 +22,9 @@ MemoryOrder = Literal["contiguous", "transposed", "sliced"]
 """How the first operand lies in memory."""
 
 _DIFFERENCES = (Step("subtract", (0, 1)), Step("subtract", (2, 3)), Step("subtract", (4, 5)))
-_MODELS = {"nested": Expression(4, _DIFFERENCES)}
+_CHAIN = ("subtract", "multiply", "add", "maximum", "subtract", "minimum", "multiply", "add", "subtract", "maximum")
+_STEPS = tuple(Step(name, (2 + number if number else 0, (number + 1) % 3)) for number, name in enumerate(_CHAIN))
+_MODELS = {"nested": Expression(4, _DIFFERENCES), "chain": Expression(3, _STEPS)}
 
 
 @dataclass(frozen=True)
@@ -123,6 +125,9 @@ def workloads(quick: bool) -> tuple[Workload, ...]:
     found.append(Workload("allocated result", FLOAT32, same, call="allocate"))
     found.append(Workload("model", FLOAT32, same * 2, "nested", "model"))
     found.append(Workload("model of 16 elements", FLOAT32, ((16,),) * 2, call="model"))
+    counts = (100_000,) if quick else (1_000, 10_000, 100_000, 1_000_000, 10_000_000)
+    found += [Workload(f"chain of ten, {count:,}", FLOAT32, ((count,),) * 3, "chain", "model") for count in counts]
+    found += [Workload(f"model of {count:,}", FLOAT32, ((count,),) * 2, call="model") for count in counts]
     found += SIZES
     found.append(Workload("16 elements", INT32, ((16,),) * 2, call="allocate"))
     return tuple(found) if quick else (*found, *_small(), *_middle())

@@ -39,8 +39,11 @@ HEAVY = {
     "zarr": ("formats/zarr_stores.py",),
     "onnxruntime": ("runtimes/",),
     "openvino": ("runtimes/",),
-    "torch": ("runtimes/",),
-    "jax": ("runtimes/",),
+    "torch": ("runtimes/", "engine/array_libraries.py"),
+    "jax": ("runtimes/", "engine/array_libraries.py"),
+    "dask": ("engine/dask_arrays.py",),
+    "distributed": (),
+    "xarray": ("engine/xarray_objects.py",),
     "numexpr": ("runtimes/",),
 }
 """The files that may import a heavy library at run time."""

@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, overload
 
 import numpy as np
 
 from eltwise.core.errors import EltwiseError, FileFormatError, GraphError, UnsupportedError, raise_all
+from eltwise.engine.arrays import OtherT
 from eltwise.engine.program import Runner
 from eltwise.formats import registry
 from eltwise.formats.registry import Reading
@@ -85,14 +86,19 @@ class Model:
         outputs = ", ".join(f"{port.name}: {port.type}" for port in self.outputs)
         return f"Model({inputs} -> {outputs})"
 
-    def run(self, inputs: Mapping[str, object]) -> dict[str, np.ndarray]:
+    @overload
+    def run(self, inputs: Mapping[str, OtherT]) -> dict[str, OtherT]: ...  # type: ignore[overload-overlap]
+    @overload
+    def run(self, inputs: Mapping[str, object]) -> dict[str, np.ndarray]: ...
+    def run(self, inputs: Mapping[str, object]) -> dict[str, Any]:
         """Run the model.
 
         Args:
-            inputs: for each input, by its name, its array (by any array protocol) or a Python number.
+            inputs: for each input, by its name, its array (by any array protocol), a tensor of PyTorch or JAX, or a
+                Python number. Where a graph does only element-wise operations with it, a Dask array or a DataArray.
 
         Returns:
-            New arrays by output name.
+            New arrays by output name: of the inputs' library, and lazy where they are.
 
         Raises:
             EltwiseError: for inputs that are missing, unknown or do not fit what the model declares; and where the

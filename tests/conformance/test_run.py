@@ -14,7 +14,7 @@ from eltwise import runtimes
 from eltwise.conformance.cases import SOURCE_NAMES
 from eltwise.conformance.results import Results, TestResult, read_results, results_text
 from eltwise.conformance.run import Selection, Settings, run_tests
-from eltwise.conformance.suite import Groups, Variant, groups, variants
+from eltwise.conformance.suite import Groups, Variant, groups, undefined_cases, variants
 from eltwise.core.errors import FileFormatError
 from eltwise.ops.registry import ELEMENTWISE
 
@@ -264,6 +264,12 @@ def test_every_variant_has_what_must_work_and_what_must_be_refused() -> None:
         foreign = [case for case in cases if set(dict(case.attributes)) - set(variant.schema.attribute_names)]
         others = {name for other in ELEMENTWISE if other.name == variant.schema.name for name in other.attribute_names}
         assert bool(foreign) == bool(others - set(variant.schema.attribute_names)), variant
+
+
+def test_undefined_divisions_are_of_one_type() -> None:
+    for variant in variants():
+        operands = [operand for case in undefined_cases(variant) for operand in case.operands]
+        assert {operand.dtype for operand in operands} <= {variant.element_type.storage}, variant
 
 
 def test_a_quick_run_has_every_shape_with_some_type() -> None:

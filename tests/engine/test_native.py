@@ -340,7 +340,8 @@ def python(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
 def test_a_handler_that_calls_while_a_kernel_compiles() -> None:
     done = python(
         """
-import signal, numpy as np, eltwise, eltwise.kernels.compiled, eltwise.kernels.entry
+import signal, llvmlite.binding, numpy as np, eltwise, eltwise.kernels.compiled, eltwise.kernels.entry
+from eltwise.engine import functions  # Imports are not what is interrupted here.
 a = np.ones(3, np.float32)
 def handle(*_):
     eltwise.multiply(a, a)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -130,7 +131,7 @@ llvm.get_host_cpu_features = lambda: llvm.FeatureMap({n: t and "avx512" not in n
         env=os.environ | chosen | {"PYTHONPATH": os.pathsep.join(sys.path)},
     )
     assert done.stdout == ""
-    assert "ELTWISE_CPU: this machine has no avx512" in done.stderr
+    assert re.search("ELTWISE_CPU: this machine has no .*avx512", done.stderr)
 
 
 @pytest.mark.parametrize("element_type", [each for each in TYPES if jit.target().compiles(each)], ids=str)

@@ -60,7 +60,9 @@ def test_several_callers_at_once_get_their_own_results() -> None:
 def two_threads() -> Iterator[None]:
     eltwise.set_num_threads(2)
     threads.start_workers()
+    threads.THREAD_POOL.rests = 0
     yield
+    threads.THREAD_POOL.rests = 0
     eltwise.set_num_threads(2)
 
 
@@ -100,6 +102,28 @@ def test_the_caller_sleeps_until_the_last_piece_is_done() -> None:
         assert len(ran) == 6 * turn
         assert time.process_time() - before < 0.04
         time.sleep(0.002)  # The worker is asleep when the next call comes.
+        threads.THREAD_POOL.rests = 0
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_after_a_worker_kept_its_caller_waiting_calls_are_not_shared_for_a_while() -> None:
+    ran: list[str] = []
+
+    def kernel(_arguments: int, _first: int, _last: int) -> None:
+        name = threading.current_thread().name
+        ran.append(name)
+        time.sleep(0.2 if name == "eltwise" else 0.005)
+
+    shared = pieces(ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)(kernel), 8)
+    while "eltwise" not in ran:
+        shared.run()
+    ran.clear()
+    shared.run()
+    assert ran == ["MainThread"] * 8
+    threads.THREAD_POOL.rests = 1
+    shared.run()
+    shared.run()
+    assert "eltwise" in ran
 
 
 @pytest.mark.usefixtures("two_threads")
@@ -209,7 +233,7 @@ def call():
         eltwise.subtract(a, a)
 for _caller in range(4):
     threading.Thread(target=call, daemon=True).start()
-for _turn in range(2000):
+for _turn in range(300):
     eltwise.subtract(a, a)
 """,
     "a fork between two results": """

@@ -72,7 +72,7 @@ def address_of(page: Page) -> str:
 def test_the_matrix_has_a_place_for_each_runtime_operator_and_type(page: Page) -> None:
     cells = conformance_results.results().tests
     assert places(page) == len({(cell.runtime, cell.op, cell.dtype) for cell in cells})
-    assert text_of(page, "#shown") == f"{len(cells):,} cells"
+    assert text_of(page, "#shown") == f"{len(cells):,} tests"
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_verdicts_filter_together(page: Page) -> None:
     assert text_of(page, "#findings h3").endswith("./mine.py:run: refuses what is allowed")
     choose(page, "runtime", "exact")
     assert places(page) == 0
-    assert text_of(page, "#matrix") == "No cell has all that is asked for."
+    assert text_of(page, "#matrix") == "No test matches the filters."
 
 
 def test_a_click_opens_a_place_with_its_example_and_its_command(page: Page) -> None:

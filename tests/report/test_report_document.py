@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import conformance_results
-from eltwise.conformance.results import Results
+from eltwise.conformance.results import OUTCOMES, Results
 from eltwise.report.document import document, write_document
 from eltwise.report.findings import findings
 
@@ -23,7 +23,7 @@ def text(results: Results) -> str:
 
 
 def lines_of(text: str, heading: str) -> list[str]:
-    return text.partition(f"### {heading}\n\n")[2].partition("\n\n")[0].splitlines()
+    return text.partition(f"## {heading}\n\n")[2].partition("\n\n")[0].splitlines()
 
 
 def test_the_matrix_has_a_line_for_each_runtime_and_a_column_for_each_type(text: str) -> None:
@@ -37,6 +37,17 @@ def test_the_matrix_has_a_line_for_each_runtime_and_a_column_for_each_type(text:
         "| fragile | ✓ | ✓ | ✓ | ✓ | ✓ | ✓ | ✓ | ✓ | ✓ | ✓ | ✓ | ✓ |",
     ]
     assert len(lines_of(text, "SquaredDifference-1")) == 2 + 3
+
+
+def test_each_runtime_has_its_counts_and_the_numbers_of_its_findings(text: str, results: Results) -> None:
+    found = [finding.example.runtime for finding in findings(results)]
+    names = dict.fromkeys(test.runtime for test in results.tests)
+    for line, name in zip(lines_of(text, "Runtimes")[2:], names, strict=True):
+        runtime, *counts, numbers = (field.strip() for field in line.strip("|").split("|"))
+        outcomes = [test.outcome for test in results.tests if test.runtime == name]
+        assert (runtime, list(map(int, counts))) == (name, [outcomes.count(outcome) for outcome in OUTCOMES])
+        own = [number for number, other in enumerate(found, 1) if other == name]
+        assert numbers == (f"{own[0]} to {own[-1]}" if len(own) > 1 else "".join(map(str, own)))
 
 
 def test_each_deviation_has_two_sentences_and_its_command(text: str, results: Results) -> None:

@@ -120,7 +120,7 @@ def test_a_finding_says_where_and_shows_an_example(results: Results) -> None:
     assert finding.sentences == (
         "Results saturate at the limits of int8, in 70 of 84 tests: int8 and uint8 in Sub-14, Subtract-1 and "
         "SquaredDifference-1; every broadcast rule; "
-        "path static, dynamic, a-constant, b-constant, neighbours.",
+        "operand source static, dynamic, a-constant, b-constant and neighbours.",
         "For A = -128 (0x80) and B = 127 (0x7f) in Sub-14 it returns -128 (0x80) instead of 1 (0x01); "
         "32,640 of 65,536 elements of that test are wrong.",
     )

@@ -37,6 +37,7 @@ OTHER_TEXTS = {
     WRONG_SHAPE: "the result has another shape",
     BESIDE_ANOTHER: "in one model with other nodes it gives other values than alone",
     MODE_CHANGED: "the thread's floating-point mode is left changed",
+    UNEXPLAINED: "no known fault gives these values",
 }
 """What goes wrong otherwise than by the values of the operands."""
 

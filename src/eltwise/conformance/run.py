@@ -52,8 +52,12 @@ class Selection:
     rules: tuple[str, ...] = ()  # Broadcast rules.
     sources: tuple[str, ...] = ()  # Operand sources.
 
-    def jobs(self) -> Iterator[Job]:
-        """The work, in the order in which its results are shown."""
+    def jobs(self, extent: Extent = "usual") -> Iterator[Job]:
+        """The work, in the order in which its results are shown.
+
+        A quick run that names no types and no rules tests the rules that an attribute chooses with some types only.
+        """
+        is_thin = extent == "quick" and not self.types and not self.rules
         for runtime in self.runtimes:
             for variant in variants():
                 wanted = (
@@ -61,7 +65,8 @@ class Selection:
                     (self.types, variant.element_type.name),
                     (self.rules, variant.rule),
                 )
-                if all(name in names for names, name in wanted if names) and _has(runtime, variant):
+                is_wanted = all(name in names for names, name in wanted if names) and (variant.is_quick or not is_thin)
+                if is_wanted and _has(runtime, variant):
                     sources = (source for source in variant.sources if not self.sources or source in self.sources)
                     yield Job(runtime, variant, tuple(source for source in sources if _takes(runtime, source)))
 
@@ -109,7 +114,7 @@ def run_tests(
     Raises:
         FileFormatError: if the earlier results were made with another version, seed or extent.
     """
-    jobs = list(selection.jobs())
+    jobs = list(selection.jobs(settings.extent))
     for name in ("seed", "extent") if known else ():
         if getattr(known, name) != getattr(settings, name):
             raise _other(name, str(getattr(known, name)), str(getattr(settings, name)), f"give the same {name}, or ")
@@ -153,6 +158,7 @@ class _Session:
         self._explainer = Explainer()
         self._summarizer = Summarizer(self._explainer)
         self._hosts: set[Host] = set()
+        self._known: dict[str, dict[object, str]] = {}
 
     def check_versions(self, runtimes: Sequence[Runtime]) -> None:
         """Check that the known results are of the runtimes that are here.
@@ -236,7 +242,8 @@ class _Session:
         extent, seed = self._settings.extent, self._settings.seed
         for source in (CALL, "model"):
             sources = [name for name in job.sources if (name == CALL) == (source == CALL)]
-            runner = CaseRunner(host, source, self._references, thrifty=extent == "quick")
+            known = self._known.setdefault(job.runtime.name, {})
+            runner = CaseRunner(host, source, self._references, extent == "quick", known)
             made = {name: groups(job.variant, name, extent, seed, job.runtime.checks) for name in sources}
             runs = runner.run_tests(made)
             if source != CALL:

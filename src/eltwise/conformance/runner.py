@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice
+from itertools import chain, islice
 
 from eltwise.conformance.cases import CALL, SOURCES, Case
 from eltwise.conformance.compare import CaseResult, References, compare
 from eltwise.conformance.explain import Explainer
 from eltwise.conformance.fault_model import BESIDE_ANOTHER
 from eltwise.conformance.models import build
-from eltwise.conformance.suite import kind_of
 from eltwise.runtimes import Answer, Call, Host, Model
 
 Group = tuple[Case, ...]
@@ -33,6 +33,15 @@ _PROBES = 3
 """So many cases of a refused group are run alone; if they are refused too, a quick run leaves out the rest."""
 
 
+_BROKEN = "std::bad_alloc"
+"""What a process says that has broken its memory, to whatever it is asked next; a fresh one may answer."""
+
+
+def _layout(case: Case) -> tuple[object, ...]:
+    """A case without its type, its values, and how its operands reach the op."""
+    return str(case.schema), case.attributes, *(operand.shape for operand in case.operands)
+
+
 @dataclass
 class CaseRun:
     """What is known of a test while it runs."""
@@ -50,39 +59,111 @@ class CaseRun:
 class CaseRunner:
     """Runs cases in models, or as calls; if it is thrifty, with few models, and in part where a group is refused."""
 
-    def __init__(self, host: Host, source: str, references: References, thrifty: bool) -> None:
+    def __init__(
+        self, host: Host, source: str, references: References, thrifty: bool, known: dict[object, str] | None = None
+    ) -> None:
+        """Prepare a run.
+
+        Args:
+            host: the process of the runtime.
+            source: ``call``, or anything else for models.
+            references: the reference results.
+            thrifty: whether to run few models.
+            known: what this runtime did with other types, by layout; it is added to.
+        """
         self._host = host
+        self._known = {} if known is None else known
+        self._alone: dict[Case, CaseResult] = {}
+        self._refused_here: set[object] = set()
         self._is_call = source == CALL
         self._references = references
-        self._thrifty = thrifty
+        self._is_thrifty = thrifty and not self._is_call
 
-    def run(self, groups: Sequence[Group]) -> CaseRun:
-        """Run all cases and compare each.
+    def run(self, groups: Sequence[Group], done: CaseRun | None = None) -> CaseRun:
+        """Run all cases and compare each, last those that are expected to be refused.
 
         Raises:
             UnsupportedError: if the runtime cannot be started.
             StoppedError: after the host was stopped.
         """
-        return self._run(groups, CaseRun())
+        done = CaseRun() if done is None else done
+        if self._is_call:
+            groups = [(case,) for group in groups for case in group]
+        likely = [self._likely(group) for group in groups]
+        for before, group in zip((None, *likely), likely, strict=False):
+            if group:
+                self._run_group(group, before, done)
+        suspects = [case for group in groups for case in group if self._is_suspect(case)]
+        if suspects:
+            self._run_suspects(sorted(suspects, key=lambda case: case.size or math.inf), done)
+        return done
 
     def run_tests(self, tests: Mapping[str, Sequence[Group]]) -> dict[str, CaseRun]:
         """Run several tests by operand source; in a quick run, what is likely to work is put into one model."""
         runs = {source: CaseRun() for source in tests}
-        joint: dict[int, list[tuple[str, Group]]] = {}
-        for source, groups in tests.items():
-            for group in groups:
-                if self._joins(source) and len(group) > 1:  # What may be refused or crash is alone.
-                    joint.setdefault(kind_of(group[0]), []).append((source, group))
-        ran = set()
-        for members in joint.values():
-            results = iter(self.together([case for _source, group in members for case in group]))
-            for source, group in members:
-                own = list(islice(results, len(group)))
-                runs[source].results += own
-                ran |= {id(group)} if own else set()
-        for source, groups in tests.items():
-            self._run([group for group in groups if id(group) not in ran], runs[source])
+        left = dict(tests)
+        if self._is_thrifty:
+            self._run_joint(left, runs)
+        for source, done in runs.items():
+            self.run(left.pop(source), done)
+            if self._is_thrifty:
+                places = {case: place for place, case in enumerate(chain.from_iterable(tests[source]))}
+                done.results.sort(key=lambda result: places[result.case])
+                self._learn(tests[source], done)
+                self._run_joint(left, runs)
         return runs
+
+    def _run_joint(self, left: dict[str, Sequence[Group]], runs: Mapping[str, CaseRun]) -> None:
+        """Put the groups of operand sources that are likely to work into one model; what works is not left."""
+        members = [
+            (source, group)
+            for source, groups in left.items()
+            if not SOURCES[source].is_dynamic  # Those are another kind of model.
+            for group in groups
+            if len(group) > 1 or self._known_of(group[0]) == "accepted"  # What may be refused or crash is alone.
+        ]
+        likely = [(source, self._likely(group)) for source, group in members]
+        results = iter(self.together([case for _source, group in likely for case in group]))
+        for source, group in likely:
+            runs[source].results += islice(results, len(group))
+        ran = {result.case for done in runs.values() for result in done.results}
+        for source, groups in left.items():
+            left[source] = list(filter(None, (tuple(case for case in group if case not in ran) for group in groups)))
+
+    def _learn(self, groups: Sequence[Group], done: CaseRun) -> None:
+        """Note what should not have been refused, or left out, and what should have been: it is likely to be again."""
+        if done.is_over:
+            return
+        given = {result.case for result in done.results if result.answer.kind != "refused"}
+        refused = [case for group in groups for case in group if case not in given and self._is_valid(case)]
+        self._refused_here.update(map(_layout, refused))
+        accepted = [result.case for result in done.results if result.outcome == "accepted"]
+        for outcome, cases in (("accepted", accepted), ("refused", refused if given else [])):
+            self._known.update(((case.context, *_layout(case)), outcome) for case in cases)
+
+    def _known_of(self, case: Case) -> str:
+        """What came out with another type: ``refused`` or ``accepted`` against the specification, or nothing."""
+        return self._known.get((case.context, *_layout(case)), "")
+
+    def _is_suspect(self, case: Case) -> bool:
+        """Whether the case was refused from another operand source, or with another type."""
+        is_known = _layout(case) in self._refused_here or self._known_of(case) == "refused"
+        return is_known and self._is_valid(case)
+
+    def _is_valid(self, case: Case) -> bool:
+        return self._references.of(case) is not None
+
+    def _likely(self, group: Group) -> Group:
+        return tuple(case for case in group if not self._is_suspect(case))
+
+    def _run_suspects(self, cases: Sequence[Case], done: CaseRun) -> None:
+        """Run the first of some cases that are likely to be refused; if it is, the others are left out."""
+        first, *others = cases
+        self._run_group((first,), None, done)
+        if done.results and done.results[-1].answer.kind == "refused":
+            done.not_run += len(others)
+        elif others:
+            self._run_group(tuple(others), None, done)
 
     def together(self, cases: Sequence[Case]) -> list[CaseResult]:
         """Run some cases in one model; nothing if there is no result."""
@@ -92,19 +173,10 @@ class CaseRunner:
         return list(map(self._compare, cases, answers))
 
     def alone(self, case: Case) -> CaseResult:
-        """Run one case alone."""
-        return self._compare(case, self._answers([case])[0])
-
-    def _joins(self, source: str) -> bool:
-        """Whether cases of an operand source are put into one model with those of others: not if sizes are unknown."""
-        return self._thrifty and not self._is_call and not SOURCES[source].is_dynamic
-
-    def _run(self, groups: Sequence[Group], done: CaseRun) -> CaseRun:
-        if self._is_call:
-            groups = [(case,) for group in groups for case in group]
-        for before, group in zip((None, *groups), groups, strict=False):
-            self._run_group(group, before, done)
-        return done
+        """Run one case alone, once."""
+        if case not in self._alone:
+            self._alone[case] = self._compare(case, self._answers([case])[0])
+        return self._alone[case]
 
     def separated(
         self, results: Sequence[CaseResult], groups: Sequence[Group], explainer: Explainer
@@ -142,6 +214,9 @@ class CaseRunner:
         if done.is_over or (self._is_call and not self._has_functions(group[0])):
             done.not_run += len(group)
             return
+        if len(group) == 1 and group[0] in self._alone and self._alone[group[0]].answer.kind in ("result", "refused"):
+            done.results.append(self._alone[group[0]])
+            return
         is_fresh = not self._host.is_running
         answers = self._answers(group)
         if answers[0].kind in ("crashed", "hung"):
@@ -153,7 +228,7 @@ class CaseRunner:
 
     def _divide(self, group: Group, before: Group | None, done: CaseRun) -> None:
         """Run a refused group in halves; if thrifty, only a few cases where each of these is refused too."""
-        if self._thrifty and len(group) > _PROBES:
+        if self._is_thrifty and len(group) > _PROBES:
             probes = [self.alone(group[number * (len(group) - 1) // (_PROBES - 1)]) for number in range(_PROBES)]
             if all(probe.answer.kind == "refused" for probe in probes):
                 done.results += probes
@@ -210,7 +285,15 @@ class CaseRunner:
             call = Call(case.schema.versioned_name, steps_of(self._host.runtime.library, case), case.attributes)
             return [self._host.run(call, case.operands)]
         model = build(cases)
-        answer = self._host.run(Model(model.data, model.weights), list(model.inputs.values()))
+        program, inputs, is_fresh = (
+            Model(model.data, model.weights),
+            list(model.inputs.values()),
+            not self._host.is_running,
+        )
+        answer = self._host.run(program, inputs)
+        if answer.kind == "refused" and _BROKEN in answer.words and not is_fresh:
+            self._host.end()
+            answer = self._host.run(program, inputs)
         if answer.kind != "result":
             return [answer] * len(cases)
         if len(answer.arrays) != len(model.outputs):

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from operator import index
+from typing import Any, overload
 
 import numpy as np
 
 from eltwise.core.errors import NameUnknownError, ShapeError
 from eltwise.core.shapes import Shape, of_sizes, parse
+from eltwise.engine.arrays import OtherT, Plain
 from eltwise.engine.call import calls_of, check_count
 from eltwise.ir.graph import TensorType
 from eltwise.ir.infer import elementwise
@@ -58,7 +60,15 @@ class Operator:
         attributes = "".join(f", {name}={value!r}" for name, value in self.operation.given)
         return f"eltwise.operator({self.name!r}{attributes})"
 
-    def __call__(self, *operands: object, out: np.ndarray | None = None) -> np.ndarray:
+    @overload
+    def __call__(  # type: ignore[overload-overlap]
+        self, *operands: Plain, out: np.ndarray | None = None
+    ) -> np.ndarray: ...
+    @overload
+    def __call__(self, *operands: OtherT | Plain) -> OtherT: ...  # type: ignore[overload-overlap]
+    @overload
+    def __call__(self, *operands: object, out: np.ndarray | None = None) -> np.ndarray: ...
+    def __call__(self, *operands: object, out: np.ndarray | None = None) -> Any:
         """Compute the result of operands; see ``eltwise.engine.call.Calls.apply``."""
         return self._function(*operands) if out is None else self._function(*operands, out=out)
 

@@ -5,13 +5,66 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any
+from functools import lru_cache
+from typing import Any, Literal, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
 from eltwise.core.dtypes import BOOL, ElementType, of_numpy
 from eltwise.core.errors import ElementTypeError, ShapeError, ValueRangeError
 from eltwise.engine import dlpack
+
+
+class Lazy(Protocol):
+    """A Dask array, or an object of xarray."""
+
+    def compute(self, **options: Any) -> Any:
+        """Compute it."""
+
+
+class TorchTensor(Protocol):
+    """A tensor of PyTorch."""
+
+    def detach(self) -> Any:
+        """Leave out how it was computed."""
+
+
+class JaxArray(Protocol):
+    """An array of JAX."""
+
+    def block_until_ready(self) -> Any:
+        """Wait for its computation."""
+
+
+OtherT = TypeVar("OtherT", bound=Lazy | TorchTensor | JaxArray)
+"""An array that results are given back as."""
+
+Plain: TypeAlias = np.ndarray | np.generic | float
+"""What goes together with arrays of every library."""
+
+Kind = Literal["", "dask", "xarray", "torch", "jax", "cupy"]
+"""A library whose arrays are given back as what they were; empty for all other objects."""
+
+_LIBRARIES: dict[str, Kind] = {
+    "dask": "dask",
+    "xarray": "xarray",
+    "torch": "torch",
+    "jax": "jax",
+    "jaxlib": "jax",
+    "cupy": "cupy",
+}
+
+
+def kind_of(value: object) -> Kind:
+    """The library that an object belongs to."""
+    type_: Any = type(value)
+    return _kind_of_type(type_)
+
+
+@lru_cache(maxsize=1024)
+def _kind_of_type(type_: Any) -> Kind:
+    libraries = (_LIBRARIES.get(base.__module__.partition(".")[0], "") for base in type_.__mro__)
+    return next((library for library in libraries if library), "")
 
 
 def is_scalar(value: object) -> bool:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from functools import cached_property, lru_cache
+from typing import Any
 
 import numpy as np
 
 from eltwise.core.dtypes import ElementType, of_numpy
 from eltwise.core.errors import ElementTypeError, EltwiseError, GraphError, ValueRangeError
 from eltwise.core.shapes import of_sizes
-from eltwise.engine.arrays import as_array, check_out, exact_scalar, is_scalar
+from eltwise.engine.arrays import as_array, check_out, exact_scalar, is_scalar, kind_of
 from eltwise.ir.graph import TensorType
 from eltwise.ir.infer import elementwise
 from eltwise.kernels import dispatch, float_mode
@@ -22,6 +23,8 @@ from eltwise.kernels.native import Records
 from eltwise.kernels.numpy_kernel import Run
 from eltwise.kernels.plan import Plan, make_plan
 from eltwise.ops.schema import Operation
+
+Take = Callable[[object, str, Sequence[ElementType]], tuple[Any, ElementType]]
 
 _MOST_CALLS = 4096
 
@@ -53,11 +56,12 @@ class Calls:
         """Compute the result of operands.
 
         Args:
-            operands: arrays by any array protocol, and Python numbers that the arrays' type holds exactly.
+            operands: arrays by any array protocol or of one of the libraries Dask, xarray, PyTorch and JAX, and Python
+                numbers that the arrays' type holds exactly.
             out: where the result goes: an array of the result's type and shape, which may overlap the operands.
 
         Returns:
-            ``out``, or a new array.
+            ``out``, or a new array: of the operands' library, and lazy where they are.
 
         Raises:
             EltwiseError: for operands, shapes or types that the operator version does not allow.
@@ -70,6 +74,11 @@ class Calls:
 
     def _checked(self, operands: Sequence[object], out: object) -> np.ndarray:
         """Check a call, keep it, and compute it."""
+        if any(kind_of(operand) for operand in operands):
+            from eltwise.engine import array_libraries  # Few calls are on arrays of other libraries.
+
+            result: np.ndarray = array_libraries.apply(self.operation, operands, out)
+            return result
         arrays, element_type, plan = self.check(operands)
         try:
             target = None if out is None else check_out(out, self.operation.result_type(element_type), plan.shape)
@@ -85,22 +94,33 @@ class Calls:
         except EltwiseError as error:
             raise error.located(operator=self.operation.schema.versioned_name) from None
 
-    def check(self, operands: Sequence[object]) -> tuple[list[np.ndarray], ElementType, Plan]:
-        """Check operands: the arrays, Python numbers in the type of the first array; their type; where they lie."""
+    def check(self, operands: Sequence[object], take: Take = as_array) -> tuple[list[Any], ElementType, Plan]:
+        """Check operands before anything is computed.
+
+        Args:
+            operands: as for ``apply``.
+            take: makes an array of an operand, or what has the dtype and shape of one, and gives its element type.
+
+        Returns:
+            What ``take`` made, Python numbers in the type of the first array; the element type; where they lie.
+
+        Raises:
+            EltwiseError: for operands, shapes or types that the operator version does not allow.
+        """
         try:
-            arrays, element_type = self._arrays(operands)
+            arrays, element_type = self._arrays(operands, take)
             types = [TensorType(of_numpy(array.dtype), of_sizes(array.shape)) for array in arrays]
             _result, found = elementwise(self.operation, types)
             return arrays, element_type, make_plan(found, [array.shape for array in arrays], element_type)
         except EltwiseError as error:
             raise error.located(operator=self.operation.schema.versioned_name) from None
 
-    def _arrays(self, operands: Sequence[object]) -> tuple[list[np.ndarray], ElementType]:
+    def _arrays(self, operands: Sequence[object], take: Take) -> tuple[list[Any], ElementType]:
         schema = self.operation.schema
         check_count(self.operation, len(operands))
         names = [f"operand {schema.operand_name(index)}" for index in range(len(operands))]
         taken = [
-            None if is_scalar(value) else as_array(value, name, schema.types)
+            None if is_scalar(value) else take(value, name, schema.types)
             for value, name in zip(operands, names, strict=True)
         ]
         element_type = next((each[1] for each in taken if each is not None), None)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, Literal, Protocol, cast
+from typing import Any, Literal, Protocol, cast, overload
 
 import numpy as np
 
+from eltwise.engine.arrays import OtherT, Plain
 from eltwise.engine.call import Calls, calls_of
 from eltwise.ops import registry
 from eltwise.ops.schema import ElementwiseSchema
@@ -21,13 +22,34 @@ FUNCTIONS: dict[str, str] = {}
 class Unary(Protocol):
     """A function of one operand."""
 
-    def __call__(self, x: object, out: np.ndarray | None = None) -> np.ndarray:
+    @overload
+    def __call__(self, x: OtherT) -> OtherT: ...  # type: ignore[overload-overlap]
+    @overload
+    def __call__(self, x: object, out: np.ndarray | None = None) -> np.ndarray: ...
+    def __call__(self, x: object, out: np.ndarray | None = None) -> Any:
         """Compute a result of the shape of x."""
 
 
 class Binary(Protocol):
     """A function of two operands."""
 
+    @overload
+    def __call__(  # type: ignore[overload-overlap]
+        self,
+        a: OtherT,
+        b: OtherT | Plain,
+        auto_broadcast: AutoBroadcast = "numpy",
+        axis: int = -1,
+    ) -> OtherT: ...
+    @overload
+    def __call__(  # type: ignore[overload-overlap]
+        self,
+        a: Plain,
+        b: OtherT,
+        auto_broadcast: AutoBroadcast = "numpy",
+        axis: int = -1,
+    ) -> OtherT: ...
+    @overload
     def __call__(
         self,
         a: object,
@@ -35,13 +57,42 @@ class Binary(Protocol):
         auto_broadcast: AutoBroadcast = "numpy",
         axis: int = -1,
         out: np.ndarray | None = None,
-    ) -> np.ndarray:
+    ) -> np.ndarray: ...
+    def __call__(
+        self,
+        a: object,
+        b: object,
+        auto_broadcast: AutoBroadcast = "numpy",
+        axis: int = -1,
+        out: np.ndarray | None = None,
+    ) -> Any:
         """Compute a result of the shape that a and b broadcast to."""
 
 
 class Quotient(Protocol):
     """A function of two operands that rounds quotients of integers down, or with ``floor=False`` towards zero."""
 
+    @overload
+    def __call__(  # type: ignore[overload-overlap]
+        self,
+        a: OtherT,
+        b: OtherT | Plain,
+        auto_broadcast: AutoBroadcast = "numpy",
+        axis: int = -1,
+        *,
+        floor: bool = True,
+    ) -> OtherT: ...
+    @overload
+    def __call__(  # type: ignore[overload-overlap]
+        self,
+        a: Plain,
+        b: OtherT,
+        auto_broadcast: AutoBroadcast = "numpy",
+        axis: int = -1,
+        *,
+        floor: bool = True,
+    ) -> OtherT: ...
+    @overload
     def __call__(
         self,
         a: object,
@@ -51,7 +102,17 @@ class Quotient(Protocol):
         out: np.ndarray | None = None,
         *,
         floor: bool = True,
-    ) -> np.ndarray:
+    ) -> np.ndarray: ...
+    def __call__(
+        self,
+        a: object,
+        b: object,
+        auto_broadcast: AutoBroadcast = "numpy",
+        axis: int = -1,
+        out: np.ndarray | None = None,
+        *,
+        floor: bool = True,
+    ) -> Any:
         """Compute a result of the shape that a and b broadcast to."""
 
 
@@ -118,8 +179,8 @@ def _quotient(name: str, version: str) -> Quotient:
 
 _BINARY = "a, b, auto_broadcast='numpy', axis=-1, out=None"
 _OPERANDS = {
-    1: "x: an array by any array protocol.",
-    2: """a: an array by any array protocol, or a Python number that the other operand's type holds exactly.
+    1: "x: an array, also of Dask, xarray, PyTorch or JAX.",
+    2: """a: an array, also of Dask, xarray, PyTorch or JAX, or a number that the other operand's type holds exactly.
     b: the other operand, of the same element type.
     auto_broadcast: ``"numpy"``, ``"none"`` or ``"pdpd"``.
     axis: with ``pdpd``, the dimension of A where B's shape starts; -1 aligns the ends.""",
@@ -145,7 +206,8 @@ def _documented(
         out: where the result goes; it may overlap the operands.
 
     Returns:
-        ``out``, or a new array of the shape that the operands broadcast to.
+        ``out``, or a new array of the shape that the operands broadcast to: of the operands' library, and lazy where
+        they are.
 
     Raises:
         EltwiseError: for operands whose types or shapes do not go together{_ZERO if schema.variants else ""}.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -11,19 +12,21 @@ from eltwise.core.dtypes import of_numpy
 from eltwise.core.errors import ElementTypeError, GraphError, ShapeError
 from eltwise.core.shapes import Shape, of_sizes
 from eltwise.engine.arrays import as_array, exact_scalar, is_scalar
+from eltwise.engine.call import Take
 from eltwise.ir.graph import Graph, Port
 
 Symbols = dict[str, tuple[int, str]]
 """For each symbol of the declared shapes its size in this run, and the operand that said so."""
 
 
-def bound_inputs(graph: Graph, feeds: Mapping[str, object], symbols: Symbols) -> dict[str, np.ndarray]:
+def bound_inputs(graph: Graph, feeds: Mapping[str, object], symbols: Symbols, take: Take = as_array) -> dict[str, Any]:
     """Check what the caller gave against what the graph declares, and take it in.
 
     Args:
         graph: the graph.
         feeds: the inputs by name, another of their names, or position.
         symbols: the sizes of symbols; this adds those that the inputs say.
+        take: makes an array of an input, or what has the dtype and shape of one, and gives its element type.
 
     Returns:
         The arrays by value name.
@@ -41,15 +44,15 @@ def bound_inputs(graph: Graph, feeds: Mapping[str, object], symbols: Symbols) ->
     if missing:
         needed = ", ".join(f"{port.name} {port.type}" for port in graph.inputs)
         raise GraphError(f"missing inputs: {', '.join(missing)}", allowed=needed)
-    return {port.value: _bound_input(port, value, symbols) for port, value in given.values()}
+    return {port.value: _bound_input(port, value, symbols, take) for port, value in given.values()}
 
 
-def _bound_input(port: Port, value: object, symbols: Symbols) -> np.ndarray:
+def _bound_input(port: Port, value: object, symbols: Symbols, take: Take) -> Any:
     operand, declared = f"input {port.name!r}", port.type.element_type
     if is_scalar(value) and declared is not None:
         array, element_type = exact_scalar(value, declared, operand), declared
     else:
-        array, element_type = as_array(value, operand)
+        array, element_type = take(value, operand, ())
     if declared not in (None, element_type):
         raise ElementTypeError(
             "the input has another element type than the model declares",

@@ -16,6 +16,7 @@ from eltwise.core.casting import cast
 from eltwise.core.dtypes import of_numpy
 from eltwise.core.errors import EltwiseError, ShapeError
 from eltwise.core.shapes import of_sizes
+from eltwise.engine.arrays import kind_of
 from eltwise.engine.call import calls_of, check_divisor
 from eltwise.engine.fusion import Group, grouped
 from eltwise.engine.io_binding import Symbols, bound_inputs, bound_output, match
@@ -77,6 +78,10 @@ class Runner:
             program = self._programs.get(_key(arrays))
             if program is not None:
                 return program.run(arrays, observe)
+        if any(kind_of(value) for value in feeds.values()):
+            from eltwise.engine import lazy_graph  # Few runs are on arrays of other libraries.
+
+            return lazy_graph.run(self._graph, self._outputs, feeds, lambda arrays: self._run(arrays, observe))
         with float_mode.default_mode():  # Conversions need it too, not only kernels.
             float_mode.require_default()
             return self._bound_run(feeds, observe)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from operator import index
-from typing import Any, get_args
+from typing import Any, TypeAlias, get_args
 
 import numpy as np
 
@@ -19,7 +19,9 @@ from eltwise.core.errors import (
     ValueRangeError,
     unknown_name,
 )
+from eltwise.engine import array_libraries
 from eltwise.engine.api import Operator, operator
+from eltwise.engine.arrays import kind_of
 from eltwise.engine.call import calls_of, check_divisor
 from eltwise.engine.rounding import rounded
 from eltwise.kernels import float_mode
@@ -28,7 +30,7 @@ from eltwise.kernels.reduction import Elements, Partial, Reduction, reduced
 from eltwise.ops import registry
 from eltwise.ops.schema import ElementwiseSchema, Operation
 
-Axis = int | Sequence[int] | None
+Axis: TypeAlias = int | str | Sequence[int | str] | None
 
 
 @dataclass(frozen=True)
@@ -179,8 +181,11 @@ def _reduction(name: object) -> Reduction:
     raise unknown_name("reduction", name if isinstance(name, str) else repr(name)[:80], known)
 
 
-def _run(reducing: Reducing, operands: Sequence[object], axis: Axis) -> Any:
+def run(reducing: Reducing, operands: Sequence[object], axis: Axis) -> Any:
+    """Reduce operands of any kind; see ``reduce``."""
     try:
+        if any(kind_of(operand) for operand in operands):
+            return array_libraries.reduce(reducing, operands, axis)
         partial, element_type = reducing.partial(operands, axis)
         return reducing.finished(partial, element_type)[()]
     except EltwiseError as error:
@@ -212,14 +217,15 @@ def reduce(
         operator_: the versioned name, for example ``"SquaredDifference-1"``; or an ``Operator``, which can have an
             attribute that is called ``axis``.
         *operands: as for the operator.
-        axis: the axis of the operator's result that is reduced, or several; by default all.
+        axis: the axis of the operator's result that is reduced, or several; by default all. Of xarray's objects it may
+            be the name of a dimension.
         dtype: the element type of the result. By default sums and means of floats and means of integers are float64,
             sums of integers int64 or uint64, and minima and maxima have the elements' type. Means are exact quotients,
             rounded once.
         **attributes: of the operator, by their specification's names.
 
     Returns:
-        A NumPy scalar where nothing is kept, else an array.
+        A NumPy scalar where nothing is kept, else an array; of Dask, xarray, PyTorch or JAX where the operands are.
 
     Raises:
         EltwiseError: as the operator does; for an axis that is not there; where an integer sum overflows the type.
@@ -235,7 +241,7 @@ def reduce(
         chosen = operator(operator_, **attributes)
     if not isinstance(chosen.operation.schema, ElementwiseSchema):
         raise ElementTypeError("only element-wise operators are reduced", operator=chosen.name)
-    return _run(Reducing(_reduction(reduction), chosen.operation, _dtype(dtype)), operands, axis)
+    return run(Reducing(_reduction(reduction), chosen.operation, _dtype(dtype)), operands, axis)
 
 
 _ABSOLUTE_DIFFERENCE = "absolute_difference"
@@ -260,13 +266,13 @@ def mean_squared_difference(a: object, b: object, axis: Axis = None, dtype: obje
     around, so convert these to a wider type first. See ``reduce`` for NaN, infinities and no elements.
 
     Args:
-        a: an array by any array protocol.
+        a: an array by any array protocol, or of Dask, xarray, PyTorch or JAX.
         b: the other operand, of the same element type.
         axis: the axis that is reduced, or several; by default all.
         dtype: the float type of the result, by default float64.
 
     Returns:
-        A NumPy scalar where nothing is kept, else an array.
+        A NumPy scalar where nothing is kept, else an array; of Dask, xarray, PyTorch or JAX where the operands are.
 
     Raises:
         EltwiseError: for operands whose types or shapes do not go together.
@@ -274,7 +280,7 @@ def mean_squared_difference(a: object, b: object, axis: Axis = None, dtype: obje
     >>> mean_squared_difference(np.float32([[1, 2], [3, 4]]), np.float32(1), axis=1)
     array([0.5, 6.5])
     """
-    return _run(Reducing("mean", _operation("squared_difference"), _dtype(dtype)), (a, b), axis)
+    return run(Reducing("mean", _operation("squared_difference"), _dtype(dtype)), (a, b), axis)
 
 
 def mean_absolute_difference(a: object, b: object, axis: Axis = None, dtype: object = None) -> Any:
@@ -284,13 +290,13 @@ def mean_absolute_difference(a: object, b: object, axis: Axis = None, dtype: obj
     same width. See ``reduce`` for NaN, infinities and no elements.
 
     Args:
-        a: an array by any array protocol.
+        a: an array by any array protocol, or of Dask, xarray, PyTorch or JAX.
         b: the other operand, of the same element type.
         axis: the axis that is reduced, or several; by default all.
         dtype: the float type of the result, by default float64.
 
     Returns:
-        A NumPy scalar where nothing is kept, else an array.
+        A NumPy scalar where nothing is kept, else an array; of Dask, xarray, PyTorch or JAX where the operands are.
 
     Raises:
         EltwiseError: for operands whose types or shapes do not go together.
@@ -298,7 +304,7 @@ def mean_absolute_difference(a: object, b: object, axis: Axis = None, dtype: obj
     >>> mean_absolute_difference(np.uint8([3, 250]), np.uint8([5, 0]))
     np.float64(126.0)
     """
-    return _run(Reducing("mean", _operation(_ABSOLUTE_DIFFERENCE), _dtype(dtype)), (a, b), axis)
+    return run(Reducing("mean", _operation(_ABSOLUTE_DIFFERENCE), _dtype(dtype)), (a, b), axis)
 
 
 def max_absolute_difference(a: object, b: object, axis: Axis = None, dtype: object = None) -> Any:
@@ -308,13 +314,13 @@ def max_absolute_difference(a: object, b: object, axis: Axis = None, dtype: obje
     same width.
 
     Args:
-        a: an array by any array protocol.
+        a: an array by any array protocol, or of Dask, xarray, PyTorch or JAX.
         b: the other operand, of the same element type.
         axis: the axis that is reduced, or several; by default all.
         dtype: the type of the result, by default that of the elements.
 
     Returns:
-        A NumPy scalar where nothing is kept, else an array.
+        A NumPy scalar where nothing is kept, else an array; of Dask, xarray, PyTorch or JAX where the operands are.
 
     Raises:
         EltwiseError: for operands whose types or shapes do not go together, and for no elements.
@@ -322,4 +328,4 @@ def max_absolute_difference(a: object, b: object, axis: Axis = None, dtype: obje
     >>> max_absolute_difference(np.int8([100, 1]), np.int8([-100, 2]))
     np.uint8(200)
     """
-    return _run(Reducing("max", _operation(_ABSOLUTE_DIFFERENCE), _dtype(dtype)), (a, b), axis)
+    return run(Reducing("max", _operation(_ABSOLUTE_DIFFERENCE), _dtype(dtype)), (a, b), axis)

@@ -81,14 +81,14 @@ def _relocate(
 
 
 _X86_64, _AARCH64 = 62, 183
-_RELATIVE_32 = {2, 4}
+_RELATIVE_32 = {_X86_64: (2, 4), _AARCH64: (261,)}
 _PAGE, _LOW_BITS = 275, {277: 0, 278: 0, 284: 1, 285: 2, 286: 3, 299: 4}
 """The relocations of the aarch64 code model: an address's page, and its lower 12 bits in units of 2 to this power."""
 
 
 def _write(image: bytearray, machine: int, kind: int, place: int, target: int) -> None:
     """Write a reference; an image begins at a page, so that pages are as far apart as here wherever it lies."""
-    if machine == _X86_64 and kind in _RELATIVE_32:
+    if kind in _RELATIVE_32.get(machine, ()):
         struct.pack_into("<i", image, place, target - place)
         return
     (word,) = struct.unpack_from("<I", image, place)

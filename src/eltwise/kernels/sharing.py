@@ -16,6 +16,10 @@ from ctypes import c_char, c_int64, c_void_p
 
 MOST_WORKERS = 255
 
+_RESTS = 32
+"""So many calls are computed by their callers alone after one whose workers did at most a quarter and then kept it
+waiting."""
+
 CACHE_LINE = 64
 
 
@@ -48,6 +52,8 @@ class ThreadPool(ctypes.Structure):
         finished: the lock by which it sleeps.
         workers: how many threads may help.
         is_ready: 0 where threads have to be started first.
+        rests: so many calls are not shared, because workers kept the caller waiting: on a busy machine a thread that
+            has taken a piece may not run for milliseconds.
         spins: how often a thread looks again before it sleeps.
         ends: 1 for threads that return instead of sleeping.
         acquire: ``PyThread_acquire_lock``.
@@ -71,7 +77,8 @@ class ThreadPool(ctypes.Structure):
         ("ends", c_int64),
         ("acquire", c_void_p),
         ("release", c_void_p),
-        ("_fixed_line", c_char * (CACHE_LINE - 48)),
+        ("rests", c_int64),
+        ("_fixed_line", c_char * (CACHE_LINE - 56)),
         ("states", Worker * MOST_WORKERS),
     )
 
@@ -87,6 +94,7 @@ def sharing_text(pause: str) -> str:
     """
     names = {f"at_{name}": str(getattr(ThreadPool, name).offset) for name, *_rest in ThreadPool._fields_}
     names |= {"worker_bytes": str(ctypes.sizeof(Worker)), "at_lock": str(Worker.lock.offset)}
+    names["most_rests"] = str(_RESTS)
     names["pause"] = f"call {pause}" if pause else ""
     names["declaration"] = f"declare {_without_values(pause)}" if pause else ""
     text = _TEXT
@@ -108,6 +116,7 @@ entry:
   %published = getelementptr i8, ptr %pool, i64 $at_pieces$
   %waiting = getelementptr i8, ptr %pool, i64 $at_waiting$
   %workers_place = getelementptr i8, ptr %pool, i64 $at_workers$
+  %rests_place = getelementptr i8, ptr %pool, i64 $at_rests$
   %spins_place = getelementptr i8, ptr %pool, i64 $at_spins$
   %ends_place = getelementptr i8, ptr %pool, i64 $at_ends$
   %acquire_place = getelementptr i8, ptr %pool, i64 $at_acquire$
@@ -121,12 +130,22 @@ entry:
   br i1 %is_worker, label %work, label %share
 
 share:
+  %rests = load atomic i64, ptr %rests_place monotonic, align 8
+  %is_resting = icmp ne i64 %rests, 0
+  br i1 %is_resting, label %rest, label %try
+
+rest:
+  %fewer_rests = sub i64 %rests, 1
+  store atomic i64 %fewer_rests, ptr %rests_place monotonic, align 8
+  br label %alone
+
+try:
   %free = cmpxchg ptr %busy, i64 0, i64 1 acquire monotonic
   %is_ours = extractvalue { i64, i1 } %free, 1
   br i1 %is_ours, label %publish, label %alone
 
 alone:
-  %index = phi i64 [ 0, %share ], [ %following, %alone ]
+  %index = phi i64 [ 0, %rest ], [ 0, %try ], [ %following, %alone ]
   call void @compute_piece(ptr %pieces, i64 %index)
   %following = add i64 %index, 1
   %more = icmp ult i64 %following, %number
@@ -171,7 +190,9 @@ next_one:
   br label %wake
 
 take:
+  %own = phi i64 [ 0, %wake ], [ %own_more, %take ]
   %took = call i1 @take_piece(ptr %pool, i64 1)
+  %own_more = add i64 %own, 1
   br i1 %took, label %take, label %wait
 
 wait:
@@ -188,7 +209,19 @@ spin_on:
   $pause$
   %spun_more = add i64 %spun, 1
   %spins_left = icmp ult i64 %spun_more, %spins
-  br i1 %spins_left, label %spin, label %sleep
+  br i1 %spins_left, label %spin, label %check_share
+
+check_share:
+  %quarter = lshr i64 %number, 2
+  %is_none = icmp eq i64 %quarter, 0
+  %small_share = select i1 %is_none, i64 1, i64 %quarter
+  %much = sub i64 %number, %small_share
+  %kept_waiting = icmp uge i64 %own, %much
+  br i1 %kept_waiting, label %give_up, label %sleep
+
+give_up:
+  store atomic i64 $most_rests$, ptr %rests_place monotonic, align 8
+  br label %sleep
 
 sleep:
   %ignored = atomicrmw xchg ptr %waiting, i64 1 seq_cst

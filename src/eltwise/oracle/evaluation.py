@@ -1,17 +1,17 @@
 """The oracle: slow and exact results of every function under every broadcast rule, to compare with.
 
 It shares nothing with the engine but the table of element types: the numbers are those of ``numbers``, what is computed
-with them is in ``functions``, the index arithmetic is written here, element by element, and NumPy only holds the bits.
+with them is in ``functions``, the index arithmetic is written here. NumPy holds bits and Python's integers, and applies
+Python's arithmetic to them.
 Sources: ONNX's Broadcasting page and the texts of its operators; OpenVINO's broadcast rules and operation
 specifications. What they leave open is decided in docs/semantics.md.
 """
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, reduce
+from functools import lru_cache, partial, reduce
 from typing import Any, Literal
 
 import numpy as np
@@ -24,10 +24,6 @@ from eltwise.oracle.numbers import is_nan
 RuleName = Literal["none", "numpy", "pdpd", "legacy"]
 Sizes = tuple[int, ...]
 
-_KEPT = 1 << 15
-"""So many results of each function are kept: the same hard values meet again in other shapes."""
-
-_FUNCTIONS = {name: lru_cache(_KEPT)(function) for name, function in (UNARY | BINARY).items()}
 _BY_STORAGE = {each.numpy: each for each in TYPES if each.numpy is not None}
 
 
@@ -79,32 +75,22 @@ def evaluate(
     >>> evaluate("subtract", np.array([[1], [2]], np.uint8), np.array([1, 2], np.uint8), rule="numpy").tolist()
     [[0, 255], [1, 0]]
     """
-    if function not in _FUNCTIONS:
+    if function not in UNARY | BINARY:
         raise ValueError(f"there is no function {function!r}")
     if len(operands) != (1 if function in UNARY else 2) and not (function in OF_ANY_NUMBER and operands):
         raise ValueError(f"{function} does not take {len(operands)} operands")
     element_type = _common_type(operands, function in OF_BOOLEANS)
     shape, starts = _place_all(rule, [operand.shape for operand in operands], axis, enabled)
-    bits = [bits_of(operand) for operand in operands]
-    compute = _FUNCTIONS[function]
-    results = []
-    for index in itertools.product(*map(range, shape)):
-        values = [
-            own[_flat_position(index, operand.shape, start)]
-            for own, operand, start in zip(bits, operands, starts, strict=True)
-        ]
-        results.append(_folded(compute, element_type, values, function))
-    return array_of(BOOL if function in COMPARISONS else element_type, results, shape)
-
-
-def _folded(compute: Callable[..., int], element_type: ElementType, values: list[int], function: str) -> int:
-    """Apply a function to its operands, one of two operands from left to right to any number of them."""
+    bits = [
+        np.array(bits_of(operand), object)[_flat_positions(shape, operand.shape, start)]
+        for operand, start in zip(operands, starts, strict=True)
+    ]
+    compute = partial((UNARY | BINARY)[function], element_type)
     try:
-        if function in OF_ANY_NUMBER:
-            return reduce(lambda first, second: compute(element_type, first, second), values)
-        return compute(element_type, *values)
+        results = reduce(compute, bits) if function in OF_ANY_NUMBER else compute(*bits)
     except UndefinedError:
         raise OracleRefusal("an integer is divided by 0, of which no specification gives the result") from None
+    return array_of(BOOL if function in COMPARISONS else element_type, results, shape)
 
 
 def _place_all(rule: RuleName, shapes: Sequence[Sizes], axis: int, enabled: bool) -> tuple[Sizes, list[int]]:
@@ -261,9 +247,11 @@ def _joined_size(a: int, b: int) -> int:
     raise OracleRefusal(f"sizes {a} and {b} do not broadcast")
 
 
-def _flat_position(index: Sequence[int], shape: Sizes, start: int) -> int:
-    """Where an operand's element for one index of the result lies in C order; a size of 1 repeats its element."""
-    position = 0
-    for dimension, size in enumerate(shape, start):
-        position = position * size + (0 if size == 1 else index[dimension])
-    return position
+@lru_cache(1024)
+def _flat_positions(shape: Sizes, operand: Sizes, start: int) -> npt.NDArray[np.intp]:
+    """Where the elements that an operand has for those of the result lie, both in C order; a size of 1 repeats."""
+    positions = [0]
+    for dimension, size in enumerate(shape):
+        own = operand[dimension - start] if start <= dimension < start + len(operand) else 1
+        positions = [position * own + (index if own > 1 else 0) for position in positions for index in range(size)]
+    return np.array(positions, np.intp)

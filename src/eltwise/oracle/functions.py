@@ -1,4 +1,4 @@
-"""The oracle's functions on exact numbers, with Python's integers and fractions; results are wrapped or rounded once.
+"""The oracle's functions on arrays of exact numbers: Python's integers, wrapped or rounded once.
 
 They are definitions of their own: nothing here reads the table of primitives.
 """
@@ -6,153 +6,144 @@ They are definitions of their own: nothing here reads the table of primitives.
 from __future__ import annotations
 
 from collections.abc import Callable
-from fractions import Fraction
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
 
-from eltwise.core.dtypes import ElementType
-from eltwise.oracle.numbers import Number, Special, decode, encode
+import numpy as np
+import numpy.typing as npt
 
-OnBits = Callable[..., int]
-"""Takes an element type and the bit patterns of the operands, and gives that of the result; 1 or 0 of a comparison."""
+from eltwise.core.dtypes import BOOL, ElementType
+from eltwise.oracle.numbers import FLOAT_LAYOUTS, Integers, rounded, steps_of
 
-_INFINITIES = (Special.POSITIVE_INFINITY, Special.NEGATIVE_INFINITY)
-_NEGATED: dict[Special, Number] = {
-    Special.NEGATIVE_ZERO: Fraction(0),
-    Special.POSITIVE_INFINITY: Special.NEGATIVE_INFINITY,
-    Special.NEGATIVE_INFINITY: Special.POSITIVE_INFINITY,
-    Special.NAN: Special.NAN,
-}
+Flags = npt.NDArray[Any]
+OnBits = Callable[..., Integers]
+"""Takes an element type and the bit patterns of the operands, and gives those of the results; 1 or 0 of comparisons."""
 
 
 class UndefinedError(ArithmeticError):
     """No specification says what the result is: an integer is divided by 0."""
 
 
-def _negative(a: Number) -> Number:
-    if isinstance(a, Special):
-        return _NEGATED[a]
-    return Special.NEGATIVE_ZERO if a == 0 and isinstance(a, Fraction) else -a
+@dataclass(frozen=True, eq=False)
+class Numbers:
+    """Exact numbers of one type, or results that are not rounded to it yet."""
+
+    steps: Integers  # Integers as they are, floats as multiples of the smallest one; infinities are beyond all others.
+    negative: Flags  # Whether the sign is minus, also that of a zero.
+    infinite: Flags
+    nan: Flags
+    one: int  # How many steps make 1; 1 for integers.
+    divisors: Integers | int = 1  # What the steps are divided by.
+
+    @property
+    def zero(self) -> Flags:
+        """Which of them are zeros of either sign."""
+        return np.equal(self.steps, 0)
 
 
-def _absolute(a: Number) -> Number:
-    return _negative(a) if _is_negative(a) else a
+def _decoded(element_type: ElementType, bits: Integers) -> Numbers:
+    layout = FLOAT_LAYOUTS.get(element_type)
+    if layout is None:
+        high = 1 if element_type is BOOL else element_type.limits[1]
+        steps = np.where(bits > high, bits - (1 << element_type.bits), bits)
+        never = np.zeros(bits.shape, bool)
+        return Numbers(steps, np.less(steps, 0), never, never, 1)
+    negative, magnitudes = bits >= layout.sign, bits & (layout.sign - 1)
+    infinite = (magnitudes == layout.largest_finite + 1) & layout.has_infinity
+    steps = steps_of(layout, magnitudes)
+    nan = (magnitudes > layout.largest_finite) & ~infinite
+    return Numbers(np.where(negative, -steps, steps), negative, infinite, nan, layout.steps)
 
 
-def _sum(a: Number, b: Number) -> Number:
+def _encoded(element_type: ElementType, numbers: Numbers) -> Integers:
+    layout = FLOAT_LAYOUTS.get(element_type)
+    if layout is None:
+        wrapped: Integers = numbers.steps % (1 << element_type.bits)
+        return wrapped
+    finite = np.frompyfunc(partial(rounded, layout), 2, 1)(np.abs(numbers.steps), numbers.divisors)
+    magnitudes = np.where(numbers.infinite, layout.largest_finite + 1, finite)
+    return np.where(numbers.nan, layout.nan, np.where(numbers.negative, magnitudes | layout.sign, magnitudes))
+
+
+def _negative(a: Numbers) -> Numbers:
+    return replace(a, steps=-a.steps, negative=~a.negative)
+
+
+def _absolute(a: Numbers) -> Numbers:
+    return replace(a, steps=np.abs(a.steps), negative=np.zeros_like(a.negative))
+
+
+def _sum(a: Numbers, b: Numbers) -> Numbers:
     """The exact a + b; opposite numbers give +0, and so do two zeros unless both are negative."""
-    if not isinstance(a, Special) and not isinstance(b, Special):
-        return a + b
-    if Special.NAN in (a, b) or {a, b} == set(_INFINITIES):
-        return Special.NAN
-    for number, other in ((a, b), (b, a)):
-        if number in _INFINITIES:
-            return number
-        if number is Special.NEGATIVE_ZERO and other is not Special.NEGATIVE_ZERO:
-            return other
-    return Special.NEGATIVE_ZERO
+    steps = a.steps + b.steps
+    negative = np.where(np.equal(steps, 0), a.negative & b.negative, np.less(steps, 0))
+    negative = np.where(a.infinite, a.negative, np.where(b.infinite, b.negative, negative))
+    nan = a.nan | b.nan | (a.infinite & b.infinite & (a.negative != b.negative))
+    return Numbers(steps, negative, a.infinite | b.infinite, nan, a.one)
 
 
-def _difference(a: Number, b: Number) -> Number:
-    return _sum(a, _negative(b))
-
-
-def _product(a: Number, b: Number) -> Number:
+def _product(a: Numbers, b: Numbers) -> Numbers:
     """The exact a * b; a product of floats is negative, and so is its zero, where just one factor is."""
-    if isinstance(a, int) and isinstance(b, int):
-        return a * b
-    if Special.NAN in (a, b) or (a in _INFINITIES and _is_zero(b)) or (b in _INFINITIES and _is_zero(a)):
-        return Special.NAN
-    negative = _is_negative(a) != _is_negative(b)
-    if a in _INFINITIES or b in _INFINITIES:
-        return Special.NEGATIVE_INFINITY if negative else Special.POSITIVE_INFINITY
-    if _is_zero(a) or _is_zero(b):
-        return Special.NEGATIVE_ZERO if negative else Fraction(0)
-    assert isinstance(a, Fraction)
-    assert isinstance(b, Fraction)
-    return a * b
+    infinite = a.infinite | b.infinite
+    nan = a.nan | b.nan | (infinite & (a.zero | b.zero))
+    return Numbers(a.steps * b.steps, a.negative != b.negative, infinite, nan, a.one, a.one)
 
 
-def _quotient(a: Number, b: Number) -> Number:
+def _quotient(a: Numbers, b: Numbers) -> Numbers:
     """The exact a / b of two floats; it is negative, and so are its zeros and infinities, where just one of them is."""
-    both_infinite, both_zero = a in _INFINITIES and b in _INFINITIES, _is_zero(a) and _is_zero(b)
-    if Special.NAN in (a, b) or both_infinite or both_zero:
-        return Special.NAN
-    negative = _is_negative(a) != _is_negative(b)
-    if a in _INFINITIES or _is_zero(b):
-        return Special.NEGATIVE_INFINITY if negative else Special.POSITIVE_INFINITY
-    if b in _INFINITIES or _is_zero(a):
-        return Special.NEGATIVE_ZERO if negative else Fraction(0)
-    assert isinstance(a, Fraction)
-    assert isinstance(b, Fraction)
-    return a / b
+    nan = a.nan | b.nan | (a.infinite & b.infinite) | (a.zero & b.zero)
+    steps, divisors = np.where(b.infinite, 0, a.steps * a.one), np.where(b.zero, 1, np.abs(b.steps))
+    return Numbers(steps, a.negative != b.negative, a.infinite | b.zero, nan, a.one, divisors)
 
 
-def _divided(a: Number, b: Number) -> Number:
+def _divided(a: Numbers, b: Numbers) -> Numbers:
     """The quotient; of integers rounded towards zero."""
-    if not isinstance(a, int) or not isinstance(b, int):
+    if a.one > 1:
         return _quotient(a, b)
-    if b == 0:
-        raise UndefinedError
-    magnitude = abs(a) // abs(b)
-    return magnitude if (a < 0) == (b < 0) else -magnitude
+    magnitudes = _floor_divided(_absolute(a), _absolute(b)).steps
+    return replace(a, steps=np.where(a.negative == b.negative, magnitudes, -magnitudes))
 
 
-def _floor_divided(a: Number, b: Number) -> Number:
+def _floor_divided(a: Numbers, b: Numbers) -> Numbers:
     """The quotient; of integers rounded down."""
-    if not isinstance(a, int) or not isinstance(b, int):
+    if a.one > 1:
         return _quotient(a, b)
-    if b == 0:
+    if b.zero.any():
         raise UndefinedError
-    return a // b
+    return replace(a, steps=a.steps // b.steps)
 
 
-def _maximum(a: Number, b: Number) -> Number:
+def _maximum(a: Numbers, b: Numbers) -> Numbers:
     """The larger number: NaN if either is one, and +0 is larger than -0."""
-    if Special.NAN in (a, b):
-        return Special.NAN
-    return a if _order(a) >= _order(b) else b
+    is_b = np.less(a.steps, b.steps) | (np.equal(a.steps, b.steps) & a.negative)
+    steps, negative = np.where(is_b, b.steps, a.steps), np.where(is_b, b.negative, a.negative)
+    return Numbers(steps, negative, np.where(is_b, b.infinite, a.infinite), a.nan | b.nan, a.one)
 
 
-def _minimum(a: Number, b: Number) -> Number:
+def _minimum(a: Numbers, b: Numbers) -> Numbers:
     return _negative(_maximum(_negative(a), _negative(b)))
 
 
-def _equal(a: Number, b: Number) -> bool:
+def _equal(a: Numbers, b: Numbers) -> Flags:
     """Whether a is b: -0 is +0, and a NaN is nothing."""
-    return Special.NAN not in (a, b) and (a == b or (_is_zero(a) and _is_zero(b)))
+    return np.equal(a.steps, b.steps) & ~a.nan & ~b.nan
 
 
-def _less(a: Number, b: Number) -> bool:
+def _less(a: Numbers, b: Numbers) -> Flags:
     """Whether a is less than b, as IEEE 754 orders floats."""
-    return Special.NAN not in (a, b) and not _equal(a, b) and _order(a) < _order(b)
+    return np.less(a.steps, b.steps) & ~a.nan & ~b.nan
 
 
-def _is_zero(number: Number) -> bool:
-    return number is Special.NEGATIVE_ZERO or number == 0
+def _arithmetic(function: Callable[..., Numbers]) -> OnBits:
+    return lambda element_type, *bits: _encoded(element_type, function(*(_decoded(element_type, own) for own in bits)))
 
 
-def _is_negative(number: Number) -> bool:
-    if isinstance(number, Special):
-        return number in (Special.NEGATIVE_ZERO, Special.NEGATIVE_INFINITY)
-    return number < 0
+def _comparison(function: Callable[[Numbers, Numbers], Flags]) -> OnBits:
+    return lambda element_type, a, b: function(_decoded(element_type, a), _decoded(element_type, b)) * 1
 
 
-def _order(number: Number) -> tuple[int, Fraction | int, int]:
-    """What sorts numbers as their type does: infinities outermost, and -0 before +0."""
-    if isinstance(number, Special):
-        places = {Special.NEGATIVE_INFINITY: (-1, 0, 0), Special.POSITIVE_INFINITY: (1, 0, 0)}
-        return places.get(number, (0, 0, -1))
-    return 0, number, 0
-
-
-def _arithmetic(function: Callable[..., Number]) -> OnBits:
-    return lambda element_type, *bits: encode(element_type, function(*(decode(element_type, each) for each in bits)))
-
-
-def _comparison(function: Callable[[Number, Number], bool]) -> OnBits:
-    return lambda element_type, a, b: int(function(decode(element_type, a), decode(element_type, b)))
-
-
-def _squared_difference(element_type: ElementType, a: int, b: int) -> int:
+def _squared_difference(element_type: ElementType, a: Integers, b: Integers) -> Integers:
     """(a - b) * (a - b), wrapped or rounded to the type after each of the two steps."""
     difference = BINARY["subtract"](element_type, a, b)
     return BINARY["multiply"](element_type, difference, difference)
@@ -161,15 +152,15 @@ def _squared_difference(element_type: ElementType, a: int, b: int) -> int:
 UNARY: dict[str, OnBits] = {"negative": _arithmetic(_negative), "absolute": _arithmetic(_absolute)}
 COMPARISONS: dict[str, OnBits] = {
     "equal": _comparison(_equal),
-    "not_equal": _comparison(lambda a, b: not _equal(a, b)),
+    "not_equal": _comparison(lambda a, b: ~_equal(a, b)),
     "less": _comparison(_less),
-    "less_equal": _comparison(lambda a, b: _less(a, b) or _equal(a, b)),
+    "less_equal": _comparison(lambda a, b: _less(a, b) | _equal(a, b)),
     "greater": _comparison(lambda a, b: _less(b, a)),
-    "greater_equal": _comparison(lambda a, b: _less(b, a) or _equal(a, b)),
+    "greater_equal": _comparison(lambda a, b: _less(b, a) | _equal(a, b)),
 }
 BINARY: dict[str, OnBits] = COMPARISONS | {
     "add": _arithmetic(_sum),
-    "subtract": _arithmetic(_difference),
+    "subtract": _arithmetic(lambda a, b: _sum(a, _negative(b))),
     "multiply": _arithmetic(_product),
     "squared_difference": _squared_difference,
     "divide": _arithmetic(_divided),

@@ -1,8 +1,9 @@
 """The oracle's numbers: bit patterns to exact numbers and back.
 
-Everything is computed with Python integers and fractions and rounded at one place, ``encode``. A bit pattern is the
-element read as an unsigned integer. Sources: IEEE 754 for float16, float32 and float64; the OCP 8-bit floating point
-specification for float8_e5m2 and float8_e4m3fn; bfloat16 is the upper half of a float32.
+Everything is computed with Python's integers, also in arrays, which hold them as objects; floats are rounded at one
+place, ``rounded``. A bit pattern is the element read as an unsigned integer. Sources: IEEE 754 for float16, float32 and
+float64; the OCP 8-bit floating point specification for float8_e5m2 and float8_e4m3fn; bfloat16 is the upper half of a
+float32.
 """
 
 from __future__ import annotations
@@ -11,6 +12,10 @@ from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
 from functools import cached_property, lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from eltwise.core.dtypes import BFLOAT16, BOOL, FLOAT8E4M3FN, FLOAT8E5M2, FLOAT16, FLOAT32, FLOAT64, ElementType
 
@@ -23,6 +28,9 @@ class Special(Enum):
     NEGATIVE_INFINITY = "-inf"
     NAN = "nan"
 
+
+Integers = npt.NDArray[Any]
+"""An array of Python integers."""
 
 Number = int | Fraction | Special
 """The value of one element: an ``int`` for the integer types, one of the other two for the floats."""
@@ -52,6 +60,11 @@ class FloatLayout:
     def least_exponent(self) -> int:
         """The exponent of the smallest normal number and of the subnormal ones."""
         return 2 - (1 << (self.exponent_bits - 1))
+
+    @cached_property
+    def steps(self) -> int:
+        """How many times the smallest positive number goes into 1; every finite number is a multiple of it."""
+        return 1 << (self.mantissa_bits - self.least_exponent)
 
     @cached_property
     def largest_finite(self) -> int:
@@ -137,10 +150,31 @@ def _decode_float(layout: FloatLayout, bits: int) -> Number:
     if magnitude == 0:
         return Special.NEGATIVE_ZERO if negative else Fraction(0)
     exponent_field, digits = divmod(magnitude, 1 << layout.mantissa_bits)
-    if exponent_field > 0:
-        digits += 1 << layout.mantissa_bits
-    exponent = layout.least_exponent + max(exponent_field - 1, 0) - layout.mantissa_bits
-    return (-digits if negative else digits) * _power_of_two(exponent)
+    steps = (digits + (1 << layout.mantissa_bits)) << (exponent_field - 1) if exponent_field else digits
+    return Fraction(-steps if negative else steps, layout.steps)
+
+
+def steps_of(layout: FloatLayout, magnitudes: Integers) -> Integers:
+    """The numbers of some patterns without their sign as multiples of the smallest one; infinity as if it went on."""
+    exponent_field, digits = magnitudes >> layout.mantissa_bits, magnitudes & ((1 << layout.mantissa_bits) - 1)
+    normal: Integers = (digits + (1 << layout.mantissa_bits)) << np.maximum(exponent_field - 1, 0)
+    return np.where(exponent_field > 0, normal, digits)
+
+
+def rounded(layout: FloatLayout, steps: int, divisor: int) -> int:
+    """The pattern of ``steps / divisor`` times the smallest number: the nearest one, ties to even.
+
+    Neither is negative; what rounds beyond the largest finite number is the pattern after it.
+    """
+    exponent = steps.bit_length() - divisor.bit_length()
+    exponent -= exponent > 0 and steps < divisor << exponent
+    shift = max(exponent - layout.mantissa_bits, 0)
+    divisor <<= shift
+    digits, rest = divmod(steps, divisor)
+    digits += 2 * rest > divisor or (2 * rest == divisor and digits % 2 == 1)
+    # Added and not joined: the leading digit, which is not stored, raises the exponent field from 0 to 1, and digits
+    # that were rounded up to the next power of two raise it once more.
+    return min((shift << layout.mantissa_bits) + digits, layout.largest_finite + 1)
 
 
 def _encode_float(layout: FloatLayout, number: Number) -> int:
@@ -152,45 +186,6 @@ def _encode_float(layout: FloatLayout, number: Number) -> int:
         return layout.largest_finite + 1
     if number is Special.NEGATIVE_INFINITY:
         return layout.sign | (layout.largest_finite + 1)
-    exact = number if isinstance(number, Fraction) else Fraction(number)
-    sign = layout.sign if exact.numerator < 0 else 0
-    return sign | _rounded_magnitude(layout, abs(exact))
-
-
-def _rounded_magnitude(layout: FloatLayout, magnitude: Fraction) -> int:
-    """Round a number that is not negative to the nearest pattern, ties to even."""
-    if magnitude == 0:
-        return 0
-    exponent = max(_floor_of_log2(magnitude), layout.least_exponent)
-    digits = _rounded_quotient(magnitude, exponent - layout.mantissa_bits)
-    # Adding instead of joining fields: the leading digit, which is not stored, raises the exponent field from 0 to 1,
-    # and digits that were rounded up to the next power of two raise it once more.
-    pattern = ((exponent - layout.least_exponent) << layout.mantissa_bits) + digits
-    return min(pattern, layout.largest_finite + 1)
-
-
-def _rounded_quotient(magnitude: Fraction, exponent: int) -> int:
-    """A positive fraction over a power of two, rounded to the nearest whole number, ties to even."""
-    numerator, denominator = _shifted(magnitude, exponent)
-    quotient, rest = divmod(numerator, denominator)
-    is_above = 2 * rest > denominator or (2 * rest == denominator and quotient % 2 == 1)
-    return quotient + is_above
-
-
-def _floor_of_log2(magnitude: Fraction) -> int:
-    """The exponent of the greatest power of two that is not above a positive fraction."""
-    guess = magnitude.numerator.bit_length() - magnitude.denominator.bit_length()
-    numerator, denominator = _shifted(magnitude, guess)
-    return guess if numerator >= denominator else guess - 1
-
-
-def _shifted(magnitude: Fraction, exponent: int) -> tuple[int, int]:
-    """Numerator and denominator of a fraction over a power of two: whole numbers are faster than fractions."""
-    if exponent < 0:
-        return magnitude.numerator << -exponent, magnitude.denominator
-    return magnitude.numerator, magnitude.denominator << exponent
-
-
-@lru_cache(maxsize=1 << 13)
-def _power_of_two(exponent: int) -> Fraction:
-    return Fraction(2) ** exponent
+    numerator, denominator = number.as_integer_ratio()
+    sign = layout.sign if numerator < 0 else 0
+    return sign | rounded(layout, abs(numerator) * layout.steps, denominator)

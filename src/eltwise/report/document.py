@@ -14,11 +14,17 @@ _HEAD = """# Conformance
 
 {summary}
 
-Written by `eltwise conform --document`; `make conform` runs it. Each place of the matrix stands for all broadcast rules
-and operand sources (inputs of static and of dynamic shapes, constants, between nodes) and shows the worst outcome; `*`
-means that they are not all the same. Expected values come from exact fractions, rounded once a step; integers wrap; any
-NaN equals any NaN ([semantics.md](semantics.md)).
+Written by `eltwise conform --document`; `make conform` runs it. A test is an operator version with an element type, a
+broadcast rule and an operand source on a runtime. Expected values are computed exactly and rounded once a step;
+integers wrap; any NaN equals any NaN ([semantics.md](semantics.md)).
 """
+
+_MATRIX = """Each mark is the worst outcome of all broadcast rules and operand sources, with `*` where they differ."""
+
+_FINDINGS = """A finding names the fault model that gives every value of its tests, the wrong and the right ones. The
+operand sources are `static` and `dynamic` (inputs of known and of unknown shapes), `a-constant`, `b-constant` and
+`both-constant`, `neighbours` (other nodes make the operands and read the result), and `call` (arrays are passed to a
+function)."""
 
 
 def write_document(results: Results, path: Path, source: str = "results.json") -> None:
@@ -36,15 +42,29 @@ def document(results: Results, source: str = "results.json") -> str:
     parts = [
         _HEAD.format(summary=_text(legend.summary(results))),
         "\n".join(f"- {name}: {_text(text)}" for name, text in legend.facts(results)),
-        "\n".join(_legend()),
+        "## Runtimes",
+        "\n".join(_counts(results, found)),
         "## Matrix",
+        _MATRIX,
+        "\n".join(_legend()),
         *(_matrix(op, [test for test in results.tests if test.op == op]) for op in legend.operators_of(results.tests)),
         "## Findings",
+        _FINDINGS if found else "None.",
         *(_finding(number, finding, source) for number, finding in enumerate(found, 1)),
     ]
-    if not found:
-        parts.append("None.")
     return "\n\n".join(part.strip("\n") for part in parts) + "\n"
+
+
+def _counts(results: Results, found: list[Finding]) -> list[str]:
+    """How many tests of each runtime have which outcome, and the numbers of its findings."""
+    lines = [f"| runtime | {' | '.join(OUTCOMES)} | findings |", f"|---|{'---|' * len(OUTCOMES)}---|"]
+    for runtime in legend.runtimes_of(results.tests):
+        outcomes = [test.outcome for test in results.tests if test.runtime == runtime]
+        numbers = [number for number, finding in enumerate(found, 1) if finding.example.runtime == runtime]
+        counts = [f"{outcomes.count(outcome):,}" for outcome in OUTCOMES]
+        where = f"{numbers[0]} to {numbers[-1]}" if len(numbers) > 1 else "".join(map(str, numbers))
+        lines.append(f"| {_text(runtime)} | {' | '.join(counts)} | {where} |")
+    return lines
 
 
 def _legend() -> list[str]:

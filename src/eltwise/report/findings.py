@@ -18,6 +18,10 @@ _COMPARED = 60
 """So many characters of two refusals are compared."""
 
 
+OfOperator = dict[tuple[str, str], list[TestResult]]
+"""The tests of each runtime and operator version."""
+
+
 @dataclass(frozen=True)
 class Finding:
     """One fault of one runtime."""
@@ -36,7 +40,10 @@ def findings(results: Results) -> list[Finding]:
         for fault in _faults(test) if test.outcome != "ok" else ():
             groups.setdefault((test.runtime, test.outcome, fault), []).append(test)
     runtimes = list(dict.fromkeys(test.runtime for test in results.tests))
-    found = [_finding(fault, group, results) for (_runtime, _outcome, fault), group in groups.items()]
+    of_operator: OfOperator = {}
+    for test in results.tests:
+        of_operator.setdefault((test.runtime, test.op), []).append(test)
+    found = [_finding(fault, group, of_operator) for (_runtime, _outcome, fault), group in groups.items()]
     return sorted(
         found,
         key=lambda one: (runtimes.index(one.example.runtime), -OUTCOMES.index(one.outcome), -len(one.tests)),
@@ -53,7 +60,7 @@ def _faults(test: TestResult) -> tuple[str, ...]:
     return ("".join(takewhile(lambda sign: not (sign.isdigit() or sign in "'\"[("), words)),)
 
 
-def _finding(fault: str, tests: list[TestResult], results: Results) -> Finding:
+def _finding(fault: str, tests: list[TestResult], of_operator: OfOperator) -> Finding:
     needs_beside = fault == BESIDE_ANOTHER
     best = min(
         tests,
@@ -65,7 +72,10 @@ def _finding(fault: str, tests: list[TestResult], results: Results) -> Finding:
         ),
     )
     clause = text_of(fault, _operation(best)) if best.outcome == "differs" else ""
-    share = f"in {len(tests):,} of {counted(len(_comparable(tests, results)), 'test')}: {_where(tests, results)}."
+    comparable = _comparable(tests, of_operator)
+    count = counted(len(comparable), "test")
+    part = f"all {count}" if len(tests) == len(comparable) > 1 else f"{len(tests):,} of {count}"
+    share = f"in {part}: {_where(tests, comparable, of_operator)}."
     where = f"{clause}, {share}" if clause else share
     title = f"{best.runtime}: {_does(fault, best.outcome)}"
     return Finding(best.outcome, title, (where[0].upper() + where[1:], _shows(fault, best)), tuple(tests), best)
@@ -85,29 +95,28 @@ def _does(fault: str, outcome: Outcome) -> str:
     }.get(outcome, "crashes")
 
 
-def _comparable(tests: Sequence[TestResult], results: Results) -> list[TestResult]:
+def _comparable(tests: Sequence[TestResult], of_operator: OfOperator) -> list[TestResult]:
     """All tests of the same runtime, operators and types, those that do not fail so included."""
-    touched = {(test.runtime, test.op, test.dtype) for test in tests}
-    return [test for test in results.tests if (test.runtime, test.op, test.dtype) in touched]
+    operators = dict.fromkeys((test.runtime, test.op) for test in tests)
+    touched = {(test.op, test.dtype) for test in tests}
+    return [test for key in operators for test in of_operator[key] if (test.op, test.dtype) in touched]
 
 
-def _where(tests: Sequence[TestResult], results: Results) -> str:
+def _where(tests: Sequence[TestResult], comparable: Sequence[TestResult], of_operator: OfOperator) -> str:
     """Operators with their types, then the broadcast rules and operand sources; what is all is not listed."""
-    runtime = tests[0].runtime
     by_types: dict[str, list[str]] = {}
     for op in operators_of(tests):
-        every = types_of(test for test in results.tests if (test.runtime, test.op) == (runtime, op))
+        every = types_of(of_operator[tests[0].runtime, op])
         types = types_of(test for test in tests if test.op == op)
         text = "every type" if len(types) == len(every) > 2 else listed(types)
         by_types.setdefault(text, []).append(op)
-    comparable = _comparable(tests, results)
     rules, all_rules = (_distinct(test.broadcast for test in some) for some in (tests, comparable))
     sources, all_sources = (_distinct(test.source for test in some) for some in (tests, comparable))
     found = [f"{types} in {listed(ops)}" for types, ops in by_types.items()]
     if len(all_rules) > 1:
         found.append(f"{listed(rules)} broadcasting" if len(rules) < len(all_rules) else "every broadcast rule")
     if len(all_sources) > 1:
-        found.append(f"path {', '.join(sources)}" if len(sources) < len(all_sources) else "every path")
+        found.append(f"operand source {listed(sources)}" if len(sources) < len(all_sources) else "every operand source")
     return "; ".join(found)
 
 

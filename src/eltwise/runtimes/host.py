@@ -5,12 +5,14 @@ Runtimes disturb one another in one process, and some set the floating-point mod
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -30,6 +32,7 @@ LIMIT = 30.0
 """How many seconds one answer may take, by default."""
 
 _START_LIMIT = 120.0
+_WATCH_INTERVAL = 0.05
 _EXIT_LIMIT = 10.0
 _PACKAGE_FOLDER = str(Path(__file__).resolve().parents[2])
 
@@ -56,6 +59,8 @@ class Host:
         self._stderr: IO[bytes] | None = None
         self._version = ""
         self._stopped = False
+        self._deadline = math.inf
+        self._expired = False
 
     def __enter__(self) -> Self:
         return self
@@ -175,6 +180,8 @@ class Host:
             env=_environment(self.runtime),
             start_new_session=True,  # Ctrl-C is for the caller, which ends the process itself.
         )
+        self._deadline = math.inf
+        threading.Thread(target=self._watch, args=(self._process,), daemon=True).start()
         try:
             reply, _timed_out = self._exchange(b"", _START_LIMIT)
             fields = {"failed": ""} if reply is None else reply.fields
@@ -192,15 +199,7 @@ class Host:
         assert process is not None
         assert process.stdin is not None
         assert process.stdout is not None
-        expired = threading.Event()
-
-        def expire() -> None:
-            expired.set()
-            _kill(process)
-
-        timer = threading.Timer(limit, expire)
-        timer.daemon = True
-        timer.start()
+        self._expired, self._deadline = False, time.monotonic() + limit
         try:
             process.stdin.write(request)
             process.stdin.flush()
@@ -208,10 +207,19 @@ class Host:
         except BrokenPipeError:
             reply = None
         finally:
-            timer.cancel()
+            self._deadline = math.inf
         if reply is None and self._stopped:
             raise StoppedError
-        return reply, reply is None and expired.is_set()
+        return reply, reply is None and self._expired
+
+    def _watch(self, process: subprocess.Popen[bytes]) -> None:
+        """End a process that takes too long for an answer; a timer for each answer would take longer than many do."""
+        while self._process is process:
+            if time.monotonic() > self._deadline:
+                self._expired = True
+                _kill(process)
+                return
+            time.sleep(_WATCH_INTERVAL)
 
     def _last_words(self) -> str:
         """How the process ended, and the last line that it wrote to standard error."""

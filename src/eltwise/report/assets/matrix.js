@@ -18,7 +18,7 @@ function badge(verdict) {
 /**
  * Draw the matrix of the selected cells; `open` is called with the cell that is to be opened.
  *
- * Returns the lines of buttons, null where a runtime was not asked, for the arrow keys.
+ * Returns the lines of buttons, null where a runtime has no test, for the arrow keys.
  */
 function drawMatrix(place, cells, open) {
   const lines = [];
@@ -29,7 +29,7 @@ function drawMatrix(place, cells, open) {
     cards.push(card.element);
     lines.push(...card.lines);
   }
-  if (cards.length === 0) cards.push(element("p", { className: "empty" }, "No cell has all that is asked for."));
+  if (cards.length === 0) cards.push(element("p", { className: "empty" }, "No test matches the filters."));
   place.replaceChildren(...cards);
   const first = lines.flat().find(Boolean);
   if (first) first.tabIndex = 0;

@@ -6,7 +6,7 @@ const FILTERS = [
   { field: "op", label: "Operator", values: results.ops },
   { field: "dtype", label: "Type", values: results.dtypes },
   { field: "broadcast", label: "Broadcast", values: valuesOf(cells, "broadcast") },
-  { field: "path", label: "Path", values: valuesOf(cells, "path") },
+  { field: "path", label: "Operand source", values: valuesOf(cells, "path") },
 ];
 const selection = { runtime: "", op: "", dtype: "", broadcast: "", path: "", verdicts: new Set() };
 let lines = [];
@@ -70,7 +70,7 @@ function draw() {
   drawCounts();
   drawFindings(new Set(chosen));
   byId("shown").textContent =
-    chosen.length === cells.length ? counted(cells.length, "cell") : `${chosen.length} of ${counted(cells.length, "cell")}`;
+    chosen.length === cells.length ? counted(cells.length, "test") : `${chosen.length} of ${counted(cells.length, "test")}`;
 }
 
 /** Each verdict's number among what the other filters leave. */

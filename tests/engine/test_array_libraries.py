@@ -1,0 +1,470 @@
+"""Arrays of Dask, xarray, PyTorch, JAX and CuPy: the same bits as NumPy's, the same kind back, checked before a run."""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+from collections.abc import Callable
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+import eltwise
+from cases import layouts, versions_and_types
+from eltwise.core.dtypes import BFLOAT16, FLOAT32, FLOAT64, INT8, TYPES, ElementType
+from eltwise.core.errors import ElementTypeError, EltwiseError
+from eltwise.engine import array_libraries
+from eltwise.engine.arrays import kind_of
+from eltwise.engine.functions import FUNCTIONS
+from eltwise.ops.schema import ElementwiseSchema
+from eltwise.oracle import same_bits
+from eltwise.oracle.hard_values import random_bits
+
+da = pytest.importorskip("dask.array")
+dask = pytest.importorskip("dask")
+xr = pytest.importorskip("xarray")
+
+pytestmark = pytest.mark.filterwarnings("ignore:Increasing number of chunks")  # Dask's, of tiny chunks.
+
+SCHEMAS = [(schema, schema.types[-1]) for schema in dict.fromkeys(schema for schema, _type in versions_and_types())]
+REDUCTIONS = ("sum", "mean", "min", "max")
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> Any:
+    with dask.config.set(scheduler="synchronous"):
+        yield
+
+
+def filled(element_type: ElementType, shape: tuple[int, ...], seed: int) -> np.ndarray:
+    return (
+        random_bits(element_type, prod(shape), seed).reshape(shape) if element_type.is_numeric else np.ones(shape, bool)
+    )
+
+
+def in_chunks(array: np.ndarray, size: int) -> Any:
+    return da.from_array(array, chunks=size, name=False)
+
+
+def outcome(call: Callable[[], Any]) -> Any:
+    """A result, or the sentence that refuses it."""
+    try:
+        return call()
+    except EltwiseError as error:
+        return str(error)
+
+
+# ---- Dask
+
+
+@pytest.mark.parametrize(("schema", "element_type"), SCHEMAS, ids=str)
+def test_every_operator_version_and_layout_is_lazy(
+    schema: ElementwiseSchema, element_type: ElementType, seed: int
+) -> None:
+    """Each broadcast, legacy and pdpd axes too, in chunks of two: the same bits, or the same sentence now."""
+    divides = element_type.is_integer and schema.expression().divides
+    for number, (attributes, shapes) in enumerate(layouts(schema)):
+        if number % 16 != SCHEMAS.index((schema, element_type)) % 16:
+            continue
+        operator = eltwise.operator(schema.versioned_name, **dict(attributes))
+        operands = [filled(element_type, shape, seed + each) for each, shape in enumerate(shapes)]
+        if divides:
+            operands[1][operands[1] == 0] = 1
+        expected = outcome(lambda operator=operator, operands=operands: operator(*operands))
+        lazy = outcome(
+            lambda operator=operator, operands=operands: operator(*(in_chunks(each, 2) for each in operands))
+        )
+        if isinstance(expected, str):
+            assert lazy == expected, (attributes, shapes)
+            continue
+        assert isinstance(lazy, da.Array)
+        assert (lazy.shape, lazy.dtype) == (expected.shape, expected.dtype)
+        assert same_bits(np.asarray(lazy.compute()), expected), (attributes, shapes)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_functions_mix_lazy_arrays_with_arrays_and_numbers(name: str) -> None:
+    function = getattr(eltwise, name)
+    array = np.arange(1, 25, dtype=np.float32).reshape(4, 6)
+    lazy = in_chunks(array, 3)
+    count = len(eltwise.operator(FUNCTIONS[name]).operation.schema.operands)
+    for others, own in (((array[0],), (array[0],)), ((2,), (2,)), ((np.float32(2),), (np.float32(2),))):
+        rest, expected = others[: count - 1], own[: count - 1]
+        result = function(lazy, *rest)
+        assert isinstance(result, da.Array)
+        assert same_bits(np.asarray(result.compute()), function(array, *expected))
+    if count == 2:
+        assert same_bits(np.asarray(function(2, lazy).compute()), function(2, array))
+        assert same_bits(np.asarray(function(array, lazy).compute()), function(array, array))
+
+
+def test_nothing_runs_before_it_is_computed() -> None:
+    ran: list[int] = []
+
+    def chunk(block: np.ndarray) -> np.ndarray:
+        ran.append(1)
+        return block
+
+    lazy = da.ones((4, 4), chunks=2, dtype=np.float32).map_blocks(chunk, dtype=np.float32, meta=np.empty((0, 0), "f4"))
+    result = eltwise.mean_squared_difference(eltwise.subtract(lazy, 1), lazy, axis=0)
+    for bad in (lambda: eltwise.subtract(lazy, lazy.astype("f8")), lambda: eltwise.subtract(lazy, lazy[:3])):
+        with pytest.raises(EltwiseError):
+            bad()
+    assert not ran
+    assert result.compute().tolist() == [1.0] * 4
+    assert ran
+
+
+@given(data=st.data())
+@settings(max_examples=15, phases=[Phase.generate])
+def test_chunks_do_not_change_a_bit(data: st.DataObject) -> None:
+    shape = tuple(data.draw(st.lists(st.integers(1, 5), min_size=1, max_size=3)))
+    own = tuple(data.draw(st.sampled_from([size, 1])) for size in shape)[data.draw(st.integers(0, len(shape))) :]
+    element_type = data.draw(st.sampled_from([FLOAT32, BFLOAT16, FLOAT64, INT8]))
+    a, b = filled(element_type, shape, 1), filled(element_type, own, 2)
+    lazy_a = da.from_array(a, chunks=data.draw(st.integers(1, 3)), name=False)
+    lazy_b = da.from_array(b, chunks=data.draw(st.integers(1, 3)), name=False)
+    assert same_bits(np.asarray(eltwise.subtract(lazy_a, lazy_b).compute()), eltwise.subtract(a, b))
+    axes = tuple(axis for axis in range(len(shape)) if data.draw(st.booleans()))
+    for reduction in REDUCTIONS:
+        lazy = eltwise.reduce(reduction, "Subtract-1", lazy_a, lazy_b, axis=axes)  # type: ignore[call-overload]
+        expected = eltwise.reduce(reduction, "Subtract-1", a, b, axis=axes)  # type: ignore[call-overload]
+        assert isinstance(lazy, da.Array)
+        assert (lazy.shape, lazy.dtype) == (np.shape(expected), expected.dtype)
+        computed = lazy.compute()
+        assert type(computed) is type(expected)
+        assert same_bits(np.asarray(computed), np.asarray(expected))
+        first = np.atleast_1d(lazy.to_delayed()).ravel()[0].compute()
+        assert first.shape == tuple(each[0] for each in lazy.chunks)
+
+
+@pytest.mark.parametrize("shape", [(0,), (0, 3), (3, 0)])
+def test_no_elements(shape: tuple[int, ...]) -> None:
+    lazy = da.ones(shape, chunks=2, dtype=np.int16)
+    assert eltwise.subtract(lazy, lazy[:1] if shape[0] else lazy).compute().shape == shape
+    assert eltwise.subtract(lazy, da.ones(1, dtype=np.int16)).compute().dtype == np.int16
+    assert eltwise.reduce("sum", "Max-13", lazy).compute() == np.int64(0)
+    with pytest.raises(EltwiseError, match=r"Max-13: the mean of no elements is undefined"):
+        eltwise.reduce("mean", "Max-13", lazy)
+
+
+def test_one_array_and_one_graph_have_one_name() -> None:
+    """Dask computes what has the same name once."""
+    x, y = da.ones(9, chunks=2, dtype="f4"), da.zeros(9, chunks=2, dtype="f4")
+    names = [
+        eltwise.subtract(x, y).name,
+        eltwise.subtract(x, y).name,
+        eltwise.subtract(y, x).name,
+        eltwise.add(x, y).name,
+        eltwise.divide(x, y).name,
+        eltwise.divide(x, y, floor=False).name,
+        eltwise.mean_squared_difference(x, y).name,
+        eltwise.mean_squared_difference(x, y).name,
+        eltwise.mean_squared_difference(x, y, dtype="float32").name,
+        eltwise.mean_absolute_difference(x, y).name,
+        eltwise.max_absolute_difference(x, y).name,
+    ]
+    assert [names.index(name) for name in names] == [0, 0, 2, 3, 4, 5, 6, 6, 8, 9, 10]
+
+
+def test_integers_that_overflow_or_divide_by_zero_say_so_when_they_are_computed() -> None:
+    lazy = da.from_array(np.full(10, 2**62, np.int64), chunks=3)
+    with pytest.raises(EltwiseError, match=rf"the exact sum overflows int64, got {10 * 2**62}; "):
+        eltwise.reduce("sum", "Max-13", lazy).compute()
+    zeros = da.zeros(10, chunks=3, dtype=np.int64)
+    for call in (lambda: eltwise.divide(lazy, zeros), lambda: eltwise.reduce("sum", "Divide-1", lazy, zeros)):
+        with pytest.raises(EltwiseError, match=r"Divide-1, operand B: an integer cannot be divided by 0, got 0$"):
+            call().compute()
+
+
+def test_chunks_that_are_not_numpy_arrays_are_refused() -> None:
+    lazy = da.ones(6, chunks=2, dtype="f4")
+    masked = lazy.map_blocks(np.ma.masked_array, meta=np.ma.masked_array(np.empty(0, "f4")))
+    with pytest.raises(
+        EltwiseError, match=r"operand A: the chunks are no NumPy arrays, got numpy.MaskedArray; convert"
+    ):
+        eltwise.subtract(masked, lazy)
+    with pytest.raises(EltwiseError, match=r"operand B: sizes are unknown; call its compute_chunk_sizes"):
+        eltwise.subtract(lazy, lazy[lazy > 0])
+    with pytest.raises(EltwiseError, match=r"operand A: not an array, got a dask Delayed.*; allowed: a dask.array"):
+        eltwise.subtract(dask.delayed(3), lazy)
+    with pytest.raises(EltwiseError, match=r"Subtract-1, out: dask arrays have no out; assign the result instead"):
+        eltwise.subtract(lazy, lazy, out=np.empty(6, "f4"))
+
+
+CLUSTER = """
+import sys
+import numpy as np, dask.array as da, eltwise
+from dask.distributed import Client, LocalCluster
+
+def main():
+    generator = np.random.default_rng(1)
+    a = (generator.standard_normal((400, 250)) * np.exp2(generator.integers(-40, 40, (400, 250)))).astype("f4")
+    b = generator.standard_normal(250).astype("f4")
+    expected = eltwise.mean_squared_difference(a, b).tobytes(), eltwise.mean_squared_difference(a, b, 0).tobytes()
+    for workers in (1, 3):
+        with LocalCluster(n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=None) as cluster:
+            with Client(cluster):
+                for chunks in ((400, 250), (37, 40), (100, 9)):
+                    x, y = da.from_array(a, chunks=chunks), da.from_array(b, chunks=17)
+                    got = [eltwise.mean_squared_difference(x, y, axis).compute().tobytes() for axis in (None, 0)]
+                    assert tuple(got) == expected, (workers, chunks)
+                    assert (eltwise.subtract(x, y).compute() == a - b).all()
+    print("same bits")
+
+if __name__ == "__main__":
+    main()
+"""
+
+
+@pytest.mark.slow
+def test_a_cluster_of_processes_gives_the_same_bits(tmp_path: Path) -> None:
+    pytest.importorskip("distributed")
+    script = tmp_path / "cluster.py"
+    script.write_text(CLUSTER)
+    done = subprocess.run(  # noqa: S603
+        [sys.executable, str(script)], capture_output=True, text=True, check=False, timeout=300
+    )
+    assert "same bits" in done.stdout, done.stderr[-3000:]
+
+
+def test_the_partials_can_be_sent() -> None:
+    lazy = eltwise.mean_squared_difference(da.ones(9, chunks=2, dtype="f4"), 3)
+    assert pickle.loads(pickle.dumps(lazy)).compute() == 4.0  # noqa: S301
+
+
+# ---- xarray
+
+
+def weather() -> Any:
+    data = np.arange(12, dtype=np.float32).reshape(3, 4)
+    coords = {"time": [10, 20, 30], "place": list("abcd"), "height": ("place", [1, 2, 3, 4]), "run": 7}
+    return xr.DataArray(data, dims=("time", "place"), coords=coords, name="heat", attrs={"units": "K"})
+
+
+@pytest.mark.parametrize("is_lazy", [False, True])
+def test_names_coordinates_and_attributes_are_kept(is_lazy: bool) -> None:
+    x = weather().chunk({"time": 2}) if is_lazy else weather()
+    for result, expected in (
+        (eltwise.subtract(x, x * 2), x - x * 2),
+        (eltwise.subtract(x, x[0]), x - x[0]),
+        (eltwise.less(x, np.float32(5)), x < np.float32(5)),
+        (eltwise.negative(x), -x),
+        (eltwise.multiply(2, x), 2 * x),
+    ):
+        xr.testing.assert_equal(result.drop_vars("run", errors="ignore"), expected.drop_vars("run", errors="ignore"))
+        assert result.attrs == {"units": "K"}
+        assert (result.name, result.dims) == ("heat", ("time", "place"))
+        assert result.chunks == (x.chunks if is_lazy else None)
+    pdpd = eltwise.subtract(x, x[:, 0], auto_broadcast="pdpd", axis=0)
+    xr.testing.assert_allclose(pdpd, (x - x[:, 0]).transpose("time", "place"))
+
+
+@pytest.mark.parametrize("is_lazy", [False, True])
+@pytest.mark.parametrize("axis", [None, 0, "time", "place", ("time", "place"), ("place", 0), -1])
+def test_reductions_of_data_arrays(axis: Any, is_lazy: bool) -> None:
+    x = weather().chunk({"time": 2}) if is_lazy else weather()
+    result = eltwise.mean_squared_difference(x, np.float32(1), axis)
+    dims = {None: None, 0: "time", -1: "place", ("place", 0): None, ("time", "place"): None}.get(axis, axis)
+    xr.testing.assert_equal(result, ((x - 1) ** 2).astype(np.float64).mean(dims))
+    assert result.attrs == {"units": "K"}
+
+
+def test_data_sets_go_variable_by_variable() -> None:
+    data = xr.Dataset({"heat": weather(), "cold": weather() + 1}, attrs={"source": "made"})
+    result = eltwise.subtract(data, np.float32(1))
+    xr.testing.assert_equal(result, data - np.float32(1))
+    assert result.attrs == {"source": "made"}
+    means = eltwise.mean_absolute_difference(data, data.isel(time=0), axis="time")
+    xr.testing.assert_equal(means.drop_vars("run"), abs(data - data.isel(time=0)).mean("time").drop_vars("run"))
+    with pytest.raises(
+        EltwiseError, match=r"Subtract-1: the Datasets have different variables, got heat, cold and heat$"
+    ):
+        eltwise.subtract(data, data[["heat"]])
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (
+            lambda x: x.rename(time="hour"),
+            "Subtract-1, operand B: dimension 0 is 'time' and 'hour'; transpose or rename",
+        ),
+        (lambda x: x.assign_coords(time=[1, 2, 3]), "Subtract-1, operand B: the coordinates 'time' differ; align the"),
+        (lambda x: x.astype("f8"), "Subtract-1: operand A is float32 and operand B is float64; "),
+        (lambda x: x[:2], "Subtract-1: shapes (3,4) and (2,4) do not broadcast"),
+        (lambda x: x.T, "Subtract-1: shapes (3,4) and (4,3) do not broadcast"),
+        (
+            lambda x: x.variable,
+            "Subtract-1: not an array, got an xarray Variable; allowed: an xarray DataArray or Dataset",
+        ),
+        (
+            lambda x: da.ones((3, 4), dtype="f4"),
+            "Subtract-1: operand A is an xarray DataArray and operand B is a dask Array",
+        ),
+    ],
+)
+def test_what_does_not_go_together_is_refused(change: Callable[[Any], Any], sentence: str) -> None:
+    with pytest.raises(EltwiseError) as caught:
+        eltwise.subtract(weather(), change(weather()))
+    assert str(caught.value).startswith(sentence)
+
+
+# ---- models
+
+
+@pytest.mark.parametrize("kind", ["dask", "xarray", "torch"])
+def test_models_take_them_and_give_them_back(kind: str) -> None:
+    folder = Path(__file__).parent.parent.parent / "examples" / "models"
+    if not (folder / "subtract_pdpd.xml").exists():
+        pytest.skip("the example models are not made")
+    model = eltwise.load(folder / "subtract_pdpd.xml")
+    a, b = (np.load(folder / f"subtract_pdpd.{name}.npy") for name in "ab")
+    expected = model.run({"a": a, "b": b})["z"]
+    make: dict[str, Callable[[np.ndarray, str], Any]] = {
+        "dask": lambda array, _dims: in_chunks(array, 2),
+        "xarray": lambda array, dims: xr.DataArray(in_chunks(array, 2), dims=list(dims)),
+        "torch": lambda array, _dims: pytest.importorskip("torch").tensor(array),
+    }
+    given_a, given_b = make[kind](a, "abcd"), make[kind](b, "bc" if b.ndim == 2 else "b")
+    result = model.run({"a": given_a, "b": given_b})["z"]
+    assert type(result) is type(given_a)
+    assert same_bits(np.asarray(result), expected)
+    if kind != "torch":
+        with pytest.raises(
+            EltwiseError, match=r"input 'a': the input has another element type than the model declares"
+        ):
+            model.run({"a": given_a.astype("f8"), "b": given_b})
+        with pytest.raises(EltwiseError, match=r"missing inputs: b"):
+            model.run({"a": given_a})
+
+
+# ---- tensors
+
+
+TORCH_TYPES = [each for each in TYPES if each.runs and each.bits >= 8]
+
+
+@pytest.mark.parametrize("element_type", TORCH_TYPES, ids=str)
+def test_a_torch_tensor_comes_back(element_type: ElementType) -> None:
+    torch = pytest.importorskip("torch")
+    array = filled(element_type, (3, 5), 1)
+    bits = torch.from_numpy(array.view(np.uint8).copy()).reshape(3, -1)
+    tensor = bits.view(getattr(torch, element_type.name))
+    result = eltwise.equal(tensor, tensor)
+    assert isinstance(result, torch.Tensor)
+    assert result.dtype == torch.bool
+    assert (result.numpy() == eltwise.equal(array, array)).all()
+    if element_type.is_numeric:
+        total = eltwise.add(tensor, array)
+        assert total.dtype == tensor.dtype
+        assert same_bits(total.view(torch.uint8).numpy().view(element_type.storage), eltwise.add(array, array))
+        largest = eltwise.reduce("max", "Max-13" if element_type in TYPES[:12] else "openvino.Abs-1", tensor, axis=0)
+        assert isinstance(largest, torch.Tensor)
+        assert largest.shape == (5,)
+
+
+def test_torch_tensors_mix_with_arrays_and_numbers() -> None:
+    torch = pytest.importorskip("torch")
+    tensor = torch.arange(3, dtype=torch.float32)
+    assert eltwise.subtract(tensor, 1).tolist() == [-1, 0, 1]
+    assert isinstance(eltwise.subtract(np.float32(1), tensor), torch.Tensor)
+    assert eltwise.operator("Sub-14")(tensor[::2], tensor[:2]).tolist() == [0, 1]
+    assert eltwise.mean_squared_difference(tensor, np.float32(0)).dtype == torch.float64
+    with pytest.raises(ElementTypeError, match=r"operand A is float32 and operand B is int64"):
+        eltwise.subtract(tensor, torch.arange(3))
+    with pytest.raises(
+        ElementTypeError, match=r"operand A is a torch Tensor and operand B is a dask Array; allowed: one"
+    ):
+        eltwise.subtract(tensor, da.ones(3, dtype="f4"))
+    with pytest.raises(ElementTypeError, match=r"requires grad"):
+        eltwise.subtract(tensor.requires_grad_(), tensor)
+    with pytest.raises(
+        ElementTypeError, match=r"operand A: this Tensor does not give its data as an array: can't conv"
+    ):
+        eltwise.subtract(torch.empty(3, device="meta"), tensor)
+
+
+def other(module: str, name: str, **members: Any) -> Any:
+    """An object of a library that is not installed here."""
+    return type(name, (), {"__module__": module, **members})()
+
+
+def test_what_is_on_a_device_is_refused_with_the_way_out() -> None:
+    array = np.ones(3, np.float32)
+    for value, hint in (
+        (other("cupy", "ndarray"), "copy it: cupy.asnumpy(array)"),
+        (other("torch", "Tensor", __dlpack_device__=lambda _self: (2, 0)), "copy it: tensor.cpu()"),
+        (other("jaxlib._jax", "ArrayImpl", __dlpack_device__=lambda _self: (2, 0)), "copy it: jax.device_get(array)"),
+    ):
+        with pytest.raises(ElementTypeError) as caught:
+            eltwise.subtract(array, value)
+        assert str(caught.value).startswith("Subtract-1, operand B: this ")
+        assert str(caught.value).endswith(f"is not in the host's memory; {hint}")
+
+
+def test_a_jax_array_comes_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Against a module that does what JAX's documentation says; JAX need not be here."""
+    made: list[np.ndarray] = []
+
+    def asarray(array: np.ndarray) -> Any:
+        made.append(array)
+        narrow = array.astype(np.float32) if array.dtype == np.float64 else array
+        return other("jaxlib._jax", "ArrayImpl", dtype=narrow.dtype)
+
+    numpy = type(sys)("jax.numpy")
+    numpy.asarray = asarray  # type: ignore[attr-defined]
+    jax = type(sys)("jax")
+    jax.numpy = numpy  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "jax", jax)
+    monkeypatch.setitem(sys.modules, "jax.numpy", numpy)
+    of_host = {"__dlpack_device__": lambda _self: (1, 0), "__array__": lambda _self, *_a, **_k: np.ones(3, np.float32)}
+    result = eltwise.add(other("jaxlib._jax", "ArrayImpl", **of_host), np.ones(3, np.float32))
+    assert kind_of(result) == "jax"
+    assert made[0].tolist() == [2, 2, 2]
+    with pytest.raises(EltwiseError, match=r"jax does not hold float64 now; set jax.config.update"):
+        array_libraries.given_back("jax", np.ones(3))
+
+
+def test_kinds_are_found_by_the_library_of_a_class() -> None:
+    class Own(np.ndarray):
+        pass
+
+    assert [kind_of(each) for each in (1, 2.0, np.ones(1), np.float32(1), np.ones(1).view(Own), b"")] == [""] * 6
+    assert kind_of(da.ones(1)) == "dask"
+    assert kind_of(xr.DataArray(1)) == "xarray"
+    assert ml_dtypes.__name__ == "ml_dtypes"
+
+
+TYPED = """
+import numpy as np
+import torch
+import xarray
+import eltwise
+a, t, x = np.ones(3, np.float32), torch.ones(3), xarray.DataArray(np.ones(3, np.float32))
+reveal_type(eltwise.subtract(a, 1))
+reveal_type(eltwise.subtract(t, t))
+reveal_type(eltwise.subtract(a, t))
+reveal_type(eltwise.negative(x))
+reveal_type(eltwise.divide(x, x, floor=False))
+reveal_type(eltwise.operator("Sub-14")(t, a))
+reveal_type(eltwise.operator("Sub-14")(a, a))
+reveal_type(eltwise.subtract(b"ab", b"cd"))
+"""
+
+
+@pytest.mark.slow
+def test_an_editor_knows_what_comes_back(tmp_path: Path) -> None:
+    api = pytest.importorskip("mypy.api")
+    file = tmp_path / "typed.py"
+    file.write_text(TYPED)
+    out, _err, _code = api.run([str(file), "--cache-dir", str(tmp_path / "cache"), "--ignore-missing-imports"])
+    found = [line.split('"')[1].split("[")[0].rpartition(".")[2] for line in out.splitlines() if "Revealed" in line]
+    assert found == ["ndarray", "Tensor", "Tensor", "DataArray", "DataArray", "Tensor", "ndarray", "ndarray"], out
