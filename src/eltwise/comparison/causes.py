@@ -33,7 +33,7 @@ from eltwise.comparison.numbers import bits_of, is_float, values_of
 from eltwise.comparison.pairs import Pair, converted, same_bits
 from eltwise.comparison.pieces import run_together
 from eltwise.comparison.place_hypotheses import looks_random
-from eltwise.comparison.places import Claim, covered
+from eltwise.comparison.places import Claim, covered, percent
 from eltwise.comparison.scan import Figures, spread
 from eltwise.conformance.arithmetic import patterns_of
 from eltwise.conformance.arithmetic import values_of as values_of_operand
@@ -185,15 +185,6 @@ def _named(hypothesis: Hypothesis, problem: Problem, is_reversed: bool, share: f
     if share < 1:
         text += f"; that predicts {percent(share)} of what differs"
     return Cause(hypothesis.cause, share, text, details)
-
-
-def percent(share: float) -> str:
-    """A share that is not all, and is not said to be by rounding.
-
-    >>> percent(0.5), percent(0.99999)
-    ('50 %', '99.99 %')
-    """
-    return f"{int(share * 10000) / 100:g} %"
 
 
 def _fact(figures: Figures) -> Cause | None:

@@ -23,6 +23,7 @@ from eltwise.core.dtypes import BOOL, ElementType, not_run, of_numpy
 from eltwise.core.errors import EltwiseError, FileFormatError, ShapeError
 from eltwise.formats import files
 from eltwise.formats.blobs import unpacked
+from eltwise.kernels.pool import POOL
 
 Box = tuple[slice, ...]
 Clean = Callable[[np.ndarray], np.ndarray]
@@ -272,7 +273,7 @@ class OpenFile:
         Raises:
             FileFormatError: where the file has become shorter or cannot be read.
         """
-        found = np.empty(count, np.uint8)
+        found = POOL.empty((count,), np.dtype(np.uint8))  # Fresh memory for each chunk would take longer than the copy.
         view, done = found.data, 0
         try:
             while done < count:
