@@ -9,8 +9,8 @@
 ``load`` reads a model from an ONNX or OpenVINO file, ``convert`` converts it to another opset or format, ``check``
 reports what a runtime computes differently, and ``repair`` rewrites the model so that it does not. ``compare`` says
 which of two sets of tensors differ, where, by how much, and why; ``trace`` says which node of a model is the first
-that two runtimes compute differently. ``backend`` is the backend interface of ONNX. Every error that a caller can cause
-is an ``EltwiseError``.
+that two runtimes compute differently. ``delta`` and ``restore`` store a checkpoint as its difference from another.
+``backend`` is the backend interface of ONNX. Every error that a caller can cause is an ``EltwiseError``.
 """
 
 from __future__ import annotations
@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from eltwise.kernels.threads import set_num_threads
     from eltwise.model import Model, load, save
     from eltwise.passes.convert import convert
+    from eltwise.scale.deltas import delta, restore
     from eltwise.targets.check import check
     from eltwise.targets.repair import repair
     from eltwise.tracing.trace import trace
@@ -68,6 +69,7 @@ __all__ = [
     "check",
     "compare",
     "convert",
+    "delta",
     "divide",
     "equal",
     "greater",
@@ -87,6 +89,7 @@ __all__ = [
     "operator",
     "reduce",
     "repair",
+    "restore",
     "save",
     "set_num_threads",
     "squared_difference",
@@ -108,6 +111,8 @@ _LATE = {
     "check": "eltwise.targets.check",
     "compare": "eltwise.comparison.compare",
     "repair": "eltwise.targets.repair",
+    "delta": "eltwise.scale.deltas",
+    "restore": "eltwise.scale.deltas",
     "trace": "eltwise.tracing.trace",
     "reduce": "eltwise.engine.reduce",
     "max_absolute_difference": "eltwise.engine.reduce",

@@ -209,11 +209,11 @@ def main():
     a = (generator.standard_normal((400, 250)) * np.exp2(generator.integers(-40, 40, (400, 250)))).astype("f4")
     b = generator.standard_normal(250).astype("f4")
     expected = eltwise.mean_squared_difference(a, b).tobytes(), eltwise.mean_squared_difference(a, b, 0).tobytes()
-    for workers in (1, 3):
+    for workers in (1, 2):
         with LocalCluster(n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=None) as cluster:
             with Client(cluster):
-                for chunks in ((400, 250), (37, 40), (100, 9)):
-                    x, y = da.from_array(a, chunks=chunks), da.from_array(b, chunks=17)
+                for chunks in ((400, 250), (137, 90)):
+                    x, y = da.from_array(a, chunks=chunks), da.from_array(b, chunks=70)
                     got = [eltwise.mean_squared_difference(x, y, axis).compute().tobytes() for axis in (None, 0)]
                     assert tuple(got) == expected, (workers, chunks)
                     assert (eltwise.subtract(x, y).compute() == a - b).all()
@@ -465,6 +465,8 @@ def test_an_editor_knows_what_comes_back(tmp_path: Path) -> None:
     api = pytest.importorskip("mypy.api")
     file = tmp_path / "typed.py"
     file.write_text(TYPED)
-    out, _err, _code = api.run([str(file), "--cache-dir", str(tmp_path / "cache"), "--ignore-missing-imports"])
+    out, _err, _code = api.run(
+        [str(file), "--config-file=", "--cache-dir", str(tmp_path / "cache"), "--ignore-missing-imports"]
+    )
     found = [line.split('"')[1].split("[")[0].rpartition(".")[2] for line in out.splitlines() if "Revealed" in line]
     assert found == ["ndarray", "Tensor", "Tensor", "DataArray", "DataArray", "Tensor", "ndarray", "ndarray"], out

@@ -36,6 +36,7 @@ from eltwise.core.dtypes import (
     of_numpy,
 )
 from eltwise.core.errors import EltwiseError
+from eltwise.engine import rounding
 from eltwise.kernels import dispatch, exact_sum, jit, reduction, threads
 from eltwise.kernels.exact_sum import FloatSums
 from eltwise.kernels.reduction import Reduction, cuts
@@ -286,7 +287,7 @@ def test_partials_merge_in_any_order(data: st.DataObject) -> None:
         taker = FloatSums(FLOAT64, 8, columns)
         taker.block[: 8 // columns] = values[begin : begin + 8].reshape(-1, columns)
         taker.add(8 // columns)
-        parts.append(taker.sums())
+        parts.append(taker.partial())
     orders = [parts, parts[::-1], data.draw(st.permutations(parts))]
     merged = [order[0] + order[1] + ((order[2] + order[3]) + order[4]) for order in orders]
     assert len({(each.first, each.digits.tobytes(), each.special.tobytes(), each.count) for each in merged}) == 1
@@ -322,6 +323,38 @@ def test_the_comparison_can_fail() -> None:
 def strip_once(values: np.ndarray, digits: np.ndarray, first: int) -> None:
     whole = np.round(values / 2.0**40)
     digits[(1074 + 40) // 40 - first] += whole.astype(np.int64).sum(axis=0)
+
+
+@pytest.mark.parametrize("element_type", [FLOAT32, FLOAT64, INT64, FLOAT16], ids=str)
+@pytest.mark.parametrize("count", [1, 2, 3, 7, 1000])
+def test_many_results_are_rounded_as_one_by_one(element_type: ElementType, count: int, seed: int) -> None:
+    generator = np.random.default_rng(seed)
+    values = generator.integers(-9, 9, (count, 3000)).astype(element_type.storage)
+    if element_type.kind == "float":
+        values = np.concatenate([values, random_bits(element_type, count * 3000, seed).reshape(count, 3000)], axis=1)
+        wide = generator.standard_normal((count, 3000)) * np.exp2(generator.integers(-14, 5, (count, 3000)))
+        values = np.concatenate([values, wide.astype(element_type.storage)], axis=1)
+    else:
+        values = np.concatenate([values, random_bits(element_type, count * 3000, seed).reshape(count, 3000)], axis=1)
+    for kind in ("sum", "mean"):
+        at_once = eltwise.reduce(kind, "Max-13", values, axis=0, dtype=np.float64)  # type: ignore[call-overload]
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(rounding, "MANY", 1 << 60)
+            one_by_one = eltwise.reduce(kind, "Max-13", values, axis=0, dtype=np.float64)  # type: ignore[call-overload]
+        assert same_bits(at_once, one_by_one)
+
+
+def test_most_results_are_rounded_at_once(seed: int) -> None:
+    values = np.random.default_rng(seed).standard_normal((100, 5000), np.float32)
+    columns = FloatSums(FLOAT32, 100, 5000)
+    columns.block[:100] = values
+    columns.add(100)
+    sums = columns.partial()
+    for divisor in (1, 3, 100):
+        found, is_certain = rounding.rounded_at_once(sums, divisor)
+        assert is_certain.mean() > 0.99
+        exact = [sum(map(Fraction, column)) / divisor for column in values.T[:200].tolist()]
+        assert [float(each) for each in exact] == found[:200].tolist()
 
 
 EVERY_LEVEL = """

@@ -20,10 +20,12 @@ from eltwise.cli.check import check
 from eltwise.cli.compare import compare
 from eltwise.cli.conform import conform
 from eltwise.cli.convert import convert
+from eltwise.cli.delta import delta
 from eltwise.cli.infer import infer
 from eltwise.cli.ops import ops
 from eltwise.cli.repair import repair
 from eltwise.cli.reproduce import reproduce
+from eltwise.cli.restore import restore
 from eltwise.cli.run import run
 from eltwise.cli.show import show
 from eltwise.cli.targets import targets
@@ -41,7 +43,11 @@ app = typer.Typer(
     add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for _command in (run, apply, ops, show, infer, check, convert, repair, compare, trace, conform, reproduce, targets):
+_COMMANDS = (
+    *(run, apply, ops, show, infer, check, convert, repair, compare, trace),
+    *(delta, restore, conform, reproduce, targets),
+)
+for _command in _COMMANDS:
     app.command()(_command)
 
 _UsageError: type[Exception] = typer.BadParameter.__mro__[2]

@@ -201,7 +201,7 @@ class _Partials:
     def __call__(self, *chunks: np.ndarray) -> np.ndarray:
         reducing = replace(self.reducing, operation=self.elements.operation)
         try:
-            partial, _element_type = reducing.partial(self.elements.padded(chunks), self.axes)
+            partial, _element_type = reducing.partial(self.elements.padded(chunks), self.axes, most_threads=1)
         except ValueRangeError as error:
             raise _in_a_chunk(error).located(operator=self.elements.operation.schema.versioned_name) from None
         found = np.empty((1,) * _rank(chunks, self.elements.trailing), object)

@@ -86,8 +86,10 @@ class Reducing:
         if count == 0 and outputs and self.reduction != "sum":
             raise ValueRangeError(f"the {self.reduction} of no elements is undefined", hint="only their sum is: 0")
 
-    def partial(self, operands: Sequence[object], axis: Axis) -> tuple[Partial, ElementType]:
-        """Reduce arrays; the partial, and the element type of the operands."""
+    def partial(
+        self, operands: Sequence[object], axis: Axis, most_threads: int | None = None
+    ) -> tuple[Partial, ElementType]:
+        """Reduce arrays on so many threads at most; the partial, and the element type of the operands."""
         with float_mode.default_mode():
             float_mode.require_default()
             arrays, element_type, plan = calls_of(self.operation).check(operands)
@@ -97,7 +99,7 @@ class Reducing:
                 check_divisor(arrays[1], plan, 1, f"operand {schema.operand_name(1)}", schema.versioned_name)
             axes = normalized_axes(axis, len(plan.shape))
             elements = Elements(expression, element_type, self.elements_type(element_type), plan)
-            return reduced(self.reduction, elements, arrays, axes), element_type
+            return reduced(self.reduction, elements, arrays, axes, most_threads), element_type
 
     def finished(self, partial: Partial, element_type: ElementType) -> np.ndarray:
         """The result of a partial of everything.

@@ -6,9 +6,12 @@ Source: the safetensors format, and the index of checkpoints in shards that Hugg
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from eltwise.core.dtypes import ElementType, by_name
 from eltwise.core.errors import ElementTypeError, FileFormatError
@@ -32,42 +35,156 @@ _TYPES = {
     "F6_E2M3": "float6_e2m3fn",
     "F6_E3M2": "float6_e3m2fn",
 }
+INDEX = ".safetensors.index.json"
+"""How the name of the index of a checkpoint in shards ends."""
+
 _LARGEST_INDEX = 1 << 28
 
 
-def read_header(file: OpenFile) -> Iterator[tuple[str, Callable[[], LazyTensor]]]:
-    """Find the names of the tensors in a file, each with what opens it.
+@dataclass(frozen=True)
+class StoredTensor:
+    """Where the bytes of a tensor are.
+
+    Attributes:
+        name: what it is called.
+        dtype: its element type as the format calls it.
+        shape: its sizes.
+        file: the file.
+        offset: where its bytes begin.
+        size: how many bytes it has.
+    """
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    file: OpenFile
+    offset: int
+    size: int
+
+    def bytes_at(self, start: int, stop: int) -> np.ndarray:
+        """Read a range of its bytes."""
+        return self.file.bytes_at(self.offset + start, stop - start)
+
+    def opened(self) -> LazyTensor:
+        """The tensor.
+
+        Raises:
+            ElementTypeError: where its type is none that can be read.
+        """
+        return of_file(self.name, type_of(self.dtype), self.shape, self.file, self.offset)
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """The tensors of a safetensors file, or of all shards that an index names.
+
+    Attributes:
+        where: the file or index.
+        tensors: by name, in the order of their bytes.
+        metadata: the names and texts that the file holds beside them; of shards, those that are the same in all.
+        header: the header as it is in the file, without its length; of shards None.
+    """
+
+    where: str
+    tensors: dict[str, StoredTensor]
+    metadata: dict[str, str]
+    header: bytes | None = None
+
+
+def open_checkpoint(path: Path) -> Checkpoint:
+    """Open a safetensors file, an index, or a folder that holds one index; only headers are read.
 
     Raises:
-        FileFormatError: where the header is not what the file holds.
+        FileFormatError: where it is none of these, or a header is not what its file holds.
     """
+    if path.is_dir():
+        indices = sorted(path.glob(f"*{INDEX}"))
+        if len(indices) == 1:
+            return _sharded(indices[0])
+        words, allowed = "this folder is no checkpoint in shards", f"one file *{INDEX} in it"
+        raise FileFormatError(words, where=str(path), got=f"{len(indices)} such files", allowed=allowed)
+    if path.name.endswith(INDEX):
+        return _sharded(path)
+    if path.suffix.lower() != ".safetensors":
+        allowed = f".safetensors, {INDEX}"
+        raise FileFormatError("unknown file ending", where=str(path), got=path.suffix or "none", allowed=allowed)
+    if not path.exists():
+        raise files.unreadable(path, FileNotFoundError())
+    return _file(path)
+
+
+def _file(path: Path) -> Checkpoint:
     from safetensors import SafetensorError, safe_open
 
-    where = str(file.path)
+    file, where = OpenFile(path), str(path)
     try:
         with safe_open(where, "np"):  # It checks every size against the file.
             pass
     except (SafetensorError, OSError, ValueError) as error:
         raise FileFormatError(f"not a readable safetensors file ({error})", where=where) from None
     length = int.from_bytes(file.bytes_at(0, 8).tobytes(), "little")
-    header: dict[str, Any] = json.loads(file.bytes_at(8, length).tobytes())
-    for name, entry in header.items():
-        if name != "__metadata__":
-            yield name, _opener(name, entry, file, 8 + length)
+    text = file.bytes_at(8, length).tobytes()
+    header: dict[str, Any] = json.loads(text)
+    metadata = header.pop("__metadata__", None) or {}
+    found = {}
+    for name, entry in sorted(header.items(), key=lambda pair: tuple(pair[1]["data_offsets"])):
+        begin, end = entry["data_offsets"]
+        found[name] = StoredTensor(name, entry["dtype"], tuple(entry["shape"]), file, 8 + length + begin, end - begin)
+    return Checkpoint(where, found, metadata, text)
 
 
-def _opener(name: str, entry: dict[str, Any], file: OpenFile, begin: int) -> Callable[[], LazyTensor]:
-    def opened() -> LazyTensor:
-        element_type = _type_of(entry["dtype"])
-        return of_file(name, element_type, tuple(entry["shape"]), file, begin + entry["data_offsets"][0])
+def _sharded(index: Path) -> Checkpoint:
+    """The tensors of all shards that an index names; each shard is a plain file beside the index."""
+    found: dict[str, StoredTensor] = {}
+    shards: dict[str, Checkpoint] = {}
+    for name, shard in read_index(index):
+        if shard not in shards:
+            shards[shard] = _file(index.parent / shard)
+        if name not in shards[shard].tensors:
+            raise FileFormatError(f"the index says that {shard!r} holds {name!r}, and it does not", where=str(index))
+        found[name] = shards[shard].tensors[name]
+    common = [shard.metadata.items() for shard in shards.values()]
+    metadata = dict(common[0]) if common and all(each == common[0] for each in common) else {}
+    return Checkpoint(str(index), found, metadata)
 
-    return opened
+
+def type_of(dtype: str) -> ElementType:
+    """The element type of a name of the format.
+
+    Raises:
+        ElementTypeError: for a name that is not known.
+    """
+    if dtype not in _TYPES:
+        raise ElementTypeError("unsupported element type", got=dtype, allowed=", ".join(_TYPES))
+    return by_name(_TYPES[dtype])
 
 
-def _type_of(text: str) -> ElementType:
-    if text not in _TYPES:
-        raise ElementTypeError("unsupported element type", got=text, allowed=", ".join(_TYPES))
-    return by_name(_TYPES[text])
+def dtype_of(element_type: ElementType) -> str:
+    """The name that the format has for an element type.
+
+    Raises:
+        ElementTypeError: where it has none.
+    """
+    for dtype, name in _TYPES.items():
+        if name == element_type.name:
+            return dtype
+    raise ElementTypeError("safetensors has no such element type", got=element_type.name)
+
+
+def header_of(tensors: Iterable[tuple[str, str, tuple[int, ...], int]], metadata: dict[str, str]) -> bytes:
+    """Make the header of a file, without its length.
+
+    Args:
+        tensors: the name, dtype, shape and size in bytes of each, in order.
+        metadata: names and texts that the file holds beside them.
+    """
+    fields: dict[str, Any] = {"__metadata__": metadata} if metadata else {}
+    end = 0
+    for name, dtype, shape, size in tensors:
+        fields[name] = {"dtype": dtype, "shape": list(shape), "data_offsets": [end, end + size]}
+        end += size
+    text = json.dumps(fields, separators=(",", ":"), ensure_ascii=False).encode()
+    return text + b" " * (-len(text) % 8)
 
 
 def read_index(index: Path) -> list[tuple[str, str]]:

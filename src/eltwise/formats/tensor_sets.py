@@ -19,12 +19,10 @@ from eltwise.core.errors import EltwiseError, FileFormatError
 from eltwise.formats import files, npy
 from eltwise.formats.lazy_tensors import FileRange, LazyTensor, OpenFile, Source, Spool, Transposed, of_array
 from eltwise.formats.registry import unknown_ending
+from eltwise.formats.safetensors_files import INDEX, open_checkpoint
 
 ENDINGS = (".npy", ".npz", ".pb", ".safetensors", ".zarr", ".onnx", ".xml")
 PICKLES = (".pt", ".pth", ".ckpt", ".pkl", ".pickle", ".bin")
-INDEX = ".safetensors.index.json"
-"""How the name of the index of a checkpoint in shards ends."""
-
 _MOST_FILES = 100_000
 _PIECE = 1 << 24
 
@@ -82,7 +80,7 @@ def open_tensors(path: Path, wanted: ElementType | None = None) -> TensorSet:
     except (OSError, ValueError) as error:
         raise files.unreadable(path, error) from None
     if path.name.endswith(INDEX):
-        return _sharded(path)
+        return _safetensors(path)
     ending = path.suffix.lower()
     if ending in PICKLES:
         raise FileFormatError(
@@ -106,7 +104,7 @@ def _of_folder(path: Path, wanted: ElementType | None) -> TensorSet:
         return _zarr(path, wanted)
     indices = sorted(path.glob(f"*{INDEX}"))
     if len(indices) == 1:
-        return _sharded(indices[0])
+        return _safetensors(indices[0])
     found = TensorSet(str(path))
     for file in _files_of(path):
         inner = open_tensors(file, wanted)
@@ -217,30 +215,11 @@ def _pb(path: Path, _wanted: ElementType | None) -> TensorSet:
     return TensorSet(str(path), {path.stem: of_array(path.stem, array, str(path))}, is_one=True)
 
 
-def _safetensors(path: Path, _wanted: ElementType | None) -> TensorSet:
-    from eltwise.formats.safetensors_files import read_header
-
-    file, found = OpenFile(path), TensorSet(str(path))
-    for name, make in read_header(file):
-        found.add(name, make)
-    return found
-
-
-def _sharded(index: Path) -> TensorSet:
-    """The tensors of all shards that an index names; each shard is a plain file beside the index."""
-    from eltwise.formats.safetensors_files import read_index
-
-    found, shards = TensorSet(str(index)), dict[str, TensorSet]()
-    for name, shard in read_index(index):
-        if shard not in shards:
-            shards[shard] = _safetensors(index.parent / shard, None)
-        there = shards[shard]
-        if name in there.unreadable:
-            found.unreadable[name] = there.unreadable[name]
-        elif name not in there:
-            raise FileFormatError(f"the index says that {shard!r} holds {name!r}, and it does not", where=str(index))
-        else:
-            found.add(name, lambda name=name, there=there: there[name])  # type: ignore[misc]
+def _safetensors(path: Path, _wanted: ElementType | None = None) -> TensorSet:
+    """The tensors of a file, or of all shards that an index names."""
+    found = TensorSet(str(path))
+    for name, stored in open_checkpoint(path).tensors.items():
+        found.add(name, stored.opened)
     return found
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from eltwise.core.dtypes import FLOAT32, FLOAT64, ElementType
 from eltwise.kernels import dispatch
 from eltwise.kernels.float_mode import quietly
-from eltwise.kernels.sum_kernel import DIGIT, HUGE_EXPONENT, LEAST_EXPONENT, lanes_of, sum_text
+from eltwise.kernels.sum_kernel import DIGIT, HUGE_EXPONENT, LEAST_EXPONENT, blocks_text, lanes_of, sum_text
 
 _MASK = (1 << DIGIT) - 1
 _MOST_ROWS = 1 << 18
@@ -143,24 +143,72 @@ class FloatSums:
 
     def add(self, rows: int) -> None:
         """Add the first rows of the block."""
+        padded = self._padded(rows)
+        if self._wide is not self.block:
+            quietly(np.copyto, self._wide[:padded], self.block[:padded])
+        self._count(rows, 1)
+        if self._kernel is not None:
+            self._kernel.run(self._argument(padded), 0, len(self._status) - 1)
+            if not self._status[0]:
+                return
+        self._add_rest(padded)
+
+    @property
+    def takes_kernels(self) -> bool:
+        """Whether ``add_blocks`` is possible: where elements are added as they are, by a kernel."""
+        return self._kernel is not None and self._wide is self.block
+
+    def add_blocks(self, rows: int, elements: ElementsKernel, addresses: np.ndarray) -> None:
+        """Compute blocks into the first rows of the block and add each, without Python between them.
+
+        Args:
+            rows: how many rows each has.
+            elements: computes a block.
+            addresses: of its operands: an int64 for each block and operand.
+        """
+        assert self._kernel is not None
+        padded, stop = self._padded(rows), np.zeros(1, np.int64)
+        sum_words = self._argument(padded)
+        operands, groups = addresses.shape[1], len(self._status) - 1
+        kernels = (_address(elements.kernel), _address(self._kernel.run))
+        words = (ctypes.addressof(elements.words), ctypes.addressof(sum_words))
+        computing = (kernels[0], words[0], elements.first, elements.last, operands, addresses.ctypes.data)
+        adding = (kernels[1], words[1], groups, self._status.ctypes.data, stop.ctypes.data)
+        arguments = (ctypes.c_int64 * 11)(*computing, *adding)
+        at_once, begin = max(1, _MOST_ROWS // (padded // self._beside)), 0
+        while begin < len(addresses):
+            end = min(begin + at_once, len(addresses))
+            self._count(rows, end - begin)
+            while begin < end:
+                self._kernel.blocks(arguments, begin, end)
+                begin = int(stop[0])
+                if begin < end:
+                    self._add_rest(padded)
+                    begin += 1
+
+    def _padded(self, rows: int) -> int:
+        """So many rows with those that fill the last group, which are zero."""
         padded = -(-rows // self._beside) * self._beside
         if padded > rows:
             self.block[rows:padded] = 0
-        if self._wide is not self.block:
-            quietly(np.copyto, self._wide[:padded], self.block[:padded])
-        self._rows += rows
-        self._added += padded // self._beside
+        return padded
+
+    def _count(self, rows: int, blocks: int) -> None:
+        """Make room in the digits for blocks of so many rows."""
+        padded = -(-rows // self._beside) * blocks
+        self._rows += rows * blocks
+        self._added += padded
         if self._added > _MOST_ROWS:
             _carry(self._digits)
-            self._added = padded // self._beside
+            self._added = padded
+
+    def _add_rest(self, padded: int) -> None:
+        """Add what the kernel has not: the groups whose status is set, or all where there is no kernel."""
+        block = self._wide[:padded].reshape(-1, self._digits.shape[1])
         if self._kernel is not None:
-            self._kernel.run(self._argument(padded), 0, self._digits.shape[1] // self._kernel.lanes)
-            if not self._status[0]:
-                return
-            added = np.repeat(self._status[1:] == 0, self._kernel.lanes)
-            self._wide[:padded].reshape(-1, self._digits.shape[1])[:, added] = 0
+            block[:, np.repeat(self._status[1:] == 0, self._kernel.lanes)] = 0
             self._status[:] = 0
-        quietly(self._add_by_numpy, self._wide[:padded].reshape(-1, self._digits.shape[1]))
+        quietly(self._add_by_numpy, block)
 
     def _argument(self, rows: int) -> ctypes.Array[ctypes.c_int64]:
         if rows not in self._arguments:
@@ -190,12 +238,14 @@ class FloatSums:
             values[huge] = 0
         strip(values, self._digits, self._first)
 
-    def sums(self) -> ExactSums:
-        """What was added."""
+    def partial(self) -> ExactSums:
+        """What was added since the last partial."""
         _carry(self._digits)
         digits = self._digits.reshape(-1, self._beside, self._columns).sum(axis=1)
         special = np.bitwise_or.reduce(self._special.reshape(self._beside, self._columns), axis=0)
-        return normalized(LEAST_EXPONENT, self._rows, self._first, digits, special)
+        rows = self._rows
+        self._digits[:], self._special[:], self._rows, self._added = 0, 0, 0, 0
+        return normalized(LEAST_EXPONENT, rows, self._first, digits, special)
 
 
 def strip(values: np.ndarray, digits: np.ndarray, first: int) -> None:
@@ -215,9 +265,39 @@ def strip(values: np.ndarray, digits: np.ndarray, first: int) -> None:
 
 
 @dataclass(frozen=True)
+class ElementsKernel:
+    """A kernel that computes a block of elements.
+
+    Attributes:
+        kernel: the kernel.
+        words: its arguments; the first is the address of the block, then come those of its operands.
+        first: its first run.
+        last: the one after the last.
+    """
+
+    kernel: Callable[..., None]
+    words: ctypes.Array[ctypes.c_int64]
+    first: int
+    last: int
+
+
+@dataclass(frozen=True)
 class _Kernel:
+    """The compiled kernels of sums.
+
+    Attributes:
+        run: adds a block.
+        blocks: computes blocks and adds each.
+        lanes: the columns of a group.
+    """
+
     run: Callable[..., None]
+    blocks: Callable[..., None]
     lanes: int
+
+
+def _address(function: object) -> int:
+    return ctypes.cast(function, ctypes.c_void_p).value or 0  # type: ignore[arg-type]
 
 
 @lru_cache(maxsize=2)
@@ -225,7 +305,7 @@ def _compiled(element_type: ElementType) -> _Kernel:
     from eltwise.kernels import jit
 
     target = jit.target()
-    return _Kernel(jit.compiled(sum_text(element_type, target)), lanes_of(target))
+    return _Kernel(jit.compiled(sum_text(element_type, target)), jit.compiled(blocks_text()), lanes_of(target))
 
 
 def _kernel(element_type: ElementType) -> _Kernel | None:
@@ -256,6 +336,8 @@ class IntegerSums:
         else:
             self._digits[0] += block.astype(np.int64).sum(axis=0)
 
-    def sums(self) -> ExactSums:
-        """What was added."""
-        return normalized(0, self._rows, 0, self._digits, np.zeros(self._digits.shape[1], np.uint8))
+    def partial(self) -> ExactSums:
+        """What was added since the last partial."""
+        found = normalized(0, self._rows, 0, self._digits, np.zeros(self._digits.shape[1], np.uint8))
+        self._digits[:], self._rows, self._added = 0, 0, 0
+        return found

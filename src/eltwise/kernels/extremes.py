@@ -54,7 +54,7 @@ class ExtremeBlocks:
         self._function: Extreme = function
         self._type = element_type
         self.block = np.zeros((rows, columns), element_type.storage)
-        self._found = Extremes(function, element_type, 0, self.block[:0].reshape(0))
+        self._none = self._found = Extremes(function, element_type, 0, self.block[:0].reshape(0))
 
     def add(self, rows: int) -> None:
         """Take in the first rows of the block."""
@@ -62,8 +62,9 @@ class ExtremeBlocks:
         self._found += Extremes(self._function, self._type, rows, values)
 
     def partial(self) -> Extremes:
-        """The extremes of what was taken in."""
-        return self._found
+        """The extremes of what was taken in since the last partial."""
+        found, self._found = self._found, self._none
+        return found
 
 
 def _extremes(function: Extreme, element_type: ElementType, block: np.ndarray) -> np.ndarray:

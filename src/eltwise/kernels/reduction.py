@@ -11,13 +11,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import product
 from math import prod
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
 from eltwise.core.dtypes import ElementType
 from eltwise.kernels import dispatch, numpy_kernel
-from eltwise.kernels.exact_sum import ExactSums, FloatSums, IntegerSums, joined
+from eltwise.kernels.exact_sum import ElementsKernel, ExactSums, FloatSums, IntegerSums, joined
 from eltwise.kernels.extremes import ExtremeBlocks, Extremes
 from eltwise.kernels.plan import Plan, Sizes
 from eltwise.kernels.sum_kernel import LEAST_EXPONENT
@@ -57,7 +57,13 @@ class Elements:
     plan: Plan
 
 
-def reduced(reduction: Reduction, elements: Elements, operands: Sequence[np.ndarray], axes: Sequence[int]) -> Partial:
+def reduced(
+    reduction: Reduction,
+    elements: Elements,
+    operands: Sequence[np.ndarray],
+    axes: Sequence[int],
+    most_threads: int | None = None,
+) -> Partial:
     """Reduce the elements over axes of the plan's shape.
 
     Args:
@@ -65,6 +71,7 @@ def reduced(reduction: Reduction, elements: Elements, operands: Sequence[np.ndar
         elements: what is reduced.
         operands: any strides and byte order.
         axes: those that are reduced, each once and not negative.
+        most_threads: how many threads share the work at most; by default as many as large calls.
 
     Returns:
         The partial of all outputs, in the shape of the axes that are kept.
@@ -91,14 +98,12 @@ def reduced(reduction: Reduction, elements: Elements, operands: Sequence[np.ndar
     most_rows, most_columns = _block_sizes(prod(row_shape), prod(columns), most, is_inner=is_inner)
     work = _Work(reduction, elements, views, _has_kernel(elements, prod(shape)))
     row_cuts, column_cuts = list(cuts(row_shape, most_rows)), list(cuts(columns, most_columns))
-    threads = max(1, min(num_threads(), prod(shape) // LEAST_ELEMENTS_PER_THREAD))
-    parts = 1 if threads == 1 else min(len(row_cuts), -(-threads * _PIECES_PER_THREAD // len(column_cuts)))
+    threads = max(1, min(most_threads or num_threads(), prod(shape) // LEAST_ELEMENTS_PER_THREAD))
+    count = 1 if threads == 1 else threads * _PIECES_PER_THREAD
     found: list[tuple[Cut, list[Partial]]] = [(cut, []) for cut in column_cuts]
-    pieces = [
-        work.piece(row_cuts[len(row_cuts) * part // parts : len(row_cuts) * (part + 1) // parts], cut, partials)
-        for cut, partials in found
-        for part in range(parts)
-    ]
+    groups = [found[begin:end] for begin, end in _ranges(len(found), count)]
+    row_ranges = _ranges(len(row_cuts), -(-count // len(groups)))
+    pieces = [work.piece(row_cuts[begin:end], group) for group in groups for begin, end in row_ranges]
     if threads == 1:
         for piece in pieces:
             piece()
@@ -107,6 +112,12 @@ def reduced(reduction: Reduction, elements: Elements, operands: Sequence[np.ndar
             list(pool.map(lambda piece: piece(), pieces))
     merged = [(cut, _merged(partials)) for cut, partials in found]
     return merged[0][1] if len(merged) == 1 else _joined(merged, outputs)
+
+
+def _ranges(size: int, parts: int) -> list[tuple[int, int]]:
+    """Cut so many things into at most so many ranges, none of them empty."""
+    parts = min(size, parts)
+    return [(size * part // parts, size * (part + 1) // parts) for part in range(parts)]
 
 
 def _block_sizes(rows: int, columns: int, most: int, *, is_inner: bool) -> tuple[int, int]:
@@ -148,27 +159,51 @@ class _Work:
     views: Sequence[np.ndarray]
     has_kernel: bool
 
-    def piece(self, row_cuts: Sequence[Cut], column_cut: Cut, partials: list[Partial]) -> Callable[[], None]:
-        """The work on some rows of some columns; it appends its partial."""
-        return lambda: partials.append(self.partial(row_cuts, column_cut))
+    def piece(self, row_cuts: Sequence[Cut], columns: Sequence[tuple[Cut, list[Partial]]]) -> Callable[[], None]:
+        """The work on some rows of some columns; it appends its partials."""
 
-    def partial(self, row_cuts: Sequence[Cut], column_cut: Cut) -> Partial:
+        def run() -> None:
+            prepared: dict[object, Any] = {}
+            for column_cut, partials in columns:
+                partials.append(self.partial(row_cuts, column_cut, prepared))
+
+        return run
+
+    def partial(self, row_cuts: Sequence[Cut], column_cut: Cut, prepared: dict[object, Any]) -> Partial:
+        """The partial of some rows and columns; what was prepared for blocks of the same shapes is used again."""
         outputs = tuple(part.stop - part.start for part in column_cut)
         columns = prod(outputs)
         most_rows = max(prod(part.stop - part.start for part in cut) for cut in row_cuts)
-        taker = _taker(self.reduction, self.elements.result_type, most_rows, columns)
+        if outputs not in prepared:
+            prepared[outputs] = _taker(self.reduction, self.elements.result_type, most_rows, columns)
+        taker: FloatSums | IntegerSums | ExtremeBlocks = prepared[outputs]
         own = self.elements.expression.result_type(self.elements.element_type).storage
-        blocks: dict[Sizes, Callable[[Cut], object]] = {}
+        by_shape: dict[Sizes, list[Cut]] = {}
         for row_cut in row_cuts:
             cut = (*row_cut, *column_cut)
-            shape = tuple(part.stop - part.start for part in cut)
-            compute = blocks.get(shape)
-            if compute is None:
-                out = taker.block[: prod(shape) // columns].view(own).reshape(shape)
-                compute = blocks[shape] = (self._by_kernel if self.has_kernel else self._by_numpy)(cut, out)
-            compute(cut)
-            taker.add(prod(shape) // columns)
-        return (taker.partial() if isinstance(taker, ExtremeBlocks) else taker.sums()).reshaped(outputs)
+            by_shape.setdefault(tuple(part.stop - part.start for part in cut), []).append(cut)
+        for shape, same in by_shape.items():
+            rows = prod(shape) // columns
+            out = taker.block[:rows].view(own).reshape(shape)
+            if not self.has_kernel:
+                compute = self._by_numpy(same[0], out)
+                for cut in same:
+                    compute(cut)
+                    taker.add(rows)
+                continue
+            key = ("kernel", outputs, shape)
+            if key not in prepared:
+                prepared[key] = self._kernel(same[0], out)
+            kernel, first = prepared[key]
+            addresses = self._addresses(same, first)
+            if isinstance(taker, FloatSums) and taker.takes_kernels:
+                taker.add_blocks(rows, kernel, addresses)
+                continue
+            for operands in addresses.tolist():
+                kernel.words[1 : 1 + len(operands)] = operands
+                kernel.kernel(kernel.words, kernel.first, kernel.last)
+                taker.add(rows)
+        return taker.partial().reshaped(outputs)
 
     def _by_numpy(self, cut: Cut, out: np.ndarray) -> Callable[[Cut], object]:
         """What computes blocks of the shape of a cut into ``out``."""
@@ -176,8 +211,8 @@ class _Work:
         call = numpy_kernel.Call(self.elements.expression, self.elements.element_type, plan)
         return lambda cut: call(*[view[cut] for view in self.views], out)
 
-    def _by_kernel(self, cut: Cut, out: np.ndarray) -> Callable[[Cut], object]:
-        """The same by one thread and without arrays for the blocks: kernels take addresses."""
+    def _kernel(self, cut: Cut, out: np.ndarray) -> tuple[ElementsKernel, list[int]]:
+        """The kernel that computes blocks of the shape of a cut into ``out``, and its operands for one at the start."""
         from eltwise.kernels import compiled  # Small calls must not pay for it.
 
         operands = [view[cut] for view in self.views]
@@ -187,15 +222,14 @@ class _Work:
         recipe = call.recipe(operands, out)
         (part,) = recipe.parts(1)
         words = part.arguments([out.ctypes.data, *[view.ctypes.data for view in self.views]])
-        strides = [view.strides for view in self.views]
-        starts = list(words[1 : 1 + len(strides)])
+        return ElementsKernel(recipe.kernel, words, part.first, part.last), words[1 : 1 + len(operands)]
 
-        def compute(cut: Cut) -> None:
-            for number, (start, steps) in enumerate(zip(starts, strides, strict=True), start=1):
-                words[number] = start + sum(index.start * step for index, step in zip(cut, steps, strict=True))
-            recipe.kernel(words, part.first, part.last)
-
-        return compute
+    def _addresses(self, same: Sequence[Cut], first: Sequence[int]) -> np.ndarray:
+        """The addresses of the operands of blocks."""
+        rank = len(same[0])
+        starts = np.array([[index.start for index in cut] for cut in same], np.int64).reshape(len(same), rank)
+        steps = np.array([view.strides for view in self.views], np.int64).reshape(len(self.views), rank)
+        return np.ascontiguousarray(starts @ steps.T + np.array(first, np.int64))
 
 
 def _taker(

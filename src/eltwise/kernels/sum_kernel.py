@@ -98,6 +98,45 @@ def sum_text(element_type: ElementType, target: Target) -> str:
     return "\n".join(lines) + "\n"
 
 
+def blocks_text() -> str:
+    """Write the LLVM module of what computes blocks and adds each to its sums, while both are in cache.
+
+    The arguments are the address of the kernel of the elements, of its arguments, its first and last run, the number of
+    its operands, a table of their addresses with a row for each block, the address of the kernel of the sums, of its
+    arguments, its groups, its i64 for the whole, and the address of an i64 for the block at which this stopped: the
+    first one that has groups which were not added, or ``last``.
+    """
+    code = Instructions()
+
+    def argument(number: int) -> str:
+        value = code.let(f"load i64, ptr {code.moved('%arguments', str(8 * number))}, align 8")
+        return code.let(f"inttoptr i64 {value} to ptr") if number in (0, 1, 5, 6, 7, 9, 10) else value
+
+    elements, words, first, last, operands, table, sums, sum_words, groups, status, stop = map(argument, range(11))
+
+    def block(number: str) -> None:
+        row = code.let(f"getelementptr i64, ptr {table}, i64 {code.let(f'mul i64 {number}, {operands}')}")
+
+        def put(index: str) -> None:
+            address = code.let(f"load i64, ptr {code.let(f'getelementptr i64, ptr {row}, i64 {index}')}, align 8")
+            place = code.let(f"getelementptr i64, ptr {words}, i64 {code.let(f'add i64 {index}, 1')}")
+            code.do(f"store i64 {address}, ptr {place}, align 8")
+
+        code.loop("0", operands, 1, put)
+        code.do(f"store i64 {number}, ptr {stop}, align 8")
+        code.do(f"call void {elements}(ptr {words}, i64 {first}, i64 {last})")
+        code.do(f"call void {sums}(ptr {sum_words}, i64 0, i64 {groups})")
+        code.require(code.let(f"icmp eq i64 {code.let(f'load i64, ptr {status}, align 8')}, 0"), "stopped")
+
+    code.loop("%first", "%last", 1, block)
+    code.do(f"store i64 %last, ptr {stop}, align 8")
+    code.do("ret void")
+    code.block("stopped")
+    code.do("ret void")
+    head = "define void @kernel(ptr readonly %arguments, i64 %first, i64 %last) nounwind {"
+    return "\n".join([head, *code.lines, "}"]) + "\n"
+
+
 class _Writer:
     def __init__(self, element_type: ElementType, target: Target) -> None:
         self.code, self.format, self.lanes = Instructions(), _FORMATS[element_type], lanes_of(target)

@@ -13,7 +13,9 @@ import numpy as np
 
 from eltwise.core.errors import FileFormatError
 
-_ALIGNMENT = 64
+ALIGNMENT = 64
+"""Arrays start at multiples of it."""
+
 _SMALLEST = 1 << 24
 
 
@@ -47,14 +49,18 @@ class SharedMemory:
         """Use it from its start again."""
         self.used = 0
 
+    def reserve(self, size: int) -> None:
+        """Make so many bytes available behind those that are used, so that arrays there lie in one mapping."""
+        end = self.used + size
+        if end > self._whole.size:
+            if end > os.fstat(self._file).st_size:
+                os.ftruncate(self._file, max(end, 2 * self._whole.size, _SMALLEST))
+            self._open()
+
     def new(self, dtype: np.dtype[np.generic], shape: tuple[int, ...]) -> np.ndarray:
         """Make an array behind those that are there."""
-        start = -(-self.used // _ALIGNMENT) * _ALIGNMENT
-        size = prod(shape) * dtype.itemsize
-        if start + size > self._whole.size:
-            if start + size > os.fstat(self._file).st_size:
-                os.ftruncate(self._file, max(2 * (start + size), _SMALLEST))
-            self._open()
+        start = -(-self.used // ALIGNMENT) * ALIGNMENT
+        self.reserve(start - self.used + prod(shape) * dtype.itemsize)
         return self.at(start, dtype, shape)
 
     def put(self, array: np.ndarray) -> int:

@@ -15,12 +15,13 @@ import sys
 import warnings
 from collections.abc import Sequence
 from contextlib import suppress
+from math import prod
 from typing import Any, BinaryIO
 
 import numpy as np
 
 from eltwise.core.dtypes import BY_NAME, TYPES
-from eltwise.runtimes.memory import SharedMemory
+from eltwise.runtimes.memory import ALIGNMENT, SharedMemory
 from eltwise.runtimes.program import Loaded, message_of
 from eltwise.runtimes.wire import Message, receive, send
 
@@ -91,7 +92,9 @@ class _Programs:
         """Let a runtime write its results into shared memory; nothing where it cannot."""
         if self._memory is None:
             return []
-        made = [self._memory.new(BY_NAME[name].storage, tuple(shape)) for name, shape in results]
+        types = [(BY_NAME[name].storage, tuple(shape)) for name, shape in results]
+        self._memory.reserve(sum(prod(shape) * dtype.itemsize + ALIGNMENT for dtype, shape in types))
+        made = [self._memory.new(dtype, shape) for dtype, shape in types]
         try:
             loaded.bind(arrays, made)()
         except Exception:  # noqa: BLE001 - the run without them says what is wrong

@@ -86,9 +86,12 @@ def _checked(port: Port, value: object) -> np.ndarray:
 def _drawn(port: Port, generator: np.random.Generator) -> np.ndarray:
     place, element_type = f"input {port.name!r}", port.inner_type or port.type.element_type
     hint = f"give it with --input {port.name}=FILE"
+    if port.type.other:
+        words = "the input is not a tensor of numbers, and cannot be given to a runtime here"
+        raise UnsupportedError(words, operand=place, got=port.type.other)
     if element_type is None or port.type.shape.dimensions is None:
-        known = port.type.other or "its type or its rank is not declared"
-        raise UnsupportedError("no values can be drawn for this input", operand=place, got=known, hint=hint)
+        words = "no values can be drawn for this input, as its type or its rank is not declared"
+        raise UnsupportedError(words, operand=place, hint=hint)
     if not element_type.runs:
         raise not_run(element_type, operand=place)
     sizes = [

@@ -14,7 +14,7 @@ from eltwise.tracing.blame import Blamed
 from eltwise.tracing.page import fragment, page
 from eltwise.tracing.reproduce import write_blamed
 
-_MOST_SHOWN = 6
+_MOST_SHOWN = 5
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,7 @@ class TraceReport:
         return write_blamed(self.blamed, about, self.against, Path(folder))
 
     def __str__(self) -> str:
-        return "\n".join([*self.summary(), *self._table(), *self.notes])
+        return "\n".join([*self.summary(), *self._table(), *self.notes]).rstrip("\n")
 
     def _repr_html_(self) -> str:
         return fragment(self)
@@ -172,7 +172,7 @@ class TraceReport:
         counts = self.counts()
         lines = [
             f"{self.runtime} against {self.against}: {counted(len(self.nodes), 'node')}, "
-            + ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in counts.items()),
+            + ", ".join(f"{count} {_WORDS.get(name, name)}" for name, count in counts.items()),
             f"inputs: {self.inputs}; tolerance: {self.tolerance}",
         ]
         node = self.first_node
@@ -192,7 +192,7 @@ class TraceReport:
             words = f"alone, on {inputs}, it differs by {number(node.own_error)}"
         if node.explanation or node.cause:
             words += f"; {self._wrong_one()}{node.explanation or node.cause}"
-        if self.right is not None:
+        if self.right is not None and not self.against.startswith("exact "):
             words += f"; {' and '.join(self.right) or 'neither'} has the exact result"
         return words
 
@@ -222,6 +222,7 @@ class TraceReport:
         return ["", *lines, *([f"... and {left} more"] if left else []), ""]
 
 
+_WORDS = {"differs": "different", "within_tolerance": "within tolerance", "not_compared": "not compared"}
 _COLUMNS = ("error in", "error out", "own error")
 
 

@@ -118,7 +118,7 @@ def trace(
         if isinstance(last, WideSide):
             host = stack.enter_context(Host(runtimes.find(_SLOW), limit, shares_memory=True))
             last.slower, last.narrow = Side(against, host, compared), Side(against, hosts[1], traced)
-        versions = [f"{side.name} {side.host.version()}" for side in (first, last)]
+        versions = [_version(side) for side in (first, last)]
         tracer = (PairTracer if is_pair else Tracer)(first, last, tolerances)
         blame = Blame(first, tracer.reference, tolerances, last.narrow if isinstance(last, WideSide) else None)
         tracer.on_suspects = blame.judge
@@ -141,6 +141,12 @@ def trace(
         notes=(*_notes(traced), *_notes_of_pair(tracer), *whole.notes),
         blamed=blamed,
     )
+
+
+def _version(side: Side) -> str:
+    """The name of a side with the version of its runtime."""
+    version = side.host.version()
+    return f"{side.name} (by {side.host.runtime.name} {version})" if side.name == FLOAT64 else f"{side.name} {version}"
 
 
 def _notes_of_pair(tracer: Tracer) -> Iterator[str]:

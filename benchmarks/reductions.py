@@ -1,0 +1,81 @@
+"""The command ``python -m benchmarks.reductions``: mean squared differences beside NumPy, Dask and reading.
+
+Only eltwise's result is correctly rounded; the others are timed for what they take. All take turns in one process, and
+ratios are of times in the same round.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from importlib.util import find_spec
+from statistics import median
+
+import numpy as np
+
+import eltwise
+from eltwise.core.machine import machine_name
+from eltwise.kernels.threads import num_threads
+
+_MEBI = 1 << 20
+_SEED = 20261121
+
+
+def main() -> None:
+    """Measure arrays of 16 Mi and 256 Mi elements and print a table."""
+    parser = argparse.ArgumentParser(prog="benchmarks.reductions", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="only 16 Mi elements")
+    parser.add_argument("--rounds", type=int, default=15)
+    options = parser.parse_args()
+    print(f"{machine_name()}, {num_threads()} threads, {datetime.now(UTC):%Y-%m-%d}")
+    print(f"{'elements':>10} {'':24} {'ms':>8} {'its time over that of eltwise':>30}")
+    for mebi in (16,) if options.quick else (16, 256):
+        generator = np.random.default_rng(_SEED)
+        a, b = (np.tile(generator.standard_normal(_MEBI, np.float32), mebi) for _operand in range(2))
+        for name, (seconds, ratio) in _measured(_contestants(a, b), options.rounds).items():
+            print(f"{f'{mebi} Mi':>10} {name:24} {seconds * 1e3:8.1f} {ratio:30.2f}")
+
+
+def _contestants(a: np.ndarray, b: np.ndarray) -> dict[str, Callable[[], object]]:
+    found: dict[str, Callable[[], object]] = {
+        "eltwise": lambda: eltwise.mean_squared_difference(a, b),
+        "np.mean((a - b) ** 2)": lambda: np.mean((a - b) ** 2),
+        "reading a and b": lambda: _read(a, b),
+    }
+    if find_spec("dask") is not None:
+        import dask.array as da
+
+        x, y = (da.from_array(each, chunks=4 * _MEBI, name=False) for each in (a, b))
+        found["eltwise on Dask"] = lambda: eltwise.mean_squared_difference(x, y).compute(scheduler="threads")
+        found["Dask"] = lambda: ((x - y) ** 2).mean().compute(scheduler="threads")
+    return found
+
+
+def _read(a: np.ndarray, b: np.ndarray) -> None:
+    """Read both arrays on all threads, as fast as NumPy can."""
+    parts = [part for each in (a, b) for part in np.array_split(each.view(np.int64), num_threads())]
+    with ThreadPoolExecutor(num_threads()) as pool:
+        list(pool.map(np.bitwise_or.reduce, parts))
+
+
+def _measured(contestants: dict[str, Callable[[], object]], rounds: int) -> dict[str, tuple[float, float]]:
+    """The median of the times of each, and of their ratios to those of the first."""
+    samples: dict[str, list[float]] = {name: [] for name in contestants}
+    for number in range(rounds + 1):
+        for name, run in contestants.items():
+            start = time.perf_counter()
+            run()
+            if number:  # The first round warms up.
+                samples[name].append(time.perf_counter() - start)
+    own = next(iter(samples.values()))
+    return {
+        name: (median(times), median(theirs / ours for theirs, ours in zip(times, own, strict=True)))
+        for name, times in samples.items()
+    }
+
+
+if __name__ == "__main__":
+    main()

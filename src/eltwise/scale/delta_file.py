@@ -1,0 +1,249 @@
+"""The container of a delta: zstd frames, a header in JSON behind them, and a footer that says where it begins.
+
+    8 bytes   ELTDELTA
+    frames    one a piece of a tensor, each a zstd frame of the byte planes of that piece
+    header    JSON, UTF-8
+    24 bytes  CRC-32C of the header, version, length of the header (little-endian: 4, 4, 8 bytes), ELTDELTA
+
+Nothing is allocated for a size that the file states before it is compared with the bytes that are there.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, TypeVar, get_args
+
+from eltwise.core.errors import EltwiseError, FileFormatError
+from eltwise.formats import files
+from eltwise.formats.lazy_tensors import OpenFile
+from eltwise.formats.safetensors_files import type_of
+
+MAGIC = b"ELTDELTA"
+VERSION = 1
+FOOTER = struct.Struct("<IIQ8s")
+PIECE = 4 << 20
+"""So many bytes of a tensor are a piece; the last one may be shorter."""
+
+Kind = Literal["difference", "added", "replaced"]
+"""Whether a tensor is stored as a difference, or whole: because it is new, or has another type or shape."""
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class DeltaTensor:
+    """One tensor of the result.
+
+    Attributes:
+        name: what it is called.
+        dtype: its element type as safetensors calls it.
+        shape: its sizes.
+        size: how many bytes it has.
+        kind: how it is stored.
+        width: how many byte planes it is split into.
+        offset: where its first frame begins.
+        frames: the length of each frame.
+        checksum: CRC-32C of its bytes.
+        base_checksum: of the base's bytes; None where the tensor is stored whole.
+    """
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    size: int
+    kind: Kind
+    width: int
+    offset: int
+    frames: tuple[int, ...]
+    checksum: int
+    base_checksum: int | None
+
+    @property
+    def is_same(self) -> bool:
+        """Whether the base has the same bytes, as far as the checksums say."""
+        return self.checksum == self.base_checksum
+
+
+@dataclass(frozen=True)
+class Delta:
+    """What a delta file says about itself.
+
+    Attributes:
+        tensors: of the result, in the order of their bytes.
+        dropped: the names of the base's tensors that the result has not.
+        header: the safetensors header of the result.
+    """
+
+    tensors: tuple[DeltaTensor, ...]
+    dropped: tuple[str, ...]
+    header: bytes
+
+    def encoded(self) -> bytes:
+        """The header and the footer."""
+        fields = {
+            "format": "eltwise delta",
+            "piece_bytes": PIECE,
+            "tensors": [vars(tensor) for tensor in self.tensors],
+            "dropped": self.dropped,
+            "safetensors_header": self.header.decode(),
+        }
+        text = json.dumps(fields, separators=(",", ":"), ensure_ascii=False).encode()
+        return text + FOOTER.pack(checksum(text), VERSION, len(text), MAGIC)
+
+    def counts(self) -> dict[str, int]:
+        """How many tensors are of each kind."""
+        differences = [tensor for tensor in self.tensors if tensor.kind == "difference"]
+        same = sum(tensor.is_same for tensor in differences)
+        whole = {kind: sum(each.kind == kind for each in self.tensors) for kind in ("added", "replaced")}
+        return {"changed": len(differences) - same, "unchanged": same, **whole, "dropped": len(self.dropped)}
+
+
+def checksum(data: Any, before: int = 0) -> int:
+    """The CRC-32C of bytes, which continues that of those before."""
+    import google_crc32c
+
+    return int(google_crc32c.extend(before, data))
+
+
+def zstandard() -> Any:
+    """The library that compresses.
+
+    Raises:
+        UnsupportedError: where it is not installed.
+    """
+    from eltwise.core.errors import UnsupportedError
+
+    try:
+        import google_crc32c  # noqa: F401
+        import zstandard
+    except ImportError as error:
+        hint = "pip install 'eltwise[scale]'"
+        raise UnsupportedError(f"deltas need the package {error.name}", hint=hint) from None
+    return zstandard
+
+
+def pieces_of(size: int) -> int:
+    """How many pieces so many bytes are."""
+    return -(-size // PIECE)
+
+
+def open_delta(path: Path) -> tuple[Delta, OpenFile]:
+    """Open a delta file; frames stay unread.
+
+    Raises:
+        FileFormatError: where it is none, or states what is not there.
+    """
+    if not path.exists():
+        raise files.unreadable(path, FileNotFoundError())
+    file = OpenFile(path)
+    try:
+        return _decoded(_header_text(file), file.size), file
+    except (FileFormatError, _WrongHeaderError) as error:
+        if isinstance(error, FileFormatError):
+            raise error.located(where=str(path)) from None
+        raise FileFormatError(f"the delta's header is wrong ({error})", where=str(path)) from None
+
+
+class _WrongHeaderError(ValueError):
+    """What is wrong in a header."""
+
+
+def _header_text(file: OpenFile) -> bytes:
+    least = len(MAGIC) + FOOTER.size
+    if file.size < least or file.bytes_at(0, len(MAGIC)).tobytes() != MAGIC:
+        raise FileFormatError("this is no delta", hint="eltwise delta writes one")
+    crc, version, length, magic = FOOTER.unpack(file.bytes_at(file.size - FOOTER.size, FOOTER.size).tobytes())
+    if magic != MAGIC:
+        raise FileFormatError("the delta is truncated: its end is missing")
+    if version != VERSION:
+        raise FileFormatError("unknown version of a delta", got=str(version), allowed=str(VERSION))
+    if length > file.size - least:
+        raise FileFormatError("the delta is truncated", got=f"a header of {length} bytes in {file.size} bytes")
+    zstandard()
+    text = file.bytes_at(file.size - FOOTER.size - length, length).tobytes()
+    if checksum(text) != crc:
+        raise FileFormatError("the delta's header is damaged: its checksum is another one")
+    return text
+
+
+def _decoded(text: bytes, file_size: int) -> Delta:
+    try:
+        fields = json.loads(text)
+    except (ValueError, RecursionError):
+        raise _WrongHeaderError("it is not JSON") from None
+    if _get(fields, "piece_bytes", int) != PIECE:
+        raise _WrongHeaderError(f"pieces of {fields['piece_bytes']} bytes, expected {PIECE}")
+    end = file_size - FOOTER.size - len(text)
+    tensors = tuple(_tensor(each, end) for each in _get(fields, "tensors", list))
+    if len({tensor.name for tensor in tensors}) != len(tensors):
+        raise _WrongHeaderError("two tensors have one name")
+    dropped = _get(fields, "dropped", list)
+    if not all(isinstance(name, str) for name in dropped):
+        raise _WrongHeaderError("'dropped' are no names")
+    header = _get(fields, "safetensors_header", str).encode("utf-8", "replace")
+    _check_result(header, tensors)
+    return Delta(tensors, tuple(dropped), header)
+
+
+def _get(fields: Any, name: str, kind: type[T]) -> T:
+    found = fields.get(name) if isinstance(fields, dict) else None
+    if not isinstance(found, kind) or isinstance(found, bool):
+        raise _WrongHeaderError(f"{name!r} is missing or no {kind.__name__}")
+    return found
+
+
+def _whole(numbers: Sequence[Any], name: str, least: int = 0) -> tuple[int, ...]:
+    if not all(isinstance(number, int) and not isinstance(number, bool) and number >= least for number in numbers):
+        raise _WrongHeaderError(f"{name!r} holds what is no size")
+    return tuple(numbers)
+
+
+def _tensor(fields: Any, end: int) -> DeltaTensor:
+    name, kind = _get(fields, "name", str), _get(fields, "kind", str)
+    numbers = [_get(fields, each, int) for each in ("size", "width", "offset", "checksum")]
+    size, width, offset, crc = _whole(numbers, "size")
+    shape = _whole(_get(fields, "shape", list), "shape")
+    frames = _whole(_get(fields, "frames", list), "frames", 1)
+    if kind not in get_args(Kind) or width not in (1, 2, 4, 8) or size % width:
+        raise _WrongHeaderError(f"tensor {name!r} has an unknown form")
+    if len(frames) != pieces_of(size):
+        raise _WrongHeaderError(f"tensor {name!r} has {len(frames)} frames, expected {pieces_of(size)}")
+    if offset < len(MAGIC) or offset + sum(frames) > end:
+        raise _WrongHeaderError(f"the frames of tensor {name!r} lie beyond the end")
+    base = None if kind != "difference" else _get(fields, "base_checksum", int)
+    made: Kind = kind  # type: ignore[assignment]
+    return DeltaTensor(name, _get(fields, "dtype", str), shape, size, made, width, offset, frames, crc, base)
+
+
+def _check_result(header: bytes, tensors: Sequence[DeltaTensor]) -> None:
+    """Refuse a safetensors header that does not say what the tensors are."""
+    try:
+        fields = json.loads(header)
+    except (ValueError, RecursionError):
+        raise _WrongHeaderError("'safetensors_header' is not JSON") from None
+    if isinstance(fields, dict):
+        fields.pop("__metadata__", None)
+    expected, start = {}, 0
+    for tensor in tensors:
+        offsets = [start, start + tensor.size]
+        expected[tensor.name] = {"dtype": tensor.dtype, "shape": list(tensor.shape), "data_offsets": offsets}
+        start += tensor.size
+        try:
+            is_right = type_of(tensor.dtype).file_bytes(_product(tensor.shape)) == tensor.size
+        except EltwiseError as error:
+            raise _WrongHeaderError(str(error)) from None
+        if not is_right:
+            raise _WrongHeaderError(f"tensor {tensor.name!r} is {tensor.size} bytes, which its type and shape are not")
+    if fields != expected:
+        raise _WrongHeaderError("'safetensors_header' says something else than 'tensors'")
+
+
+def _product(shape: Sequence[int]) -> int:
+    count = 1
+    for size in shape:
+        count = min(count * size, 1 << 63)
+    return count

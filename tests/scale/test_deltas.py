@@ -1,0 +1,343 @@
+"""Deltas of checkpoints: every bit comes back, and what is damaged, lies or does not belong together is refused."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import struct
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from safetensors.numpy import load_file, save_file
+
+import eltwise
+from eltwise.scale.byte_planes import from_planes, to_planes
+from eltwise.scale.delta_file import FOOTER, MAGIC, PIECE, checksum, open_delta
+
+Cli = Callable[..., tuple[int, str, str]]
+
+
+@given(st.sampled_from([1, 2, 4, 8]), st.integers(0, 300), st.booleans(), st.randoms(use_true_random=False))
+def test_planes_give_every_bit_back(width: int, count: int, has_base: bool, random: Any) -> None:
+    values, base = (np.frombuffer(random.randbytes(count * width), np.uint8) for _ in "ab")
+    base = base if has_base else None
+    planes = to_planes(values, base, width)
+    assert planes.size == values.size
+    assert from_planes(planes, base, width).tobytes() == values.tobytes()
+
+
+def test_planes_hold_the_lowest_bytes_first_and_small_differences_in_them() -> None:
+    values, base = np.uint16([7, 0, 0xFFFF, 300]), np.uint16([9, 0xFFFF, 0, 301])
+    planes = to_planes(values.view(np.uint8), base.view(np.uint8), 2)
+    assert planes.reshape(2, 4).tolist() == [[0x7E, 0x81, 0x7F, 0x7F], [0x80] * 4]
+    assert to_planes(np.uint32([0x01020304]).view(np.uint8), None, 4).tolist() == [4, 3, 2, 1]
+    large = np.random.default_rng(0).integers(0, 256, 8 * 100_001, np.uint8)  # More than a block.
+    for width in (2, 4, 8):
+        part, other = large[: large.size // width * width], large[::-1][: large.size // width * width].copy()
+        assert from_planes(to_planes(part, other, width), other, width).tobytes() == part.tobytes()
+
+
+def tensors(seed: int) -> tuple[dict[str, Any], dict[str, Any]]:
+    """A tuned checkpoint and its base, of every kind of tensor."""
+    draw = np.random.default_rng(seed)
+    base: dict[str, Any] = {
+        "w": draw.standard_normal((64, 33), np.float32),
+        "half": draw.standard_normal(1001).astype(np.float16),
+        "brain": draw.standard_normal(77).astype(ml_dtypes.bfloat16),
+        "wide": draw.standard_normal(5),
+        "long": draw.integers(-(2**62), 2**62, 9),
+        "bytes": draw.integers(0, 256, 31, np.uint8),
+        "flags": draw.integers(0, 2, 10).astype(bool),
+        "scalar": np.array(3, np.float32),
+        "none": np.zeros((0, 4), np.float32),
+        "gone": np.float32([1]),
+        "grown": np.float32([1, 2]),
+        "cast": np.float32([1, 2]),
+        "same": np.float32([np.nan, -0.0]),
+    }
+    tuned = {name: value.copy() for name, value in base.items() if name != "gone"}
+    tuned["w"] += draw.standard_normal((64, 33), np.float32) * np.float32(1e-3)
+    tuned["w"].view(np.uint32)[0, :4] = [0x7FC00001, 0xFFFFFFFF, 0x80000000, 0x7F800000]
+    tuned["half"].view(np.uint16)[:] = draw.integers(0, 2**16, 1001, np.uint16)
+    tuned["long"][0] = -(2**63)
+    tuned["grown"] = np.float32([1, 2, 3])
+    tuned["cast"] = np.float16([1, 2])
+    tuned["new"] = np.int8([1, -1])
+    return tuned, base
+
+
+@pytest.fixture
+def checkpoints(tmp_path: Path, seed: int) -> tuple[Path, Path]:
+    paths = tmp_path / "tuned.safetensors", tmp_path / "base.safetensors"
+    for path, content in zip(paths, tensors(seed), strict=True):
+        save_file(content, path, metadata={"format": "np", "of": path.stem})
+    return paths
+
+
+def test_a_restored_file_has_the_same_bytes(cli: Cli, checkpoints: tuple[Path, Path], tmp_path: Path) -> None:
+    tuned, base = checkpoints
+    code, out, _err = cli("delta", tuned, base, "--output", tmp_path / "d.eltd", "--json")
+    assert code == 0
+    counts = {"changed": 3, "unchanged": 7, "added": 1, "replaced": 2, "dropped": 1}
+    assert {name: json.loads(out)[name] for name in counts} == counts
+    assert cli("restore", base, tmp_path / "d.eltd", "--output", tmp_path / "back.safetensors") == (
+        0,
+        "13 tensors restored and verified\n",
+        "",
+    )
+    assert (tmp_path / "back.safetensors").read_bytes() == tuned.read_bytes()
+
+
+def sharded(folder: Path, content: dict[str, Any]) -> Path:
+    folder.mkdir()
+    names = list(content)
+    index: dict[str, str] = {}
+    for number, part in enumerate((names[::2], names[1::2]), start=1):
+        file = f"model-{number:05}-of-00002.safetensors"
+        save_file({name: content[name] for name in part}, folder / file, metadata={"format": "pt"})
+        index |= dict.fromkeys(part, file)
+    path = folder / "model.safetensors.index.json"
+    path.write_text(json.dumps({"metadata": {}, "weight_map": index}))
+    return path
+
+
+def test_checkpoints_in_shards(tmp_path: Path, seed: int) -> None:
+    new, old = tensors(seed)
+    tuned, base = sharded(tmp_path / "tuned", new), sharded(tmp_path / "base", old)
+    eltwise.delta(tuned, base.parent, tmp_path / "d.eltd")
+    eltwise.restore(base, tmp_path / "d.eltd", tmp_path / "back.safetensors")
+    back = load_file(tmp_path / "back.safetensors")
+    assert {name: (value.dtype, value.shape, value.tobytes()) for name, value in back.items()} == {
+        name: (value.dtype, value.shape, value.tobytes()) for name, value in new.items()
+    }
+
+
+def test_a_tensor_of_many_pieces(tmp_path: Path, seed: int) -> None:
+    draw = np.random.default_rng(seed)
+    old = draw.standard_normal(3 * PIECE // 4 + 1, np.float32)
+    new = old + draw.standard_normal(old.size, np.float32) * np.float32(1e-6)
+    save_file({"x": new}, tmp_path / "tuned.safetensors")
+    save_file({"x": old}, tmp_path / "base.safetensors")
+    seen: list[int] = []
+    report = eltwise.delta(
+        tmp_path / "tuned.safetensors",
+        tmp_path / "base.safetensors",
+        tmp_path / "d.eltd",
+        tell=lambda done, _count, _name: seen.append(done),
+    )
+    assert report.delta_bytes < 0.6 * report.tuned_bytes
+    assert seen == [PIECE, 2 * PIECE, 3 * PIECE, 3 * PIECE + 4]
+    eltwise.restore(tmp_path / "base.safetensors", tmp_path / "d.eltd", tmp_path / "back.safetensors")
+    assert (tmp_path / "back.safetensors").read_bytes() == (tmp_path / "tuned.safetensors").read_bytes()
+
+
+def test_another_base_is_refused_and_nothing_is_written(
+    cli: Cli, checkpoints: tuple[Path, Path], tmp_path: Path
+) -> None:
+    tuned, base = checkpoints
+    eltwise.delta(tuned, base, tmp_path / "d.eltd")
+    (tmp_path / "back.safetensors").write_text("as it was")
+    content = load_file(base)
+    content["half"].view(np.uint16)[3] ^= 1
+    save_file(content, base)
+    code, _out, err = cli("restore", base, tmp_path / "d.eltd", "-o", tmp_path / "back.safetensors")
+    assert code == 2
+    assert "tensor 'half': this is not the base that the delta was made with" in err
+    del content["half"]
+    save_file(content, base)
+    assert "this is not the base" in cli("restore", base, tmp_path / "d.eltd", "-o", tmp_path / "back.safetensors")[2]
+    assert (tmp_path / "back.safetensors").read_text() == "as it was"
+    assert not list(tmp_path.glob(".*"))
+
+
+@pytest.mark.parametrize("place", [0, 9, 200, -1, -30])
+def test_a_damaged_delta_is_refused(checkpoints: tuple[Path, Path], tmp_path: Path, place: int) -> None:
+    path = tmp_path / "d.eltd"
+    eltwise.delta(*checkpoints, path)
+    data = bytearray(path.read_bytes())
+    data[place] ^= 0x55
+    path.write_bytes(data)
+    with pytest.raises(eltwise.EltwiseError, match=r"d\.eltd"):
+        eltwise.restore(checkpoints[1], path, tmp_path / "back.safetensors")
+    assert not (tmp_path / "back.safetensors").exists()
+
+
+def test_a_truncated_delta_is_refused(checkpoints: tuple[Path, Path], tmp_path: Path) -> None:
+    path = tmp_path / "d.eltd"
+    eltwise.delta(*checkpoints, path)
+    data = path.read_bytes()
+    for length in (0, 7, 8, 31, len(data) // 2, len(data) - 1):
+        path.write_bytes(data[:length])
+        with pytest.raises(eltwise.EltwiseError, match=r"no delta|truncated"):
+            open_delta(path)
+
+
+def rewritten(path: Path, change: Callable[[dict[str, Any]], object], version: int = 1) -> None:
+    """Give a delta another header, with the right checksum."""
+    data = path.read_bytes()
+    length = FOOTER.unpack(data[-FOOTER.size :])[2]
+    fields = json.loads(data[-FOOTER.size - length : -FOOTER.size])
+    change(fields)
+    text = json.dumps(fields).encode()
+    path.write_bytes(data[: -FOOTER.size - length] + text + FOOTER.pack(checksum(text), version, len(text), MAGIC))
+
+
+def first(**fields: Any) -> Callable[[dict[str, Any]], object]:
+    return lambda header: header["tensors"][0].update(fields)
+
+
+HUGE = {"size": 1 << 60, "shape": [1 << 60], "dtype": "U8", "width": 1}
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda header: header.update(piece_bytes=1 << 50), "pieces of"),
+        (lambda header: header.update(tensors=3), "'tensors' is missing or no list"),
+        (lambda header: header["tensors"].append(header["tensors"][0]), "two tensors have one name"),
+        (lambda header: header.update(safetensors_header="{}"), "says something else"),
+        (lambda header: header.update(safetensors_header="{"), "not JSON"),
+        (lambda header: header.update(dropped=[3]), "'dropped'"),
+        (first(**HUGE), "frames, expected"),
+        (first(shape=[1 << 40, 1 << 40]), "its type and shape are not"),
+        (first(shape=[-1]), "no size"),
+        (first(size=True), "missing or no int"),
+        (first(width=3), "unknown form"),
+        (first(kind="stranger"), "unknown form"),
+        (first(dtype="F99"), "unsupported element type"),
+        (first(offset=1 << 40), "beyond the end"),
+        (first(frames=[1 << 40]), "beyond the end"),
+        (first(frames=[]), "frames, expected"),
+        (first(base_checksum=None), "base_checksum"),
+    ],
+)
+def test_a_header_that_lies_is_refused(
+    checkpoints: tuple[Path, Path], tmp_path: Path, change: Callable[[dict[str, Any]], object], words: str
+) -> None:
+    path = tmp_path / "d.eltd"
+    eltwise.delta(*checkpoints, path)
+    rewritten(path, change)
+    with pytest.raises(eltwise.EltwiseError, match=words):
+        eltwise.restore(checkpoints[1], path, tmp_path / "back.safetensors")
+
+
+def test_a_frame_that_states_another_size_is_refused_before_it_is_unpacked(tmp_path: Path) -> None:
+    for name in ("tuned", "base"):
+        save_file({"x": np.zeros(100, np.uint8)}, tmp_path / f"{name}.safetensors")
+    path = tmp_path / "d.eltd"
+    eltwise.delta(tmp_path / "tuned.safetensors", tmp_path / "base.safetensors", path)
+    bomb = b"\x28\xb5\x2f\xfd\xe0" + struct.pack("<Q", 1 << 50) + b"\x01\x00\x00"
+    data = path.read_bytes()
+    header = data[-FOOTER.size - FOOTER.unpack(data[-FOOTER.size :])[2] :]
+    path.write_bytes(MAGIC + bomb + header)
+    rewritten(path, first(offset=8, frames=[len(bomb)]))
+    with pytest.raises(eltwise.EltwiseError, match="another size than its piece"):
+        eltwise.restore(tmp_path / "base.safetensors", path, tmp_path / "back.safetensors")
+
+
+def test_another_version_is_refused(checkpoints: tuple[Path, Path], tmp_path: Path) -> None:
+    eltwise.delta(*checkpoints, tmp_path / "d.eltd")
+    rewritten(tmp_path / "d.eltd", lambda _header: None, version=2)
+    with pytest.raises(eltwise.EltwiseError, match="unknown version of a delta, got 2; allowed: 1"):
+        open_delta(tmp_path / "d.eltd")
+
+
+def test_an_input_is_not_written_over(cli: Cli, checkpoints: tuple[Path, Path], tmp_path: Path) -> None:
+    tuned, base = checkpoints
+    before = tuned.read_bytes()
+    assert "over an input" in cli("delta", tuned, base, "-o", tuned)[2]
+    assert cli("delta", tuned, base, "-o", tmp_path / "d.eltd")[0] == 0
+    for target in (base, tmp_path / "d.eltd"):
+        assert "over an input" in cli("restore", base, tmp_path / "d.eltd", "-o", target)[2]
+    assert tuned.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("given_files", "words"),
+    [
+        (("tuned.safetensors", "missing.safetensors"), "there is no such file"),
+        (("tuned.safetensors", "x.npy"), "unknown file ending, got .npy"),
+        (("empty", "base.safetensors"), "this folder is no checkpoint in shards"),
+        (("evil.safetensors.index.json", "base.safetensors"), "names what is not a file in its folder"),
+        (("cut.safetensors", "base.safetensors"), "not a readable safetensors file"),
+    ],
+)
+def test_checkpoints_that_are_none(
+    cli: Cli, checkpoints: tuple[Path, Path], tmp_path: Path, given_files: tuple[str, str], words: str
+) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "evil.safetensors.index.json").write_text(json.dumps({"weight_map": {"x": "../base.safetensors"}}))
+    (tmp_path / "cut.safetensors").write_bytes(checkpoints[0].read_bytes()[:-1])
+    code, _out, err = cli("delta", *(tmp_path / name for name in given_files), "-o", tmp_path / "d.eltd")
+    assert code == 2
+    assert words in err
+    assert err.count("\n") == 1
+    assert not (tmp_path / "d.eltd").exists()
+
+
+def test_a_full_disk_leaves_the_target_as_it_was(
+    cli: Cli, checkpoints: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Full:
+        def __init__(self, file: Any) -> None:
+            self.file = file
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self.file, name)
+
+        def __enter__(self) -> Full:
+            return self
+
+        def __exit__(self, *_error: object) -> None:
+            self.file.close()
+
+        def write(self, _data: object) -> int:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    opened = os.fdopen
+    monkeypatch.setattr(os, "fdopen", lambda *arguments: Full(opened(*arguments)))
+    (tmp_path / "d.eltd").write_text("as it was")
+    code, _out, err = cli("delta", *checkpoints, "-o", tmp_path / "d.eltd")
+    assert code == 2
+    assert "d.eltd: the file cannot be written (No space left on device)" in err
+    assert (tmp_path / "d.eltd").read_text() == "as it was"
+
+
+def test_without_zstandard_the_way_to_install_it_is_said(
+    cli: Cli, checkpoints: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "zstandard", None)
+    code, _out, err = cli("delta", *checkpoints, "-o", tmp_path / "d.eltd")
+    assert (code, err) == (2, "eltwise: deltas need the package zstandard; pip install 'eltwise[scale]'\n")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="ru_maxrss is in KiB on Linux")
+def test_memory_does_not_grow_with_the_checkpoint(tmp_path: Path) -> None:
+    """What a process needs for 16 MiB and for 512 MiB of zeros, in a file of holes."""
+    peaks = []
+    for size in (16 << 20, 512 << 20):
+        header = json.dumps({"x": {"dtype": "BF16", "shape": [size // 2], "data_offsets": [0, size]}}).encode()
+        for name in ("tuned", "base"):
+            with (tmp_path / f"{name}.safetensors").open("wb") as file:
+                file.write(len(header).to_bytes(8, "little") + header)
+                file.truncate(8 + len(header) + size)
+        code = (
+            "import sys, resource, eltwise; tuned, base, d, back = sys.argv[1:];"
+            "eltwise.delta(tuned, base, d); eltwise.restore(base, d, back);"
+            "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
+        )
+        names = [str(tmp_path / name) for name in ("tuned.safetensors", "base.safetensors", "d.eltd", "b.safetensors")]
+        done = subprocess.run([sys.executable, "-c", code, *names], capture_output=True, text=True, check=True)  # noqa: S603
+        peaks.append(int(done.stdout))
+    assert peaks[1] < peaks[0] + 100 * 1024
+    assert peaks[1] < 1024 * 1024

@@ -1,0 +1,57 @@
+"""The page of a trace: what it holds, however large the model, and how a real browser shows it, light and dark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from browser import Page, find_browser, open_browser
+from eltwise.tracing.report import TracedNode, TraceReport
+
+PROGRAM = find_browser()
+HOSTILE = "<script>window.taken = 1</script>"
+
+
+def report(nodes: int = 40) -> TraceReport:
+    found = [TracedNode(f"node_{number}_of_a_network_with_long_names", "Conv", "equal") for number in range(nodes)]
+    found[5] = TracedNode(HOSTILE, "Sub", "differs", 0.0, 255.0, 255.0, "saturation", "own", explanation="it saturates")
+    found[6] = TracedNode("shape", "Reshape", "differs", 255.0, None, None, None, "inherited")
+    found[7] = TracedNode("dead", "Relu", "failed", words="openvino: crashed: the process ended with SIGSEGV")
+    return TraceReport(
+        tuple(found), HOSTILE, "openvino 1", "onnxruntime 2", "given", "ulp<=1", ("onnxruntime",), ("a note",)
+    )
+
+
+def test_the_page_holds_every_node_and_stays_small() -> None:
+    text = report().to_html()
+    assert HOSTILE not in text
+    assert "node_39_of" in text
+    assert "a note" in text
+    assert len(report(20_000).to_html()) < 2_000_000
+    assert "... and 14,997 more" in report(20_000).to_html()
+    assert '<div class="eltwise">' in report()._repr_html_()
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+    if PROGRAM is None:
+        pytest.skip("no Chromium is installed (Debian's package is chromium)")
+    with open_browser(PROGRAM, tmp_path_factory.mktemp("profile")) as page:
+        yield page
+
+
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("width", [360, 1200])
+def test_a_browser_shows_it(browser: Page, tmp_path: Path, width: int, dark: bool) -> None:
+    path = tmp_path / "report.html"
+    report().to_html(path)
+    browser.resize(width, 800, dark)
+    browser.go(path.as_uri())
+    assert not browser.ask("document.documentElement.scrollWidth > innerWidth")
+    assert browser.ask("document.querySelectorAll('svg.histogram rect').length") == 1
+    assert HOSTILE in str(browser.ask("document.body.textContent"))
+    assert browser.ask("window.taken") is None
+    assert browser.complaints() == []
+    assert browser.requests() == [path.as_uri()]
