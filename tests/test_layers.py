@@ -45,7 +45,6 @@ HEAVY = {
     "torch": ("runtimes/", "engine/array_libraries.py"),
     "jax": ("runtimes/", "engine/array_libraries.py"),
     "dask": ("engine/dask_arrays.py",),
-    "distributed": (),
     "xarray": ("engine/xarray_objects.py",),
     "numexpr": ("runtimes/",),
 }
