@@ -80,8 +80,6 @@ def where(pair: Pair, figures: Figures) -> Where:
         indices = [list(map(int, np.unravel_index(one, shape))) for one in figures.sample]
         return Where(f"at {', '.join(map(str, indices))}")
     span = figures.last - figures.first + 1
-    if span == differing and len(shape) > 1:
-        return Where(f"one run of {differing:,} elements in memory, from element {figures.first:,} on")
     claims = [
         claim for axis, size in enumerate(shape) if size > 1 for claim in _claims(axis, size, pair, figures.sample)
     ]
@@ -89,6 +87,9 @@ def where(pair: Pair, figures: Figures) -> Where:
         claims = _verified(pair, claims)
     region = math.prod(_held(claims, axis, size) for axis, size in enumerate(shape))
     words = " and ".join(map(str, claims))
+    if span == differing and (not claims or region != differing):
+        text = f"one run of {differing:,} elements in memory, from element {figures.first:,} on"
+        return Where(text, tuple(claims))
     if not claims and span <= figures.total // 2:
         share = f"{percent(differing / span)} of the elements there"
         return Where(f"only between the elements {figures.first:,} and {figures.last:,} in memory: {share}")
