@@ -27,8 +27,8 @@ from eltwise.formats.lazy_tensors import of_array
 
 Cli = Callable[..., tuple[int, str, str]]
 RNG = np.random.default_rng(5)
-W = RNG.standard_normal((8, 6)).astype(np.float32)
-V = RNG.standard_normal((8, 6)).astype(np.float32)
+W = RNG.standard_normal((8, 12)).astype(np.float32)
+V = RNG.standard_normal((8, 12)).astype(np.float32)
 KEYS = {
     *("name", "other_name", "status", "dtype", "other_dtype", "shape", "differing", "total", "beyond_tolerance"),
     *("max_abs", "max_rel", "max_ulp", "nan_mismatches", "first", "worst", "cause", "cause_share", "explanation"),
@@ -67,6 +67,12 @@ def test_a_renamed_tensor_that_changed_a_little_is_found() -> None:
     assert report["old"].other_name == "new"
     assert report["old"].cause == "bfloat16_rounding"
     assert report["old"].explanation == "it is called 'new' in B; B is A rounded to bfloat16"
+
+
+def test_a_renamed_tensor_with_another_dimension_of_1_is_found() -> None:
+    report = eltwise.compare({"bias": W[0], "x": V}, {"node_7": W[:1].astype(np.float16), "x": V})
+    assert (report["bias"].other_name, report["bias"].cause) == ("node_7", "reshaped")
+    assert report["bias"].explanation.endswith("as shape [1, 12] instead of [12], as float16 instead of float32")
 
 
 def test_a_tensor_that_equals_another_name_is_said() -> None:

@@ -146,6 +146,9 @@ def _named(hypothesis: Hypothesis, problem: Problem, is_reversed: bool, share: f
     a, b = ("B", "A") if is_reversed else ("A", "B")
     text = hypothesis.text.replace("{a}", a).replace("{b}", b)
     details = dict(hypothesis.details) | ({"reversed": True} if is_reversed else {})
+    types = problem.pair.a.element_type, problem.pair.b.element_type
+    if hypothesis.is_moved and types[0] is not types[1]:
+        text += f", as {types[1]} instead of {types[0]}"
     if share < 1:
         text += f"; that predicts {percent(share)} of what differs"
     return Cause(hypothesis.cause, share, text, details)
