@@ -113,6 +113,8 @@ def _quantized(rng: Rng) -> Arrays:
         scales = np.abs(a).max(1, keepdims=True) / np.float32(127)
         return a, np.clip(np.rint(a / scales), -127, 127) * scales
     scale, zero = np.float32(rng.uniform(0.01, 0.04)), int(rng.integers(90, 160))
+    if rng.random() < 0.3:
+        return a, np.clip(np.rint(a / scale) + (zero - 128), -128, 127).astype(np.int8)
     if rng.random() < 0.5:
         return a, np.clip(np.rint(a / scale), -128, 127) * scale + np.float32(0)
     return a, (np.clip(np.rint(a / scale) + zero, 0, 255) - zero).astype(np.float32) * scale
@@ -138,6 +140,25 @@ def _order(rng: Rng) -> Arrays:
     a = rng.standard_normal((8, 40)).astype(np.float32)
     order = np.roll(rng.permutation(8), 1)
     return a, a[[1, 0, *order[order > 1]]]
+
+
+def _float16_cut(rng: Rng) -> Arrays:
+    a = floats(rng, rank=3) * np.float32(0.5)
+    near = a.astype(np.float16)
+    toward_zero = np.nextafter(near, np.float16(0))
+    return a, np.where(np.abs(near.astype(np.float32)) > np.abs(a), toward_zero, near).astype(np.float32)
+
+
+def _tf32(rng: Rng) -> Arrays:
+    a = floats(rng) * np.float32(1e30)
+    bits = a.view(np.uint32)
+    odd = bits >> np.uint32(13) & np.uint32(1)
+    return a, upper((bits + np.uint32(0xFFF) + odd).view(np.float32), 13)
+
+
+def _zeroed(rng: Rng) -> Arrays:
+    a = floats(rng, rank=3)
+    return a, np.where(rng.random(a.shape) < 0.4, np.float32(0), a)
 
 
 Make = Callable[[Rng], Arrays]
@@ -169,6 +190,13 @@ CASES: dict[str, Make] = {
         a := rng.standard_normal((20, 30)).astype(np.float32),
         np.where(np.abs(a) < 0.3, np.float32(0), a),
     ),
+    "float16_truncation": _float16_cut,
+    "float8_e4m3fn_rounding": lambda rng: (
+        a := rng.standard_normal((20, 30)).astype(np.float32),
+        a.astype(ml_dtypes.float8_e4m3fn).astype(np.float32),
+    ),
+    "tf32_rounding": _tf32,
+    "zeroed": _zeroed,
     "tf32_truncation": lambda rng: (a := floats(rng) * np.float32(1e30), upper(a, 13)),
     "expanded": lambda rng: (a := floats(rng, rank=2)[:1], np.repeat(a, 5, 0)),
     "reshaped": lambda rng: (a := floats(rng, rank=2), a.reshape(-1)),

@@ -102,3 +102,12 @@ def test_zeros_are_said(seed: int) -> None:
     a = rng.standard_normal(2000).astype(np.float32)
     found = compare_arrays(a, np.where(rng.random(2000) < 0.3, np.float32(0), a))
     assert (found.cause, found.explanation) == ("zeroed", "B is 0 wherever it differs")
+
+
+def test_dequantized_integers_are_found(seed: int) -> None:
+    whole = np.random.default_rng(seed).integers(-128, 128, (20, 30)).astype(np.int8)
+    b = (whole.astype(np.float32) - np.float32(7)) * np.float32(0.03)
+    found = compare_arrays(whole, b)
+    assert (found.cause, found.explanation) == ("quantized", "B is A dequantized with scale 0.03 and zero point 7")
+    b[3, 4] += np.float32(0.05)
+    assert compare_arrays(whole, b).cause_share < 1

@@ -16,13 +16,19 @@ from safetensors.numpy import save_file
 
 import eltwise
 from eltwise.comparison.arrays import compare_arrays
+from eltwise.comparison.pairs import Pair
+from eltwise.comparison.places import where
 from eltwise.comparison.report import Report
+from eltwise.comparison.scan import scan
+from eltwise.comparison.tolerance import Limits
+from eltwise.core.dtypes import FLOAT32
 from eltwise.core.errors import EltwiseError
+from eltwise.formats.lazy_tensors import of_array
 
 Cli = Callable[..., tuple[int, str, str]]
 RNG = np.random.default_rng(5)
-W = RNG.standard_normal((8, 6)).astype(np.float32)
-V = RNG.standard_normal((8, 6)).astype(np.float32)
+W = RNG.standard_normal((8, 12)).astype(np.float32)
+V = RNG.standard_normal((8, 12)).astype(np.float32)
 KEYS = {
     *("name", "other_name", "status", "dtype", "other_dtype", "shape", "differing", "total", "beyond_tolerance"),
     *("max_abs", "max_rel", "max_ulp", "nan_mismatches", "first", "worst", "cause", "cause_share", "explanation"),
@@ -61,6 +67,12 @@ def test_a_renamed_tensor_that_changed_a_little_is_found() -> None:
     assert report["old"].other_name == "new"
     assert report["old"].cause == "bfloat16_rounding"
     assert report["old"].explanation == "it is called 'new' in B; B is A rounded to bfloat16"
+
+
+def test_a_renamed_tensor_with_another_dimension_of_1_is_found() -> None:
+    report = eltwise.compare({"bias": W[0], "x": V}, {"node_7": W[:1].astype(np.float16), "x": V})
+    assert (report["bias"].other_name, report["bias"].cause) == ("node_7", "reshaped")
+    assert report["bias"].explanation.endswith("as shape [1, 12] instead of [12], as float16 instead of float32")
 
 
 def test_a_tensor_that_equals_another_name_is_said() -> None:
@@ -109,7 +121,7 @@ def test_the_places_have_values_and_bits() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "where"),
+    ("change", "words"),
     [
         ((slice(None), 2, slice(None)), "index 2 of axis 1, which has 10: every element there"),
         ((slice(None), slice(None), [0, 11]), "the edges of axis 2 (0, 11): every element there"),
@@ -119,17 +131,27 @@ def test_the_places_have_values_and_bits() -> None:
     ],
 )
 @pytest.mark.parametrize("shape", [(9, 10, 12), (9, 10, 12, 700)])
-def test_where_differences_lie(change: tuple[object, ...], where: str, shape: tuple[int, ...]) -> None:
+def test_where_differences_lie(change: tuple[object, ...], words: str, shape: tuple[int, ...]) -> None:
     a = np.random.default_rng(1).standard_normal(shape).astype(np.float32)
     b = a.copy()
     b[change] += np.random.default_rng(2).random(b[change].shape).astype(np.float32) + 1  # type: ignore[index]
-    assert where in compare_arrays(a, b).where
+    assert words in compare_arrays(a, b).where
 
 
 def test_a_run_in_memory_is_said() -> None:
     b = W.copy()
     b.reshape(-1)[10:25] += V.reshape(-1)[10:25]
     assert compare_arrays(W, b).where == "one run of 15 elements in memory, from element 10 on"
+
+
+def test_a_stretch_of_memory_is_said_where_the_sample_shows_no_more() -> None:
+    a = np.random.default_rng(1).standard_normal((30, 40)).astype(np.float32)
+    b = a.copy()
+    b.reshape(-1)[100:400:2] += np.random.default_rng(2).random(150, np.float32) + 1
+    pair = Pair(of_array("a", a), of_array("b", b), FLOAT32)
+    figures = scan(pair, Limits())
+    figures.sample, figures.is_complete = np.array([100, 250, 398]), False
+    assert where(pair, figures).text == "only between the elements 100 and 398 in memory: 50.16 % of the elements there"
 
 
 def test_the_json_has_the_promised_keys(tmp_path: Path) -> None:

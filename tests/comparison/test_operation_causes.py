@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from eltwise.comparison.arrays import compare_arrays
-from eltwise.comparison.causes import KNOWN_CAUSES
+from eltwise.comparison.operation_causes import KNOWN_CAUSES
 from eltwise.conformance.arithmetic import values_of
 from eltwise.conformance.fault_model import AS_SPECIFIED, Operation
 from eltwise.conformance.faults import fault_models

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from eltwise.comparison.causes import Cause, Context, find_cause
+from eltwise.comparison.cause import Cause, Context
+from eltwise.comparison.causes import find_cause
 from eltwise.comparison.heat_map import heat_map
 from eltwise.comparison.numbers import bits_of, is_float
 from eltwise.comparison.pairs import Pair, common_type

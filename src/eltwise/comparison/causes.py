@@ -8,8 +8,8 @@ with many hypotheses by chance. One that predicts most but not all is named with
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, pairwise
 from threading import Lock
@@ -17,6 +17,7 @@ from threading import Lock
 import numpy as np
 
 from eltwise.comparison import channel_hypotheses, fitted_hypotheses, place_hypotheses, value_hypotheses
+from eltwise.comparison.cause import Cause, Context
 from eltwise.comparison.hypotheses import (
     LEAST_BITS_OF_INTEGERS,
     Hypothesis,
@@ -30,50 +31,13 @@ from eltwise.comparison.hypotheses import (
     predicted_of,
 )
 from eltwise.comparison.numbers import bits_of, is_float, values_of
+from eltwise.comparison.operation_causes import of_operation
 from eltwise.comparison.pairs import Pair, converted, same_bits
 from eltwise.comparison.pieces import run_together
 from eltwise.comparison.place_hypotheses import looks_random
-from eltwise.comparison.places import Claim, covered
+from eltwise.comparison.places import Claim, covered, percent
 from eltwise.comparison.scan import Figures, spread
-from eltwise.conformance.arithmetic import patterns_of
-from eltwise.conformance.arithmetic import values_of as values_of_operand
-from eltwise.conformance.fault_model import FaultModel, Operation
-from eltwise.conformance.faults import fault_models
-from eltwise.formats.lazy_tensors import LazyTensor
 from eltwise.kernels.threads import num_threads
-
-
-@dataclass(frozen=True)
-class Cause:
-    """Why two tensors differ.
-
-    Attributes:
-        cause: its name in the JSON.
-        share: the share of the elements that differ, or should, which it predicts.
-        text: what happened, in a sentence.
-        details: axes, factors and the like.
-    """
-
-    cause: str
-    share: float
-    text: str
-    details: dict[str, object] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Context:
-    """What else is known of two tensors.
-
-    Attributes:
-        others: the other tensors of A by name.
-        operation: what A is the exact result of; None where that is not known.
-        operands: its operands, in the shape of A.
-    """
-
-    others: Mapping[str, LazyTensor] = field(default_factory=dict)
-    operation: Operation | None = None
-    operands: tuple[np.ndarray, ...] = ()
-
 
 UNEXPLAINED = "unexplained"
 _SAMPLED = 1536
@@ -182,18 +146,12 @@ def _named(hypothesis: Hypothesis, problem: Problem, is_reversed: bool, share: f
     a, b = ("B", "A") if is_reversed else ("A", "B")
     text = hypothesis.text.replace("{a}", a).replace("{b}", b)
     details = dict(hypothesis.details) | ({"reversed": True} if is_reversed else {})
+    types = problem.pair.a.element_type, problem.pair.b.element_type
+    if hypothesis.is_moved and types[0] is not types[1]:
+        text += f", as {types[1]} instead of {types[0]}"
     if share < 1:
         text += f"; that predicts {percent(share)} of what differs"
     return Cause(hypothesis.cause, share, text, details)
-
-
-def percent(share: float) -> str:
-    """A share that is not all, and is not said to be by rounding.
-
-    >>> percent(0.5), percent(0.99999)
-    ('50 %', '99.99 %')
-    """
-    return f"{int(share * 10000) / 100:g} %"
 
 
 def _fact(figures: Figures) -> Cause | None:
@@ -259,8 +217,8 @@ def verified_share(pair: Pair, predicted: Predicted) -> float:
             counts[:] += np.array([(~right).sum(), good.sum(), concerned.sum()], np.int64)
 
     has_a = pair.a.shape == pair.b.shape
-    total = pair.b.size
-    ends = [*range(0, total, _PIECE), total]
+    total, step = pair.b.size, pair.whole_chunks(_PIECE)
+    ends = [*range(0, total, step), total]
     for batch in range(0, len(ends) - 1, 8):
         work = [partial(check, *some) for some in pairwise(ends[batch : batch + 9])]
         run_together(work, num_threads())
@@ -329,8 +287,9 @@ def _at_limits(problem: Problem, figures: Figures) -> Cause | None:
 
 
 def _chunks(pair: Pair) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    for start in range(0, pair.size, _PIECE):
-        yield pair.read(start, min(start + _PIECE, pair.size))
+    step = pair.whole_chunks(_PIECE)
+    for start in range(0, pair.size, step):
+        yield pair.read(start, min(start + step, pair.size))
 
 
 def _random_tail(problem: Problem, figures: Figures) -> Cause | None:
@@ -354,69 +313,6 @@ def _unexplained(pair: Pair, figures: Figures) -> Cause:
     return Cause(UNEXPLAINED, 0.0, f"no hypothesis predicts the differences; {shown}")
 
 
-def of_operation(pair: Pair, figures: Figures, operation: Operation, operands: Sequence[np.ndarray]) -> Cause | None:
-    """The fault model of an operation that predicts every element of B, of which A is the exact result."""
-    models = fault_models(operation)
-    flat = [np.ascontiguousarray(operand).reshape(-1) for operand in operands]
-    if not models or pair.element_type is not operation.result_type:
-        return None
-    even = np.unique((np.arange(_EQUAL_SAMPLED) * 2 + 1) * pair.size // (2 * _EQUAL_SAMPLED))
-    indices = np.concatenate([spread(figures.sample, 256), np.setdiff1d(even, figures.sample)])
-    found = patterns_of(converted(pair.b.at(indices), pair.element_type), operation.result_type)
-    for model in models.values():
-        values = [values_of_operand(operand[indices], operation.element_type) for operand in flat]
-        if not np.array_equal(operation.predict(model, values), found):
-            continue
-        if all(_predicts(model, pair, operation, flat, start) for start in range(0, pair.size, _PIECE)):
-            cause = CAUSE_OF_FAULT.get(model.name.split(" + ")[0].split(",")[0], "")
-            return Cause(cause or _cause_of(model), 1.0, model.text, {"fault": model.name})
-    return None
-
-
-def _predicts(model: FaultModel, pair: Pair, operation: Operation, flat: Sequence[np.ndarray], start: int) -> bool:
-    stop = min(start + _PIECE, pair.size)
-    values = [values_of_operand(operand[start:stop], operation.element_type) for operand in flat]
-    found = patterns_of(pair.read_b(start, stop), operation.result_type)
-    return np.array_equal(operation.predict(model, values), found)
-
-
-CAUSE_OF_FAULT = {
-    "operands swapped": "swapped_operands",
-    "fused": "fused_rounding",
-    "rounded once": "fused_rounding",
-    "sign of zero lost": "zero_sign",
-    "negated reverse difference": "zero_sign",
-    "zeros not added": "zero_sign",
-    "multiplied by the reciprocal": "last_bit",
-    "operands added": "wrong_operation",
-    "operands subtracted": "wrong_operation",
-    "result is A": "stale_copy",
-    "result is B": "stale_copy",
-}
-"""The name in the JSON of fault models whose own name does not say it."""
-
-_WORDS = (
-    ("satur", "saturation"),
-    ("clamped", "saturation"),
-    ("flushed", "subnormals_flushed"),
-    ("bfloat16", "bfloat16_rounding"),
-    ("float16", "float16_rounding"),
-    ("float32", "float32_rounding"),
-    ("wrapped", "wraparound"),
-    ("arithmetic", "wraparound"),
-    ("rounding", "last_bit"),
-    ("NaN", "nan_handling"),
-)
-
-
-KNOWN_CAUSES = frozenset((*CAUSE_OF_FAULT.values(), *(cause for _word, cause in _WORDS), "saturation", "negated"))
-"""The causes that the fault models of operations have."""
-
-
-def _cause_of(model: FaultModel) -> str:
-    return next((cause for word, cause in _WORDS if word in model.name), "wrong_operation")
-
-
 OF_VALUES: tuple[Maker, ...] = (
     *(value_hypotheses.signs, value_hypotheses.subnormals, value_hypotheses.one_value, value_hypotheses.ranges),
     *(value_hypotheses.digits, fitted_hypotheses.scaled, fitted_hypotheses.offset),
@@ -436,6 +332,7 @@ OF_OTHER_SHAPES: tuple[Maker, ...] = (place_hypotheses.transposed, place_hypothe
 """Those for tensors of other shapes."""
 
 REVERSIBLE: tuple[Maker, ...] = (
+    value_hypotheses.one_value,
     *(value_hypotheses.subnormals, value_hypotheses.digits, value_hypotheses.ranges, fitted_hypotheses.quantized),
     *(fitted_hypotheses.dequantized, place_hypotheses.uninitialized),
 )

@@ -54,21 +54,21 @@ def _by_content(a: Mapping[str, LazyTensor], b: Mapping[str, LazyTensor]) -> dic
     """The names of tensors with the same elements at some places, then of those with nearly the same."""
     if not a or not b:
         return {}
-    shapes = {tensor.shape for tensor in a.values()} & {tensor.shape for tensor in b.values()}
+    shapes = {_sizes(tensor) for tensor in a.values()} & {_sizes(tensor) for tensor in b.values()}
     samples = [
         {
             name: found
             for name, tensor in side.items()
-            if tensor.shape in shapes and (found := _sample(tensor)) is not None
+            if _sizes(tensor) in shapes and (found := _sample(tensor)) is not None
         }
         for side in (a, b)
     ]
     by_bits: dict[tuple[object, ...], list[str]] = {}
     for name, values in samples[1].items():
-        by_bits.setdefault((b[name].element_type.name, b[name].shape, bits_of(values).tobytes()), []).append(name)
+        by_bits.setdefault((b[name].element_type.name, _sizes(b[name]), bits_of(values).tobytes()), []).append(name)
     partner: dict[str, str] = {}
     for name, values in samples[0].items():
-        same = by_bits.get((a[name].element_type.name, a[name].shape, bits_of(values).tobytes()))
+        same = by_bits.get((a[name].element_type.name, _sizes(a[name]), bits_of(values).tobytes()))
         if same:
             partner[name] = same.pop(0)
     taken = set(partner.values())
@@ -80,6 +80,11 @@ def _by_content(a: Mapping[str, LazyTensor], b: Mapping[str, LazyTensor]) -> dic
                 partner[name] = near
                 del left[near]
     return partner
+
+
+def _sizes(tensor: LazyTensor) -> tuple[int, ...]:
+    """The shape without dimensions of 1, which converters add and remove."""
+    return tuple(size for size in tensor.shape if size != 1)
 
 
 def _sample(tensor: LazyTensor) -> np.ndarray | None:
@@ -102,7 +107,7 @@ def _nearest(
         return ""
     best, name = _LEAST_NEAR, ""
     for other in others:
-        if other.shape != tensor.shape:
+        if _sizes(other) != _sizes(tensor):
             continue
         theirs = values_of(samples[other.name], other.element_type).astype(np.float64)
         with np.errstate(all="ignore"):

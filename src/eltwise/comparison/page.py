@@ -108,13 +108,14 @@ def _figures(each: TensorReport) -> str:
     rows += [
         ("absolute", f"largest {number(each.max_abs)}, mean {number(each.mean_abs)}"),
         ("relative", f"largest {number(each.max_rel)}, mean {number(each.mean_rel)}"),
-        ("units of the last place", f"largest {number(each.max_ulp)}"),
+        ("in ULP", f"largest {number(each.max_ulp)}"),
     ]
     odd = [("NaN", each.nan_mismatches), ("infinities", each.infinity_mismatches)]
     odd += [("zero signs", each.zero_sign_mismatches)]
     rows += [(f"{name} not matched", f"{count:,}") for name, count in odd if count]
     rows += [("where", each.where)] if each.where else []
-    rows += [(name.replace("_", " "), str(value)[:200]) for name, value in each.explanation_details.items()]
+    details = {name: value for name, value in each.explanation_details.items() if name != "where"}
+    rows += [(name.replace("_", " "), str(value)[:200]) for name, value in details.items()]
     return f"<div><h3>Figures</h3>{_table(rows)}</div>"
 
 

@@ -30,6 +30,7 @@ _CHUNK_BYTES = 1 << 25
 
 _CHUNK_BYTES_IN_MEMORY = 1 << 28
 _CONVERTED_ELEMENTS = 1 << 21
+_LARGEST_GRAIN = 1 << 23
 _WHOLE = ((INT8, UINT8), (INT16, UINT16), (INT32, UINT32), (INT64, UINT64))
 
 
@@ -115,9 +116,14 @@ class Pair:
         is_same = self.a.element_type is self.b.element_type is self.element_type
         is_held = isinstance(self.a.source, InMemory) and isinstance(self.b.source, InMemory)
         most = (_CHUNK_BYTES_IN_MEMORY if is_held else _CHUNK_BYTES) // storage_of(self.element_type).itemsize
-        most = most if is_same else min(most, _CONVERTED_ELEMENTS)
+        return self.whole_chunks(most if is_same else min(most, _CONVERTED_ELEMENTS))
+
+    def whole_chunks(self, elements: int) -> int:
+        """So many elements or fewer, as whole chunks of the files; one chunk where that is not too large."""
         grain = max(self.a.grain, self.b.grain)
-        return most // grain * grain if grain <= most else most
+        if grain <= elements:
+            return elements // grain * grain
+        return grain if grain <= _LARGEST_GRAIN else elements
 
 
 def converted(array: np.ndarray, element_type: ElementType) -> np.ndarray:

@@ -79,10 +79,7 @@ def where(pair: Pair, figures: Figures) -> Where:
     if differing <= _FEW and figures.is_complete:
         indices = [list(map(int, np.unravel_index(one, shape))) for one in figures.sample]
         return Where(f"at {', '.join(map(str, indices))}")
-    if figures.is_complete and len(shape) > 1:
-        last = int(figures.sample[-1])
-        if last - figures.first + 1 == differing and figures.first > 0:
-            return Where(f"one run of {differing:,} elements in memory, from element {figures.first:,} on")
+    span = figures.last - figures.first + 1
     claims = [
         claim for axis, size in enumerate(shape) if size > 1 for claim in _claims(axis, size, pair, figures.sample)
     ]
@@ -90,9 +87,15 @@ def where(pair: Pair, figures: Figures) -> Where:
         claims = _verified(pair, claims)
     region = math.prod(_held(claims, axis, size) for axis, size in enumerate(shape))
     words = " and ".join(map(str, claims))
+    if span == differing and (not claims or region != differing):
+        text = f"one run of {differing:,} elements in memory, from element {figures.first:,} on"
+        return Where(text, tuple(claims))
+    if not claims and span <= figures.total // 2:
+        share = f"{percent(differing / span)} of the elements there"
+        return Where(f"only between the elements {figures.first:,} and {figures.last:,} in memory: {share}")
     if not claims:
         return Where()
-    share = "every element there" if region == differing else f"{differing / region:.2g} of the elements there"
+    share = "every element there" if region == differing else f"{percent(differing / region)} of the elements there"
     return Where(f"only on {words}: {share}", tuple(claims))
 
 
@@ -147,6 +150,15 @@ def _verified(pair: Pair, claims: list[Claim]) -> list[Claim]:
         unequal = np.flatnonzero(~same_bits(a, b)) + start
         left = [claim for claim in left if claim.covers(coordinates_of(unequal, claim.axis, pair.shape)).all()]
     return left
+
+
+def percent(share: float) -> str:
+    """A share that is not all, and is not said to be by rounding.
+
+    >>> percent(0.5), percent(0.99999)
+    ('50 %', '99.99 %')
+    """
+    return f"{int(share * 10000) / 100:g} %"
 
 
 def ordinal(number: int) -> str:

@@ -36,6 +36,7 @@ class Figures:
         sum_rel: the sum of the finite relative differences.
         histogram: how many distances have so many binary digits.
         first: the flat index of the first that differs; -1 for none.
+        last: that of the last one.
         worst: that of the worst one: a NaN that is not matched, else the largest absolute difference.
         sample: flat indices of elements that differ, in order.
         sample_a: those elements of A.
@@ -52,6 +53,7 @@ class Figures:
     sum_rel: float = 0.0
     histogram: np.ndarray = field(default_factory=lambda: np.zeros(BUCKETS - 1, np.uint64))
     first: int = -1
+    last: int = -1
     worst: int = -1
     sample: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
     sample_a: np.ndarray = field(default_factory=lambda: np.zeros(0))
@@ -105,6 +107,7 @@ class _Chunk:
             return
         if figures.first < 0:
             figures.first = int(self._places(int(unequal[0]))[0])
+        figures.last = int(self._places(int(unequal[-1]))[-1])
         self._find_worst(unequal)
         for name in COUNTS:
             figures.counts[name] += int(records[name].sum())

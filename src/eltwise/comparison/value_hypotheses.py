@@ -199,7 +199,8 @@ def _flushed(a: np.ndarray, least: np.ndarray, keeps: bool) -> np.ndarray:
 def ranges(problem: Problem) -> Iterator[Hypothesis]:
     """Another range: values at its limits, or wrapped around."""
     own = problem.element_type
-    if own.numpy is None or own.kind == "boolean" or own.bits < 8:
+    kinds = {own.kind, problem.pair.a.element_type.kind, problem.pair.b.element_type.kind}
+    if own.numpy is None or "boolean" in kinds or own.bits < 8:
         return
     for low, high, name in _limits(own) if own.bits > 8 else ():
         words = f"values of {{a}} beyond {name} are at its limits, {low:g} and {high:g}, in {{b}}"

@@ -23,10 +23,17 @@ from eltwise.core.dtypes import BOOL, ElementType, not_run, of_numpy
 from eltwise.core.errors import EltwiseError, FileFormatError, ShapeError
 from eltwise.formats import files
 from eltwise.formats.blobs import unpacked
+from eltwise.kernels.pool import POOL
 
 Box = tuple[slice, ...]
 Clean = Callable[[np.ndarray], np.ndarray]
 """Checks the raw bytes of some elements and gives those of the values."""
+
+_NEAR_BYTES = 1 << 14
+"""What lies no farther apart is read at once; to read so much takes as long as to ask again."""
+
+_MOST_READ = 1 << 24
+"""So many bytes are read at once where elements are gathered."""
 
 _OTHER_STORAGE = ("float8_e4m3fnuz", "float8_e5m2fnuz", "float8_e8m0fnu", "float4_e2m1fn")
 """Types that are not run, of which ml_dtypes can still tell the values."""
@@ -266,7 +273,7 @@ class OpenFile:
         Raises:
             FileFormatError: where the file has become shorter or cannot be read.
         """
-        found = np.empty(count, np.uint8)
+        found = POOL.empty((count,), np.dtype(np.uint8))  # Fresh memory for each chunk would take longer than the copy.
         view, done = found.data, 0
         try:
             while done < count:
@@ -287,11 +294,27 @@ class OpenFile:
         view[: len(data)] = data
         return len(data)
 
-    def mapped(self, offset: int, count: int) -> np.ndarray:
-        """Map so many bytes, for scattered reads; dropped with the array."""
-        if os.fstat(self._descriptor).st_size < offset + count:
-            raise FileFormatError("the file ended while it was read", where=str(self.path))
-        return np.memmap(self.path, np.uint8, "r", offset, (count,)) if count else np.empty(0, np.uint8)
+    def runs_at(self, offset: int, starts: np.ndarray, count: int) -> np.ndarray:
+        """Read runs of so many bytes each, at starts in ascending order, as the rows of an array.
+
+        What lies near together is read at once. Nothing is mapped: a page that is touched can take 2 MiB of memory.
+        """
+        found = np.empty((starts.size, count), np.uint8)
+        first = 0
+        is_far = np.diff(starts) > count + _NEAR_BYTES
+        ends = [*(np.flatnonzero(is_far) + 1).tolist(), starts.size] if starts.size else []
+        for end in ends:
+            while first < end:
+                last = int(np.searchsorted(starts[first:end], starts[first] + max(_MOST_READ - count, 1))) + first
+                begin = int(starts[first])
+                data = self.bytes_at(offset + begin, int(starts[last - 1]) + count - begin)
+                if last - first == 1:
+                    found[first] = data
+                else:
+                    places = (starts[first:last] - begin)[:, None] + np.arange(count)
+                    found[first:last] = data[places]
+                first = last
+        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -343,21 +366,31 @@ class FileRange:
         return self._values(self.file.bytes_at(self.offset + start * width, (stop - start) * width))
 
     def box(self, box: Box) -> np.ndarray:
-        """Read a part; the file is mapped for it."""
-        if self.is_packed:
+        """Read a part, run by run."""
+        sizes = tuple(one.stop - one.start for one in box)
+        if self.is_packed or not box:
             flat = np.ravel_multi_index(np.ogrid[box], self.shape) if self.shape else np.zeros((), np.int64)
-            return self.at(np.asarray(flat).reshape(-1)).reshape(np.shape(flat))
-        mapped = self.file.mapped(self.offset, self.file_bytes).view(self.stored).reshape(self.shape)
-        part = np.array(mapped[box])
-        return self._values(part.reshape(-1).view(np.uint8)).reshape(part.shape)
+            return self.at(np.asarray(flat).reshape(-1)).reshape(sizes)
+        axis = next((axis for axis in reversed(range(len(box))) if sizes[axis] != self.shape[axis]), 0)
+        step = math.prod(self.shape[axis + 1 :])
+        starts = np.asarray(box[axis].start * step)
+        for outer in range(axis):
+            places = np.arange(box[outer].start, box[outer].stop) * math.prod(self.shape[outer + 1 :])
+            starts = starts + places.reshape((-1,) + (1,) * (axis - 1 - outer))
+        width = self.stored.itemsize
+        runs = self.file.runs_at(self.offset, starts.reshape(-1) * width, sizes[axis] * step * width)
+        return self._values(runs.reshape(-1)).reshape(sizes)
 
     def at(self, indices: np.ndarray) -> np.ndarray:
-        """Gather elements; the file is mapped for it."""
-        mapped = self.file.mapped(self.offset, self.file_bytes)
+        """Gather elements."""
+        width = self.stored.itemsize
+        wanted = indices // 2 if self.is_packed else indices
+        order = np.argsort(wanted, kind="stable")
+        found = np.empty((indices.size, width), np.uint8)
+        found[order] = self.file.runs_at(self.offset, wanted[order] * width, width)
         if self.is_packed:
-            pairs = np.array(mapped[indices // 2])
-            return self._values(np.where(indices % 2 == 1, pairs >> np.uint8(4), pairs & np.uint8(15)))
-        return self._values(np.array(mapped.view(self.stored)[indices]).view(np.uint8))
+            found = np.where(indices % 2 == 1, found[:, 0] >> np.uint8(4), found[:, 0] & np.uint8(15))
+        return self._values(found.reshape(-1))
 
     def _values(self, data: np.ndarray) -> np.ndarray:
         clean = data if self.clean is None else self.clean(data)
