@@ -28,13 +28,13 @@ def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--steps", type=int, default=60)
     steps = arguments.parse_args().steps
-    print("| type | learning rate | tuned, MB | zstd of tuned | delta | made in | restored in |")  # noqa: T201
-    print("|---|---|---|---|---|---|---|")  # noqa: T201
+    print("| type | learning rate | tuned, MB | zstd of tuned | delta | made in | restored in |")
+    print("|---|---|---|---|---|---|---|")
     with tempfile.TemporaryDirectory() as folder:
         for rate in (1e-5, 1e-4):
             for kind in _trained(Path(folder), steps, rate):
-                print(_row(Path(folder), kind, rate))  # noqa: T201
-    print(f"before compression, one core: {_rate():.2f} GB/s of tuned bytes")  # noqa: T201
+                print(_row(Path(folder), kind, rate))
+    print(f"before compression, one core: {_rate():.2f} GB/s of tuned bytes")
 
 
 def _trained(folder: Path, steps: int, rate: float) -> list[str]:

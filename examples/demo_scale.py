@@ -87,7 +87,7 @@ def on_a_cluster(folder: Path) -> int:
     """Run two commands on a cluster of two processes."""
     from distributed import LocalCluster
 
-    with LocalCluster(  # type: ignore[no-untyped-call]
+    with LocalCluster(
         n_workers=2, threads_per_worker=1, dashboard_address=":0", protocol="tcp", host="127.0.0.1"
     ) as cluster:
         address = cluster.scheduler_address

@@ -10,6 +10,7 @@ from types import ModuleType
 
 import numpy as np
 import pytest
+import zarr
 
 import eltwise
 from eltwise import oracle
@@ -109,3 +110,16 @@ def test_the_oracle_agrees_with_the_texts() -> None:
     for case in PUBLISHED:
         x, y = (np.array(case[key]["values"], np.float32).reshape(case[key]["shape"]) for key in "xy")
         assert oracle.same_bits(eltwise.subtract(x, y), oracle.evaluate("subtract", x, y, rule="numpy"))
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("default")
+def test_the_demonstration_of_files_larger_than_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["demo_scale.py", str(tmp_path / "demo")])
+    monkeypatch.setenv("PYTHONPATH", str(Path(eltwise.__file__).parents[1]))
+    assert script("demo_scale").main() == 0
+    results = [
+        np.asarray(zarr.open_array(str(tmp_path / "demo" / name))[...]) for name in ("c.zarr", "on-a-cluster.zarr")
+    ]
+    assert results[0].any()
+    assert results[0].tobytes() == results[1].tobytes()

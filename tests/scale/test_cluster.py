@@ -56,9 +56,11 @@ def started(*arguments: object) -> subprocess.Popen[bytes]:
     return subprocess.Popen(line, stderr=subprocess.PIPE)  # noqa: S603
 
 
-def test_the_same_bits_and_reductions(
+def test_the_same_bits_in_memory_from_files_with_threads_of_dask_and_on_a_cluster(
     cli: Cli, cluster: LocalCluster, operands: tuple[np.ndarray, np.ndarray], tmp_path: Path
 ) -> None:
+    import dask.array as da
+
     assert cli(*command(tmp_path, cluster)) == (0, "", "")
     assert read(tmp_path / "c.zarr").tobytes() == eltwise.subtract(*operands).tobytes()
     files = tmp_path / "a.zarr", tmp_path / "b.zarr"
@@ -68,6 +70,8 @@ def test_the_same_bits_and_reductions(
         assert found == cli(*arguments)
         expected = np.asarray(eltwise.mean_squared_difference(*operands, axis=axis)).reshape(-1)
         assert json.loads(found[1])["result"]["values"] == [str(each) for each in expected]
+        lazy = eltwise.mean_squared_difference(*map(da.from_zarr, map(str, files)), axis=axis)
+        assert np.asarray(lazy.compute(scheduler="threads")).tobytes() == expected.tobytes()
 
 
 def test_a_worker_is_killed(cluster: LocalCluster, operands: tuple[np.ndarray, np.ndarray], tmp_path: Path) -> None:

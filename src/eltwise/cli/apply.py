@@ -40,7 +40,7 @@ def apply(
 
     bound = bound_operator(op, attributes or [])
     wanted = by_name(element_type) if element_type else None
-    if is_in_blocks(operands, output):
+    if scheduler is not None or is_in_blocks(operands, output):
         _apply_in_blocks(bound, operands, output, memory=memory, wanted=wanted, scheduler=scheduler, json=json)
         return
     place = {"result": parse_tensor_file(output)} if output else {}
