@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
+from functools import partial
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -187,42 +188,54 @@ def kept(failures: Sequence[EltwiseError], blocks: int, done: int) -> EltwiseErr
     return first
 
 
+@dataclass(frozen=True)
+class _TensorWork:
+    """The blocks of one tensor of a file.
+
+    Attributes:
+        name: of the tensor.
+        place: which one of the file it is.
+        first: the number of its first block in the file.
+        call: what is computed.
+        grid: its blocks.
+        target: the file.
+        is_counted: whether to count what a subtraction loses.
+    """
+
+    name: str
+    place: int
+    first: int
+    call: BlockCall
+    grid: Grid
+    target: FileTarget
+    is_counted: bool
+
+    def block(self, index: int) -> tuple[str, int, EltwiseError | None]:
+        """Compute a block if it is not done, and write it; the name, its bytes, and why it could not be read."""
+        cut, number = self.grid[index], self.first + index
+        size = prod(part.stop - part.start for part in cut) * self.call.result_type.storage.itemsize
+        if number in self.target.journal.done:
+            return self.name, size, None
+        try:
+            operands = self.call.read(cut)
+        except FileFormatError as error:
+            return self.name, size, error.located(operand=f"block {number}")
+        result = self.call.compute(operands)
+        counted = not_inverted(self.call.operation, operands, result) if self.is_counted else 0
+        start = int(np.ravel_multi_index([part.start for part in cut], self.grid.shape)) if cut else 0
+        self.target.write(number, self.place, start, result, counted)
+        return self.name, size, None
+
+
 def _file_work(
     calls: Sequence[tuple[str, BlockCall]], grids: Sequence[Grid], target: FileTarget, is_counted: bool
 ) -> Iterator[Callable[[], tuple[str, int, EltwiseError | None]]]:
-    """The work on each block that is not done yet."""
+    """The work on each block of a file."""
     first = 0
-    done = dict(target.journal.done)
-    for tensor, ((name, call), grid) in enumerate(zip(calls, grids, strict=True)):
-        for index in range(len(grid)):
-            number = first + index
-            size = prod(part.stop - part.start for part in grid[index]) * call.result_type.storage.itemsize
-            if number in done:
-                yield lambda name=name, size=size: (name, size, None)  # type: ignore[misc]
-                continue
-
-            def piece(
-                call: BlockCall = call,
-                grid: Grid = grid,
-                index: int = index,
-                number: int = number,
-                tensor: int = tensor,
-                name: str = name,
-                size: int = size,
-            ) -> tuple[str, int, EltwiseError | None]:
-                cut = grid[index]
-                try:
-                    operands = call.read(cut)
-                except FileFormatError as error:
-                    return name, size, error.located(operand=f"block {number}")
-                result = call.compute(operands)
-                is_rounded = is_counted and call.element_type.kind == "float"
-                counted = not_inverted(call.operation, operands, result) if is_rounded else 0
-                start = int(np.ravel_multi_index([part.start for part in cut], grid.shape)) if cut else 0
-                target.write(number, tensor, start, result, counted)
-                return name, size, None
-
-            yield piece
+    for place, ((name, call), grid) in enumerate(zip(calls, grids, strict=True)):
+        is_rounded = is_counted and call.element_type.kind == "float"
+        work = _TensorWork(name, place, first, call, grid, target, is_rounded)
+        yield from (partial(work.block, index) for index in range(len(grid)))
         first += len(grid)
 
 
