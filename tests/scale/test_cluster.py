@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import operator
 import os
 import signal
 import subprocess
@@ -17,6 +18,7 @@ from distributed import Client, LocalCluster
 
 import eltwise
 from eltwise.scale.apply import apply_files
+from eltwise.scale.cluster import run_on
 from eltwise.scale.zarr_apply import compute_chunk
 from stores import chunk_files, read, store, wait_for
 
@@ -121,6 +123,16 @@ def test_a_second_client_is_refused(
     running.communicate(timeout=120)
     assert running.returncode == 0
     assert read(tmp_path / "c.zarr").tobytes() == eltwise.subtract(*operands).tobytes()
+
+
+def test_a_second_client_of_a_cluster_is_refused_where_a_store_has_no_locks(cluster: LocalCluster) -> None:
+    address, target = cluster.scheduler_address, "s3://bucket/c.zarr"
+    first = run_on(address, operator.neg, iter(range(40)), claimed=target)
+    found = [next(first)]
+    with pytest.raises(eltwise.EltwiseError, match="another client of the cluster writes this target"):
+        next(run_on(address, operator.neg, iter(range(40)), claimed=target))
+    assert sorted([*found, *first]) == sorted(range(-39, 1))
+    assert len([*run_on(address, operator.neg, iter(range(40)), claimed=target)]) == 40
 
 
 def test_a_corrupt_chunk_names_itself(

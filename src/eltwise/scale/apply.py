@@ -25,7 +25,7 @@ from eltwise.scale.blocks import BlockCall, Grid, flat_grid
 from eltwise.scale.file_target import FileTarget, file_header
 from eltwise.scale.in_order import in_order
 from eltwise.scale.journal import Journal
-from eltwise.scale.sources import Sources, open_sources
+from eltwise.scale.sources import Sources, local, open_sources
 from eltwise.scale.zarr_target import chunk_bytes
 
 Tell = Callable[[int, int, str], None]
@@ -93,7 +93,8 @@ def apply_files(
         EltwiseError: for operands that do not go together, before anything is read; for blocks that cannot be read or
             written.
     """
-    sources = open_sources(operands, wanted)
+    output = local(output)
+    sources = open_sources([local(text) for text in operands], wanted)
     calls = sources.calls(operator_.operation)
     _check_target(sources, output)
     identity: dict[str, Any] = {"operator": repr(operator_), "operands": sources.identity()}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from itertools import islice
 from typing import Any, TypeVar
 
@@ -16,17 +17,19 @@ _PER_THREAD = 8
 _RETRIES = 3
 
 
-def run_on(scheduler: str, function: Callable[[int], T], numbers: Iterable[int]) -> Iterator[T]:
+def run_on(scheduler: str, function: Callable[[int], T], numbers: Iterable[int], claimed: str = "") -> Iterator[T]:
     """Run a function for each number on a cluster; results come in the order in which they are done.
 
     Args:
         scheduler: its address, for example ``tcp://10.0.0.1:8786``.
         function: what workers run; it and its results can be pickled.
         numbers: taken only when the cluster is about to need them.
+        claimed: a target that no other client of the cluster may write meanwhile.
 
     Raises:
         UnsupportedError: where Dask's distributed scheduler is not installed.
-        FileFormatError: where the cluster cannot be reached, or a task failed again and again.
+        FileFormatError: where the cluster cannot be reached, another client writes the target, or a task failed again
+            and again.
     """
     try:
         import distributed
@@ -38,7 +41,7 @@ def run_on(scheduler: str, function: Callable[[int], T], numbers: Iterable[int])
         client = library.Client(scheduler, timeout="20s", set_as_default=False)
     except (OSError, ValueError, TypeError) as error:
         raise FileFormatError(f"the scheduler cannot be reached ({error})", where=scheduler) from None
-    with client:
+    with client, _claim(library, client, claimed):
         waiting = iter(numbers)
         window = max(1, sum(client.nthreads().values())) * _PER_THREAD
         running = library.as_completed(_submitted(client, function, islice(waiting, window)), loop=client.loop)
@@ -49,6 +52,22 @@ def run_on(scheduler: str, function: Callable[[int], T], numbers: Iterable[int])
             yield _result(future, scheduler)
             for another in _submitted(client, function, islice(waiting, 1)):
                 running.add(another)
+
+
+@contextmanager
+def _claim(library: Any, client: Any, target: str) -> Iterator[None]:
+    """Keep other clients from a target; the scheduler forgets a client that died after half a minute."""
+    if not target:
+        yield
+        return
+    lock = library.Lock(f"eltwise {target}", scheduler_rpc=client.scheduler, loop=client.loop)
+    if not lock.acquire(timeout="1s"):
+        words, hint = "another client of the cluster writes this target", "wait until it is done, or half a minute"
+        raise FileFormatError(words, where=target, hint=hint)
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def _submitted(client: Any, function: Callable[[int], T], numbers: Iterable[int]) -> list[Any]:

@@ -19,7 +19,7 @@ from eltwise.kernels.reduction import Partial
 from eltwise.scale.apply import BLOCK_BYTES, MEMORY, Tell, block_memory, threads_for
 from eltwise.scale.blocks import BlockCall, Grid, flat_grid
 from eltwise.scale.in_order import in_order
-from eltwise.scale.sources import absolute, open_sources
+from eltwise.scale.sources import absolute, local, open_sources
 from eltwise.scale.zarr_target import model_of, zarr_grid
 
 Found = tuple[int, Partial]
@@ -111,6 +111,7 @@ def reduce_files(
         EltwiseError: for operands that do not go together, and blocks that cannot be read.
     """
     tell = tell or (lambda _done, _count, _text: None)
+    operands = [local(text) for text in operands]
     sources = open_sources(operands, wanted)
     jobs = [(name, _job(reducing, call, axis, operands[0])) for name, call in sources.calls(reducing.operation)]
     sizes = [prod(job.grid.shape) * job.call.element_type.storage.itemsize for _name, job in jobs]

@@ -25,6 +25,15 @@ def is_streamed(text: str) -> bool:
     return is_url(text) or is_named_so or path.is_dir()
 
 
+def local(text: str) -> str:
+    """A path as such, also where it is written as a URL.
+
+    >>> local("file:///data/a.zarr"), local("s3://bucket/a.zarr")
+    ('/data/a.zarr', 's3://bucket/a.zarr')
+    """
+    return text.removeprefix("file://")
+
+
 def absolute(text: str) -> str:
     """What names a file or store for every worker of a cluster."""
     return text if is_url(text) else str(Path(text).resolve())

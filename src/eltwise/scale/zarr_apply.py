@@ -51,7 +51,7 @@ def apply(
             from eltwise.scale.cluster import run_on
 
             function = partial(compute_chunk, operator_, tuple(map(absolute, sources.texts)), absolute(output))
-            done = run_on(scheduler, function, missing)
+            done = run_on(scheduler, function, missing, claimed=absolute(output) if is_url(output) else "")
         _follow(done, outcome, call, tell)
         target.finish()
     return outcome
