@@ -23,6 +23,7 @@ from eltwise.cli.convert import convert
 from eltwise.cli.delta import delta
 from eltwise.cli.infer import infer
 from eltwise.cli.ops import ops
+from eltwise.cli.reduce import reduce
 from eltwise.cli.repair import repair
 from eltwise.cli.reproduce import reproduce
 from eltwise.cli.restore import restore
@@ -45,7 +46,7 @@ app = typer.Typer(
 )
 _COMMANDS = (
     *(run, apply, ops, show, infer, check, convert, repair, compare, trace),
-    *(delta, restore, conform, reproduce, targets),
+    *(reduce, delta, restore, conform, reproduce, targets),
 )
 for _command in _COMMANDS:
     app.command()(_command)

@@ -256,6 +256,28 @@ def _operation(function: str) -> Operation:
     return replace(schema, function=function).bind({})
 
 
+SHORTHANDS: dict[str, tuple[Reduction, str]] = {
+    "mean-squared-difference": ("mean", "squared_difference"),
+    "mean-absolute-difference": ("mean", _ABSOLUTE_DIFFERENCE),
+    "max-absolute-difference": ("max", _ABSOLUTE_DIFFERENCE),
+}
+"""The reductions of differences that have a name at the shell."""
+
+
+def reducing_of(name: str, operator_: Operator | None = None, dtype: object = None) -> Reducing:
+    """The reduction of an operator's results, or, without an operator, one of differences by its name.
+
+    Raises:
+        EltwiseError: for a name, operator or type that is not known.
+    """
+    if operator_ is not None:
+        return Reducing(_reduction(name), operator_.operation, _dtype(dtype))
+    if name not in SHORTHANDS:
+        raise unknown_name("reduction", name, SHORTHANDS)
+    reduction, function = SHORTHANDS[name]
+    return Reducing(reduction, _operation(function), _dtype(dtype))
+
+
 def _unsigned(element_type: ElementType) -> ElementType:
     """The unsigned type of the same width."""
     return by_name(f"u{element_type.name}")

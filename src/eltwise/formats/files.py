@@ -118,7 +118,7 @@ def write_together(contents: Sequence[tuple[Path, Iterable[Chunk]]]) -> None:
         for written, resolved in staged:
             written.replace(resolved)
     except OSError as error:
-        raise _unwritable(resolved, error) from None
+        raise unwritable(resolved, error) from None
     finally:
         for written, _resolved in staged:
             written.unlink(missing_ok=True)
@@ -140,7 +140,7 @@ def check_writable(path: Path) -> None:
     except (FileNotFoundError, NotADirectoryError):
         is_file = True  # It can become one.
     except (OSError, ValueError) as error:
-        raise _unwritable(path, error) from None
+        raise unwritable(path, error) from None
     if not is_file:
         raise FileFormatError("this is a folder or a device, not a file", where=str(path))
     if not path.parent.is_dir():
@@ -160,7 +160,7 @@ def check_new_folder(folder: Path) -> None:
             words, hint = "the folder above does not exist", "create it first"
             raise FileFormatError(words, where=str(folder), got=str(resolved.parent), hint=hint)
     except (OSError, ValueError) as error:
-        raise _unwritable(folder, error, "folder") from None
+        raise unwritable(folder, error, "folder") from None
 
 
 @contextmanager
@@ -176,7 +176,7 @@ def new_folder(folder: Path) -> Iterator[Path]:
             resolved.rmdir()
         temporary.rename(resolved)
     except OSError as error:
-        raise _unwritable(folder, error, "folder") from None
+        raise unwritable(folder, error, "folder") from None
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
 
@@ -188,7 +188,8 @@ def write_into(folder: Path, name: str, data: bytes) -> None:
     file.write_bytes(data)
 
 
-def _unwritable(path: Path, error: OSError | ValueError, kind: str = "file") -> FileFormatError:
+def unwritable(path: Path, error: OSError | ValueError, kind: str = "file") -> FileFormatError:
+    """Make the error for a file that the operating system cannot write."""
     return FileFormatError(f"the {kind} cannot be written ({_reason(error)})", where=str(path))
 
 

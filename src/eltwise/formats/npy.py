@@ -251,6 +251,16 @@ def npy_bytes(array: np.ndarray) -> bytes:
     return stream.getvalue()
 
 
+def npy_header(element_type: ElementType, shape: tuple[int, ...]) -> bytes:
+    """What precedes the elements, in C order and native byte order, of an .npy file."""
+    stored = element_type.storage
+    named = np.dtype(f"V{stored.itemsize}") if _is_written_raw(element_type) else stored
+    stream = io.BytesIO()
+    fields = {"descr": np.lib.format.dtype_to_descr(named), "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(stream, fields)
+    return stream.getvalue()
+
+
 def npz_bytes(arrays: dict[str, np.ndarray]) -> bytes:
     """The content of an .npz file; the same arrays always give the same bytes."""
     stream = io.BytesIO()

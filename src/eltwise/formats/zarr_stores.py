@@ -31,29 +31,46 @@ def is_store(path: Path) -> bool:
     return any((path / mark).is_file() for mark in _MARKS)
 
 
-def read_arrays(path: Path) -> tuple[list[tuple[str, Callable[[], LazyTensor]]], bool]:
+def library(where: str) -> Any:
+    """The package zarr.
+
+    Raises:
+        UnsupportedError: where it is not installed.
+    """
+    try:
+        import zarr
+    except ImportError:
+        hint = "pip install 'eltwise[scale]'"
+        raise UnsupportedError("a zarr store needs the package zarr", where=where, hint=hint) from None
+    return zarr
+
+
+def is_url(text: str) -> bool:
+    """Whether a text names a store that fsspec opens."""
+    return "://" in text
+
+
+def read_arrays(path: Path | str) -> tuple[list[tuple[str, Callable[[], LazyTensor]]], bool]:
     """Find the arrays of a store, each with what opens it; and whether the store is a single one.
 
     Raises:
         UnsupportedError: where zarr is not installed.
         FileFormatError: where zarr cannot open the store.
     """
-    try:
-        import zarr
-    except ImportError:
-        hint = "pip install 'eltwise[scale]'"
-        raise UnsupportedError("reading a zarr store needs the package zarr", where=str(path), hint=hint) from None
+    zarr = library(str(path))
     try:
         opened: Any = zarr.open(str(path), mode="r")
         is_one = isinstance(opened, zarr.Array)
-        arrays = [(path.stem, opened)] if is_one else sorted(opened.members(max_depth=None), key=lambda pair: pair[0])
+        arrays = (
+            [(Path(path).stem, opened)] if is_one else sorted(opened.members(max_depth=None), key=lambda pair: pair[0])
+        )
     except ERRORS as error:
-        raise _unreadable(path, error) from None
+        raise unreadable_store(path, error) from None
     found = [(name, array) for name, array in arrays if isinstance(array, zarr.Array)]
     return [(name, lambda name=name, array=array: _opened(name, array, path)) for name, array in found], is_one  # type: ignore[misc]
 
 
-def _opened(name: str, array: Any, path: Path) -> LazyTensor:
+def _opened(name: str, array: Any, path: Path | str) -> LazyTensor:
     element_type = of_numpy(np.dtype(array.dtype))
     shape, chunk = tuple(map(int, array.shape)), tuple(map(int, array.shards or array.chunks))
     if math.prod(size or 1 for size in shape) >= 2**63:
@@ -63,9 +80,31 @@ def _opened(name: str, array: Any, path: Path) -> LazyTensor:
     return LazyTensor(name, element_type, shape, ZarrArray(array, shape, chunk, path), str(path))
 
 
-def _unreadable(path: Path, error: BaseException) -> FileFormatError:
+def unreadable_store(path: Path | str, error: BaseException) -> FileFormatError:
+    """Make the error for a store that zarr cannot read."""
     text = " ".join(str(error).split()) or type(error).__name__
     return FileFormatError(f"the zarr store cannot be read ({text[:200]})", where=str(path))
+
+
+def has_key(array: Any, key: str) -> bool:
+    """Whether an array's store holds a key below the array's own."""
+    from zarr.core.sync import sync
+
+    return bool(sync((array.store_path / key).exists()))
+
+
+def keys_of(array: Any) -> set[str]:
+    """The keys of an array's store below the array's own."""
+    from zarr.core.sync import sync
+
+    place = array.store_path
+    prefix = f"{place.path}/" if place.path else ""
+
+    async def listed() -> set[str]:
+        return {key.removeprefix(prefix) async for key in place.store.list_prefix(prefix)}
+
+    found: set[str] = sync(listed())
+    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +114,7 @@ class ZarrArray:
     array: Any
     shape: Sequence[int]
     chunk: Sequence[int]
-    path: Path
+    path: Path | str
 
     @property
     def grain(self) -> int:
@@ -91,7 +130,7 @@ class ZarrArray:
         try:
             return _native(self.array[box])
         except ERRORS as error:
-            raise _unreadable(self.path, error) from None
+            raise unreadable_store(self.path, error) from None
 
     def at(self, indices: np.ndarray) -> np.ndarray:
         """Read the chunks that the indices touch."""
@@ -100,7 +139,7 @@ class ZarrArray:
         try:
             return _native(self.array.vindex[np.unravel_index(indices, tuple(self.shape))])
         except ERRORS as error:
-            raise _unreadable(self.path, error) from None
+            raise unreadable_store(self.path, error) from None
 
 
 def _native(array: Any) -> np.ndarray:

@@ -1,0 +1,101 @@
+"""``eltwise reduce``: sums, means, minima and maxima of files, exact and in blocks."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from eltwise.cli import printing
+from eltwise.cli.attributes import Attributes, bound_operator
+from eltwise.cli.blocks import Memory, Scheduler
+from eltwise.cli.printing import Json
+from eltwise.cli.progress import progress_of_tensors
+
+
+def reduce(
+    reduction: Annotated[
+        str,
+        typer.Argument(
+            metavar="REDUCTION",
+            help="mean-squared-difference, mean-absolute-difference or max-absolute-difference of two files;"
+            " or sum, mean, min or max, followed by an operator.",
+        ),
+    ],
+    operands: Annotated[
+        list[str], typer.Argument(metavar="[OPERATOR] FILE...", help="The file of each operand, in order.")
+    ],
+    attributes: Attributes = None,
+    axis: Annotated[
+        str | None, typer.Option("--axis", metavar="AXES", help="The axes to reduce, such as 0,2; by default all.")
+    ] = None,
+    output: Annotated[
+        str | None, typer.Option("--output", "-o", metavar="FILE", help="The file to write the result to.")
+    ] = None,
+    element_type: Annotated[
+        str | None, typer.Option("--type", metavar="TYPE", help="The element type of raw bytes in .npy files.")
+    ] = None,
+    memory: Memory = "2GiB",
+    scheduler: Scheduler = None,
+    json: Json = False,
+) -> None:
+    """Reduce an operator's results on files of any size: exactly, rounded once, the same bits everywhere."""
+    import numpy as np
+
+    from eltwise.core.dtypes import by_name
+    from eltwise.core.errors import AttributeValueError
+    from eltwise.engine.reduce import SHORTHANDS, reducing_of
+    from eltwise.formats.tensor_files import check_tensor_files, parse_tensor_file, write_tensor_files
+    from eltwise.scale.reductions import reduce_files
+    from eltwise.scale.sources import parse_bytes
+
+    if reduction in SHORTHANDS and attributes:
+        raise AttributeValueError("a reduction of differences has no attributes", operand="--attr")
+    has_operator = reduction not in SHORTHANDS
+    chosen = bound_operator(operands[0], attributes or []) if has_operator else None
+    reducing = reducing_of(reduction, chosen)
+    place = {"result": parse_tensor_file(output)} if output else {}
+    check_tensor_files(place)
+    with progress_of_tensors() as tell:
+        found = reduce_files(
+            reducing,
+            operands[has_operator:],
+            _axes(axis),
+            memory=parse_bytes(memory),
+            wanted=by_name(element_type) if element_type else None,
+            scheduler=scheduler,
+            tell=tell,
+        )
+    results = {name: np.asarray(value) for name, value in found.items()}
+    if place and "result" not in results:
+        words, hint = "the results of checkpoints are printed", "leave out --output"
+        raise AttributeValueError(words, operand="--output", hint=hint)
+    write_tensor_files(results if place else {}, place)
+    if json:
+        printing.json_text({name: _fields(value) for name, value in results.items()})
+    elif not place:
+        printing.results(results, json=False)
+
+
+def _fields(value: object) -> dict[str, object]:
+    """A result in full; floats as the shortest text that gives the same number, and in hexadecimal."""
+    import numpy as np
+
+    array = np.asarray(value)
+    fields: dict[str, object] = {"type": array.dtype.name, "shape": list(array.shape)}
+    texts = [str(each) for each in array.reshape(-1)]
+    fields["values"] = texts
+    if array.dtype.kind == "f":
+        fields["hexadecimal"] = [float(each).hex() for each in array.reshape(-1)]
+    return fields
+
+
+def _axes(text: str | None) -> tuple[int, ...] | None:
+    from eltwise.core.errors import AttributeValueError
+
+    if text is None:
+        return None
+    try:
+        return tuple(int(part) for part in text.split(",") if part.strip())
+    except ValueError:
+        raise AttributeValueError("not axes", operand="--axis", got=repr(text), allowed="for example 0,2") from None

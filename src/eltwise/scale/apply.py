@@ -1,0 +1,236 @@
+"""An operator on files larger than memory, block by block, with a result that can be resumed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from eltwise.core.dtypes import ElementType
+from eltwise.core.errors import EltwiseError, FileFormatError, ValueRangeError
+from eltwise.engine.api import Operator
+from eltwise.engine.call import calls_of
+from eltwise.formats import files
+from eltwise.formats.zarr_stores import is_url
+from eltwise.kernels.threads import num_threads
+from eltwise.ops.schema import ElementwiseSchema, Operation
+from eltwise.scale.blocks import BlockCall, Grid, flat_grid
+from eltwise.scale.file_target import FileTarget, file_header
+from eltwise.scale.in_order import in_order
+from eltwise.scale.journal import Journal
+from eltwise.scale.sources import Sources, open_sources
+from eltwise.scale.zarr_target import chunk_bytes
+
+Tell = Callable[[int, int, str], None]
+"""Receives how many bytes are done, how many there are, and what is done now."""
+
+BLOCK_BYTES = 8 << 20
+"""Of a block of a file; those of zarr are chunks."""
+
+MEMORY = 2 << 30
+"""The default limit."""
+
+_OWN_MEMORY = 256 << 20
+"""What a process needs beside the blocks."""
+
+
+@dataclass
+class Outcome:
+    """What was done.
+
+    Attributes:
+        blocks: how many blocks the result has.
+        resumed: how many of them were done before.
+        elements: how many elements the result has.
+        not_inverted: for a subtraction of floats in checkpoints, of how many elements b + (a - b) is not a.
+        is_complete: whether there was nothing to do.
+    """
+
+    blocks: int
+    resumed: int
+    elements: int
+    not_inverted: int | None = None
+    is_complete: bool = False
+    failures: list[EltwiseError] = field(default_factory=list)
+
+    def fields(self) -> dict[str, object]:
+        """The numbers, for programs that read them."""
+        numbers: dict[str, object] = {"blocks": self.blocks, "resumed": self.resumed, "elements": self.elements}
+        return numbers if self.not_inverted is None else {**numbers, "not_inverted": self.not_inverted}
+
+
+def apply_files(
+    operator_: Operator,
+    operands: Sequence[str],
+    output: str,
+    *,
+    memory: int = MEMORY,
+    wanted: ElementType | None = None,
+    scheduler: str | None = None,
+    tell: Tell | None = None,
+) -> Outcome:
+    """Apply an operator to .npy files, zarr stores or checkpoints, block by block.
+
+    A job that was ended goes on where it was: what is done of it lies beside the output, or in the zarr store.
+
+    Args:
+        operator_: the operator.
+        operands: paths, or URLs of zarr stores.
+        output: the path to write, or the URL of a zarr store; its ending selects the format.
+        memory: the limit, in bytes.
+        wanted: the element type of raw bytes in .npy files.
+        scheduler: the address of a Dask cluster, whose workers compute and write; for zarr only.
+        tell: receives progress.
+
+    Raises:
+        EltwiseError: for operands that do not go together, before anything is read; for blocks that cannot be read or
+            written.
+    """
+    sources = open_sources(operands, wanted)
+    calls = sources.calls(operator_.operation)
+    _check_target(sources, output)
+    identity: dict[str, Any] = {"operator": repr(operator_), "operands": sources.identity()}
+    tell = tell or (lambda _done, _count, _text: None)
+    if is_url(output) or Path(output).suffix.lower() == ".zarr":
+        from eltwise.scale import zarr_apply
+
+        return zarr_apply.apply(operator_, sources, calls[0][1], output, identity, memory, scheduler, tell)
+    if scheduler is not None:
+        words, hint = "the workers of a cluster write zarr stores only", "name the output *.zarr"
+        raise FileFormatError(words, where=output, hint=hint)
+    identity["block_bytes"] = BLOCK_BYTES
+    return _to_file(operator_.operation, sources, calls, Path(output), identity, memory, tell)
+
+
+def _check_target(sources: Sources, output: str) -> None:
+    ending = Path(output).suffix.lower()
+    allowed = (".safetensors",) if sources.is_named else (".npy", ".zarr")
+    if ending not in allowed and not (is_url(output) and not sources.is_named):
+        words = "the result cannot be written to a file with this ending"
+        raise FileFormatError(words, where=output, got=ending or "none", allowed=", ".join(allowed))
+    read = {os.path.realpath(text) for text in sources.texts if not is_url(text)}
+    read |= {os.path.realpath(tensor.where) for each in sources.sets for tensor in each.values()}
+    if output in sources.texts or (not is_url(output) and os.path.realpath(output) in read):
+        raise FileFormatError("the output would be written over an input", where=output, hint="choose another name")
+    if not is_url(output) and ending != ".zarr":
+        files.check_writable(Path(output))
+
+
+def threads_for(memory: int, block: int, where: str) -> int:
+    """How many blocks can be worked on at a time.
+
+    Raises:
+        FileFormatError: where not one fits into the memory that may be used.
+    """
+    fitting = (memory - _OWN_MEMORY) // max(block, 1)
+    if fitting < 1:
+        needed = -(-(block + _OWN_MEMORY) // (1 << 20))
+        words, hint = "a block does not fit into the memory that may be used", f"--memory {needed}MiB"
+        raise FileFormatError(words, where=where, got=f"{memory} bytes", hint=hint)
+    return min(num_threads(), int(fitting))
+
+
+def block_memory(call: BlockCall, elements: int) -> int:
+    """How many bytes a block needs while it is worked on: parts of operands, stored and unpacked, and results."""
+    width = max(call.element_type.storage.itemsize, call.result_type.storage.itemsize)
+    return sum(elements * width + 2 * chunk_bytes(tensor) for tensor in call.tensors) + 3 * elements * width
+
+
+def _to_file(
+    operation: Operation,
+    sources: Sources,
+    calls: Sequence[tuple[str, BlockCall]],
+    output: Path,
+    identity: dict[str, Any],
+    memory: int,
+    tell: Tell,
+) -> Outcome:
+    grids = [flat_grid(call.plan.shape, BLOCK_BYTES // call.result_type.storage.itemsize) for _name, call in calls]
+    needed = [block_memory(call, prod(grid.step)) for (_, call), grid in zip(calls, grids, strict=True)]
+    threads = threads_for(memory, max(needed, default=0), str(output))
+    is_counted = sources.is_named and operation.function == "subtract"
+    total = sum(prod(call.plan.shape) * call.result_type.storage.itemsize for _name, call in calls)
+    with Journal(output, identity) as journal:
+        target = FileTarget(output, file_header(output, calls, sources.metadata()), calls, journal)
+        with closing(target):
+            resumed, failures, done = len(journal.done), [], 0
+            work = _file_work(calls, grids, target, is_counted)
+            try:
+                for name, size, failure in in_order(work, threads):
+                    done += size
+                    tell(done, total, name)
+                    failures += [failure] if failure else []
+            except ValueRangeError:  # It would be raised again.
+                target.discard()
+                raise
+            blocks = sum(map(len, grids))
+            if failures:
+                raise kept(failures, blocks, len(journal.done))
+            target.finish()
+        counted = sum(journal.done.values())
+        journal.remove()
+    elements = sum(prod(call.plan.shape) for _name, call in calls)
+    return Outcome(blocks, resumed, elements, counted if is_counted else None)
+
+
+def kept(failures: Sequence[EltwiseError], blocks: int, done: int) -> EltwiseError:
+    """The first failure, with what is kept."""
+    first = failures[0]
+    others = f"; {len(failures) - 1} more blocks failed" if len(failures) > 1 else ""
+    first.hint = f"{done} of {blocks} blocks are kept{others}; mend it and run the same command again"
+    return first
+
+
+def _file_work(
+    calls: Sequence[tuple[str, BlockCall]], grids: Sequence[Grid], target: FileTarget, is_counted: bool
+) -> Iterator[Callable[[], tuple[str, int, EltwiseError | None]]]:
+    """The work on each block that is not done yet."""
+    first = 0
+    done = dict(target.journal.done)
+    for tensor, ((name, call), grid) in enumerate(zip(calls, grids, strict=True)):
+        for index in range(len(grid)):
+            number = first + index
+            size = prod(part.stop - part.start for part in grid[index]) * call.result_type.storage.itemsize
+            if number in done:
+                yield lambda name=name, size=size: (name, size, None)  # type: ignore[misc]
+                continue
+
+            def piece(
+                call: BlockCall = call,
+                grid: Grid = grid,
+                index: int = index,
+                number: int = number,
+                tensor: int = tensor,
+                name: str = name,
+                size: int = size,
+            ) -> tuple[str, int, EltwiseError | None]:
+                cut = grid[index]
+                try:
+                    operands = call.read(cut)
+                except FileFormatError as error:
+                    return name, size, error.located(operand=f"block {number}")
+                result = call.compute(operands)
+                is_rounded = is_counted and call.element_type.kind == "float"
+                counted = not_inverted(call.operation, operands, result) if is_rounded else 0
+                start = int(np.ravel_multi_index([part.start for part in cut], grid.shape)) if cut else 0
+                target.write(number, tensor, start, result, counted)
+                return name, size, None
+
+            yield piece
+        first += len(grid)
+
+
+def not_inverted(subtract: Operation, operands: Sequence[np.ndarray], difference: np.ndarray) -> int:
+    """For how many elements b + (a - b) has other bits than a."""
+    assert isinstance(subtract.schema, ElementwiseSchema)
+    add = Operation(replace(subtract.schema, function="add"), subtract.given)
+    a, b = operands
+    back = calls_of(add).function(b, difference)
+    bits = np.dtype(f"u{a.dtype.itemsize}")
+    return int(np.count_nonzero(back.view(bits) != np.ascontiguousarray(np.broadcast_to(a, back.shape)).view(bits)))

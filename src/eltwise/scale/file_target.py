@@ -1,0 +1,104 @@
+"""A result in one file, .npy or .safetensors: written beside its path block by block, and renamed with the last one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from threading import Lock
+
+import numpy as np
+
+from eltwise.formats import files, npy
+from eltwise.formats.safetensors_files import dtype_of, header_of
+from eltwise.scale.blocks import BlockCall
+from eltwise.scale.journal import Journal
+
+
+def file_header(path: Path, calls: Sequence[tuple[str, BlockCall]], metadata: dict[str, str]) -> bytes:
+    """What precedes the elements of results in a file."""
+    if path.suffix.lower() == ".npy":
+        ((_name, call),) = calls
+        return npy.npy_header(call.result_type, call.plan.shape)
+    entries = [(name, dtype_of(call.result_type), call.plan.shape, _size(call)) for name, call in calls]
+    text = header_of(entries, metadata)
+    return len(text).to_bytes(8, "little") + text
+
+
+def _size(call: BlockCall) -> int:
+    count = 1
+    for size in call.plan.shape:
+        count *= size
+    return count * call.result_type.storage.itemsize
+
+
+class FileTarget:
+    """The file while it is written.
+
+    Attributes:
+        journal: what is done of it.
+    """
+
+    def __init__(self, path: Path, header: bytes, calls: Sequence[tuple[str, BlockCall]], journal: Journal) -> None:
+        self._resolved = Path(os.path.realpath(path))
+        self.path, self.journal, self._lock = path, journal, Lock()
+        self._part = self._resolved.parent / f".{self._resolved.name}.part"
+        self._offsets, size = [], len(header)
+        for _name, call in calls:
+            self._offsets.append(size)
+            size += _size(call)
+        is_whole = self._part.exists() and self._part.stat().st_size == size
+        if not is_whole and journal.done:
+            journal.forget()
+        try:
+            self._descriptor = os.open(self._part, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o666)
+            os.ftruncate(self._descriptor, size)
+            self._write(0, memoryview(header))
+        except OSError as error:
+            raise files.unwritable(path, error) from None
+
+    def write(self, number: int, tensor: int, start: int, block: np.ndarray, counted: int) -> None:
+        """Write a block, which begins at an element of a tensor, and note that it is done.
+
+        Raises:
+            FileFormatError: where the disk is full; what was written is kept.
+        """
+        offset = self._offsets[tensor] + start * block.itemsize
+        try:
+            self._write(offset, np.ascontiguousarray(block).reshape(-1).view(np.uint8).data)
+        except OSError as error:
+            failure = files.unwritable(self.path, error)
+            failure.operand = f"block {number}"
+            failure.hint = f"{len(self.journal.done)} blocks are kept; the same command goes on there"
+            raise failure from None
+        self.journal.add(number, counted)
+
+    def _write(self, offset: int, data: memoryview) -> None:
+        while data:
+            if hasattr(os, "pwrite"):
+                written = os.pwrite(self._descriptor, data, offset)
+            else:
+                with self._lock:  # Windows has no write at an offset.
+                    os.lseek(self._descriptor, offset, os.SEEK_SET)
+                    written = os.write(self._descriptor, data)
+            data, offset = data[written:], offset + written
+
+    def finish(self) -> None:
+        """Rename the file, which is whole now."""
+        try:
+            os.fsync(self._descriptor)
+            self.close()
+            self._part.replace(self._resolved)
+        except OSError as error:
+            raise files.unwritable(self.path, error) from None
+
+    def discard(self) -> None:
+        """Remove what was written."""
+        self._part.unlink(missing_ok=True)
+        self.journal.remove()
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1

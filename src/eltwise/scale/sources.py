@@ -1,0 +1,173 @@
+"""The operands of a job: files and stores by path or URL, matched by the names of their tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from eltwise.core.dtypes import ElementType
+from eltwise.core.errors import AttributeValueError, EltwiseError, FileFormatError, NameUnknownError, raise_all
+from eltwise.formats import files
+from eltwise.formats.safetensors_files import INDEX, open_checkpoint
+from eltwise.formats.tensor_sets import TensorSet, open_tensors
+from eltwise.formats.zarr_stores import is_store, is_url, read_arrays
+from eltwise.ops.schema import Operation
+from eltwise.scale.blocks import BlockCall, block_call
+
+_MOST_NAMED = 8
+
+
+def is_streamed(text: str) -> bool:
+    """Whether a path or URL names what is read in blocks only: a zarr store or a checkpoint."""
+    path = Path(text)
+    is_named_so = path.suffix.lower() in (".zarr", ".safetensors") or path.name.endswith(INDEX)
+    return is_url(text) or is_named_so or path.is_dir()
+
+
+def absolute(text: str) -> str:
+    """What names a file or store for every worker of a cluster."""
+    return text if is_url(text) else str(Path(text).resolve())
+
+
+@dataclass(frozen=True)
+class Sources:
+    """Opened operands.
+
+    Attributes:
+        texts: their paths or URLs.
+        sets: the tensors of each.
+    """
+
+    texts: tuple[str, ...]
+    sets: tuple[TensorSet, ...]
+
+    @property
+    def is_named(self) -> bool:
+        """Whether the tensors have names, as those of checkpoints have."""
+        return any(not each.is_one for each in self.sets)
+
+    def calls(self, operation: Operation) -> list[tuple[str, BlockCall]]:
+        """The operation on the tensors of each name; nothing is read.
+
+        Raises:
+            EltwiseError: naming what does not go together.
+        """
+        if not self.is_named:
+            return [("result", block_call(operation, [next(iter(each.values())) for each in self.sets]))]
+        self._check_names()
+        found, problems = [], []
+        for name in self.sets[0]:
+            try:
+                found.append((name, block_call(operation, [each[name] for each in self.sets])))
+            except EltwiseError as error:
+                problems.append(error.located(operand=f"tensor {name!r}"))
+        raise_all(problems[:_MOST_NAMED])
+        return found
+
+    def _check_names(self) -> None:
+        first, where = self.sets[0], self.sets[0].where
+        for other in self.sets[1:]:
+            for here, there in ((first, other), (other, first)):
+                missing = [name for name in here if name not in there]
+                if missing:
+                    raise NameUnknownError(
+                        f"{len(missing)} of the tensors of {here.where} are not in this file",
+                        where=there.where,
+                        got=", ".join(missing[:_MOST_NAMED]) + (", ..." if len(missing) > _MOST_NAMED else ""),
+                        allowed=f"the names of {where}",
+                    )
+
+    def metadata(self) -> dict[str, str]:
+        """What the first checkpoint holds beside its tensors."""
+        return open_checkpoint(Path(self.texts[0])).metadata if self.is_named else {}
+
+    def identity(self) -> list[object]:
+        """What changes when an operand does: its path, types and shapes, and the size and time of each file."""
+        return [
+            [
+                absolute(text),
+                [[name, tensor.element_type.name, tensor.shape] for name, tensor in found.items()],
+                [] if is_url(text) else _files(Path(text), found),
+            ]
+            for text, found in zip(self.texts, self.sets, strict=True)
+        ]
+
+
+def _files(path: Path, found: TensorSet) -> list[object]:
+    if is_store(path):
+        return []
+    paths = sorted({tensor.where for tensor in found.values()} | {found.where})
+    return [[each, Path(each).stat().st_size, Path(each).stat().st_mtime_ns] for each in paths if Path(each).is_file()]
+
+
+def open_sources(texts: Sequence[str], wanted: ElementType | None = None) -> Sources:
+    """Open operands; only headers are read.
+
+    Raises:
+        EltwiseError: for one that cannot be opened, or holds tensors of types that nothing here reads.
+    """
+    sets = tuple(_opened(text, wanted) for text in texts)
+    for each in sets:
+        raise_all(list(each.unreadable.values())[:_MOST_NAMED])
+    kinds = {each.is_one for each in sets}
+    if len(kinds) > 1:
+        one = next(each for each in sets if each.is_one)
+        raise FileFormatError(
+            "this is one array, and another operand is a checkpoint", where=one.where, allowed="checkpoints only"
+        )
+    return Sources(tuple(texts), sets)
+
+
+def _opened(text: str, wanted: ElementType | None) -> TensorSet:
+    if not is_url(text):
+        path = Path(text)
+        if not path.exists():
+            raise files.unreadable(path, FileNotFoundError())
+        found = open_tensors(path, wanted)
+        if path.is_dir() and not path.name.endswith(INDEX) and is_store(path):
+            _check_array(text, found)
+        elif not found.is_one and not is_checkpoint(path):
+            words, allowed = "this cannot be read in blocks", ".npy, .zarr, .safetensors"
+            raise FileFormatError(words, where=text, got=path.suffix or "a folder", allowed=allowed)
+        return found
+    makers, is_one = read_arrays(text)
+    remote = TensorSet(text, is_one=is_one)
+    for name, make in makers:
+        remote.add(name, make)
+    _check_array(text, remote)
+    return remote
+
+
+def _check_array(text: str, found: TensorSet) -> None:
+    if not found.is_one:
+        names = ", ".join([*found][:_MOST_NAMED]) or "none"
+        words, hint = "this zarr store is a group of arrays", "name one of them"
+        raise FileFormatError(words, where=text, got=names, hint=f"{hint}, for example {text}/{next(iter(found), 'x')}")
+
+
+def is_checkpoint(path: Path) -> bool:
+    """Whether it is a safetensors file, an index of shards, or a folder with one."""
+    if path.is_dir():
+        return len(list(path.glob(f"*{INDEX}"))) == 1
+    return path.suffix.lower() == ".safetensors" or path.name.endswith(INDEX)
+
+
+def parse_bytes(text: str) -> int:
+    """Parse a size as it is written at the shell.
+
+    >>> parse_bytes("2GiB"), parse_bytes("500 MB"), parse_bytes("4096")
+    (2147483648, 500000000, 4096)
+
+    Raises:
+        AttributeValueError: where it is none.
+    """
+    units = {"": 1, "b": 1}
+    for power, prefix in enumerate("kmgt", start=1):
+        units |= {f"{prefix}ib": 1 << (10 * power), f"{prefix}b": 1000**power, prefix: 1 << (10 * power)}
+    number = text.strip().lower().rstrip("bikmgt").rstrip()
+    unit = text.strip().lower()[len(number) :].strip()
+    try:
+        return int(float(number) * units[unit])
+    except (ValueError, KeyError, OverflowError):
+        raise AttributeValueError("not a size of memory", got=repr(text), allowed="for example 2GiB") from None

@@ -1,0 +1,105 @@
+"""An operator on zarr stores: each block is a chunk of the result, computed by a thread here or a worker of Dask."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import lru_cache, partial
+from math import prod
+from pathlib import Path
+from typing import Any
+
+from eltwise.core.errors import EltwiseError, FileFormatError
+from eltwise.engine.api import Operator
+from eltwise.formats.zarr_stores import is_url
+from eltwise.scale.apply import Outcome, Tell, block_memory, kept, threads_for
+from eltwise.scale.blocks import BlockCall, Grid
+from eltwise.scale.in_order import in_order
+from eltwise.scale.journal import Journal
+from eltwise.scale.sources import Sources, absolute, open_sources
+from eltwise.scale.zarr_target import ZarrTarget, zarr_grid, zarr_target
+
+Done = tuple[int, EltwiseError | None]
+"""A block, and why it could not be computed."""
+
+
+def apply(
+    operator_: Operator,
+    sources: Sources,
+    call: BlockCall,
+    output: str,
+    identity: dict[str, Any],
+    memory: int,
+    scheduler: str | None,
+    tell: Tell,
+) -> Outcome:
+    """Compute the chunks of a result that are not there yet; see ``apply_files``."""
+    grid = zarr_grid(call)
+    threads = threads_for(memory, block_memory(call, prod(grid.step)), output)
+    if not is_url(output) and not Path(output).resolve().parent.is_dir():
+        raise FileFormatError("the output's folder does not exist", where=output, hint="create it first")
+    with _claimed(output):
+        target, is_complete = zarr_target(output, call, grid, identity)
+        there = target.done(grid)
+        outcome = Outcome(len(grid), len(there), prod(grid.shape), is_complete=is_complete)
+        if is_complete:
+            return outcome
+        missing = (number for number in range(len(grid)) if number not in there)
+        if scheduler is None:
+            done = in_order((partial(_block, call, grid, target, number) for number in missing), threads)
+        else:
+            from eltwise.scale.cluster import run_on
+
+            function = partial(compute_chunk, operator_, tuple(map(absolute, sources.texts)), absolute(output))
+            done = run_on(scheduler, function, missing)
+        _follow(done, outcome, call, tell)
+        target.finish()
+    return outcome
+
+
+@contextmanager
+def _claimed(output: str) -> Iterator[None]:
+    """Keep other processes on this machine and its file systems from a target; what is done of it, its chunks say."""
+    if is_url(output):
+        yield
+        return
+    with Journal(Path(output.rstrip("/")), {}) as journal:
+        try:
+            yield
+        finally:
+            journal.remove()
+
+
+def _follow(done: Iterator[Done], outcome: Outcome, call: BlockCall, tell: Tell) -> None:
+    size = prod(call.plan.shape) * call.result_type.storage.itemsize
+    finished, failures = outcome.resumed, []
+    for count, (_number, failure) in enumerate(done, start=outcome.resumed + 1):
+        failures += [failure] if failure else []
+        finished += failure is None
+        tell(size * count // outcome.blocks, size, "")
+    if failures:
+        raise kept(failures, outcome.blocks, finished)
+
+
+def _block(call: BlockCall, grid: Grid, target: ZarrTarget, number: int) -> Done:
+    cut = grid[number]
+    try:
+        operands = call.read(cut)
+    except FileFormatError as error:
+        return number, error.located(operand=f"chunk {list(grid.index(number))}")
+    target.write(cut, call.compute(operands))
+    return number, None
+
+
+def compute_chunk(operator_: Operator, operands: tuple[str, ...], output: str, number: int) -> Done:
+    """Compute one chunk and write it: what a worker of a cluster runs."""
+    call, grid, target = _opened(operator_, operands, output)
+    if target.has(grid.index(number)):  # The worker that computed it died before it could say so.
+        return number, None
+    return _block(call, grid, target, number)
+
+
+@lru_cache(maxsize=4)
+def _opened(operator_: Operator, operands: tuple[str, ...], output: str) -> tuple[BlockCall, Grid, ZarrTarget]:
+    ((_name, call),) = open_sources(operands).calls(operator_.operation)
+    return call, zarr_grid(call), ZarrTarget.opened(output)

@@ -1,0 +1,155 @@
+"""A real cluster of processes on this machine: workers and clients that die, two clients, a corrupt chunk."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from distributed import Client, LocalCluster
+
+import eltwise
+from eltwise.scale.apply import apply_files
+from eltwise.scale.zarr_apply import compute_chunk
+from stores import chunk_files, read, store, wait_for
+
+Cli = Callable[..., tuple[int, str, str]]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("default"),
+    pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="there is no SIGKILL"),
+]
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[LocalCluster]:
+    with LocalCluster(  # type: ignore[no-untyped-call]
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, protocol="tcp", host="127.0.0.1"
+    ) as made:
+        yield made
+
+
+@pytest.fixture
+def operands(seed: int, tmp_path: Path) -> tuple[np.ndarray, np.ndarray]:
+    """Two stores of 400 chunks."""
+    draw = np.random.default_rng(seed)
+    a, b = (draw.standard_normal((200, 200), np.float32) for _ in "ab")
+    for name, values in (("a", a), ("b", b)):
+        store(tmp_path / f"{name}.zarr", values, chunks=(10, 10))
+    return a, b
+
+
+def command(folder: Path, cluster: LocalCluster, output: str = "c.zarr") -> tuple[object, ...]:
+    files = folder / "a.zarr", folder / "b.zarr"
+    return "apply", "Subtract-1", *files, "--output", folder / output, "--scheduler", cluster.scheduler_address
+
+
+def started(*arguments: object) -> subprocess.Popen[bytes]:
+    line = [sys.executable, "-m", "eltwise", *map(str, arguments)]
+    return subprocess.Popen(line, stderr=subprocess.PIPE)  # noqa: S603
+
+
+def test_the_same_bits_and_reductions(
+    cli: Cli, cluster: LocalCluster, operands: tuple[np.ndarray, np.ndarray], tmp_path: Path
+) -> None:
+    assert cli(*command(tmp_path, cluster)) == (0, "", "")
+    assert read(tmp_path / "c.zarr").tobytes() == eltwise.subtract(*operands).tobytes()
+    files = tmp_path / "a.zarr", tmp_path / "b.zarr"
+    for options, axis in (((), None), (("--axis", "0"), 0)):
+        arguments = ("reduce", "mean-squared-difference", *files, *options, "--json")
+        found = cli(*arguments, "--scheduler", cluster.scheduler_address)
+        assert found == cli(*arguments)
+        expected = np.asarray(eltwise.mean_squared_difference(*operands, axis=axis)).reshape(-1)
+        assert json.loads(found[1])["result"]["values"] == [str(each) for each in expected]
+
+
+def test_a_worker_is_killed(cluster: LocalCluster, operands: tuple[np.ndarray, np.ndarray], tmp_path: Path) -> None:
+    with Client(cluster.scheduler_address, set_as_default=False) as client:  # type: ignore[no-untyped-call]
+        workers: dict[str, int] = client.run(os.getpid)  # type: ignore[no-untyped-call]
+    running = started(*command(tmp_path, cluster))
+    wait_for(lambda: len(chunk_files(tmp_path / "c.zarr")) > 50)
+    os.kill(min(workers.values()), signal.SIGKILL)
+    _out, err = running.communicate(timeout=120)
+    assert (running.returncode, b"Traceback" in err) == (0, False)
+    assert read(tmp_path / "c.zarr").tobytes() == eltwise.subtract(*operands).tobytes()
+
+
+def test_the_client_is_killed_and_the_command_resumed(
+    cli: Cli, cluster: LocalCluster, operands: tuple[np.ndarray, np.ndarray], tmp_path: Path
+) -> None:
+    target = tmp_path / "c.zarr"
+    running = started(*command(tmp_path, cluster))
+    wait_for(lambda: len(chunk_files(target)) > 50)
+    running.send_signal(signal.SIGKILL)
+    running.communicate()
+    wait_for(lambda: is_quiet(target))
+    before = chunk_files(target)
+    assert 50 < len(before) < 400
+    code, _out, err = cli(*command(tmp_path, cluster))
+    assert (code, err) == (0, f"resumed: {len(before)} of 400 blocks were done before\n")
+    assert {name: state for name, state in chunk_files(target).items() if name in before} == before
+    assert read(target).tobytes() == eltwise.subtract(*operands).tobytes()
+
+
+def is_quiet(target: Path) -> bool:
+    """Whether the workers have ended what the dead client wanted."""
+    import time
+
+    before = chunk_files(target)
+    time.sleep(0.5)
+    return chunk_files(target) == before
+
+
+def test_a_second_client_is_refused(
+    cli: Cli, cluster: LocalCluster, operands: tuple[np.ndarray, np.ndarray], tmp_path: Path
+) -> None:
+    running = started(*command(tmp_path, cluster))
+    wait_for(lambda: len(chunk_files(tmp_path / "c.zarr")) > 5)
+    code, _out, err = cli(*command(tmp_path, cluster))
+    assert (code, "another process writes this target" in err) == (2, True)
+    running.communicate(timeout=120)
+    assert running.returncode == 0
+    assert read(tmp_path / "c.zarr").tobytes() == eltwise.subtract(*operands).tobytes()
+
+
+def test_a_corrupt_chunk_names_itself(
+    cli: Cli, cluster: LocalCluster, operands: tuple[np.ndarray, np.ndarray], tmp_path: Path
+) -> None:
+    chunk: Any = tmp_path / "b.zarr" / "c" / "7" / "11"
+    whole = chunk.read_bytes()
+    chunk.write_bytes(b"no")
+    code, _out, err = cli(*command(tmp_path, cluster))
+    assert code == 2
+    assert "chunk [7, 11]" in err
+    assert "399 of 400 blocks are kept" in err
+    assert err.count("\n") == 1
+    chunk.write_bytes(whole)
+    assert cli(*command(tmp_path, cluster)) == (0, "", "resumed: 399 of 400 blocks were done before\n")
+    assert read(tmp_path / "c.zarr").tobytes() == eltwise.subtract(*operands).tobytes()
+
+
+def test_a_block_that_is_there_is_not_computed_again(operands: tuple[np.ndarray, np.ndarray], tmp_path: Path) -> None:
+    texts = str(tmp_path / "a.zarr"), str(tmp_path / "b.zarr")
+    target = str(tmp_path / "c.zarr")
+    minus = eltwise.operator("Subtract-1")
+    apply_files(minus, texts, target)
+    before = chunk_files(tmp_path / "c.zarr")
+    (tmp_path / "c.zarr" / "c" / "0" / "1").unlink()
+    assert [compute_chunk(minus, texts, target, number) for number in range(3)] == [(0, None), (1, None), (2, None)]
+    after = chunk_files(tmp_path / "c.zarr")
+    assert [name for name in before if before[name] != after[name]] == [str(tmp_path / "c.zarr" / "c" / "0" / "1")]
+
+
+def test_a_scheduler_that_is_not_there(cli: Cli, operands: tuple[np.ndarray, np.ndarray], tmp_path: Path) -> None:
+    files = tmp_path / "a.zarr", tmp_path / "b.zarr"
+    for address in ("tcp://127.0.0.1:9", "nonsense://x"):
+        code, _out, err = cli("reduce", "mean-squared-difference", *files, "--scheduler", address)
+        assert code == 2
+        assert "the scheduler cannot be reached" in err

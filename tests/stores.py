@@ -1,0 +1,37 @@
+"""Zarr stores on disk, and waiting for what other processes write into them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import zarr
+
+
+def store(path: Path, values: np.ndarray, chunks: Any = (5, 7), **options: Any) -> Path:
+    array = zarr.create_array(str(path), shape=values.shape, chunks=chunks, dtype=values.dtype, **options)
+    array[...] = values
+    return path
+
+
+def read(path: Path) -> np.ndarray:
+    return np.load(path) if path.suffix == ".npy" else np.asarray(zarr.open_array(str(path), mode="r")[...])
+
+
+def wait_for(condition: Callable[[], bool], seconds: float = 60) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def chunk_files(path: Path) -> dict[str, tuple[int, int]]:
+    """The chunks of a store, with what changes when one is written again."""
+    found = {}
+    for file in (path / "c").rglob("*") if path.exists() else ():
+        if file.is_file() and file.suffix != ".partial":
+            found[str(file)] = (file.stat().st_ino, file.stat().st_mtime_ns)
+    return found
