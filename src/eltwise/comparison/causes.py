@@ -33,11 +33,10 @@ from eltwise.comparison.hypotheses import (
 from eltwise.comparison.numbers import bits_of, is_float, values_of
 from eltwise.comparison.operation_causes import of_operation
 from eltwise.comparison.pairs import Pair, converted, same_bits
-from eltwise.comparison.pieces import run_together
 from eltwise.comparison.place_hypotheses import looks_random
 from eltwise.comparison.places import Claim, covered, percent
 from eltwise.comparison.scan import Figures, spread
-from eltwise.kernels.threads import num_threads
+from eltwise.kernels.threads import num_threads, run_together
 
 UNEXPLAINED = "unexplained"
 _SAMPLED = 1536

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from eltwise.comparison.numbers import bits_of, is_float
-from eltwise.comparison.pieces import run_together
 from eltwise.core.dtypes import (
     BOOL,
     FLOAT32,
@@ -24,6 +23,7 @@ from eltwise.core.dtypes import (
     ElementType,
 )
 from eltwise.formats.lazy_tensors import InMemory, LazyTensor, storage_of
+from eltwise.kernels.threads import run_together
 
 _CHUNK_BYTES = 1 << 25
 """So much of each tensor is in memory at a time."""

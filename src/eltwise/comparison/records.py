@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import ctypes
-from functools import cache, partial
+from functools import cache
 from itertools import pairwise
 
 import numpy as np
 
 from eltwise.comparison.numbers import distances, is_float, values_of
-from eltwise.comparison.pieces import run_together
 from eltwise.comparison.tolerance import Limits
 from eltwise.core.dtypes import BOOL, UINT8, ElementType
 from eltwise.kernels import jit
 from eltwise.kernels.differences import BUCKETS, FIELDS, TABLES, UNIT, block_elements, differences_text
 from eltwise.kernels.dispatch import has_compiler, mode
 from eltwise.kernels.float_mode import default_mode
-from eltwise.kernels.threads import num_threads
+from eltwise.kernels.threads import Pieces, num_threads
 
 RECORD = np.dtype([(name, np.float64 if name in FIELDS[-4:] else np.uint64) for name in FIELDS])
 """What is known of a block: counts, the largest distance, and the largest and summed differences."""
@@ -82,11 +81,11 @@ def _compiled_records(
         return (ctypes.c_int64 * 8)(*places, count, *map(int, floats), limits.too_far(element_type))
 
     work = [
-        partial(kernel, arguments(a, b, records, tables[number], whole), first, last)
+        (arguments(a, b, records, tables[number], whole), first, last)
         for number, (first, last) in enumerate(pairwise(ends))
         if first < last
     ]
-    run_together(work, threads, keep=(a, b, records, tables))
+    Pieces(kernel, work).run()
     if whole < a.size:
         rest = np.zeros((2, UNIT), a.dtype)
         rest[0, : a.size - whole], rest[1, : a.size - whole] = a[whole:], b[whole:]

@@ -7,7 +7,6 @@ of outputs: what is reduced lies in rows, what is kept in columns.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import product
 from math import prod
@@ -21,7 +20,7 @@ from eltwise.kernels.exact_sum import ElementsKernel, ExactSums, FloatSums, Inte
 from eltwise.kernels.extremes import ExtremeBlocks, Extremes
 from eltwise.kernels.plan import Plan, Sizes
 from eltwise.kernels.sum_kernel import LEAST_EXPONENT
-from eltwise.kernels.threads import num_threads
+from eltwise.kernels.threads import num_threads, run_together
 from eltwise.ops.expression import Expression
 
 Reduction = Literal["sum", "mean", "min", "max"]
@@ -104,12 +103,7 @@ def reduced(
     groups = [found[begin:end] for begin, end in _ranges(len(found), count)]
     row_ranges = _ranges(len(row_cuts), -(-count // len(groups)))
     pieces = [work.piece(row_cuts[begin:end], group) for group in groups for begin, end in row_ranges]
-    if threads == 1:
-        for piece in pieces:
-            piece()
-    else:
-        with ThreadPoolExecutor(threads) as pool:
-            list(pool.map(lambda piece: piece(), pieces))
+    run_together(pieces, threads)
     merged = [(cut, _merged(partials)) for cut, partials in found]
     return merged[0][1] if len(merged) == 1 else _joined(merged, outputs)
 

@@ -1,8 +1,8 @@
 """The threads that share the work of a large call.
 
 ``ELTWISE_NUM_THREADS`` or ``set_num_threads`` says how many; by default as many as this process may use processors.
-They are Python threads that stay in machine code (see ``eltwise.kernels.sharing``), which neither holds nor needs the
-interpreter lock.
+Those that run kernels are Python threads that stay in machine code (see ``eltwise.kernels.sharing``), which neither
+holds nor needs the interpreter lock; ``run_together`` shares Python functions.
 """
 
 from __future__ import annotations
@@ -11,14 +11,18 @@ import ctypes
 import os
 import threading
 import time
-from collections.abc import Iterable
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
 from ctypes import c_int, c_void_p
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from eltwise.core.errors import AttributeValueError
 from eltwise.core.machine import is_arm64, is_x86, processors
 from eltwise.kernels.sharing import CACHE_LINE, MOST_WORKERS, Piece, ThreadPool, sharing_text
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
 
 _SPINNING_SECONDS = 50e-6
 """How long a thread waits awake for the next call."""
@@ -149,10 +153,56 @@ def _spins() -> int:
     return max(1, int(_SPINNING_SECONDS / best * _TRIED_SPINS))
 
 
+def run_together(work: Sequence[Callable[[], object]], threads: int | None = None) -> None:
+    """Run Python functions on several threads, the caller's among them, and wait for all of them.
+
+    It pays where they leave Python while they run: for kernels, large NumPy calls and files.
+
+    Each thread takes the next piece when it is done with one, so that a slow one does less.
+
+    Args:
+        work: the functions.
+        threads: how many threads share them; by default one a function.
+    """
+    from concurrent.futures import wait  # It takes long to load.
+
+    count = min(len(work), threads or len(work))
+    if count < 2:
+        for piece in work:
+            piece()
+        return
+    waiting = deque(work)
+
+    def take_turns() -> None:
+        while waiting:
+            try:
+                piece = waiting.popleft()
+            except IndexError:  # Another thread was faster.
+                return
+            piece()
+
+    helpers = [_executor(max(count, num_threads())).submit(take_turns) for _helper in range(count - 1)]
+    try:
+        take_turns()
+    finally:
+        waiting.clear()
+        wait(helpers)  # None of them may write into memory that is given back.
+    for helper in helpers:
+        helper.result()
+
+
+@cache
+def _executor(count: int) -> ThreadPoolExecutor:
+    from concurrent.futures import ThreadPoolExecutor
+
+    return ThreadPoolExecutor(count, "eltwise")
+
+
 def _forget_workers() -> None:
     """After a fork the child has no threads but the caller's."""
     ctypes.memset(ctypes.addressof(THREAD_POOL), 0, ctypes.sizeof(ThreadPool))
     _Wanted.started, _Wanted.lock = 0, threading.Lock()
+    _executor.cache_clear()
 
 
 if hasattr(os, "register_at_fork"):
