@@ -139,11 +139,11 @@ def written(graph: Graph) -> tuple[bytes, ...]:
     return write_openvino(graph) if graph.origin.domain == "openvino" else (write_onnx(graph),)
 
 
-_FOLDERS = os.pathsep.join(map(str, (Path(eltwise.__file__).parents[1], Path(__file__).parent)))
+FOLDERS = os.pathsep.join(map(str, (Path(eltwise.__file__).parents[1], Path(__file__).parent)))
 _RUNTIMES = {
     "onnxruntime": next(found for found in runtimes.RUNTIMES if found.name == "onnxruntime"),
     "openvino": Runtime(
-        "openvino", "openvino_float32:OpenVinoFloat32", ("openvino",), environment={"PYTHONPATH": _FOLDERS}
+        "openvino", "openvino_float32:OpenVinoFloat32", ("openvino",), environment={"PYTHONPATH": FOLDERS}
     ),
 }
 

@@ -111,3 +111,20 @@ def test_dequantized_integers_are_found(seed: int) -> None:
     assert (found.cause, found.explanation) == ("quantized", "B is A dequantized with scale 0.03 and zero point 7")
     b[3, 4] += np.float32(0.05)
     assert compare_arrays(whole, b).cause_share < 1
+
+
+@pytest.mark.parametrize("kind", [bool, np.uint8, np.int64])
+def test_masks_and_labels_that_differ_have_no_cause(kind: type, seed: int) -> None:
+    generator = np.random.default_rng(seed)
+    a, b = (generator.integers(0, 2, 4000).astype(kind) for _side in "ab")
+    assert compare_arrays(a, b).cause == "unexplained"
+
+
+@pytest.mark.parametrize("count", [2, 5, 30])
+def test_noise_of_the_last_bits_is_no_factor_and_no_offset(count: int, seed: int) -> None:
+    generator = np.random.default_rng([seed, count])
+    for _turn in range(60):
+        a = (1 + generator.random(count)).astype(np.float32)
+        b = (a * (1 + 1e-7 * generator.standard_normal(count))).astype(np.float32)
+        if (a != b).any():
+            assert compare_arrays(a, b).cause in ("last_bit", "unexplained")

@@ -11,7 +11,6 @@ from pathlib import Path
 import ml_dtypes
 import numpy as np
 import pytest
-import torch
 from safetensors.numpy import save_file
 
 import eltwise
@@ -167,6 +166,7 @@ def test_the_json_has_the_promised_keys(tmp_path: Path) -> None:
 
 
 def test_arrays_of_other_libraries_are_taken() -> None:
+    torch = pytest.importorskip("torch")
     state = {"w": torch.tensor(W), "h": torch.tensor(W, dtype=torch.bfloat16)}
     report = eltwise.compare(state, {"w": W, "h": W.astype(ml_dtypes.bfloat16)})
     assert [each.status for each in report.tensors] == ["equal", "equal"]
@@ -216,6 +216,7 @@ def test_the_command_writes_all_that_is_asked_for(cli: Cli) -> None:
         (("a.safetensors", "b.safetensors", "--tolerance", "vv: ulp<=1"), "there is no tensor 'vv'"),
         (("a.safetensors", "b.safetensors", "--json", "no/r.json"), "the output's folder does not exist"),
         (("a.safetensors", "b.safetensors", "--html", "a.safetensors"), "this file is named twice"),
+        (("a.safetensors", "b.safetensors", "--html", "other.npy"), "this file exists and is no report"),
         (("a.safetensors", "b.safetensors", "--html", "r", "--json", "r"), "this file is named twice"),
         (("a.safetensors", "b.safetensors", "--type", "float99"), "there is no element type"),
     ],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import planted_runtimes
+from conversions import FOLDERS
 from eltwise.runtimes import Runtime, registry
 
 
@@ -13,5 +14,7 @@ def planted(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make the planted runtimes known."""
     for name, kind in vars(planted_runtimes).items():
         if isinstance(kind, type) and kind.__module__ == planted_runtimes.__name__:
-            runtime = Runtime(name, f"planted_runtimes:{name}", ("onnxruntime",), ("ai.onnx",))
+            runtime = Runtime(
+                name, f"planted_runtimes:{name}", ("onnxruntime",), ("ai.onnx",), environment={"PYTHONPATH": FOLDERS}
+            )
             monkeypatch.setitem(registry._BY_NAME, name, runtime)

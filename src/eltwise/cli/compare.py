@@ -9,7 +9,6 @@ import typer
 
 from eltwise.cli import printing
 from eltwise.cli.progress import progress_of_tensors
-from eltwise.core.errors import AttributeValueError
 from eltwise.formats import files
 
 if TYPE_CHECKING:
@@ -46,7 +45,7 @@ def compare(
     from eltwise.core.dtypes import by_name
 
     is_json_printed = json == Path("-")
-    _check_outputs([path for path in (json, html) if path is not None and path != Path("-")], [Path(a), Path(b)])
+    files.check_outputs([path for path in (json, html) if path is not None and path != Path("-")], [Path(a), Path(b)])
     tolerances = parse_tolerances(tolerance)
     wanted = by_name(type_) if type_ else None
     sides = tensors_of(a, "A", wanted), tensors_of(b, "B", wanted)
@@ -63,16 +62,6 @@ def compare(
     for sentence in report.unreadable:
         printing.note(f"eltwise: {sentence}")
     raise typer.Exit(2 if report.unreadable else 0 if report.is_good else 1)
-
-
-def _check_outputs(outputs: list[Path], inputs: list[Path]) -> None:
-    """Refuse what cannot be written, or what is read, before a long comparison."""
-    for number, written in enumerate(outputs):
-        files.check_writable(written)
-        others = [*outputs[:number], *inputs]
-        if any(written.resolve() == other.resolve() for other in others):
-            words, hint = "this file is named twice", "give each output a name of its own"
-            raise AttributeValueError(words, got=str(written), hint=hint)
 
 
 def show(report: Report) -> None:

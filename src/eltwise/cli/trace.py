@@ -47,14 +47,13 @@ def trace(
 ) -> None:
     """Run a model in two runtimes, compare every value and name the first node that is wrong by itself."""
     from eltwise.conformance.reproduce import SCRIPT
-    from eltwise.formats.files import check_new_folder, check_writable
+    from eltwise.formats.files import check_new_folder, check_outputs
     from eltwise.tracing.trace import read_graph
     from eltwise.tracing.trace import trace as trace_model
 
     is_json_printed = json == Path("-")
-    for file in (json, html):
-        if file is not None and file != Path("-"):
-            check_writable(file)
+    written = [file for file in (json, html) if file is not None and file != Path("-")]
+    check_outputs(written, [model, *([other] if other else [])])
     if reproduce is not None:
         check_new_folder(reproduce)
     graph = read_graph(model)

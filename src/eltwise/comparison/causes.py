@@ -47,6 +47,9 @@ _LEAST_SHARE_OF_LAST_BIT = 0.9
 _LEAST_LAST_BITS = {8: 64, 16: 8}
 """So many elements of a type of so few bits must differ in the last one: there neighbours are common by chance."""
 
+_LEAST_RANGE = 16
+"""Integers that differ by 1 must have so many values, or they would do so by chance."""
+
 _LEAST_TAIL = 16
 
 
@@ -250,13 +253,19 @@ def _bounded(problem: Problem, figures: Figures) -> Cause | None:
     own, differing = problem.element_type, figures.differing
     near = int(figures.histogram[1]) if not figures.counts["nan"] else 0
     if differing >= _LEAST_LAST_BITS.get(8 if not is_float(own) or own.bits <= 8 else own.bits, 1) and own.bits > 1:
-        if near == differing:
+        if near == differing and _has_range(own, figures):
             words = "every element that differs is a neighbour of the other: another rounding of the last bit"
             return Cause("last_bit", 1.0, words if is_float(own) else "integers differ by 1 wherever they differ")
         if near >= _LEAST_SHARE_OF_LAST_BIT * differing and is_float(own):
             words = f"{percent(near / differing)} of the elements that differ do so in the last bit only"
             return Cause("last_bit", near / differing, words)
     return _at_limits(problem, figures) or _random_tail(problem, figures)
+
+
+def _has_range(own: ElementType, figures: Figures) -> bool:
+    """Whether neighbours are no matter of course: masks and labels of few values always differ by little."""
+    values = figures.sample_a
+    return is_float(own) or int(values.max()) - int(values.min()) >= _LEAST_RANGE
 
 
 def _at_limits(problem: Problem, figures: Figures) -> Cause | None:

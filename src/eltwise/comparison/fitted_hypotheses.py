@@ -23,6 +23,8 @@ from eltwise.oracle.numbers import FLOAT_LAYOUTS
 _LARGEST_FACTOR = 1 << 20
 _MOST_LEVELS = 1 << 16
 _SLACK = 2.0**-50
+_NOISE_BITS = 4
+"""A factor or an offset that changes no more than so many of the last bits is not told from noise."""
 
 
 def scaled(problem: Problem) -> Iterator[Hypothesis]:
@@ -37,9 +39,10 @@ def scaled(problem: Problem) -> Iterator[Hypothesis]:
         yield from _scaled_integers(problem, a, b)
         return
     low, high = _factor_bounds(a, b, own)
+    nearly_one = 2.0 ** (_NOISE_BITS - own.digits)
     for factor in candidates(low, high, own):
         for name, function in _products(factor, own):
-            if factor in (0, 1, -1) or not _fits(problem, function):
+            if factor in (0, 1, -1) or abs(abs(factor) - 1) < nearly_one or not _fits(problem, function):
                 continue
             is_power = abs(math.frexp(factor)[0]) == 0.5
             said = f"2^{math.frexp(factor)[1] - 1}" if is_power and factor > 0 else f"{shown(factor)}"
@@ -177,10 +180,10 @@ def offset(problem: Problem) -> Iterator[Hypothesis]:
         return
     half = _half_ulps(b, own)
     low, high = float((b - half - a).max()), float((b + half - a).min())
-    slack = float(np.abs(a).max()) * 2.0**-52
+    slack, noise = float(np.abs(a).max()) * 2.0**-52, float(half.max()) * 2**_NOISE_BITS
     for constant in candidates(low - slack, high + slack, own):
         function = partial(_moved_by, constant=constant, own=own)
-        if constant and _fits(problem, function):
+        if abs(constant) > noise and _fits(problem, function):
             text = f"{{b}} is {{a}} plus {shown(constant)}"
             yield Hypothesis("offset", text, Elementwise(problem.pair, function), {"offset": constant}, 1)
             return

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from eltwise.core.errors import FileFormatError
+from eltwise.core.errors import AttributeValueError, FileFormatError
 
 Buffer = bytes | bytearray | memoryview
 Chunk = Buffer | int
@@ -146,6 +146,25 @@ def check_writable(path: Path) -> None:
     if not path.parent.is_dir():
         words, hint = "the output's folder does not exist", "create it first"
         raise FileFormatError(words, where=str(path), got=str(path.parent), hint=hint)
+
+
+def check_outputs(outputs: Sequence[Path], inputs: Sequence[Path]) -> None:
+    """Refuse, before long work, reports that cannot be written or would replace what is read.
+
+    Args:
+        outputs: the files that will be written.
+        inputs: the files and folders that are read; a file beside them may be part of one, as external data is.
+    """
+    for number, written in enumerate(outputs):
+        check_writable(written)
+        own = written.resolve()
+        if own in [other.resolve() for other in (*outputs[:number], *inputs)]:
+            words, hint = "this file is named twice", "give each output a name of its own"
+            raise AttributeValueError(words, got=str(written), hint=hint)
+        is_report = own.suffix.lower() in (".json", ".html", ".htm") and not own.name.endswith(".index.json")
+        if own.exists() and not is_report:
+            words, hint = "this file exists and is no report", "name a new file, or one that ends in .json or .html"
+            raise AttributeValueError(words, got=str(written), hint=hint)
 
 
 def check_new_folder(folder: Path) -> None:

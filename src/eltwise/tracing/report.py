@@ -84,6 +84,7 @@ class TraceReport:
         right: whose result of the first node has the bits of the exact one; None where that is not known.
         notes: what else is to be said: what was not matched, not run, or differs only in the whole model.
         blamed: the first node with its inputs and results.
+        is_run: whether the runtime ran the whole model.
     """
 
     nodes: tuple[TracedNode, ...]
@@ -95,11 +96,14 @@ class TraceReport:
     right: tuple[str, ...] | None = None
     notes: tuple[str, ...] = ()
     blamed: Blamed | None = field(default=None, repr=False, compare=False)
+    is_run: bool = True
 
     @property
     def is_good(self) -> bool:
-        """Whether nothing is beyond the tolerance and every node ran."""
-        return self.first is None and not any(node.status in ("differs", "failed") for node in self.nodes)
+        """Whether nothing is beyond the tolerance, and every node and the whole model ran."""
+        return (
+            self.is_run and self.first is None and not any(node.status in ("differs", "failed") for node in self.nodes)
+        )
 
     @property
     def first_node(self) -> TracedNode | None:

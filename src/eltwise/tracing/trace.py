@@ -139,6 +139,7 @@ def trace(
         tolerance="; ".join(map(str, tolerances)) or DEFAULT,
         right=blamed.right if blamed else None,
         notes=(*_notes(traced), *_notes_of_pair(tracer), *whole.notes),
+        is_run=whole.is_run,
         blamed=blamed,
     )
 

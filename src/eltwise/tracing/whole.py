@@ -22,6 +22,7 @@ class Whole:
         fused: the numbers of nodes that are wrong together, and not one by one.
         difference: that of the value that they give out.
         blamed: what shows it.
+        is_run: whether the tested runtime ran the model.
     """
 
     outputs: tuple[tuple[str, Difference], ...] = ()
@@ -29,6 +30,7 @@ class Whole:
     fused: range = range(0)
     difference: Difference | None = None
     blamed: Blamed | None = None
+    is_run: bool = True
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,7 @@ class WholeRun:
             return Whole()
         got = self.tested.run(every, self.feeds, wanted)
         if got.words:
-            return Whole(notes=(f"the whole model was not run: {self.tested.name}: {got.words}",))
+            return Whole(notes=(f"the whole model was not run: {self.tested.name}: {got.words}",), is_run=False)
         in_parts = (self.tested.values, self.reference.values)
         exact = self._reference_values(wanted) or in_parts[1]
         outputs = [(value, self._measure(value, got.values, exact)) for value in wanted]
