@@ -216,7 +216,7 @@ def test_the_command_writes_all_that_is_asked_for(cli: Cli) -> None:
         (("a.safetensors", "b.safetensors", "--tolerance", "vv: ulp<=1"), "there is no tensor 'vv'"),
         (("a.safetensors", "b.safetensors", "--json", "no/r.json"), "the output's folder does not exist"),
         (("a.safetensors", "b.safetensors", "--html", "a.safetensors"), "this file is named twice"),
-        (("a.safetensors", "b.safetensors", "--html", "other.npy"), "this file exists and is no report"),
+        (("a.safetensors", "a.safetensors", "--html", "b.safetensors"), "this file exists and is no report"),
         (("a.safetensors", "b.safetensors", "--html", "r", "--json", "r"), "this file is named twice"),
         (("a.safetensors", "b.safetensors", "--type", "float99"), "there is no element type"),
     ],

@@ -36,6 +36,7 @@ from eltwise.comparison.pairs import Pair, converted, same_bits
 from eltwise.comparison.place_hypotheses import looks_random
 from eltwise.comparison.places import Claim, covered, percent
 from eltwise.comparison.scan import Figures, spread
+from eltwise.core.dtypes import ElementType
 from eltwise.kernels.threads import num_threads, run_together
 
 UNEXPLAINED = "unexplained"
