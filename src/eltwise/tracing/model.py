@@ -98,6 +98,15 @@ class TracedModel:
         read = {value for values in self.reads for value in values} | {port.value for port in self.graph.outputs}
         return tuple(tuple(value for value in node.outputs if value in read) for node in self.nodes)
 
+    def leading_to(self, last: int, among: range) -> list[int]:
+        """Of some nodes those that the last one depends on, and itself."""
+        found, needed = [last], set(self.reads[last])
+        for number in reversed(range(among.start, last)):
+            if needed & set(self.nodes[number].outputs):
+                found.append(number)
+                needed |= set(self.reads[number])
+        return found[::-1]
+
     @cached_property
     def last_reader(self) -> dict[str, int]:
         """The number of the last node that reads each value; behind all nodes for what the model gives out."""

@@ -126,7 +126,7 @@ def trace(
         whole = WholeRun(first, last, feeds.values, tolerances).compare() if not is_pair else Whole()
     nodes = [_described(traced, tracer.nodes[number]) for number in sorted(tracer.nodes)]
     if whole.fused and whole.difference is not None:
-        names = [nodes[number].name for number in whole.fused]
+        names = [nodes[number].name for number in traced.leading_to(whole.fused.stop - 1, whole.fused)]
         nodes[whole.fused.stop - 1] = _wrong_together(nodes[whole.fused.stop - 1], whole.difference, names)
     found = next((node for node in nodes if node.blame in ("own", "in_graph", "fused")), None)
     blamed = whole.blamed if found is not None and found.blame == "fused" else blame.first
