@@ -16,9 +16,9 @@ from ctypes import c_char, c_int64, c_void_p
 
 MOST_WORKERS = 255
 
-_RESTS = 32
-"""So many calls are computed by their callers alone after one whose workers did at most a quarter and then kept it
-waiting."""
+_MOST_RESTS = 0
+"""After a call whose workers did at most a quarter and then kept it waiting, the next one is computed by its caller
+alone; after further ones in a row 3, 7 and at most so many."""
 
 CACHE_LINE = 64
 
@@ -54,6 +54,7 @@ class ThreadPool(ctypes.Structure):
         is_ready: 0 where threads have to be started first.
         rests: so many calls are not shared, because workers kept the caller waiting: on a busy machine a thread that
             has taken a piece may not run for milliseconds.
+        last_rests: how many the last time; 0 after a call that was not kept waiting.
         spins: how often a thread looks again before it sleeps.
         ends: 1 for threads that return instead of sleeping.
         acquire: ``PyThread_acquire_lock``.
@@ -78,7 +79,7 @@ class ThreadPool(ctypes.Structure):
         ("acquire", c_void_p),
         ("release", c_void_p),
         ("rests", c_int64),
-        ("_fixed_line", c_char * (CACHE_LINE - 56)),
+        ("last_rests", c_int64),
         ("states", Worker * MOST_WORKERS),
     )
 
@@ -94,7 +95,7 @@ def sharing_text(pause: str) -> str:
     """
     names = {f"at_{name}": str(getattr(ThreadPool, name).offset) for name, *_rest in ThreadPool._fields_}
     names |= {"worker_bytes": str(ctypes.sizeof(Worker)), "at_lock": str(Worker.lock.offset)}
-    names["most_rests"] = str(_RESTS)
+    names["most_rests"] = str(_MOST_RESTS)
     names["pause"] = f"call {pause}" if pause else ""
     names["declaration"] = f"declare {_without_values(pause)}" if pause else ""
     text = _TEXT
@@ -117,6 +118,7 @@ entry:
   %waiting = getelementptr i8, ptr %pool, i64 $at_waiting$
   %workers_place = getelementptr i8, ptr %pool, i64 $at_workers$
   %rests_place = getelementptr i8, ptr %pool, i64 $at_rests$
+  %last_rests_place = getelementptr i8, ptr %pool, i64 $at_last_rests$
   %spins_place = getelementptr i8, ptr %pool, i64 $at_spins$
   %ends_place = getelementptr i8, ptr %pool, i64 $at_ends$
   %acquire_place = getelementptr i8, ptr %pool, i64 $at_acquire$
@@ -203,7 +205,11 @@ spin:
   %spun = phi i64 [ 0, %wait ], [ %spun_more, %spin_on ]
   %count_done = load atomic i64, ptr %done acquire, align 8
   %is_done = icmp eq i64 %count_done, %number
-  br i1 %is_done, label %leave, label %spin_on
+  br i1 %is_done, label %leave_awake, label %spin_on
+
+leave_awake:
+  store atomic i64 0, ptr %last_rests_place monotonic, align 8
+  br label %leave
 
 spin_on:
   $pause$
@@ -220,7 +226,12 @@ check_share:
   br i1 %kept_waiting, label %give_up, label %sleep
 
 give_up:
-  store atomic i64 $most_rests$, ptr %rests_place monotonic, align 8
+  %last_rests = load atomic i64, ptr %last_rests_place monotonic, align 8
+  %doubled = shl i64 %last_rests, 1
+  %more_rests = or i64 %doubled, 1
+  %new_rests = and i64 %more_rests, $most_rests$
+  store atomic i64 %new_rests, ptr %last_rests_place monotonic, align 8
+  store atomic i64 %new_rests, ptr %rests_place monotonic, align 8
   br label %sleep
 
 sleep:
