@@ -16,7 +16,7 @@ from ctypes import c_char, c_int64, c_void_p
 
 MOST_WORKERS = 255
 
-_MOST_RESTS = 0
+_MOST_RESTS = 63
 """After a call whose workers did at most a quarter and then kept it waiting, the next one is computed by its caller
 alone; after further ones in a row 3, 7 and at most so many."""
 
