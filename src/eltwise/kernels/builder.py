@@ -64,17 +64,12 @@ class Instructions:
 
     def loop(self, begin: str, end: str, step: int, body: Callable[[str], None]) -> None:
         """Write a loop over i64 indices from ``begin`` to before ``end``; the body is written with the index's name."""
-        before, head, after = self._block, self._fresh("loop"), self._fresh("after")
-        some = self.let(f"icmp ult i64 {begin}, {end}")
-        self.do(f"br i1 {some}, label %{head}, label %{after}")
-        self.block(head)
-        index, place = self._fresh("%i"), len(self.lines)
-        body(index)
-        following = self.let(f"add i64 {index}, {step}")
-        self.lines.insert(place, f"  {index} = phi i64 [{begin}, %{before}], [{following}, %{self._block}]")
-        more = self.let(f"icmp ult i64 {following}, {end}")
-        self.do(f"br i1 {more}, label %{head}, label %{after}")
-        self.block(after)
+
+        def once(index: str, _values: list[str]) -> list[str]:
+            body(index)
+            return []
+
+        self.fold(begin, end, step, (), once)
 
     def fold(
         self,
