@@ -261,7 +261,7 @@ SHORTHANDS: dict[str, tuple[Reduction, str]] = {
     "mean-absolute-difference": ("mean", _ABSOLUTE_DIFFERENCE),
     "max-absolute-difference": ("max", _ABSOLUTE_DIFFERENCE),
 }
-"""The reductions of differences that have a name at the shell."""
+"""The reductions of differences that have a name; in Python it is that of a function."""
 
 
 def reducing_of(name: str, operator_: Operator | None = None, dtype: object = None) -> Reducing:
@@ -304,7 +304,7 @@ def mean_squared_difference(a: object, b: object, axis: Axis = None, dtype: obje
     >>> mean_squared_difference(np.float32([[1, 2], [3, 4]]), np.float32(1), axis=1)
     array([0.5, 6.5])
     """
-    return run(Reducing("mean", _operation("squared_difference"), _dtype(dtype)), (a, b), axis)
+    return run(reducing_of("mean-squared-difference", dtype=dtype), (a, b), axis)
 
 
 def mean_absolute_difference(a: object, b: object, axis: Axis = None, dtype: object = None) -> Any:
@@ -328,7 +328,7 @@ def mean_absolute_difference(a: object, b: object, axis: Axis = None, dtype: obj
     >>> mean_absolute_difference(np.uint8([3, 250]), np.uint8([5, 0]))
     np.float64(126.0)
     """
-    return run(Reducing("mean", _operation(_ABSOLUTE_DIFFERENCE), _dtype(dtype)), (a, b), axis)
+    return run(reducing_of("mean-absolute-difference", dtype=dtype), (a, b), axis)
 
 
 def max_absolute_difference(a: object, b: object, axis: Axis = None, dtype: object = None) -> Any:
@@ -352,4 +352,4 @@ def max_absolute_difference(a: object, b: object, axis: Axis = None, dtype: obje
     >>> max_absolute_difference(np.int8([100, 1]), np.int8([-100, 2]))
     np.uint8(200)
     """
-    return run(Reducing("max", _operation(_ABSOLUTE_DIFFERENCE), _dtype(dtype)), (a, b), axis)
+    return run(reducing_of("max-absolute-difference", dtype=dtype), (a, b), axis)

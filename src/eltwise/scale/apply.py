@@ -185,7 +185,7 @@ def kept(failures: Sequence[EltwiseError], blocks: int, done: int) -> EltwiseErr
     """The first failure, with what is kept."""
     first = failures[0]
     others = f"; {len(failures) - 1} more blocks failed" if len(failures) > 1 else ""
-    first.hint = f"{done} of {blocks} blocks are kept{others}; mend it and run the same command again"
+    first.hint = f"{done} of {blocks} blocks are kept{others}; fix it and run the same command again"
     return first
 
 
