@@ -17,6 +17,7 @@ from eltwise.conformance.results import Extent, Results, TestResult
 from eltwise.conformance.runner import CaseRunner
 from eltwise.conformance.suite import Variant, cases_of, variants
 from eltwise.conformance.summary import smaller_cases, summary
+from eltwise.core.dtypes import ElementType
 from eltwise.core.errors import FileFormatError, UnsupportedError
 from eltwise.core.machine import machine_name, processors
 from eltwise.runtimes import Host, Runtime, StoppedError
@@ -160,6 +161,7 @@ class _Session:
         self._references = References()
         self._explainer = Explainer()
         self._hosts: set[Host] = set()
+        self._refused_types: dict[str, set[ElementType]] = {}
 
     def check_versions(self, runtimes: Sequence[Runtime]) -> None:
         """Check that the known results are of the runtimes that are here.
@@ -257,8 +259,14 @@ class _Session:
         runtime, extent = (host.runtime.name, self._version(host)), self._settings.extent
 
         def new_runner() -> CaseRunner:
-            together, is_thrifty = _MOST_TOGETHER[extent], extent == "quick"
-            return CaseRunner(host, self._references, is_call=is_call, most_together=together, is_thrifty=is_thrifty)
+            return CaseRunner(
+                host,
+                self._references,
+                is_call=is_call,
+                most_together=_MOST_TOGETHER[extent],
+                is_thrifty=extent == "quick",
+                refused_types=self._refused_types.setdefault(host.runtime.name, set()),
+            )
 
         runner, results, smaller = new_runner(), dict[object, list[CaseResult]](), dict[object, list[Case]]()
         runner.run([case for cases in tests.values() for case in cases])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from eltwise.conformance.cases import Case
@@ -17,6 +17,7 @@ from eltwise.conformance.explain import Explainer
 from eltwise.conformance.fault_model import BESIDE_ANOTHER
 from eltwise.conformance.models import build
 from eltwise.conformance.suite import HIGH_RANK, kind_of
+from eltwise.core.dtypes import ElementType
 from eltwise.runtimes import Answer, Call, Host, Model
 
 Cases = Sequence[Case]
@@ -56,6 +57,7 @@ class CaseRunner:
         is_call: bool = False,
         most_together: int = 1,
         is_thrifty: bool = False,
+        refused_types: set[ElementType] | None = None,
     ) -> None:
         """Prepare a run.
 
@@ -65,6 +67,7 @@ class CaseRunner:
             is_call: whether functions are called instead of running models.
             most_together: how many cases one model may hold.
             is_thrifty: whether cases are left out that are likely to be refused like others.
+            refused_types: the element types that this runtime refused with other operators; it is kept up to date.
         """
         self.results: dict[Case, CaseResult] = {}
         self.beside: dict[Case, CaseResult] = {}
@@ -75,7 +78,10 @@ class CaseRunner:
         self._is_thrifty = is_thrifty
         self._together: set[Case] = set()
         self._refused: set[object] = set()
+        self._refused_types = set[ElementType]() if refused_types is None else refused_types
         self._accepted: set[object] = set()
+        self._working: set[ElementType] = set()
+        self._wrong_beside: set[object] = set()
         self._ends: Counter[tuple[object, str]] = Counter()
         self._before: Cases = ()
 
@@ -86,16 +92,14 @@ class CaseRunner:
             UnsupportedError: if the runtime cannot be started.
             StoppedError: after the host was stopped.
         """
-        for batch in self._batches([case for case in cases if not case.is_risky]):
-            self._run(batch)
+        self._run_batches([case for case in cases if not case.is_risky])
         later = []
         for case in cases:
             if _layout(case) in self._accepted:
                 later.append(case)
             elif case.is_risky:
-                self._run([case])
-        for batch in self._batches(later):
-            self._run(batch)
+                self._ask([case])
+        self._run_batches(later)
         return self.results
 
     def separate(self, cases: Cases, explainer: Explainer) -> None:
@@ -107,33 +111,52 @@ class CaseRunner:
         """
         found = [self.results[case] for case in cases if case in self.results]
         unexplained = explainer.unexplained([item.compared for item in found if item.compared is not None])
-        same = 0
+        left = 1 if self._is_thrifty else _MOST_SAME
         for case in (item.case for item in unexplained if item.case in self._together):
             item, alone = self.results[case], self._compare(case, self._answers([case])[0])
             if alone.got is None or alone.is_same(item):
-                same += 1
+                left -= 1
             else:
                 self.results[case] = alone
                 self.beside[case] = replace(item, problem=BESIDE_ANOTHER, beside=tuple(self._companions(alone, cases)))
-            if same == _MOST_SAME:
+            if not left:
                 return
 
     def _companions(self, alone: CaseResult, cases: Cases) -> Cases:
-        """The small ones of some cases, if one comes out otherwise in one model with them than alone."""
-        others = [case for case in cases if case in self._together and case is not alone.case and case.size <= _SMALL]
-        answer = self._answers([*others, alone.case])[-1]
-        is_same = answer.kind != "result" or self._compare(alone.case, answer).is_same(alone)
-        return () if is_same else others
+        """The small ones of some cases, if one comes out otherwise in one model with them than alone.
 
-    def _batches(self, cases: Cases) -> Iterator[Cases]:
-        """What is put into one model: sizes that are known at run time only make another kind of model.
-
-        High ranks, which many runtimes refuse, are kept apart.
+        If thrifty, what comes out so once is taken to do so with the other types.
         """
-        for part in _grouped(cases, lambda case: (case.context.is_dynamic, kind_of(case) == HIGH_RANK)):
-            yield from (part[start : start + self._most_together] for start in range(0, len(part), self._most_together))
+        layout, others = _layout(alone.case), [case for case in cases if case is not alone.case and case.size <= _SMALL]
+        others = [case for case in others if case in self._together]
+        if not (self._is_thrifty and layout in self._wrong_beside):
+            answer = self._answers([*others, alone.case])[-1]
+            if answer.kind != "result" or self._compare(alone.case, answer).is_same(alone):
+                return ()
+            self._wrong_beside.add(layout)
+        return others
+
+    def _run_batches(self, cases: Cases) -> None:
+        """Run cases in large models, first those of one type, which show what is likely to be refused."""
+        for part in _grouped(cases, self._kind_of_model):
+            first, *others = _grouped(part, lambda case: case.element_type)
+            for left in (first, [case for group in others for case in group]):
+                for start in range(0, len(left), self._most_together):
+                    self._run(left[start : start + self._most_together])
+
+    def _kind_of_model(self, case: Case) -> object:
+        """What is not mixed: a runtime may choose kernels by what came before, and refuse high ranks and some types."""
+        rule, is_refused = dict(case.attributes).get("auto_broadcast"), case.element_type in self._refused_types
+        return case.context.is_dynamic, rule, kind_of(case) == HIGH_RANK, is_refused and case.element_type
 
     def _run(self, batch: Cases) -> None:
+        """Run some cases, apart from those that are likely to be refused as they were with another type."""
+        suspects = [case for case in batch if self._is_thrifty and _layout(case) in self._refused]
+        self._ask([case for case in batch if case not in set(suspects)])
+        for group in _grouped(suspects, lambda case: case.element_type):
+            self._divide_refused(group)
+
+    def _ask(self, batch: Cases) -> None:
         """Run some cases in one model; if it is refused or ends the process, in several."""
         batch = [case for case in batch if case not in self.results and self._is_asked(case)]
         if not batch:
@@ -154,22 +177,35 @@ class CaseRunner:
         result = self.results[case] = self._compare(case, answer)
         if len(batch) > 1:
             self._together.add(case)
-        elif result.outcome in ("refused", "accepted"):
-            (self._refused if result.outcome == "refused" else self._accepted).add(_layout(case))
+        elif result.outcome == "accepted":
+            self._accepted.add(_layout(case))
+        if answer.kind == "result" and not case.is_risky:
+            self._working.add(case.element_type)
+            self._refused_types.discard(case.element_type)
 
     def _divide_refused(self, batch: Cases) -> None:
         """Run the parts of a model that is refused; if thrifty, one case of each test in each, if they say the same."""
+        types = _grouped(batch, lambda case: case.element_type)
+        if len(types) > 1:
+            for half in (types[: len(types) // 2], types[len(types) // 2 :]):
+                self._run([case for group in half for case in group])
+            return
         parts = self._parts(batch)
-        if self._is_thrifty and len({case.element_type for case in batch}) == 1:
+        if self._is_thrifty:
             probes = [min(group, key=_oddness) for part in parts for group in _grouped(part, _test_of)]
             for probe in probes:
-                self._run([probe])
+                self._ask([probe])
             answers = [self.results[probe].answer for probe in probes if probe in self.results]
-            words = {re.sub(r"\d+", "", answer.words) for answer in answers}
+            words = {re.sub(r"\(.*|\d", "", answer.words) for answer in answers}
             if len(words) == 1 and all(answer.kind == "refused" for answer in answers):
-                return
+                parts = []
         for part in parts:
-            self._run(part)
+            self._ask(part)
+        if batch[0].element_type in self._working:
+            found = (self.results[case] for case in batch if case in self.results)
+            self._refused.update(_layout(result.case) for result in found if result.outcome == "refused")
+        else:
+            self._refused_types.add(batch[0].element_type)
 
     def _divide_ended(self, batch: Cases, answer: Answer, was_running: bool) -> None:
         """Find out what ended the process: a model before it, a case of it, or only all of it together."""
@@ -181,14 +217,14 @@ class CaseRunner:
                 self._ends[_test_of(case), "crashed"] += 1
                 crash = Answer("crashed", words=f"it answered, and then {words}")
                 self.results[case] = self._compare(case, crash)
-            self._run(batch)
+            self._ask(batch)
             return
         if len(batch) == 1:
             self._ends[_test_of(batch[0]), answer.kind] += 1
             self.results[batch[0]] = self._compare(batch[0], answer)
             return
         for part in [[case] for case in batch] if answer.kind == "hung" else self._parts(batch):
-            self._run(part)
+            self._ask(part)
         if all(self.results[case].outcome != answer.kind for case in batch if case in self.results):
             words = f"{answer.words} (with {len(batch)} cases in one model)"
             self.results[batch[0]] = self._compare(batch[0], replace(answer, words=words))
@@ -196,7 +232,6 @@ class CaseRunner:
     def _parts(self, cases: Cases) -> list[Cases]:
         """Cases divided by what a runtime is likely to take or to refuse as a whole, or into halves."""
         keys: tuple[Callable[[Case], object], ...] = (
-            lambda case: case.element_type,
             lambda case: _layout(case) in self._refused,
             _test_of,
             kind_of,
@@ -205,7 +240,7 @@ class CaseRunner:
             parts = _grouped(cases, key)
             if len(parts) > 1:
                 return parts
-        return [cases[: len(cases) // 2], cases[len(cases) // 2 :]]
+        return list(filter(None, (cases[: len(cases) // 2], cases[len(cases) // 2 :])))
 
     def _is_asked(self, case: Case) -> bool:
         """Whether the process did not end too often in the case's test, and a library has functions for it."""
