@@ -172,7 +172,7 @@ def _npz(path: Path, wanted: ElementType | None) -> TensorSet:
 def _member(
     name: str, archive: zipfile.ZipFile, member: zipfile.ZipInfo, file: OpenFile, wanted: ElementType | None
 ) -> LazyTensor:
-    where = f"{file.path}:{name}"
+    where = str(file.path)
     npy.check_member(member, where)
     with archive.open(member) as stream:
         layout = npy.read_layout(stream, member.file_size, where, wanted)  # type: ignore[arg-type]
