@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from html import escape
 from importlib.resources import files as package_files
 
 from eltwise.comparison.heat_map import HeatMap
 from eltwise.comparison.report import Element, Report, TensorReport, number
+from eltwise.core.errors import on_one_line
 from eltwise.report.page import policy
 
 _MOST_OPEN = 3
@@ -72,7 +74,7 @@ def _content(report: Report) -> str:
 
 def _list(texts: Iterable[str]) -> str:
     known = list(texts)
-    items = "".join(f"<li>{escape(text)}</li>" for text in known[:_MOST_LISTED])
+    items = "".join(f"<li>{escape(on_one_line(text))}</li>" for text in known[:_MOST_LISTED])
     return f"<ul>{items}</ul>{''.join(_more(len(known)))}"
 
 
@@ -106,8 +108,8 @@ def _figures(each: TensorReport) -> str:
     if each.tolerance:
         rows.append(("tolerance", f"{each.tolerance}: {each.forgiven:,} forgiven, {each.beyond_tolerance:,} beyond"))
     rows += [
-        ("absolute", f"largest {number(each.max_abs)}, mean {number(each.mean_abs)}"),
-        ("relative", f"largest {number(each.max_rel)}, mean {number(each.mean_rel)}"),
+        ("absolute", _largest(each.max_abs, each.mean_abs)),
+        ("relative", _largest(each.max_rel, each.mean_rel)),
         ("in ULP", f"largest {number(each.max_ulp)}"),
     ]
     odd = [("NaN", each.nan_mismatches), ("infinities", each.infinity_mismatches)]
@@ -117,6 +119,11 @@ def _figures(each: TensorReport) -> str:
     details = {name: value for name, value in each.explanation_details.items() if name != "where"}
     rows += [(name.replace("_", " "), str(value)[:200]) for name, value in details.items()]
     return f"<div><h3>Figures</h3>{_table(rows)}</div>"
+
+
+def _largest(most: float | None, mean: float | None) -> str:
+    name = "mean" if most is None or math.isfinite(most) else "mean of the finite ones"
+    return f"largest {number(most)}, {name} {number(mean)}"
 
 
 def _percent(count: int, total: int) -> str:

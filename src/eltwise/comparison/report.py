@@ -12,7 +12,7 @@ from typing import Literal
 
 from eltwise.comparison.heat_map import HeatMap
 from eltwise.comparison.tolerance import Given, Tolerances, parse_tolerances
-from eltwise.core.errors import counted
+from eltwise.core.errors import counted, on_one_line
 from eltwise.formats import files
 
 Status = Literal["equal", "within_tolerance", "differs"]
@@ -65,9 +65,9 @@ class TensorReport:
         beyond_tolerance: how many are beyond the tolerance; without one, all that differ.
         tolerance: the tolerance as text; empty for none.
         max_abs: the largest absolute difference.
-        mean_abs: the mean of the finite ones.
+        mean_abs: the mean of the finite ones; None if no element that differs has a finite one.
         max_rel: the largest difference relative to A; infinite where A is 0.
-        mean_rel: the mean of the finite ones.
+        mean_rel: the same of those relative to A.
         max_ulp: the largest distance in units of the last place; of integers, the largest difference.
         histogram: how many elements have a distance of 0, 1, 2 to 3, 4 to 7, and so on, those that are equal left out.
         nan_mismatches: how many are NaN on one side only.
@@ -130,8 +130,8 @@ class TensorReport:
 
     @property
     def label(self) -> str:
-        """The name, or both where they differ."""
-        return self.name if self.name == self.other_name else f"{self.name} / {self.other_name}"
+        """The name, or both where they differ, on one line."""
+        return on_one_line(self.name if self.name == self.other_name else f"{self.name} / {self.other_name}")
 
     def fields(self) -> dict[str, object]:
         """Everything as plain values, in the order of the JSON."""
@@ -325,7 +325,7 @@ _STATUS_WORDS: dict[Status, str] = {"differs": "different", "within_tolerance": 
 def _listed(names: Iterable[str]) -> str:
     known = list(names)
     more = f", ... ({len(known)} in all)" if len(known) > _MOST_SHOWN else ""
-    return ", ".join(known[:_MOST_SHOWN]) + more
+    return on_one_line(", ".join(known[:_MOST_SHOWN])) + more
 
 
 def finite(value: object) -> object:
