@@ -129,6 +129,11 @@ class TensorReport:
         return (rank, is_odd, min(worst, 1e300) * share, share, float(self.max_abs or 0))
 
     @property
+    def is_first_worst(self) -> bool:
+        """Whether the first place is the worst one, too."""
+        return self.first is not None and self.worst is not None and self.first.index == self.worst.index
+
+    @property
     def label(self) -> str:
         """The name, or both where they differ, on one line."""
         return on_one_line(self.name if self.name == self.other_name else f"{self.name} / {self.other_name}")
@@ -182,7 +187,7 @@ class TensorReport:
                 lines.append(f"where: {self.where}")
             if self.worst:
                 lines.append(f"worst {self.worst}")
-            if self.first and self.first != self.worst:
+            if self.first and not self.is_first_worst:
                 lines.append(f"first {self.first}")
         return lines
 
@@ -247,8 +252,8 @@ class Report:
     @property
     def summary(self) -> str:
         """The result in a line."""
-        counts = {status: sum(each.status == status for each in self.tensors) for status in _STATUS_WORDS}
-        parts = [f"{counts[status]} {words}" for status, words in _STATUS_WORDS.items() if counts[status]]
+        counts = {status: sum(each.status == status for each in self.tensors) for status in STATUS_WORDS}
+        parts = [f"{counts[status]} {words}" for status, words in STATUS_WORDS.items() if counts[status]]
         parts += [f"{len(self.missing)} missing"] if self.missing else []
         parts += [f"{len(self.extra)} extra"] if self.extra else []
         parts += [f"{len(self.unreadable)} unreadable"] if self.unreadable else []
@@ -262,7 +267,7 @@ class Report:
         shown = [each for each in self.by_badness if each.status != "equal" or each.explanation]
         for each in shown[:_MOST_SHOWN]:
             named = f" ({each.cause})" if each.cause else ""
-            lines.append(f"{each.label}: {_STATUS_WORDS[each.status]}{named}")
+            lines.append(f"{each.label}: {STATUS_WORDS[each.status]}{named}")
             lines += [f"  {sentence}" for sentence in each.sentences()]
         if len(shown) > _MOST_SHOWN:
             lines.append(f"... and {len(shown) - _MOST_SHOWN} more")
@@ -285,7 +290,7 @@ class Report:
         """The report as JSON, written to a file if one is named; what is not finite is a text such as ``"inf"``."""
         text = json.dumps(finite(self.fields()), indent=2, ensure_ascii=False)
         if path is not None:
-            files.write_atomically(Path(path), [f"{text}\n".encode(errors="backslashreplace")])
+            files.write_text(Path(path), f"{text}\n")
         return text
 
     def to_html(self, path: Path | str | None = None) -> str:
@@ -294,7 +299,7 @@ class Report:
 
         text = page(self)
         if path is not None:
-            files.write_atomically(Path(path), [text.encode(errors="backslashreplace")])
+            files.write_text(Path(path), text)
         return text
 
     def _repr_html_(self) -> str:
@@ -319,7 +324,7 @@ class Report:
             raise AssertionError(str(found))
 
 
-_STATUS_WORDS: dict[Status, str] = {"differs": "different", "within_tolerance": "within tolerance", "equal": "equal"}
+STATUS_WORDS: dict[Status, str] = {"differs": "different", "within_tolerance": "within tolerance", "equal": "equal"}
 
 
 def _listed(names: Iterable[str]) -> str:
