@@ -83,13 +83,13 @@ def trace(
 
 
 def _read_inputs(graph: Graph, texts: list[str]) -> dict[str, object]:
-    from eltwise.formats.npy import names_in_npz
     from eltwise.formats.tensor_files import TensorFile, parse_tensor_file, read_tensor_file
+    from eltwise.formats.tensor_sets import open_tensors
 
     ports, found = (*graph.inputs, *graph.optional_inputs), dict[str, TensorFile]()
     for text in texts:
         if text.endswith(".npz") and "=" not in text:
-            places = {name: TensorFile(Path(text), name) for name in names_in_npz(Path(text))}
+            places = {name: TensorFile(Path(text), name) for name in open_tensors(Path(text))}
         else:
             name, place = assignment(text, ports, "--input")
             places = {name: parse_tensor_file(place)}

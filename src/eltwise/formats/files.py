@@ -57,7 +57,11 @@ def read_message(path: Path) -> bytes:
 
 def check_regular(path: Path) -> None:
     """Refuse a path that exists and is not a file: a folder, and a pipe or device, which might never end."""
-    if path.exists() and not path.is_file():
+    try:
+        is_other = path.exists() and not path.is_file()
+    except (OSError, ValueError) as error:
+        raise unreadable(path, error) from None
+    if is_other:
         raise FileFormatError("this is a folder, a pipe or a device, not a file", where=str(path))
 
 

@@ -181,7 +181,7 @@ def _zip_errors(words: str, where: str) -> Iterator[None]:
 def _member(
     name: str, archive: zipfile.ZipFile, member: zipfile.ZipInfo, file: OpenFile, wanted: ElementType | None
 ) -> LazyTensor:
-    where = f"{file.path}:{name}"
+    where = str(file.path)
     npy.check_member(member, where)
     with _zip_errors("the member cannot be read", where), archive.open(member) as stream:
         layout = npy.read_layout(stream, member.file_size, where, wanted)  # type: ignore[arg-type]
