@@ -141,7 +141,7 @@ def _measured(report: TensorReport, pair: Pair, settings: Settings, context: Con
         max_rel=figures.max_rel,
         mean_rel=figures.mean_rel,
         max_ulp=figures.max_ulp,
-        histogram=_without_end(figures),
+        ulp_histogram=_without_end(figures),
         nan_mismatches=counts["nan"],
         infinity_mismatches=counts["infinity"],
         zero_sign_mismatches=counts["zero_sign"],

@@ -8,7 +8,7 @@ with many hypotheses by chance. One that predicts most but not all is named with
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
@@ -16,9 +16,9 @@ from threading import Lock
 
 import numpy as np
 
-from eltwise.comparison import fitted_hypotheses, place_hypotheses, quantization, value_hypotheses
+from eltwise.comparison import fitted_hypotheses, place_hypotheses, quantization, tails, value_hypotheses
+from eltwise.comparison.bounds import BOUNDS, PIECE
 from eltwise.comparison.hypotheses import (
-    LEAST_BITS_OF_INTEGERS,
     MOST_OF,
     Cause,
     Context,
@@ -31,24 +31,16 @@ from eltwise.comparison.hypotheses import (
     evidence,
     is_enough,
 )
-from eltwise.comparison.numbers import bits_of, is_float, values_of
+from eltwise.comparison.numbers import bits_of
 from eltwise.comparison.operation_causes import of_operation
 from eltwise.comparison.pairs import Pair, converted, same_bits
 from eltwise.comparison.places import Claim, covered, percent
 from eltwise.comparison.scan import Figures, spread
-from eltwise.core.dtypes import ElementType
 from eltwise.kernels.threads import num_threads, run_together
 
 UNEXPLAINED = "unexplained"
-_SAMPLED, _EQUAL_SAMPLED, _ENDS_SAMPLED, _TAIL_SAMPLED = 1536, 512, 64, 512
-_PIECE, _PIECES_AT_ONCE = 1 << 20, 8
-_LEAST_SHARE_OF_LAST_BIT = 0.9
-_LEAST_LAST_BITS = {8: 64, 16: 8}
-"""So many elements of a type of so few bits must differ in the last one: there neighbours are common by chance."""
-
-_LEAST_RANGE = 16
-"""Integers that differ by 1 must have so many values, or they would do so by chance."""
-
+_SAMPLED, _EQUAL_SAMPLED, _ENDS_SAMPLED = 1536, 512, 64
+_PIECES_AT_ONCE = 8
 OF_VALUES: tuple[Maker, ...] = (
     *(value_hypotheses.signs, value_hypotheses.subnormals, value_hypotheses.one_value, value_hypotheses.ranges),
     *(value_hypotheses.digits, fitted_hypotheses.scaled, fitted_hypotheses.offset),
@@ -59,7 +51,7 @@ MAKERS: tuple[Maker, ...] = (
     *OF_VALUES,
     *(place_hypotheses.stale, place_hypotheses.transposed, place_hypotheses.flipped),
     *(quantization.quantized, quantization.dequantized),
-    *(place_hypotheses.uninitialized, place_hypotheses.shifted, place_hypotheses.reordered),
+    *(tails.uninitialized, place_hypotheses.shifted, place_hypotheses.reordered),
     quantization.quantized_by_channel,
 )
 """The hypotheses, simplest first: of two that predict the same, the first one is named."""
@@ -69,7 +61,7 @@ OF_OTHER_SHAPES: tuple[Maker, ...] = (place_hypotheses.transposed, place_hypothe
 
 REVERSIBLE: tuple[Maker, ...] = (
     *(value_hypotheses.one_value, value_hypotheses.subnormals, value_hypotheses.digits, value_hypotheses.ranges),
-    *(quantization.quantized, quantization.dequantized, place_hypotheses.uninitialized, place_hypotheses.padded),
+    *(quantization.quantized, quantization.dequantized, tails.uninitialized, place_hypotheses.padded),
 )
 """Those that lose something, so that A may be what B became: they are tried the other way round, too."""
 
@@ -188,13 +180,16 @@ def _problem(pair: Pair, figures: Figures | None, context: Context) -> Problem:
         sample = Sample(own, indices, b, b, indices.size)
         return Problem(pair, sample, sample, context.copies, has_one_shape=False)
     a, b = pair.at(even)
-    equal = same_bits(a, b)
-    rest = even[equal], a[equal], b[equal]
-    samples = []
-    for most in (_SAMPLED, figures.sample.size):
-        found = [spread(one, most) for one in (figures.sample, figures.sample_a, figures.sample_b)]
-        samples.append(Sample(own, *map(np.concatenate, zip(found, rest, strict=True)), found[0].size))
-    return Problem(pair, *samples, context.copies, True, figures.first, figures.differing)
+    rest = Sample(own, even, a, b, 0).kept(same_bits(a, b))
+    few, wide = (_joined(figures, most, rest) for most in (_SAMPLED, figures.sample.size))
+    return Problem(pair, few, wide, context.copies, True, figures.first, figures.differing)
+
+
+def _joined(figures: Figures, most: int, rest: Sample) -> Sample:
+    """A sample of so many elements that differ, and after them those that do not."""
+    parts = ((figures.sample, rest.indices), (figures.sample_a, rest.a), (figures.sample_b, rest.b))
+    indices, a, b = (np.concatenate([spread(one, most), equal]) for one, equal in parts)
+    return Sample(rest.element_type, indices, a, b, min(figures.sample.size, most))
 
 
 def verified_share(pair: Pair, predict: Predict) -> float:
@@ -207,7 +202,7 @@ def verified_share(pair: Pair, predict: Predict) -> float:
         with lock:
             counts[:] += found
 
-    total, step = pair.b.size, pair.whole_chunks(_PIECE)
+    total, step = pair.b.size, pair.whole_chunks(PIECE)
     ends = [*range(0, total, step), total]
     for batch in range(0, len(ends) - 1, _PIECES_AT_ONCE):
         work = [partial(check, *some) for some in pairwise(ends[batch : batch + _PIECES_AT_ONCE + 1])]
@@ -233,7 +228,7 @@ def _counted(pair: Pair, predict: Predict, start: int, stop: int) -> tuple[int, 
 
 def _in_part(problem: Problem, figures: Figures, best: tuple[float, Hypothesis, Problem] | None) -> Cause:
     """What is said where nothing predicts every element."""
-    bounded = next(filter(None, (find(problem, figures) for find in _BOUNDS)), None)
+    bounded = next(filter(None, (find(problem, figures) for find in BOUNDS)), None)
     if bounded is not None and bounded.share == 1.0:
         return bounded
     if best is not None:
@@ -242,78 +237,6 @@ def _in_part(problem: Problem, figures: Figures, best: tuple[float, Hypothesis, 
         if share >= MOST_OF:
             return _named(hypothesis, own, share)
     return bounded or _unexplained(problem.pair, figures)
-
-
-def _last_bit(problem: Problem, figures: Figures) -> Cause | None:
-    """Whether all that differ, or nearly all, are neighbours of each other."""
-    own, differing = problem.element_type, figures.differing
-    near = int(figures.histogram[1]) if not figures.counts["nan"] else 0
-    least = _LEAST_LAST_BITS.get(8 if not is_float(own) or own.bits <= 8 else own.bits, 1)
-    if differing < least or own.bits == 1:
-        return None
-    if near == differing and _has_range(own, figures):
-        words = "every element that differs is a neighbour of the other: another rounding of the last bit"
-        return Cause("last_bit", 1.0, words if is_float(own) else "integers differ by 1 wherever they differ")
-    if near >= _LEAST_SHARE_OF_LAST_BIT * differing and is_float(own):
-        words = f"{percent(near / differing)} of the elements that differ do so in the last bit only"
-        return Cause("last_bit", near / differing, words)
-    return None
-
-
-def _has_range(own: ElementType, figures: Figures) -> bool:
-    """Whether neighbours are no matter of course: masks and labels of few values always differ by little."""
-    values = figures.sample_a
-    return is_float(own) or int(values.max()) - int(values.min()) >= _LEAST_RANGE
-
-
-def _at_limits(problem: Problem, figures: Figures) -> Cause | None:
-    """Whether B is at a limit of its integer type, or 0, wherever it differs; counted over all elements.
-
-    How common these values are where nothing differs says how much evidence that is.
-    """
-    own, pair, wide = problem.element_type, problem.pair, problem.wide
-    if own.bits < 8 or own.kind == "boolean":
-        return None
-    limits: tuple[int, ...] = pair.b.element_type.limits if pair.b.element_type.is_integer else ()
-    for cause, allowed in (("saturation", limits), ("zeroed", (0,))):
-        is_allowed = np.isin(wide.y, allowed)
-        if not allowed or not is_allowed[: wide.count].all():
-            continue
-        equal = is_allowed[wide.count :]
-        common = (int(equal.sum()) + 1) / (equal.size + 2)
-        if figures.differing * -math.log2(common) < LEAST_BITS_OF_INTEGERS:
-            continue
-        if all(np.isin(values_of(b[~same_bits(a, b)], own), allowed).all() for a, b in _chunks(pair)):
-            found = ", ".join(f"{one:g}" for one in np.unique(wide.y[: wide.count]))
-            text = f"B is {found} wherever it differs"
-            if cause == "saturation":
-                text += f", where {pair.b.element_type} ends, as results are that saturate instead of wrapping"
-            return Cause(cause, 1.0, text)
-    return None
-
-
-def _chunks(pair: Pair) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    step = pair.whole_chunks(_PIECE)
-    for start in range(0, pair.size, step):
-        yield pair.read(start, min(start + step, pair.size))
-
-
-def _random_tail(problem: Problem, figures: Figures) -> Cause | None:
-    """Whether from some element on nearly all differ, with exponents that only random bits have."""
-    first, total = figures.first, figures.total
-    count = total - first
-    if first <= 0 or figures.differing < 0.98 * count:
-        return None
-    tail = np.unique(np.linspace(first, total - 1, _TAIL_SAMPLED).astype(np.int64))
-    values = converted(problem.pair.b.at(tail), problem.element_type)
-    if not place_hypotheses.looks_random(values, problem.sample.a, problem.element_type):
-        return None
-    words = f"from element {first} on, B holds numbers of random size: the tail was not written"
-    return Cause("uninitialized", 1.0, words, {"from": first, "elements": count})
-
-
-_BOUNDS: tuple[Callable[[Problem, Figures], Cause | None], ...] = (_last_bit, _at_limits, _random_tail)
-"""What says of every differing element where it lies, if not which value it has."""
 
 
 def _unexplained(pair: Pair, figures: Figures) -> Cause:

@@ -1,4 +1,4 @@
-"""Hypotheses that move elements: transposed, flipped, shifted, reordered, padded, stale, or not written at all."""
+"""Hypotheses that move elements: transposed, flipped, shifted, reordered, padded, broadcast, or stale."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from eltwise.comparison.hypotheses import Hypothesis, Problem, free_bits_of
 from eltwise.comparison.numbers import bits_of, is_float, values_of
 from eltwise.comparison.pairs import converted
 from eltwise.comparison.places import coordinates_of
-from eltwise.core.dtypes import ElementType
 from eltwise.formats.lazy_tensors import LazyTensor
 
 Shape = Sequence[int]
@@ -24,8 +23,7 @@ _LONGEST_LINE = 1 << 16
 _LONGEST_REORDERED = 4096
 _ROW_SAMPLE = 48
 _MOST_RUNS = 8
-_LEAST_TAIL = 8
-_PERIODS = (1, 2, 4, 8, 16)
+_MOST_PADS = 256
 _KNOWN_LAYOUTS: dict[tuple[int, ...], str] = {
     (0, 2, 3, 1): "NHWC for NCHW",
     (0, 3, 1, 2): "NCHW for NHWC",
@@ -138,6 +136,7 @@ def shifted(problem: Problem) -> Iterator[Hypothesis]:
     if not sample.count or not problem.may_be_moved:
         return
     start = int(sample.indices[sample.count // 2])
+    lines: list[tuple[Shape, int, int | None, str]]
     lines = [(shape, axis, axis, f" along axis {axis}") for axis, size in enumerate(shape) if size > 1]
     lines += [((total,), 0, None, " in memory")] if len(shape) > 1 else []
     for own, axis, said, words in lines:
@@ -153,9 +152,9 @@ def _shifts(problem: Problem, line: np.ndarray) -> list[int]:
     """By how much elements of a line, each of whose values is there once, have moved; at most two answers."""
     a, b = map(bits_of, problem.pair.at(line))
     once = [np.unique(one, return_index=True, return_counts=True) for one in (a, b)]
-    values, places = zip(*((found[counts == 1], first[counts == 1]) for found, first, counts in once), strict=True)
-    _common, in_a, in_b = np.intersect1d(*values, assume_unique=True, return_indices=True)
-    moves = places[1][in_b] - places[0][in_a]
+    (of_a, from_), (of_b, to) = ((found[counts == 1], first[counts == 1]) for found, first, counts in once)
+    _common, in_a, in_b = np.intersect1d(of_a, of_b, assume_unique=True, return_indices=True)
+    moves = to[in_b] - from_[in_a]
     found, counts = np.unique(moves[moves != 0], return_counts=True)
     best = np.argsort(-counts, kind="stable")[:2]
     least = min(len(line), max(len(moves), 1))
@@ -257,73 +256,40 @@ def padded(problem: Problem) -> Iterator[Hypothesis]:
     if len(a) != len(b) or not a or 0 in a or any(x > y for x, y in zip(a, b, strict=True)):
         return
     offsets = [sorted({0, y - x, (y - x) // 2, y - x - (y - x) // 2}) for x, y in zip(a, b, strict=True)]
-    for before in itertools.islice(itertools.product(*offsets), 256):
+    for before in itertools.islice(itertools.product(*offsets), _MOST_PADS):
         pads = [[low, y - x - low] for x, y, low in zip(a, b, before, strict=True)]
         corner = 0 if any(before) else math.prod(b) - 1
         fill = converted(problem.pair.b.at(np.array([corner])), problem.element_type)
         value = values_of(fill, problem.element_type)[0]
-        for way, words in (("constant", f"with {value:g}"), ("edge", "with its edge"), ("reflect", "by reflection")):
+        for way, words, change in (
+            ("constant", f"with {value:g}", lambda c, _size: c),
+            ("edge", "with its edge", lambda c, size: np.clip(c, 0, size - 1)),
+            ("reflect", "by reflection", lambda c, size: np.abs((c + size - 1) % max(2 * size - 2, 1) - (size - 1))),
+        ):
             text = f"{{b}} is {{a}} padded {words} by {pads}"
             details: dict[str, object] = {"pads": pads, "mode": way}
-            place = _inner(a, b, before, way)
+            place = _inner(a, b, lambda c, axis, change=change, low=before: change(c - low[axis], a[axis]))  # type: ignore[misc]
             yield _moved(problem, "padded", text, place, details, fill[0] if way == "constant" else None)
-
-
-def _inner(a: Shape, b: Shape, before: Sequence[int], way: str) -> Place:
-    def place(indices: np.ndarray) -> np.ndarray:
-        found, is_outside = np.zeros_like(indices), np.zeros(indices.shape, bool)
-        for axis, size in enumerate(a):
-            inner = coordinates_of(indices, axis, b) - before[axis]
-            is_outside |= (inner < 0) | (inner >= size)
-            if way == "reflect" and size > 1:
-                inner = np.abs((inner + size - 1) % (2 * size - 2) - (size - 1))
-            found = found * size + np.clip(inner, 0, size - 1)
-        return np.where(is_outside, -1, found) if way == "constant" else found
-
-    return place
 
 
 def expanded(problem: Problem) -> Iterator[Hypothesis]:
     """B is A broadcast to a larger shape."""
     a, b = problem.pair.a.shape, problem.pair.b.shape
     own = (1,) * (len(b) - len(a)) + tuple(a)
-    if len(a) > len(b) or 0 in a or any(x not in (1, y) for x, y in zip(own, b, strict=True)):
-        return
+    if len(a) <= len(b) and 0 not in a and all(x in (1, y) for x, y in zip(own, b, strict=True)):
+        place = _inner(own, b, lambda c, axis: c if own[axis] > 1 else np.zeros_like(c))
+        yield _moved(problem, "expanded", f"{{b}} is {{a}} broadcast to {list(b)}", place, {"shape": list(b)})
+
+
+def _inner(a: Shape, b: Shape, change: Callable[[np.ndarray, int], np.ndarray]) -> Place:
+    """For indices in B those in A, of which each coordinate is a function of that in B; -1 for those outside of A."""
 
     def place(indices: np.ndarray) -> np.ndarray:
-        found = np.zeros_like(indices)
-        for axis, size in enumerate(own):
-            found = found * size + (coordinates_of(indices, axis, b) if size > 1 else 0)
-        return found
+        found, is_outside = np.zeros_like(indices), np.zeros(indices.shape, bool)
+        for axis, size in enumerate(a):
+            inner = change(coordinates_of(indices, axis, b), axis)
+            is_outside |= (inner < 0) | (inner >= size)
+            found = found * size + inner
+        return np.where(is_outside, -1, found)
 
-    yield _moved(problem, "expanded", f"{{b}} is {{a}} broadcast to {list(b)}", place, {"shape": list(b)})
-
-
-def uninitialized(problem: Problem) -> Iterator[Hypothesis]:
-    """From some element on B holds a repeated pattern, as memory that nobody wrote does."""
-    first, total = problem.first, problem.pair.size
-    count = total - first
-    if first <= 0 or count < _LEAST_TAIL or problem.differing * 8 < count * 7:
-        return
-    ahead = converted(problem.pair.b.at(np.arange(first, min(first + 64, total))), problem.element_type)
-    for period in _PERIODS:
-        pattern = ahead[:period]
-        if period * 4 <= ahead.size and (bits_of(ahead) == np.resize(bits_of(pattern), ahead.size)).all():
-            said = ", ".join(f"0x{int(one):x}" for one in bits_of(pattern)[:4])
-            text = f"from element {first} on, {{b}} holds only {said}: the tail was not written"
-            details: dict[str, object] = {"from": first, "elements": count, "pattern": said}
-            predict = lambda indices, a: np.where(indices < first, a, pattern[(indices - first) % pattern.size])  # noqa: E731, B023
-            yield Hypothesis("uninitialized", text, predict, details, 1, least_bits=3.0)
-            return
-
-
-def looks_random(values: np.ndarray, reference: np.ndarray, own: ElementType) -> bool:
-    """Whether floats have the exponents of random bits, far from those of a reference."""
-    if not is_float(own) or values.size < 2 * _LEAST_TAIL:
-        return False
-    x, y = (np.abs(values_of(one, own).astype(np.float64)) for one in (values, reference))
-    usual = y[np.isfinite(y) & (y > 0)]
-    middle = float(np.median(usual)) if usual.size else 1.0
-    with np.errstate(all="ignore"):
-        far = ~np.isfinite(x) | (np.abs(np.log2(x / middle)) > 24)
-    return bool(far.mean() > 0.25)
+    return place

@@ -124,8 +124,7 @@ def _away(a: np.ndarray, own: ElementType, narrow: ElementType) -> np.ndarray:
     return converted(np.where(is_up, high, low), own)
 
 
-Narrow = Callable[[np.ndarray, ElementType, ElementType], np.ndarray]
-_ROUNDINGS: tuple[tuple[str, str, Narrow, dict[str, object]], ...] = (
+_ROUNDINGS: tuple[tuple[str, str, Callable[..., np.ndarray], dict[str, object]], ...] = (
     ("rounding", "rounded to {}", _nearest, {}),
     ("rounding", "rounded to {}, with what is beyond its range at its largest number", _saturated, {"saturates": True}),
     ("truncation", "truncated to {} instead of rounded", _truncated, {}),
