@@ -24,6 +24,9 @@ class EltwiseError(Exception):
     An empty field is not known or does not apply.
     """
 
+    exit_code = 2
+    """Of a command that ends with this error: bad input."""
+
     def __init__(
         self,
         problem: str,
