@@ -122,7 +122,8 @@ def test_an_npy_file_that_is_none(content: bytes, sentence: str, tmp_path: Path)
             read_tensor_file(TensorFile(path), BFLOAT16)
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
-        assert str(caught.value).startswith(f"{path}{':x.npy' if path.suffix == '.npz' else ''}: {sentence}")
+        tensor = "tensor 'x': " if path.suffix == ".npz" else ""
+        assert str(caught.value).startswith(f"{path}: {tensor}{sentence}")
         assert "\n" not in str(caught.value)
         assert peak < 2_000_000
 

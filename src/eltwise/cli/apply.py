@@ -2,45 +2,52 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
-from eltwise.cli import printing
-from eltwise.cli.attributes import Attributes, bound_operator
-from eltwise.cli.blocks import Memory, Scheduler, is_in_blocks
-from eltwise.cli.printing import Json
-from eltwise.cli.progress import progress_of_tensors
+from eltwise.cli import options, printing
+from eltwise.cli.progress import progress_of_bytes
+from eltwise.core.errors import AttributeValueError, counted
 
 if TYPE_CHECKING:
     from eltwise.core.dtypes import ElementType
     from eltwise.engine.api import Operator
 
+_LARGE = 64 << 20
+"""Files of more bytes are worked on in blocks, whatever their format."""
 
+
+@click.command(cls=options.Command)
+@click.argument("op", metavar="OPERATOR", help="A versioned name, for example Sub-6.")
+@click.argument(
+    "operands", metavar="FILE...", nargs=-1, required=True, help="The tensor file of each operand, in order."
+)
+@options.attributes
+@options.output
+@options.element_type
+@options.memory
+@options.scheduler
+@options.json
 def apply(
-    op: Annotated[str, typer.Argument(metavar="OPERATOR", help="A versioned name, for example Sub-6.")],
-    operands: Annotated[
-        list[str], typer.Argument(metavar="FILE...", help="The tensor file of each operand, in order.")
-    ],
-    attributes: Attributes = None,
-    output: Annotated[
-        str | None, typer.Option("--output", "-o", metavar="FILE", help="The file to write the result to.")
-    ] = None,
-    element_type: Annotated[
-        str | None,
-        typer.Option("--type", metavar="TYPE", help="The element type of raw bytes in .npy files, for example int4."),
-    ] = None,
-    memory: Memory = "2GiB",
-    scheduler: Scheduler = None,
-    json: Json = False,
+    op: str,
+    operands: Sequence[str],
+    attributes: Sequence[str],
+    output: str | None,
+    element_type: str | None,
+    memory: str,
+    scheduler: str | None,
+    json: bool,
 ) -> None:
     """Apply one operator version to tensor files, zarr stores or checkpoints; an ended command can be run again."""
     from eltwise.core.dtypes import by_name
     from eltwise.formats.tensor_files import check_tensor_files, parse_tensor_file, read_tensor_file, write_tensor_files
 
-    bound = bound_operator(op, attributes or [])
+    bound = options.bound_operator(op, attributes)
     wanted = by_name(element_type) if element_type else None
-    if scheduler is not None or is_in_blocks(operands, output):
+    if scheduler is not None or _is_in_blocks(operands, output):
         _apply_in_blocks(bound, operands, output, memory=memory, wanted=wanted, scheduler=scheduler, json=json)
         return
     place = {"result": parse_tensor_file(output)} if output else {}
@@ -51,9 +58,21 @@ def apply(
     printing.results({} if place else {"result": result}, json=json)
 
 
+def _is_in_blocks(operands: Sequence[str], output: str | None) -> bool:
+    """Whether files are worked on in blocks: zarr stores, checkpoints, and large .npy files."""
+    from eltwise.scale.sources import is_streamed
+
+    named = (*operands, *([output] if output else []))
+    if any(map(is_streamed, named)):
+        return True
+    is_npy = all(Path(text).suffix.lower() == ".npy" for text in named)
+    sizes = (path.stat().st_size for path in map(Path, operands) if path.is_file())
+    return bool(output) and is_npy and sum(sizes) > _LARGE
+
+
 def _apply_in_blocks(
     operator_: Operator,
-    operands: list[str],
+    operands: Sequence[str],
     output: str | None,
     *,
     memory: str,
@@ -61,14 +80,13 @@ def _apply_in_blocks(
     scheduler: str | None,
     json: bool,
 ) -> None:
-    from eltwise.core.errors import AttributeValueError, counted
     from eltwise.scale.apply import apply_files
     from eltwise.scale.sources import parse_bytes
 
     if output is None:
         words, hint = "the result of files like these is not printed", "name a file with --output"
         raise AttributeValueError(words, operand="--output", hint=hint)
-    with progress_of_tensors() as tell:
+    with progress_of_bytes() as tell:
         outcome = apply_files(
             operator_, operands, output, memory=parse_bytes(memory), wanted=wanted, scheduler=scheduler, tell=tell
         )

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
-from eltwise.cli import printing
-from eltwise.cli.printing import Json
+from eltwise.cli import options, printing
 from eltwise.core.errors import AttributeValueError, NameUnknownError
 
 if TYPE_CHECKING:
@@ -18,23 +17,30 @@ if TYPE_CHECKING:
     from eltwise.model import Model
 
 
-def run(
-    model: Annotated[Path, typer.Argument(help="An .onnx file, or an .xml file with its .bin beside it.")],
-    inputs: Annotated[
-        list[str] | None,
-        typer.Option("--input", "-i", metavar="NAME=FILE", help="An input, by name or position, and its tensor file."),
-    ] = None,
-    outputs: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--output", "-o", metavar="NAME=FILE", help="The file to write an output to. Other outputs are printed."
-        ),
-    ] = None,
-    dump: Annotated[
-        str | None, typer.Option("--dump", metavar="KIND", help="Print how the model is computed: plan, llvm or asm.")
-    ] = None,
-    json: Json = False,
-) -> None:
+@click.command(
+    cls=options.Command,
+    epilog="`eltwise apply` applies one operator to files; a model's inputs are given with --input NAME=FILE",
+)
+@click.argument("model", type=options.PATH, help="An .onnx file, or an .xml file with its .bin beside it.")
+@click.option(
+    "--input",
+    "-i",
+    "inputs",
+    multiple=True,
+    metavar="NAME=FILE",
+    help="An input, by name or position, and its tensor file.",
+)
+@click.option(
+    "--output",
+    "-o",
+    "outputs",
+    multiple=True,
+    metavar="NAME=FILE",
+    help="The file to write an output to. Other outputs are printed.",
+)
+@click.option("--dump", metavar="KIND", help="Print how the model is computed: plan, llvm or asm.")
+@options.json
+def run(model: Path, inputs: Sequence[str], outputs: Sequence[str], dump: str | None, json: bool) -> None:
     """Run a model on tensor files (.npy, .npz:KEY or .pb)."""
     from eltwise.formats.tensor_files import check_tensor_files, parse_tensor_file, read_tensor_file, write_tensor_files
     from eltwise.model import load
@@ -48,7 +54,7 @@ def run(
     loaded = load(model)
     everything = (*loaded.inputs, *loaded.optional_inputs)
     feeds, sources = {}, []
-    for text in inputs or []:
+    for text in inputs:
         name, place = assignment(text, everything, "--input")
         port = loaded.graph.find_input(name)
         if name in feeds:
@@ -56,9 +62,9 @@ def run(
         sources.append(parse_tensor_file(place))
         feeds[name] = read_tensor_file(sources[-1], port.type.element_type)
     if dump is not None:
-        typer.echo(loaded.explain(feeds, dump), nl=False)  # type: ignore[arg-type]
+        click.echo(loaded.explain(feeds, dump), nl=False)  # type: ignore[arg-type]
         return
-    places = _places(loaded, outputs or [])
+    places = _places(loaded, outputs)
     check_tensor_files(places, sources)
     results = loaded.run(feeds)
     write_tensor_files(results, places)
@@ -66,7 +72,7 @@ def run(
     printing.results(rest, json=json)
 
 
-def _places(model: Model, outputs: Iterable[str]) -> dict[str, TensorFile]:
+def _places(model: Model, outputs: Sequence[str]) -> dict[str, TensorFile]:
     from eltwise.formats.tensor_files import parse_tensor_file
 
     places: dict[str, TensorFile] = {}

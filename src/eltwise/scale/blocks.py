@@ -14,8 +14,7 @@ from eltwise.core.errors import EltwiseError, FileFormatError, ValueRangeError
 from eltwise.core.shapes import of_sizes
 from eltwise.engine.call import calls_of, check_count
 from eltwise.formats.lazy_tensors import LazyTensor
-from eltwise.ir.graph import TensorType
-from eltwise.ir.infer import elementwise
+from eltwise.ir.types import TensorType, elementwise
 from eltwise.kernels.plan import Plan, Sizes, make_plan
 from eltwise.kernels.reduction import Cut
 from eltwise.ops.schema import ElementwiseSchema, Operation
