@@ -267,7 +267,7 @@ class CaseRunner:
         return self._host.leave()
 
     def _answers(self, cases: Cases) -> list[Answer]:
-        """Run some cases in one model, or call a function for one; an answer a case, without those of producers."""
+        """Run some cases in one model, or call a function for one; an answer a case."""
         if self._is_call:
             (case,) = cases
             call = Call(case.schema.versioned_name, steps_of(self._host.runtime.library, case), case.attributes)

@@ -42,7 +42,7 @@ _CONTEXTS: dict[str, Context] = {
     **{name: context for name, context in SOURCES.items() if not context.has_neutral},
     "a-plain": Context(constants=(0,)),
     "b-plain": Context(constants=(1,)),
-    "read-wider": Context(consumer="Cast"),
+    "read-wider": Context(is_cast=True),
 }
 _PATTERNS = ("equal", "broadcast", "inside", "scalars", "empty", "high-rank")
 
@@ -236,7 +236,7 @@ def _severity(result: CaseResult) -> Severity | None:
     if exact is None or not result.wrong_count:
         return None
     is_integer = case.element_type.kind != "float"
-    if case.context.consumer == "Cast":
+    if case.context.is_cast:
         with np.errstate(all="ignore"):
             severity = severity_of(got, exact.astype(np.float32), False)
         return "wrong values" if severity and is_integer else severity
