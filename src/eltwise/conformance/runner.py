@@ -109,8 +109,7 @@ class CaseRunner:
             cases: the cases of one test.
             explainer: knows the fault models.
         """
-        found = [self.results[case] for case in cases if case in self.results]
-        unexplained = explainer.unexplained([item.compared for item in found if item.compared is not None])
+        _reasons, unexplained = explainer.explain([self.results[case] for case in cases if case in self.results])
         left = 1 if self._is_thrifty else _MOST_SAME
         for case in (item.case for item in unexplained if item.case in self._together):
             item, alone = self.results[case], self._compare(case, self._answers([case])[0])

@@ -220,8 +220,7 @@ def _seen(source: str, results: Sequence[CaseResult], explainer: Explainer) -> S
     if source == "read-wider":
         return Seen(worst, frozenset({"kept wider between nodes"}))
     names = {result.problem for result in results if result.problem}
-    compared = [result.compared for result in results if result.compared is not None]
-    names |= {name for reason in explainer.explain(compared) for name in reason.names}
+    names |= {name for reason in explainer.explain(results)[0] for name in reason.names}
     faults = frozenset(next((known for text, known in _FAMILIES if re.fullmatch(text, name)), name) for name in names)
     is_severe = faults & {"wrong shape", "wrong type", "axis ignored"}
     return Seen("wrong values" if is_severe else worst, faults)
