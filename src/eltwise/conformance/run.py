@@ -181,7 +181,8 @@ class _Session:
         is_quick = self._settings.extent == "quick"
         groups: dict[object, list[Job]] = {}
         for job in filter(lambda job: job.sources, left):
-            groups.setdefault((job.runtime.name, job.variant.schema if is_quick else job.variant), []).append(job)
+            shares_models = is_quick and job.sources != (CALL,)
+            groups.setdefault((job.runtime.name, job.variant.schema if shares_models else job.variant), []).append(job)
         pool = ThreadPoolExecutor(self._settings.processes or max(1, min(_MOST_PROCESSES, processors())))
         try:
             for future in as_completed([pool.submit(self._run_jobs, group) for group in groups.values()]):
