@@ -9,11 +9,11 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
+from eltwise.core.dtypes import ElementType
 from eltwise.core.errors import EltwiseError, FileFormatError
-from eltwise.engine.api import Operator
 from eltwise.formats.zarr_stores import is_url
-from eltwise.scale.apply import Outcome, Tell, block_memory, kept, threads_for
-from eltwise.scale.blocks import BlockCall, Grid
+from eltwise.scale.apply import Outcome, Resources, block_memory, kept, threads_for
+from eltwise.scale.blocks import BlockCall, Computation, Grid
 from eltwise.scale.in_order import in_order
 from eltwise.scale.journal import Journal
 from eltwise.scale.sources import Sources, absolute, open_sources
@@ -24,18 +24,16 @@ Done = tuple[int, EltwiseError | None]
 
 
 def apply(
-    operator_: Operator,
+    computation: Computation,
     sources: Sources,
     call: BlockCall,
     output: str,
     identity: dict[str, Any],
-    memory: int,
-    scheduler: str | None,
-    tell: Tell,
+    resources: Resources,
 ) -> Outcome:
     """Compute the chunks of a result that are not there yet; see ``apply_files``."""
     grid = zarr_grid(call)
-    threads = threads_for(memory, block_memory(call, prod(grid.step)), output)
+    threads = threads_for(resources.memory, block_memory(call, prod(grid.step)), output)
     if not is_url(output) and not Path(output).resolve().parent.is_dir():
         raise FileFormatError("the output's folder does not exist", where=output, hint="create it first")
     with _claimed(output):
@@ -45,14 +43,15 @@ def apply(
         if is_complete:
             return outcome
         missing = (number for number in range(len(grid)) if number not in there)
-        if scheduler is None:
+        if resources.scheduler is None:
             done = in_order((partial(_block, call, grid, target, number) for number in missing), threads)
         else:
             from eltwise.scale.cluster import run_on
 
-            function = partial(compute_chunk, operator_, tuple(map(absolute, sources.texts)), absolute(output))
-            done = run_on(scheduler, function, missing, claimed=absolute(output) if is_url(output) else "")
-        _follow(done, outcome, call, tell)
+            texts = tuple(map(absolute, sources.texts))
+            function = partial(compute_chunk, computation, texts, sources.wanted, absolute(output))
+            done = run_on(resources.scheduler, function, missing, claimed=absolute(output) if is_url(output) else "")
+        _follow(done, outcome, call.bytes, resources)
         target.finish()
     return outcome
 
@@ -70,13 +69,12 @@ def _claimed(output: str) -> Iterator[None]:
             journal.remove()
 
 
-def _follow(done: Iterator[Done], outcome: Outcome, call: BlockCall, tell: Tell) -> None:
-    size = prod(call.plan.shape) * call.result_type.storage.itemsize
+def _follow(done: Iterator[Done], outcome: Outcome, size: int, resources: Resources) -> None:
     finished, failures = outcome.resumed, []
     for count, (_number, failure) in enumerate(done, start=outcome.resumed + 1):
         failures += [failure] if failure else []
         finished += failure is None
-        tell(size * count // outcome.blocks, size, "")
+        resources.told(size * count // outcome.blocks, size, "")
     if failures:
         raise kept(failures, outcome.blocks, finished)
 
@@ -91,15 +89,22 @@ def _block(call: BlockCall, grid: Grid, target: ZarrTarget, number: int) -> Done
     return number, None
 
 
-def compute_chunk(operator_: Operator, operands: tuple[str, ...], output: str, number: int) -> Done:
+Wanted = tuple[ElementType | None, ...]
+
+
+def compute_chunk(
+    computation: Computation, operands: tuple[str, ...], wanted: Wanted, output: str, number: int
+) -> Done:
     """Compute one chunk and write it: what a worker of a cluster runs."""
-    call, grid, target = _opened(operator_, operands, output)
+    call, grid, target = _opened(computation, operands, wanted, output)
     if target.has(grid.index(number)):  # The worker that computed it died before it could say so.
         return number, None
     return _block(call, grid, target, number)
 
 
 @lru_cache(maxsize=4)
-def _opened(operator_: Operator, operands: tuple[str, ...], output: str) -> tuple[BlockCall, Grid, ZarrTarget]:
-    ((_name, call),) = open_sources(operands).calls(operator_.operation)
+def _opened(
+    computation: Computation, operands: tuple[str, ...], wanted: Wanted, output: str
+) -> tuple[BlockCall, Grid, ZarrTarget]:
+    ((_name, call),) = open_sources(operands, wanted).calls(computation)
     return call, zarr_grid(call), ZarrTarget.opened(output)
