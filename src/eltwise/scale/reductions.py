@@ -19,6 +19,7 @@ from eltwise.kernels.plan import Sizes
 from eltwise.kernels.reduction import Partial
 from eltwise.scale.apply import BLOCK_BYTES, MEMORY, Tell, block_memory, threads_for
 from eltwise.scale.blocks import Application, BlockCall, Grid, flat_grid
+from eltwise.scale.cluster import connected, run_on
 from eltwise.scale.in_order import in_order
 from eltwise.scale.sources import Sources, absolute, open_sources
 from eltwise.scale.zarr_target import model_of, zarr_grid
@@ -119,22 +120,23 @@ def reduce_files(
     jobs = _jobs(reducing, sources, axis)
     sizes = [prod(job.grid.shape) * job.element_type.storage.itemsize for job in jobs.values()]
     results, done = {}, 0
-    for (name, job), size in zip(jobs.items(), sizes, strict=True):
-        if not len(job.grid):
-            results[name] = job.empty()
-            continue
-        threads = threads_for(memory, block_memory(job.call, prod(job.grid.step)), sources.texts[0])
-        if scheduler is None:
-            found = in_order((partial(_located, job, number) for number in job.numbers()), threads)
-        else:
-            from eltwise.scale.cluster import run_on
-
-            texts = tuple(map(absolute, sources.texts))
-            function = partial(compute_partial, reducing, texts, sources.wanted, job.axes, name)
-            found = run_on(scheduler, function, job.numbers())
-        told = _told(found, tell, (done, sum(sizes)), size // len(job.grid), name)
-        results[name] = job.result(told)
-        done += size
+    with connected(scheduler) as client:
+        for (name, job), size in zip(jobs.items(), sizes, strict=True):
+            if not len(job.grid):
+                results[name] = job.empty()
+                continue
+            threads = threads_for(memory, block_memory(job.call, prod(job.grid.step)), sources.texts[0])
+            if client is None:
+                found = in_order((partial(_located, job, number) for number in job.numbers()), threads)
+            else:
+                texts = tuple(map(absolute, sources.texts))
+                function = partial(compute_partial, reducing, texts, sources.wanted, job.axes, name)
+                found = run_on(
+                    client, function, [*job.numbers()], prod(job.grid.step) * job.element_type.storage.itemsize
+                )
+            told = _told(found, tell, (done, sum(sizes)), size // len(job.grid), name)
+            results[name] = job.result(told)
+            done += size
     return {name: np.asarray(value)[()] for name, value in results.items()}
 
 

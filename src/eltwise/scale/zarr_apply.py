@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import lru_cache, partial
 from math import prod
 from pathlib import Path
@@ -14,6 +14,7 @@ from eltwise.core.errors import EltwiseError, FileFormatError
 from eltwise.formats.zarr_stores import is_url
 from eltwise.scale.apply import Outcome, Resources, block_memory, kept, threads_for
 from eltwise.scale.blocks import BlockCall, Computation, Grid
+from eltwise.scale.cluster import claimed, connected, run_on
 from eltwise.scale.in_order import in_order
 from eltwise.scale.journal import Journal
 from eltwise.scale.sources import Sources, absolute, open_sources
@@ -36,33 +37,32 @@ def apply(
     threads = threads_for(resources.memory, block_memory(call, prod(grid.step)), output)
     if not is_url(output) and not Path(output).resolve().parent.is_dir():
         raise FileFormatError("the output's folder does not exist", where=output, hint="create it first")
-    with _claimed(output):
+    with connected(resources.scheduler) as client, _claimed(output, client):
         target, is_complete = zarr_target(output, call, grid, identity)
         there = target.done(grid)
         outcome = Outcome(len(grid), len(there), prod(grid.shape), is_complete=is_complete)
         if is_complete:
             return outcome
-        missing = (number for number in range(len(grid)) if number not in there)
-        if resources.scheduler is None:
+        missing = [number for number in range(len(grid)) if number not in there]
+        if client is None:
             done = in_order((partial(_block, call, grid, target, number) for number in missing), threads)
         else:
-            from eltwise.scale.cluster import run_on
-
             texts = tuple(map(absolute, sources.texts))
             function = partial(compute_chunk, computation, texts, sources.wanted, absolute(output))
-            done = run_on(resources.scheduler, function, missing, claimed=absolute(output) if is_url(output) else "")
+            done = run_on(client, function, missing, prod(grid.step) * call.result_type.storage.itemsize)
         _follow(done, outcome, call.bytes, resources)
         target.finish()
     return outcome
 
 
 @contextmanager
-def _claimed(output: str) -> Iterator[None]:
-    """Keep other processes on this machine and its file systems from a target; what is done of it, its chunks say."""
+def _claimed(output: str, client: Any) -> Iterator[None]:
+    """Keep other processes from a target: those that see its folder, or, of a URL, those of the cluster."""
     if is_url(output):
-        yield
+        with nullcontext() if client is None else claimed(client, output):
+            yield
         return
-    with Journal(Path(output.rstrip("/")), {}) as journal:
+    with Journal(Path(output.rstrip("/")), {}) as journal:  # What is done, the chunks say.
         try:
             yield
         finally:
