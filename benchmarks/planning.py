@@ -11,6 +11,7 @@ import asyncio
 import logging
 import operator
 import pickle
+import resource
 import time
 from collections import deque
 from collections.abc import Iterator
@@ -26,7 +27,6 @@ from dask.order import order
 from distributed import LocalCluster
 from distributed.core import Status
 from distributed.scheduler import ClientState, Scheduler, WorkerState
-from psutil import Process
 
 import eltwise
 from eltwise.core.machine import machine_name
@@ -50,15 +50,15 @@ def main() -> None:
     chunks, workers = options.chunks, options.workers
     print(f"{machine_name()}, {datetime.now(UTC):%Y-%m-%d}")
     print(f"{chunks} chunks, {workers} workers")
-    for name, made in (("eltwise", eltwise.subtract), ("Dask", operator.sub)):
-        for text in _graph_of(made, chunks):
-            print(f"  graph of {name}: {text}")
     print(f"  a task of eltwise: {_task_bytes()} bytes")
     for known, name in ((_WINDOW * workers, "tasks in a window"), (chunks, "tasks at once")):
         seconds, memory = asyncio.run(simulated(chunks, workers, known))
         print(
             f"  simulated scheduler, {name}: {seconds / chunks * 1e6:.0f} µs a task, {memory / 1e6:.0f} MB for {known}"
         )
+    for name, made in (("eltwise", eltwise.subtract), ("Dask", operator.sub)):
+        for text in _graph_of(made, chunks):
+            print(f"  graph of {name}: {text}")
     seconds = _without_work(options.tasks)
     print(f"{options.tasks} tasks that do nothing on 2 processes: {seconds / options.tasks * 1e6:.0f} µs a task")
 
@@ -87,7 +87,7 @@ def _task_bytes() -> int:
     return len(pickle.dumps(partial(compute_chunk, computation, texts, (None, None), "s3://bucket/folder/c.zarr")))
 
 
-class _Scheduler(Scheduler):
+class _Scheduler(Scheduler):  # type: ignore[misc]
     """Dask's scheduler, which is not started: messages to workers are kept, those to clients dropped."""
 
     sent: list[tuple[str, dict[str, Any]]]
@@ -157,7 +157,7 @@ async def simulated(tasks: int, workers: int, known: int) -> tuple[float, float]
 
 
 def _memory() -> int:
-    return Process().memory_info().rss
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
 
 
 def _without_work(tasks: int) -> float:

@@ -34,7 +34,7 @@ HEAVY = {
     "google": ("formats/onnx/", "passes/"),
     "lxml": ("formats/openvino/",),
     "llvmlite": ("kernels/jit.py",),
-    "typer": ("cli/",),
+    "click": ("cli/",),
     "rich": ("cli/",),
     "safetensors": ("formats/safetensors_files.py",),
     "zarr": ("formats/zarr_stores.py",),

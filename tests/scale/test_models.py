@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -27,6 +28,7 @@ from random_graphs import graphs
 from stores import read, store
 
 Operands = dict[str, np.ndarray]
+Cli = Callable[..., tuple[int, str, str]]
 
 
 @pytest.mark.parametrize("domain", ["ai.onnx", "openvino"])
@@ -88,6 +90,22 @@ def network(operands: Operands, tmp_path: Path) -> Path:
     store(tmp_path / "b.zarr", operands["b"], chunks=(5,))
     np.save(tmp_path / "b.npy", operands["b"])
     return tmp_path
+
+
+def test_the_command(cli: Cli, network: Path, operands: Operands, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(network)
+    expected = eltwise.load("m.onnx").run(operands)
+    command = ("run", "m.onnx", "-i", "a=a.zarr", "--input", "1=b.npy", "-o", "z=z.zarr", "-o", "r=r.npy")
+    assert cli(*command) == (0, "", "")
+    assert all(read(Path(path)).tobytes() == expected[path[0]].tobytes() for path in ("z.zarr", "r.npy"))
+    assert cli(*command) == (0, "", "z.zarr is complete already\n")
+    command = ("run", "m.onnx", "-i", "a=a.zarr", "-i", "b=b.npy", "-o", "z=2.zarr", "-o", "q=q.npy")
+    assert cli(*command, "--json")[1].count('"blocks": 27') == 1
+    assert cli(*command) == (0, "", "2.zarr is complete already\n")
+    assert cli("run", "m.onnx", "-i", "a=a.zarr", "-i", "b=b.npy") == (
+        *(2, ""),
+        "eltwise: --output: the result of files like these is not printed; name a file with --output\n",
+    )
 
 
 def test_outputs_in_blocks(network: Path, operands: Operands) -> None:

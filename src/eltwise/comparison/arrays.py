@@ -8,15 +8,16 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from eltwise.comparison.cause import Cause, Context
-from eltwise.comparison.causes import find_cause
+from eltwise.comparison.causes import UNEXPLAINED, find_cause
 from eltwise.comparison.heat_map import heat_map
 from eltwise.comparison.numbers import bits_of, is_float
 from eltwise.comparison.pairs import Pair, common_type
-from eltwise.comparison.places import where
+from eltwise.comparison.places import Claim, where
 from eltwise.comparison.report import Element, Status, TensorReport
 from eltwise.comparison.scan import Figures, Progress, scan
 from eltwise.comparison.tolerance import Given, Limits, Tolerance, parse_tolerances, tolerance_of
 from eltwise.conformance.fault_model import Operation
+from eltwise.core.errors import EltwiseError
 from eltwise.formats.lazy_tensors import LazyTensor, of_array, storage_of
 
 
@@ -152,7 +153,15 @@ def _measured(report: TensorReport, pair: Pair, settings: Settings, context: Con
     if not figures.differing:
         words = f"the same values, as {pair.b.element_type} instead of {pair.a.element_type}"
         return _with_cause(found, Cause("other_type", 1.0, words)) if has_other_type else found
-    return _with_cause(found, find_cause(pair, figures, context, places.claims)) if settings.causes else found
+    return _with_cause(found, _cause(pair, figures, context, places.claims)) if settings.causes else found
+
+
+def _cause(pair: Pair, figures: Figures, context: Context, claims: Sequence[Claim]) -> Cause:
+    """The cause; where a file turns bad while it is looked for, the figures are kept."""
+    try:
+        return find_cause(pair, figures, context, claims)
+    except EltwiseError as error:
+        return Cause(UNEXPLAINED, 0.0, f"the cause could not be looked for: {error}")
 
 
 def _without_end(figures: Figures) -> tuple[int, ...]:

@@ -81,7 +81,7 @@ def compare_sets(
         if not side and not side.unreadable:
             raise FileFormatError("there are no tensors to compare", where=side.where)
     matches = match(a, b)
-    check_patterns(tolerances, [tensor.name for pair in matches.pairs for tensor in pair])
+    check_patterns(tolerances, [*a, *a.unreadable, *b, *b.unreadable])
     total = sum(_bytes(one) + _bytes(other) for one, other in matches.pairs)
     done, found, unreadable = 0, list[TensorReport](), [str(error) for error in _unreadable(a, b)]
     for one, other in matches.pairs:

@@ -163,7 +163,7 @@ def _of_unequal(
         gap = far.astype(np.float64)
     far = np.where(measured, far, far.dtype.type(0))
     ratio = gap / np.abs(x)
-    ratio[np.isnan(ratio)] = 0.0
+    ratio = np.where(np.isnan(ratio), gap, ratio)  # Of two zeros 0, of an infinity infinite.
     is_finite, is_finite_ratio = np.isfinite(gap), np.isfinite(ratio)
     absolute, relative = x.dtype.type(limits.absolute), x.dtype.type(limits.relative)
     is_near = (gap <= absolute + relative * np.abs(x)) & is_finite

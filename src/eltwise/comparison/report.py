@@ -12,7 +12,7 @@ from typing import Literal
 
 from eltwise.comparison.heat_map import HeatMap
 from eltwise.comparison.tolerance import Given, Tolerances, parse_tolerances
-from eltwise.core.errors import counted
+from eltwise.core.errors import counted, on_one_line
 from eltwise.formats import files
 
 Status = Literal["equal", "within_tolerance", "differs"]
@@ -65,9 +65,9 @@ class TensorReport:
         beyond_tolerance: how many are beyond the tolerance; without one, all that differ.
         tolerance: the tolerance as text; empty for none.
         max_abs: the largest absolute difference.
-        mean_abs: the mean of the finite ones.
+        mean_abs: the mean of the finite ones; None if no element that differs has a finite one.
         max_rel: the largest difference relative to A; infinite where A is 0.
-        mean_rel: the mean of the finite ones.
+        mean_rel: the same of those relative to A.
         max_ulp: the largest distance in units of the last place; of integers, the largest difference.
         histogram: how many elements have a distance of 0, 1, 2 to 3, 4 to 7, and so on, those that are equal left out.
         nan_mismatches: how many are NaN on one side only.
@@ -129,9 +129,14 @@ class TensorReport:
         return (rank, is_odd, min(worst, 1e300) * share, share, float(self.max_abs or 0))
 
     @property
+    def is_first_worst(self) -> bool:
+        """Whether the first place is the worst one, too."""
+        return self.first is not None and self.worst is not None and self.first.index == self.worst.index
+
+    @property
     def label(self) -> str:
-        """The name, or both where they differ."""
-        return self.name if self.name == self.other_name else f"{self.name} / {self.other_name}"
+        """The name, or both where they differ, on one line."""
+        return on_one_line(self.name if self.name == self.other_name else f"{self.name} / {self.other_name}")
 
     def fields(self) -> dict[str, object]:
         """Everything as plain values, in the order of the JSON."""
@@ -182,7 +187,7 @@ class TensorReport:
                 lines.append(f"where: {self.where}")
             if self.worst:
                 lines.append(f"worst {self.worst}")
-            if self.first and self.first != self.worst:
+            if self.first and not self.is_first_worst:
                 lines.append(f"first {self.first}")
         return lines
 
@@ -247,8 +252,8 @@ class Report:
     @property
     def summary(self) -> str:
         """The result in a line."""
-        counts = {status: sum(each.status == status for each in self.tensors) for status in _STATUS_WORDS}
-        parts = [f"{counts[status]} {words}" for status, words in _STATUS_WORDS.items() if counts[status]]
+        counts = {status: sum(each.status == status for each in self.tensors) for status in STATUS_WORDS}
+        parts = [f"{counts[status]} {words}" for status, words in STATUS_WORDS.items() if counts[status]]
         parts += [f"{len(self.missing)} missing"] if self.missing else []
         parts += [f"{len(self.extra)} extra"] if self.extra else []
         parts += [f"{len(self.unreadable)} unreadable"] if self.unreadable else []
@@ -262,7 +267,7 @@ class Report:
         shown = [each for each in self.by_badness if each.status != "equal" or each.explanation]
         for each in shown[:_MOST_SHOWN]:
             named = f" ({each.cause})" if each.cause else ""
-            lines.append(f"{each.label}: {_STATUS_WORDS[each.status]}{named}")
+            lines.append(f"{each.label}: {STATUS_WORDS[each.status]}{named}")
             lines += [f"  {sentence}" for sentence in each.sentences()]
         if len(shown) > _MOST_SHOWN:
             lines.append(f"... and {len(shown) - _MOST_SHOWN} more")
@@ -285,7 +290,7 @@ class Report:
         """The report as JSON, written to a file if one is named; what is not finite is a text such as ``"inf"``."""
         text = json.dumps(finite(self.fields()), indent=2, ensure_ascii=False)
         if path is not None:
-            files.write_atomically(Path(path), [f"{text}\n".encode(errors="backslashreplace")])
+            files.write_text(Path(path), f"{text}\n")
         return text
 
     def to_html(self, path: Path | str | None = None) -> str:
@@ -294,7 +299,7 @@ class Report:
 
         text = page(self)
         if path is not None:
-            files.write_atomically(Path(path), [text.encode(errors="backslashreplace")])
+            files.write_text(Path(path), text)
         return text
 
     def _repr_html_(self) -> str:
@@ -319,13 +324,13 @@ class Report:
             raise AssertionError(str(found))
 
 
-_STATUS_WORDS: dict[Status, str] = {"differs": "different", "within_tolerance": "within tolerance", "equal": "equal"}
+STATUS_WORDS: dict[Status, str] = {"differs": "different", "within_tolerance": "within tolerance", "equal": "equal"}
 
 
 def _listed(names: Iterable[str]) -> str:
     known = list(names)
     more = f", ... ({len(known)} in all)" if len(known) > _MOST_SHOWN else ""
-    return ", ".join(known[:_MOST_SHOWN]) + more
+    return on_one_line(", ".join(known[:_MOST_SHOWN])) + more
 
 
 def finite(value: object) -> object:

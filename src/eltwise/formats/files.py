@@ -91,6 +91,11 @@ def write_atomically(path: Path, chunks: Iterable[Chunk]) -> None:
     write_together([(path, chunks)])
 
 
+def write_text(path: Path, text: str) -> None:
+    """Write a text file, as ``write_atomically`` does; what is no text, such as half a surrogate, is escaped."""
+    write_atomically(path, [text.encode(errors="backslashreplace")])
+
+
 def write_together(contents: Sequence[tuple[Path, Iterable[Chunk]]]) -> None:
     """Write a file, the last one, and its data: all of them to temporary files first, then rename each, in order.
 

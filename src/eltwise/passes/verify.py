@@ -44,6 +44,8 @@ _LARGEST_RESULT = 1 << 22
 class VerificationError(EltwiseError):
     """A converted model that does not give the bits of the original: a defect of this package."""
 
+    exit_code = 1
+
 
 @dataclass(frozen=True)
 class Run:

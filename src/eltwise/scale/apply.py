@@ -44,6 +44,26 @@ _OWN_MEMORY = 256 << 20
 """What a process needs beside the blocks."""
 
 
+@dataclass(frozen=True)
+class Resources:
+    """What a job may use.
+
+    Attributes:
+        memory: the limit, in bytes.
+        scheduler: the address of a Dask cluster, if one computes.
+        tell: receives progress.
+    """
+
+    memory: int = MEMORY
+    scheduler: str | None = None
+    tell: Tell | None = None
+
+    def told(self, done: int, count: int, text: str) -> None:
+        """Tell the progress to whom it may concern."""
+        if self.tell is not None:
+            self.tell(done, count, text)
+
+
 @dataclass
 class Outcome:
     """What was done.
@@ -73,11 +93,8 @@ def apply_files(
     operator_: Operator,
     operands: Sequence[str],
     output: str,
-    *,
-    memory: int = MEMORY,
+    resources: Resources | None = None,
     wanted: ElementType | None = None,
-    scheduler: str | None = None,
-    tell: Tell | None = None,
 ) -> Outcome:
     """Apply an operator to .npy files, zarr stores or checkpoints, block by block.
 
@@ -87,37 +104,15 @@ def apply_files(
         operator_: the operator.
         operands: paths, or URLs of zarr stores.
         output: the path to write, or the URL of a zarr store; its ending selects the format.
-        memory: the limit, in bytes.
+        resources: what may be used; a cluster for zarr stores only, which its workers write.
         wanted: the element type of raw bytes in .npy files.
-        scheduler: the address of a Dask cluster, whose workers compute and write; for zarr only.
-        tell: receives progress.
 
     Raises:
         EltwiseError: for operands that do not go together, before anything is read; for blocks that cannot be read or
             written.
     """
     sources = open_sources(operands, [wanted] * len(operands))
-    return compute_files(Application(operator_.operation), sources, output, Resources(memory, scheduler, tell))
-
-
-@dataclass(frozen=True)
-class Resources:
-    """What a job may use.
-
-    Attributes:
-        memory: the limit, in bytes.
-        scheduler: the address of a Dask cluster, if one computes.
-        tell: receives progress.
-    """
-
-    memory: int = MEMORY
-    scheduler: str | None = None
-    tell: Tell | None = None
-
-    def told(self, done: int, count: int, text: str) -> None:
-        """Tell the progress to whom it may concern."""
-        if self.tell is not None:
-            self.tell(done, count, text)
+    return compute_files(Application(operator_.operation), sources, output, resources or Resources())
 
 
 def compute_files(computation: Computation, sources: Sources, output: str, resources: Resources) -> Outcome:

@@ -90,7 +90,7 @@ def run_on(client: Any, function: Callable[[int], T], numbers: Sequence[int], si
     shared = max(1, min(_TASK_BYTES // max(size, 1), len(numbers) // (threads * _LEAST_TASKS)))
     tasks = (numbers[start : start + shared] for start in range(0, len(numbers), shared))
     submit = partial(client.submit, _each, function, pure=False, retries=_RETRIES)
-    running: Any = as_completed(map(submit, islice(tasks, threads * _PER_THREAD)), loop=client.loop)  # type: ignore[no-untyped-call]
+    running: Any = as_completed(map(submit, islice(tasks, threads * _PER_THREAD)), loop=client.loop)
     for future in running:
         if future.status in ("lost", "pending"):  # Its worker died with the result; Dask computes it again.
             running.add(future)

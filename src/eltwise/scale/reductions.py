@@ -17,7 +17,7 @@ from eltwise.engine.dask_arrays import by_numpy_rule
 from eltwise.engine.reduce import Axis, Reducing, normalized_axes
 from eltwise.kernels.plan import Sizes
 from eltwise.kernels.reduction import Partial
-from eltwise.scale.apply import BLOCK_BYTES, MEMORY, Tell, block_memory, threads_for
+from eltwise.scale.apply import BLOCK_BYTES, Resources, block_memory, threads_for
 from eltwise.scale.blocks import Application, BlockCall, Grid, flat_grid
 from eltwise.scale.cluster import connected, run_on
 from eltwise.scale.in_order import in_order
@@ -90,11 +90,8 @@ def reduce_files(
     reducing: Reducing,
     operands: Sequence[str],
     axis: Axis = None,
-    *,
-    memory: int = MEMORY,
+    resources: Resources | None = None,
     wanted: ElementType | None = None,
-    scheduler: str | None = None,
-    tell: Tell | None = None,
 ) -> dict[str, Any]:
     """Reduce an operator's results on .npy files, zarr stores or checkpoints, block by block.
 
@@ -104,10 +101,8 @@ def reduce_files(
         reducing: what is reduced, and how.
         operands: paths, or URLs of zarr stores.
         axis: the axis of the result that is reduced, or several; by default all.
-        memory: the limit, in bytes.
+        resources: what may be used; the workers of a cluster read the same files.
         wanted: the element type of raw bytes in .npy files.
-        scheduler: the address of a Dask cluster, whose workers read the same files.
-        tell: receives progress.
 
     Returns:
         The result, called ``result``; of checkpoints one for each tensor.
@@ -115,17 +110,17 @@ def reduce_files(
     Raises:
         EltwiseError: for operands that do not go together, and blocks that cannot be read.
     """
-    tell = tell or (lambda _done, _count, _text: None)
+    resources = resources or Resources()
     sources = open_sources(operands, [wanted] * len(operands))
     jobs = _jobs(reducing, sources, axis)
     sizes = [prod(job.grid.shape) * job.element_type.storage.itemsize for job in jobs.values()]
     results, done = {}, 0
-    with connected(scheduler) as client:
+    with connected(resources.scheduler) as client:
         for (name, job), size in zip(jobs.items(), sizes, strict=True):
             if not len(job.grid):
                 results[name] = job.empty()
                 continue
-            threads = threads_for(memory, block_memory(job.call, prod(job.grid.step)), sources.texts[0])
+            threads = threads_for(resources.memory, block_memory(job.call, prod(job.grid.step)), sources.texts[0])
             if client is None:
                 found = in_order((partial(_located, job, number) for number in job.numbers()), threads)
             else:
@@ -134,15 +129,17 @@ def reduce_files(
                 found = run_on(
                     client, function, [*job.numbers()], prod(job.grid.step) * job.element_type.storage.itemsize
                 )
-            told = _told(found, tell, (done, sum(sizes)), size // len(job.grid), name)
+            told = _told(found, resources, (done, sum(sizes)), size // len(job.grid), name)
             results[name] = job.result(told)
             done += size
     return {name: np.asarray(value)[()] for name, value in results.items()}
 
 
-def _told(found: Iterator[Found], tell: Tell, place: tuple[int, int], size: int, name: str) -> Iterator[Found]:
+def _told(
+    found: Iterator[Found], resources: Resources, place: tuple[int, int], size: int, name: str
+) -> Iterator[Found]:
     for count, each in enumerate(found, start=1):
-        tell(place[0] + count * size, place[1], name)
+        resources.told(place[0] + count * size, place[1], name)
         yield each
 
 
