@@ -199,10 +199,10 @@ def check_archive(path: Path, name: str) -> None:
     Raises:
         FileFormatError: where it is not that of the elements.
     """
-    with _zip_errors(f"tensor {name!r}: the member cannot be read", str(path)):
-        with zipfile.ZipFile(path) as archive, archive.open(f"{name}.npy") as member:
-            while member.read(_PIECE):
-                pass
+    words = f"tensor {name!r}: the member cannot be read"
+    with _zip_errors(words, str(path)), zipfile.ZipFile(path) as archive, archive.open(f"{name}.npy") as member:
+        while member.read(_PIECE):
+            pass
 
 
 def _offset_of(file: OpenFile, member: zipfile.ZipInfo, where: str) -> int:
