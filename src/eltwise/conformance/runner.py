@@ -126,8 +126,8 @@ class CaseRunner:
 
         If thrifty, what comes out so once is taken to do so with the other types.
         """
-        layout, others = _layout(alone.case), [case for case in cases if case is not alone.case and case.size <= _SMALL]
-        others = [case for case in others if case in self._together]
+        others = [case for case in cases if case in self._together and case is not alone.case and case.size <= _SMALL]
+        layout = _layout(alone.case)
         if not (self._is_thrifty and layout in self._wrong_beside):
             answer = self._answers([*others, alone.case])[-1]
             if answer.kind != "result" or self._compare(alone.case, answer).is_same(alone):
@@ -150,9 +150,9 @@ class CaseRunner:
 
     def _run(self, batch: Cases) -> None:
         """Run some cases, apart from those that are likely to be refused as they were with another type."""
-        suspects = [case for case in batch if self._is_thrifty and _layout(case) in self._refused]
-        self._ask([case for case in batch if case not in set(suspects)])
-        for group in _grouped(suspects, lambda case: case.element_type):
+        suspects = {case: None for case in batch if self._is_thrifty and _layout(case) in self._refused}
+        self._ask([case for case in batch if case not in suspects])
+        for group in _grouped(list(suspects), lambda case: case.element_type):
             self._divide_refused(group)
 
     def _ask(self, batch: Cases) -> None:
