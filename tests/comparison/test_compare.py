@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -324,6 +325,20 @@ def test_names_with_control_characters_are_escaped(tmp_path: Path) -> None:
 def test_a_mean_is_that_of_finite_differences(b: float, mean: float | None) -> None:
     found = compare_arrays(np.float32([1, np.inf, 3, 1]), np.float32([3 if mean else 1, b, 3, np.inf if mean else 1]))
     assert (found.max_abs, found.max_rel, found.mean_abs) == (np.inf, np.inf, mean and 2 / 3)
+
+
+@pytest.mark.slow
+def test_many_small_tensors_cost_no_more_each_than_few(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    a, b = ({f"t{number}": rng.standard_normal(64) for number in range(4000)} for _side in "ab")
+    seconds = []
+    for count in (500, 4000):
+        start = time.process_time()
+        few = [dict(list(side.items())[:count]) for side in (a, b)]
+        assert len(eltwise.compare(*few).tensors) == count
+        seconds.append((time.process_time() - start) / count)
+    assert seconds[1] < 3 * seconds[0]
+    assert seconds[1] < 0.005
 
 
 @pytest.mark.slow
