@@ -184,7 +184,7 @@ def _member(
 ) -> LazyTensor:
     where = str(file.path)
     npy.check_member(member, where)
-    with _zip_errors("not a readable .npz file", where), archive.open(member) as stream:
+    with _zip_errors("the member cannot be read", where), archive.open(member) as stream:
         layout = npy.read_layout(stream, member.file_size, where, wanted)  # type: ignore[arg-type]
         begin = stream.tell()
     if member.compress_type == zipfile.ZIP_STORED:
