@@ -19,6 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 import numpy as np
 import zarr
@@ -59,7 +60,7 @@ def main() -> None:
 def make_array(path: Path, gib: float, dense: float, codec: str) -> None:
     """Make an array of float32 with a share of its chunks, from the first on."""
     rows = int(gib * (1 << 30)) // _ROW_BYTES // _ROWS * _ROWS
-    plain = {"compressors": None} if codec == "none" else {}
+    plain: dict[str, Any] = {"compressors": None} if codec == "none" else {}
     array = zarr.create_array(str(path), shape=(rows, _COLUMNS), chunks=_CHUNK, dtype="float32", **plain)
     generator = np.random.default_rng([rows, *path.name.encode()])
     for row in range(0, int(rows * dense), _ROWS):
@@ -68,7 +69,8 @@ def make_array(path: Path, gib: float, dense: float, codec: str) -> None:
 
 def _eltwise(*files: str) -> None:
     from eltwise import operator
-    from eltwise.scale.apply import Resources, apply_files
+    from eltwise.scale.apply import apply_files
+    from eltwise.scale.jobs import Resources
 
     apply_files(operator("Subtract-1"), files[:2], files[2], Resources(_MEMORY))
 
