@@ -1,12 +1,13 @@
-"""The report of a comparison as one HTML page without script, and as a part of a notebook."""
+"""The content of the page of a comparison: all tensors, the worst first, as HTML without script."""
 
 from __future__ import annotations
 
 import math
 
 from eltwise.comparison.heat_map import HeatMap
+from eltwise.comparison.places import percent
 from eltwise.comparison.report import STATUS_WORDS, Element, Report, TensorReport, number
-from eltwise.report.base import MOST_LISTED, document, fold, head, items, more, part, table, text
+from eltwise.report.base import MOST_LISTED, fold, head, items, more, table, text
 from eltwise.report.pictures import Bar, bars
 
 _MOST_OPEN = 3
@@ -14,17 +15,8 @@ _MOST_PICTURES = 400
 _LABELLED = 5
 
 
-def page(report: Report) -> str:
-    """Make the page of a report."""
-    return document(report.summary, f"<main>\n{_content(report)}\n</main>")
-
-
-def fragment(report: Report) -> str:
-    """Make what a notebook shows of a report."""
-    return part(_content(report))
-
-
-def _content(report: Report) -> str:
+def content(report: Report) -> str:
+    """Make the content of the page of a report."""
     different = [each for each in report.by_badness if each.status != "equal"]
     equal = [each for each in report.tensors if each.status == "equal"]
     facts = [("A", report.sources[0]), ("B", report.sources[1])]
@@ -49,7 +41,7 @@ def _content(report: Report) -> str:
 def _card(each: TensorReport, place: int) -> str:
     kind = " / ".join(dict.fromkeys((each.dtype, each.other_dtype)))
     shape = " / ".join(dict.fromkeys(str(list(one)) for one in (each.shape, each.other_shape)))
-    share = "" if each.cause_share in (None, 0.0, 1.0) else f" ({each.cause_share:.1%})"
+    share = "" if each.cause_share in (None, 0.0, 1.0) else f" ({percent(each.cause_share)})"
     summary = (
         f'<span class="status {each.status}">{STATUS_WORDS[each.status]}</span><b>{text(each.label)}</b>'
         f'<span class="soft">{text(kind)} {shape}</span><code>{text(each.cause)}{share}</code>'
@@ -58,8 +50,8 @@ def _card(each: TensorReport, place: int) -> str:
     parts = [_figures(each)]
     if each.heat_map is not None and place < _MOST_PICTURES:
         parts.append(_picture(each, each.heat_map))
-    if any(each.histogram):
-        parts.append(f"<div><h3>Distances in units of the last place</h3>{histogram(each.histogram)}</div>")
+    if any(each.ulp_histogram):
+        parts.append(f"<div><h3>Distances in units of the last place</h3>{histogram(each.ulp_histogram)}</div>")
     parts += [_element("Worst", each.worst)] if each.worst else []
     parts += [_element("First", each.first)] if each.first and not each.is_first_worst else []
     return fold(summary, "".join(parts), is_open=place < _MOST_OPEN)

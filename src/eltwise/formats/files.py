@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 import shutil
 import stat
 import tempfile
@@ -196,7 +195,7 @@ def new_folder(folder: Path) -> Iterator[Path]:
     """A temporary folder to fill: renamed to its path on success, removed otherwise."""
     check_new_folder(folder)
     resolved = Path(os.path.realpath(folder))
-    temporary = resolved.parent / f".{resolved.name[:40]}.{secrets.token_hex(4)}.part"
+    temporary = resolved.parent / f".{resolved.name[:40]}.{os.urandom(4).hex()}.part"
     try:
         temporary.mkdir()
         yield temporary

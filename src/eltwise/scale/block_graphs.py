@@ -12,9 +12,10 @@ from eltwise.core.shapes import of_sizes
 from eltwise.engine.dask_arrays import by_numpy_rule
 from eltwise.engine.program import Runner, run_node, with_inputs
 from eltwise.formats.lazy_tensors import LazyTensor, of_array
-from eltwise.ir.graph import Graph, Node, Port, TensorType
-from eltwise.ir.infer import elementwise, located
+from eltwise.ir.graph import Graph, Node, Port
+from eltwise.ir.infer import located
 from eltwise.ir.infer_graph import infer_graph
+from eltwise.ir.types import TensorType, elementwise
 from eltwise.kernels.plan import Sizes
 from eltwise.scale.blocks import Axes, BlockCall
 

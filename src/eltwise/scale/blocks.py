@@ -17,8 +17,7 @@ from eltwise.engine.api import Operator
 from eltwise.engine.call import calls_of, check_count
 from eltwise.engine.dask_arrays import by_numpy_rule
 from eltwise.formats.lazy_tensors import LazyTensor
-from eltwise.ir.graph import TensorType
-from eltwise.ir.infer import elementwise
+from eltwise.ir.types import TensorType, elementwise
 from eltwise.kernels.plan import Sizes, make_plan
 from eltwise.kernels.reduction import Cut
 from eltwise.ops.schema import Operation

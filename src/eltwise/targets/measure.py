@@ -23,7 +23,8 @@ from eltwise.core.dtypes import FLOAT32
 from eltwise.core.machine import machine_name
 from eltwise.core.shapes import of_sizes
 from eltwise.formats.openvino.ports import ResultNames, output_ports
-from eltwise.ir.graph import Graph, Node, Origin, Port, TensorType
+from eltwise.ir.graph import Graph, Node, Origin, Port
+from eltwise.ir.types import TensorType
 from eltwise.ops import registry
 from eltwise.runtimes import Host, Runtime
 from eltwise.targets.rules import MEASURED_FACTS, SEVERITIES, Rule, RuleSet, Severity, level

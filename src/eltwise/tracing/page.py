@@ -1,11 +1,11 @@
-"""The report of a trace as one HTML page without script: the first node, a picture of the errors, and every node."""
+"""The content of the page of a trace: the first node, a picture of the errors, and every node, without script."""
 
 from __future__ import annotations
 
 import math
 from typing import TYPE_CHECKING
 
-from eltwise.report.base import document, fold, head, part, table, text
+from eltwise.report.base import fold, head, table, text
 from eltwise.report.pictures import Bar, bars
 
 if TYPE_CHECKING:
@@ -17,17 +17,8 @@ _DIGITS = 12
 """How many decimal digits below the largest error a bar can show."""
 
 
-def page(report: TraceReport) -> str:
-    """Make the page of a report."""
-    return document(f"{report.first or 'nothing'}: {report.runtime}", f"<main>\n{_content(report)}\n</main>")
-
-
-def fragment(report: TraceReport) -> str:
-    """Make what a notebook shows of a report."""
-    return part(_content(report))
-
-
-def _content(report: TraceReport) -> str:
+def content(report: TraceReport) -> str:
+    """Make the content of the page of a report."""
     summary, _inputs, *found = report.summary()
     facts = [("tested", report.runtime), ("reference", report.against)]
     facts += [("inputs", report.inputs), ("tolerance", report.tolerance)]
