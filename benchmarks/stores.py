@@ -8,6 +8,7 @@ as many bytes as the result has, with as many threads: the speed of the disk or 
 from __future__ import annotations
 
 import argparse
+import logging
 import resource
 import shutil
 import subprocess
@@ -138,6 +139,7 @@ def _on_clusters(folder: Path, counts: list[int], rounds: int) -> None:
 
     import eltwise
 
+    logging.disable(logging.CRITICAL)
     files = [str(folder / f"{name}.zarr") for name in "ab"]
     for count in counts:
         with (
@@ -145,17 +147,21 @@ def _on_clusters(folder: Path, counts: list[int], rounds: int) -> None:
             cluster.get_client() as client,
         ):
             x, y = map(da.from_zarr, files)
-            samples: dict[str, list[float]] = {"eltwise": [], "Dask": []}
+            samples: dict[str, list[tuple[float, float]]] = {"eltwise": [], "Dask": []}
             bits: dict[str, set[str]] = {"eltwise": set(), "Dask": set()}
             lazy = {"eltwise": eltwise.mean_squared_difference(x, y), "Dask": ((x - y) ** 2).mean()}
             for number in range(rounds + 1):
                 for name, value in lazy.items():
-                    start = time.perf_counter()
+                    start, used = time.perf_counter(), sum(client.run(time.process_time).values())
                     bits[name].add(float(client.compute(value).result()).hex())
-                    samples[name] += [time.perf_counter() - start] if number else []
-            ratio = median(theirs / ours for theirs, ours in zip(samples["Dask"], samples["eltwise"], strict=True))
+                    spent = time.perf_counter() - start, sum(client.run(time.process_time).values()) - used
+                    samples[name] += [spent] if number else []
+            pairs = [*zip(samples["Dask"], samples["eltwise"], strict=True)]
+            wall, processors = (median(theirs[each] / ours[each] for theirs, ours in pairs) for each in range(2))
+            seconds = median(each[0] for each in samples["eltwise"])
             results = ", ".join(f"{name}: {' '.join(sorted(found))}" for name, found in bits.items())
-            print(f"{count} workers: {median(samples['eltwise']):.2f} s, Dask {ratio:.2f} times that; {results}")
+            print(f"{count} workers: {seconds:.2f} s, Dask {wall:.2f} times that, {processors:.2f} in processor time")
+            print(f"    {results}")
 
 
 if __name__ == "__main__":
