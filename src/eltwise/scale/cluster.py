@@ -17,7 +17,7 @@ _PER_THREAD = 8
 
 _RETRIES = 3
 
-_TASK_BYTES, _TASK_BYTES_PER_THREAD = 8 << 20, 1 << 19
+_TASK_BYTES, _TASK_BYTES_PER_THREAD = 8 << 20, 1 << 20
 """Smaller blocks share a task; the more threads wait for one scheduler, the larger it is (docs/guides/planning.md)."""
 
 _LEAST_TASKS = 32
