@@ -15,11 +15,10 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from eltwise.comparison.report import Report as ComparisonReport
     from eltwise.passes.report import Report
+    from eltwise.report.written import Written
     from eltwise.scale.deltas import DeltaReport
     from eltwise.targets.report import TargetReport
-    from eltwise.tracing.report import TraceReport
 
 _STDOUT = Path("-")
 _FIRST_VALUES = 8
@@ -59,7 +58,7 @@ def check_report(json: Path | None, html: Path | None, inputs: Sequence[Path]) -
     check_outputs([path for path in (json, html) if path is not None and path != _STDOUT], inputs)
 
 
-def write_report(found: ComparisonReport | TraceReport, json: Path | None, html: Path | None) -> bool:
+def write_report(found: Written, json: Path | None, html: Path | None) -> bool:
     """Write a report to files; whether it was printed instead, since the file of JSON is ``-``."""
     if html is not None:
         found.to_html(html)
