@@ -100,7 +100,7 @@ def reduced(
     has_kernel = _has_kernel(elements, size)
     most = BLOCK_BYTES // max(elements.result_type.storage.itemsize, 4)
     if size <= most and not has_kernel:
-        call, whole = numpy_kernel.Call(elements.expression, elements.element_type, elements.plan), taker(columns)
+        call, whole = numpy_kernel.planned(elements.expression, elements.element_type, elements.plan), taker(columns)
         values = call(*operands).view(elements.result_type.storage)
         whole.add(values.transpose(*axes, *kept).reshape(count, columns), slice(0, columns))
         return _joined([whole.partial(count)], outputs)
@@ -231,7 +231,7 @@ class _Work:
     def _by_numpy(self, out: np.ndarray, starts: np.ndarray) -> Callable[[int], object]:
         """What computes the blocks of the shape of ``out`` that start there into it, by their numbers."""
         expression, element_type = self.elements.expression, self.elements.element_type
-        call = numpy_kernel.Call(expression, element_type, Plan(out.shape, (out.shape,) * len(self.views)))
+        call = numpy_kernel.planned(expression, element_type, Plan(out.shape, (out.shape,) * len(self.views)))
         own = out.view(expression.result_type(element_type).storage)
 
         def compute(number: int) -> None:
