@@ -10,7 +10,7 @@ import pytest
 
 import eltwise
 from eltwise.core.dtypes import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, INT16, INT64, ElementType
-from eltwise.kernels import reduction
+from eltwise.kernels import dispatch, reduction
 from eltwise.kernels.exact_sum import MOST_LANES
 from eltwise.kernels.reduction import cuts
 
@@ -94,6 +94,18 @@ def test_axes_in_any_order_in_memory(axes: tuple[int, ...], order: tuple[int, ..
 
 
 @pytest.mark.usefixtures("_blocks")
+@pytest.mark.parametrize("shape", [(40, 3000), (3000, 40), (2, 70_001)], ids=str)
+@pytest.mark.parametrize("axis", [0, 1])
+def test_booleans(shape: tuple[int, int], axis: int, seed: int) -> None:
+    values = np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+    values[:, :5], values[:5] = 1, 1
+    is_less = values < -3
+    for kind, expected in (("max", is_less.max(axis)), ("min", is_less.min(axis)), ("sum", is_less.sum(axis))):
+        found = eltwise.reduce(kind, "Less-13", values, np.float32(-3), axis=axis)  # type: ignore[call-overload]
+        assert found.tolist() == expected.tolist()
+
+
+@pytest.mark.usefixtures("_blocks")
 @pytest.mark.parametrize("sign", [1, -1])
 @pytest.mark.parametrize("shape", [(1, 300_000), (20, 9_000)], ids=str)
 @pytest.mark.parametrize("element_type", [BFLOAT16, FLOAT32, FLOAT64], ids=str)
@@ -104,6 +116,13 @@ def test_elements_just_below_a_power_of_two_fill_the_parts(
     exact = float(Fraction(float(value)) * shape[1])
     for axis, values in ((1, np.full(shape, value)), (0, np.full(shape[::-1], value))):
         assert set(eltwise.reduce("sum", "Max-13", values, axis=axis).tolist()) == {exact}
+
+
+@pytest.mark.parametrize("axis", [None, 0, 1])
+def test_small_reductions_compile_nothing(axis: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dispatch, "why_no_kernel", lambda *_arguments: pytest.fail("a kernel was looked for"))
+    ones = np.ones((100, 100), np.float32)
+    assert np.all(eltwise.mean_squared_difference(ones, 3 * ones, axis) == 4)
 
 
 def test_cuts_cover_a_shape_once() -> None:

@@ -23,8 +23,10 @@ MANY = 16
 AT_ONCE = 1 << 12
 """So many at a time, so that what is between two steps stays in cache."""
 
-_LEAST_SCALE, _MOST_EXPONENT = -990, 1000
 _MOST_DIVISOR = 1 << 26
+_LEAST_SCALE, _MOST_EXPONENT = -990, 1000
+"""Units of 2^-990 and more, below 2^1000, over such a divisor are normal float64."""
+
 _UPPER_BITS = -1 << 27
 """The bits of a float64 that make a number whose product with such a divisor is exact."""
 
@@ -69,16 +71,16 @@ def _many(sums: ExactSums, divisor: int) -> np.ndarray:
     digits, special = sums.digits.reshape(-1, size), sums.special.reshape(size)
     found = allocated((size,), FLOAT64)
 
-    def some(begin: int) -> None:
+    def compute(begin: int) -> None:
         part = slice(begin, begin + AT_ONCE)
-        some = replace(sums, digits=digits[:, part], special=special[part]).normalized()
-        found[part], is_certain = rounded_at_once(some, divisor)
+        own = replace(sums, digits=digits[:, part], special=special[part]).normalized()
+        found[part], is_certain = rounded_at_once(own, divisor)
         left = np.flatnonzero(~is_certain)
         if left.size:
-            few = replace(some, digits=some.digits[:, left], special=some.special[left])
+            few = replace(own, digits=own.digits[:, left], special=own.special[left])
             found[begin + left] = _one_by_one(few, divisor, FLOAT64)
 
-    run_together([partial(some, begin) for begin in range(0, size, AT_ONCE)], num_threads())
+    run_together([partial(compute, begin) for begin in range(0, size, AT_ONCE)], num_threads())
     return found
 
 
