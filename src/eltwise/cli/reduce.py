@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import click
 
 from eltwise.cli import options, printing
-from eltwise.cli.progress import progress_of_bytes
+from eltwise.cli.blocks import resources_of
 from eltwise.core.errors import AttributeValueError
 
 
@@ -45,29 +45,22 @@ def reduce(
     from eltwise.engine.reduce import SHORTHANDS, reducing_of
     from eltwise.formats.tensor_files import check_tensor_files, parse_tensor_file, write_tensor_files
     from eltwise.scale.reductions import reduce_files
-    from eltwise.scale.sources import parse_bytes
+    from eltwise.scale.sources import open_sources
 
     if reduction in SHORTHANDS and attributes:
         raise AttributeValueError("a reduction of differences has no attributes", operand="--attr")
     has_operator = reduction not in SHORTHANDS
     chosen = options.bound_operator(operands[0], attributes) if has_operator else None
     reducing = reducing_of(reduction, chosen)
+    files, wanted = operands[has_operator:], by_name(element_type) if element_type else None
     place = {"result": parse_tensor_file(output)} if output else {}
     check_tensor_files(place)
-    with progress_of_bytes() as tell:
-        found = reduce_files(
-            reducing,
-            operands[has_operator:],
-            _axes(axis),
-            memory=parse_bytes(memory),
-            wanted=by_name(element_type) if element_type else None,
-            scheduler=scheduler,
-            tell=tell,
-        )
-    results = {name: np.asarray(value) for name, value in found.items()}
-    if place and "result" not in results:
+    if place and open_sources(files, [wanted] * len(files)).is_named:
         words, hint = "the results of checkpoints are printed", "leave out --output"
         raise AttributeValueError(words, operand="--output", hint=hint)
+    with resources_of(memory, scheduler) as resources:
+        found = reduce_files(reducing, files, _axes(axis), resources, wanted)
+    results = {name: np.asarray(value) for name, value in found.items()}
     write_tensor_files(results if place else {}, place)
     if json:
         printing.json_text({name: _fields(value) for name, value in results.items()})

@@ -8,6 +8,7 @@ import click
 
 from eltwise.cli import options, printing
 from eltwise.cli.progress import progress_of_bytes
+from eltwise.core.errors import counted
 
 
 @click.command(cls=options.Command)
@@ -22,4 +23,4 @@ def restore(base: Path, delta: Path, output: Path) -> None:
 
     with progress_of_bytes() as tell:
         made = write_restored(base, delta, output, tell)
-    printing.line(f"{len(made.tensors)} tensors restored and verified")
+    printing.line(f"{counted(len(made.tensors), 'tensor')} restored and verified")

@@ -157,16 +157,19 @@ BY_NAME = {each.name: each for each in TYPES}
 BY_ONNX_NUMBER = {each.onnx_number: each for each in TYPES if each.onnx}
 BY_ONNX_NAME = {each.onnx: each for each in TYPES if each.onnx}
 BY_IR_NAME = {each.ir: each for each in TYPES if each.ir}
+_NUMPY_NAMES = {"half": FLOAT16, "single": FLOAT32, "double": FLOAT64, "f2": FLOAT16, "f4": FLOAT32, "f8": FLOAT64}
+"""Others that NumPy has. Its i1 to u8 are none of them: those of OpenVINO count bits."""
+
 _BY_NUMPY = {each.numpy: each for each in TYPES if each.library == "numpy"}
 
 
 def by_name(name: str) -> ElementType:
     """Find a type by its NumPy, ONNX or OpenVINO name.
 
-    >>> by_name("float32") is by_name("FLOAT") is by_name("f32")
+    >>> by_name("float32") is by_name("FLOAT") is by_name("f32") is by_name("f4")
     True
     """
-    for table in (BY_NAME, BY_ONNX_NAME, BY_IR_NAME):
+    for table in (BY_NAME, BY_ONNX_NAME, BY_IR_NAME, _NUMPY_NAMES):
         if name in table:
             return table[name]
     raise unknown_name("element type", name, BY_NAME)

@@ -16,7 +16,7 @@ from eltwise.core.dtypes import ElementType, of_numpy
 from eltwise.core.errors import FileFormatError, unknown_name
 from eltwise.formats import files, npy
 from eltwise.formats.registry import unknown_ending
-from eltwise.formats.tensor_sets import open_tensors
+from eltwise.formats.tensor_sets import check_archive, open_tensors
 from eltwise.ir.graph import Tensor
 
 
@@ -68,6 +68,8 @@ def read_tensor_file(file: TensorFile, wanted: ElementType | None = None) -> np.
         raise found.unreadable[name]
     if name not in found:
         raise unknown_name("array", name, names, where=found.where)
+    if file.ending == ".npz":
+        check_archive(file.path, name)
     return found[name].array()
 
 

@@ -56,7 +56,7 @@ class DeltaReport:
         counts = ", ".join(f"{count} {kind}" for kind, count in self.delta.counts().items() if count)
         share = f" ({self.delta_bytes / self.tuned_bytes:.1%})" if self.tuned_bytes else ""
         tensors = counted(len(self.delta.tensors), "tensor")
-        return f"{tensors}: {counts}; {self.delta_bytes} of {self.tuned_bytes} bytes{share}"
+        return f"{tensors}{': ' if counts else ''}{counts}; {self.delta_bytes} of {self.tuned_bytes} bytes{share}"
 
 
 def delta(

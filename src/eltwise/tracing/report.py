@@ -160,8 +160,8 @@ class TraceReport(Written):
         """What was found, a sentence each."""
         counts = self.counts()
         lines = [
-            f"{self.runtime} against {self.against}: {counted(len(self.nodes), 'node')}, "
-            + ", ".join(f"{count} {_WORDS.get(name, name)}" for name, count in counts.items()),
+            f"{self.runtime} against {self.against}: {counted(len(self.nodes), 'node')}"
+            + "".join(f", {count} {_WORDS.get(name, name)}" for name, count in counts.items()),
             f"inputs: {self.inputs}; tolerance: {self.tolerance}",
         ]
         node = self.first_node
