@@ -16,7 +16,6 @@ from pathlib import Path
 from threading import Lock
 from typing import Protocol
 
-import ml_dtypes
 import numpy as np
 
 from eltwise.core.dtypes import BOOL, ElementType, not_run, of_numpy
@@ -137,6 +136,8 @@ def storage_of(element_type: ElementType) -> np.dtype[np.generic]:
     if element_type.numpy is not None:
         return element_type.numpy
     if element_type.name in _OTHER_STORAGE:
+        import ml_dtypes  # Few files have these types.
+
         found: np.dtype[np.generic] = np.dtype(getattr(ml_dtypes, element_type.name))
         return found
     raise not_run(element_type)
