@@ -45,7 +45,7 @@ def test_files_that_cannot_be_read(name: str, sentence: str, tmp_path: Path) -> 
         ("none/t.npy", "the output's folder does not exist, got "),
         ("file/t.npy", "the output's folder does not exist, got "),
         ("folder.npy", "this is a folder or a device, not a file"),
-        ("a\x00b.npy", "the file cannot be written (embedded null byte)"),
+        ("a\x00b.npy", "the file cannot be written ("),
         ("n" * 300 + ".npy", "the file cannot be written (File name too long)"),
     ],
 )

@@ -6,7 +6,6 @@ import math
 from dataclasses import replace
 from functools import cache, partial
 
-import ml_dtypes
 import numpy as np
 
 from eltwise.core.dtypes import FLOAT64, ElementType
@@ -160,5 +159,7 @@ def _nearest(numerator: int, denominator: int, digits: int, least: int) -> float
 @cache
 def _least_exponent(element_type: ElementType) -> int:
     """The exponent of the least subnormal number."""
+    import ml_dtypes
+
     least = float(ml_dtypes.finfo(element_type.storage).smallest_subnormal)  # type: ignore[no-untyped-call]
     return math.frexp(least)[1] - 1

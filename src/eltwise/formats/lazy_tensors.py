@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-import ml_dtypes
 import numpy as np
 
 from eltwise.core.dtypes import ElementType, not_run, of_numpy
@@ -120,6 +119,8 @@ def storage_of(element_type: ElementType) -> np.dtype[np.generic]:
     if element_type.numpy is not None:
         return element_type.numpy
     if element_type.name in _OTHER_STORAGE:
+        import ml_dtypes  # Few files have these types.
+
         found: np.dtype[np.generic] = np.dtype(getattr(ml_dtypes, element_type.name))
         return found
     raise not_run(element_type)
