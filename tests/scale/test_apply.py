@@ -431,18 +431,6 @@ def test_a_division_by_zero_names_the_operand(cli: Cli, tmp_path: Path) -> None:
     assert {path.name for path in tmp_path.iterdir()} == {"a.zarr", "c.zarr"}
 
 
-def test_urls(cli: Cli, operands: tuple[np.ndarray, np.ndarray], tmp_path: Path) -> None:
-    for name, values in zip("ab", operands, strict=True):
-        array = zarr.create_array(f"memory://files/{name}.zarr", shape=values.shape, chunks=(5, 7), dtype="f4")
-        array[...] = values
-    command = ("apply", "Subtract-1", "memory://files/a.zarr", "memory://files/b.zarr", "-o", "memory://files/c.zarr")
-    assert cli(*command) == (0, "", "")
-    assert zarr.open_array("memory://files/c.zarr")[...].tobytes() == eltwise.subtract(*operands).tobytes()
-    assert cli(*command) == (0, "", "memory://files/c.zarr is complete already\n")
-    assert cli(*command[:-1], f"file://{tmp_path}/c.zarr") == (0, "", "")
-    assert read(tmp_path / "c.zarr").tobytes() == eltwise.subtract(*operands).tobytes()
-
-
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="ru_maxrss is in KiB on Linux")
 def test_memory_stays_under_the_limit(tmp_path: Path) -> None:
@@ -451,7 +439,8 @@ def test_memory_stays_under_the_limit(tmp_path: Path) -> None:
         values = np.lib.format.open_memmap(tmp_path / f"{name}.npy", "w+", np.float32, (1 << 27,))  # type: ignore[no-untyped-call]
         values[-1] = 1
     code = (
-        "import sys, resource; from eltwise.scale.apply import Resources, apply_files; import eltwise;"
+        "import sys, resource, eltwise; from eltwise.scale.apply import apply_files;"
+        "from eltwise.scale.jobs import Resources;"
         "apply_files(eltwise.operator('Subtract-1'), sys.argv[1:3], sys.argv[3], Resources(400 << 20));"
         "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
     )
