@@ -115,12 +115,29 @@ class Instructions:
 
     def when(self, condition: str, body: Callable[[], None]) -> None:
         """Write what is done only where an i1 holds."""
-        then, after = self._fresh("then"), self._fresh("after")
+
+        def without_values() -> list[str]:
+            body()
+            return []
+
+        self.choose(condition, (), without_values)
+
+    def choose(self, condition: str, values: Sequence[tuple[str, str]], body: Callable[[], Sequence[str]]) -> list[str]:
+        """Write what is done only where an i1 holds, and give what some values are afterwards.
+
+        Args:
+            condition: the i1.
+            values: the LLVM type of each value, and what it is where the condition does not hold.
+            body: gives what the values are where it holds.
+        """
+        before, then, after = self._block, self._fresh("then"), self._fresh("after")
         self.do(f"br i1 {condition}, label %{then}, label %{after}")
         self.block(then)
-        body()
+        results, last = body(), self._block
         self.do(f"br label %{after}")
         self.block(after)
+        made = zip(values, results, strict=True)
+        return [self.let(f"phi {kind} [{value}, %{before}], [{new}, %{last}]") for (kind, value), new in made]
 
     def block(self, name: str) -> None:
         """Begin a block; the one before must have ended."""

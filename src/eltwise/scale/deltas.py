@@ -13,7 +13,7 @@ import numpy as np
 
 from eltwise.core.errors import FileFormatError, counted
 from eltwise.formats import files
-from eltwise.formats.lazy_tensors import OpenFile
+from eltwise.formats.file_tensors import OpenFile
 from eltwise.formats.safetensors_files import Checkpoint, StoredTensor, header_of, open_checkpoint, type_of
 from eltwise.kernels.threads import num_threads
 from eltwise.scale.byte_planes import from_planes, to_planes
