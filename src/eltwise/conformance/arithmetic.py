@@ -135,7 +135,8 @@ def as_integers(values: Values, element_type: ElementType, beyond: Beyond) -> Va
         inside = (cut >= low) & (cut <= high)
     if beyond == "indefinite":
         return np.where(inside, whole, low if low < 0 else high)
-    return np.where(inside | np.isnan(cut), whole, np.where(cut < 0, low, high))
+    limits = np.array([low, high], object)  # NumPy takes two Python integers for int64.
+    return np.where(inside | np.isnan(cut), whole, limits[(cut > 0).astype(int)])
 
 
 @dataclass(frozen=True)
