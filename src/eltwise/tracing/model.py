@@ -20,6 +20,13 @@ from eltwise.runtimes import Model as Program
 _LARGEST_FIXED = 64
 """So many integers may become constants of a part: sizes and axes, which some runtimes take only as constants."""
 
+_RANDOM = frozenset(
+    ("RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Bernoulli", "Multinomial")
+)
+
+_TRAINING = 2
+"""The input of Dropout that says whether it drops."""
+
 
 class Parts(Protocol):
     """What writes nodes as a model of their own."""
@@ -97,15 +104,6 @@ class TracedModel:
         """The values of each node that another one reads or that the model gives out."""
         read = {value for values in self.reads for value in values} | {port.value for port in self.graph.outputs}
         return tuple(tuple(value for value in node.outputs if value in read) for node in self.nodes)
-
-    def leading_to(self, last: int, among: range) -> list[int]:
-        """Of some nodes those that the last one depends on, and itself."""
-        found, needed = [last], set(self.reads[last])
-        for number in reversed(range(among.start, last)):
-            if needed & set(self.nodes[number].outputs):
-                found.append(number)
-                needed |= set(self.reads[number])
-        return found[::-1]
 
     @cached_property
     def last_reader(self) -> dict[str, int]:
@@ -203,6 +201,27 @@ class TracedModel:
                     self.maker[value] for value in self.reads[number] if value in self.maker and value not in known
                 ]
         return sorted(found)
+
+    def constant(self, value: str) -> object:
+        """A constant, for comparison with another; None for what is not constant."""
+        node = self._constant_nodes.get(value)
+        return self.graph.constant.get(value) if node is None else dict(node.operation.given).get("value", node)
+
+    @cached_property
+    def random(self) -> frozenset[int]:
+        """The nodes that make other values in every run."""
+        bodies = {(function.domain, function.name): function.body for function in self.graph.functions}
+        return frozenset(number for number, node in enumerate(self.nodes) if self._is_random(node, bodies))
+
+    def _is_random(self, node: Node, bodies: Mapping[tuple[str, str], Graph]) -> bool:
+        called = bodies.get((getattr(node.schema, "of", ""), node.schema.name))
+        inner = [graph for _name, graph in node.graphs] + ([called] if called else [])
+        if any(self._is_random(one, bodies) for graph in inner for one in graph.nodes):
+            return True
+        if node.schema.name == "Dropout" and len(node.inputs) > _TRAINING and node.inputs[_TRAINING]:
+            trains = self.constant(node.inputs[_TRAINING])
+            return not isinstance(trains, Tensor) or bool(trains.array.any())
+        return node.schema.name in _RANDOM
 
     @cached_property
     def maker(self) -> dict[str, int]:

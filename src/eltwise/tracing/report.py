@@ -10,7 +10,7 @@ from pathlib import Path
 from eltwise.comparison.report import finite
 from eltwise.core.errors import UnsupportedError, counted
 from eltwise.formats import files
-from eltwise.tracing.blame import Blamed
+from eltwise.tracing.blame import Isolated
 from eltwise.tracing.page import fragment, page
 from eltwise.tracing.reproduce import write_blamed
 
@@ -31,8 +31,9 @@ class TracedNode:
         own_error: that of the node run alone on what the reference reads; None where that was not needed.
         cause: the cause of its own difference, or that of what it makes.
         blame: of a node that differs, ``own`` where it is wrong alone too, ``inherited`` where it is not, and
-            ``in_graph`` where it is right alone, its inputs are equal and it is wrong in the model, and ``fused`` where
-            it and those before it are right one by one, and wrong where only the last result is read.
+            ``in_graph`` where it is right alone, its inputs are equal and it is wrong in the model, ``fused`` where it
+            and those before it are right one by one, and wrong where only the last result is read, and
+            ``not_isolated`` where it could not be run without others.
         value: the value that differs most.
         max_ulp: the largest distance in units in the last place.
         explanation: the cause in words.
@@ -95,7 +96,7 @@ class TraceReport:
     tolerance: str = ""
     right: tuple[str, ...] | None = None
     notes: tuple[str, ...] = ()
-    blamed: Blamed | None = field(default=None, repr=False, compare=False)
+    blamed: Isolated | None = field(default=None, repr=False, compare=False)
     is_run: bool = True
 
     @property
@@ -182,6 +183,11 @@ class TraceReport:
         node = self.first_node
         if node is not None:
             lines.append(f"first: {node}: {self._said_of(node)}")
+        elif blurred := [node for node in self.nodes if node.blame == "not_isolated"]:
+            node = blurred[0]
+            lines.append(
+                f"no node is wrong alone; the first beyond the tolerance, by {number(node.error_out)}, is {node}: {node.words}"
+            )
         elif counts.get("differs"):
             lines.append("no node is wrong alone: small errors add up to what is beyond the tolerance")
         return lines

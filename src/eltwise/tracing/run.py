@@ -17,6 +17,8 @@ from eltwise.tracing.model import Part, TracedModel
 
 Values = dict[str, np.ndarray]
 
+RANDOM = "random: it makes other values in every run, and what follows is given those of the reference"
+
 
 @dataclass(eq=False)
 class Side:
@@ -108,6 +110,7 @@ class NodeRun:
         own: the difference where it is run alone on what the reference reads; None if that was not needed.
         words: why it could not be run or compared.
         has_failed: whether the tested runtime could not run it.
+        blame: what a node that is beyond the tolerance was found to be.
     """
 
     number: int
@@ -118,6 +121,12 @@ class NodeRun:
     own: Difference | None = None
     words: str = ""
     has_failed: bool = False
+    blame: str | None = None
+
+    @property
+    def is_beyond(self) -> bool:
+        """Whether what it makes is beyond the tolerance."""
+        return self.out is not None and self.out.is_beyond
 
 
 class Tracer:
@@ -127,17 +136,17 @@ class Tracer:
         nodes: what is known of each node that was reached, by its number.
         missing_words: why a node that ran has no value to compare.
         last_needed: the number of the last node for which each value is kept.
-        on_suspects: told of a segment's nodes that are beyond the tolerance, with the reference's values.
+        judge: told of a segment's nodes, with the reference's values.
     """
 
     missing_words = "what it makes is not a tensor of numbers"
 
     def __init__(self, tested: Side, reference: Side, tolerances: Tolerances) -> None:
         self.tested = tested
-        self.last_needed: Mapping[str, int] = tested.model.last_reader
+        self.last_needed: dict[str, int] = tested.model.last_reader
         self.reference = reference
         self.nodes: dict[int, NodeRun] = {}
-        self.on_suspects: Callable[[list[NodeRun], Values], None] = lambda _found, _values: None
+        self.judge: Callable[[list[NodeRun], Values], None] = lambda _runs, _values: None
         self._tolerances = tolerances
         self._found: dict[str, Difference] = {}
         self._threads = ThreadPoolExecutor(1)
@@ -152,7 +161,7 @@ class Tracer:
         units = self._ready(units)
         if not units:
             return
-        groups = [list(group) for _refused, group in groupby(units, lambda unit: bool(self.reference.refusal_of(unit)))]
+        groups = [list(group) for _kind, group in groupby(units, self._kind)]
         if len(groups) > 1:
             for group in groups:
                 self.run(group)
@@ -172,6 +181,10 @@ class Tracer:
             self.run(units[middle:])
         else:
             self._compare(numbers, got, wanted)
+
+    def _kind(self, unit: range) -> tuple[bool, bool]:
+        """What keeps nodes from being run together: that the reference refuses them, that they are random."""
+        return bool(self.reference.refusal_of(unit)), not self.model.random.isdisjoint(unit)
 
     def _reference(self, numbers: Sequence[int]) -> Outcome:
         """What the reference makes of the values of some nodes."""
@@ -197,7 +210,10 @@ class Tracer:
 
     def _compare(self, numbers: Sequence[int], got: Outcome, wanted: Outcome) -> None:
         values, reference = got.values, wanted.values
-        if got.words and not wanted.words:
+        is_random = not self.model.random.isdisjoint(numbers)
+        if is_random and not (got.words or wanted.words):
+            values = reference = {**values, **reference}
+        elif got.words and not wanted.words:
             values = reference
         elif wanted.words and not got.words:
             reference = values
@@ -211,14 +227,14 @@ class Tracer:
                 run.has_failed = bool(got.words)
                 said = ((self.tested, got.words), (self.reference, wanted.words))
                 run.words = "; ".join(f"{side.name}: {words}" for side, words in said if words)
+            elif is_random:
+                run.words = RANDOM
             else:
                 self._compare_node(run, values, reference)
             self.nodes[number] = run
             runs.append(run)
-        suspects = [run for run in runs if run.out is not None and run.out.is_beyond]
         self._keep(numbers, values, reference)
-        if suspects:
-            self.on_suspects(suspects, {**self.reference.values, **reference})
+        self.judge(runs, {**self.reference.values, **reference})
         self._forget(max(numbers))
 
     def _compare_node(self, run: NodeRun, values: Values, reference: Values) -> None:

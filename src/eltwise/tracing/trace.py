@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from eltwise import runtimes
-from eltwise.comparison.tolerance import Given, parse_tolerances
+from eltwise.comparison.tolerance import Given, Tolerances, parse_tolerances
 from eltwise.core.errors import EltwiseError, FileFormatError, UnsupportedError, counted
 from eltwise.formats import registry
 from eltwise.ir.graph import Graph
@@ -20,6 +20,7 @@ from eltwise.passes.widen import in_float64
 from eltwise.runtimes import Host, Runtime
 from eltwise.tracing.blame import Blame
 from eltwise.tracing.difference import DEFAULT, Difference
+from eltwise.tracing.doubts import PairBlame
 from eltwise.tracing.inputs import feeds_for
 from eltwise.tracing.model import TracedModel, read_model, segments
 from eltwise.tracing.pair import PairTracer, other_feeds
@@ -104,12 +105,14 @@ def trace(
     graph = read_graph(model)
     second = graph if other is None else read_graph(other)
     if against == FLOAT64:
+        if other is not None:
+            raise UnsupportedError("the reference float64 is the first model in another type", hint="give one model")
         second = in_float64(second)
     is_pair = second is not graph
     tested, reference = _runtime_for(runtime, graph.origin.domain), _runtime_for(against, second.origin.domain)
     feeds = feeds_for(graph, inputs or {}, seed)
     traced = read_model(graph, feeds.values)
-    values = other_feeds(second, feeds, graph, is_wide=against == FLOAT64) if is_pair else feeds.values
+    values = other_feeds(second, feeds, graph) if is_pair else feeds.values
     with ExitStack() as stack:
         hosts = [stack.enter_context(Host(found, limit, shares_memory=True)) for found in (tested, reference)]
         first = Side(runtime, hosts[0], traced, dict(feeds.values))
@@ -120,16 +123,18 @@ def trace(
             last.slower, last.narrow = Side(against, host, compared), Side(against, hosts[1], traced)
         versions = [_version(side) for side in (first, last)]
         tracer = (PairTracer if is_pair else Tracer)(first, last, tolerances)
-        blame = Blame(first, tracer.reference, tolerances, last.narrow if isinstance(last, WideSide) else None)
-        tracer.on_suspects = blame.judge
+        blame = _blame(tracer, tolerances)
+        tracer.judge = blame.judge
         _run_all(tracer, segment, progress or (lambda _done, _count, _name: None))
+        blame.finish()
         whole = WholeRun(first, last, feeds.values, tolerances).compare() if not is_pair else Whole()
     nodes = [_described(traced, tracer.nodes[number]) for number in sorted(tracer.nodes)]
     if whole.fused and whole.difference is not None:
-        names = [nodes[number].name for number in traced.leading_to(whole.fused.stop - 1, whole.fused)]
+        names = [nodes[number].name for number in traced.behind([whole.fused.stop - 1], ()) if number in whole.fused]
         nodes[whole.fused.stop - 1] = _wrong_together(nodes[whole.fused.stop - 1], whole.difference, names)
-    found = next((node for node in nodes if node.blame in ("own", "in_graph", "fused")), None)
-    blamed = whole.blamed if found is not None and found.blame == "fused" else blame.first
+    number = next((number for number, node in enumerate(nodes) if node.blame in ("own", "in_graph", "fused")), None)
+    found = None if number is None else nodes[number]
+    blamed = whole.blamed if found is not None and found.blame == "fused" else blame.found.get(number)
     return TraceReport(
         tuple(nodes),
         found.name if found else None,
@@ -142,6 +147,16 @@ def trace(
         is_run=whole.is_run,
         blamed=blamed,
     )
+
+
+def _blame(tracer: Tracer, tolerances: Tolerances) -> Blame:
+    """What judges the nodes; in float64 every value belongs to that of its name."""
+    last = tracer.other if isinstance(tracer, PairTracer) else None
+    if last is None or isinstance(last, WideSide):
+        return Blame(tracer.tested, tracer.reference, tolerances, None if last is None else last.narrow)
+    assert isinstance(tracer, PairTracer)
+    kept = tracer.last_needed
+    return PairBlame(tracer.tested, tracer.reference, tolerances, matching=tracer.matching, last_needed=kept)
 
 
 def _version(side: Side) -> str:
@@ -160,7 +175,7 @@ def _notes_of_pair(tracer: Tracer) -> Iterator[str]:
         yield f"{counted(len(names), 'node')} computed in their own type, as no runtime has them in float64: {names[0]}"
     for kind, names in (
         ("matched by their contents", list(tracer.renamed)),
-        ("not in the other model", tracer.unmatched),
+        ("not in the other model", [value for value in tracer.matching.unmatched if value not in tracer.renamed]),
     ):
         if names:
             more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
@@ -250,11 +265,7 @@ def _notes(model: TracedModel) -> Iterator[str]:
 def _described(model: TracedModel, run: NodeRun) -> TracedNode:
     node, out, own = model.nodes[run.number], run.out, run.own
     status = "failed" if run.has_failed else "not_compared" if out is None else out.status
-    blame = None
-    if out is not None and out.is_beyond:
-        wrong_alone = own is not None and own.is_beyond
-        blame = "own" if wrong_alone else "in_graph" if run.inputs_equal else "inherited"
-    told = own if blame == "own" else out
+    told = own if run.blame == "own" else out
     return TracedNode(
         node.label,
         node.schema.name,
@@ -263,7 +274,7 @@ def _described(model: TracedModel, run: NodeRun) -> TracedNode:
         out.error if out else None,
         own.error if own else None,
         told.cause if told else None,
-        blame,
+        run.blame,
         run.value,
         out.max_ulp if out else None,
         told.explanation if told else "",

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from eltwise.comparison.tolerance import Tolerances
-from eltwise.tracing.blame import Blamed, copied
+from eltwise.tracing.blame import Isolated, copied
 from eltwise.tracing.difference import Difference, measure
 from eltwise.tracing.model import TracedModel
 from eltwise.tracing.run import Side, Values, rank
@@ -29,7 +29,7 @@ class Whole:
     notes: tuple[str, ...] = ()
     fused: range = range(0)
     difference: Difference | None = None
-    blamed: Blamed | None = None
+    blamed: Isolated | None = None
     is_run: bool = True
 
 
@@ -105,7 +105,7 @@ class WholeRun:
         difference, blamed = found
         return Whole(outputs, (), range(start, stop), difference, blamed)
 
-    def _window(self, numbers: range) -> tuple[Difference, Blamed] | None:
+    def _window(self, numbers: range) -> tuple[Difference, Isolated] | None:
         """Run neighbouring nodes on what the reference reads; what is beyond the tolerance, if anything is."""
         model = self._model
         made = {value for number in numbers for value in model.made[number]}
@@ -129,7 +129,8 @@ class WholeRun:
         inputs = dict(zip(part.given, copied(part.inputs), strict=True))
         got, wanted = copied((outcome.values[value], values[value]))
         position, name = leaving.index(value), self.tested.host.runtime.name
-        return difference, Blamed(numbers.stop - 1, part.program, inputs, value, got, wanted, position, name)
+        isolated = Isolated(tuple(numbers), part.program, inputs, value, got, wanted, difference, position, name)
+        return difference, isolated
 
 
 def _last_true(low: int, high: int, is_true: Callable[[int], bool]) -> int:
