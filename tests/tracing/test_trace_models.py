@@ -61,23 +61,16 @@ def test_a_model_and_its_conversion_are_matched_by_name(ir: Path, segment: int) 
         assert ("not in the other model" in str(report)) == (runtime == "openvino")
 
 
-def renamed(model: ModelProto) -> ModelProto:
-    """The same with other names of everything between inputs and outputs."""
-    kept = {value.name for value in (*model.graph.input, *model.graph.output)}
-    for node in model.graph.node:
-        node.input[:] = [name if name in kept else f"new {name}" for name in node.input]
-        node.output[:] = [name if name in kept else f"new {name}" for name in node.output]
-    return model
-
-
 def test_values_of_other_names_are_matched_by_their_contents() -> None:
-    pair = (named(parsed(CHAIN)), renamed(named(parsed(CHAIN))))
-    report = eltwise.trace(*pair, runtime="Wrong", against="onnxruntime")
-    assert any(note.startswith("2 values matched by their contents: a, b") for note in report.notes)
-    assert [node.status for node in report.nodes] == ["equal", "equal", "not_compared", "not_compared", "differs"]
-    last = report.nodes[-1]
-    assert (last.name, last.blame) == ("sqrt_4", "own"), "the nodes back to the last known value are run together"
-    assert report.first == "sqrt_4"
+    """Two nodes that the other model has as one; of what it has beside that only the contents tell."""
+    first = """g (float[4, 5] x) => (float[4, 5] z) {
+        a = Tanh(x) b = Neg(a) c = Add(b, x) d = Sigmoid(c) z = Sqrt(d) }"""
+    second = """g (float[4, 5] x) => (float[4, 5] z) {
+        h = Tanh(x) i = Sub(x, h) j = Sigmoid(i) z = Sqrt(j) }"""
+    report = eltwise.trace(named(parsed(first)), named(parsed(second)), runtime="onnxruntime", against="onnxruntime")
+    assert report.is_good
+    assert any(note.startswith("2 values matched by their contents: c, d") for note in report.notes)
+    assert [node.status for node in report.nodes] == ["equal", "not_compared", "equal", "equal", "equal"]
 
 
 def test_two_models_of_other_inputs_are_refused() -> None:
@@ -91,6 +84,58 @@ def test_no_value_in_common_is_said() -> None:
     report = eltwise.trace(named(parsed(CHAIN)), other, runtime="onnxruntime", against="onnxruntime")
     assert {node.status for node in report.nodes[:-1]} == {"not_compared"}
     assert report.nodes[-1].cause == "other_shape"
+    assert report.nodes[-1].blame == "not_isolated"
+    assert "no node is wrong alone; first beyond the tolerance" in str(report)
+
+
+@pytest.mark.parametrize("narrow", [onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16])
+def test_a_model_is_compared_with_itself_in_another_float_type(narrow: int) -> None:
+    text = """g ({0}[4, 8] x) => ({0}[4, 8] z) {{ a = MatMul(x, w) b = Tanh(a) z = Mul(b, b) }}"""
+    weights = np.random.default_rng(4).standard_normal((8, 8)).astype(np.float32)
+    pair = []
+    for number in (onnx.TensorProto.FLOAT, narrow):
+        kind = helper.tensor_dtype_to_np_dtype(number)
+        model = named(parsed(text.format(onnx.TensorProto.DataType.Name(number).lower())))
+        model.graph.initializer.append(numpy_helper.from_array(weights.astype(kind), "w"))
+        pair.append(model)
+    report = eltwise.trace(*pair, runtime="onnxruntime", against="onnx-reference", tolerance="rtol=0.1, atol=0.1")
+    assert report.is_good
+    assert [node.status for node in report.nodes] == ["within_tolerance"] * 3
+
+
+RANDOM = """g (float[4, 5] x) => (float[4, 5] z) {
+    a = Neg(x)
+    r = RandomNormalLike(a)
+    u = RandomUniform <shape = [4, 5]> ()
+    t = Constant <value = bool {1}> ()
+    h = Constant <value = float {0.5}> ()
+    d = Dropout(a, h, t)
+    p = Sigmoid(a)
+    b = Bernoulli(p)
+    s = Sum(r, u, d, b)
+    z = RELU(s)
+}"""
+
+
+@pytest.mark.parametrize("against", ["onnxruntime", "exact"])
+@pytest.mark.parametrize(("operator", "first"), [("Tanh", None), ("Relu", "relu_9")])
+def test_random_nodes_are_said_and_not_blamed(operator: str, first: str | None, against: str) -> None:
+    model = named(parsed(RANDOM.replace("RELU", operator)))
+    runtime = "onnxruntime" if first is None else "Wrong"
+    report = eltwise.trace(model, runtime=runtime, against=against)
+    assert report.first == (first if against == "onnxruntime" else None)
+    random = {node.name: node for node in report.nodes if "random" in node.words}
+    assert set(random) == {"randomnormallike_1", "randomuniform_2", "dropout_5", "bernoulli_7"}
+    assert {node.status for node in random.values()} == {"not_compared"}
+    assert any("the whole model was not compared" in note for note in report.notes)
+
+
+@pytest.mark.parametrize("training", [0, 1])
+def test_dropout_is_random_where_it_drops(training: int) -> None:
+    body = f"""g (float[4, 5] x) => (float[4, 5] z) {{
+        t = Constant <value = bool {{{training}}}> () h = Constant <value = float {{0.5}}> () z = Dropout(x, h, t) }}"""
+    report = eltwise.trace(parsed(body), runtime="onnxruntime", against="onnxruntime")
+    assert report.nodes[0].status == ("not_compared" if training else "equal")
 
 
 def test_float64_is_the_same_graph_in_a_wider_type() -> None:

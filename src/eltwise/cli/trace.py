@@ -37,7 +37,7 @@ def trace(
     seed: Annotated[int, typer.Option("--seed", min=0, help="Of the inputs that are drawn.")] = 0,
     segment: Annotated[
         int, typer.Option("--segment", metavar="MIB", min=1, help="How much memory the values of a segment may take.")
-    ] = 256,
+    ] = 64,
     limit: Annotated[float, typer.Option("--limit", metavar="SECONDS", min=0.1, help="Of one answer.")] = 120.0,
     reproduce: Annotated[
         Path | None, typer.Option("--reproduce", metavar="FOLDER", help="Write the node that is blamed as a case.")

@@ -108,7 +108,7 @@ class Blame:
 
     def say(self, run: NodeRun, own: Difference | None, numbers: Sequence[int]) -> None:
         """Say what a node that is beyond the tolerance was found to be, when it was run alone or with others."""
-        run.own = own
+        run.own, run.words = own, ""
         if own is None:
             run.blame = "not_isolated"
         elif not own.is_beyond:

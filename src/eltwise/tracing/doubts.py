@@ -12,6 +12,8 @@ from eltwise.tracing.run import NodeRun, Values
 
 UNPROVEN = "the other model has another value here, and that it should be the same was not shown"
 
+OTHER_NODE = "what it reads differs too, and the other model has no node that is the same"
+
 
 @dataclass(frozen=True)
 class Doubt:
@@ -31,8 +33,9 @@ class PairBlame(Blame):
     """Runs suspects alone, and tells nodes that are wrong from values that were matched wrongly.
 
     That a node's value belongs to the one that it is compared with is shown by one of these: the second model has the
-    same node; the reference's value is the exact result; it is an output; or a later node is right on the reference's
-    value and wrong on the node's own. A later node that is wrong on it shows the opposite: then both are run together.
+    same node; the reference's value is the exact result; or what the node reads agrees, and it is an output, or a later
+    node is right on the reference's value and wrong on the node's own. A later node that is wrong on the reference's
+    shows the opposite: then both are run together.
 
     Attributes:
         matching: the values that belong together.
@@ -43,6 +46,7 @@ class PairBlame(Blame):
     last_needed: dict[str, int] = field(kw_only=True)
     _doubts: dict[str, Doubt] = field(default_factory=dict)
     _beyond: list[NodeRun] = field(default_factory=list)
+    _is_certain: bool = False
 
     def judge(self, runs: Sequence[NodeRun], values: Values) -> None:
         """Say of the nodes of a segment that are beyond the tolerance which are wrong themselves."""
@@ -54,13 +58,12 @@ class PairBlame(Blame):
                 self._judge(run, doubted, values)
 
     def finish(self) -> None:
-        """Give up what nothing has shown; where no node is blamed and the outputs are right, everything else too."""
+        """Give up what nothing has shown; where all outputs are right, values in between are made in another way."""
         for value in list(self._doubts):
             self._give_up(value, {})
-        if not any(
-            run.blame in ("own", "in_graph") or (run.is_beyond and self._is_output(run)) for run in self._beyond
-        ):
-            for run in self._beyond:
+        found = [run for run in self._beyond if run.is_beyond]
+        if not self._is_certain and not any(map(self._is_output, found)):
+            for run in found:
                 _not_compared(run)
 
     def _judge(self, run: NodeRun, doubted: list[str], values: Values) -> None:
@@ -76,6 +79,7 @@ class PairBlame(Blame):
             return
         self._beyond.append(run)
         self.say(run, isolated.own if isolated else None, isolated.numbers if isolated else [run.number])
+        self._is_certain |= run.blame == "in_graph"
         if isolated is None or isolated.own.is_beyond:
             self._weigh(run, isolated)
 
@@ -90,10 +94,12 @@ class PairBlame(Blame):
     def _weigh(self, run: NodeRun, isolated: Isolated | None) -> None:
         """Blame a node, if what it is compared with is its own value for certain; doubt it otherwise."""
         isolated = None if isolated is None else self.with_exact(isolated)
-        if isolated is not None and (self._is_output(run) or self._is_its_own(isolated)):
+        is_certain = isolated is not None and self._is_its_own(isolated)
+        self._is_certain |= is_certain
+        if isolated is not None and (is_certain or (run.inputs_agree and self._is_output(run))):
             self.keep(run, isolated)
             return
-        run.blame = "not_isolated"
+        run.blame, run.words = "not_isolated", run.words or OTHER_NODE
         self._doubt(run, isolated)
 
     def _doubt(self, run: NodeRun, isolated: Isolated | None) -> None:
@@ -123,8 +129,9 @@ class PairBlame(Blame):
         if other is None or not other.own.is_beyond:
             return
         self._doubts = {name: one for name, one in self._doubts.items() if one is not doubt}
-        self.say(doubt.run, doubt.isolated.own, doubt.isolated.numbers)
-        self.keep(doubt.run, doubt.isolated)
+        if doubt.run.inputs_agree:
+            self.say(doubt.run, doubt.isolated.own, doubt.isolated.numbers)
+            self.keep(doubt.run, doubt.isolated)
 
     def _give_up(self, value: str, values: Values) -> None:
         """Match a value no more, so that what reads it is run together with what makes it."""

@@ -33,8 +33,10 @@ class Matching:
                 self.partners[found.value] = port.value
         self._copied, self._same_as = _copies(self.first), _copies(self.second)
         self._has_one_format = self.first.graph.origin.domain == self.second.graph.origin.domain
-        self._taken: set[str] = set()
-        self._names_of = dict(self.first.graph.tensor_names)
+        self._used, self._taken = set[int](), set[str]()
+        self._names_of = {value: [value, *names] for value, names in self.first.graph.tensor_names}
+        for copy, value in self._copied.items():
+            self._names_of.setdefault(value, [value]).append(copy)
         self._by_name = self._names()
         self._readers: dict[tuple[str, ...], list[int]] = {}
         for number, values in enumerate(self.second.reads):
@@ -83,7 +85,8 @@ class Matching:
             if other is None and len(first) == len(second):
                 other = second[position].value
             if other is not None and port.value in self.first.maker:
-                self.partners[port.value] = self._source(other)
+                for value in {port.value, self._copied.get(port.value, port.value)}:
+                    self.partners[value] = self._source(other)
 
     def _match_node(self, number: int) -> None:
         node = self.first.nodes[number]
@@ -91,12 +94,16 @@ class Matching:
             return
         named = {}
         for value in self.first.made[number]:
-            names = (*self._names_of.get(value, ()), value)
+            names = self._names_of.get(value, [value])
             found = next((self._by_name[name] for name in names if name in self._by_name), None)
             named[value] = None if found in self._taken else found
         other = self._counterpart(number, set(filter(None, named.values())))
-        made = {} if other is None else dict(zip(node.outputs, self.second.nodes[other].outputs, strict=False))
-        self._taken.update(made.values())
+        made = dict[str, str]()
+        if other is not None:
+            made = dict(zip(node.outputs, self.second.nodes[other].outputs, strict=False))
+            self._used.add(other)
+            if self._is_alike(node, self.second.nodes[other]):
+                self._taken.update(made.values())
         for value, name in named.items():
             partner = made.get(value) or name
             if partner and self._may_be(value, partner):
@@ -115,19 +122,23 @@ class Matching:
             return None
         node, nodes = self.first.nodes[number], self.second.nodes
         found = [one for one in self._readers.get(tuple(sorted(inputs)), []) if not self._is_of_another(one, number)]
+        found = [one for one in found if one not in self._used] or found
         alike = [one for one in found if self._is_alike(node, nodes[one])]
         of_name = [one for one in found if named & set(nodes[one].outputs)]
         best = [one for one in of_name if inputs and one in alike]
         best = best or [one for one in alike if self._has_constants(node, nodes[one])] or of_name
         if best or named or not inputs:
             return best[0] if best else None
-        found = [one for one in found if self._has_operator(node, nodes[one])] or found
+        found = [one for one in found if self._has_operator(node, nodes[one])] or (
+            found if self._has_one_format else []
+        )
         return found[0] if len(found) == 1 else None
 
     def _is_of_another(self, other: int, number: int) -> bool:
         """Whether a node of the second model is the same as another one of the first, by its name too."""
         node = self.second.nodes[other]
-        makers = {self.first.maker.get(value, number) for value in node.outputs} - {number}
+        values = (self._copied.get(value, value) for value in node.outputs)
+        makers = {self.first.maker.get(value, number) for value in values} - {number}
         return any(
             self.first.reads[maker] == self.first.reads[number] and self._has_constants(self.first.nodes[maker], node)
             for maker in makers

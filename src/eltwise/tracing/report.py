@@ -183,11 +183,9 @@ class TraceReport:
         node = self.first_node
         if node is not None:
             lines.append(f"first: {node}: {self._said_of(node)}")
-        elif blurred := [node for node in self.nodes if node.blame == "not_isolated"]:
-            node = blurred[0]
-            lines.append(
-                f"no node is wrong alone; the first beyond the tolerance, by {number(node.error_out)}, is {node}: {node.words}"
-            )
+        elif found := [node for node in self.nodes if node.blame == "not_isolated"]:
+            words = f"no node is wrong alone; first beyond the tolerance, by {number(found[0].error_out)}"
+            lines.append(f"{words}: {found[0]}, {found[0].words}")
         elif counts.get("differs"):
             lines.append("no node is wrong alone: small errors add up to what is beyond the tolerance")
         return lines

@@ -107,6 +107,7 @@ class NodeRun:
         value: the name of that value.
         error_in: the largest error of what it reads.
         inputs_equal: whether all that it reads has the same bits in both runs.
+        inputs_agree: whether all that it reads is within the tolerance.
         own: the difference where it is run alone on what the reference reads; None if that was not needed.
         words: why it could not be run or compared.
         has_failed: whether the tested runtime could not run it.
@@ -118,6 +119,7 @@ class NodeRun:
     value: str = ""
     error_in: float | None = 0.0
     inputs_equal: bool = True
+    inputs_agree: bool = True
     own: Difference | None = None
     words: str = ""
     has_failed: bool = False
@@ -222,13 +224,14 @@ class Tracer:
             run = NodeRun(number)
             reads = [self._found.get(value, EQUAL) for value in self.model.reads[number]]
             run.inputs_equal = all(found.status == "equal" for found in reads)
+            run.inputs_agree = not any(found.is_beyond for found in reads)
             run.error_in = worst(found.error for found in reads)
-            if got.words or wanted.words:
+            if is_random and not got.words:
+                run.words = RANDOM
+            elif got.words or wanted.words:
                 run.has_failed = bool(got.words)
                 said = ((self.tested, got.words), (self.reference, wanted.words))
                 run.words = "; ".join(f"{side.name}: {words}" for side, words in said if words)
-            elif is_random:
-                run.words = RANDOM
             else:
                 self._compare_node(run, values, reference)
             self.nodes[number] = run

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -32,7 +33,7 @@ from eltwise.tracing.wide import WideSide
 if TYPE_CHECKING:
     from eltwise.model import Source
 
-SEGMENT = 1 << 28
+SEGMENT = 1 << 26
 """How many bytes the values and weights of a segment may have, by default."""
 
 LIMIT = 120.0
@@ -48,8 +49,8 @@ _REFERENCES = {EXACT: "eltwise", FLOAT64: "onnxruntime"}
 _SLOW = "onnx-reference"
 """What computes in float64 what the faster one does not have in it."""
 
-_MOST_NODES = 1000
-"""The most nodes of a segment."""
+_MOST_NODES = 250
+"""The most nodes of a segment: OpenVINO takes more than twice the time for twice as many that it gives out."""
 
 _MOST_NAMED = 6
 
@@ -109,19 +110,20 @@ def trace(
             raise UnsupportedError("the reference float64 is the first model in another type", hint="give one model")
         second = in_float64(second)
     is_pair = second is not graph
-    tested, reference = _runtime_for(runtime, graph.origin.domain), _runtime_for(against, second.origin.domain)
+    names = [(runtime, graph), (against, second), *([(_SLOW, graph)] if against == FLOAT64 else [])]
+    chosen = [_runtime_for(name, of.origin.domain) for name, of in names]
     feeds = feeds_for(graph, inputs or {}, seed)
-    traced = read_model(graph, feeds.values)
-    values = other_feeds(second, feeds, graph) if is_pair else feeds.values
     with ExitStack() as stack:
-        hosts = [stack.enter_context(Host(found, limit, shares_memory=True)) for found in (tested, reference)]
-        first = Side(runtime, hosts[0], traced, dict(feeds.values))
+        hosts = [stack.enter_context(Host(found, limit, shares_memory=True)) for found in chosen]
+        starting = stack.enter_context(ThreadPoolExecutor()).map(Host.version, hosts)
+        traced = read_model(graph, feeds.values)
+        values = other_feeds(second, feeds, graph) if is_pair else feeds.values
         compared = read_model(second, values) if is_pair else traced
+        first = Side(runtime, hosts[0], traced, dict(feeds.values))
         last = (WideSide if against == FLOAT64 else Side)(against, hosts[1], compared, dict(values), against == EXACT)
         if isinstance(last, WideSide):
-            host = stack.enter_context(Host(runtimes.find(_SLOW), limit, shares_memory=True))
-            last.slower, last.narrow = Side(against, host, compared), Side(against, hosts[1], traced)
-        versions = [_version(side) for side in (first, last)]
+            last.slower, last.narrow = Side(against, hosts[2], compared), Side(against, hosts[1], traced)
+        versions = [_version(*pair) for pair in zip((first, last), starting, strict=False)]
         tracer = (PairTracer if is_pair else Tracer)(first, last, tolerances)
         blame = _blame(tracer, tolerances)
         tracer.judge = blame.judge
@@ -159,9 +161,8 @@ def _blame(tracer: Tracer, tolerances: Tolerances) -> Blame:
     return PairBlame(tracer.tested, tracer.reference, tolerances, matching=tracer.matching, last_needed=kept)
 
 
-def _version(side: Side) -> str:
+def _version(side: Side, version: str) -> str:
     """The name of a side with the version of its runtime."""
-    version = side.host.version()
     return f"{side.name} (by {side.host.runtime.name} {version})" if side.name == FLOAT64 else f"{side.name} {version}"
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from eltwise.comparison.tolerance import Tolerances
+from eltwise.core.errors import counted
 from eltwise.tracing.blame import Isolated, copied
 from eltwise.tracing.difference import Difference, measure
 from eltwise.tracing.model import TracedModel
@@ -17,7 +18,6 @@ class Whole:
     """What came of running the whole model, of which only the outputs are given out.
 
     Attributes:
-        outputs: the difference of each output.
         notes: what is to be said of it.
         fused: the numbers of nodes that are wrong together, and not one by one.
         difference: that of the value that they give out.
@@ -25,7 +25,6 @@ class Whole:
         is_run: whether the tested runtime ran the model.
     """
 
-    outputs: tuple[tuple[str, Difference], ...] = ()
     notes: tuple[str, ...] = ()
     fused: range = range(0)
     difference: Difference | None = None
@@ -59,20 +58,19 @@ class WholeRun:
         wanted = [port.value for port in self._model.graph.outputs if port.value in made]
         wanted = [value for value in dict.fromkeys(wanted) if self._model.can_travel(value)]
         every = range(len(self._model.nodes))
+        if self._model.random:
+            return Whole((f"the whole model was not compared: {counted(len(self._model.random), 'node')} random",))
         if not wanted:
             return Whole()
         got = self.tested.run(every, self.feeds, wanted)
         if got.words:
             return Whole(notes=(f"the whole model was not run: {self.tested.name}: {got.words}",), is_run=False)
-        in_parts = (self.tested.values, self.reference.values)
-        exact = self._reference_values(wanted) or in_parts[1]
-        outputs = [(value, self._measure(value, got.values, exact)) for value in wanted]
-        for value, found in outputs:
-            before = self._measure(value, *in_parts)
-            if found is None or before is None or not found.is_beyond or before.is_beyond:
-                continue
-            return self._search(tuple((name, one) for name, one in outputs if one is not None))
-        return Whole(tuple((name, one) for name, one in outputs if one is not None))
+        for value in wanted:
+            before = self._measure(value, self.tested.values, self.reference.values)
+            found = self._measure(value, got.values, self.reference.values)
+            if found is not None and before is not None and found.is_beyond and not before.is_beyond:
+                return self._search()
+        return Whole()
 
     def _measure(self, value: str, got: Values, wanted: Values) -> Difference | None:
         there = value in got and value in wanted
@@ -91,7 +89,7 @@ class WholeRun:
         outcome = self.reference.run(needed, self.feeds, [value for value in wanted if value in made])
         return {} if outcome.words else {**there, **outcome.values}
 
-    def _search(self, outputs: tuple[tuple[str, Difference], ...]) -> Whole:
+    def _search(self) -> Whole:
         """Find the fewest neighbouring nodes that are wrong together, by halving."""
         count = len(self._model.nodes)
         start = _last_true(0, count - 1, lambda first: self._window(range(first, count)) is not None)
@@ -101,9 +99,9 @@ class WholeRun:
             words = (
                 "the whole model gives other results than its parts, and which nodes make the difference was not found"
             )
-            return Whole(outputs, (words,))
+            return Whole((words,))
         difference, blamed = found
-        return Whole(outputs, (), range(start, stop), difference, blamed)
+        return Whole((), range(start, stop), difference, blamed)
 
     def _window(self, numbers: range) -> tuple[Difference, Isolated] | None:
         """Run neighbouring nodes on what the reference reads; what is beyond the tolerance, if anything is."""
