@@ -15,6 +15,7 @@ from onnx import ModelProto, helper, numpy_helper
 import eltwise
 from eltwise.core.errors import EltwiseError
 from eltwise.tracing.report import TraceReport
+from eltwise.tracing.trace import read_graph
 from openvino_core import openvino_core
 from traced_models import CHAIN, PRODUCT, mixed, named, parsed
 
@@ -180,8 +181,7 @@ def test_bfloat16_products_of_openvino_are_named() -> None:
 
 
 def test_external_weights_are_brought_in_for_the_parts_that_read_them(tmp_path: Path) -> None:
-    path = tmp_path / "model.onnx"
-    onnx.save(mixed(), path, save_as_external_data=True, size_threshold=64, location="model.data")
+    path = with_external_data(tmp_path / "model.onnx")
     report = eltwise.trace(path, runtime="onnxruntime", against="onnx-reference", inputs=IMAGE, segment=1000)
     assert not [node for node in report.nodes if node.status in ("differs", "failed")]
     assert sum(node.status == "within_tolerance" for node in report.nodes) >= 12
@@ -235,3 +235,56 @@ def test_only_the_named_types_of_a_report_change_with_the_tolerance() -> None:
     strict = eltwise.trace(model, runtime="Wrong", against="onnxruntime", tolerance=["atol=10", "c: atol=1e-6"])
     assert strict.first == "relu_2"
     assert replace(strict, nodes=()).fields()["first"] == "relu_2"
+
+
+def with_external_data(path: Path) -> Path:
+    onnx.save(mixed(), path, save_as_external_data=True, size_threshold=64, location="model.data")
+    return path
+
+
+def test_weights_in_other_files_are_checked_and_stay_unread(tmp_path: Path) -> None:
+    graph = read_graph(with_external_data(tmp_path / "model.onnx"))
+    report = eltwise.trace(graph, runtime="onnxruntime", against="onnxruntime", inputs=IMAGE)
+    assert report.is_good
+    assert not [name for name, tensor in graph.constants if tensor.is_external and "array" in vars(tensor)]
+    data = tmp_path / "model.data"
+    data.write_bytes(data.read_bytes()[:-1])
+    with pytest.raises(EltwiseError, match=r"initializer 'w11': .*model\.data"):
+        eltwise.trace(tmp_path / "model.onnx", runtime="onnxruntime", against="onnxruntime")
+
+
+def test_a_model_of_many_weights_is_not_run_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("eltwise.tracing.whole._LARGEST_WEIGHTS", 1000)
+    report = eltwise.trace(mixed(), runtime="onnxruntime", against="onnxruntime", inputs=IMAGE)
+    assert report.is_good
+    assert "the whole model was not compared: 0 MiB of weights" in report.notes
+
+
+BODIES_OF_OTHER_SIZES = """g (float[N, M] x, bool b) => (float[K, L] z) {
+    a = Neg(x)
+    c = If (b) <
+        then_branch = yes () => (float[K, L] t) { t = Relu(a) },
+        else_branch = no () => (float[K, L] e) { s = Constant <value = int64[2] {7, 3}> () e = Reshape(a, s) }
+    >
+    z = Tanh(c)
+}"""
+
+
+def test_a_body_that_takes_other_sizes_is_run_without_sizes() -> None:
+    """onnxruntime refuses a model whose other branch cannot take the sizes of this run, if it is told these."""
+    inputs = {"x": np.ones((4, 5), np.float32), "b": np.bool_(True)}
+    model = named(parsed(BODIES_OF_OTHER_SIZES))
+    report = eltwise.trace(model, runtime="onnxruntime", against="onnxruntime", inputs=inputs)
+    assert [node.status for node in report.nodes] == ["equal"] * 3
+
+
+def test_a_trace_in_which_nothing_was_compared_is_not_good() -> None:
+    model = named(parsed("g (float[2] x) => (float[2] z) { z = test.domain.Unknown (x) }"))
+    report = eltwise.trace(model, parsed(CHAIN.replace("4, 5", "2")), runtime="onnxruntime", against="Dying")
+    assert {node.status for node in report.nodes} <= {"failed", "not_compared"}
+    assert not report.is_good
+
+
+def test_float64_is_of_one_model() -> None:
+    with pytest.raises(EltwiseError, match="float64 is the first model in another type; give one model"):
+        eltwise.trace(parsed(CHAIN), parsed(CHAIN), runtime="onnxruntime", against="float64")

@@ -26,6 +26,8 @@ from eltwise.tracing.run import NodeRun, Outcome, Side, Values, rank
 _MOST_EXPLAINED = 16
 """So many nodes that are wrong alone are run as models of their own, and their causes are looked for."""
 
+_MOST_NAMED = 6
+
 
 @dataclass(frozen=True)
 class Isolated:
@@ -117,7 +119,9 @@ class Blame:
             run.blame = "own" if len(numbers) == 1 else "not_isolated"
         if run.blame == "not_isolated":
             others = [self.model.nodes[number].label for number in numbers if number != run.number]
-            run.words = f"not told apart from {', '.join(others)}" if others else "it could not be run alone"
+            more = f" and {len(others) - _MOST_NAMED} more" if len(others) > _MOST_NAMED else ""
+            names = ", ".join(others[-_MOST_NAMED:]) + more
+            run.words = f"not told apart from {names}" if others else "it could not be run alone"
 
     def keep(self, run: NodeRun, isolated: Isolated) -> None:
         """Find the cause of a node that is wrong alone, and keep it to be shown."""

@@ -6,13 +6,14 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import prod
+from threading import Lock
 from typing import Protocol, TypeGuard
 
 import numpy as np
 
 from eltwise.core.dtypes import ElementType, of_numpy
 from eltwise.core.errors import UnsupportedError, raise_all
-from eltwise.core.shapes import of_sizes
+from eltwise.core.shapes import Dimension, Shape, of_sizes
 from eltwise.ir.graph import Graph, Node, Tensor, TensorType
 from eltwise.ir.verify import reads, structure_problems, topological_order
 from eltwise.runtimes import Model as Program
@@ -73,6 +74,8 @@ class TracedModel:
     types: Mapping[str, TensorType]
     fed: frozenset[str] = frozenset()
     kept_together: set[str] = field(default_factory=set)
+    _written: tuple[object, Program] | None = None
+    _lock: Lock = field(default_factory=Lock)
 
     @cached_property
     def nodes(self) -> tuple[Node, ...]:
@@ -140,6 +143,7 @@ class TracedModel:
         *,
         apart: bool = False,
         fixes_sizes: bool = False,
+        keeps_sizes: bool = True,
         replaced: Mapping[str, np.ndarray] | None = None,
     ) -> Part:
         """Write some nodes as a model.
@@ -150,6 +154,8 @@ class TracedModel:
             wanted: the outputs; by default all that the nodes make and that can be compared.
             apart: whether each node reads the given value also where another one of them makes it.
             fixes_sizes: whether short lists of integers become constants.
+            keeps_sizes: whether the inputs are declared with their sizes, or only with their ranks. A runtime may
+                refuse a body that it does not run for sizes that only another one takes.
             replaced: constants that take the place of those of the model.
 
         Raises:
@@ -166,12 +172,18 @@ class TracedModel:
             raise UnsupportedError("what the nodes read is not known", operand=repr(unknown[0]))
         fixed = {value for value in given if fixes_sizes and _is_short_list(values[value])}
         given = [value for value in given if value not in fixed]
-        types = {value: _type_of(values[value]) for value in given}
+        types = {value: _type_of(values[value], keeps_sizes) for value in given}
         arrays = {value: values[value] for value in sorted(fixed)} | dict(replaced or {})
         constants = {value: Tensor(array.copy(), of_numpy(array.dtype)) for value, array in arrays.items()}
-        data, weights = self.parts.write(self._with_constants(chosen), types, wanted, constants)
+        key = None if constants else (tuple(chosen), tuple(types.items()), tuple(wanted))
+        with self._lock:  # Both runtimes are given the same parts, one after the other or at once.
+            if key is None or self._written is None or self._written[0] != key:
+                self._written = None
+                written = self.parts.write(self._with_constants(chosen), types, wanted, constants)
+                self._written = (key, Program(*written))
+            program = self._written[1]
         inputs = tuple(values[value] for value in given)
-        return Part(Program(data, weights), inputs, tuple(wanted), tuple(given), self._results(wanted))
+        return Part(program, inputs, tuple(wanted), tuple(given), self._results(wanted))
 
     def _results(self, wanted: Sequence[str]) -> tuple[tuple[ElementType, tuple[int, ...]], ...]:
         """The types and shapes of values, if all of them are known and of NumPy's own types."""
@@ -301,8 +313,9 @@ def _travels(found: TensorType) -> bool:
     return not found.other and (found.element_type is None or found.element_type.runs)
 
 
-def _type_of(array: np.ndarray) -> TensorType:
-    return TensorType(of_numpy(array.dtype), of_sizes(array.shape))
+def _type_of(array: np.ndarray, keeps_sizes: bool = True) -> TensorType:
+    shape = of_sizes(array.shape) if keeps_sizes else Shape((Dimension(),) * array.ndim)
+    return TensorType(of_numpy(array.dtype), shape)
 
 
 def _is_short_list(array: np.ndarray) -> bool:

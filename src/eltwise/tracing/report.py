@@ -101,10 +101,10 @@ class TraceReport:
 
     @property
     def is_good(self) -> bool:
-        """Whether nothing is beyond the tolerance, and every node and the whole model ran."""
-        return (
-            self.is_run and self.first is None and not any(node.status in ("differs", "failed") for node in self.nodes)
-        )
+        """Whether something was compared, nothing is beyond the tolerance, and every node and the whole model ran."""
+        found = {node.status for node in self.nodes}
+        is_compared = found != {"not_compared"}
+        return self.is_run and is_compared and self.first is None and not found & {"differs", "failed"}
 
     @property
     def first_node(self) -> TracedNode | None:
@@ -186,6 +186,8 @@ class TraceReport:
         elif found := [node for node in self.nodes if node.blame == "not_isolated"]:
             words = f"no node is wrong alone; first beyond the tolerance, by {number(found[0].error_out)}"
             lines.append(f"{words}: {found[0]}, {found[0].words}")
+        elif counts.keys() == {"not_compared"}:
+            lines.append("nothing was compared: see what is said of each node")
         elif counts.get("differs"):
             lines.append("no node is wrong alone: small errors add up to what is beyond the tolerance")
         return lines

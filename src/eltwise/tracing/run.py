@@ -52,18 +52,20 @@ class Side:
         apart: bool = False,
         replaced: Mapping[str, np.ndarray] | None = None,
     ) -> Outcome:
-        """Run some nodes; what the runtime takes only as constants becomes one."""
+        """Run some nodes; where that is refused, with short lists as constants, and then without the inputs' sizes."""
         chosen = list(numbers)
         outcome = Outcome(words="")
-        for fixes_sizes in (False, True):
+        for options in ({}, {"fixes_sizes": True}, {"keeps_sizes": False}):
             try:
-                part = self.model.part(chosen, values, wanted, apart=apart, fixes_sizes=fixes_sizes, replaced=replaced)
+                part = self.model.part(chosen, values, wanted, apart=apart, replaced=replaced, **options)
             except EltwiseError as error:
                 return Outcome(words=str(error))
-            if fixes_sizes and part.given == outcome.part_given:
-                break
+            if "fixes_sizes" in options and part.given == outcome.part_given:
+                continue
             answer = self.host.run(part.program, part.inputs, results=part.results)
-            outcome = _outcome(answer, part)
+            found = _outcome(answer, part)
+            if not found.words or not outcome.words:
+                outcome = found
             if answer.kind != "refused":
                 break
         return outcome
@@ -78,17 +80,19 @@ class Outcome:
         words: how it was refused, crashed or hung; empty if it ran.
         lost: values that are no arrays.
         part_given: the inputs of the part.
+        is_slow: whether it gave no answer in time.
     """
 
     values: Values = field(default_factory=dict)
     words: str = ""
     lost: tuple[str, ...] = ()
     part_given: tuple[str, ...] = ()
+    is_slow: bool = False
 
 
 def _outcome(answer: Answer, part: Part) -> Outcome:
     if answer.kind != "result":
-        return Outcome(words=f"{answer.kind}: {answer.words}", part_given=part.given)
+        return Outcome(words=f"{answer.kind}: {answer.words}", part_given=part.given, is_slow=answer.kind == "hung")
     if len(answer.arrays) != len(part.wanted):
         words = f"gave {len(answer.arrays)} values instead of {len(part.wanted)}"
         return Outcome(words=words, part_given=part.given)

@@ -17,6 +17,7 @@ from eltwise.formats import registry
 from eltwise.ir.graph import Graph
 from eltwise.model import Model
 from eltwise.ops.schema import Domain
+from eltwise.passes.convert import read_onnx_graph
 from eltwise.passes.widen import in_float64
 from eltwise.runtimes import Host, Runtime
 from eltwise.tracing.blame import Blame
@@ -208,19 +209,19 @@ def read_graph(source: Source | Model | Graph) -> Graph:
     """
     if isinstance(source, Model | Graph):
         return source if isinstance(source, Graph) else source.graph
-    if isinstance(source, bytes | bytearray | memoryview):
-        return registry.read_bytes(bytes(source), None).graph
-    if isinstance(source, str | os.PathLike):
-        try:
-            return registry.read_file(Path(source)).graph
-        except EltwiseError as error:
-            raise error.located(where=str(source)) from None
-    from eltwise.formats.onnx.reader import is_model_proto, read_model_proto
-
-    if not is_model_proto(source):
-        allowed = "a path, the bytes of a file, an onnx.ModelProto or a loaded model"
-        raise FileFormatError("not a model", got=type(source).__name__, allowed=allowed)
-    return read_model_proto(source, None, "").graph
+    place = str(source) if isinstance(source, str | os.PathLike) else ""
+    try:
+        graph = read_onnx_graph(source)
+        if graph is not None:
+            return graph
+        if place:
+            return registry.read_file(Path(place)).graph
+        if isinstance(source, bytes | bytearray | memoryview):
+            return registry.read_bytes(bytes(source), None).graph
+    except EltwiseError as error:
+        raise error.located(where=place) from None
+    allowed = "a path, the bytes of a file, an onnx.ModelProto or a loaded model"
+    raise FileFormatError("not a model", got=type(source).__name__, allowed=allowed)
 
 
 def _runtime_for(name: str, domain: Domain) -> Runtime:

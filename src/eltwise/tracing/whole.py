@@ -9,8 +9,11 @@ from eltwise.comparison.tolerance import Tolerances
 from eltwise.core.errors import counted
 from eltwise.tracing.blame import Isolated, copied
 from eltwise.tracing.difference import Difference, measure
-from eltwise.tracing.model import TracedModel
+from eltwise.tracing.model import TracedModel, size_of
 from eltwise.tracing.run import Side, Values, rank
+
+_LARGEST_WEIGHTS = 1 << 29
+"""A model with more bytes of weights is not run as a whole: it would take several times the memory."""
 
 
 @dataclass(frozen=True)
@@ -60,11 +63,14 @@ class WholeRun:
         every = range(len(self._model.nodes))
         if self._model.random:
             return Whole((f"the whole model was not compared: {counted(len(self._model.random), 'node')} random",))
+        weights = sum(size_of(tensor.type) or 0 for _name, tensor in self._model.graph.constants)
+        if weights > _LARGEST_WEIGHTS:
+            return Whole((f"the whole model was not compared: {weights >> 20:,} MiB of weights",))
         if not wanted:
             return Whole()
         got = self.tested.run(every, self.feeds, wanted)
         if got.words:
-            return Whole(notes=(f"the whole model was not run: {self.tested.name}: {got.words}",), is_run=False)
+            return Whole(notes=(f"the whole model was not run: {self.tested.name}: {got.words}",), is_run=got.is_slow)
         for value in wanted:
             before = self._measure(value, self.tested.values, self.reference.values)
             found = self._measure(value, got.values, self.reference.values)
