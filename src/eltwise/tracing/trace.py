@@ -111,8 +111,8 @@ def trace(
             raise UnsupportedError("the reference float64 is the first model in another type", hint="give one model")
         second = in_float64(second)
     is_pair = second is not graph
-    names = [(runtime, graph), (against, second), *([(_SLOW, graph)] if against == FLOAT64 else [])]
-    chosen = [_runtime_for(name, of.origin.domain) for name, of in names]
+    named = [(runtime, graph), (against, second), *([(_SLOW, graph)] if against == FLOAT64 else [])]
+    chosen = [_runtime_for(name, of.origin.domain) for name, of in named]
     feeds = feeds_for(graph, inputs or {}, seed)
     with ExitStack() as stack:
         hosts = [stack.enter_context(Host(found, limit, shares_memory=True)) for found in chosen]
@@ -131,24 +131,28 @@ def trace(
         _run_all(tracer, segment, progress or (lambda _done, _count, _name: None))
         blame.finish()
         whole = WholeRun(first, last, feeds.values, tolerances).compare() if not is_pair else Whole()
-    nodes = [_described(traced, tracer.nodes[number]) for number in sorted(tracer.nodes)]
+    report = _report(tracer, blame, whole, versions)
+    return replace(report, inputs=feeds.words, tolerance="; ".join(map(str, tolerances)) or DEFAULT)
+
+
+def _report(tracer: Tracer, blame: Blame, whole: Whole, versions: Sequence[str]) -> TraceReport:
+    model = tracer.model
+    nodes = [_described(model, tracer.nodes[number]) for number in sorted(tracer.nodes)]
     if whole.fused and whole.difference is not None:
-        names = [nodes[number].name for number in traced.behind([whole.fused.stop - 1], ()) if number in whole.fused]
-        nodes[whole.fused.stop - 1] = _wrong_together(nodes[whole.fused.stop - 1], whole.difference, names)
-    number = next((number for number, node in enumerate(nodes) if node.blame in ("own", "in_graph", "fused")), None)
-    found = None if number is None else nodes[number]
-    blamed = whole.blamed if found is not None and found.blame == "fused" else blame.found.get(number)
+        last = whole.fused.stop - 1
+        names = [nodes[number].name for number in model.behind([last], ()) if number in whole.fused]
+        nodes[last] = _wrong_together(nodes[last], whole.difference, names)
+    blamed = [number for number, node in enumerate(nodes) if node.blame in ("own", "in_graph", "fused")]
+    first = nodes[blamed[0]] if blamed else None
+    isolated = None if first is None else whole.blamed if first.blame == "fused" else blame.found.get(blamed[0])
     return TraceReport(
         tuple(nodes),
-        found.name if found else None,
-        versions[0],
-        versions[1],
-        inputs=feeds.words,
-        tolerance="; ".join(map(str, tolerances)) or DEFAULT,
-        right=blamed.right if blamed else None,
-        notes=(*_notes(traced), *_notes_of_pair(tracer), *whole.notes),
+        None if first is None else first.name,
+        *versions,
+        right=isolated.right if isolated else None,
+        notes=(*_notes(model), *_notes_of_pair(tracer), *whole.notes),
         is_run=whole.is_run,
-        blamed=blamed,
+        blamed=isolated,
     )
 
 
