@@ -8,12 +8,12 @@ import re
 from pathlib import Path
 from typing import Any
 
-import typer
+import click
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 
 import eltwise
-from eltwise.cli import app
+from eltwise.cli import COMMANDS, app
 from eltwise.cli.ops import FORMATS, opset_range
 from eltwise.engine.functions import FUNCTIONS
 from eltwise.ops import registry
@@ -137,20 +137,18 @@ def _operator_lines(name: str, schemas: list[ElementwiseSchema]) -> list[str]:
 
 def command_line_page() -> str:
     """Every command with its arguments and options, from the command line itself."""
-    group: Any = typer.main.get_command(app)
     lines = [
         "# Command line",
         "",
-        group.help,
+        str(app.help),
         "",
         "Results go to stdout, messages to stderr. Exit codes: 0 success, 1 a check found something, 2 bad input,",
         '130 after Ctrl-C. With `--json` an error is an object on stdout, too: `{"error": [...]}` with one entry a',
         "problem, which has the known [fields of the error](errors.md) and the whole `sentence`.",
         "",
     ]
-    for name, command in group.commands.items():
-        if not command.hidden:
-            lines += _command_lines(name, command)
+    for name in COMMANDS:
+        lines += _command_lines(name, app.get_command(click.Context(app), name))
     return "\n".join(lines) + "\n"
 
 

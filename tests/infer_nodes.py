@@ -6,8 +6,9 @@ import numpy as np
 
 from eltwise.core.dtypes import by_name
 from eltwise.core.shapes import parse
-from eltwise.ir.graph import Node, TensorType
+from eltwise.ir.graph import Node
 from eltwise.ir.infer import Result, node_result
+from eltwise.ir.types import TensorType
 from eltwise.ops import registry
 from eltwise.ops.schema import Domain, Operation
 

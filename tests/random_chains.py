@@ -11,7 +11,8 @@ import numpy as np
 from eltwise.core.dtypes import BFLOAT16, FLOAT16, FLOAT32, ElementType
 from eltwise.core.shapes import UNKNOWN_RANK, Dimension, Shape, of_sizes
 from eltwise.formats.openvino.ports import ResultNames, output_ports
-from eltwise.ir.graph import Graph, Node, Origin, Port, Tensor, TensorType
+from eltwise.ir.graph import Graph, Node, Origin, Port, Tensor
+from eltwise.ir.types import TensorType
 from eltwise.ops import registry
 from eltwise.ops.schema import ElementwiseSchema
 from eltwise.oracle import hard_values

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from eltwise.core.dtypes import BOOL, FLOAT16, FLOAT32, FLOAT64, INT32, INT64, ElementType
 from eltwise.core.shapes import Dimension, Shape, of_sizes
 from eltwise.formats.openvino.ports import ResultNames, output_ports
-from eltwise.ir.graph import Graph, Node, Origin, Port, Tensor, TensorType
+from eltwise.ir.graph import Graph, Node, Origin, Port, Tensor
+from eltwise.ir.types import TensorType
 from eltwise.ops import registry
 from eltwise.ops.schema import ElementwiseSchema, OpSchema
 from eltwise.oracle import hard_values

@@ -127,4 +127,3 @@ def test_the_page_of_commands_lists_every_option() -> None:
     page = site().command_line_page()
     for words in ("## convert", "`--opset N`", "`--attr NAME=VALUE`", "`--verify`"):
         assert words in page
-    assert "bench" not in page

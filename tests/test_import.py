@@ -1,18 +1,31 @@
-"""What ``import eltwise`` costs: no heavy library before the first file, and the public names."""
+"""What starting costs: no library that the call does not need; and the public names."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
 
+import pytest
+
 import eltwise
+from eltwise.cli import COMMANDS
 
 
 def test_import_loads_no_file_library() -> None:
-    heavy = ("onnx", "lxml", "llvmlite", "google.protobuf", "typer", "rich", "dask", "xarray", "torch")
+    heavy = ("onnx", "lxml", "llvmlite", "google.protobuf", "click", "rich", "dask", "xarray", "torch")
     code = f"import sys, eltwise; print([name for name in {heavy} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)  # noqa: S603
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], *([name, "-h"] for name in COMMANDS)], ids=" ".join)
+def test_help_loads_no_library(arguments: list[str]) -> None:
+    heavy = ("numpy", "onnx", "lxml", "llvmlite", "rich")
+    ended = f"lambda: print([name for name in {heavy} if name in sys.modules], file=sys.stderr)"
+    code = f"import atexit, sys; atexit.register({ended}); from eltwise.cli import main; main()"
+    done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True)  # noqa: S603
+    assert done.stdout
+    assert done.stderr.strip() == "[]"
 
 
 def test_public_names() -> None:

@@ -178,8 +178,12 @@ BAD: list[tuple[list[object], list[str]]] = [
     (["infer", "Subtract-1", "2,x y z!,5..2", "4"], ["5..2"]),
     (["infer", "Sub-6", "2,3", "3", "--attr", "axis=2", "--attr", "broadcast=1"], ["attribute axis", "got 2"]),
     (["check", "nowhere.onnx"], ["no such file"]),
-    (["nonsense"], ["eltwise: No such command 'nonsense'"]),
-    (["ops", "--nonsense"], ["eltwise: No such option: --nonsense"]),
+    (["shows"], ["eltwise: there is no command 'shows'", "did you mean 'show'"]),
+    (["ops", "--nonsense"], ["eltwise: No such option '--nonsense'; see `eltwise ops --help`"]),
+    (["run", "--input"], ["eltwise: Option '--input' requires an argument; see `eltwise run --help`"]),
+    (["show", "Sub-6", "Sub-7"], ["more arguments than this command has, got Sub-7; see `eltwise show --help`"]),
+    (["run", "Sub-14", "a.npy", "b.npy"], ["more arguments", "a.npy b.npy", "`eltwise apply`", "--input NAME=FILE"]),
+    (["delta", "a", "b", "-o", "c", "--level", "99"], ["--level", "99", "1<=x<=19"]),
 ]
 
 
@@ -315,13 +319,6 @@ def test_json_names_each_problem_and_its_file(cli: Cli, tmp_path: Path) -> None:
         ("bad.onnx", "one"),
         ("bad.onnx", "two"),
     ]
-
-
-def test_bench_says_where_the_benchmarks_are(cli: Cli) -> None:
-    code, out, err = cli("bench", "--quick", "--html", "page.html")
-    assert (code, out) == (2, "")
-    assert "make bench" in err
-    assert "bench" not in cli("--help")[1]
 
 
 def test_json_that_is_a_files_name_changes_nothing(cli: Cli, tmp_path: Path) -> None:

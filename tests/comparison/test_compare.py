@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import ml_dtypes
@@ -14,15 +15,15 @@ import pytest
 from safetensors.numpy import save_file
 
 import eltwise
-from eltwise.comparison.arrays import compare_arrays
+from eltwise.comparison.arrays import Settings, compare_arrays, compare_tensors
 from eltwise.comparison.pairs import Pair
 from eltwise.comparison.places import where
 from eltwise.comparison.report import Report
 from eltwise.comparison.scan import scan
 from eltwise.comparison.tolerance import Limits
-from eltwise.core.dtypes import FLOAT32
-from eltwise.core.errors import EltwiseError
-from eltwise.formats.lazy_tensors import of_array
+from eltwise.core.dtypes import FLOAT32, FLOAT64
+from eltwise.core.errors import EltwiseError, FileFormatError
+from eltwise.formats.lazy_tensors import InMemory, LazyTensor, of_array
 
 Cli = Callable[..., tuple[int, str, str]]
 RNG = np.random.default_rng(5)
@@ -238,6 +239,76 @@ def test_what_cannot_be_read_on_the_way_is_said_and_the_rest_compared(cli: Cli) 
     assert code == 2
     assert "1 equal, 1 unreadable" in out
     assert "the archive cannot be unpacked" in err
+
+
+def test_a_bad_file_in_a_folder_is_a_finding_of_its_own(tmp_path: Path, cli: Cli) -> None:
+    for side in "ab":
+        (tmp_path / side).mkdir()
+        np.save(tmp_path / side / "w.npy", W + (side == "b"))
+        (tmp_path / side / "empty.npy").touch()
+        (tmp_path / side / "cut.npz").write_bytes(b"PK\3\4junk")
+    (tmp_path / "b" / "empty.npy").unlink()
+    code, out, err = cli("compare", str(tmp_path / "a"), str(tmp_path / "b"), "--tolerance", "empty: ulp<=1")
+    assert code == 2
+    assert out.startswith("1 tensor compared: 1 different, 3 unreadable\nw: different (offset)\n")
+    assert ["the file is empty" in err, "not a readable .npz file" in err, err.count("\n")] == [True, True, 3]
+
+
+def test_a_bad_member_leaves_the_others_readable(tmp_path: Path) -> None:
+    np.savez(tmp_path / "a.npz", w=W, v=V)
+    content = (tmp_path / "a.npz").read_bytes()
+    place = content.rindex(b"NUMPY")
+    (tmp_path / "b.npz").write_bytes(content[:place] + b"NUMPX" + content[place + 5 :])
+    report = eltwise.compare(tmp_path / "a.npz", tmp_path / "b.npz")
+    assert [(each.name, each.status) for each in report.tensors] == [("w", "equal")]
+    assert (len(report.unreadable), report.missing, report.extra) == (1, (), ())
+
+
+@dataclass(frozen=True, eq=False)
+class Failing(InMemory):
+    """An array whose second half cannot be read, or of which nothing can after the first time."""
+
+    is_cut: bool
+    times: list[int] = field(default_factory=list)
+
+    def read(self, start: int, stop: int) -> np.ndarray:
+        self.times.append(start)
+        if stop > self.array.size // 2 if self.is_cut else len(self.times) > 1:
+            raise FileFormatError("the file ended while it was read")
+        return super().read(start, stop)
+
+
+def failing(b: np.ndarray, is_cut: bool) -> tuple[LazyTensor, LazyTensor]:
+    return of_array("x", np.abs(b)), LazyTensor("x", FLOAT64, b.shape, Failing(b, is_cut))
+
+
+def test_what_was_found_before_a_file_turned_bad_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("eltwise.comparison.pairs._CHUNK_BYTES_IN_MEMORY", 1 << 23)
+    b = np.where(np.arange(1 << 22) == 7, -2.0, 1.0)
+    with pytest.raises(FileFormatError, match="of the 2,097,152 elements before it 1 differ"):
+        compare_tensors(*failing(b, is_cut=True), Settings())
+
+
+def test_figures_are_kept_when_a_file_turns_bad_while_causes_are_looked_for() -> None:
+    found = compare_tensors(*failing(np.arange(1 << 22) / -7, is_cut=False), Settings())
+    assert (found.differing, found.cause) == (1 << 22, "unexplained")
+    assert "the file ended while it was read" in found.explanation
+
+
+def test_names_with_control_characters_are_escaped(tmp_path: Path) -> None:
+    save_file({"w\nx": W, "e\x1b[31m": V}, tmp_path / "a.safetensors")
+    save_file({"w\nx": -W, "f\r": V[:2]}, tmp_path / "b.safetensors")
+    report = eltwise.compare(tmp_path / "a.safetensors", tmp_path / "b.safetensors")
+    assert not set(str(report)) & set("\x1b\r")
+    assert "\nw\\nx: different (negated)\n" in str(report)
+    assert str(report).endswith("missing in B: e\\x1b[31m\nextra in B: f\\r")
+    assert not set(report.to_html()) & set("\x1b\r")
+
+
+@pytest.mark.parametrize(("b", "mean"), [(2, None), (np.inf, 0.5)])
+def test_a_mean_is_that_of_finite_differences(b: float, mean: float | None) -> None:
+    found = compare_arrays(np.float32([1, np.inf, 3, 1]), np.float32([3 if mean else 1, b, 3, np.inf if mean else 1]))
+    assert (found.max_abs, found.max_rel, found.mean_abs) == (np.inf, np.inf, mean and 2 / 3)
 
 
 @pytest.mark.slow

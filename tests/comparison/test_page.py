@@ -100,7 +100,7 @@ def page(browser: Page, tmp_path: Path) -> Iterator[Page]:
 def test_the_browser_shows_every_card_and_picture(page: Page) -> None:
     assert page.ask("document.querySelectorAll('summary .status').length") == 5
     assert page.ask("[...document.querySelectorAll('details[open] img')].every(one => one.naturalWidth > 0)")
-    assert page.ask("document.querySelectorAll('svg.histogram rect').length") > 3
+    assert page.ask("document.querySelectorAll('svg.bars rect').length") > 3
     said = str(page.ask("document.body.textContent"))
     assert "another rounding of the last bit" in said
     assert "index 7 of axis 1, which has 30" in said

@@ -6,15 +6,16 @@ import json
 import os
 import platform
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from eltwise import runtimes
-from eltwise.conformance.cases import SOURCE_NAMES
+from eltwise.conformance.cases import SOURCE_NAMES, Case
 from eltwise.conformance.results import Results, TestResult, read_results, results_text
 from eltwise.conformance.run import Selection, Settings, run_tests
-from eltwise.conformance.suite import Groups, Variant, groups, undefined_cases, variants
+from eltwise.conformance.suite import Variant, cases_of, undefined_cases, variants
 from eltwise.core.errors import FileFormatError
 from eltwise.ops.registry import ELEMENTWISE
 
@@ -228,7 +229,7 @@ def test_an_interrupt_keeps_what_is_there() -> None:
     selection = Selection((runtime,), ("Sub-7", "Sub-14"))
 
     def interrupt(done: int, _count: int, _text: str) -> None:
-        if done == 3:
+        if done:
             os.kill(os.getpid(), 2)
             time.sleep(0.3)
 
@@ -241,21 +242,21 @@ def test_an_interrupt_keeps_what_is_there() -> None:
 def test_the_same_seed_gives_the_same_cases() -> None:
     variant = next(variant for variant in variants() if str(variant) == "Sub-6/float32/legacy")
     one, other = (bits_of_groups(variant, seed) for seed in (1, 2))
-    groups.cache_clear()
+    cases_of.cache_clear()
     assert bits_of_groups(variant, 1) == one
     assert one != other
 
 
 def bits_of_groups(variant: Variant, seed: int) -> list[bytes]:
-    made = groups(variant, "static", "quick", seed, True)
-    return [array.tobytes() for group in made for case in group for array in case.operands]
+    made = cases_of(variant, "static", "quick", seed, True)
+    return [array.tobytes() for case in made for array in case.operands]
 
 
 def test_every_variant_has_what_must_work_and_what_must_be_refused() -> None:
     for variant in variants():
         if variant.element_type.name not in ("float32", "int32") or variant.count != 2:
             continue
-        cases = [case for group in groups(variant, "static", "quick", 0, True) for case in group]
+        cases = cases_of(variant, "static", "quick", 0, True)
         shapes = {tuple(array.shape for array in case.operands) for case in cases if case.is_valid}
         assert len(shapes) >= (2 if variant.rule == "none" else 9), variant
         assert any(not case.is_valid for case in cases)
@@ -276,15 +277,14 @@ def test_a_quick_run_has_every_shape_with_some_type() -> None:
     """Each type has a share of the shapes; together they have what the usual run begins with."""
     for op, rule in (("Sub-14", "numpy"), ("Sub-6", "legacy"), ("Subtract-1", "pdpd")):
         own = [variant for variant in variants() if (str(variant.schema), variant.rule) == (op, rule)]
-        found = [layouts_of(groups(variant, "static", "quick", 0, False)) for variant in own]
+        found = [layouts_of(cases_of(variant, "static", "quick", 0, False)) for variant in own]
         assert set.union(*found[1:]) >= found[0]
         assert all(len(layouts) < len(found[0]) for layouts in found[1:])
 
 
-def layouts_of(made: Groups) -> set[tuple[object, ...]]:
+def layouts_of(made: Sequence[Case]) -> set[tuple[object, ...]]:
     return {
         (*(operand.shape for operand in case.operands), str(case.attributes))
-        for group in made
-        for case in group
+        for case in made
         if sum(operand.size for operand in case.operands) < 80  # Not those of all hard values.
     }

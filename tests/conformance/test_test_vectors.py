@@ -21,7 +21,7 @@ from eltwise.conformance import test_vectors
 from eltwise.conformance.suite import Variant, variants
 from eltwise.core.dtypes import by_name
 from eltwise.core.errors import EltwiseError, FileFormatError
-from eltwise.formats.npy import read_npy
+from eltwise.formats.tensor_files import TensorFile, read_tensor_file
 
 ONNX = ("Sub-6/float32/legacy", "Sub-7/int64/numpy", "Sub-14/uint8/numpy", "Sub-14/bfloat16/numpy")
 OPENVINO = ("Subtract-1/uint4/numpy", "SquaredDifference-1/float16/pdpd", "Subtract-1/bfloat16/none")
@@ -76,7 +76,7 @@ def run(folder: Path, entry: dict[str, Any]) -> np.ndarray:
             assert proto.name == name
             arrays.append(numpy_helper.to_array(proto))
         else:
-            arrays.append(read_npy(folder / file, by_name(types[name])))
+            arrays.append(read_tensor_file(TensorFile(folder / file), by_name(types[name])))
     (result,) = model.run({str(place): array for place, array in enumerate(arrays)}).values()
     return result
 
@@ -91,7 +91,7 @@ def test_eltwise_gives_the_expected_verdict_on_every_case(folder: Path, entries:
         if file.endswith(".pb"):
             expected = numpy_helper.to_array(onnx.TensorProto.FromString((folder / file).read_bytes()))
         else:
-            expected = read_npy(folder / file, by_name(entry["dtype"]))
+            expected = read_tensor_file(TensorFile(folder / file), by_name(entry["dtype"]))
         assert oracle.same_bits(run(folder, entry), expected), entry["name"]
 
 

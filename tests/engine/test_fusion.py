@@ -10,8 +10,9 @@ from eltwise.core.dtypes import BFLOAT16, FLOAT16, FLOAT32, INT8, UINT64, Elemen
 from eltwise.core.shapes import parse
 from eltwise.engine.fusion import MOST_OPERANDS, MOST_STEPS, Group, grouped
 from eltwise.engine.program import Runner, make_program
-from eltwise.ir.graph import Graph, Node, Origin, Port, TensorType
+from eltwise.ir.graph import Graph, Node, Origin, Port
 from eltwise.ir.infer_graph import infer_graph
+from eltwise.ir.types import TensorType
 from eltwise.kernels import compiled, dispatch
 from eltwise.oracle.hard_values import hard_values
 from infer_nodes import operation, typed

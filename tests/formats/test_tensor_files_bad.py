@@ -122,7 +122,8 @@ def test_an_npy_file_that_is_none(content: bytes, sentence: str, tmp_path: Path)
             read_tensor_file(TensorFile(path), BFLOAT16)
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
-        assert str(caught.value).startswith(f"{path}{':x.npy' if path.suffix == '.npz' else ''}: {sentence}")
+        tensor = "tensor 'x': " if path.suffix == ".npz" else ""
+        assert str(caught.value).startswith(f"{path}: {tensor}{sentence}")
         assert "\n" not in str(caught.value)
         assert peak < 2_000_000
 
@@ -185,11 +186,15 @@ def corrupt_deflate() -> bytes:
         (b"", "not a readable .npz file"),
         (NPY, "not a readable .npz file"),
         (NPZ[:-30], "not a readable .npz file"),
-        (NPZ[40:], "not a readable .npz file"),
-        (patched(NPZ, b"PK\x03\x04", b"PK\x09\x09"), "not a readable .npz file"),
-        (patched(NPZ, ARRAY.tobytes(), ARRAY.tobytes()[::-1]), "not a readable .npz file"),
-        (encrypted(), "not a readable .npz file"),
-        (corrupt_deflate(), "not a readable .npz file"),
+        (NPZ[40:], "the member cannot be read"),
+        (patched(NPZ, b"PK\x03\x04", b"PK\x09\x09"), "the member cannot be read"),
+        (patched(NPZ, ARRAY.tobytes(), ARRAY.tobytes()[::-1]), "the member cannot be read"),
+        (
+            patched(npz_bytes({"x": np.full(1 << 20, 7, np.uint8)}), bytes([7] * 9000), bytes([7] * 8999 + [8])),
+            "the member cannot be read",
+        ),
+        (encrypted(), "the member cannot be read"),
+        (corrupt_deflate(), "the member cannot be read"),
         (with_method(14), "unsupported compression method"),
         (with_method(99), "unsupported compression method"),
         (bomb(50_000_000), "shape (1,) of float32 needs 4 bytes of data, got 50000000; the file holds more than one"),

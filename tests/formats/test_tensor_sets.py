@@ -256,8 +256,8 @@ def test_a_bomb_is_refused(tmp_path: Path) -> None:
         archive.writestr("x.npy", bytes(1000))
     content = (tmp_path / "a.npz").read_bytes().replace(struct.pack("<I", 1000), struct.pack("<I", 1 << 31))
     (tmp_path / "a.npz").write_bytes(content)
-    with pytest.raises(FileFormatError, match="the archive states an impossible size"):
-        open_tensors(tmp_path / "a.npz")
+    found = open_tensors(tmp_path / "a.npz")
+    assert "the archive states an impossible size" in str(found.unreadable["x"])
 
 
 def test_zarr_says_how_to_install_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,8 +9,9 @@ import pytest
 from eltwise.core.dtypes import BOOL, TYPES
 from eltwise.core.errors import ElementTypeError, EltwiseError, GraphError, ShapeError
 from eltwise.core.shapes import parse
-from eltwise.ir.graph import Node, TensorType
-from eltwise.ir.infer import Result, elementwise, node_result
+from eltwise.ir.graph import Node
+from eltwise.ir.infer import Result, node_result
+from eltwise.ir.types import TensorType, elementwise
 from eltwise.ops import registry
 from eltwise.ops.schema import Operation
 from infer_nodes import node, operation, result_of, typed

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from eltwise.core.dtypes import BFLOAT16, FLOAT16, FLOAT32, INT8
-from eltwise.kernels import emit, entry, image
-from eltwise.kernels.image import UnlinkableError
+from eltwise.kernels import emit, entry, image, linking
+from eltwise.kernels.linking import UnlinkableError
 from eltwise.kernels.structure import Structure, Target
 from eltwise.ops import registry
 
@@ -54,9 +54,9 @@ def kernel_texts(target: Target) -> list[str]:
 def test_every_kernel_becomes_an_image(triple: str, target: Target) -> None:
     for text in [*kernel_texts(target), *(entry.entry_text(count, "aarch64" in triple) for count in (1, 2))]:
         content = compiled(text, triple, target.name)
-        linked = image.link(content)
+        linked = linking.link(content)
         assert len(linked) > 16
-        assert linked == image.link(content)
+        assert linked == linking.link(content)
 
 
 def test_constants_of_arm64_are_found_in_the_image() -> None:
@@ -66,7 +66,7 @@ def test_constants_of_arm64_are_found_in_the_image() -> None:
   ret <4 x float> %y
 }
 """
-    linked = image.link(compiled(text, "aarch64-unknown-linux-gnu", "neoverse-n1"))
+    linked = linking.link(compiled(text, "aarch64-unknown-linux-gnu", "neoverse-n1"))
     words = struct.unpack_from(f"<{len(linked) // 4}I", linked)
     page = next(word for word in words if word & 0x9F000000 == 0x90000000)
     load = next(word for word in words if word & 0xFFC00000 == 0x3DC00000)
@@ -78,13 +78,13 @@ def test_constants_of_arm64_are_found_in_the_image() -> None:
 @pytest.mark.parametrize("triple", ["x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu"])
 def test_what_lies_outside_is_refused(triple: str) -> None:
     with pytest.raises(UnlinkableError, match="outside itself"):
-        image.link(compiled(OUTSIDE, triple, ""))
+        linking.link(compiled(OUTSIDE, triple, ""))
 
 
 @pytest.mark.skipif(not image.can_be_mapped(), reason="images are mapped on Linux only")
 def test_a_mapped_image_runs_and_cannot_be_written() -> None:
     text = "define i64 @kernel(i64 %x) {\n  %y = mul i64 %x, 3\n  ret i64 %y\n}\n"
-    address = image.map_image(image.link(compiled(text, llvm.get_default_triple(), "")))
+    address = image.map_image(linking.link(compiled(text, llvm.get_default_triple(), "")))
     assert ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(address)(14) == 42
     lines = Path("/proc/self/maps").read_text(encoding="ascii").splitlines()
     (own,) = [line for line in lines if int(line.split("-")[0], 16) <= address < int(line.split("-")[1].split()[0], 16)]

@@ -12,8 +12,9 @@ from eltwise import oracle
 from eltwise.core.dtypes import BOOL, ElementType
 from eltwise.core.errors import ElementTypeError, EltwiseError, UnsupportedError
 from eltwise.core.shapes import UNKNOWN_RANK, of_sizes
-from eltwise.ir.graph import Graph, Node, Origin, Port, TensorType
+from eltwise.ir.graph import Graph, Node, Origin, Port
 from eltwise.ir.infer_graph import infer_graph
+from eltwise.ir.types import TensorType
 from eltwise.model import Examination
 from eltwise.ops import registry
 from eltwise.ops.expression import Expression

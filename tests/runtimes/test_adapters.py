@@ -33,8 +33,8 @@ def test_it_runs_a_case_in_a_process_of_its_own(runtime: Runtime) -> None:
         assert host.version()
         for dtype in (np.float32, np.int32):
             case = case_of(runtime, dtype)
-            for source in ["static"] * runtime.loads_models + ["call"] * runtime.calls:
-                result = CaseRunner(host, source, References(), thrifty=False).alone(case)
+            for is_call in [False] * runtime.loads_models + [True] * runtime.calls:
+                result = CaseRunner(host, References(), is_call=is_call).run([case])[case]
                 assert result.outcome == "ok", result.answer
         if runtime.loads_models:
             model = build([case_of(runtime, np.float32)])

@@ -451,8 +451,8 @@ def test_memory_stays_under_the_limit(tmp_path: Path) -> None:
         values = np.lib.format.open_memmap(tmp_path / f"{name}.npy", "w+", np.float32, (1 << 27,))  # type: ignore[no-untyped-call]
         values[-1] = 1
     code = (
-        "import sys, resource; from eltwise.scale.apply import apply_files; import eltwise;"
-        "apply_files(eltwise.operator('Subtract-1'), sys.argv[1:3], sys.argv[3], memory=400 << 20);"
+        "import sys, resource; from eltwise.scale.apply import Resources, apply_files; import eltwise;"
+        "apply_files(eltwise.operator('Subtract-1'), sys.argv[1:3], sys.argv[3], Resources(400 << 20));"
         "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
     )
     names = [str(tmp_path / f"{name}.npy") for name in "abc"]

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,8 @@ from distributed import Client, LocalCluster
 
 import eltwise
 from eltwise.scale.apply import apply_files
-from eltwise.scale.cluster import run_on
+from eltwise.scale.blocks import Application
+from eltwise.scale.cluster import claimed, connected, run_on
 from eltwise.scale.zarr_apply import compute_chunk
 from stores import chunk_files, read, store, wait_for
 
@@ -127,12 +129,18 @@ def test_a_second_client_is_refused(
 
 def test_a_second_client_of_a_cluster_is_refused_where_a_store_has_no_locks(cluster: LocalCluster) -> None:
     address, target = cluster.scheduler_address, "s3://bucket/c.zarr"
-    first = run_on(address, operator.neg, iter(range(40)), claimed=target)
-    found = [next(first)]
-    with pytest.raises(eltwise.EltwiseError, match="another client of the cluster writes this target"):
-        next(run_on(address, operator.neg, iter(range(40)), claimed=target))
-    assert sorted([*found, *first]) == sorted(range(-39, 1))
-    assert len([*run_on(address, operator.neg, iter(range(40)), claimed=target)]) == 40
+    with connected(address) as first, claimed(first, target), connected(address) as second:
+        claim = claimed(second, target)
+        with pytest.raises(eltwise.EltwiseError, match="another client of the cluster writes this target"):
+            claim.__enter__()
+    with connected(address) as client, claimed(client, target):
+        pass
+
+
+@pytest.mark.parametrize(("size", "count"), [(8 << 20, 40), (1, 40), (1, 1000), (1, 0)])
+def test_every_number_once(cluster: LocalCluster, size: int, count: int) -> None:
+    with connected(cluster.scheduler_address) as client:
+        assert sorted(run_on(client, operator.neg, range(count), size)) == sorted(range(1 - count, 1))
 
 
 def test_a_corrupt_chunk_names_itself(
@@ -158,7 +166,8 @@ def test_a_block_that_is_there_is_not_computed_again(operands: tuple[np.ndarray,
     apply_files(minus, texts, target)
     before = chunk_files(tmp_path / "c.zarr")
     (tmp_path / "c.zarr" / "c" / "0" / "1").unlink()
-    assert [compute_chunk(minus, texts, target, number) for number in range(3)] == [(0, None), (1, None), (2, None)]
+    chunk = partial(compute_chunk, Application(minus.operation), texts, (None, None), target)
+    assert [chunk(number) for number in range(3)] == [(0, None), (1, None), (2, None)]
     after = chunk_files(tmp_path / "c.zarr")
     assert [name for name in before if before[name] != after[name]] == [str(tmp_path / "c.zarr" / "c" / "0" / "1")]
 
@@ -166,6 +175,9 @@ def test_a_block_that_is_there_is_not_computed_again(operands: tuple[np.ndarray,
 def test_a_scheduler_that_is_not_there(cli: Cli, operands: tuple[np.ndarray, np.ndarray], tmp_path: Path) -> None:
     files = tmp_path / "a.zarr", tmp_path / "b.zarr"
     for address in ("tcp://127.0.0.1:9", "nonsense://x"):
-        code, _out, err = cli("reduce", "mean-squared-difference", *files, "--scheduler", address)
-        assert code == 2
-        assert "the scheduler cannot be reached" in err
+        for command in (("reduce", "sum"), ("apply",)):
+            output = () if command[0] == "reduce" else ("--output", tmp_path / "c.zarr")
+            code, _out, err = cli(*command, "Subtract-1", *files, *output, "--scheduler", address)
+            assert code == 2
+            assert "the scheduler cannot be reached" in err
+            assert sorted(path.name for path in tmp_path.iterdir()) == ["a.zarr", "b.zarr"]

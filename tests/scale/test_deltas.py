@@ -171,14 +171,32 @@ def test_a_damaged_delta_is_refused(checkpoints: tuple[Path, Path], tmp_path: Pa
     assert not (tmp_path / "back.safetensors").exists()
 
 
+def test_one_tensor_is_called_so(tmp_path: Path) -> None:
+    save_file({"x": np.zeros(3, np.float32)}, tmp_path / "x.safetensors")
+    report = eltwise.delta(tmp_path / "x.safetensors", tmp_path / "x.safetensors", tmp_path / "d.eltd")
+    assert str(report).startswith("1 tensor: 1 unchanged; ")
+
+
 def test_a_truncated_delta_is_refused(checkpoints: tuple[Path, Path], tmp_path: Path) -> None:
     path = tmp_path / "d.eltd"
     eltwise.delta(*checkpoints, path)
     data = path.read_bytes()
     for length in (0, 7, 8, 31, len(data) // 2, len(data) - 1):
         path.write_bytes(data[:length])
-        with pytest.raises(eltwise.EltwiseError, match=r"no delta|truncated"):
+        with pytest.raises(eltwise.EltwiseError, match=r"no delta|bytes are missing|truncated"):
             open_delta(path)
+
+
+@pytest.mark.parametrize(("again", "words"), [(1.0, "are of no tensor"), (0.3, "or were appended")])
+def test_a_delta_with_more_bytes_is_refused(
+    checkpoints: tuple[Path, Path], tmp_path: Path, again: float, words: str
+) -> None:
+    path = tmp_path / "d.eltd"
+    eltwise.delta(*checkpoints, path)
+    data = path.read_bytes()
+    path.write_bytes(data + data[: int(len(data) * again)])
+    with pytest.raises(eltwise.EltwiseError, match=words):
+        open_delta(path)
 
 
 def rewritten(path: Path, change: Callable[[dict[str, Any]], object], version: int = 1) -> None:

@@ -11,14 +11,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import typer
 
 import eltwise
 from eltwise import runtimes
-from eltwise.cli.targets import targets
 from eltwise.conformance.compare import References
 from eltwise.conformance.suite import Variant, variants
-from eltwise.core.errors import AttributeValueError, NameUnknownError
 from eltwise.runtimes import Host
 from eltwise.runtimes.eltwise import Eltwise
 from eltwise.targets import measure as measure_module
@@ -178,17 +175,16 @@ def test_any_measurements_are_told_in_few_rules(seed: int) -> None:
 
 
 def test_ctrl_c_says_what_became_of_the_rules(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Callable[..., tuple[int, str, str]]
 ) -> None:
     path = tmp_path / "rules.toml"
     monkeypatch.setattr(runtimes, "find", lambda name: next(one for one in runtimes.RUNTIMES if one.name == name))
 
     def interrupted(rules: RuleSet, left: int) -> str:
         monkeypatch.setattr(measure_module, "measure", lambda *_arguments, **_named: (rules, left))
-        with pytest.raises(typer.Exit) as caught:
-            targets(refresh=True, runtime=["onnxruntime"], table=path)
-        assert caught.value.exit_code == 130
-        return capsys.readouterr().err
+        code, _out, err = cli("targets", "--refresh", "--runtime", "onnxruntime", "--table", path)
+        assert code == 130
+        return err
 
     said = interrupted(RuleSet("onnxruntime", "1"), 7)
     assert said == f"interrupted: nothing was measured of onnxruntime, and {path} is as it was\n"
@@ -199,14 +195,24 @@ def test_ctrl_c_says_what_became_of_the_rules(
     assert read_rules(path, "onnxruntime").measured == measured
 
 
-def test_what_nothing_has_is_not_measured(tmp_path: Path) -> None:
-    for runtime, op, kind in (("onnxruntime", "Sub-1", "int8"), ("openvino", "Sub-14", "int8")):
-        with pytest.raises(AttributeValueError, match="has nothing of this to measure"):
-            targets(refresh=True, runtime=[runtime], op=[op], type_=[kind], table=tmp_path / "rules.toml")
-    with pytest.raises(NameUnknownError, match="there is no runtime 'ort'"):
-        targets(refresh=True, runtime=["ort"], table=tmp_path / "rules.toml")
-    with pytest.raises(AttributeValueError, match="add --refresh"):
-        targets(op=["Sub-14"])
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (
+            ["--refresh", "--runtime", "onnxruntime", "--op", "Sub-1", "--type", "int8"],
+            "has nothing of this to measure",
+        ),
+        (["--refresh", "--runtime", "openvino", "--op", "Sub-14", "--type", "int8"], "has nothing of this to measure"),
+        (["--refresh", "--runtime", "ort"], "there is no runtime 'ort'"),
+        (["--op", "Sub-14"], "add --refresh"),
+    ],
+)
+def test_what_nothing_has_is_not_measured(
+    arguments: list[str], words: str, tmp_path: Path, cli: Callable[..., tuple[int, str, str]]
+) -> None:
+    code, _out, err = cli("targets", *arguments, "--table", tmp_path / "rules.toml")
+    assert code == 2
+    assert words in err
 
 
 def test_what_was_measured_is_told(cli: Callable[..., tuple[int, str, str]], tmp_path: Path) -> None:

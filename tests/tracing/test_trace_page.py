@@ -50,7 +50,7 @@ def test_a_browser_shows_it(browser: Page, tmp_path: Path, width: int, dark: boo
     browser.resize(width, 800, dark)
     browser.go(path.as_uri())
     assert not browser.ask("document.documentElement.scrollWidth > innerWidth")
-    assert browser.ask("document.querySelectorAll('svg.histogram rect').length") == 1
+    assert browser.ask("document.querySelectorAll('svg.bars rect').length") == 1
     assert HOSTILE in str(browser.ask("document.body.textContent"))
     assert browser.ask("window.taken") is None
     assert browser.complaints() == []

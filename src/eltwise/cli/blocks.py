@@ -1,28 +1,56 @@
-"""Options of the commands that work on files in blocks."""
+"""What commands on files of any size share: whether they work in blocks, what they may use, and what they say."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING
 
-import typer
+from eltwise.cli import printing
+from eltwise.cli.progress import progress_of_bytes
+from eltwise.core.errors import AttributeValueError, counted
 
-Memory = Annotated[str, typer.Option("--memory", metavar="SIZE", help="How much memory may be used, such as 2GiB.")]
-Scheduler = Annotated[
-    str | None,
-    typer.Option("--scheduler", metavar="ADDRESS", help="A Dask cluster, such as tcp://host:8786, for zarr stores."),
-]
+if TYPE_CHECKING:
+    from eltwise.scale.apply import Outcome, Resources
 
 _LARGE = 64 << 20
 """Files of more bytes are worked on in blocks, whatever their format."""
 
 
-def is_in_blocks(operands: list[str], output: str | None) -> bool:
-    """Whether files are worked on in blocks: zarr stores, checkpoints, and large .npy files."""
+def is_in_blocks(operands: Sequence[str], outputs: Sequence[str]) -> bool:
+    """Whether files are worked on in blocks: zarr stores, checkpoints, and large .npy files.
+
+    Raises:
+        AttributeValueError: where they are, and no output is named.
+    """
     from eltwise.scale.sources import is_streamed
 
-    if any(is_streamed(text) for text in (*operands, *([output] if output else []))):
-        return True
-    paths = [Path(text) for text in operands]
-    is_npy = all(path.suffix.lower() == ".npy" for path in (*paths, *([Path(output)] if output else [])))
-    return bool(output) and is_npy and sum(path.stat().st_size for path in paths if path.is_file()) > _LARGE
+    is_npy = all(Path(text).suffix.lower() == ".npy" for text in (*operands, *outputs))
+    sizes = (path.stat().st_size for path in map(Path, operands) if path.is_file())
+    found = any(map(is_streamed, (*operands, *outputs))) or (bool(outputs) and is_npy and sum(sizes) > _LARGE)
+    if found and not outputs:
+        words, hint = "the result of files like these is not printed", "name a file with --output"
+        raise AttributeValueError(words, operand="--output", hint=hint)
+    return found
+
+
+@contextmanager
+def resources_of(memory: str, scheduler: str | None) -> Iterator[Resources]:
+    """What options say may be used; progress is shown."""
+    from eltwise.scale.apply import Resources
+    from eltwise.scale.sources import parse_bytes
+
+    with progress_of_bytes() as tell:
+        yield Resources(parse_bytes(memory), scheduler, tell)
+
+
+def print_outcomes(outcomes: Mapping[str, Outcome]) -> None:
+    """Say for each output whether something was done before."""
+    for output, outcome in outcomes.items():
+        if outcome.is_complete:
+            printing.note(f"{output} is complete already")
+        elif outcome.resumed:
+            of = f" of {output}" if len(outcomes) > 1 else ""
+            blocks = counted(outcome.blocks, "block")
+            printing.note(f"resumed: {outcome.resumed} of {blocks}{of} were done before")

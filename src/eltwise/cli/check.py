@@ -7,12 +7,11 @@ from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated
 
-import typer
+import click
+from click.exceptions import Exit
 
-from eltwise.cli import printing
-from eltwise.cli.printing import Json
+from eltwise.cli import options, printing
 from eltwise.cli.progress import waiting
 from eltwise.core.errors import (
     AttributeValueError,
@@ -27,26 +26,18 @@ RUNNING = "running the model"
 _MOST_NAMED = 6
 
 
-def check(
-    model: Annotated[Path, typer.Argument(help="An .onnx or .xml file.")],
-    target: Annotated[
-        str | None,
-        typer.Option("--target", metavar="RUNTIME", help="Check for a runtime: onnxruntime or openvino."),
-    ] = None,
-    run: Annotated[
-        bool, typer.Option("--run/--no-run", help="With --target: run the model there if the runtime is installed.")
-    ] = True,
-    verify: Annotated[bool, typer.Option("--verify", help="The same as --run.")] = False,
-    severity: Annotated[
-        str | None,
-        typer.Option(
-            "--severity",
-            metavar="LEAST",
-            help="With --target: the least severity that counts: refused, wrong, precision or sign.",
-        ),
-    ] = None,
-    json: Json = False,
-) -> None:
+@click.command(cls=options.Command)
+@click.argument("model", type=options.PATH, help="An .onnx or .xml file.")
+@click.option("--target", metavar="RUNTIME", help="Check for a runtime: onnxruntime or openvino.")
+@click.option("--run/--no-run", default=True, help="With --target: run the model there if the runtime is installed.")
+@click.option("--verify", is_flag=True, help="The same as --run.")
+@click.option(
+    "--severity",
+    metavar="LEAST",
+    help="With --target: the least severity that counts: refused, wrong, precision or sign.",
+)
+@options.json
+def check(model: Path, target: str | None, run: bool, verify: bool, severity: str | None, json: bool) -> None:
     """Report every problem of a model, or what a runtime computes differently; exit 1 if there is any."""
     if target is not None:
         _check_target(model, target, run=run or verify, severity=severity, json=json)
@@ -69,7 +60,7 @@ def check(
             printing.line(line)
         printing.line(f"{model.name}: {counted(len(found.problems), 'problem')}, {counted(found.nodes, 'node')} read")
     if found.problems:
-        raise typer.Exit(1)
+        raise Exit(1)
 
 
 def _check_target(model: Path, target: str, *, run: bool, severity: str | None, json: bool) -> None:
@@ -81,7 +72,7 @@ def _check_target(model: Path, target: str, *, run: bool, severity: str | None, 
         report = check_on(model, target, run=run, severity=severity or DEFAULT_SEVERITY)
     printing.report(report, json)
     if not report.is_good:
-        raise typer.Exit(1)
+        raise Exit(1)
 
 
 @dataclass(frozen=True)

@@ -2,69 +2,58 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
+import click
+from click.exceptions import Exit
 
-from eltwise.cli import printing
-from eltwise.cli.progress import progress_of_tensors
-from eltwise.formats import files
+from eltwise.cli import options, printing
+from eltwise.cli.progress import progress_of_bytes
 
 if TYPE_CHECKING:
     from eltwise.comparison.report import Report, TensorReport
 
-Tolerance = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--tolerance",
-        metavar="TOLERANCE",
-        help="What is forgiven: ulp<=1, or rtol=1e-3, atol=1e-5; NAME: TOLERANCE for some tensors; @FILE for a file.",
-    ),
-]
-Json = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the report as JSON; - for stdout.")]
-Html = Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write the report as an HTML page.")]
-
 _MOST_ROWS = 60
 
 
+@click.command(cls=options.Command)
+@click.argument("a", help="The reference: a file, a checkpoint, a zarr store, a folder.")
+@click.argument("b", help="What is compared with it.")
+@options.tolerance
+@options.json_file
+@options.html_file
+@options.element_type
+@click.option("--causes/--no-causes", default=True, help="Whether to look for the causes.")
 def compare(
-    a: Annotated[str, typer.Argument(metavar="A", help="The reference: a file, a checkpoint, a zarr store, a folder.")],
-    b: Annotated[str, typer.Argument(metavar="B", help="What is compared with it.")],
-    tolerance: Tolerance = None,
-    json: Json = None,
-    html: Html = None,
-    type_: Annotated[
-        str, typer.Option("--type", metavar="TYPE", help="The element type of raw bytes in .npy files.")
-    ] = "",
-    causes: Annotated[bool, typer.Option("--causes/--no-causes", help="Whether to look for the causes.")] = True,
+    a: str,
+    b: str,
+    tolerance: Sequence[str],
+    json: Path | None,
+    html: Path | None,
+    element_type: str | None,
+    causes: bool,
 ) -> None:
     """Compare two sets of tensors: exit 1 if bits differ, or something is beyond the tolerance."""
     from eltwise.comparison.compare import compare_sets, tensors_of
     from eltwise.comparison.tolerance import parse_tolerances
     from eltwise.core.dtypes import by_name
 
-    is_json_printed = json == Path("-")
-    files.check_outputs([path for path in (json, html) if path is not None and path != Path("-")], [Path(a), Path(b)])
+    printing.check_report(json, html, [Path(a), Path(b)])
     tolerances = parse_tolerances(tolerance)
-    wanted = by_name(type_) if type_ else None
+    wanted = by_name(element_type) if element_type else None
     sides = tensors_of(a, "A", wanted), tensors_of(b, "B", wanted)
-    with progress_of_tensors() as tell:
+    with progress_of_bytes() as tell:
         report = compare_sets(*sides, tolerances, causes, tell)
-    if json is not None and not is_json_printed:
-        report.to_json(json)
-    if html is not None:
-        report.to_html(html)
-    if is_json_printed:
-        printing.line(report.to_json())
-    else:
-        show(report)
+    if not printing.write_report(report, json, html):
+        _show(report)
     for sentence in report.unreadable:
         printing.note(f"eltwise: {sentence}")
-    raise typer.Exit(2 if report.unreadable else 0 if report.is_good else 1)
+    raise Exit(2 if report.unreadable else 0 if report.is_good else 1)
 
 
-def show(report: Report) -> None:
+def _show(report: Report) -> None:
     """Print the report, on a terminal after a table of what differs."""
     shown = [each for each in report.by_badness if each.status != "equal" or each.cause]
     if len(shown) > 1 and printing.is_terminal():

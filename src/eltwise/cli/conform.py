@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
+import click
+from click.exceptions import Exit
 
-from eltwise.cli import printing
+from eltwise.cli import options, printing
 from eltwise.cli.progress import progress_of_many
 from eltwise.core.errors import AttributeValueError, unknown_name
 
@@ -17,53 +18,58 @@ if TYPE_CHECKING:
     from eltwise.conformance.run import Outcome, Selection
 
 
-_Names = list[str] | None
-Runtimes = Annotated[
-    _Names, typer.Option("--runtime", metavar="NAME", help="A runtime, or FILE.py:FUNCTION. Default: all installed.")
-]
-Ops = Annotated[_Names, typer.Option("--op", metavar="NAME", help="An operator version, such as Sub-14.")]
-Types = Annotated[_Names, typer.Option("--type", metavar="NAME", help="An element type, such as uint8.")]
-Rules = Annotated[
-    _Names, typer.Option("--broadcast", metavar="RULE", help="A broadcast rule: legacy, numpy, none or pdpd.")
-]
-Sources = Annotated[
-    _Names, typer.Option("--path", metavar="PATH", help="An operand source: static, dynamic, a-constant, ...")
-]
-Quick = Annotated[bool, typer.Option("--quick", help="Run fewer cases: about a minute for one runtime.")]
-Thorough = Annotated[bool, typer.Option("--thorough", help="Run all cases, each in a model of its own.")]
-Seed = Annotated[int, typer.Option("--seed", min=0, help="The seed of the random values.")]
-Limit = Annotated[float, typer.Option("--limit", min=0.1, max=86400, help="The time limit of one answer in seconds.")]
-
-
-def _file(name: str, text: str, metavar: str = "FILE") -> typer.models.OptionInfo:
-    option: typer.models.OptionInfo = typer.Option(f"--{name}", metavar=metavar, help=text)
-    return option
-
-
-def conform(  # noqa: PLR0917 - a command has as many parameters as options
-    runtime: Runtimes = None,
-    op: Ops = None,
-    type_: Types = None,
-    broadcast: Rules = None,
-    path: Sources = None,
-    quick: Quick = False,
-    thorough: Thorough = False,
-    seed: Seed = 0,
-    limit: Limit = 30.0,
-    json: Annotated[Path | None, _file("json", "Write the results as JSON.")] = None,
-    html: Annotated[Path | None, _file("html", "Write the results as an HTML page.")] = None,
-    document: Annotated[Path | None, _file("document", "Write the results as Markdown.")] = None,
-    strict: Annotated[Path | None, _file("strict", "Exit 1 unless the failures are those of this file.")] = None,
-    write_known: Annotated[Path | None, _file("write-known", "Write the failures as a file for --strict.")] = None,
-    export: Annotated[Path | None, _file("export", "Write the cases as test vectors; run nothing.", "FOLDER")] = None,
-    resume: Annotated[Path | None, _file("resume", "Continue from the results of an interrupted run.")] = None,
+@click.command(cls=options.Command)
+@click.option(
+    "--runtime", multiple=True, metavar="NAME", help="A runtime, or FILE.py:FUNCTION. Default: all installed."
+)
+@click.option("--op", multiple=True, metavar="NAME", help="An operator version, such as Sub-14.")
+@click.option("--type", "types", multiple=True, metavar="NAME", help="An element type, such as uint8.")
+@click.option("--broadcast", multiple=True, metavar="RULE", help="A broadcast rule: legacy, numpy, none or pdpd.")
+@click.option(
+    "--path", "sources", multiple=True, metavar="PATH", help="An operand source: static, dynamic, a-constant, ..."
+)
+@click.option("--quick", is_flag=True, help="Run fewer cases: about a minute for one runtime.")
+@click.option("--thorough", is_flag=True, help="Run all cases, each in a model of its own.")
+@click.option("--seed", type=options.Integer(0), default=0, help="The seed of the random values.")
+@click.option(
+    "--limit",
+    type=options.Number(0.1, 86400),
+    default=30.0,
+    metavar="NUMBER",
+    help="The time limit of one answer in seconds.",
+)
+@click.option("--json", type=options.PATH, metavar="FILE", help="Write the results as JSON.")
+@click.option("--html", type=options.PATH, metavar="FILE", help="Write the results as an HTML page.")
+@click.option("--document", type=options.PATH, metavar="FILE", help="Write the results as Markdown.")
+@click.option("--strict", type=options.PATH, metavar="FILE", help="Exit 1 unless the failures are those of this file.")
+@click.option("--write-known", type=options.PATH, metavar="FILE", help="Write the failures as a file for --strict.")
+@click.option("--export", type=options.PATH, metavar="FOLDER", help="Write the cases as test vectors; run nothing.")
+@click.option("--resume", type=options.PATH, metavar="FILE", help="Continue from the results of an interrupted run.")
+def conform(
+    *,
+    runtime: Sequence[str],
+    op: Sequence[str],
+    types: Sequence[str],
+    broadcast: Sequence[str],
+    sources: Sequence[str],
+    quick: bool,
+    thorough: bool,
+    seed: int,
+    limit: float,
+    json: Path | None,
+    html: Path | None,
+    document: Path | None,
+    strict: Path | None,
+    write_known: Path | None,
+    export: Path | None,
+    resume: Path | None,
 ) -> None:
     """Test runtimes on every operator version, compare the results bit for bit, and explain what differs."""
     if quick and thorough:
         raise AttributeValueError("--quick and --thorough exclude each other", allowed="one of them, or none")
     extent: Extent = "quick" if quick else "thorough" if thorough else "usual"
     _check_outputs([path for path in (json, html, document, write_known) if path is not None])
-    selection = _selection(runtime or [], op or [], type_ or [], broadcast or [], path or [])
+    selection = _selection(runtime, op, types, broadcast, sources)
     if export is not None:
         _export(export, selection, extent, seed)
         return
@@ -82,7 +88,7 @@ def conform(  # noqa: PLR0917 - a command has as many parameters as options
     found = [] if expected is None else surprises(outcome.results.tests, expected)
     for surprise in found:
         printing.note(surprise.text)
-    raise typer.Exit(_exit_code(outcome, is_surprised=bool(found), is_named=bool(runtime)))
+    raise Exit(_exit_code(outcome, is_surprised=bool(found), is_named=bool(runtime)))
 
 
 def _check_outputs(outputs: Sequence[Path]) -> None:
@@ -96,7 +102,7 @@ def _check_outputs(outputs: Sequence[Path]) -> None:
 
 
 def _selection(
-    runtimes_: list[str], ops: list[str], types: list[str], rules: list[str], sources: list[str]
+    runtimes_: Sequence[str], ops: Sequence[str], types: Sequence[str], rules: Sequence[str], sources: Sequence[str]
 ) -> Selection:
     """The tests that are selected; an unknown name is refused with the nearest known one."""
     from eltwise import runtimes

@@ -3,30 +3,27 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
-import typer
+import click
 
-from eltwise.cli import printing
-from eltwise.cli.printing import Json
-from eltwise.cli.progress import progress_of_tensors
+from eltwise.cli import options, printing
+from eltwise.cli.progress import progress_of_bytes
 
 
-def delta(
-    tuned: Annotated[
-        Path, typer.Argument(help="The checkpoint to store: .safetensors, its .safetensors.index.json, or the folder.")
-    ],
-    base: Annotated[Path, typer.Argument(help="The checkpoint that it was tuned from.")],
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The delta to write.")],
-    level: Annotated[int, typer.Option("--level", min=1, max=19, help="The level of zstd's compression.")] = 3,
-    json: Json = False,
-) -> None:
+@click.command(cls=options.Command)
+@click.argument(
+    "tuned",
+    type=options.PATH,
+    help="The checkpoint to store: .safetensors, its .safetensors.index.json, or the folder.",
+)
+@click.argument("base", type=options.PATH, help="The checkpoint that it was tuned from.")
+@click.option("--output", "-o", type=options.PATH, required=True, metavar="FILE", help="The delta to write.")
+@click.option("--level", type=options.Integer(1, 19), default=3, help="The level of zstd's compression.")
+@options.json
+def delta(tuned: Path, base: Path, output: Path, level: int, json: bool) -> None:
     """Write the difference of two checkpoints: base and delta give every bit back."""
     from eltwise.scale.deltas import delta as write_delta
 
-    with progress_of_tensors() as tell:
+    with progress_of_bytes() as tell:
         report = write_delta(tuned, base, output, level, tell)
-    if json:
-        printing.json_text(report.fields())
-    else:
-        printing.line(str(report))
+    printing.report(report, json)

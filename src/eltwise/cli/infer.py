@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Sequence
 
-import typer
+import click
 
-from eltwise.cli import printing
-from eltwise.cli.attributes import Attributes, bound_operator
-from eltwise.cli.printing import Json
+from eltwise.cli import options, printing
 
 
-def infer(
-    op: Annotated[str, typer.Argument(metavar="OPERATOR", help="A versioned name, for example Subtract-1.")],
-    shapes: Annotated[
-        list[str], typer.Argument(metavar="SHAPE...", help="The shape of each operand, for example ?,N,4,1..6.")
-    ],
-    attributes: Attributes = None,
-    json: Json = False,
-) -> None:
+@click.command(cls=options.Command)
+@click.argument("op", metavar="OPERATOR", help="A versioned name, for example Subtract-1.")
+@click.argument(
+    "shapes", metavar="SHAPE...", nargs=-1, required=True, help="The shape of each operand, for example ?,N,4,1..6."
+)
+@options.attributes
+@options.json
+def infer(op: str, shapes: Sequence[str], attributes: Sequence[str], json: bool) -> None:
     """Infer the shape of a result and state what had to be assumed."""
-    inferred = bound_operator(op, attributes or []).infer_shape(*shapes)
+    inferred = options.bound_operator(op, attributes).infer_shape(*shapes)
     if json:
         printing.json_text({"shape": str(inferred), "assumptions": list(inferred.assumptions)})
         return

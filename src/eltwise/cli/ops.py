@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from eltwise.cli import printing
-from eltwise.cli.printing import Json
+import click
+
+from eltwise.cli import options, printing
 
 if TYPE_CHECKING:
     from eltwise.ops.schema import ElementwiseSchema
@@ -14,7 +15,9 @@ _COLUMNS = ("operator", "format", "opsets", "broadcasting", "types", "attributes
 FORMATS = {"ai.onnx": "ONNX", "openvino": "OpenVINO"}
 
 
-def ops(json: Json = False) -> None:
+@click.command(cls=options.Command)
+@options.json
+def ops(json: bool) -> None:
     """List every operator version that eltwise runs."""
     from eltwise.ops import registry
 

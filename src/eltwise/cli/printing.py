@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
 from eltwise.core.errors import EltwiseError, ManyProblemsError
 
@@ -16,10 +16,11 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from eltwise.passes.report import Report
+    from eltwise.report.written import Written
+    from eltwise.scale.deltas import DeltaReport
     from eltwise.targets.report import TargetReport
 
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-
+_STDOUT = Path("-")
 _FIRST_VALUES = 8
 _WIDTH_IN_A_PIPE = 180
 _WIDE = 140
@@ -27,25 +28,45 @@ _WIDE = 140
 
 def line(text: str) -> None:
     """Print one line."""
-    typer.echo(text)
+    click.echo(text)
 
 
 def note(text: str) -> None:
     """Print one line to stderr."""
-    typer.echo(text, err=True)
+    click.echo(text, err=True)
 
 
 def json_text(value: object) -> None:
     """Print a value as JSON."""
-    typer.echo(json.dumps(value, indent=2, ensure_ascii=False))
+    import json
+
+    click.echo(json.dumps(value, indent=2, ensure_ascii=False))
 
 
-def report(found: Report | TargetReport, as_json: bool) -> None:
+def report(found: Report | TargetReport | DeltaReport, as_json: bool) -> None:
     """Print a report, as text or all of it as JSON."""
     if as_json:
         json_text(found.fields())
     else:
         line(str(found))
+
+
+def check_report(json: Path | None, html: Path | None, inputs: Sequence[Path]) -> None:
+    """Refuse, before long work, the files of a report that cannot be written or would replace what is read."""
+    from eltwise.formats.files import check_outputs
+
+    check_outputs([path for path in (json, html) if path is not None and path != _STDOUT], inputs)
+
+
+def write_report(found: Written, json: Path | None, html: Path | None) -> bool:
+    """Write a report to files; whether it was printed instead, since the file of JSON is ``-``."""
+    if html is not None:
+        found.to_html(html)
+    if json is not None and json != _STDOUT:
+        found.to_json(json)
+    if json == _STDOUT:
+        line(found.to_json())
+    return json == _STDOUT
 
 
 def error_json(error: EltwiseError) -> None:

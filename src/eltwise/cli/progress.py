@@ -1,56 +1,42 @@
-"""Progress on stderr, shown only on a terminal."""
+"""Progress on stderr, shown only on a terminal; rich is loaded only there."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from rich.progress import ProgressColumn
-
-Tell = Callable[[int, int, str], None]
-"""Receives how many are done, how many there are, and the name of the next."""
+import sys
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Protocol
 
 
-@contextmanager
-def progress_of_many() -> Iterator[Tell]:
+class Tell(Protocol):
+    """Receives how many are done, how many there are, and the name of the next."""
+
+    def __call__(self, done: int, count: int, text: str = "", /) -> None: ...  # noqa: D102 - said by the class
+
+
+def progress_of_many() -> AbstractContextManager[Tell]:
     """Show a bar with the remaining time."""
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-
-    columns = (MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
-    with _bar(BarColumn(bar_width=24), *columns, TextColumn("{task.description}", markup=False)) as tell:
-        yield tell
+    return _bar("MofNCompleteColumn", "TimeElapsedColumn", "TimeRemainingColumn")
 
 
-@contextmanager
-def progress_of_data() -> Iterator[Callable[[int, int], None]]:
-    """Show how many bytes of external data have been copied."""
-    from rich.progress import BarColumn, DownloadColumn, TextColumn
-
-    with _bar(TextColumn("copying weights"), BarColumn(), DownloadColumn()) as tell:
-        yield lambda done, count: tell(done, count, "")
+def progress_of_bytes() -> AbstractContextManager[Tell]:
+    """Show how many bytes are done, how fast, and what is next."""
+    return _bar("DownloadColumn", "TransferSpeedColumn", "TimeRemainingColumn")
 
 
 @contextmanager
-def progress_of_tensors() -> Iterator[Tell]:
-    """Show how many bytes have been compared, how fast, and which tensor is next."""
-    from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeRemainingColumn, TransferSpeedColumn
-
-    columns = (DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
-    with _bar(BarColumn(bar_width=24), *columns, TextColumn("{task.description}", markup=False)) as tell:
-        yield tell
-
-
-@contextmanager
-def _bar(*columns: ProgressColumn) -> Iterator[Tell]:
+def _bar(*columns: str) -> Iterator[Tell]:
+    if not sys.stderr.isatty():
+        yield lambda _done, _count, _text="", /: None
+        return
+    from rich import progress
     from rich.console import Console
-    from rich.progress import Progress
 
-    console = Console(stderr=True)
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
-        task = progress.add_task("", total=None, visible=False)
-        yield lambda done, count, text: progress.update(
+    shown = [progress.BarColumn(bar_width=24), *(getattr(progress, column)() for column in columns)]
+    described = progress.TextColumn("{task.description}", markup=False)
+    with progress.Progress(*shown, described, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=None, visible=False)
+        yield lambda done, count, text="", /: bar.update(
             task, completed=done, total=count, description=text, visible=True
         )
 
@@ -58,11 +44,10 @@ def _bar(*columns: ProgressColumn) -> Iterator[Tell]:
 @contextmanager
 def waiting(text: str) -> Iterator[None]:
     """Show a text while something runs whose length is not known."""
-    from rich.console import Console
-
-    console = Console(stderr=True)
-    if not console.is_terminal:
+    if not sys.stderr.isatty():
         yield
         return
-    with console.status(text):
+    from rich.console import Console
+
+    with Console(stderr=True).status(text):
         yield

@@ -2,74 +2,65 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Sequence
 
-import typer
+import click
 
-from eltwise.cli import printing
-from eltwise.cli.attributes import Attributes, bound_operator
-from eltwise.cli.blocks import Memory, Scheduler
-from eltwise.cli.printing import Json
-from eltwise.cli.progress import progress_of_tensors
+from eltwise.cli import options, printing
+from eltwise.cli.blocks import resources_of
+from eltwise.core.errors import AttributeValueError
 
 
+@click.command(cls=options.Command)
+@click.argument(
+    "reduction",
+    help="mean-squared-difference, mean-absolute-difference or max-absolute-difference of two files;"
+    " or sum, mean, min or max, followed by an operator.",
+)
+@click.argument(
+    "operands", metavar="[OPERATOR] FILE...", nargs=-1, required=True, help="The file of each operand, in order."
+)
+@options.attributes
+@click.option("--axis", metavar="AXES", help="The axes to reduce, such as 0,2; by default all.")
+@options.output
+@options.element_type
+@options.memory
+@options.scheduler
+@options.json
 def reduce(
-    reduction: Annotated[
-        str,
-        typer.Argument(
-            metavar="REDUCTION",
-            help="mean-squared-difference, mean-absolute-difference or max-absolute-difference of two files;"
-            " or sum, mean, min or max, followed by an operator.",
-        ),
-    ],
-    operands: Annotated[
-        list[str], typer.Argument(metavar="[OPERATOR] FILE...", help="The file of each operand, in order.")
-    ],
-    attributes: Attributes = None,
-    axis: Annotated[
-        str | None, typer.Option("--axis", metavar="AXES", help="The axes to reduce, such as 0,2; by default all.")
-    ] = None,
-    output: Annotated[
-        str | None, typer.Option("--output", "-o", metavar="FILE", help="The file to write the result to.")
-    ] = None,
-    element_type: Annotated[
-        str | None, typer.Option("--type", metavar="TYPE", help="The element type of raw bytes in .npy files.")
-    ] = None,
-    memory: Memory = "2GiB",
-    scheduler: Scheduler = None,
-    json: Json = False,
+    reduction: str,
+    operands: Sequence[str],
+    attributes: Sequence[str],
+    axis: str | None,
+    output: str | None,
+    element_type: str | None,
+    memory: str,
+    scheduler: str | None,
+    json: bool,
 ) -> None:
     """Reduce an operator's results on files of any size: exactly, rounded once, the same bits everywhere."""
     import numpy as np
 
     from eltwise.core.dtypes import by_name
-    from eltwise.core.errors import AttributeValueError
     from eltwise.engine.reduce import SHORTHANDS, reducing_of
     from eltwise.formats.tensor_files import check_tensor_files, parse_tensor_file, write_tensor_files
     from eltwise.scale.reductions import reduce_files
-    from eltwise.scale.sources import parse_bytes
+    from eltwise.scale.sources import open_sources
 
     if reduction in SHORTHANDS and attributes:
         raise AttributeValueError("a reduction of differences has no attributes", operand="--attr")
     has_operator = reduction not in SHORTHANDS
-    chosen = bound_operator(operands[0], attributes or []) if has_operator else None
+    chosen = options.bound_operator(operands[0], attributes) if has_operator else None
     reducing = reducing_of(reduction, chosen)
+    files, wanted = operands[has_operator:], by_name(element_type) if element_type else None
     place = {"result": parse_tensor_file(output)} if output else {}
     check_tensor_files(place)
-    with progress_of_tensors() as tell:
-        found = reduce_files(
-            reducing,
-            operands[has_operator:],
-            _axes(axis),
-            memory=parse_bytes(memory),
-            wanted=by_name(element_type) if element_type else None,
-            scheduler=scheduler,
-            tell=tell,
-        )
-    results = {name: np.asarray(value) for name, value in found.items()}
-    if place and "result" not in results:
+    if place and open_sources(files, [wanted] * len(files)).is_named:
         words, hint = "the results of checkpoints are printed", "leave out --output"
         raise AttributeValueError(words, operand="--output", hint=hint)
+    with resources_of(memory, scheduler) as resources:
+        found = reduce_files(reducing, files, _axes(axis), resources, wanted)
+    results = {name: np.asarray(value) for name, value in found.items()}
     write_tensor_files(results if place else {}, place)
     if json:
         printing.json_text({name: _fields(value) for name, value in results.items()})
@@ -91,8 +82,6 @@ def _fields(value: object) -> dict[str, object]:
 
 
 def _axes(text: str | None) -> tuple[int, ...] | None:
-    from eltwise.core.errors import AttributeValueError
-
     if text is None:
         return None
     try:

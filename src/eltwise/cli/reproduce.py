@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import Annotated
 
-import typer
+import click
 
-from eltwise.cli import printing
-from eltwise.cli.printing import Json
+from eltwise.cli import options, printing
 
 
-def reproduce(
-    results: Annotated[Path, typer.Argument(metavar="RESULTS", help="A file that `eltwise conform --json` wrote.")],
-    cell: Annotated[str, typer.Argument(metavar="CELL", help="The test: RUNTIME/OPERATOR/TYPE/BROADCAST/PATH.")],
-    output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FOLDER", help="The folder to write, new or empty.")
-    ],
-    json: Json = False,
-) -> None:
+@click.command(cls=options.Command)
+@click.argument("results", type=options.PATH, help="A file that `eltwise conform --json` wrote.")
+@click.argument("cell", help="The test: RUNTIME/OPERATOR/TYPE/BROADCAST/PATH.")
+@click.option(
+    "--output", "-o", type=options.PATH, required=True, metavar="FOLDER", help="The folder to write, new or empty."
+)
+@options.json
+def reproduce(results: Path, cell: str, output: Path, json: bool) -> None:
     """Write the smallest failing case of a test: model, inputs, expected and actual result, and a script."""
     from eltwise.conformance.reproduce import SCRIPT
     from eltwise.conformance.reproduce import reproduce as write_files

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
-import typer
+import click
 
-from eltwise.cli import printing
-from eltwise.cli.progress import progress_of_tensors
+from eltwise.cli import options, printing
+from eltwise.cli.progress import progress_of_bytes
+from eltwise.core.errors import counted
 
 
-def restore(
-    base: Annotated[Path, typer.Argument(help="The checkpoint that the delta was made with.")],
-    delta: Annotated[Path, typer.Argument(help="The delta.")],
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The .safetensors file to write.")],
-) -> None:
+@click.command(cls=options.Command)
+@click.argument("base", type=options.PATH, help="The checkpoint that the delta was made with.")
+@click.argument("delta", type=options.PATH, help="The delta.")
+@click.option(
+    "--output", "-o", type=options.PATH, required=True, metavar="FILE", help="The .safetensors file to write."
+)
+def restore(base: Path, delta: Path, output: Path) -> None:
     """Write the checkpoint that a delta was made of, and verify every tensor of it."""
     from eltwise.scale.deltas import restore as write_restored
 
-    with progress_of_tensors() as tell:
+    with progress_of_bytes() as tell:
         made = write_restored(base, delta, output, tell)
-    printing.line(f"{len(made.tensors)} tensors restored and verified")
+    printing.line(f"{counted(len(made.tensors), 'tensor')} restored and verified")

@@ -2,40 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
-from eltwise.cli import printing
-from eltwise.cli.printing import Json
+from eltwise.cli import options, printing
+from eltwise.cli.blocks import is_in_blocks, print_outcomes, resources_of
 from eltwise.core.errors import AttributeValueError, NameUnknownError
 
 if TYPE_CHECKING:
-    from eltwise.formats.tensor_files import TensorFile
     from eltwise.ir.graph import Port
     from eltwise.model import Model
 
 
+@click.command(
+    cls=options.Command,
+    epilog="`eltwise apply` applies one operator to files; a model's inputs are given with --input NAME=FILE",
+)
+@click.argument("model", type=options.PATH, help="An .onnx file, or an .xml file with its .bin beside it.")
+@click.option(
+    "--input",
+    "-i",
+    "inputs",
+    multiple=True,
+    metavar="NAME=FILE",
+    help="An input, by name or position, and its tensor file.",
+)
+@click.option(
+    "--output",
+    "-o",
+    "outputs",
+    multiple=True,
+    metavar="NAME=FILE",
+    help="The file to write an output to. Other outputs are printed.",
+)
+@click.option("--dump", metavar="KIND", help="Print how the model is computed: plan, llvm or asm.")
+@options.memory
+@options.scheduler
+@options.json
 def run(
-    model: Annotated[Path, typer.Argument(help="An .onnx file, or an .xml file with its .bin beside it.")],
-    inputs: Annotated[
-        list[str] | None,
-        typer.Option("--input", "-i", metavar="NAME=FILE", help="An input, by name or position, and its tensor file."),
-    ] = None,
-    outputs: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--output", "-o", metavar="NAME=FILE", help="The file to write an output to. Other outputs are printed."
-        ),
-    ] = None,
-    dump: Annotated[
-        str | None, typer.Option("--dump", metavar="KIND", help="Print how the model is computed: plan, llvm or asm.")
-    ] = None,
-    json: Json = False,
+    model: Path,
+    inputs: Sequence[str],
+    outputs: Sequence[str],
+    dump: str | None,
+    memory: str,
+    scheduler: str | None,
+    json: bool,
 ) -> None:
-    """Run a model on tensor files (.npy, .npz:KEY or .pb)."""
+    """Run a model on tensor files; on zarr stores, checkpoints and large .npy files block by block."""
     from eltwise.formats.tensor_files import check_tensor_files, parse_tensor_file, read_tensor_file, write_tensor_files
     from eltwise.model import load
 
@@ -46,40 +62,65 @@ def run(
             hint="leave out --output and --json",
         )
     loaded = load(model)
-    everything = (*loaded.inputs, *loaded.optional_inputs)
-    feeds, sources = {}, []
-    for text in inputs or []:
-        name, place = assignment(text, everything, "--input")
-        port = loaded.graph.find_input(name)
-        if name in feeds:
-            raise NameUnknownError("this input is given twice", operand=f"input {name!r}")
-        sources.append(parse_tensor_file(place))
-        feeds[name] = read_tensor_file(sources[-1], port.type.element_type)
-    if dump is not None:
-        typer.echo(loaded.explain(feeds, dump), nl=False)  # type: ignore[arg-type]
+    given, wanted = _inputs(loaded, inputs), _outputs(loaded, outputs)
+    if dump is None and (scheduler is not None or is_in_blocks([*given.values()], [*wanted.values()])):
+        _run_in_blocks(model, given, wanted, memory=memory, scheduler=scheduler, json=json)
         return
-    places = _places(loaded, outputs or [])
-    check_tensor_files(places, sources)
+    sources = {name: parse_tensor_file(text) for name, text in given.items()}
+    types = {name: loaded.graph.find_input(name).type.element_type for name in given}
+    feeds = {name: read_tensor_file(source, types[name]) for name, source in sources.items()}
+    if dump is not None:
+        click.echo(loaded.explain(feeds, dump), nl=False)  # type: ignore[arg-type]
+        return
+    places = {name: parse_tensor_file(text) for name, text in wanted.items()}
+    check_tensor_files(places, sources.values())
     results = loaded.run(feeds)
     write_tensor_files(results, places)
     rest = {name: array for name, array in results.items() if name not in places}
     printing.results(rest, json=json)
 
 
-def _places(model: Model, outputs: Iterable[str]) -> dict[str, TensorFile]:
-    from eltwise.formats.tensor_files import parse_tensor_file
+def _run_in_blocks(
+    model: Path,
+    inputs: Mapping[str, str],
+    outputs: Mapping[str, str],
+    *,
+    memory: str,
+    scheduler: str | None,
+    json: bool,
+) -> None:
+    from eltwise.scale.models import run_files
 
-    places: dict[str, TensorFile] = {}
-    for text in outputs:
+    with resources_of(memory, scheduler) as resources:
+        outcomes = run_files(str(model), inputs, outputs, resources)
+    if json:
+        printing.json_text({name: outcome.fields() for name, outcome in outcomes.items()})
+    print_outcomes({outputs[name]: outcome for name, outcome in outcomes.items()})
+
+
+def _inputs(model: Model, texts: Sequence[str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for text in texts:
+        name, place = assignment(text, (*model.inputs, *model.optional_inputs), "--input")
+        model.graph.find_input(name)
+        if name in found:
+            raise NameUnknownError("this input is given twice", operand=f"input {name!r}")
+        found[name] = place
+    return found
+
+
+def _outputs(model: Model, texts: Sequence[str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for text in texts:
         if "=" not in text and len(model.outputs) == 1:
             name, place = model.outputs[0].name, text
         else:
             name, place = assignment(text, model.outputs, "--output")
         port = model.graph.find_output(name)
-        if port.name in places:
+        if port.name in found:
             raise NameUnknownError("this output is given twice", operand=f"output {port.name!r}")
-        places[port.name] = parse_tensor_file(place)
-    return places
+        found[port.name] = place
+    return found
 
 
 def assignment(text: str, ports: tuple[Port, ...], option: str) -> tuple[str, str]:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
-from eltwise.cli import printing
+from eltwise.cli import options, printing
 from eltwise.cli.ops import FORMATS, opset_range, schema_fields
-from eltwise.cli.printing import Json
 
 if TYPE_CHECKING:
     from eltwise.ops.schema import Attribute, ElementwiseSchema
@@ -21,7 +20,10 @@ _BROADCASTING = {
 }
 
 
-def show(op: Annotated[str, typer.Argument(metavar="OPERATOR", help="A versioned name.")], json: Json = False) -> None:
+@click.command(cls=options.Command)
+@click.argument("op", metavar="OPERATOR", help="A versioned name.")
+@options.json
+def show(op: str, json: bool) -> None:
     """Show one operator version: types, attributes, broadcasting and what changed."""
     from eltwise.ops import registry
 

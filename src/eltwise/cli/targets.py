@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
+import click
+from click.exceptions import Exit
 
-from eltwise.cli import printing
-from eltwise.cli.printing import Json
+from eltwise.cli import options, printing
 from eltwise.cli.progress import progress_of_many
 from eltwise.core.errors import AttributeValueError, unknown_name
 
@@ -19,29 +19,24 @@ if TYPE_CHECKING:
     from eltwise.targets.rules import RuleSet
 
 
+@click.command(cls=options.Command)
+@click.option("--refresh", is_flag=True, help="Measure the installed runtimes; takes some minutes for each.")
+@click.option("--runtime", multiple=True, metavar="NAME", help="With --refresh: a runtime, such as onnxruntime.")
+@click.option("--op", multiple=True, metavar="NAME", help="With --refresh: an operator version, such as Sub-14.")
+@click.option("--type", "types", multiple=True, metavar="NAME", help="With --refresh: an element type, such as uint8.")
+@click.option(
+    "--missing", is_flag=True, help="With --refresh: measure only what the rules of this version do not cover."
+)
+@click.option("--table", type=options.PATH, metavar="FILE", help="A file of rules other than the one of the package.")
+@options.json
 def targets(
-    refresh: Annotated[
-        bool, typer.Option("--refresh", help="Measure the installed runtimes; takes some minutes for each.")
-    ] = False,
-    runtime: Annotated[
-        list[str] | None,
-        typer.Option("--runtime", metavar="NAME", help="With --refresh: a runtime, such as onnxruntime."),
-    ] = None,
-    op: Annotated[
-        list[str] | None,
-        typer.Option("--op", metavar="NAME", help="With --refresh: an operator version, such as Sub-14."),
-    ] = None,
-    type_: Annotated[
-        list[str] | None, typer.Option("--type", metavar="NAME", help="With --refresh: an element type, such as uint8.")
-    ] = None,
-    missing: Annotated[
-        bool,
-        typer.Option("--missing", help="With --refresh: measure only what the rules of this version do not cover."),
-    ] = False,
-    table: Annotated[
-        Path | None, typer.Option("--table", metavar="FILE", help="A file of rules other than the one of the package.")
-    ] = None,
-    json: Json = False,
+    refresh: bool,
+    runtime: Sequence[str],
+    op: Sequence[str],
+    types: Sequence[str],
+    missing: bool,
+    table: Path | None,
+    json: bool,
 ) -> None:
     """Show what was measured of each runtime, or measure it again and write the rules."""
     from eltwise.targets.rules import SHIPPED, read_rules, runtimes_in
@@ -49,19 +44,19 @@ def targets(
     path = table or SHIPPED
     if refresh:
         for known in _chosen(runtime):
-            _refresh(path, known, op or (), type_ or (), only_missing=missing)
-    elif runtime or op or type_ or missing:
+            _refresh(path, known, op, types, only_missing=missing)
+    elif runtime or op or types or missing:
         raise AttributeValueError("--runtime, --op, --type and --missing say what is measured", hint="add --refresh")
     _show([read_rules(path, name) for name in runtimes_in(path)], json=json)
 
 
-def _chosen(names: list[str] | None) -> list[Runtime]:
+def _chosen(names: Sequence[str]) -> list[Runtime]:
     """The runtimes with these names, all that rules are about if there are none."""
     from eltwise import runtimes
     from eltwise.targets.plan import TARGETS
 
     known = [name for of_target in TARGETS.values() for name in of_target.values()]
-    for name in names or ():
+    for name in names:
         if name not in known:
             raise unknown_name("runtime", name, known)
     return [runtimes.find(name) for name in names or known]
@@ -89,7 +84,7 @@ def _refresh(path: Path, runtime: Runtime, ops: Sequence[str], types: Sequence[s
         became = f"what was measured of {runtime.name} is in {path}; {left} tests were not run"
         nothing = f"nothing was measured of {runtime.name}, and {path} is as it was"
         printing.note(f"interrupted: {became if rules.measured else nothing}")
-        raise typer.Exit(130)
+        raise Exit(130)
 
 
 def _show(known: list[RuleSet], *, json: bool) -> None:

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from eltwise.comparison.cause import Cause, Context
-from eltwise.comparison.causes import find_cause
+from eltwise.comparison.causes import UNEXPLAINED, find_cause
 from eltwise.comparison.heat_map import heat_map
+from eltwise.comparison.hypotheses import Cause, Context
+from eltwise.comparison.matching import Copies
 from eltwise.comparison.numbers import bits_of, is_float
 from eltwise.comparison.pairs import Pair, common_type
-from eltwise.comparison.places import where
+from eltwise.comparison.places import Claim, where
 from eltwise.comparison.report import Element, Status, TensorReport
 from eltwise.comparison.scan import Figures, Progress, scan
 from eltwise.comparison.tolerance import Given, Limits, Tolerance, parse_tolerances, tolerance_of
 from eltwise.conformance.fault_model import Operation
+from eltwise.core.errors import EltwiseError
 from eltwise.formats.lazy_tensors import LazyTensor, of_array, storage_of
 
 
@@ -28,13 +30,13 @@ class Settings:
         tolerance: what is forgiven; None for nothing.
         causes: whether the cause of differences is looked for.
         progress: is told of bytes that have been read.
-        others: the other tensors of A by name, one of which B may be a stale copy of.
+        copies: finds other tensors of A that one of B may be a copy of.
     """
 
     tolerance: Tolerance | None = None
     causes: bool = True
     progress: Progress | None = None
-    others: Mapping[str, LazyTensor] = field(default_factory=dict)
+    copies: Copies = field(default_factory=Copies)
 
 
 def compare_arrays(
@@ -75,7 +77,7 @@ def compare_tensors(
 ) -> TensorReport:
     """Compare two tensors, which may be larger than memory; the other arguments are those of ``compare_arrays``."""
     with np.errstate(all="ignore"):
-        return _compared(a, b, settings, Context(settings.others, operation, tuple(operands)))
+        return _compared(a, b, settings, Context(settings.copies, operation, tuple(operands)))
 
 
 def _compared(a: LazyTensor, b: LazyTensor, settings: Settings, context: Context) -> TensorReport:
@@ -114,7 +116,7 @@ def _with_cause(report: TensorReport, cause: Cause) -> TensorReport:
         cause=cause.cause,
         cause_share=cause.share,
         explanation=cause.text,
-        explanation_details=cause.details,
+        explanation_details=dict(cause.details),
     )
 
 
@@ -139,7 +141,7 @@ def _measured(report: TensorReport, pair: Pair, settings: Settings, context: Con
         max_rel=figures.max_rel,
         mean_rel=figures.mean_rel,
         max_ulp=figures.max_ulp,
-        histogram=_without_end(figures),
+        ulp_histogram=_without_end(figures),
         nan_mismatches=counts["nan"],
         infinity_mismatches=counts["infinity"],
         zero_sign_mismatches=counts["zero_sign"],
@@ -152,7 +154,15 @@ def _measured(report: TensorReport, pair: Pair, settings: Settings, context: Con
     if not figures.differing:
         words = f"the same values, as {pair.b.element_type} instead of {pair.a.element_type}"
         return _with_cause(found, Cause("other_type", 1.0, words)) if has_other_type else found
-    return _with_cause(found, find_cause(pair, figures, context, places.claims)) if settings.causes else found
+    return _with_cause(found, _cause(pair, figures, context, places.claims)) if settings.causes else found
+
+
+def _cause(pair: Pair, figures: Figures, context: Context, claims: Sequence[Claim]) -> Cause:
+    """The cause; where a file turns bad while it is looked for, the figures are kept."""
+    try:
+        return find_cause(pair, figures, context, claims)
+    except EltwiseError as error:
+        return Cause(UNEXPLAINED, 0.0, f"the cause could not be looked for: {error}")
 
 
 def _without_end(figures: Figures) -> tuple[int, ...]:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from eltwise.comparison.arrays import Settings, compare_tensors
-from eltwise.comparison.matching import match
+from eltwise.comparison.matching import Copies, match
 from eltwise.comparison.report import Report, TensorReport
 from eltwise.comparison.tolerance import Given, Tolerances, check_patterns, parse_tolerances, tolerance_of
 from eltwise.core.dtypes import ElementType
@@ -81,15 +81,16 @@ def compare_sets(
         if not side and not side.unreadable:
             raise FileFormatError("there are no tensors to compare", where=side.where)
     matches = match(a, b)
-    check_patterns(tolerances, [tensor.name for pair in matches.pairs for tensor in pair])
+    check_patterns(tolerances, [*a, *a.unreadable, *b, *b.unreadable])
     total = sum(_bytes(one) + _bytes(other) for one, other in matches.pairs)
+    copies = Copies(a)
     done, found, unreadable = 0, list[TensorReport](), [str(error) for error in _unreadable(a, b)]
     for one, other in matches.pairs:
         settings = Settings(
             tolerance=tolerance_of(tolerances, one.name, other.name),
             causes=causes,
             progress=None if progress is None else _Told(progress, done, total, one.name),
-            others=a,
+            copies=copies,
         )
         try:
             found.append(_named(compare_tensors(one, other, settings), a.is_one or b.is_one))

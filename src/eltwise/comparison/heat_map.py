@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import base64
 import math
-import struct
-import zlib
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,11 +11,10 @@ from eltwise.comparison.numbers import values_of
 from eltwise.comparison.pairs import Pair
 from eltwise.comparison.places import coordinates_of
 from eltwise.comparison.scan import Figures
+from eltwise.report.pictures import grid_url
 
 MOST_ROWS, MOST_COLUMNS = 64, 96
 _BINS = 32
-_COLOUR = (214, 69, 27)
-"""Is told apart from white and from near black alike; how much differs is how opaque it is."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,28 +37,14 @@ class HeatMap:
         known = self.grid[np.isfinite(self.grid) & (self.grid > 0)]
         return (float(known.min()), float(known.max())) if known.size else (0.0, 0.0)
 
-    def png(self) -> bytes:
-        """The picture: each cell a pixel, more opaque for more decimal digits of difference."""
+    def url(self) -> str:
+        """The picture as an address that holds it: each cell a pixel, stronger for more digits of difference."""
         with np.errstate(all="ignore"):
             digits = np.log10(np.where(np.isfinite(self.grid) & (self.grid > 0), self.grid, np.nan))
             low, high = np.log10(self.limits)
         level = (digits - low) / (high - low) if high > low else np.ones_like(digits)
         level = np.where(np.isnan(digits), 1.0, level)  # Infinities and zeros of another sign.
-        alpha = np.where(np.isnan(self.grid), 0, np.round(70 + 185 * level)).astype(np.uint8)
-        pixels = np.empty((*self.grid.shape, 4), np.uint8)
-        pixels[..., :3], pixels[..., 3] = _COLOUR, alpha
-        rows = b"".join(b"\0" + row.tobytes() for row in pixels)
-        size = struct.pack(">IIBBBBB", self.grid.shape[1], self.grid.shape[0], 8, 6, 0, 0, 0)
-        parts = ((b"IHDR", size), (b"IDAT", zlib.compress(rows, 9)), (b"IEND", b""))
-        return b"\x89PNG\r\n\x1a\n" + b"".join(_part(kind, data) for kind, data in parts)
-
-    def url(self) -> str:
-        """The picture as an address that holds it."""
-        return f"data:image/png;base64,{base64.b64encode(self.png()).decode()}"
-
-
-def _part(kind: bytes, data: bytes) -> bytes:
-    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+        return grid_url(np.where(np.isnan(self.grid), np.nan, level))
 
 
 def heat_map(pair: Pair, figures: Figures) -> HeatMap | None:

@@ -2,96 +2,63 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from functools import cached_property
 
 import numpy as np
 
+from eltwise.comparison.matching import Copies
 from eltwise.comparison.numbers import bits_of, is_float, values_of
-from eltwise.comparison.pairs import Pair, converted
+from eltwise.comparison.pairs import Pair
+from eltwise.conformance.fault_model import Operation
 from eltwise.core.dtypes import ElementType
-from eltwise.formats.lazy_tensors import LazyTensor
 
 LEAST_BITS_OF_FLOATS, LEAST_BITS_OF_INTEGERS = 20.0, 32.0
 """So many bits must have been predicted: with less, some hypothesis fits elements that have nothing to do with it."""
 
+MOST_OF = 0.5
+"""What predicts at least so much of what differs is said, with its share."""
+
 _MOST_BITS = 24
+_MOST_SEARCHED = 4096
+_COMMON = 2
+
+Predict = Callable[[np.ndarray, np.ndarray], np.ndarray]
+"""Gives B's elements from flat indices and A's elements there; of a pair of other shapes, B's are in A's place."""
 
 
-class Predicted(Protocol):
-    """What B is predicted to be."""
-
-    def at(self, indices: np.ndarray) -> np.ndarray:
-        """The elements at some flat indices."""
-
-    def read(self, start: int, stop: int) -> np.ndarray:
-        """A flat range of elements."""
-
-
-Function = Callable[[np.ndarray], np.ndarray]
-
-
-@dataclass(frozen=True, eq=False)
-class Elementwise:
-    """A function of each element of A."""
-
-    pair: Pair
-    function: Function
-
-    def at(self, indices: np.ndarray) -> np.ndarray:
-        """Compute from single elements."""
-        return self.of(converted(self.pair.a.at(indices), self.pair.element_type))
-
-    def of(self, values: np.ndarray) -> np.ndarray:
-        """Compute from elements that are known."""
-        return _quiet(self.function, values)
-
-    def read(self, start: int, stop: int) -> np.ndarray:
-        """Compute from a range."""
-        return _quiet(self.function, self.pair.read_a(start, stop))
-
-
-def _quiet(function: Function, values: np.ndarray) -> np.ndarray:
-    with np.errstate(all="ignore"):
-        return np.ascontiguousarray(function(values))
-
-
-@dataclass(frozen=True, eq=False)
-class Gathered:
-    """Elements of another tensor, each from an index that is a function of its own, or a fill value.
+@dataclass(frozen=True)
+class Cause:
+    """Why two tensors differ.
 
     Attributes:
-        source: where they are from.
-        pair: the pair, whose B is predicted.
-        place: gives the indices in the source; one that is negative stands for the fill value.
-        fill: what is where no element is.
+        cause: its name in the JSON.
+        share: the share of the elements that differ, or should, which it predicts.
+        text: what happened, in a sentence.
+        details: axes, factors and the like.
     """
 
-    source: LazyTensor
-    pair: Pair
-    place: Callable[[np.ndarray], np.ndarray]
-    fill: np.generic | None = None
+    cause: str
+    share: float
+    text: str
+    details: Mapping[str, object] = field(default_factory=dict)
 
-    def at(self, indices: np.ndarray) -> np.ndarray:
-        """Gather."""
-        places = self.place(indices)
-        found = self._stored(converted(self.source.at(np.maximum(places, 0)), self.pair.element_type))
-        if self.fill is not None:
-            found = np.where(places < 0, self.fill, found)
-        return np.ascontiguousarray(found)
 
-    def read(self, start: int, stop: int) -> np.ndarray:
-        """Gather a range."""
-        return self.at(np.arange(start, stop))
+@dataclass(frozen=True)
+class Context:
+    """What is known of two tensors beside their elements.
 
-    def _stored(self, values: np.ndarray) -> np.ndarray:
-        """What B's own type keeps of values that another type holds."""
-        own = self.pair.b.element_type
-        if own is self.pair.element_type or not is_float(own):
-            return values
-        with np.errstate(all="ignore"):
-            return converted(values.astype(self.pair.b.storage), self.pair.element_type)
+    Attributes:
+        copies: finds other tensors of A that one of B may be a copy of.
+        operation: what A is the exact result of; None where that is not known.
+        operands: its operands, in the shape of A.
+    """
+
+    copies: Copies = field(default_factory=Copies)
+    operation: Operation | None = None
+    operands: tuple[np.ndarray, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,7 +68,7 @@ class Hypothesis:
     Attributes:
         cause: its name in the JSON.
         text: what happened; ``{a}`` and ``{b}`` stand for the tensors.
-        predicted: what B is then.
+        predict: what B is then.
         details: axes, factors and the like.
         parameters: how many numbers were taken from the data.
         least_bits: how much evidence each element is worth at least, for results such as 0 that have no digits.
@@ -111,12 +78,16 @@ class Hypothesis:
 
     cause: str
     text: str
-    predicted: Predicted
+    predict: Predict
     details: Mapping[str, object] = field(default_factory=dict)
     parameters: int = 0
     least_bits: float = 0.0
     is_moved: bool = False
     free_bits: float = 0.0
+
+    def predicted(self, indices: np.ndarray, a: np.ndarray) -> np.ndarray:
+        """What B is at some places, contiguous."""
+        return np.ascontiguousarray(self.predict(indices, a))
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,21 +95,60 @@ class Sample:
     """Some elements of a pair, those that differ first.
 
     Attributes:
+        element_type: their type.
         indices: their flat indices.
-        a: the elements of A; of a pair of other shapes, no elements of A belong to those of B.
+        a: the elements of A.
         b: the elements of B.
-        differs: which of them differ.
+        count: how many of them differ.
     """
 
+    element_type: ElementType
     indices: np.ndarray
     a: np.ndarray
     b: np.ndarray
-    differs: np.ndarray
+    count: int
 
-    @property
-    def swapped(self) -> Sample:
-        """The other way round."""
-        return Sample(self.indices, self.b, self.a, self.differs)
+    def kept(self, mask: np.ndarray) -> Sample:
+        """Those of a mask."""
+        return Sample(self.element_type, self.indices[mask], self.a[mask], self.b[mask], int(mask[: self.count].sum()))
+
+    @cached_property
+    def x(self) -> np.ndarray:
+        """The values of A as float64."""
+        return values_of(self.a, self.element_type).astype(np.float64)
+
+    @cached_property
+    def y(self) -> np.ndarray:
+        """The values of B as float64."""
+        return values_of(self.b, self.element_type).astype(np.float64)
+
+    @cached_property
+    def common(self) -> np.ndarray:
+        """The values that most of the elements of B that differ have, if one or two values are most of them."""
+        bits, counts = np.unique(bits_of(self.b[: self.count]), return_counts=True)
+        chosen = np.argsort(-counts, kind="stable")[:_COMMON]
+        if counts[chosen].sum() < MOST_OF * self.count:
+            return np.zeros(0)
+        return values_of(bits[chosen].view(self.b.dtype), self.element_type).astype(np.float64)
+
+    @cached_property
+    def _nan(self) -> tuple[np.ndarray, bool]:
+        found = np.isnan(self.y) if is_float(self.element_type) else np.zeros(self.b.shape, bool)
+        return found, bool(found.any())
+
+    def agrees(self, predicted: np.ndarray) -> np.ndarray:
+        """Where B has the bits that are predicted; any NaN agrees with any NaN."""
+        same: np.ndarray = bits_of(predicted) == bits_of(self.b)
+        nan, has_nan = self._nan
+        return same | (nan & np.isnan(values_of(predicted, self.element_type))) if has_nan else same
+
+    def has_most(self, mask: np.ndarray) -> bool:
+        """Whether a mask over the elements that differ, or over all, holds for most of those that differ."""
+        return int(np.count_nonzero(mask[: self.count])) >= MOST_OF * self.count
+
+    def fits(self, function: Callable[[np.ndarray], np.ndarray]) -> bool:
+        """Whether a function of A gives most of B, which then is looked at closely."""
+        return bool(self.agrees(np.ascontiguousarray(function(self.a))).mean() > MOST_OF)
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,19 +159,21 @@ class Problem:
         pair: the pair.
         sample: the sample.
         wide: a larger sample of places that differ, for what is fitted.
-        others: the other tensors of A by name.
+        copies: finds other tensors of A.
         has_one_shape: whether both tensors have one shape.
         first: the first place that differs.
         differing: how many differ.
+        is_reversed: whether the sides are exchanged.
     """
 
     pair: Pair
     sample: Sample
     wide: Sample
-    others: Mapping[str, LazyTensor]
+    copies: Copies
     has_one_shape: bool = True
     first: int = 0
     differing: int = 0
+    is_reversed: bool = False
 
     @property
     def element_type(self) -> ElementType:
@@ -171,25 +183,41 @@ class Problem:
     @property
     def swapped(self) -> Problem:
         """The other way round; other tensors are those of A only."""
-        sides = (self.pair.swapped, self.sample.swapped, self.wide.swapped)
-        return Problem(*sides, {}, self.has_one_shape, self.first, self.differing)
+        few, wide = (Sample(one.element_type, one.indices, one.b, one.a, one.count) for one in (self.sample, self.wide))
+        return Problem(
+            self.pair.swapped, few, wide, Copies(), self.has_one_shape, self.first, self.differing, is_reversed=True
+        )
+
+    @cached_property
+    def may_be_moved(self) -> bool:
+        """Whether most of B's elements that differ are somewhere in A; True for A that is too large to look through."""
+        if not self.has_one_shape or self.pair.size > _MOST_SEARCHED:
+            return True
+        wanted = bits_of(self.sample.b[: self.sample.count])
+        return self.sample.has_most(np.isin(wanted, bits_of(self.pair.read_a(0, self.pair.size))))
 
 
 Maker = Callable[[Problem], Iterator[Hypothesis]]
 
 
-def predicted_of(hypothesis: Hypothesis, sample: Sample) -> np.ndarray:
-    """What a hypothesis predicts for the elements of a sample."""
-    predicted = hypothesis.predicted
-    return predicted.of(sample.a) if isinstance(predicted, Elementwise) else predicted.at(sample.indices)
+def computed(
+    cause: str,
+    text: str,
+    function: Callable[[np.ndarray], np.ndarray],
+    details: Mapping[str, object] | None = None,
+    parameters: int = 0,
+    least_bits: float = 0.0,
+) -> Hypothesis:
+    """A hypothesis that computes each element from the same element of A."""
+    return Hypothesis(cause, text, lambda _indices, a: function(a), details or {}, parameters, least_bits)
 
 
 def agrees(predicted: np.ndarray, found: np.ndarray, element_type: ElementType) -> np.ndarray:
     """Where two arrays have the same bits; any NaN agrees with any NaN."""
-    same = bits_of(predicted) == bits_of(found)
+    same: np.ndarray = bits_of(predicted) == bits_of(found)
     if is_float(element_type) and not same.all():
         same = same | (np.isnan(values_of(predicted, element_type)) & np.isnan(values_of(found, element_type)))
-    return np.asarray(same)
+    return same
 
 
 def digits_of(array: np.ndarray, element_type: ElementType) -> np.ndarray:
@@ -203,20 +231,18 @@ def digits_of(array: np.ndarray, element_type: ElementType) -> np.ndarray:
         return np.asarray(np.where(values == 0, 0, 53 - np.log2(np.maximum(lowest, 1))))
 
 
-def evidence(hypothesis: Hypothesis, sample: Sample, right: np.ndarray, element_type: ElementType) -> float:
+def evidence(hypothesis: Hypothesis, sample: Sample, right: np.ndarray) -> float:
     """How many bits of the sample a hypothesis predicted, beyond what was taken from the data."""
-    used = right & sample.differs
-    count = int(used.sum())
-    if not count:
+    used = np.flatnonzero(right[: sample.count])
+    if not used.size:
         return 0.0
     if hypothesis.is_moved:
         _values, counts = np.unique(bits_of(sample.b), return_counts=True)
         shares = counts / counts.sum()
-        entropy = float(-(shares * np.log2(shares)).sum())
-        return count * entropy - hypothesis.free_bits
+        return used.size * float(-(shares * np.log2(shares)).sum()) - hypothesis.free_bits
     pairs = np.unique(np.stack([bits_of(sample.a)[used], bits_of(sample.b)[used]]), axis=1)
     a, b = (row.copy().view(sample.a.dtype) for row in pairs)
-    bits = np.minimum(digits_of(a, element_type), digits_of(b, element_type))
+    bits = np.minimum(digits_of(a, sample.element_type), digits_of(b, sample.element_type))
     bits = np.clip(bits, hypothesis.least_bits, _MOST_BITS)
     return float(bits.sum() - hypothesis.parameters * bits.mean()) - hypothesis.free_bits
 
@@ -224,3 +250,8 @@ def evidence(hypothesis: Hypothesis, sample: Sample, right: np.ndarray, element_
 def is_enough(bits: float, element_type: ElementType) -> bool:
     """Whether so much evidence excludes chance."""
     return bits >= (LEAST_BITS_OF_FLOATS if is_float(element_type) else LEAST_BITS_OF_INTEGERS)
+
+
+def free_bits_of(choices: int) -> float:
+    """How many bits a choice among so many takes from the data."""
+    return math.log2(max(choices, 1))

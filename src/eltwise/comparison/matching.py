@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -16,6 +18,7 @@ _SAMPLED = 64
 _LEAST_DISTINCT = 8
 _LEAST_NEAR = 0.9
 _NEAR = 0.05
+_SHARED, _MOST_COPIES = 4, 4
 
 
 @dataclass(frozen=True)
@@ -52,8 +55,6 @@ def match(a: TensorSet, b: TensorSet) -> Matches:
 
 def _by_content(a: Mapping[str, LazyTensor], b: Mapping[str, LazyTensor]) -> dict[str, str]:
     """The names of tensors with the same elements at some places, then of those with nearly the same."""
-    if not a or not b:
-        return {}
     shapes = {_sizes(tensor) for tensor in a.values()} & {_sizes(tensor) for tensor in b.values()}
     samples = [
         {
@@ -65,20 +66,19 @@ def _by_content(a: Mapping[str, LazyTensor], b: Mapping[str, LazyTensor]) -> dic
     ]
     by_bits: dict[tuple[object, ...], list[str]] = {}
     for name, values in samples[1].items():
-        by_bits.setdefault((b[name].element_type.name, _sizes(b[name]), bits_of(values).tobytes()), []).append(name)
+        by_bits.setdefault((b[name].element_type, _sizes(b[name]), bits_of(values).tobytes()), []).append(name)
     partner: dict[str, str] = {}
     for name, values in samples[0].items():
-        same = by_bits.get((a[name].element_type.name, _sizes(a[name]), bits_of(values).tobytes()))
+        same = by_bits.get((a[name].element_type, _sizes(a[name]), bits_of(values).tobytes()))
         if same:
             partner[name] = same.pop(0)
     taken = set(partner.values())
     left = {name: values for name, values in samples[1].items() if name not in taken}
     for name, values in samples[0].items():
-        if name not in partner:
-            near = _nearest(a[name], values, (b[other] for other in left), left)
-            if near:
-                partner[name] = near
-                del left[near]
+        near = _nearest(a[name], values, (b[other] for other in left), left) if name not in partner else ""
+        if near:
+            partner[name] = near
+            del left[near]
     return partner
 
 
@@ -115,3 +115,35 @@ def _nearest(
         if share > best:
             best, name = share, other.name
     return name
+
+
+class Copies:
+    """Finds the tensors of a set that another one may be a copy of: they share some elements at the same places."""
+
+    def __init__(self, tensors: Mapping[str, LazyTensor] | None = None) -> None:
+        self._tensors = tensors or {}
+
+    @cached_property
+    def _by_content(self) -> dict[int, list[str]]:
+        """The names by the type, the shape and each few sampled elements; a hash stands for these."""
+        found: dict[int, list[str]] = {}
+        for name, tensor in self._tensors.items():
+            for key in self._keys(tensor):
+                found.setdefault(key, []).append(name)
+        return found
+
+    @staticmethod
+    def _keys(tensor: LazyTensor) -> Iterator[int]:
+        sample = _sample(tensor)
+        data, width = (b"", 1) if sample is None else (sample.tobytes(), sample.itemsize)
+        for start in range(0, len(data), _SHARED * width):
+            few = data[start : start + _SHARED * width]
+            if few != few[:width] * (len(few) // width):  # Equal elements tell nothing: many tensors are constant.
+                yield hash((tensor.element_type.name, tensor.shape, start, few))
+
+    def of(self, tensor: LazyTensor) -> list[LazyTensor]:
+        """The tensors that share most of these elements with one, at most a few."""
+        if not self._tensors:
+            return []
+        shared = Counter(name for key in self._keys(tensor) for name in self._by_content.get(key, ()))
+        return [self._tensors[name] for name, _count in shared.most_common(_MOST_COPIES)]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from eltwise.comparison.cause import Cause
+from eltwise.comparison.hypotheses import Cause
 from eltwise.comparison.pairs import Pair, converted
 from eltwise.comparison.scan import Figures, spread
 from eltwise.conformance.arithmetic import patterns_of

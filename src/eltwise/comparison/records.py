@@ -137,7 +137,7 @@ def _reduce(records: np.ndarray, found: dict[str, np.ndarray], blocks: np.ndarra
     starts = np.flatnonzero(np.diff(blocks, prepend=-1))
     for name, values in found.items():
         join = np.maximum if name.startswith("max") else np.add
-        records[name][blocks[starts]] = join.reduceat(values, starts)
+        records[name][blocks[starts]] = join.reduceat(values, starts, dtype=records[name].dtype)
 
 
 def block_elements_of(element_type: ElementType) -> int:
@@ -163,25 +163,19 @@ def _of_unequal(
         gap = far.astype(np.float64)
     far = np.where(measured, far, far.dtype.type(0))
     ratio = gap / np.abs(x)
-    ratio[np.isnan(ratio)] = 0.0
+    ratio = np.where(np.isnan(ratio), gap, ratio)  # Of two zeros 0, of an infinity infinite.
     is_finite, is_finite_ratio = np.isfinite(gap), np.isfinite(ratio)
     absolute, relative = x.dtype.type(limits.absolute), x.dtype.type(limits.relative)
     is_near = (gap <= absolute + relative * np.abs(x)) & is_finite
     is_near |= far < np.uint64(limits.too_far(element_type))
     found |= {"abs_infinite": ~is_finite, "rel_infinite": ~is_finite_ratio, "beyond": (measured & ~is_near) | alone}
-    figures: dict[str, np.ndarray] = {name: mask.astype(np.uint64) for name, mask in found.items()}
+    figures = {name: mask for name, mask in found.items() if mask.any()}
     figures |= {"max_ulp": far, "max_abs": gap, "max_rel": ratio}
-    for name, values, finite in (("sum_abs", gap, is_finite), ("sum_rel", ratio, is_finite_ratio)):
-        figures[name] = np.where(finite, values, 0).astype(np.float64)
+    figures |= {"sum_abs": np.where(is_finite, gap, 0), "sum_rel": np.where(is_finite_ratio, ratio, 0)}
     return figures, binary_digits(far[measured])
 
 
 def binary_digits(distances_: np.ndarray) -> np.ndarray:
-    """How many binary digits unsigned integers have."""
-    digits = np.zeros(distances_.shape, np.int64)
-    rest = distances_.astype(np.uint64)
-    for step in (32, 16, 8, 4, 2, 1):
-        is_large = rest >= np.uint64(1 << step)
-        digits += is_large * step
-        rest = np.where(is_large, rest >> np.uint64(step), rest)
-    return digits + (rest > 0)
+    """How many binary digits unsigned integers have: of the upper half of each, or else of the lower one."""
+    upper, lower = (np.frexp(half.astype(np.float64))[1] for half in (distances_ >> np.uint64(32), distances_))
+    return np.where(upper > 0, upper + 32, lower)

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import asdict, dataclass, field
 from typing import Literal
 
 from eltwise.comparison.heat_map import HeatMap
 from eltwise.comparison.tolerance import Given, Tolerances, parse_tolerances
-from eltwise.core.errors import counted
-from eltwise.formats import files
+from eltwise.core.errors import counted, on_one_line
+from eltwise.report.written import Written
 
 Status = Literal["equal", "within_tolerance", "differs"]
 
@@ -39,10 +37,6 @@ class Element:
     a_bits: str
     b_bits: str
 
-    def fields(self) -> dict[str, object]:
-        """Everything as plain values."""
-        return {"index": list(self.index), "a": self.a, "b": self.b, "a_bits": self.a_bits, "b_bits": self.b_bits}
-
     def __str__(self) -> str:
         a, b = (f"{one:.9g}" if isinstance(one, float) else str(one) for one in (self.a, self.b))
         return f"{list(self.index)}: {a} ({self.a_bits}) and {b} ({self.b_bits})"
@@ -65,11 +59,11 @@ class TensorReport:
         beyond_tolerance: how many are beyond the tolerance; without one, all that differ.
         tolerance: the tolerance as text; empty for none.
         max_abs: the largest absolute difference.
-        mean_abs: the mean of the finite ones.
+        mean_abs: the mean of the finite ones; None if no element that differs has a finite one.
         max_rel: the largest difference relative to A; infinite where A is 0.
-        mean_rel: the mean of the finite ones.
+        mean_rel: the same of those relative to A.
         max_ulp: the largest distance in units of the last place; of integers, the largest difference.
-        histogram: how many elements have a distance of 0, 1, 2 to 3, 4 to 7, and so on, those that are equal left out.
+        ulp_histogram: how many of those that differ have a distance of 0, 1, 2 to 3, 4 to 7, and so on.
         nan_mismatches: how many are NaN on one side only.
         infinity_mismatches: how many have an infinity on one side, or infinities of both signs.
         zero_sign_mismatches: how many are zeros of both signs.
@@ -100,7 +94,7 @@ class TensorReport:
     max_rel: float | None = 0.0
     mean_rel: float | None = 0.0
     max_ulp: int | None = 0
-    histogram: tuple[int, ...] = ()
+    ulp_histogram: tuple[int, ...] = ()
     nan_mismatches: int | None = 0
     infinity_mismatches: int | None = 0
     zero_sign_mismatches: int | None = 0
@@ -129,43 +123,22 @@ class TensorReport:
         return (rank, is_odd, min(worst, 1e300) * share, share, float(self.max_abs or 0))
 
     @property
+    def is_first_worst(self) -> bool:
+        """Whether the first place is the worst one, too."""
+        return self.first is not None and self.worst is not None and self.first.index == self.worst.index
+
+    @property
     def label(self) -> str:
-        """The name, or both where they differ."""
-        return self.name if self.name == self.other_name else f"{self.name} / {self.other_name}"
+        """The name, or both where they differ, on one line."""
+        return on_one_line(self.name if self.name == self.other_name else f"{self.name} / {self.other_name}")
 
     def fields(self) -> dict[str, object]:
-        """Everything as plain values, in the order of the JSON."""
-        return {
-            "name": self.name,
-            "other_name": self.other_name,
-            "status": self.status,
-            "dtype": self.dtype,
-            "other_dtype": self.other_dtype,
-            "shape": list(self.shape),
-            "other_shape": list(self.other_shape),
-            "differing": self.differing,
-            "total": self.total,
-            "beyond_tolerance": self.beyond_tolerance,
-            "tolerance": self.tolerance or None,
-            "forgiven": self.forgiven,
-            "max_abs": self.max_abs,
-            "mean_abs": self.mean_abs,
-            "max_rel": self.max_rel,
-            "mean_rel": self.mean_rel,
-            "max_ulp": self.max_ulp,
-            "ulp_histogram": list(self.histogram),
-            "nan_mismatches": self.nan_mismatches,
-            "infinity_mismatches": self.infinity_mismatches,
-            "zero_sign_mismatches": self.zero_sign_mismatches,
-            "first": self.first.fields() if self.first else None,
-            "worst": self.worst.fields() if self.worst else None,
-            "where": self.where,
-            "where_details": list(self.where_details),
-            "cause": self.cause or None,
-            "cause_share": self.cause_share,
-            "explanation": self.explanation,
-            "explanation_details": self.explanation_details,
+        """Everything as plain values: the JSON."""
+        found: dict[str, object] = {
+            name: asdict(value) if isinstance(value, Element) else value for name, value in vars(self).items()
         }
+        del found["heat_map"]
+        return found | {"forgiven": self.forgiven, "tolerance": self.tolerance or None, "cause": self.cause or None}
 
     def sentences(self) -> list[str]:
         """What there is to say of it, a sentence a line."""
@@ -173,7 +146,7 @@ class TensorReport:
             return [self.explanation] if self.explanation else []
         lines = [self.explanation] if self.explanation else []
         if self.differing is not None and self.differing:
-            share = f"{self.differing:,} of {self.total:,} differ"
+            share = f"{self.differing:,} of {self.total:,} {'differs' if self.differing == 1 else 'differ'}"
             if self.tolerance:
                 share += f", {self.beyond_tolerance:,} beyond {self.tolerance}, which forgives {self.forgiven:,}"
             figures = f"max abs {number(self.max_abs)}, max rel {number(self.max_rel)}, max ULP {number(self.max_ulp)}"
@@ -182,16 +155,17 @@ class TensorReport:
                 lines.append(f"where: {self.where}")
             if self.worst:
                 lines.append(f"worst {self.worst}")
-            if self.first and self.first != self.worst:
+            if self.first and not self.is_first_worst:
                 lines.append(f"first {self.first}")
         return lines
 
     def _odd(self) -> str:
-        kinds = ((self.nan_mismatches, "NaN mismatch"), (self.infinity_mismatches, "infinity mismatch"))
-        said = [f"{count:,} {word}{'' if count == 1 else 'es'}" for count, word in kinds if count]
-        if self.zero_sign_mismatches:
-            said.append(f"{self.zero_sign_mismatches:,} zeros of the other sign")
-        return "".join(f", {one}" for one in said)
+        kinds = (
+            (self.nan_mismatches, "NaN mismatch", "NaN mismatches"),
+            (self.infinity_mismatches, "infinity mismatch", "infinity mismatches"),
+            (self.zero_sign_mismatches, "zero of the other sign", "zeros of the other sign"),
+        )
+        return "".join(f", {count:,} {one if count == 1 else many}" for count, one, many in kinds if count)
 
 
 def number(value: float | int | None) -> str:
@@ -206,7 +180,7 @@ def number(value: float | int | None) -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class Report:
+class Report(Written):
     """What a comparison of two sets of tensors found.
 
     Attributes:
@@ -247,8 +221,8 @@ class Report:
     @property
     def summary(self) -> str:
         """The result in a line."""
-        counts = {status: sum(each.status == status for each in self.tensors) for status in _STATUS_WORDS}
-        parts = [f"{counts[status]} {words}" for status, words in _STATUS_WORDS.items() if counts[status]]
+        counts = {status: sum(each.status == status for each in self.tensors) for status in STATUS_WORDS}
+        parts = [f"{counts[status]} {words}" for status, words in STATUS_WORDS.items() if counts[status]]
         parts += [f"{len(self.missing)} missing"] if self.missing else []
         parts += [f"{len(self.extra)} extra"] if self.extra else []
         parts += [f"{len(self.unreadable)} unreadable"] if self.unreadable else []
@@ -262,7 +236,7 @@ class Report:
         shown = [each for each in self.by_badness if each.status != "equal" or each.explanation]
         for each in shown[:_MOST_SHOWN]:
             named = f" ({each.cause})" if each.cause else ""
-            lines.append(f"{each.label}: {_STATUS_WORDS[each.status]}{named}")
+            lines.append(f"{each.label}: {STATUS_WORDS[each.status]}{named}")
             lines += [f"  {sentence}" for sentence in each.sentences()]
         if len(shown) > _MOST_SHOWN:
             lines.append(f"... and {len(shown) - _MOST_SHOWN} more")
@@ -281,27 +255,11 @@ class Report:
             "sources": list(self.sources),
         }
 
-    def to_json(self, path: Path | str | None = None) -> str:
-        """The report as JSON, written to a file if one is named; what is not finite is a text such as ``"inf"``."""
-        text = json.dumps(finite(self.fields()), indent=2, ensure_ascii=False)
-        if path is not None:
-            files.write_atomically(Path(path), [f"{text}\n".encode(errors="backslashreplace")])
-        return text
+    def page_content(self) -> tuple[str, str]:
+        """The title of its page and the content."""
+        from eltwise.comparison.page import content
 
-    def to_html(self, path: Path | str | None = None) -> str:
-        """The report as one page that needs nothing else, written to a file if one is named."""
-        from eltwise.comparison.page import page
-
-        text = page(self)
-        if path is not None:
-            files.write_atomically(Path(path), [text.encode(errors="backslashreplace")])
-        return text
-
-    def _repr_html_(self) -> str:
-        """For notebooks."""
-        from eltwise.comparison.page import fragment
-
-        return fragment(self)
+        return self.summary, content(self)
 
     def assert_within(self, tolerance: Given = None) -> None:
         """Fail if something is beyond a tolerance, missing, extra or unreadable.
@@ -319,25 +277,10 @@ class Report:
             raise AssertionError(str(found))
 
 
-_STATUS_WORDS: dict[Status, str] = {"differs": "different", "within_tolerance": "within tolerance", "equal": "equal"}
+STATUS_WORDS: dict[Status, str] = {"differs": "different", "within_tolerance": "within tolerance", "equal": "equal"}
 
 
 def _listed(names: Iterable[str]) -> str:
     known = list(names)
     more = f", ... ({len(known)} in all)" if len(known) > _MOST_SHOWN else ""
-    return ", ".join(known[:_MOST_SHOWN]) + more
-
-
-def finite(value: object) -> object:
-    """The same value with texts for what JSON has no number of.
-
-    >>> finite({"a": [1.5, float("inf")]})
-    {'a': [1.5, 'inf']}
-    """
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
-    if isinstance(value, dict):
-        return {key: finite(one) for key, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [finite(one) for one in value]
-    return value
+    return on_one_line(", ".join(known[:_MOST_SHOWN])) + more

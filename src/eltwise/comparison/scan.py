@@ -11,6 +11,7 @@ from eltwise.comparison.numbers import is_float, values_of
 from eltwise.comparison.pairs import Pair, same_bits
 from eltwise.comparison.records import block_elements_of, measure
 from eltwise.comparison.tolerance import Limits
+from eltwise.core.errors import EltwiseError
 from eltwise.kernels.differences import BUCKETS, COUNTS
 
 Progress = Callable[[int], None]
@@ -66,14 +67,21 @@ class Figures:
         return self.counts["differing"]
 
     @property
-    def mean_abs(self) -> float:
+    def mean_abs(self) -> float | None:
         """The mean of the finite absolute differences, those of equal elements among them."""
-        return self.sum_abs / max(self.total - self.counts["nan"] - self.counts["abs_infinite"], 1)
+        return self._mean(self.sum_abs, "abs_infinite")
 
     @property
-    def mean_rel(self) -> float:
+    def mean_rel(self) -> float | None:
         """The mean of the finite relative differences, those of equal elements among them."""
-        return self.sum_rel / max(self.total - self.counts["nan"] - self.counts["rel_infinite"], 1)
+        return self._mean(self.sum_rel, "rel_infinite")
+
+    def _mean(self, total: float, infinite: str) -> float | None:
+        """None where a zero would only say that no difference is finite."""
+        left_out = self.counts["nan"] + self.counts[infinite]
+        if left_out and left_out == self.differing:
+            return None
+        return total / max(self.total - left_out, 1)
 
 
 def scan(pair: Pair, limits: Limits, progress: Progress | None = None) -> Figures:
@@ -82,7 +90,12 @@ def scan(pair: Pair, limits: Limits, progress: Progress | None = None) -> Figure
     chunks = list(pair.ranges())
     blocks = max(_BLOCKS_SAMPLED // max(len(chunks), 1), _LEAST_OF_CHUNK)
     for start, stop in chunks:
-        a, b = pair.read(start, stop)
+        try:
+            a, b = pair.read(start, stop)
+        except EltwiseError as error:
+            if start:
+                error.hint = f"of the {start:,} elements before it {figures.differing:,} differ"
+            raise
         records, histogram = measure(a, b, pair.element_type, limits)
         _Chunk(pair, figures, start, a, b, records).add(histogram, blocks)
         if progress is not None:

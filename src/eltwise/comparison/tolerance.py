@@ -154,7 +154,7 @@ def check_patterns(tolerances: Tolerances, names: Iterable[str]) -> None:
     Raises:
         NameUnknownError: with the nearest name.
     """
-    known = list(names)
+    known = list(dict.fromkeys(names))
     for tolerance in tolerances:
         if not tolerance.is_for(*known):
             raise unknown_name("tensor", tolerance.pattern, known, operand=f"tolerance {str(tolerance)!r}")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 
 import numpy as np
 
-from eltwise.comparison.hypotheses import Elementwise, Function, Hypothesis, Problem
+from eltwise.comparison.hypotheses import Hypothesis, Problem, computed
 from eltwise.comparison.numbers import bits_of, is_float, values_of
 from eltwise.comparison.pairs import converted
 from eltwise.conformance.arithmetic import largest_finite
@@ -29,82 +29,68 @@ from eltwise.core.dtypes import (
 )
 from eltwise.oracle.numbers import FLOAT_LAYOUTS
 
-_NARROWER = (BFLOAT16, FLOAT16, FLOAT32, FLOAT8E4M3FN, FLOAT8E5M2)
+_FLOATS = (BFLOAT16, FLOAT16, FLOAT32, FLOAT8E4M3FN, FLOAT8E5M2)
 _WHOLE = (INT8, UINT8, INT16, UINT16, INT32, UINT32)
-_TF32_DIGITS = 10
-
-
-def _simple(
-    problem: Problem,
-    cause: str,
-    text: str,
-    function: Function,
-    details: dict[str, object] | None = None,
-    least_bits: float = 0.0,
-) -> Hypothesis:
-    return Hypothesis(cause, text, Elementwise(problem.pair, function), details or {}, least_bits=least_bits)
-
-
-def smallest_normal(element_type: ElementType) -> float:
-    """The smallest number of a float type that has all its digits."""
-    return float(2.0 ** FLOAT_LAYOUTS[element_type].least_exponent)
+_TF32_DIGITS = 11
+_LIMIT_BITS = 4.0
+"""What an element is worth as evidence that is at a limit, which may have no digits, such as 0."""
 
 
 def signs(problem: Problem) -> Iterator[Hypothesis]:
     """Another sign, or bytes in the other order."""
-    if problem.element_type.kind in ("float", "signed"):
-        yield _simple(problem, "negated", "{b} is -{a}", np.negative)
+    own = problem.element_type
+    if own.kind in ("float", "signed"):
+        yield computed("negated", "{b} is -{a}", np.negative)
         words = "{b} is -{a}, but zeros keep their sign: the operands of a subtraction are swapped"
-        yield _simple(problem, "swapped_operands", words, lambda a: np.where(a == 0, a, -a))
-        yield _simple(problem, "sign_lost", "{b} is the absolute value of {a}", np.abs)
-    if problem.element_type.storage.itemsize > 1 if problem.element_type.numpy else False:
-        yield _simple(problem, "byte_order", "the bytes of each element are in the other order", _swapped_bytes)
-
-
-def _swapped_bytes(a: np.ndarray) -> np.ndarray:
-    return bits_of(a).byteswap().view(a.dtype)
+        yield computed("swapped_operands", words, lambda a: np.where(a == 0, a, -a))
+        yield computed("sign_lost", "{b} is the absolute value of {a}", np.abs)
+    if own.numpy is not None and own.storage.itemsize > 1:
+        words = "the bytes of each element are in the other order"
+        yield computed("byte_order", words, lambda a: bits_of(a).byteswap().view(a.dtype))
 
 
 def digits(problem: Problem) -> Iterator[Hypothesis]:
     """Fewer digits: rounded or truncated to a narrower type and back."""
     own = problem.element_type
-    if not is_float(own):
-        yield from _whole_through_floats(problem)
+    if own.numpy is None or own.kind == "boolean":
         return
-    for narrow in _NARROWER:
-        if own.numpy is None or own.bits <= narrow.bits:
-            continue
-        name = narrow.name
-        back = partial(_there_and_back, own=own, narrow=narrow)
-        yield _simple(problem, f"{name}_rounding", f"{{b}} is {{a}} rounded to {name}", back)
-        if narrow.bits == 8 or narrow is FLOAT16:
-            words = f"{{b}} is {{a}} rounded to {name}, with what is beyond its range at its largest number"
-            yield _simple(problem, f"{name}_rounding", words, partial(back, saturate=True), {"saturates": True})
-        words = f"{{b}} is {{a}} truncated to {name} instead of rounded"
-        yield _simple(problem, f"{name}_truncation", words, partial(_truncated, own=own, narrow=narrow))
-        words = f"{{b}} is {{a}} rounded to {name} with ties away from zero"
-        away = partial(_away, own=own, narrow=narrow)
-        yield _simple(problem, f"{name}_rounding", words, away, {"ties": "away from zero"})
-        words = f"{{b}} is {{a}} rounded to {name}, with its subnormal numbers flushed to zero"
-        flushed = partial(_there_and_back, own=own, narrow=narrow, flushes=True)
-        yield _simple(problem, f"{name}_rounding", words, flushed, {"flushes": True})
-    if own in (FLOAT32, FLOAT64):
-        drop = (23 if own is FLOAT32 else 52) - _TF32_DIGITS
-        words = "{b} is {a} rounded to the 10 binary digits of TF32"
-        yield _simple(problem, "tf32_rounding", words, partial(_rounded_digits, drop=drop))
-        words = "{b} is {a} truncated to the 10 binary digits of TF32"
-        yield _simple(problem, "tf32_truncation", words, partial(_cut_digits, drop=drop))
+    if not is_float(own):
+        for floats in (FLOAT32, FLOAT64, FLOAT16, BFLOAT16):
+            if own.bits > floats.digits:
+                words = f"{{b}} is {{a}} rounded to {floats.name} and back"
+                yield computed(f"{floats.name}_rounding", words, partial(_through_floats, own=own, floats=floats))
+        return
+    for narrow in _FLOATS:
+        if own.bits > narrow.bits and _has_digits(problem, narrow.digits):
+            for slug, words, function, details in _ROUNDINGS:
+                if "saturates" not in details or narrow.bits == 8 or narrow is FLOAT16:
+                    text = f"{{b}} is {{a}} {words.format(narrow.name)}"
+                    yield computed(f"{narrow.name}_{slug}", text, partial(function, own=own, narrow=narrow), details)
+    if own in (FLOAT32, FLOAT64) and _has_digits(problem, _TF32_DIGITS):
+        drop = own.digits - _TF32_DIGITS
+        for slug, verb, cut in (("rounding", "rounded", _rounded_digits), ("truncation", "truncated", _cut_digits)):
+            words = f"{{b}} is {{a}} {verb} to the 10 binary digits of TF32"
+            yield computed(f"tf32_{slug}", words, partial(cut, drop=drop))
 
 
-def _there_and_back(
-    a: np.ndarray, own: ElementType, narrow: ElementType, saturate: bool = False, flushes: bool = False
-) -> np.ndarray:
-    there = _narrowed(a, own, narrow, saturate)
-    if flushes:
-        values = there.astype(np.float32)
-        least = np.float32(smallest_normal(narrow))
-        return np.where(np.abs(values) < least, np.copysign(values.dtype.type(0), values), values).astype(a.dtype)
-    return converted(there, own)
+def _has_digits(problem: Problem, count: int) -> bool:
+    """Whether most elements of B that differ have no more than so many significant digits."""
+    b = bits_of(problem.sample.b)
+    return problem.sample.has_most(b & b.dtype.type((1 << (problem.element_type.digits - count)) - 1) == 0)
+
+
+def _nearest(a: np.ndarray, own: ElementType, narrow: ElementType) -> np.ndarray:
+    return converted(_narrowed(a, own, narrow), own)
+
+
+def _saturated(a: np.ndarray, own: ElementType, narrow: ElementType) -> np.ndarray:
+    return converted(_narrowed(a, own, narrow, saturate=True), own)
+
+
+def _flushing(a: np.ndarray, own: ElementType, narrow: ElementType) -> np.ndarray:
+    values = _narrowed(a, own, narrow).astype(np.float32)
+    least = np.float32(smallest_normal(narrow))
+    return np.where(np.abs(values) < least, np.copysign(values.dtype.type(0), values), values).astype(a.dtype)
 
 
 def _narrowed(a: np.ndarray, own: ElementType, narrow: ElementType, saturate: bool = False) -> np.ndarray:
@@ -138,6 +124,16 @@ def _away(a: np.ndarray, own: ElementType, narrow: ElementType) -> np.ndarray:
     return converted(np.where(is_up, high, low), own)
 
 
+_ROUNDINGS: tuple[tuple[str, str, Callable[..., np.ndarray], dict[str, object]], ...] = (
+    ("rounding", "rounded to {}", _nearest, {}),
+    ("rounding", "rounded to {}, with what is beyond its range at its largest number", _saturated, {"saturates": True}),
+    ("truncation", "truncated to {} instead of rounded", _truncated, {}),
+    ("rounding", "rounded to {} with ties away from zero", _away, {"ties": "away from zero"}),
+    ("rounding", "rounded to {}, with its subnormal numbers flushed to zero", _flushing, {"flushes": True}),
+)
+"""The ways to a narrower type: the end of the cause's name, the words, the function, the details."""
+
+
 def _rounded_digits(a: np.ndarray, drop: int) -> np.ndarray:
     bits = bits_of(a)
     one = bits.dtype.type
@@ -152,43 +148,38 @@ def _cut_digits(a: np.ndarray, drop: int) -> np.ndarray:
     return np.where(np.isfinite(a), cut, bits).astype(bits.dtype).view(a.dtype)
 
 
-def _whole_through_floats(problem: Problem) -> Iterator[Hypothesis]:
+def _through_floats(a: np.ndarray, own: ElementType, floats: ElementType) -> np.ndarray:
     """Integers that went through a float type with fewer digits than they have."""
-    own = problem.element_type
-    for floats in (FLOAT32, FLOAT64, FLOAT16, BFLOAT16):
-        if own.is_integer and own.numpy is not None and own.storage.kind in "iu":
-            words = f"{{b}} is {{a}} rounded to {floats.name} and back"
-            yield _simple(problem, f"{floats.name}_rounding", words, partial(_through, own=own, floats=floats))
-
-
-def _through(a: np.ndarray, own: ElementType, floats: ElementType) -> np.ndarray:
     low, high = own.limits
     wide = cast(a, own, floats).astype(np.float64)
     inside = np.clip(wide, float(low), np.nextafter(float(high + 1), 0))
     return np.where(np.isfinite(wide), inside, 0).astype(a.dtype)
 
 
+def smallest_normal(element_type: ElementType) -> float:
+    """The smallest number of a float type that has all its digits."""
+    return float(2.0 ** FLOAT_LAYOUTS[element_type].least_exponent)
+
+
 def subnormals(problem: Problem) -> Iterator[Hypothesis]:
     """Subnormal numbers that became zeros, and other small numbers that did."""
     own = problem.element_type
-    if not is_float(own) or own.numpy is None:
+    if not is_float(own) or own.numpy is None or 0 not in problem.sample.common:
         return
     least = np.asarray(smallest_normal(own), own.storage)
     for keeps, words in ((True, "of their sign"), (False, "+0")):
         flush = partial(_flushed, least=least, keeps=keeps)
         text = f"subnormal numbers of {{a}} are zeros {words} in {{b}}"
-        yield _simple(problem, "subnormals_flushed", text, flush, {"keeps_sign": keeps}, least_bits=7.0)
-    sample = problem.wide
-    values, others = (np.abs(values_of(one, own)) for one in (sample.a, sample.b))
-    zeroed = sample.differs & (others == 0)
-    if not zeroed.any() or not (zeroed == sample.differs).all():
+        yield computed("subnormals_flushed", text, flush, {"keeps_sign": keeps}, least_bits=7.0)
+    wide, count = problem.wide, problem.wide.count
+    values = np.abs(wide.x)
+    if (wide.y[:count] != 0).any():
         return
-    limit, kept = values[zeroed].max(), values[~sample.differs & (values > 0)]
+    limit, kept = values[:count].max(), values[count:][values[count:] > 0]
     if kept.size and kept.min() > limit:
         text = f"numbers of {{a}} up to {limit:.6g} are zero in {{b}}"
         function = lambda a: np.where(np.abs(a) <= a.dtype.type(limit), a.dtype.type(0), a)  # noqa: E731
-        predicted = Elementwise(problem.pair, function)
-        yield Hypothesis("small_values_zeroed", text, predicted, {"limit": float(limit)}, 1, least_bits=4.0)
+        yield computed("small_values_zeroed", text, function, {"limit": float(limit)}, 1, _LIMIT_BITS)
 
 
 def _flushed(a: np.ndarray, least: np.ndarray, keeps: bool) -> np.ndarray:
@@ -198,33 +189,36 @@ def _flushed(a: np.ndarray, least: np.ndarray, keeps: bool) -> np.ndarray:
 
 def ranges(problem: Problem) -> Iterator[Hypothesis]:
     """Another range: values at its limits, or wrapped around."""
-    own = problem.element_type
+    own, sample = problem.element_type, problem.sample
     kinds = {own.kind, problem.pair.a.element_type.kind, problem.pair.b.element_type.kind}
     if own.numpy is None or "boolean" in kinds or own.bits < 8:
         return
-    for low, high, name in _limits(own) if own.bits > 8 else ():
-        words = f"values of {{a}} beyond {name} are at its limits, {low:g} and {high:g}, in {{b}}"
-        clamp = partial(_clamped, low=low, high=high)
-        yield _simple(problem, "saturation", words, clamp, {"low": low, "high": high, "type": name}, least_bits=4.0)
-    yield from _fitted_limits(problem)
-    if own.is_integer:
-        for narrow in _WHOLE:
-            if narrow.bits < own.bits or (narrow.bits == own.bits and narrow is not own):
-                words = f"{{b}} is {{a}} modulo 2^{narrow.bits}, as {narrow.name} wraps around"
-                wrap = partial(_wrapped, narrow=narrow)
-                yield _simple(problem, "wraparound", words, wrap, {"type": narrow.name}, least_bits=1.0)
+    if sample.common.size:
+        for low, high, name in _limits(own) if own.bits > 8 else ():
+            if np.isin(sample.common, (low, high)).any():
+                words = f"values of {{a}} beyond {name} are at its limits, {low:g} and {high:g}, in {{b}}"
+                details = {"low": low, "high": high, "type": name}
+                yield computed("saturation", words, partial(_clamped, low=low, high=high), details, 0, _LIMIT_BITS)
+        yield from _fitted_limits(problem)
+    for narrow in _WHOLE if own.is_integer else ():
+        if narrow.bits > own.bits or narrow is own:
+            continue
+        low, high = narrow.limits
+        if sample.has_most((sample.y >= low) & (sample.y <= high)):
+            words = f"{{b}} is {{a}} modulo 2^{narrow.bits}, as {narrow.name} wraps around"
+            wrap = lambda a, narrow=narrow: a.astype(narrow.storage).astype(a.dtype)  # noqa: E731
+            yield computed("wraparound", words, wrap, {"type": narrow.name}, least_bits=1.0)
 
 
 def _limits(own: ElementType) -> Iterator[tuple[float, float, str]]:
     for whole in _WHOLE:
         low, high = whole.limits
-        if is_float(own) or (own.is_integer and whole is not own and (own.limits[0] < low or own.limits[1] > high)):
+        if is_float(own) or (whole is not own and (own.limits[0] < low or own.limits[1] > high)):
             yield low, high, whole.name
-    if is_float(own):
-        for narrow in (FLOAT16, BFLOAT16, FLOAT32, FLOAT64, FLOAT8E4M3FN, FLOAT8E5M2):
-            if narrow.bits <= own.bits:
-                most = largest_finite(narrow)
-                yield -most, most, narrow.name
+    for narrow in (*_FLOATS, FLOAT64) if is_float(own) else ():
+        if narrow.bits <= own.bits:
+            most = largest_finite(narrow)
+            yield -most, most, narrow.name
 
 
 def _clamped(a: np.ndarray, low: float, high: float) -> np.ndarray:
@@ -237,9 +231,8 @@ def _clamped(a: np.ndarray, low: float, high: float) -> np.ndarray:
 
 def _fitted_limits(problem: Problem) -> Iterator[Hypothesis]:
     """Limits that are no type's: B has at most two values where it differs, with A beyond each."""
-    own, sample = problem.element_type, problem.wide
-    a, b = (values_of(one, own).astype(np.float64) for one in (sample.a, sample.b))
-    a, b = a[sample.differs], b[sample.differs]
+    own, wide = problem.element_type, problem.wide
+    a, b = wide.x[: wide.count], wide.y[: wide.count]
     found = np.unique(b)
     if not 1 <= found.size <= 2 or np.isnan(found).any():
         return
@@ -251,24 +244,15 @@ def _fitted_limits(problem: Problem) -> Iterator[Hypothesis]:
     if not is_float(own):
         low, high = max(low, own.limits[0]), min(high, own.limits[1])
     said = " and ".join(f"{'below' if one in below else 'above'} {one:g}" for one in found)
-    function = partial(_clamped, low=low, high=high)
     details: dict[str, object] = {"low": below[0] if below else None, "high": above[0] if above else None}
-    predicted = Elementwise(problem.pair, function)
-    yield Hypothesis(
-        "saturation", f"{{b}} is {{a}} with what is {said} set to that", predicted, details, found.size, 4.0
-    )
-
-
-def _wrapped(a: np.ndarray, narrow: ElementType) -> np.ndarray:
-    return np.asarray(a.astype(narrow.storage).astype(a.dtype))
+    text = f"{{b}} is {{a}} with what is {said} set to that"
+    yield computed("saturation", text, partial(_clamped, low=low, high=high), details, found.size, _LIMIT_BITS)
 
 
 def one_value(problem: Problem) -> Iterator[Hypothesis]:
     """B is one value everywhere."""
     first = problem.sample.b[:1]
     if first.size and (bits_of(problem.sample.b) == bits_of(first)).all():
-        value = first[0]
-        predicted = Elementwise(problem.pair, lambda a: np.full_like(a, value))
-        text = f"every element of {{b}} is {values_of(first, problem.element_type)[0]:g}"
-        details = {"value": float(values_of(first, problem.element_type)[0])}
-        yield Hypothesis("constant", text, predicted, details, 1, least_bits=2.0)
+        value = float(values_of(first, problem.element_type)[0])
+        text = f"every element of {{b}} is {value:g}"
+        yield computed("constant", text, lambda a: np.full_like(a, first[0]), {"value": value}, 1, 2.0)

@@ -73,6 +73,7 @@ class Case:
     operands: tuple[np.ndarray, ...]  # The operands.
     context: Context = STATIC  # How they reach the op, and what is around it in its model.
     around: tuple[np.ndarray, ...] = ()  # The operands of the producer in the context, if there is one.
+    is_risky: bool = False  # Whether it must be refused, or may end a process, so that it is given a model of its own.
 
     def __str__(self) -> str:
         attributes = "".join(f" {name}={value}" for name, value in self.attributes)

@@ -97,8 +97,8 @@ def _values(cases: Sequence[Case]) -> Iterator[_Value]:
             given |= dict(zip("xy", case.around, strict=False))
         for name, array in given.items():
             yield _Value(f"{name}{number}", array, names.index(name) in context.constants, context.is_dynamic)
-    if any(case.context.has_neutral for case in cases):
-        yield _Value(NEUTRAL, np.zeros((), cases[0].operands[0].dtype))
+    for element_type in dict.fromkeys(case.element_type for case in cases if case.context.has_neutral):
+        yield _Value(f"{NEUTRAL}_{element_type}", np.zeros((), element_type.storage))
 
 
 def _nodes(case: Case, number: int) -> Iterator[_Node]:
@@ -144,7 +144,8 @@ def _numpy(schema: object, operands: int, is_broadcast: bool) -> Attributes:
 def _subtraction(case: Case, operand: str, name: str, sizes: Sequence[int]) -> _Node:
     op = NEUTRAL_OPS[case.schema.domain]
     attributes = _numpy(registry.resolve(case.schema.domain, op, case.schema.version), 2, True)
-    return _Node(op, name, case.element_type, sizes, (operand, NEUTRAL), attributes)
+    zero = f"{NEUTRAL}_{case.element_type}"
+    return _Node(op, name, case.element_type, sizes, (operand, zero), attributes)
 
 
 def _cast(case: Case, operand: str, name: str, element_type: ElementType, sizes: Sequence[int]) -> _Node:

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from queue import SimpleQueue
 
-from eltwise.conformance.cases import CALL
-from eltwise.conformance.compare import References
+from eltwise.conformance.cases import CALL, Case
+from eltwise.conformance.compare import CaseResult, References
 from eltwise.conformance.explain import Explainer
 from eltwise.conformance.results import Extent, Results, TestResult
 from eltwise.conformance.runner import CaseRunner
-from eltwise.conformance.suite import Variant, groups, variants
-from eltwise.conformance.summary import Summarizer
+from eltwise.conformance.suite import Variant, cases_of, variants
+from eltwise.conformance.summary import smaller_cases, summary
+from eltwise.core.dtypes import ElementType
 from eltwise.core.errors import FileFormatError, UnsupportedError
 from eltwise.core.machine import machine_name, processors
 from eltwise.runtimes import Host, Runtime, StoppedError
@@ -24,6 +25,9 @@ from eltwise.runtimes.host import LIMIT
 from eltwise.version import VERSION
 
 _MOST_PROCESSES = 4
+
+_MOST_TOGETHER: dict[Extent, int] = {"quick": 512, "usual": 64, "thorough": 1}
+"""So many cases are put into one model, which costs more than its nodes."""
 
 OnProgress = Callable[[int, int, str], None]
 """Called before each test: how many are done, how many there are, and which it is."""
@@ -149,16 +153,15 @@ class _Session:
         self._settings = settings
         self._on_progress = on_progress
         self._versions = {test.runtime: test.version for test in known}
-        self._jobs: deque[Job] = deque()
+        self._jobs: deque[Sequence[Job]] = deque()
         self._total = self._done = 0
         self._lock = threading.Lock()
         self._stop = threading.Event()
         self._ended: SimpleQueue[BaseException | None] = SimpleQueue()
         self._references = References()
         self._explainer = Explainer()
-        self._summarizer = Summarizer(self._explainer)
         self._hosts: set[Host] = set()
-        self._known: dict[str, dict[object, str]] = {}
+        self._refused_types: dict[str, set[ElementType]] = {}
 
     def check_versions(self, runtimes: Sequence[Runtime]) -> None:
         """Check that the known results are of the runtimes that are here.
@@ -173,10 +176,16 @@ class _Session:
 
     def run(self, jobs: Sequence[Job]) -> bool:
         """Work on what is not known, with several threads; whether it was interrupted."""
-        for job in jobs:
-            sources = tuple(source for source in job.sources if job.key(source) not in self.tests)
-            self._jobs += [replace(job, sources=sources)] if sources else []
-            self._total += len(sources)
+        left = [
+            replace(job, sources=tuple(source for source in job.sources if job.key(source) not in self.tests))
+            for job in jobs
+        ]
+        self._total = sum(len(job.sources) for job in left)
+        is_quick = self._settings.extent == "quick"
+        groups: dict[object, list[Job]] = {}
+        for job in filter(lambda job: job.sources, left):
+            groups.setdefault((job.runtime.name, job.variant.schema if is_quick else job.variant), []).append(job)
+        self._jobs += groups.values()
         count = self._settings.processes or max(1, min(_MOST_PROCESSES, processors()))
         threads = [threading.Thread(target=self._work, daemon=True) for _number in range(count)]
         try:
@@ -201,13 +210,14 @@ class _Session:
         host: Host | None = None
         ended: BaseException | None = None
         try:
-            while (job := self._next()) is not None:
-                if host is None or host.runtime is not job.runtime:
+            while jobs := self._next():
+                runtime = jobs[0].runtime
+                if host is None or host.runtime is not runtime:
                     self._end(host)
-                    host = Host(job.runtime, self._settings.limit)
+                    host = Host(runtime, self._settings.limit)
                     self._hosts.add(host)
-                with self._starting(job.runtime):
-                    self._run_job(host, job)
+                with self._starting(runtime):
+                    self._run_jobs(host, jobs)
         except StoppedError:
             pass
         except BaseException as error:  # noqa: BLE001 - raised again by the thread that waits
@@ -216,42 +226,62 @@ class _Session:
             self._end(host)
             self._ended.put(ended)
 
-    def _next(self) -> Job | None:
+    def _next(self) -> Sequence[Job]:
         with self._lock:
-            while self._jobs and self._jobs[0].runtime.name in self.not_started:
+            while self._jobs and self._jobs[0][0].runtime.name in self.not_started:
                 self._jobs.popleft()
-            return self._jobs.popleft() if self._jobs and not self._stop.is_set() else None
+            return self._jobs.popleft() if self._jobs and not self._stop.is_set() else ()
 
     def _end(self, host: Host | None) -> None:
         if host is not None:
             host.end()
             self._hosts.discard(host)
 
-    def _run_job(self, host: Host, job: Job) -> None:
+    def _run_jobs(self, host: Host, jobs: Sequence[Job]) -> None:
         with self._lock:
-            self._on_progress(self._done, self._total, f"{job.runtime.name} {job.variant}/{job.sources[0]}")
-        found = list(self._results(host, job))
+            self._on_progress(self._done, self._total, f"{jobs[0].runtime.name} {jobs[0].variant}/{jobs[0].sources[0]}")
+        tests = {(job.variant, source): self._cases(job, source) for job in jobs for source in job.sources}
+        models = {test: cases for test, cases in tests.items() if test[1] != CALL}
+        found = [*self._results(host, {test: tests[test] for test in tests if test not in models}, is_call=True)]
+        found += self._results(host, models, is_call=False)
         with self._lock:
             if not self._stop.is_set():  # What came while the processes were ended is not a result.
                 self.tests |= {test.key: test for test in found}
                 self._done += len(found)
 
-    def _results(self, host: Host, job: Job) -> Iterator[TestResult]:
-        """Run the tests of a job; those of its models share models."""
-        runtime = job.runtime.name, self._version(host)
-        extent, seed = self._settings.extent, self._settings.seed
-        for source in (CALL, "model"):
-            sources = [name for name in job.sources if (name == CALL) == (source == CALL)]
-            known = self._known.setdefault(job.runtime.name, {})
-            runner = CaseRunner(host, source, self._references, extent == "quick", known)
-            made = {name: groups(job.variant, name, extent, seed, job.runtime.checks) for name in sources}
-            runs = runner.run_tests(made)
-            if source != CALL:
-                for name, done in runs.items():
-                    done.results = runner.separated(done.results, made[name], self._explainer)
-                self._summarizer.run_smallest(runtime, {name: done.results for name, done in runs.items()}, runner)
-            for name, done in runs.items():
-                yield self._summarizer.summary(runtime, job.variant, name, done.results, done.not_run, runner.alone)
+    def _cases(self, job: Job, source: str) -> tuple[Case, ...]:
+        return cases_of(job.variant, source, self._settings.extent, self._settings.seed, job.runtime.checks)
+
+    def _results(
+        self, host: Host, tests: Mapping[tuple[Variant, str], Sequence[Case]], *, is_call: bool
+    ) -> Iterator[TestResult]:
+        """Run tests of one operator version; their cases share models."""
+        runtime, extent = (host.runtime.name, self._version(host)), self._settings.extent
+
+        def new_runner() -> CaseRunner:
+            return CaseRunner(
+                host,
+                self._references,
+                is_call=is_call,
+                most_together=_MOST_TOGETHER[extent],
+                is_thrifty=extent == "quick",
+                refused_types=self._refused_types.setdefault(host.runtime.name, set()),
+            )
+
+        runner, results, smaller = new_runner(), dict[object, list[CaseResult]](), dict[object, list[Case]]()
+        runner.run([case for cases in tests.values() for case in cases])
+        for test, cases in tests.items():
+            runner.separate(cases, self._explainer)
+            found = ((runner.results.get(case), runner.beside.get(case)) for case in cases)
+            results[test] = [item for items in found for item in items if item is not None]
+            smaller[test] = smaller_cases(results[test])
+        alone = new_runner().run([case for cases in smaller.values() for case in cases])
+        for (variant, source), cases in tests.items():
+            test = variant, source
+            names = (*runtime, str(variant.schema), variant.element_type.name, variant.rule, source)
+            not_run = sum(case not in runner.results for case in cases)
+            shown = [alone[case] for case in smaller[test] if case in alone]
+            yield summary(names, results[test], not_run, shown, self._explainer)
 
     @contextmanager
     def _starting(self, runtime: Runtime) -> Iterator[None]:

@@ -1,7 +1,6 @@
 """The cases of the tests, computed from the operator registry; the same for the same extent and seed.
 
-A test is a variant, which is an operator version with an element type and a broadcast rule, and an operand source. The
-cases of a group are put into one model, since a model costs more than its nodes.
+A test is a variant, which is an operator version with an element type and a broadcast rule, and an operand source.
 """
 
 from __future__ import annotations
@@ -21,7 +20,6 @@ from eltwise.ops import registry
 from eltwise.ops.schema import ElementwiseSchema
 from eltwise.oracle import OracleRefusal, RuleName, array_of, hard_values, place
 
-Groups = tuple[tuple[Case, ...], ...]
 Operands = tuple[np.ndarray, ...]
 
 _SHARES: dict[Extent, int] = {"quick": 0, "usual": 8, "thorough": 1}
@@ -30,9 +28,11 @@ _SHARES: dict[Extent, int] = {"quick": 0, "usual": 8, "thorough": 1}
 _RANDOM: dict[Extent, int] = {"quick": 2000, "usual": 4000, "thorough": 20000}
 _SCALARS: dict[Extent, int] = {"quick": 4, "usual": 32, "thorough": 1 << 16}
 _ORDINARY = 256
-_MOST_TOGETHER = 64
 _COMMON_RANK = 12
 """Runtimes that limit the rank have a higher limit."""
+
+HIGH_RANK = 3
+"""The kind of cases with a higher rank."""
 
 _QUICK_REFUSED = 1
 """So many cases that must be refused are tested in a quick run with most operand sources: each takes its own model."""
@@ -117,35 +117,29 @@ def variants() -> Iterator[Variant]:
         yield from (Variant(schema, element_type, rule) for element_type in schema.types for rule in rules)
 
 
-@lru_cache(maxsize=64)  # Several runtimes run the same tests at about the same time.
-def groups(variant: Variant, source: str, extent: Extent, seed: int, checks: bool) -> Groups:
+@lru_cache(maxsize=256)  # Several runtimes run the same tests.
+def cases_of(variant: Variant, source: str, extent: Extent, seed: int, checks: bool) -> tuple[Case, ...]:
     """The cases of a test; with ``checks`` also mixed types and attributes that the version does not have."""
-    valid = value_cases(variant, source, extent, seed)
-    made: list[tuple[Case, ...]] = [] if extent == "quick" else [(case,) for case in valid]
-    valid = valid if extent == "quick" else []
-    refused: list[Case] = []
+    is_quick, is_whole = extent == "quick", source in _WHOLE_SOURCES
     own = variant.schema.types.index(variant.element_type)
-    has_share = own > 0 and extent == "quick" and source in _WHOLE_SOURCES
+    valid, refused = value_cases(variant, source, extent, seed), []
     for number, case in enumerate(layout_cases(variant, source, extent, seed)):
         shapes = tuple(operand.shape for operand in case.operands)
-        is_valid = case.is_valid
-        if not is_valid or not has_share or shapes in _ALWAYS or (number - own) % _QUICK_SHARE == 0:
-            (valid if is_valid else refused).append(case)
-    if has_share:
+        has_share = own == 0 or not (is_quick and is_whole) or (number - own) % _QUICK_SHARE == 0
+        if not case.is_valid:
+            refused.append(case)
+        elif has_share or shapes in _ALWAYS:
+            valid.append(case)
+    if is_quick and is_whole and own:
         refused = refused[own % _QUICK_SHARE :: _QUICK_SHARE] or refused[:1]
-    elif extent == "quick" and source not in _WHOLE_SOURCES:
+    elif is_quick and not is_whole:
         refused = refused[:_QUICK_REFUSED]
     refused += undefined_cases(variant)
-    if checks and source in _WHOLE_SOURCES:
+    if checks and is_whole:
         refused += foreign_cases(variant)
-    kinds: dict[int, list[Case]] = {}
-    for case in valid:
-        kinds.setdefault(kind_of(case), []).append(case)
-    size = 1 if extent == "thorough" else _MOST_TOGETHER
-    for _kind_number, cases in sorted(kinds.items()):
-        made += [tuple(cases[start : start + size]) for start in range(0, len(cases), size)]
-    made += [(case,) for case in refused]
-    return tuple(tuple(replace(case, context=SOURCES.get(source, STATIC)) for case in group) for group in made)
+    context = SOURCES.get(source, STATIC)
+    risky = (replace(case, context=context, is_risky=True) for case in refused)
+    return (*(replace(case, context=context) for case in valid), *risky)
 
 
 def kind_of(case: Case) -> int:
@@ -157,7 +151,7 @@ def kind_of(case: Case) -> int:
     if len(shapes) != case.schema.expression().operands:
         return 4
     if max(map(len, shapes)) > _COMMON_RANK:
-        return 3
+        return HIGH_RANK
     if case.rule == "numpy" or len(set(shapes)) == 1:
         return 0
     try:

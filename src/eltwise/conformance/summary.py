@@ -3,126 +3,91 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from eltwise.conformance.cases import LETTERS, SOURCES, Case
+from eltwise.conformance.cases import LETTERS, Case
 from eltwise.conformance.compare import CaseResult
 from eltwise.conformance.explain import Explainer
 from eltwise.conformance.fault_model import BESIDE_ANOTHER, MODE_CHANGED
 from eltwise.conformance.results import OUTCOMES, Example, Failing, Outcome, TestResult, shown
-from eltwise.conformance.runner import CaseRunner
-from eltwise.conformance.suite import Variant
 
 _LARGEST_STORED = 4096
 _LONGEST_MESSAGE = 1000
 _REPEATED = 64
 """How often operands are repeated if they do not fail alone: some kernels are used for whole vectors only."""
 
-RunAlone = Callable[[Case], CaseResult]
-"""Runs one case, in a model of its own."""
+
+def worst_of(results: Sequence[CaseResult]) -> tuple[Outcome, list[CaseResult]]:
+    """The worst outcome of some cases, and those that have it."""
+    outcome: Outcome = max((item.outcome for item in results), key=OUTCOMES.index, default="ok")
+    return outcome, [item for item in results if item.outcome == outcome]
 
 
-class Summarizer:
-    """Makes test results; what it found for one operator version it reuses for the others of a runtime."""
+def smaller_cases(results: Sequence[CaseResult]) -> list[Case]:
+    """What may show the worst outcome of a test better than its cases: one element an operand, alone and repeated."""
+    outcome, items = worst_of(results)
+    if outcome == "crashed" and (smallest := _smallest_seen(items).case).size > len(smallest.operands):
+        firsts = [operand.reshape(-1)[:1] for operand in smallest.operands]
+        return [_of_elements(smallest, firsts)] if all(first.size for first in firsts) else []
+    differing = [item for item in items if item.wrong and not item.problem]
+    if outcome != "differs" or not differing or _smallest_seen(items).problem:
+        return []
+    _rank, operands, case = min((simplest_operands(item) for item in differing), key=lambda found: found[0])
+    return [_of_elements(case, [np.repeat(operand, count) for operand in operands]) for count in (1, _REPEATED)]
 
-    def __init__(self, explainer: Explainer) -> None:
-        self._explainer = explainer
-        self._alone: dict[object, CaseResult] = {}
 
-    def summary(
-        self,
-        runtime: tuple[str, str],
-        variant: Variant,
-        source: str,
-        results: Sequence[CaseResult],
-        not_run: int,
-        run_alone: RunAlone,
-    ) -> TestResult:
-        """Make the result of a test on a runtime, given by name and version, out of all cases that were run."""
-        test = (*runtime, str(variant.schema), variant.element_type.name, variant.rule, source)
-        outcomes = {item.outcome for item in results}
-        outcome: Outcome = max(outcomes, key=OUTCOMES.index, default="ok")
-        changed = [item for item in results if item.answer.mode]
-        notes = list(_notes(results, changed, not_run))
-        if outcome == "ok":
-            if not changed:
-                return TestResult(*test, "ok", total=len(results), message="; ".join(notes))
-            first, counts = min(changed, key=lambda item: item.case.size), (len(changed), len(results))
-            failing, message = Failing(first.case), "; ".join(notes)
-            return TestResult(*test, "differs", ((MODE_CHANGED,),), *counts, _example(first), message, failing, message)
-        items = [item for item in results if item.outcome == outcome]
-        reasons, words = self._explained(outcome, results, items)
-        smallest = self._smallest(items, (runtime[0], source), run_alone)
-        message = "; ".join(part for part in (words, *notes) if part)[:_LONGEST_MESSAGE]
-        counts = _counts(outcome, results, items)
-        return TestResult(*test, outcome, reasons, *counts, _example(smallest), message, _failing(smallest), words)
+def summary(
+    names: tuple[str, str, str, str, str, str],
+    results: Sequence[CaseResult],
+    not_run: int,
+    smaller: Sequence[CaseResult],
+    explainer: Explainer,
+) -> TestResult:
+    """Make the result of a test.
 
-    def run_smallest(
-        self, runtime: tuple[str, str], results: Mapping[str, Sequence[CaseResult]], runner: CaseRunner
-    ) -> None:
-        """Run the simplest failing operands of several tests by operand source, in one model where that works."""
-        found: dict[object, Case] = {}
-        for source, of_source in results.items():
-            items = [item for item in of_source if item.outcome == "differs"]
-            if items and not SOURCES[source].is_dynamic:
-                cases = _candidates(items, _smallest_seen(items))
-                found |= {_key((runtime[0], source), case): case for case in cases}
-        new = {key: case for key, case in found.items() if key not in self._alone}
-        self._alone |= dict(zip(new, runner.together(list(new.values())), strict=False))
+    Args:
+        names: the runtime and its version, the operator version, the element type, the broadcast rule and the source.
+        results: of all cases that were run.
+        not_run: how many were not.
+        smaller: what came for the ``smaller_cases``.
+        explainer: knows the fault models.
+    """
+    outcome, items = worst_of(results)
+    changed = [item for item in results if item.answer.mode]
+    notes = list(_notes(results, changed, not_run))
+    if outcome == "ok":
+        if not changed:
+            return TestResult(*names, "ok", total=len(results), message="; ".join(notes))
+        first, counts = min(changed, key=lambda item: item.case.size), (len(changed), len(results))
+        failing, message = Failing(first.case), "; ".join(notes)
+        return TestResult(*names, "differs", ((MODE_CHANGED,),), *counts, _example(first), message, failing, message)
+    reasons, words = _explained(results, items, explainer) if outcome == "differs" else ((), items[0].answer.words)
+    shows = (item for item in smaller if item.outcome == outcome and (item.wrong or outcome == "crashed"))
+    smallest = next(shows, None) or _smallest_seen(items)
+    message = "; ".join(part for part in (words, *notes) if part)[:_LONGEST_MESSAGE]
+    counts = _counts(outcome, results, items)
+    return TestResult(*names, outcome, reasons, *counts, _example(smallest), message, _failing(smallest), words)
 
-    def _explained(
-        self, outcome: Outcome, results: Sequence[CaseResult], items: Sequence[CaseResult]
-    ) -> tuple[tuple[tuple[str, ...], ...], str]:
-        """The reasons by the names of their fault models, and what to say."""
-        if outcome != "differs":
-            return (), items[0].answer.words
-        names: list[tuple[str, ...]] = [
-            (problem,) for problem in dict.fromkeys(item.problem for item in items) if problem
-        ]
-        words = [_problem_in_words(item) for item in items if item.problem][:1]
-        for reason in self._explainer.explain([item.compared for item in results if item.compared is not None]):
-            names.append(reason.names)
-            words.append(reason.text)
-        return tuple(names), "; ".join(filter(None, words))
 
-    def _smallest(self, items: Sequence[CaseResult], key: object, run_alone: RunAlone) -> CaseResult:
-        """The smallest case with the outcome of the given ones: of one element a operand, if that still fails."""
-        by_size = _smallest_seen(items)
-        if by_size.outcome == "crashed" and by_size.case.size > len(by_size.case.operands):
-            firsts = [operand.reshape(-1)[:1] for operand in by_size.case.operands]
-            candidates = [_of_elements(by_size.case, firsts)] if all(first.size for first in firsts) else []
-        else:
-            candidates = _candidates(items, by_size)
-        for candidate in candidates:
-            known = _key(key, candidate)
-            if known not in self._alone:
-                self._alone[known] = run_alone(candidate)
-            again = replace(self._alone[known], case=candidate)
-            if again.outcome == by_size.outcome and (again.wrong or again.outcome == "crashed"):
-                return again
-        return by_size
+def _explained(
+    results: Sequence[CaseResult], items: Sequence[CaseResult], explainer: Explainer
+) -> tuple[tuple[tuple[str, ...], ...], str]:
+    """The reasons by the names of their fault models, and what to say."""
+    names: list[tuple[str, ...]] = [(problem,) for problem in dict.fromkeys(item.problem for item in items) if problem]
+    words = [_problem_in_words(item) for item in items if item.problem][:1]
+    for reason in explainer.explain([item.compared for item in results if item.compared is not None]):
+        names.append(reason.names)
+        words.append(reason.text)
+    return tuple(names), "; ".join(filter(None, words))
 
 
 def _smallest_seen(items: Sequence[CaseResult]) -> CaseResult:
     # What fails alone shows more than what fails beside others, and a wrong type or shape more than wrong values.
     alone = [item for item in items if item.problem != BESIDE_ANOTHER]
     return min([item for item in alone if item.problem] or alone or items, key=_size)
-
-
-def _candidates(items: Sequence[CaseResult], by_size: CaseResult) -> list[Case]:
-    """The simplest failing operands alone, and repeated."""
-    differing = [item for item in items if item.wrong and not item.problem]
-    if by_size.outcome != "differs" or by_size.problem or not differing:
-        return []
-    _rank, operands, case = min((simplest_operands(item) for item in differing), key=lambda found: found[0])
-    return [_of_elements(case, [np.repeat(operand, count) for operand in operands]) for count in (1, _REPEATED)]
-
-
-def _key(key: object, case: Case) -> object:
-    return (key, case.function, *((operand.dtype, operand.tobytes()) for operand in case.operands))
 
 
 def _of_elements(case: Case, operands: Sequence[np.ndarray]) -> Case:

@@ -17,7 +17,7 @@ from eltwise.conformance.cases import Case
 from eltwise.conformance.compare import References
 from eltwise.conformance.models import build
 from eltwise.conformance.results import Extent
-from eltwise.conformance.suite import Variant, groups
+from eltwise.conformance.suite import Variant, cases_of
 from eltwise.core.dtypes import of_numpy
 from eltwise.formats.files import new_folder, write_into
 from eltwise.formats.npy import npy_bytes
@@ -58,7 +58,7 @@ def export(
         for done, (variant, source) in enumerate(tests):
             on_progress(done, len(tests), f"{variant}/{source}")
             # What has no defined result is left out.
-            cases = [case for group in groups(variant, source, extent, seed, True) for case in group if case.is_defined]
+            cases = [case for case in cases_of(variant, source, extent, seed, True) if case.is_defined]
             for number, case in enumerate(cases):
                 origin = {"name": _name(variant, source, number), "op": str(variant.schema)}
                 origin |= {"dtype": variant.element_type.name, "broadcast": variant.rule, "path": source}

@@ -8,8 +8,7 @@ Sub-1, Sub-6 and Sub-7; OpenVINO's broadcast rules.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from eltwise.core.errors import AttributeValueError, ShapeError
 from eltwise.core.shapes import UNKNOWN_RANK, Dimension, Shape
@@ -20,8 +19,7 @@ Pair = tuple[Dimension, str]
 """The dimension of the result and the assumption that it rests on, empty where there is none."""
 
 
-@dataclass(frozen=True)
-class Rule:
+class Rule(NamedTuple):
     """A broadcast rule with its arguments.
 
     Attributes:
@@ -35,8 +33,7 @@ class Rule:
     enabled: bool = True
 
 
-@dataclass(frozen=True)
-class Broadcast:
+class Broadcast(NamedTuple):
     """What a rule found.
 
     Attributes:

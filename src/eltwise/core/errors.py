@@ -24,6 +24,9 @@ class EltwiseError(Exception):
     An empty field is not known or does not apply.
     """
 
+    exit_code = 2
+    """Of a command that ends with this error: bad input."""
+
     def __init__(
         self,
         problem: str,
@@ -66,7 +69,7 @@ class EltwiseError(Exception):
             sentence += f", got {self.got}"
         for part in (f"allowed: {self.allowed}" if self.allowed else "", self.hint):
             sentence += f"; {part}" if part else ""
-        return _on_one_line(sentence)
+        return on_one_line(sentence)
 
     def fields(self) -> dict[str, str]:
         """The fields that are set, with the kind and the sentence, for programs that read them."""
@@ -74,9 +77,13 @@ class EltwiseError(Exception):
         return {"kind": type(self).__name__, "problem": self.problem, **known, "sentence": str(self)}
 
 
-def _on_one_line(sentence: str) -> str:
-    """A sentence with the line breaks and control characters of names in it escaped."""
-    return "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in sentence)
+def on_one_line(text: str) -> str:
+    r"""A text with its line breaks and control characters escaped, as names in files may have any.
+
+    >>> on_one_line("two\nlines")
+    'two\\nlines'
+    """
+    return "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in text)
 
 
 class NameUnknownError(EltwiseError):
@@ -122,7 +129,7 @@ class ManyProblemsError(EltwiseError):
 
     def __str__(self) -> str:
         lines = self.problem.split("\n")[1:]
-        return "\n".join([_on_one_line(f"{self._place()}{len(self.problems)} problems:"), *lines])
+        return "\n".join([on_one_line(f"{self._place()}{len(self.problems)} problems:"), *lines])
 
 
 def raise_all(problems: Sequence[EltwiseError]) -> None:

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 from eltwise.core.errors import ShapeError
 
@@ -20,8 +21,6 @@ LARGEST_SIZE = 2**63 - 1
 
 LARGEST_RANK = 64
 """The largest rank of an array."""
-
-_INTERVAL = re.compile(r"(\d*)\.\.(\d*)")
 
 
 @dataclass(frozen=True)
@@ -96,8 +95,7 @@ def known(size: int) -> Dimension:
     return Dimension(size, size)
 
 
-@dataclass(frozen=True)
-class Shape:
+class Shape(NamedTuple):
     """The dimensions of a tensor in their order; None where not even the rank is known."""
 
     dimensions: tuple[Dimension, ...] | None
@@ -178,7 +176,7 @@ def parse_dimension(text: str) -> Dimension:
         return UNKNOWN
     if text.isascii() and text.isdigit() and len(text) < 40:
         return known(int(text))
-    interval = _INTERVAL.fullmatch(text) if text.isascii() and len(text) < 80 else None
+    interval = re.fullmatch(r"(\d*)\.\.(\d*)", text) if text.isascii() and len(text) < 80 else None
     if interval:
         low, high = interval.groups()
         return Dimension(int(low or 0), int(high) if high else None)

@@ -12,8 +12,7 @@ from eltwise.core.errors import NameUnknownError, ShapeError
 from eltwise.core.shapes import Shape, of_sizes, parse
 from eltwise.engine.arrays import OtherT, Plain
 from eltwise.engine.call import calls_of, check_count
-from eltwise.ir.graph import TensorType
-from eltwise.ir.infer import elementwise
+from eltwise.ir.types import TensorType, elementwise
 from eltwise.ops import registry
 from eltwise.ops.schema import Operation
 

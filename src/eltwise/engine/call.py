@@ -16,8 +16,7 @@ from eltwise.core.dtypes import ElementType, of_numpy
 from eltwise.core.errors import ElementTypeError, EltwiseError, GraphError, ValueRangeError
 from eltwise.core.shapes import of_sizes
 from eltwise.engine.arrays import as_array, check_out, exact_scalar, is_scalar, kind_of
-from eltwise.ir.graph import TensorType
-from eltwise.ir.infer import elementwise
+from eltwise.ir.types import TensorType, elementwise
 from eltwise.kernels import dispatch, float_mode
 from eltwise.kernels.native import Records
 from eltwise.kernels.numpy_kernel import Run

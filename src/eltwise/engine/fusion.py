@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from eltwise.core.dtypes import ElementType
 from eltwise.core.errors import EltwiseError
-from eltwise.ir.graph import Graph, Node, TensorType
-from eltwise.ir.infer import elementwise
+from eltwise.ir.graph import Graph, Node
+from eltwise.ir.types import TensorType, elementwise
 from eltwise.kernels.plan import Plan, Sizes, make_plan
 from eltwise.ops.expression import Expression, Step
 from eltwise.ops.schema import ElementwiseSchema

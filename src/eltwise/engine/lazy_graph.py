@@ -17,8 +17,9 @@ from eltwise.engine.dask_arrays import cast_lazily, taken
 from eltwise.engine.io_binding import Symbols, bound_inputs
 from eltwise.engine.io_binding import match as check_shape
 from eltwise.engine.program import run_node
-from eltwise.ir.graph import Graph, Node, Port, TensorType
+from eltwise.ir.graph import Graph, Node, Port
 from eltwise.ir.infer import cast_target, located, node_result
+from eltwise.ir.types import TensorType
 
 
 def run(

@@ -20,9 +20,10 @@ from eltwise.engine.arrays import kind_of
 from eltwise.engine.call import calls_of, check_divisor
 from eltwise.engine.fusion import Group, grouped
 from eltwise.engine.io_binding import Symbols, bound_inputs, bound_output, match
-from eltwise.ir.graph import Graph, Node, Port, TensorType
+from eltwise.ir.graph import Graph, Node, Port
 from eltwise.ir.infer import cast_target, constant_tensor, located, node_result
 from eltwise.ir.infer_graph import infer_graph
+from eltwise.ir.types import TensorType
 from eltwise.kernels import dispatch, float_mode
 from eltwise.kernels.native import Records, is_possible
 from eltwise.ops.schema import DataMovementSchema

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 import shutil
 import stat
 import tempfile
@@ -57,7 +56,11 @@ def read_message(path: Path) -> bytes:
 
 def check_regular(path: Path) -> None:
     """Refuse a path that exists and is not a file: a folder, and a pipe or device, which might never end."""
-    if path.exists() and not path.is_file():
+    try:
+        is_other = path.exists() and not path.is_file()
+    except (OSError, ValueError) as error:
+        raise unreadable(path, error) from None
+    if is_other:
         raise FileFormatError("this is a folder, a pipe or a device, not a file", where=str(path))
 
 
@@ -85,6 +88,11 @@ def unreadable(path: Path, error: OSError | ValueError) -> FileFormatError:
 def write_atomically(path: Path, chunks: Iterable[Chunk]) -> None:
     """Write a temporary file and rename it: whatever happens, the path holds the old file or the whole new one."""
     write_together([(path, chunks)])
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text file, as ``write_atomically`` does; what is no text, such as half a surrogate, is escaped."""
+    write_atomically(path, [text.encode(errors="backslashreplace")])
 
 
 def write_together(contents: Sequence[tuple[Path, Iterable[Chunk]]]) -> None:
@@ -187,7 +195,7 @@ def new_folder(folder: Path) -> Iterator[Path]:
     """A temporary folder to fill: renamed to its path on success, removed otherwise."""
     check_new_folder(folder)
     resolved = Path(os.path.realpath(folder))
-    temporary = resolved.parent / f".{resolved.name[:40]}.{secrets.token_hex(4)}.part"
+    temporary = resolved.parent / f".{resolved.name[:40]}.{os.urandom(4).hex()}.part"
     try:
         temporary.mkdir()
         yield temporary

@@ -13,15 +13,13 @@ import re
 import zipfile
 import zlib
 from dataclasses import dataclass
-from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
 
 from eltwise.core.dtypes import BFLOAT16, BOOL, BY_NAME, TYPES, ElementType, of_numpy
-from eltwise.core.errors import ElementTypeError, FileFormatError, unknown_name
+from eltwise.core.errors import ElementTypeError, FileFormatError
 from eltwise.core.shapes import LARGEST_RANK, element_count, is_addressable
-from eltwise.formats.files import check_regular, read_bytes, unreadable
 
 _LENGTH_BYTES = {b"\1\0": 2, b"\2\0": 4}
 _LONGEST_HEADER = 10_000
@@ -43,61 +41,12 @@ _RUN = [each for each in TYPES if each.runs]
 _BY_CODE = {each.storage.str[1:]: each for each in _RUN if each.storage.kind != "V"}
 
 
-def read_npy(path: Path, wanted: ElementType | None) -> np.ndarray:
-    """Read an .npy file."""
-    try:
-        check_regular(path)
-        size = path.stat().st_size
-        with path.open("rb") as file:
-            return _read_stream(file, size, str(path), wanted)
-    except (OSError, ValueError) as error:
-        raise unreadable(path, error) from None
-
-
-def read_npz(path: Path, key: str, wanted: ElementType | None) -> np.ndarray:
-    """Read one array of an .npz file; without a key, its only one."""
-    data = read_bytes(path)
-    try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            member = _member(archive, key, path)
-            where = f"{path}:{key or member.filename}"
-            check_member(member, where)
-            with archive.open(member) as file:
-                return _read_stream(file, member.file_size, where, wanted)  # type: ignore[arg-type]
-    except (*ZIP_ERRORS, OSError) as error:
-        raise FileFormatError(f"not a readable .npz file ({error})", where=str(path)) from None
-
-
-def names_in_npz(path: Path) -> list[str]:
-    """The names of the arrays in an .npz file."""
-    check_regular(path)
-    try:
-        with zipfile.ZipFile(path) as archive:
-            return [info.filename.removesuffix(".npy") for info in archive.infolist()]
-    except OSError as error:
-        raise unreadable(path, error) from None
-    except (zipfile.BadZipFile, zipfile.LargeZipFile, NotImplementedError, ValueError) as error:
-        raise FileFormatError(f"not a readable .npz file ({error})", where=str(path)) from None
-
-
 def check_member(member: zipfile.ZipInfo, where: str) -> None:
     """Refuse a member that cannot be unpacked, or states a size that nothing compresses to."""
     if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         raise FileFormatError("unsupported compression method", where=where, allowed="none or deflate")
     if member.file_size > _LARGEST_INFLATION * max(member.compress_size, 1):
         raise FileFormatError("the archive states an impossible size", where=where)
-
-
-def _member(archive: zipfile.ZipFile, key: str, path: Path) -> zipfile.ZipInfo:
-    members = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
-    if not members and not key:
-        raise FileFormatError("the file holds no array", where=str(path))
-    if not key and len(members) > 1:
-        names = ", ".join(f"{path.name}:{name}" for name in members)
-        raise FileFormatError("the file holds several arrays", where=str(path), allowed=f"one of {names}")
-    if key and key not in members:
-        raise unknown_name("array", key, members, where=str(path))
-    return members[key] if key else next(iter(members.values()))
 
 
 @dataclass(frozen=True)
@@ -117,17 +66,6 @@ class NpyLayout:
     shape: tuple[int, ...]
     fortran: bool
     needed: int
-
-
-def _read_stream(file: BinaryIO, size: int, where: str, wanted: ElementType | None) -> np.ndarray:
-    layout = read_layout(file, size, where, wanted)
-    data = np.frombuffer(file.read(layout.needed), np.uint8)
-    if data.size < layout.needed:
-        words, allowed = "the file is truncated", f"{layout.needed} bytes"
-        raise FileFormatError(words, where=where, got=f"{data.size} bytes", allowed=allowed)
-    storage = layout.element_type.storage.newbyteorder(layout.order)  # type: ignore[arg-type]
-    values = checked(data, layout.element_type, where).view(storage)
-    return values.reshape(layout.shape, order="F" if layout.fortran else "C")
 
 
 def read_layout(file: BinaryIO, size: int, where: str, wanted: ElementType | None) -> NpyLayout:

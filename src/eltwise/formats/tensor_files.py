@@ -13,9 +13,10 @@ from pathlib import Path
 import numpy as np
 
 from eltwise.core.dtypes import ElementType, of_numpy
-from eltwise.core.errors import FileFormatError
+from eltwise.core.errors import FileFormatError, unknown_name
 from eltwise.formats import files, npy
 from eltwise.formats.registry import unknown_ending
+from eltwise.formats.tensor_sets import check_archive, open_tensors
 from eltwise.ir.graph import Tensor
 
 
@@ -54,13 +55,22 @@ def read_tensor_file(file: TensorFile, wanted: ElementType | None = None) -> np.
         file: where it is.
         wanted: the element type of raw void bytes in .npy files.
     """
-    if file.ending == ".npy":
-        return npy.read_npy(file.path, wanted)
+    files.check_regular(file.path)
+    found = open_tensors(file.path, wanted)
+    names = [*found, *found.unreadable]
+    if not names and not file.key:
+        raise FileFormatError("the file holds no array", where=found.where)
+    if not file.key and len(names) > 1:
+        allowed = ", ".join(f"{file.path.name}:{name}" for name in names)
+        raise FileFormatError("the file holds several arrays", where=found.where, allowed=f"one of {allowed}")
+    name = file.key or names[0]
+    if name in found.unreadable:
+        raise found.unreadable[name]
+    if name not in found:
+        raise unknown_name("array", name, names, where=found.where)
     if file.ending == ".npz":
-        return npy.read_npz(file.path, file.key, wanted)
-    from eltwise.formats.onnx.tensors import read_tensor_proto
-
-    return read_tensor_proto(files.read_message(file.path), file.path.parent, str(file.path)).array
+        check_archive(file.path, name)
+    return found[name].array()
 
 
 def check_tensor_files(targets: Mapping[str, TensorFile], sources: Iterable[TensorFile] = ()) -> None:

@@ -8,9 +8,11 @@ their paths. Pickles are never loaded.
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -34,7 +36,7 @@ class TensorSet(Mapping[str, LazyTensor]):
     Attributes:
         where: the file or folder.
         tensors: the tensors by name.
-        unreadable: the tensors of types that nothing here reads, with the reason.
+        unreadable: the tensors, and in a folder the files, that cannot be read, with the reason.
         is_one: whether the format holds one tensor without a name.
     """
 
@@ -59,8 +61,6 @@ class TensorSet(Mapping[str, LazyTensor]):
         try:
             self.tensors[name] = make()
         except EltwiseError as error:
-            if isinstance(error, FileFormatError):
-                raise error.located(where=self.where, operand=f"tensor {name!r}") from None
             self.unreadable[name] = error.located(where=self.where, operand=f"tensor {name!r}")
 
 
@@ -107,12 +107,15 @@ def _of_folder(path: Path, wanted: ElementType | None) -> TensorSet:
         return _safetensors(indices[0])
     found = TensorSet(str(path))
     for file in _files_of(path):
-        inner = open_tensors(file, wanted)
         stem = file.relative_to(path).with_suffix("").as_posix()
-        for name, tensor in inner.items():
-            full = stem if inner.is_one else f"{stem}/{name}"
-            found.add(full, lambda full=full, tensor=tensor: tensor.renamed(full))  # type: ignore[misc]
-        found.unreadable.update({f"{stem}/{name}": error for name, error in inner.unreadable.items()})
+        try:
+            inner = open_tensors(file, wanted)
+            for name, tensor in inner.items():
+                full = stem if inner.is_one else f"{stem}/{name}"
+                found.add(full, lambda full=full, tensor=tensor: tensor.renamed(full))  # type: ignore[misc]
+            found.unreadable.update({f"{stem}/{name}": error for name, error in inner.unreadable.items()})
+        except EltwiseError as error:
+            found.unreadable[stem] = error.located(where=str(file))
     if not found.tensors and not found.unreadable:
         allowed = ", ".join(ENDINGS)
         raise FileFormatError("the folder holds no tensor files", where=str(path), allowed=allowed)
@@ -158,23 +161,29 @@ def _of_layout(name: str, layout: npy.NpyLayout, file: OpenFile, offset: int, wh
 
 def _npz(path: Path, wanted: ElementType | None) -> TensorSet:
     file, found = OpenFile(path), TensorSet(str(path))
-    try:
-        with zipfile.ZipFile(path) as archive:
-            for member in archive.infolist():
-                if member.filename.endswith(".npy"):
-                    name = member.filename.removesuffix(".npy")
-                    found.add(name, lambda name=name, member=member: _member(name, archive, member, file, wanted))  # type: ignore[misc]
-    except (*npy.ZIP_ERRORS, OSError) as error:
-        raise FileFormatError(f"not a readable .npz file ({error})", where=str(path)) from None
+    with _zip_errors("not a readable .npz file", str(path)), zipfile.ZipFile(path) as archive:
+        for member in archive.infolist():
+            if member.filename.endswith(".npy"):
+                name = member.filename.removesuffix(".npy")
+                found.add(name, lambda name=name, member=member: _member(name, archive, member, file, wanted))  # type: ignore[misc]
     return found
+
+
+@contextmanager
+def _zip_errors(words: str, where: str) -> Iterator[None]:
+    try:
+        yield
+    except (*npy.ZIP_ERRORS, OSError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise FileFormatError(f"{words} ({reason})", where=where) from None
 
 
 def _member(
     name: str, archive: zipfile.ZipFile, member: zipfile.ZipInfo, file: OpenFile, wanted: ElementType | None
 ) -> LazyTensor:
-    where = f"{file.path}:{name}"
+    where = str(file.path)
     npy.check_member(member, where)
-    with archive.open(member) as stream:
+    with _zip_errors("the member cannot be read", where), archive.open(member) as stream:
         layout = npy.read_layout(stream, member.file_size, where, wanted)  # type: ignore[arg-type]
         begin = stream.tell()
     if member.compress_type == zipfile.ZIP_STORED:
@@ -182,6 +191,18 @@ def _member(
     element_type, shape = layout.element_type, layout.shape
     spool = Spool(lambda: _of_layout(name, layout, _unpacked(file.path, member, where), begin, where).source)
     return LazyTensor(name, element_type, shape, spool, where)
+
+
+def check_archive(path: Path, name: str) -> None:
+    """Read a tensor of an .npz file to its end, where the checksum stands: lazy tensors read the elements alone.
+
+    Raises:
+        FileFormatError: where it is not that of the elements.
+    """
+    words = f"tensor {name!r}: the member cannot be read"
+    with _zip_errors(words, str(path)), zipfile.ZipFile(path) as archive, archive.open(f"{name}.npy") as member:
+        while member.read(_PIECE):
+            pass
 
 
 def _offset_of(file: OpenFile, member: zipfile.ZipInfo, where: str) -> int:
@@ -196,16 +217,17 @@ def _unpacked(path: Path, member: zipfile.ZipInfo, where: str) -> OpenFile:
     """Decompress a member into a file that vanishes with its last reader."""
     descriptor, name = tempfile.mkstemp(prefix="eltwise-")
     try:
-        with os.fdopen(descriptor, "wb") as target, zipfile.ZipFile(path) as archive, archive.open(member) as source:
-            while piece := source.read(_PIECE):
-                target.write(piece)
+        with (
+            _zip_errors("the archive cannot be unpacked", where),
+            os.fdopen(descriptor, "wb") as target,
+            zipfile.ZipFile(path) as archive,
+            archive.open(member) as source,
+        ):
+            shutil.copyfileobj(source, target, _PIECE)
         return OpenFile(Path(name), is_temporary=True)
-    except npy.ZIP_ERRORS as error:
+    except FileFormatError:
         Path(name).unlink(missing_ok=True)
-        raise FileFormatError(f"the archive cannot be unpacked ({error})", where=where) from None
-    except OSError as error:
-        Path(name).unlink(missing_ok=True)
-        raise FileFormatError(f"the archive cannot be unpacked ({error.strerror or error})", where=where) from None
+        raise
 
 
 def _pb(path: Path, _wanted: ElementType | None) -> TensorSet:

@@ -15,24 +15,9 @@ import numpy as np
 
 from eltwise.core.dtypes import ElementType
 from eltwise.core.errors import NameUnknownError, unknown_name
-from eltwise.core.shapes import Shape, of_sizes
+from eltwise.core.shapes import of_sizes
+from eltwise.ir.types import TensorType
 from eltwise.ops.schema import Domain, Operation, OpSchema
-
-
-@dataclass(frozen=True)
-class TensorType:
-    """What is known of a value before it is there: its element type (None: not declared) and its shape.
-
-    ``other`` is the type of a value that is no tensor of a known element type, as ONNX writes it:
-    ``seq(tensor(float))``. Its element type and shape are not known.
-    """
-
-    element_type: ElementType | None
-    shape: Shape
-    other: str = ""
-
-    def __str__(self) -> str:
-        return self.other or f"{self.element_type or 'any type'}({self.shape})"
 
 
 class Tensor:

@@ -7,61 +7,27 @@ arrays during one.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
-from eltwise.core.broadcasting import Broadcast, broadcast
-from eltwise.core.dtypes import BOOL, FLOAT32, INT64, ElementType
+from eltwise.core.dtypes import FLOAT32, INT64, ElementType
 from eltwise.core.errors import AttributeValueError, ElementTypeError, EltwiseError, GraphError, ShapeError
 from eltwise.core.reshaping import of_rank, reshaped, squeezed, unsqueezed
 from eltwise.core.shapes import Shape
-from eltwise.ir.graph import Node, Tensor, TensorType
+from eltwise.ir.graph import Node, Tensor
+from eltwise.ir.types import TensorType, elementwise
 from eltwise.ops.schema import DataMovementSchema, ElementwiseSchema, Operation, OpSchema
 
 _MOST_NAMED = 4
 """So many operands an error names."""
 
 
-@dataclass(frozen=True)
-class Result:
+class Result(NamedTuple):
     """The type of what a node makes, and what had to be assumed of its inputs."""
 
     type: TensorType
     assumptions: tuple[str, ...] = ()
-
-
-def elementwise(operation: Operation, operands: Sequence[TensorType]) -> tuple[TensorType, Broadcast]:
-    """Infer the result of an element-wise operation, and how its operands lie in it."""
-    schema = operation.schema
-    element_type: ElementType | None = None
-    first = ""
-    for index, operand in enumerate(operands):
-        name = schema.operand_name(index)
-        if operand.element_type is None:
-            continue
-        schema.check_type(operand.element_type, f"operand {name}")
-        if element_type is None:
-            element_type, first = operand.element_type, name
-        if operand.element_type is not element_type:
-            raise ElementTypeError(
-                f"operand {first} is {element_type} and operand {name} is {operand.element_type}",
-                operator=schema.versioned_name,
-                allowed="one type for all" if schema.is_variadic else "one type for both",
-                hint="convert one of them first; types are never changed silently",
-            )
-    try:
-        found = broadcast(operation.rule, *(operand.shape for operand in operands))
-    except EltwiseError as error:
-        raise error.located(operator=schema.versioned_name) from None
-    return TensorType(_result_type(operation, element_type), found.shape), found
-
-
-def _result_type(operation: Operation, element_type: ElementType | None) -> ElementType | None:
-    """The type of the result; that of a comparison is known also where the operands' type is not."""
-    if element_type is None:
-        return BOOL if operation.expression().gives_booleans else None
-    return operation.result_type(element_type)
 
 
 def node_result(node: Node, inputs: Sequence[TensorType | None], indices: np.ndarray | None) -> Result:

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from eltwise.core.errors import ElementTypeError, EltwiseError, ShapeError
-from eltwise.ir.graph import Graph, Node, Port, Tensor, TensorType
+from eltwise.ir.graph import Graph, Node, Port, Tensor
 from eltwise.ir.infer import constant_tensor, node_result
+from eltwise.ir.types import TensorType
 from eltwise.ops.schema import DataMovementSchema
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple, TypeVar
 
@@ -58,8 +57,7 @@ class Part(NamedTuple):
         return (ctypes.c_int64 * len(numbers))(*numbers)
 
 
-@dataclass(frozen=True)
-class Recipe:
+class Recipe(NamedTuple):
     """What is the same for all calls with the same types, shapes and strides.
 
     Attributes:
@@ -112,7 +110,6 @@ class Recipe:
         return False
 
 
-@dataclass(frozen=True)
 class Call:
     """A call on arrays of known types and shapes; what depends on their strides is made at the first call with them.
 
@@ -124,18 +121,18 @@ class Call:
         swapped: for each array, the result first, whether its bytes are in the other order.
     """
 
-    expression: Expression
-    element_type: ElementType
-    plan: Plan
-    sizes: tuple[Sizes, ...]
-    swapped: tuple[bool, ...]
-    _recipes: dict[Hashable, Recipe] = field(default_factory=dict, compare=False, repr=False)
-    _ready: dict[Hashable, Pieces] = field(default_factory=dict, compare=False, repr=False)
-
-    @cached_property
-    def result_bytes(self) -> int:
-        """The size of an operand of the result's shape."""
-        return self.plan.bytes_of(self.element_type)
+    def __init__(
+        self,
+        expression: Expression,
+        element_type: ElementType,
+        plan: Plan,
+        sizes: tuple[Sizes, ...],
+        swapped: tuple[bool, ...],
+    ) -> None:
+        self.expression, self.element_type, self.plan = expression, element_type, plan
+        self.sizes, self.swapped = sizes, swapped
+        self._recipes: dict[Hashable, Recipe] = {}
+        self._ready: dict[Hashable, Pieces] = {}
 
     def __call__(self, *arrays: np.ndarray) -> np.ndarray:
         """Compute the operands, which come first, into the array that follows them or into a new one."""
@@ -215,7 +212,7 @@ class Call:
                 widths[0] == widths[1] and own == plan.shape and stride == strides[0]
                 for own, stride in zip(self.sizes, strides[1:], strict=True)
             ),
-            result_bytes=self.result_bytes,
+            result_bytes=plan.bytes_of(element_type),
         )
 
 

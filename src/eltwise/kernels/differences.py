@@ -259,7 +259,7 @@ class _Kernel:
             counted["infinity"] = text.let(f"and {flag} {either}, {measured}")
         gap = text.let(f"select {flag} {measured}, {kind} %gap, {kind} zeroinitializer")
         is_number = text.let(f"fcmp ord {kind} %ratio, zeroinitializer")
-        ratio = text.let(f"select {flag} {is_number}, {kind} %ratio, {kind} zeroinitializer")
+        ratio = text.let(f"select {flag} {is_number}, {kind} %ratio, {kind} {gap}")
         found = {"measured": measured, "alone": alone, "gap": gap, "ratio": ratio}
         for name, value in (("gap", gap), ("ratio", ratio)):
             is_finite = text.let(f"fcmp olt {kind} {value}, {self.infinity}")

@@ -96,7 +96,7 @@ def _prepared(
     ends_align = all(padded[len(padded) - len(own) :] == own for own, padded in zip(sizes, plan.operands, strict=True))
     if not is_large and not any(swapped) and ends_align:
         return numpy_kernel.direct(expression, element_type)
-    return numpy_kernel.Call(expression, element_type, plan)
+    return numpy_kernel.planned(expression, element_type, plan)
 
 
 def least_bytes(expression: Expression, element_type: ElementType) -> int:

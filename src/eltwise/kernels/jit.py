@@ -11,7 +11,6 @@ import ctypes
 import os
 import threading
 from collections.abc import Callable
-from dataclasses import astuple
 from functools import cache
 from typing import Any
 
@@ -53,7 +52,7 @@ def target() -> Target:
         return Target(name, features, int(width), *(flag == "True" for flag in flags))
     found = _found_target()
     if identity:
-        disk_cache.store(key, _SEPARATOR.join(map(str, astuple(found))).encode())
+        disk_cache.store(key, _SEPARATOR.join(map(str, found)).encode())
     return found
 
 
@@ -147,8 +146,10 @@ def _compile(text: str) -> Kernel:
         return _loaded_by_compiler(text, key)
     code = disk_cache.load(key)
     if code is None:
+        from eltwise.kernels import linking  # Only what was not compiled before needs it.
+
         module, machine = _parsed(text)
-        code = image.link(machine.emit_object(module))
+        code = linking.link(machine.emit_object(module))
         disk_cache.store(key, code)
     return _SIGNATURE(image.map_image(code))
 

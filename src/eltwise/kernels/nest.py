@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from eltwise.kernels.structure import CACHE_LINE, TILE_BLOCK, Walk, tile_sizes
 
@@ -12,8 +12,7 @@ _LEAST_ROW_LINES = 16
 """Rows that do not begin at cache lines stream only from this many lines on: their heads and tails do not."""
 
 
-@dataclass(frozen=True)
-class Loop:
+class Loop(NamedTuple):
     """One loop.
 
     Attributes:
@@ -25,8 +24,7 @@ class Loop:
     steps: tuple[int, ...]
 
 
-@dataclass(frozen=True)
-class Nest:
+class Nest(NamedTuple):
     """The loops of a call.
 
     Attributes:

@@ -7,7 +7,6 @@ computed in float32, which has more than twice their digits).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
 from math import prod
@@ -37,23 +36,16 @@ class _Loop(NamedTuple):
     last_reads: tuple[int, ...]
 
 
-@dataclass(frozen=True)
-class Call:
-    """A call of any size and strides."""
+def planned(expression: Expression, element_type: ElementType, plan: Plan) -> Run:
+    """Make the function that computes operands of any size and strides."""
+    count = expression.operands
 
-    expression: Expression
-    element_type: ElementType
-    plan: Plan
-
-    def __call__(self, *arrays: np.ndarray) -> np.ndarray:
-        """Compute the operands, which come first, into the array that follows them or into a new one."""
-        count = self.expression.operands
-        if len(arrays) > count:
-            out = arrays[count]
-        else:
-            out = allocated(self.plan.shape, self.expression.result_type(self.element_type))
-        compute(self.expression, self.element_type, self.plan, arrays[:count], out)
+    def run(*arrays: np.ndarray) -> np.ndarray:
+        out = arrays[count] if len(arrays) > count else allocated(plan.shape, expression.result_type(element_type))
+        compute(expression, element_type, plan, arrays[:count], out)
         return out
+
+    return run
 
 
 def compute(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod
+from typing import NamedTuple
 
 from eltwise.core.broadcasting import Broadcast
 from eltwise.core.dtypes import ElementType
@@ -14,8 +14,7 @@ from eltwise.core.shapes import is_addressable
 Sizes = tuple[int, ...]
 
 
-@dataclass(frozen=True)
-class Plan:
+class Plan(NamedTuple):
     """Where the operands lie in the result.
 
     Attributes:

@@ -11,7 +11,6 @@ import mmap
 import os
 from collections import deque
 from contextlib import suppress
-from dataclasses import dataclass, field
 from threading import Lock
 
 import numpy as np
@@ -28,7 +27,6 @@ _LEAST_BYTES_OF_LARGE_PAGES = 1 << 22
 _STEPS_PER_DOUBLING = 8
 
 
-@dataclass
 class MemoryPool:
     """The blocks that wait for work. One pool serves all threads.
 
@@ -36,11 +34,10 @@ class MemoryPool:
         bound: how many bytes may wait.
     """
 
-    bound: int
-    _waiting: dict[int, list[mmap.mmap]] = field(default_factory=dict)
-    _returned: deque[tuple[int, mmap.mmap]] = field(default_factory=deque)
-    _lock: Lock = field(default_factory=Lock)
-    _idle: int = 0
+    def __init__(self, bound: int) -> None:
+        self.bound, self._idle, self._lock = bound, 0, Lock()
+        self._waiting: dict[int, list[mmap.mmap]] = {}
+        self._returned = deque[tuple[int, mmap.mmap]]()
 
     @property
     def idle_bytes(self) -> int:

@@ -41,9 +41,13 @@ class ArrayHeader(ctypes.Structure):
 
 
 class TupleHeader(ctypes.Structure):
-    """A tuple of CPython with its first item."""
+    """A tuple of CPython with its first item; from Python 3.14 on its hash lies before that."""
 
-    _fields_ = (("references", c_ssize_t), ("type", c_void_p), ("size", c_ssize_t), ("first", c_void_p))
+    _fields_ = (
+        *(("references", c_ssize_t), ("type", c_void_p), ("size", c_ssize_t)),
+        ("hash", c_ssize_t * int(tuple.__basicsize__ > 3 * ctypes.sizeof(c_void_p))),
+        ("first", c_void_p),
+    )
 
 
 class Table(ctypes.Structure):

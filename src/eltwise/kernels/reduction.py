@@ -202,7 +202,7 @@ class _Work:
     def _by_numpy(self, cut: Cut, out: np.ndarray) -> Callable[[Cut], object]:
         """What computes blocks of the shape of a cut into ``out``."""
         plan = Plan(out.shape, tuple(view[cut].shape for view in self.views))
-        call = numpy_kernel.Call(self.elements.expression, self.elements.element_type, plan)
+        call = numpy_kernel.planned(self.elements.expression, self.elements.element_type, plan)
         return lambda cut: call(*[view[cut] for view in self.views], out)
 
     def _kernel(self, cut: Cut, out: np.ndarray) -> tuple[ElementsKernel, list[int]]:

@@ -8,8 +8,7 @@ loop) from number ``first`` to before ``last``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from eltwise.core.dtypes import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, ElementType
 from eltwise.ops.expression import Expression
@@ -25,8 +24,7 @@ Walk = Literal["vector", "scalar", "strided", "transposed"]
 while the second loop walks element after element."""
 
 
-@dataclass(frozen=True)
-class Target:
+class Target(NamedTuple):
     """A processor to compile for.
 
     Attributes:
@@ -51,8 +49,7 @@ class Target:
         return is_float or (element_type.is_integer and element_type.bits >= 8)
 
 
-@dataclass(frozen=True)
-class Structure:
+class Structure(NamedTuple):
     """What a kernel is made for.
 
     Attributes:

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from typing import NamedTuple
 
 from eltwise.core.dtypes import BOOL, ElementType
 from eltwise.ops import primitives
 from eltwise.ops.primitives import Primitive
 
 
-@dataclass(frozen=True)
-class Step:
+class Step(NamedTuple):
     """One primitive on values, rounded or wrapped by itself.
 
     Attributes:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, SupportsIndex
+from typing import Literal, NamedTuple, SupportsIndex
 
 from eltwise.core.broadcasting import Rule
 from eltwise.core.dtypes import ElementType
@@ -24,8 +24,7 @@ AttributeValue = object
 """An int, a tuple of ints, a string, an element type or a tensor, as the attribute's kind says; hashable."""
 
 
-@dataclass(frozen=True)
-class Attribute:
+class Attribute(NamedTuple):
     """One attribute of an operator version.
 
     Attributes:

@@ -11,8 +11,9 @@ from onnx import TensorProto
 from eltwise.core.dtypes import INT64, ElementType
 from eltwise.core.errors import ElementTypeError, EltwiseError, UnsupportedError, raise_all
 from eltwise.formats.onnx.tensors import StoredTensor
-from eltwise.ir.graph import Foreign, Graph, Node, Origin, Tensor, TensorType
+from eltwise.ir.graph import Foreign, Graph, Node, Origin, Tensor
 from eltwise.ir.infer_graph import infer_graph
+from eltwise.ir.types import TensorType
 from eltwise.ir.verify import structure_problems
 from eltwise.ops import registry
 from eltwise.ops.schema import OpSchema

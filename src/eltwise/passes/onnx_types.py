@@ -19,7 +19,8 @@ from eltwise.formats.onnx.nodes import subgraphs
 from eltwise.formats.onnx.tensors import StoredTensor
 from eltwise.formats.onnx.types import type_text, types_in, value_type
 from eltwise.formats.onnx.writer import write_graph
-from eltwise.ir.graph import Graph, Tensor, TensorType
+from eltwise.ir.graph import Graph, Tensor
+from eltwise.ir.types import TensorType
 from eltwise.ir.verify import topological_order
 
 FIRST_INFERRED = 6

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from eltwise.core.shapes import UNKNOWN_RANK, Shape
-from eltwise.ir.graph import Graph, Node, Tensor, TensorType
+from eltwise.ir.graph import Graph, Node, Tensor
 from eltwise.ir.infer import constant_tensor
 from eltwise.ir.infer_graph import infer_graph
+from eltwise.ir.types import TensorType
 from eltwise.ir.verify import reads
 
 UNKNOWN = TensorType(None, UNKNOWN_RANK)

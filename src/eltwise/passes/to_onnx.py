@@ -13,7 +13,8 @@ from functools import cached_property
 from eltwise.core.dtypes import FLOAT8E4M3FN, FLOAT8E5M2, INT4, INT64, UINT4, ElementType
 from eltwise.core.errors import EltwiseError, GraphError, UnsupportedError
 from eltwise.core.shapes import UNKNOWN
-from eltwise.ir.graph import Graph, Node, Port, TensorType
+from eltwise.ir.graph import Graph, Node, Port
+from eltwise.ir.types import TensorType
 from eltwise.passes.builder import has_index_operand
 from eltwise.passes.conversion import FLOAT8, Conversion, Reason, each_dimension
 from eltwise.passes.report import Change

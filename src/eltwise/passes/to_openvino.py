@@ -13,7 +13,8 @@ from eltwise.core.dtypes import FLOAT16, FLOAT32, INT32, ElementType
 from eltwise.core.errors import ElementTypeError, UnsupportedError
 from eltwise.core.shapes import UNKNOWN, UNKNOWN_RANK
 from eltwise.formats.openvino.ports import ResultNames, output_ports, with_version_10_types
-from eltwise.ir.graph import Graph, Node, Port, TensorType
+from eltwise.ir.graph import Graph, Node, Port
+from eltwise.ir.types import TensorType
 from eltwise.passes.builder import has_index_operand
 from eltwise.passes.conversion import FLOAT8, Conversion, Reason, each_dimension
 from eltwise.passes.metadata import result_name

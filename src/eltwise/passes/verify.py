@@ -44,6 +44,8 @@ _LARGEST_RESULT = 1 << 22
 class VerificationError(EltwiseError):
     """A converted model that does not give the bits of the original: a defect of this package."""
 
+    exit_code = 1
+
 
 @dataclass(frozen=True)
 class Run:
@@ -133,7 +135,7 @@ def difference(given: np.ndarray, exact: np.ndarray) -> str:
 
 def _largest_result(model: Model, shapes: dict[str, tuple[int, ...]]) -> int:
     """How many elements the largest value has, of those whose shape can be inferred."""
-    types = {port.value: replace(port.type, shape=of_sizes(shapes[port.name])) for port in model.inputs}
+    types = {port.value: port.type._replace(shape=of_sizes(shapes[port.name])) for port in model.inputs}
     found = infer_graph(with_inputs(model.graph, types)).types.values()
     return max((prod(known.shape.sizes()) for known in found if known.shape.is_known), default=0)
 

@@ -33,7 +33,7 @@ def write_document(results: Results, path: Path, source: str = "results.json") -
     Raises:
         FileFormatError: if it cannot be written; what was there is unchanged.
     """
-    files.write_atomically(path, [document(results, source).encode(errors="backslashreplace")])
+    files.write_text(path, document(results, source))
 
 
 def document(results: Results, source: str = "results.json") -> str:

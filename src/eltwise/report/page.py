@@ -1,21 +1,18 @@
-"""The results as one HTML page that needs nothing else and asks the network for nothing.
+"""The results as one HTML page: a matrix and findings, which a script draws from data in the page.
 
-The parts of the page are files in ``assets``. The results go into it as JSON in which no tag can start or end;
-its script sets every text as text, and a content security policy allows no other script.
+The results go into it as JSON in which no tag can start or end, and the script sets every text as text.
 """
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import json
-from importlib.resources import files as package_files
 from pathlib import Path
 from string import Template
 
 from eltwise.conformance.results import OUTCOMES, Results, TestResult, fields_of
 from eltwise.formats import files
 from eltwise.report import legend
+from eltwise.report.base import asset, document
 from eltwise.report.findings import findings
 
 _SCRIPTS = ("records.js", "matrix.js", "opened.js", "page.js")
@@ -27,36 +24,13 @@ def write_page(results: Results, path: Path, source: str = "results.json") -> No
     Raises:
         FileFormatError: if it cannot be written; what was there is unchanged.
     """
-    files.write_atomically(path, [page(results, source).encode(errors="backslashreplace")])
+    files.write_text(path, page(results, source))
 
 
 def page(results: Results, source: str = "results.json") -> str:
     """Make the page of some results; ``source`` names the results file in the commands that it shows."""
-    style = _asset("page.css")
-    script = '"use strict";\n' + "\n".join(map(_asset, _SCRIPTS))
-    return Template(_asset("page.html")).substitute(
-        policy=policy(style, script),
-        style=style,
-        script=script,
-        results=_embedded(_content(results, source)),
-    )
-
-
-def _asset(name: str) -> str:
-    return (package_files("eltwise.report") / "assets" / name).read_text(encoding="utf-8")
-
-
-def policy(style: str, script: str = "") -> str:
-    """Allow this style and this script, by their hashes, and nothing else at all."""
-    scripts = f"script-src 'sha256-{_hash(script)}'; " if script else ""
-    return (
-        f"default-src 'none'; style-src 'sha256-{_hash(style)}'; {scripts}img-src data:; "
-        "base-uri 'none'; form-action 'none'"
-    )
-
-
-def _hash(text: str) -> str:
-    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+    content = Template(asset("conformance.html")).substitute(results=_embedded(_content(results, source)))
+    return document("eltwise conformance", content, sheets=("conformance.css",), scripts=_SCRIPTS)
 
 
 def _embedded(value: object) -> str:

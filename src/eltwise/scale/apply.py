@@ -21,7 +21,7 @@ from eltwise.formats import files
 from eltwise.formats.zarr_stores import is_url
 from eltwise.kernels.threads import num_threads
 from eltwise.ops.schema import ElementwiseSchema, Operation
-from eltwise.scale.blocks import BlockCall, Grid, flat_grid
+from eltwise.scale.blocks import Application, BlockCall, Computation, Grid, flat_grid
 from eltwise.scale.file_target import FileTarget, file_header
 from eltwise.scale.in_order import in_order
 from eltwise.scale.journal import Journal
@@ -31,6 +31,9 @@ from eltwise.scale.zarr_target import chunk_bytes
 Tell = Callable[[int, int, str], None]
 """Receives how many bytes are done, how many there are, and what is done now."""
 
+Count = Callable[[Sequence[np.ndarray], np.ndarray], int]
+"""Counts something in operands and their result."""
+
 BLOCK_BYTES = 8 << 20
 """Of a block of a file; those of zarr are chunks."""
 
@@ -39,6 +42,26 @@ MEMORY = 2 << 30
 
 _OWN_MEMORY = 256 << 20
 """What a process needs beside the blocks."""
+
+
+@dataclass(frozen=True)
+class Resources:
+    """What a job may use.
+
+    Attributes:
+        memory: the limit, in bytes.
+        scheduler: the address of a Dask cluster, if one computes.
+        tell: receives progress.
+    """
+
+    memory: int = MEMORY
+    scheduler: str | None = None
+    tell: Tell | None = None
+
+    def told(self, done: int, count: int, text: str) -> None:
+        """Tell the progress to whom it may concern."""
+        if self.tell is not None:
+            self.tell(done, count, text)
 
 
 @dataclass
@@ -70,11 +93,8 @@ def apply_files(
     operator_: Operator,
     operands: Sequence[str],
     output: str,
-    *,
-    memory: int = MEMORY,
+    resources: Resources | None = None,
     wanted: ElementType | None = None,
-    scheduler: str | None = None,
-    tell: Tell | None = None,
 ) -> Outcome:
     """Apply an operator to .npy files, zarr stores or checkpoints, block by block.
 
@@ -84,33 +104,40 @@ def apply_files(
         operator_: the operator.
         operands: paths, or URLs of zarr stores.
         output: the path to write, or the URL of a zarr store; its ending selects the format.
-        memory: the limit, in bytes.
+        resources: what may be used; a cluster for zarr stores only, which its workers write.
         wanted: the element type of raw bytes in .npy files.
-        scheduler: the address of a Dask cluster, whose workers compute and write; for zarr only.
-        tell: receives progress.
 
     Raises:
         EltwiseError: for operands that do not go together, before anything is read; for blocks that cannot be read or
             written.
     """
+    sources = open_sources(operands, [wanted] * len(operands))
+    return compute_files(Application(operator_.operation), sources, output, resources or Resources())
+
+
+def compute_files(computation: Computation, sources: Sources, output: str, resources: Resources) -> Outcome:
+    """Compute a result of opened operands, block by block; see ``apply_files``."""
     output = local(output)
-    sources = open_sources([local(text) for text in operands], wanted)
-    calls = sources.calls(operator_.operation)
-    _check_target(sources, output)
-    identity: dict[str, Any] = {"operator": repr(operator_), "operands": sources.identity()}
-    tell = tell or (lambda _done, _count, _text: None)
+    calls = sources.calls(computation)
+    check_target(sources, output)
+    identity: dict[str, Any] = {"computation": computation.identity(), "operands": sources.identity()}
     if is_url(output) or Path(output).suffix.lower() == ".zarr":
         from eltwise.scale import zarr_apply
 
-        return zarr_apply.apply(operator_, sources, calls[0][1], output, identity, memory, scheduler, tell)
-    if scheduler is not None:
+        return zarr_apply.apply(computation, sources, calls[0][1], output, identity, resources)
+    if resources.scheduler is not None:
         words, hint = "the workers of a cluster write zarr stores only", "name the output *.zarr"
         raise FileFormatError(words, where=output, hint=hint)
     identity["block_bytes"] = BLOCK_BYTES
-    return _to_file(operator_.operation, sources, calls, Path(output), identity, memory, tell)
+    return _to_file(computation, sources, calls, Path(output), identity, resources)
 
 
-def _check_target(sources: Sources, output: str) -> None:
+def check_target(sources: Sources, output: str) -> None:
+    """Refuse an output that cannot be written, before anything is computed.
+
+    Raises:
+        FileFormatError: for another ending, an input, and a place where no file can be made.
+    """
     ending = Path(output).suffix.lower()
     allowed = (".safetensors",) if sources.is_named else (".npy", ".zarr")
     if ending not in allowed and not (is_url(output) and not sources.is_named):
@@ -140,45 +167,44 @@ def threads_for(memory: int, block: int, where: str) -> int:
 
 def block_memory(call: BlockCall, elements: int) -> int:
     """How many bytes a block needs while it is worked on: parts of operands, stored and unpacked, and results."""
-    width = max(call.element_type.storage.itemsize, call.result_type.storage.itemsize)
-    return sum(elements * width + 2 * chunk_bytes(tensor) for tensor in call.tensors) + 3 * elements * width
+    width = max(each.itemsize for each in (call.result_type.storage, *(tensor.storage for tensor in call.tensors)))
+    parts = sum(elements * width + 2 * chunk_bytes(tensor) for tensor in call.tensors)
+    return parts + (2 + call.temporaries) * elements * width
 
 
 def _to_file(
-    operation: Operation,
+    computation: Computation,
     sources: Sources,
     calls: Sequence[tuple[str, BlockCall]],
     output: Path,
     identity: dict[str, Any],
-    memory: int,
-    tell: Tell,
+    resources: Resources,
 ) -> Outcome:
-    grids = [flat_grid(call.plan.shape, BLOCK_BYTES // call.result_type.storage.itemsize) for _name, call in calls]
+    grids = [flat_grid(call.shape, BLOCK_BYTES // call.result_type.storage.itemsize) for _name, call in calls]
     needed = [block_memory(call, prod(grid.step)) for (_, call), grid in zip(calls, grids, strict=True)]
-    threads = threads_for(memory, max(needed, default=0), str(output))
-    is_counted = sources.is_named and operation.function == "subtract"
-    total = sum(prod(call.plan.shape) * call.result_type.storage.itemsize for _name, call in calls)
+    threads = threads_for(resources.memory, max(needed, default=0), str(output))
+    count = lost_by(computation) if sources.is_named else None
+    total, blocks = sum(call.bytes for _name, call in calls), sum(map(len, grids))
     with Journal(output, identity) as journal:
         target = FileTarget(output, file_header(output, calls, sources.metadata()), calls, journal)
         with closing(target):
             resumed, failures, done = len(journal.done), [], 0
-            work = _file_work(calls, grids, target, is_counted)
+            work = _file_work(calls, grids, target, count)
             try:
                 for name, size, failure in in_order(work, threads):
                     done += size
-                    tell(done, total, name)
+                    resources.told(done, total, name)
                     failures += [failure] if failure else []
             except ValueRangeError:  # It would be raised again.
                 target.discard()
                 raise
-            blocks = sum(map(len, grids))
             if failures:
                 raise kept(failures, blocks, len(journal.done))
             target.finish()
         counted = sum(journal.done.values())
         journal.remove()
-    elements = sum(prod(call.plan.shape) for _name, call in calls)
-    return Outcome(blocks, resumed, elements, counted if is_counted else None)
+    elements = sum(prod(call.shape) for _name, call in calls)
+    return Outcome(blocks, resumed, elements, None if count is None else counted)
 
 
 def kept(failures: Sequence[EltwiseError], blocks: int, done: int) -> EltwiseError:
@@ -200,7 +226,7 @@ class _TensorWork:
         call: what is computed.
         grid: its blocks.
         target: the file.
-        is_counted: whether to count what a subtraction loses.
+        count: counts something in operands and result.
     """
 
     name: str
@@ -209,7 +235,7 @@ class _TensorWork:
     call: BlockCall
     grid: Grid
     target: FileTarget
-    is_counted: bool
+    count: Count | None
 
     def block(self, index: int) -> tuple[str, int, EltwiseError | None]:
         """Compute a block if it is not done, and write it; the name, its bytes, and why it could not be read."""
@@ -222,29 +248,35 @@ class _TensorWork:
         except FileFormatError as error:
             return self.name, size, error.located(operand=f"block {number}")
         result = self.call.compute(operands)
-        counted = not_inverted(self.call.operation, operands, result) if self.is_counted else 0
+        counted = 0 if self.count is None else self.count(operands, result)
         start = int(np.ravel_multi_index([part.start for part in cut], self.grid.shape)) if cut else 0
         self.target.write(number, self.place, start, result, counted)
         return self.name, size, None
 
 
 def _file_work(
-    calls: Sequence[tuple[str, BlockCall]], grids: Sequence[Grid], target: FileTarget, is_counted: bool
+    calls: Sequence[tuple[str, BlockCall]], grids: Sequence[Grid], target: FileTarget, count: Count | None
 ) -> Iterator[Callable[[], tuple[str, int, EltwiseError | None]]]:
     """The work on each block of a file."""
     first = 0
     for place, ((name, call), grid) in enumerate(zip(calls, grids, strict=True)):
-        is_rounded = is_counted and call.element_type.kind == "float"
-        work = _TensorWork(name, place, first, call, grid, target, is_rounded)
+        work = _TensorWork(name, place, first, call, grid, target, count)
         yield from (partial(work.block, index) for index in range(len(grid)))
         first += len(grid)
 
 
-def not_inverted(subtract: Operation, operands: Sequence[np.ndarray], difference: np.ndarray) -> int:
-    """For how many elements b + (a - b) has other bits than a."""
-    assert isinstance(subtract.schema, ElementwiseSchema)
-    add = Operation(replace(subtract.schema, function="add"), subtract.given)
-    a, b = operands
-    back = calls_of(add).function(b, difference)
-    bits = np.dtype(f"u{a.dtype.itemsize}")
-    return int(np.count_nonzero(back.view(bits) != np.ascontiguousarray(np.broadcast_to(a, back.shape)).view(bits)))
+def lost_by(computation: Computation) -> Count | None:
+    """What counts, for a subtraction, for how many elements b + (a - b) has other bits than a."""
+    if not isinstance(computation, Application) or computation.operation.function != "subtract":
+        return None
+    schema = computation.operation.schema
+    assert isinstance(schema, ElementwiseSchema)
+    add = calls_of(Operation(replace(schema, function="add"), computation.operation.given)).function
+
+    def count(operands: Sequence[np.ndarray], difference: np.ndarray) -> int:
+        a, b = operands
+        bits = np.dtype(f"u{a.dtype.itemsize}")
+        whole = np.ascontiguousarray(np.broadcast_to(a, difference.shape))
+        return int(np.count_nonzero(add(b, difference).view(bits) != whole.view(bits)))
+
+    return count

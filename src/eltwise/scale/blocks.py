@@ -1,24 +1,26 @@
-"""Operators on tensors in files, block by block: each block of the result needs one of each operand."""
+"""Functions of tensors in files, block by block: each block of the result needs one of each operand."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from math import prod
+from typing import Protocol
 
 import numpy as np
 
 from eltwise.core.dtypes import ElementType
 from eltwise.core.errors import EltwiseError, FileFormatError, ValueRangeError
 from eltwise.core.shapes import of_sizes
+from eltwise.engine.api import Operator
 from eltwise.engine.call import calls_of, check_count
+from eltwise.engine.dask_arrays import by_numpy_rule
 from eltwise.formats.lazy_tensors import LazyTensor
-from eltwise.ir.graph import TensorType
-from eltwise.ir.infer import elementwise
-from eltwise.kernels.plan import Plan, Sizes, make_plan
+from eltwise.ir.types import TensorType, elementwise
+from eltwise.kernels.plan import Sizes, make_plan
 from eltwise.kernels.reduction import Cut
-from eltwise.ops.schema import ElementwiseSchema, Operation
+from eltwise.ops.schema import Operation
 
 
 @dataclass(frozen=True)
@@ -67,90 +69,119 @@ def flat_grid(shape: Sizes, elements: int) -> Grid:
     return Grid(shape, tuple(reversed(step)))
 
 
+Axes = tuple[int | None, ...]
+"""For each axis of an operand the axis of the result that it lies in; None for one of size 1 that lies in none."""
+
+
 @dataclass(frozen=True)
 class BlockCall:
-    """An operation on tensors in files.
+    """An element-wise function of tensors in files.
 
     Attributes:
-        operation: on operands of the result's rank, which broadcast as NumPy does.
+        function: computes a block of parts that have the result's rank and broadcast as NumPy does.
         tensors: the operands.
-        element_type: of the operands.
-        plan: the shape of the result, and those of the operands in its rank.
+        axes: where each of them lies in the result.
+        shape: of the result.
+        result_type: the element type of the result.
+        temporaries: how many arrays like a block of the result the function holds at most, the result among them.
     """
 
-    operation: Operation
+    function: Callable[[Sequence[np.ndarray]], np.ndarray]
     tensors: tuple[LazyTensor, ...]
-    element_type: ElementType
-    plan: Plan
+    axes: tuple[Axes, ...]
+    shape: Sizes
+    result_type: ElementType
+    temporaries: int = 1
 
     @property
-    def result_type(self) -> ElementType:
-        """The element type of the result."""
-        return self.operation.result_type(self.element_type)
+    def bytes(self) -> int:
+        """How many bytes the result has."""
+        return prod(self.shape) * self.result_type.storage.itemsize
+
+    def sizes_in(self, sizes: Sizes, axes: Axes) -> Sizes:
+        """The sizes of an operand, or of a part of one, with 1s around them to the result's rank."""
+        placed = {axis: size for size, axis in zip(sizes, axes, strict=True) if axis is not None}
+        return tuple(placed.get(axis, 1) for axis in range(len(self.shape)))
 
     def read(self, cut: Cut) -> list[np.ndarray]:
         """Read what a block of the result needs of each operand."""
-        return [
-            _read(tensor, padded, self.plan.shape, cut)
-            for tensor, padded in zip(self.tensors, self.plan.operands, strict=True)
-        ]
+        found = []
+        for tensor, axes in zip(self.tensors, self.axes, strict=True):
+            pairs = zip(tensor.shape, axes, strict=True)
+            box = tuple(slice(0, 1) if size == 1 or axis is None else cut[axis] for size, axis in pairs)
+            sizes = tuple(part.stop - part.start for part in box)
+            found.append(_read(tensor, box, sizes).reshape(self.sizes_in(sizes, axes)))
+        return found
 
     def compute(self, operands: Sequence[np.ndarray]) -> np.ndarray:
         """Compute a block of the operands that ``read`` gave."""
         try:
-            return calls_of(self.operation).function(*operands)
-        except ValueRangeError as error:  # Its index would be one of the block.
-            got = error.got.partition(" at index")[0]
-            raise ValueRangeError(error.problem, operator=error.operator, operand=error.operand, got=got) from None
+            return self.function(operands)
+        except ValueRangeError as error:
+            error.got = error.got.partition(" at index")[0]  # It would be one of the block.
+            raise
 
 
-def block_call(operation: Operation, tensors: Sequence[LazyTensor]) -> BlockCall:
-    """Check the types and shapes of operands; nothing is read.
+class Computation(Hashable, Protocol):
+    """What is computed of the tensors of one name; it is sent to workers, and equal to another that does the same."""
 
-    Raises:
-        EltwiseError: where they do not go together.
+    def identity(self) -> object:
+        """What differs where something else is computed, as JSON."""
+
+    def call(self, tensors: Sequence[LazyTensor]) -> BlockCall:
+        """Check the types and shapes of tensors; nothing is read.
+
+        Raises:
+            EltwiseError: where they do not go together.
+        """
+
+
+@dataclass(frozen=True)
+class Application:
+    """An operator on tensors in files.
+
+    Attributes:
+        operation: the operator with its attributes.
     """
-    check_count(operation, len(tensors))
-    schema = operation.schema
-    assert isinstance(schema, ElementwiseSchema)
-    try:
-        types = [TensorType(tensor.element_type, of_sizes(tensor.shape)) for tensor in tensors]
-        result, found = elementwise(operation, types)
-        element_type = tensors[0].element_type
-        plan = make_plan(found, [tensor.shape for tensor in tensors], result.element_type or element_type)
-    except EltwiseError as error:
-        raise error.located(operator=schema.versioned_name) from None
-    by_numpy_rule = Operation(replace(schema, broadcasting="numpy"), operation.given)
-    return BlockCall(by_numpy_rule, tuple(tensors), element_type, plan)
+
+    operation: Operation
+
+    def identity(self) -> object:
+        """The operator with its attributes."""
+        return repr(Operator(self.operation))
+
+    def call(self, tensors: Sequence[LazyTensor]) -> BlockCall:
+        """Check the types and shapes of operands; see ``Computation``."""
+        check_count(self.operation, len(tensors))
+        try:
+            types = [TensorType(tensor.element_type, of_sizes(tensor.shape)) for tensor in tensors]
+            result, found = elementwise(self.operation, types)
+            element_type = result.element_type or tensors[0].element_type
+            plan = make_plan(found, [tensor.shape for tensor in tensors], element_type)
+        except EltwiseError as error:
+            raise error.located(operator=self.operation.schema.versioned_name) from None
+        function = calls_of(by_numpy_rule(self.operation)).function
+        every = tuple(range(len(plan.shape)))
+        axes = [every[start or 0 :][: len(each.shape)] for start, each in zip(found.starts, tensors, strict=True)]
+        return BlockCall(lambda blocks: function(*blocks), tuple(tensors), tuple(axes), plan.shape, element_type)
 
 
-def _read(tensor: LazyTensor, padded: Sizes, shape: Sizes, cut: Cut) -> np.ndarray:
-    """Read the part of an operand that a block needs, with the rank of the result."""
-    rank = len(tensor.shape)
-    start = next(start for start in range(len(padded) + 1) if padded[start : start + rank] == tensor.shape)
-    box = tuple(
-        slice(0, 1) if size == 1 else part
-        for size, part in zip(padded[start : start + rank], cut[start : start + rank], strict=True)
-    )
-    sizes: Sizes = tuple(part.stop - part.start for part in box)
-    trailing = len(shape) - start - rank
+def _read(tensor: LazyTensor, box: Cut, sizes: Sizes) -> np.ndarray:
     try:
-        found = _flat(tensor, box, sizes) if _is_flat(box, tensor.shape) else tensor.box(box)
+        return _flat(tensor, box, sizes) if _is_flat(sizes, tensor.shape) else tensor.box(box)
     except FileFormatError as error:
         text = f"{error.problem}, got {error.got}" if error.got else error.problem
         place = ", ".join(f"{part.start}:{part.stop}" for part in box)
         raise FileFormatError(f"the elements [{place}] cannot be read: {text}", where=error.where) from None
-    return found.reshape((1,) * start + sizes + (1,) * trailing)
 
 
-def _is_flat(box: Cut, shape: Sizes) -> bool:
+def _is_flat(sizes: Sizes, shape: Sizes) -> bool:
     """Whether a box lies in one piece: single indices, then a range, then whole axes."""
-    sizes = [part.stop - part.start for part in box]
     first = next((axis for axis, size in enumerate(sizes) if size != 1), len(sizes))
     return all(size == whole for size, whole in zip(sizes[first + 1 :], shape[first + 1 :], strict=True))
 
 
 def _flat(tensor: LazyTensor, box: Cut, sizes: Sizes) -> np.ndarray:
-    count: int = prod(sizes)
+    count = prod(sizes)
     begin = int(np.ravel_multi_index([part.start for part in box], tensor.shape)) if box and count else 0
     return tensor.read(begin, begin + count)

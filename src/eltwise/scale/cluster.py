@@ -1,9 +1,10 @@
-"""Blocks on the workers of a Dask cluster: each is one task, which Dask runs again if its worker dies."""
+"""Blocks on the workers of a Dask cluster, in tasks that Dask runs again where a worker dies."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from itertools import islice
 from typing import Any, TypeVar
 
@@ -16,21 +17,27 @@ _PER_THREAD = 8
 
 _RETRIES = 3
 
+_TASK_BYTES = 8 << 20
+"""Smaller blocks share a task, which costs the scheduler and a worker about a millisecond."""
 
-def run_on(scheduler: str, function: Callable[[int], T], numbers: Iterable[int], claimed: str = "") -> Iterator[T]:
-    """Run a function for each number on a cluster; results come in the order in which they are done.
+_LEAST_TASKS = 32
+"""For each thread of the cluster, so that all of them end at about the same time."""
+
+
+@contextmanager
+def connected(scheduler: str | None) -> Iterator[Any]:
+    """Connect to a cluster; the client, or None without one.
 
     Args:
-        scheduler: its address, for example ``tcp://10.0.0.1:8786``.
-        function: what workers run; it and its results can be pickled.
-        numbers: taken only when the cluster is about to need them.
-        claimed: a target that no other client of the cluster may write meanwhile.
+        scheduler: its address, for example ``tcp://10.0.0.1:8786``, or None.
 
     Raises:
         UnsupportedError: where Dask's distributed scheduler is not installed.
-        FileFormatError: where the cluster cannot be reached, another client writes the target, or a task failed again
-            and again.
+        FileFormatError: where the cluster cannot be reached.
     """
+    if scheduler is None:
+        yield None
+        return
     try:
         import distributed
     except ImportError:
@@ -41,25 +48,20 @@ def run_on(scheduler: str, function: Callable[[int], T], numbers: Iterable[int],
         client = library.Client(scheduler, timeout="20s", set_as_default=False)
     except (OSError, ValueError, TypeError) as error:
         raise FileFormatError(f"the scheduler cannot be reached ({error})", where=scheduler) from None
-    with client, _claim(library, client, claimed):
-        waiting = iter(numbers)
-        window = max(1, sum(client.nthreads().values())) * _PER_THREAD
-        running = library.as_completed(_submitted(client, function, islice(waiting, window)), loop=client.loop)
-        for future in running:
-            if future.status in ("lost", "pending"):  # Its worker died with the result; Dask computes it again.
-                running.add(future)
-                continue
-            yield _result(future, scheduler)
-            for another in _submitted(client, function, islice(waiting, 1)):
-                running.add(another)
+    with client:
+        yield client
 
 
 @contextmanager
-def _claim(library: Any, client: Any, target: str) -> Iterator[None]:
-    """Keep other clients from a target; the scheduler forgets a client that died after half a minute."""
-    if not target:
-        yield
-        return
+def claimed(client: Any, target: str) -> Iterator[None]:
+    """Keep other clients of a cluster from a target; the scheduler forgets a client that died after half a minute.
+
+    Raises:
+        FileFormatError: where another client writes the target.
+    """
+    import distributed
+
+    library: Any = distributed
     lock = library.Lock(f"eltwise {target}", scheduler_rpc=client.scheduler, loop=client.loop)
     if not lock.acquire(timeout="1s"):
         words, hint = "another client of the cluster writes this target", "wait until it is done, or half a minute"
@@ -70,15 +72,43 @@ def _claim(library: Any, client: Any, target: str) -> Iterator[None]:
         lock.release()
 
 
-def _submitted(client: Any, function: Callable[[int], T], numbers: Iterable[int]) -> list[Any]:
-    return [client.submit(function, number, pure=False, retries=_RETRIES) for number in numbers]
+def run_on(client: Any, function: Callable[[int], T], numbers: Sequence[int], size: int) -> Iterator[T]:
+    """Run a function for each number on a cluster; results come in the order in which they are done.
+
+    Args:
+        client: of the cluster.
+        function: what workers run; it and its results can be pickled.
+        numbers: of blocks.
+        size: how many bytes a block has.
+
+    Raises:
+        FileFormatError: where a task failed again and again.
+    """
+    from distributed import as_completed
+
+    threads = max(1, sum(client.nthreads().values()))
+    shared = max(1, min(_TASK_BYTES // max(size, 1), len(numbers) // (threads * _LEAST_TASKS)))
+    tasks = (numbers[start : start + shared] for start in range(0, len(numbers), shared))
+    submit = partial(client.submit, _each, function, pure=False, retries=_RETRIES)
+    running: Any = as_completed(map(submit, islice(tasks, threads * _PER_THREAD)), loop=client.loop)
+    for future in running:
+        if future.status in ("lost", "pending"):  # Its worker died with the result; Dask computes it again.
+            running.add(future)
+            continue
+        yield from _result(future)
+        for another in map(submit, islice(tasks, 1)):
+            running.add(another)
 
 
-def _result(future: Any, scheduler: str) -> Any:
+def _each(function: Callable[[int], T], numbers: Iterable[int]) -> list[T]:
+    return [function(number) for number in numbers]
+
+
+def _result(future: Any) -> Any:
     if future.status == "finished":
         return future.result()
     error = future.exception() if future.status == "error" else None
     if isinstance(error, EltwiseError):
         raise error
     words = " ".join(str(error or future.status).split())[:200]
-    raise FileFormatError(f"a task of the cluster failed ({words})", where=scheduler)
+    raise FileFormatError(f"a task of the cluster failed ({words})", where=future.client.scheduler.address)

@@ -158,7 +158,7 @@ def _header_text(file: OpenFile) -> bytes:
         raise FileFormatError("this is no delta", hint="eltwise delta writes one")
     crc, version, length, magic = FOOTER.unpack(file.bytes_at(file.size - FOOTER.size, FOOTER.size).tobytes())
     if magic != MAGIC:
-        raise FileFormatError("the delta is truncated: its end is missing")
+        raise FileFormatError("this is not the end of a delta: bytes are missing, or were appended")
     if version != VERSION:
         raise FileFormatError("unknown version of a delta", got=str(version), allowed=str(VERSION))
     if length > file.size - least:
@@ -181,6 +181,9 @@ def _decoded(text: bytes, file_size: int) -> Delta:
     tensors = tuple(_tensor(each, end) for each in _get(fields, "tensors", list))
     if len({tensor.name for tensor in tensors}) != len(tensors):
         raise _WrongHeaderError("two tensors have one name")
+    extra = end - len(MAGIC) - sum(sum(tensor.frames) for tensor in tensors)
+    if extra:
+        raise _WrongHeaderError(f"{abs(extra)} bytes {'are of no tensor' if extra > 0 else 'are missing'}")
     dropped = _get(fields, "dropped", list)
     if not all(isinstance(name, str) for name in dropped):
         raise _WrongHeaderError("'dropped' are no names")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from eltwise.core.errors import FileFormatError
+from eltwise.core.errors import FileFormatError, counted
 from eltwise.formats import files
 from eltwise.formats.lazy_tensors import OpenFile
 from eltwise.formats.safetensors_files import Checkpoint, StoredTensor, header_of, open_checkpoint, type_of
@@ -55,7 +55,8 @@ class DeltaReport:
     def __str__(self) -> str:
         counts = ", ".join(f"{count} {kind}" for kind, count in self.delta.counts().items() if count)
         share = f" ({self.delta_bytes / self.tuned_bytes:.1%})" if self.tuned_bytes else ""
-        return f"{len(self.delta.tensors)} tensors: {counts}; {self.delta_bytes} of {self.tuned_bytes} bytes{share}"
+        tensors = counted(len(self.delta.tensors), "tensor")
+        return f"{tensors}{': ' if counts else ''}{counts}; {self.delta_bytes} of {self.tuned_bytes} bytes{share}"
 
 
 def delta(

@@ -19,17 +19,10 @@ def file_header(path: Path, calls: Sequence[tuple[str, BlockCall]], metadata: di
     """What precedes the elements of results in a file."""
     if path.suffix.lower() == ".npy":
         ((_name, call),) = calls
-        return npy.npy_header(call.result_type, call.plan.shape)
-    entries = [(name, dtype_of(call.result_type), call.plan.shape, _size(call)) for name, call in calls]
+        return npy.npy_header(call.result_type, call.shape)
+    entries = [(name, dtype_of(call.result_type), call.shape, call.bytes) for name, call in calls]
     text = header_of(entries, metadata)
     return len(text).to_bytes(8, "little") + text
-
-
-def _size(call: BlockCall) -> int:
-    count = 1
-    for size in call.plan.shape:
-        count *= size
-    return count * call.result_type.storage.itemsize
 
 
 class FileTarget:
@@ -46,7 +39,7 @@ class FileTarget:
         self._offsets, size = [], len(header)
         for _name, call in calls:
             self._offsets.append(size)
-            size += _size(call)
+            size += call.bytes
         is_whole = self._part.exists() and self._part.stat().st_size == size
         if not is_whole and journal.done:
             journal.forget()

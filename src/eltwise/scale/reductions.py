@@ -13,13 +13,15 @@ import numpy as np
 
 from eltwise.core.dtypes import ElementType
 from eltwise.core.errors import EltwiseError, FileFormatError
+from eltwise.engine.dask_arrays import by_numpy_rule
 from eltwise.engine.reduce import Axis, Reducing, normalized_axes
 from eltwise.kernels.plan import Sizes
 from eltwise.kernels.reduction import Partial
-from eltwise.scale.apply import BLOCK_BYTES, MEMORY, Tell, block_memory, threads_for
-from eltwise.scale.blocks import BlockCall, Grid, flat_grid
+from eltwise.scale.apply import BLOCK_BYTES, Resources, block_memory, threads_for
+from eltwise.scale.blocks import Application, BlockCall, Grid, flat_grid
+from eltwise.scale.cluster import connected, run_on
 from eltwise.scale.in_order import in_order
-from eltwise.scale.sources import absolute, local, open_sources
+from eltwise.scale.sources import Sources, absolute, open_sources
 from eltwise.scale.zarr_target import model_of, zarr_grid
 
 Found = tuple[int, Partial]
@@ -47,17 +49,21 @@ class _Job:
             place = [by_axis[axis] for axis in range(len(counts))]
             yield int(np.ravel_multi_index(place, counts)) if counts else 0
 
+    @property
+    def element_type(self) -> ElementType:
+        return self.call.tensors[0].element_type
+
     def partial(self, number: int) -> Found:
-        operands = self.call.read(self.grid[number])
-        reducing = replace(self.reducing, operation=self.call.operation)
-        found, _element_type = reducing.partial(operands, self.axes)
-        return number, found
+        return number, self._partial(self.call.read(self.grid[number]))
+
+    def _partial(self, operands: Sequence[np.ndarray]) -> Partial:
+        reducing = replace(self.reducing, operation=by_numpy_rule(self.reducing.operation))
+        return reducing.partial(operands, self.axes)[0]
 
     def result(self, found: Iterator[Found]) -> np.ndarray:
         """Merge partials, and round what is whole."""
         outputs: Sizes = tuple(self.grid.shape[axis] for axis in self.kept)
-        element_type = self.call.element_type
-        result = np.empty(outputs, self.reducing.result_type(element_type).storage)
+        result = np.empty(outputs, self.reducing.result_type(self.element_type).storage)
         needed = prod(self.grid.counts[axis] for axis in self.axes)
         open_: dict[Sizes, tuple[int, Partial]] = {}
         for number, part in found:
@@ -69,27 +75,23 @@ class _Job:
                 open_[place] = count + 1, merged
                 continue
             cut = self.grid[number]
-            result[tuple(cut[axis] for axis in self.kept)] = self.reducing.finished(merged, element_type)
+            result[tuple(cut[axis] for axis in self.kept)] = self.reducing.finished(merged, self.element_type)
         return result
 
     def empty(self) -> np.ndarray:
         """The result of no elements."""
-        storage = self.call.element_type.storage
-        operands = [np.broadcast_to(np.zeros((), storage), padded) for padded in self.call.plan.operands]
-        reducing = replace(self.reducing, operation=self.call.operation)
-        found, element_type = reducing.partial(operands, self.axes)
-        return reducing.finished(found, element_type)
+        call, zero = self.call, np.zeros((), self.element_type.storage)
+        places = zip(call.tensors, call.axes, strict=True)
+        operands = [np.broadcast_to(zero, call.sizes_in(tensor.shape, axes)) for tensor, axes in places]
+        return self.reducing.finished(self._partial(operands), self.element_type)
 
 
 def reduce_files(
     reducing: Reducing,
     operands: Sequence[str],
     axis: Axis = None,
-    *,
-    memory: int = MEMORY,
+    resources: Resources | None = None,
     wanted: ElementType | None = None,
-    scheduler: str | None = None,
-    tell: Tell | None = None,
 ) -> dict[str, Any]:
     """Reduce an operator's results on .npy files, zarr stores or checkpoints, block by block.
 
@@ -99,10 +101,8 @@ def reduce_files(
         reducing: what is reduced, and how.
         operands: paths, or URLs of zarr stores.
         axis: the axis of the result that is reduced, or several; by default all.
-        memory: the limit, in bytes.
+        resources: what may be used; the workers of a cluster read the same files.
         wanted: the element type of raw bytes in .npy files.
-        scheduler: the address of a Dask cluster, whose workers read the same files.
-        tell: receives progress.
 
     Returns:
         The result, called ``result``; of checkpoints one for each tensor.
@@ -110,46 +110,53 @@ def reduce_files(
     Raises:
         EltwiseError: for operands that do not go together, and blocks that cannot be read.
     """
-    tell = tell or (lambda _done, _count, _text: None)
-    operands = [local(text) for text in operands]
-    sources = open_sources(operands, wanted)
-    jobs = [(name, _job(reducing, call, axis, operands[0])) for name, call in sources.calls(reducing.operation)]
-    sizes = [prod(job.grid.shape) * job.call.element_type.storage.itemsize for _name, job in jobs]
+    resources = resources or Resources()
+    sources = open_sources(operands, [wanted] * len(operands))
+    jobs = _jobs(reducing, sources, axis)
+    sizes = [prod(job.grid.shape) * job.element_type.storage.itemsize for job in jobs.values()]
     results, done = {}, 0
-    for (name, job), size in zip(jobs, sizes, strict=True):
-        if not len(job.grid):
-            results[name] = job.empty()
-            continue
-        threads = threads_for(memory, block_memory(job.call, prod(job.grid.step)), operands[0])
-        if scheduler is None:
-            found = in_order((partial(_located, job, number) for number in job.numbers()), threads)
-        else:
-            from eltwise.scale.cluster import run_on
-
-            texts = tuple(map(absolute, operands))
-            found = run_on(scheduler, partial(compute_partial, reducing, texts, axis, name), job.numbers())
-        told = _told(found, tell, (done, sum(sizes)), size // len(job.grid), name)
-        results[name] = job.result(told)
-        done += size
+    with connected(resources.scheduler) as client:
+        for (name, job), size in zip(jobs.items(), sizes, strict=True):
+            if not len(job.grid):
+                results[name] = job.empty()
+                continue
+            threads = threads_for(resources.memory, block_memory(job.call, prod(job.grid.step)), sources.texts[0])
+            if client is None:
+                found = in_order((partial(_located, job, number) for number in job.numbers()), threads)
+            else:
+                texts = tuple(map(absolute, sources.texts))
+                function = partial(compute_partial, reducing, texts, sources.wanted, job.axes, name)
+                found = run_on(
+                    client, function, [*job.numbers()], prod(job.grid.step) * job.element_type.storage.itemsize
+                )
+            told = _told(found, resources, (done, sum(sizes)), size // len(job.grid), name)
+            results[name] = job.result(told)
+            done += size
     return {name: np.asarray(value)[()] for name, value in results.items()}
 
 
-def _told(found: Iterator[Found], tell: Tell, place: tuple[int, int], size: int, name: str) -> Iterator[Found]:
+def _told(
+    found: Iterator[Found], resources: Resources, place: tuple[int, int], size: int, name: str
+) -> Iterator[Found]:
     for count, each in enumerate(found, start=1):
-        tell(place[0] + count * size, place[1], name)
+        resources.told(place[0] + count * size, place[1], name)
         yield each
 
 
-def _job(reducing: Reducing, call: BlockCall, axis: Axis, where: str) -> _Job:
-    try:
-        reducing.result_type(call.element_type)
-        axes = normalized_axes(axis, len(call.plan.shape))
-    except EltwiseError as error:
-        raise error.located(where=where) from None
-    has_chunks = model_of(call) is not None
-    width = call.element_type.storage.itemsize
-    grid = zarr_grid(call) if has_chunks else flat_grid(call.plan.shape, BLOCK_BYTES // width)
-    return _Job(reducing, call, grid, axes)
+def _jobs(reducing: Reducing, sources: Sources, axis: Axis) -> dict[str, _Job]:
+    """What is reduced of the tensors of each name."""
+    jobs = {}
+    for name, call in sources.calls(Application(reducing.operation)):
+        element_type = call.tensors[0].element_type
+        try:
+            reducing.result_type(element_type)
+            axes = normalized_axes(axis, len(call.shape))
+        except EltwiseError as error:
+            raise error.located(where=sources.texts[0]) from None
+        is_chunked = model_of(call) is not None
+        grid = zarr_grid(call) if is_chunked else flat_grid(call.shape, BLOCK_BYTES // element_type.storage.itemsize)
+        jobs[name] = _Job(reducing, call, grid, axes)
+    return jobs
 
 
 def _located(job: _Job, number: int) -> Found:
@@ -159,12 +166,16 @@ def _located(job: _Job, number: int) -> Found:
         raise error.located(operand=f"chunk {list(job.grid.index(number))}") from None
 
 
-def compute_partial(reducing: Reducing, operands: tuple[str, ...], axis: Axis, name: str, number: int) -> Found:
+Wanted = tuple[ElementType | None, ...]
+
+
+def compute_partial(
+    reducing: Reducing, operands: tuple[str, ...], wanted: Wanted, axes: tuple[int, ...], name: str, number: int
+) -> Found:
     """Reduce one block: what a worker of a cluster runs."""
-    return _located(_opened(reducing, operands, axis, name), number)
+    return _located(_opened(reducing, operands, wanted, axes)[name], number)
 
 
-@lru_cache(maxsize=64)
-def _opened(reducing: Reducing, operands: tuple[str, ...], axis: Axis, name: str) -> _Job:
-    calls = dict(open_sources(operands).calls(reducing.operation))
-    return _job(reducing, calls[name], axis, operands[0])
+@lru_cache(maxsize=4)
+def _opened(reducing: Reducing, operands: tuple[str, ...], wanted: Wanted, axes: tuple[int, ...]) -> dict[str, _Job]:
+    return _jobs(reducing, open_sources(operands, wanted), axes)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 
 from eltwise.core.dtypes import ElementType
@@ -12,8 +13,7 @@ from eltwise.formats import files
 from eltwise.formats.safetensors_files import INDEX, open_checkpoint
 from eltwise.formats.tensor_sets import TensorSet, open_tensors
 from eltwise.formats.zarr_stores import is_store, is_url, read_arrays
-from eltwise.ops.schema import Operation
-from eltwise.scale.blocks import BlockCall, block_call
+from eltwise.scale.blocks import BlockCall, Computation
 
 _MOST_NAMED = 8
 
@@ -45,10 +45,12 @@ class Sources:
 
     Attributes:
         texts: their paths or URLs.
+        wanted: for each, the element type of raw bytes in .npy files.
         sets: the tensors of each.
     """
 
     texts: tuple[str, ...]
+    wanted: tuple[ElementType | None, ...]
     sets: tuple[TensorSet, ...]
 
     @property
@@ -56,19 +58,19 @@ class Sources:
         """Whether the tensors have names, as those of checkpoints have."""
         return any(not each.is_one for each in self.sets)
 
-    def calls(self, operation: Operation) -> list[tuple[str, BlockCall]]:
-        """The operation on the tensors of each name; nothing is read.
+    def calls(self, computation: Computation) -> list[tuple[str, BlockCall]]:
+        """What is computed of the tensors of each name; nothing is read.
 
         Raises:
             EltwiseError: naming what does not go together.
         """
         if not self.is_named:
-            return [("result", block_call(operation, [next(iter(each.values())) for each in self.sets]))]
+            return [("result", computation.call([next(iter(each.values())) for each in self.sets]))]
         self._check_names()
         found, problems = [], []
         for name in self.sets[0]:
             try:
-                found.append((name, block_call(operation, [each[name] for each in self.sets])))
+                found.append((name, computation.call([each[name] for each in self.sets])))
             except EltwiseError as error:
                 problems.append(error.located(operand=f"tensor {name!r}"))
         raise_all(problems[:_MOST_NAMED])
@@ -110,13 +112,18 @@ def _files(path: Path, found: TensorSet) -> list[object]:
     return [[each, Path(each).stat().st_size, Path(each).stat().st_mtime_ns] for each in paths if Path(each).is_file()]
 
 
-def open_sources(texts: Sequence[str], wanted: ElementType | None = None) -> Sources:
+def open_sources(texts: Sequence[str], wanted: Sequence[ElementType | None] = ()) -> Sources:
     """Open operands; only headers are read.
+
+    Args:
+        texts: paths, or URLs of zarr stores.
+        wanted: for each, the element type of raw bytes in .npy files.
 
     Raises:
         EltwiseError: for one that cannot be opened, or holds tensors of types that nothing here reads.
     """
-    sets = tuple(_opened(text, wanted) for text in texts)
+    texts = [local(text) for text in texts]
+    sets = tuple(_opened(*each) for each in zip_longest(texts, wanted))
     for each in sets:
         raise_all(list(each.unreadable.values())[:_MOST_NAMED])
     kinds = {each.is_one for each in sets}
@@ -125,7 +132,7 @@ def open_sources(texts: Sequence[str], wanted: ElementType | None = None) -> Sou
         raise FileFormatError(
             "this is one array, and another operand is a checkpoint", where=one.where, allowed="checkpoints only"
         )
-    return Sources(tuple(texts), sets)
+    return Sources(tuple(texts), tuple(wanted), sets)
 
 
 def _opened(text: str, wanted: ElementType | None) -> TensorSet:

@@ -6,6 +6,7 @@ The store is what says which blocks are done: those whose chunk is there. Empty 
 from __future__ import annotations
 
 import json
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -15,18 +16,19 @@ from eltwise.core.errors import FileFormatError
 from eltwise.formats import files
 from eltwise.formats.lazy_tensors import LazyTensor
 from eltwise.formats.zarr_stores import ERRORS, ZarrArray, has_key, is_url, keys_of, library, unreadable_store
-from eltwise.scale.blocks import BlockCall, Grid
+from eltwise.scale.blocks import BlockCall, Grid, flat_grid
 
 MARK = "eltwise"
 """The attribute that says what made the array, and whether it is complete."""
 
-_LARGEST_CHUNK = 64 << 20
+BLOCK_BYTES = 8 << 20
+"""Of a block where no operand has chunks."""
 
 
 def model_of(call: BlockCall) -> Any:
     """The zarr array whose chunks, codecs and format the result gets: the first operand of its shape; None for none."""
     for tensor in call.tensors:
-        if isinstance(tensor.source, ZarrArray) and tensor.shape == call.plan.shape:
+        if isinstance(tensor.source, ZarrArray) and tensor.shape == call.shape:
             return tensor.source.array
     return None
 
@@ -35,10 +37,8 @@ def zarr_grid(call: BlockCall) -> Grid:
     """The blocks of a result in a zarr store."""
     model = model_of(call)
     if model is not None:
-        return Grid(call.plan.shape, tuple(map(int, model.shards or model.chunks)))
-    from eltwise.scale.blocks import flat_grid
-
-    return flat_grid(call.plan.shape, (8 << 20) // call.result_type.storage.itemsize)
+        return Grid(call.shape, tuple(map(int, model.shards or model.chunks)))
+    return flat_grid(call.shape, BLOCK_BYTES // call.result_type.storage.itemsize)
 
 
 class ZarrTarget:
@@ -129,7 +129,7 @@ def zarr_target(text: str, call: BlockCall, grid: Grid, identity: dict[str, Any]
     try:
         array = zarr.create_array(
             text,
-            shape=call.plan.shape,
+            shape=call.shape,
             dtype=call.result_type.storage,
             attributes={MARK: {"job": identity, "complete": False}},
             config={"write_empty_chunks": True},
@@ -159,8 +159,5 @@ def _exists(text: str) -> bool:
 def chunk_bytes(tensor: LazyTensor) -> int:
     """How many bytes of a tensor are held at least when a part of it is read."""
     if isinstance(tensor.source, ZarrArray):
-        count = 1
-        for size in tensor.source.chunk:
-            count *= size
-        return count * tensor.storage.itemsize
+        return prod(tensor.source.chunk) * tensor.storage.itemsize
     return 0

@@ -23,7 +23,8 @@ from eltwise.core.dtypes import FLOAT32
 from eltwise.core.machine import machine_name
 from eltwise.core.shapes import of_sizes
 from eltwise.formats.openvino.ports import ResultNames, output_ports
-from eltwise.ir.graph import Graph, Node, Origin, Port, TensorType
+from eltwise.ir.graph import Graph, Node, Origin, Port
+from eltwise.ir.types import TensorType
 from eltwise.ops import registry
 from eltwise.runtimes import Host, Runtime
 from eltwise.targets.rules import MEASURED_FACTS, SEVERITIES, Rule, RuleSet, Severity, level
@@ -146,16 +147,10 @@ def scope_of(variant: Variant) -> Key:
 
 def measure_variant(host: Host, variant: Variant, references: References) -> dict[Key, Seen]:
     """Measure a variant in every context."""
-    key_of: dict[int, tuple[str, str]] = {}
-    # A runtime may treat a model of known sizes otherwise than one in which any size is not known.
-    groups: dict[tuple[object, ...], list[Case]] = {}
-    for key, case in cases_of(variant):
-        key_of[id(case)] = key
-        kind = (case.context.is_dynamic, case.context.consumer, key[1] == "high-rank", case.size > _LARGE)
-        groups.setdefault(kind, []).append(case)
+    keys = {case: key for key, case in cases_of(variant)}
     results: dict[tuple[str, str], list[CaseResult]] = {}
-    for result in CaseRunner(host, "static", references, thrifty=True).run([*map(tuple, groups.values())]).results:
-        results.setdefault(key_of[id(result.case)], []).append(result)
+    for case, result in CaseRunner(host, references, most_together=len(keys), is_thrifty=True).run([*keys]).items():
+        results.setdefault(keys[case], []).append(result)
     head = (variant.schema.name, str(variant.schema.version), variant.rule, variant.element_type.name)
     explainer = Explainer()
     seen = {(*head, *key): _seen(key[0], found, explainer) for key, found in results.items()}

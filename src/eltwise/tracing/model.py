@@ -14,7 +14,8 @@ import numpy as np
 from eltwise.core.dtypes import ElementType, of_numpy
 from eltwise.core.errors import UnsupportedError, raise_all
 from eltwise.core.shapes import Dimension, Shape, of_sizes
-from eltwise.ir.graph import Graph, Node, Tensor, TensorType
+from eltwise.ir.graph import Graph, Node, Tensor
+from eltwise.ir.types import TensorType
 from eltwise.ir.verify import reads, structure_problems, topological_order
 from eltwise.runtimes import Model as Program
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from eltwise.comparison.report import finite
 from eltwise.core.errors import UnsupportedError, counted
-from eltwise.formats import files
+from eltwise.report.written import Written
 from eltwise.tracing.blame import Isolated
-from eltwise.tracing.page import fragment, page
+from eltwise.tracing.page import content
 from eltwise.tracing.reproduce import write_blamed
 
 _MOST_SHOWN = 5
@@ -72,7 +70,7 @@ class TracedNode:
 
 
 @dataclass(frozen=True)
-class TraceReport:
+class TraceReport(Written):
     """What came of a trace; ``str`` gives it in words.
 
     Attributes:
@@ -125,13 +123,6 @@ class TraceReport:
             "notes": list(self.notes),
         }
 
-    def to_json(self, path: Path | str | None = None) -> str:
-        """The report as JSON, written to a file if one is named; what is not finite is a text such as ``"inf"``."""
-        text = json.dumps(finite(self.fields()), indent=2, ensure_ascii=False)
-        if path is not None:
-            files.write_atomically(Path(path), [f"{text}\n".encode(errors="backslashreplace")])
-        return text
-
     def assert_within(self) -> None:
         """Do nothing if no node is beyond the tolerance.
 
@@ -162,22 +153,16 @@ class TraceReport:
     def __str__(self) -> str:
         return "\n".join([*self.summary(), *self._table(), *self.notes]).rstrip("\n")
 
-    def _repr_html_(self) -> str:
-        return fragment(self)
-
-    def to_html(self, path: Path | str | None = None) -> str:
-        """The report as one page that needs nothing else, written to a file if one is named."""
-        text = page(self)
-        if path is not None:
-            files.write_atomically(Path(path), [text.encode(errors="backslashreplace")])
-        return text
+    def page_content(self) -> tuple[str, str]:
+        """The title of its page and the content."""
+        return f"{self.first or 'nothing'}: {self.runtime}", content(self)
 
     def summary(self) -> list[str]:
         """What was found, a sentence each."""
         counts = self.counts()
         lines = [
-            f"{self.runtime} against {self.against}: {counted(len(self.nodes), 'node')}, "
-            + ", ".join(f"{count} {_WORDS.get(name, name)}" for name, count in counts.items()),
+            f"{self.runtime} against {self.against}: {counted(len(self.nodes), 'node')}"
+            + "".join(f", {count} {_WORDS.get(name, name)}" for name, count in counts.items()),
             f"inputs: {self.inputs}; tolerance: {self.tolerance}",
         ]
         node = self.first_node

@@ -20,8 +20,9 @@ from eltwise.core.shapes import UNKNOWN_RANK, parse
 from eltwise.formats.onnx import writer
 from eltwise.formats.onnx.reader import read_model_proto, read_onnx
 from eltwise.formats.onnx.writer import write_onnx, write_onnx_file
-from eltwise.ir.graph import Graph, Node, Origin, Port, Tensor, TensorType
+from eltwise.ir.graph import Graph, Node, Origin, Port, Tensor
 from eltwise.ir.infer_graph import infer_graph
+from eltwise.ir.types import TensorType
 from eltwise.ops import registry
 from onnx_models import (
     NEIGHBOURS,

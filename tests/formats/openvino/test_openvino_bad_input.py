@@ -14,7 +14,8 @@ from eltwise.core.errors import EltwiseError, FileFormatError
 from eltwise.core.shapes import parse
 from eltwise.formats.openvino.reader import read_openvino, read_openvino_file
 from eltwise.formats.openvino.writer import write_openvino, write_openvino_file
-from eltwise.ir.graph import Graph, Node, Origin, Port, TensorType
+from eltwise.ir.graph import Graph, Node, Origin, Port
+from eltwise.ir.types import TensorType
 from eltwise.ops import registry
 from openvino_models import Ir, binary, problems_of, read
 

@@ -12,7 +12,8 @@ from eltwise.core.shapes import UNKNOWN_RANK
 from eltwise.formats.onnx.reader import OnnxFile
 from eltwise.formats.onnx.tensors import StoredTensor, check_tensor
 from eltwise.formats.onnx.writer import write_onnx
-from eltwise.ir.graph import Graph, Node, Port, Tensor, TensorType
+from eltwise.ir.graph import Graph, Node, Port, Tensor
+from eltwise.ir.types import TensorType
 from eltwise.ir.verify import reads
 
 _OWN = "/of this part"
@@ -101,4 +102,4 @@ class OnnxParts:
 
 def _without_shape(found: TensorType) -> TensorType:
     """The element type alone: the shape that a file declares may not be that of this run."""
-    return replace(found, shape=UNKNOWN_RANK)
+    return found._replace(shape=UNKNOWN_RANK)

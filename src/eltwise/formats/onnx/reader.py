@@ -29,7 +29,8 @@ from eltwise.formats.onnx.nodes import find_schema, foreign_node, read_node
 from eltwise.formats.onnx.tensors import StoredTensor
 from eltwise.formats.onnx.types import check_type, value_type
 from eltwise.formats.registry import Reading, operator_names, unsupported_operators
-from eltwise.ir.graph import ForeignSchema, Function, Graph, Node, Origin, Port, Tensor, TensorType, stored
+from eltwise.ir.graph import ForeignSchema, Function, Graph, Node, Origin, Port, Tensor, stored
+from eltwise.ir.types import TensorType
 from eltwise.ops import registry
 
 

@@ -25,7 +25,8 @@ from eltwise.core.shapes import LARGEST_RANK, UNKNOWN_RANK, element_count, of_si
 from eltwise.formats.blobs import check_sizes, decode, encode, unpacked
 from eltwise.formats.onnx.external import ExternalData
 from eltwise.formats.onnx.messages import parse_message
-from eltwise.ir.graph import Tensor, TensorType
+from eltwise.ir.graph import Tensor
+from eltwise.ir.types import TensorType
 
 _TYPED_FIELDS = ("float_data", "int32_data", "string_data", "int64_data", "double_data", "uint64_data")
 _FIELD_OF = {

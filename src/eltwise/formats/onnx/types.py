@@ -13,7 +13,7 @@ from eltwise.core.dtypes import BY_ONNX_NUMBER
 from eltwise.core.errors import ShapeError, UnsupportedError
 from eltwise.core.shapes import LARGEST_RANK, UNKNOWN, UNKNOWN_RANK, Dimension, Shape, known
 from eltwise.formats.onnx.tensors import read_element_type
-from eltwise.ir.graph import TensorType
+from eltwise.ir.types import TensorType
 
 _DEEPEST = 32
 """How deep sequences, optionals and maps may lie in each other; no operator has a type that is deeper than two."""

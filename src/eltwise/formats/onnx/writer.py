@@ -23,7 +23,8 @@ from eltwise.formats.onnx.nodes import Original, write_node
 from eltwise.formats.onnx.reader import OnnxFile
 from eltwise.formats.onnx.tensors import StoredTensor, bring_in, keep_tensor
 from eltwise.formats.onnx.types import declare, value_type
-from eltwise.ir.graph import Function, Graph, Port, Tensor, TensorType
+from eltwise.ir.graph import Function, Graph, Port, Tensor
+from eltwise.ir.types import TensorType
 from eltwise.ops import registry
 
 if TYPE_CHECKING:

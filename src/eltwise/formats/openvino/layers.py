@@ -24,7 +24,8 @@ from eltwise.core.errors import (
 from eltwise.core.shapes import LARGEST_RANK, UNKNOWN, UNKNOWN_RANK, Dimension, Shape, element_count, parse_dimension
 from eltwise.formats import blobs
 from eltwise.formats.openvino.document import Layer, parse_integer, shown
-from eltwise.ir.graph import Node, Tensor, TensorType
+from eltwise.ir.graph import Node, Tensor
+from eltwise.ir.types import TensorType
 from eltwise.ops import registry
 from eltwise.ops.schema import Attribute, AttributeValue, ElementwiseSchema, OpSchema
 

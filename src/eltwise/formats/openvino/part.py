@@ -17,7 +17,8 @@ from eltwise.core.shapes import Dimension, Shape, known
 from eltwise.formats import blobs, files
 from eltwise.formats.openvino.document import format_tree, parse_xml
 from eltwise.formats.openvino.reader import IrFile
-from eltwise.ir.graph import Graph, Node, Tensor, TensorType
+from eltwise.ir.graph import Graph, Node, Tensor
+from eltwise.ir.types import TensorType
 
 _STATEFUL = ("ReadValue", "Assign")
 _BY_PRECISION = {each.ir_precision.casefold(): each for each in BY_IR_NAME.values()}

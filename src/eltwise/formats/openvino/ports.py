@@ -14,8 +14,9 @@ from dataclasses import dataclass, replace
 from eltwise.core.dtypes import FLOAT16, FLOAT32, INT32, INT64, UINT32, UINT64
 from eltwise.core.shapes import UNKNOWN_RANK
 from eltwise.formats.openvino.document import once
-from eltwise.ir.graph import Graph, Port, TensorType
+from eltwise.ir.graph import Graph, Port
 from eltwise.ir.infer_graph import infer_graph
+from eltwise.ir.types import TensorType
 
 _RETURNED_AS_INT32 = (INT32, INT64, UINT32, UINT64)
 

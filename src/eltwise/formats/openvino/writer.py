@@ -21,8 +21,9 @@ from eltwise.formats.openvino.document import DEEPEST_METADATA, VERSIONS, format
 from eltwise.formats.openvino.layers import DIMENSION_WORDS, ir_name
 from eltwise.formats.openvino.ports import ResultNames, own_names
 from eltwise.formats.openvino.reader import IrFile, stamp_of
-from eltwise.ir.graph import Graph, Node, Port, Tensor, TensorType
+from eltwise.ir.graph import Graph, Node, Port, Tensor
 from eltwise.ir.infer_graph import infer_graph
+from eltwise.ir.types import TensorType
 from eltwise.ir.verify import structure_problems
 from eltwise.ops.schema import AttributeValue
 

@@ -1,0 +1,100 @@
+"""What commands share: their class, the types of their arguments, and options that several have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from eltwise.core.errors import AttributeValueError, EltwiseError, UnsupportedError
+
+if TYPE_CHECKING:
+    from eltwise.engine.api import Operator
+
+PATH = click.Path(path_type=Path)
+
+
+class Integer(click.IntRange):
+    """An integer within limits."""
+
+    name = "integer"
+
+
+class Number(click.FloatRange):
+    """A number within limits."""
+
+    name = "number"
+
+
+json = click.option("--json", is_flag=True, help="Print JSON.")
+json_file = click.option("--json", type=PATH, metavar="FILE", help="Write the report as JSON; - for stdout.")
+html_file = click.option("--html", type=PATH, metavar="FILE", help="Write the report as an HTML page.")
+tolerance = click.option(
+    "--tolerance",
+    multiple=True,
+    metavar="TOLERANCE",
+    help="What is forgiven: ulp<=1, or rtol=1e-3, atol=1e-5; NAME: TOLERANCE for some tensors; @FILE for a file.",
+)
+attributes = click.option(
+    "--attr", "attributes", multiple=True, metavar="NAME=VALUE", help="An attribute, for example axis=1."
+)
+output = click.option("--output", "-o", metavar="FILE", help="The file to write the result to.")
+element_type = click.option(
+    "--type", "element_type", metavar="TYPE", help="The element type of raw bytes in .npy files, for example int4."
+)
+memory = click.option("--memory", metavar="SIZE", default="2GiB", help="How much memory may be used, such as 2GiB.")
+scheduler = click.option(
+    "--scheduler", metavar="ADDRESS", help="A Dask cluster, such as tcp://host:8786, for zarr stores."
+)
+
+
+class Command(click.Command):
+    """A command whose last line of help says what to do about too many arguments."""
+
+    allow_extra_args = True
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Refuse what no argument takes."""
+        rest = super().parse_args(ctx, args)
+        if rest:
+            hint = self.epilog or f"see `{ctx.command_path} --help`"
+            raise EltwiseError("there are more arguments than this command has", got=" ".join(rest), hint=hint)
+        return rest
+
+
+def bound_operator(name: str, texts: Iterable[str]) -> Operator:
+    """Bind an operator version to attributes written as NAME=VALUE; the schema refuses what it does not know."""
+    from eltwise.engine.api import operator
+    from eltwise.ops import registry
+
+    kinds = {attribute.name: attribute.kind for attribute in registry.find(name).attributes}
+    values: dict[str, object] = {}
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if not equals:
+            raise AttributeValueError("this option needs NAME=VALUE", operand="--attr", got=repr(text))
+        if key in values:
+            raise AttributeValueError("this attribute is given twice", operand=f"attribute {key}")
+        values[key] = _value(kinds.get(key, "string"), value)
+    return operator(name, **values)
+
+
+def _value(kind: str, text: str) -> object:
+    """Parse a value; a text of the wrong kind is returned as it is, for the schema to refuse."""
+    match kind:
+        case "int":
+            return _integer(text)
+        case "ints":
+            return tuple(_integer(part) for part in text.split(",") if part)
+        case "boolean":
+            return {"true": True, "1": True, "false": False, "0": False}.get(text.casefold(), text)
+        case "string":
+            return text
+    raise UnsupportedError(f"attributes of the kind {kind!r} are not supported on the command line")
+
+
+def _integer(text: str) -> object:
+    digits = text.removeprefix("-")
+    return int(text) if digits.isascii() and digits.isdigit() and len(digits) < 20 else text

@@ -1,0 +1,122 @@
+"""What every page has in common: one skeleton, one style, one way to escape. A page asks the network for nothing.
+
+The style is in ``assets/base.css``; a page may add a sheet and a script of its own. All rules are nested below the
+class ``eltwise``, so that the same style serves a part of a notebook and leaves the rest of it alone.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Iterable
+from html import escape
+from importlib.resources import files as package_files
+from string import Template
+
+from eltwise.core.errors import on_one_line
+
+MOST_LISTED = 5000
+"""So many lines of a list or a table are shown."""
+
+_PAGE = Template("""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="$policy">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>$title</title>
+<link rel="icon" href="data:,">
+<style>$style</style>
+</head>
+<body class="eltwise">
+$content$script
+</body>
+</html>
+""")
+
+
+def document(title: str, content: str, *, sheets: tuple[str, ...] = (), scripts: tuple[str, ...] = ()) -> str:
+    """Make a page.
+
+    Args:
+        title: its title, as text.
+        content: what its body holds, as HTML.
+        sheets: the assets with its own style.
+        scripts: the assets with its own scripts; no other script may run in it.
+    """
+    style = _style(sheets)
+    script = '"use strict";\n' + "\n".join(map(asset, scripts)) if scripts else ""
+    allowed = f"script-src 'sha256-{_hash(script)}'; " if script else ""
+    return _PAGE.substitute(
+        policy=f"default-src 'none'; style-src 'sha256-{_hash(style)}'; {allowed}img-src data:; "
+        "base-uri 'none'; form-action 'none'",
+        title=text(title),
+        style=style,
+        content=content,
+        script=f"\n<script>{script}</script>" if script else "",
+    )
+
+
+def part(content: str) -> str:
+    """Make a part of another page, such as a notebook, with its style."""
+    return f'<div class="eltwise"><style>{_style(())}</style>{content}</div>'
+
+
+def asset(name: str) -> str:
+    """Read a file of this package."""
+    return (package_files("eltwise.report") / "assets" / name).read_text(encoding="utf-8")
+
+
+def _style(sheets: tuple[str, ...]) -> str:
+    return f".eltwise {{\n{''.join(map(asset, ('base.css', *sheets)))}}}\n"
+
+
+def _hash(content: str) -> str:
+    return base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
+
+
+def text(value: object) -> str:
+    r"""A text as HTML in which nothing is markup, on one line.
+
+    >>> text("<b>\t")
+    '&lt;b&gt;\\t'
+    """
+    return escape(on_one_line(str(value)))
+
+
+def head(title: str, sentences: Iterable[str], known: Iterable[tuple[str, object]]) -> str:
+    """The heading of a page, what was found, and a line of facts."""
+    lines = "".join(f'<p class="lead">{text(sentence)}.</p>\n' for sentence in sentences)
+    shown = "".join(f"<div><dt>{text(name)}</dt><dd>{text(value)}</dd></div>" for name, value in known)
+    return f'<h1>{text(title)}</h1>\n{lines}<dl class="facts">{shown}</dl>'
+
+
+def table(rows: Iterable[Iterable[object]], columns: Iterable[str] = ()) -> str:
+    """A table of texts; without names of columns the first cell of a row is its name."""
+    known, top = list(rows), "".join(f"<th>{text(name)}</th>" for name in columns)
+    kinds = "td" if top else "th", "td"
+    lines = (
+        "<tr>" + "".join(f"<{kinds[number > 0]}>{text(cell)}</{kinds[number > 0]}>" for number, cell in enumerate(row))
+        for row in known[:MOST_LISTED]
+    )
+    above = f"<thead><tr>{top}</tr></thead>" if top else ""
+    return f"<table>{above}<tbody>{'</tr>'.join(lines)}</tr></tbody></table>{more(len(known))}"
+
+
+def items(texts: Iterable[object]) -> str:
+    """A list of texts."""
+    known = list(texts)
+    return f"<ul>{''.join(f'<li>{text(one)}</li>' for one in known[:MOST_LISTED])}</ul>{more(len(known))}"
+
+
+def more(count: int) -> str:
+    """How many of so many are not shown."""
+    left = count - MOST_LISTED
+    return f'<p class="soft">... and {left:,} more</p>' if left > 0 else ""
+
+
+def fold(summary: str, content: str, *, is_open: bool = False) -> str:
+    """A part that opens and closes; both arguments are HTML."""
+    opened = " open" if is_open else ""
+    return f'<details{opened}><summary>{summary}</summary><div class="inside">{content}</div></details>'

@@ -1,0 +1,161 @@
+"""Element-wise graphs as functions of blocks: the same operators, on parts that have the rank of the output."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+from eltwise.core.errors import UnsupportedError, raise_all
+from eltwise.core.reshaping import of_rank
+from eltwise.core.shapes import of_sizes
+from eltwise.engine.dask_arrays import by_numpy_rule
+from eltwise.engine.program import Runner, run_node, with_inputs
+from eltwise.formats.lazy_tensors import LazyTensor, of_array
+from eltwise.ir.graph import Graph, Node, Port
+from eltwise.ir.infer import located
+from eltwise.ir.infer_graph import infer_graph
+from eltwise.ir.types import TensorType, elementwise
+from eltwise.kernels.plan import Sizes
+from eltwise.scale.blocks import Axes, BlockCall
+
+Place = tuple[str, Axes]
+"""A value of a graph, and the axes of the output that its own lie in."""
+
+
+class NotElementwiseError(UnsupportedError):
+    """A graph that computes an element from more than what lies at its place in the inputs."""
+
+
+def block_call(graph: Graph, output: Port, inputs: Mapping[str, LazyTensor]) -> BlockCall:
+    """Make the function that computes blocks of an output.
+
+    Args:
+        graph: a graph without problems.
+        output: one of its outputs.
+        inputs: the tensors by value name.
+
+    Raises:
+        NotElementwiseError: where a node that the output needs is not element-wise.
+        EltwiseError: where types and shapes do not go together.
+    """
+    inference = infer_graph(with_inputs(graph, {name: _type_of(tensor) for name, tensor in inputs.items()}))
+    raise_all(inference.problems)
+    tensors = {**_constants(graph, inputs), **inputs}
+    types = inference.types | {name: _type_of(tensor) for name, tensor in tensors.items()}
+    end: Place = (output.value, tuple(range(len(_sizes(types, output.value)))))
+    names = _names(_wanted(graph, types, tensors, end))
+    nodes = tuple(_nodes(graph, types, tensors, names))
+    leaves = [(value, axes) for value, axes in names if value in tensors]
+    rank, element_type = of_rank(len(end[1])), types[output.value].element_type
+    assert element_type is not None
+    ports = tuple(Port(names[each], TensorType(types[each[0]].element_type, rank), names[each]) for each in leaves)
+    whole = Port(output.name, TensorType(element_type, rank), names[end])
+    runner = Runner(Graph(graph.name, graph.origin, ports, (whole,), nodes), (whole,))
+
+    def function(blocks: Sequence[np.ndarray]) -> np.ndarray:
+        return runner.run({port.name: block for port, block in zip(ports, blocks, strict=True)})[whole.name]
+
+    return BlockCall(
+        function,
+        tuple(tensors[value] for value, _axes in leaves),
+        tuple(axes for _value, axes in leaves),
+        _sizes(types, output.value),
+        element_type,
+        _most_alive(nodes),
+    )
+
+
+def _type_of(tensor: LazyTensor) -> TensorType:
+    return TensorType(tensor.element_type, of_sizes(tensor.shape))
+
+
+def _constants(graph: Graph, inputs: Mapping[str, LazyTensor]) -> dict[str, LazyTensor]:
+    """The values that do not depend on the inputs."""
+    found = {name: tensor.array for name, tensor in graph.constants if name not in inputs}
+    for node in graph.nodes:
+        if all(value in found for value in node.inputs if value):
+            found[node.outputs[0]] = run_node(node, [found[value] if value else None for value in node.inputs])
+    return {name: of_array(name, array) for name, array in found.items()}
+
+
+def _wanted(
+    graph: Graph, types: Mapping[str, TensorType], tensors: Mapping[str, LazyTensor], end: Place
+) -> dict[str, dict[Axes, None]]:
+    """The values that the output is made of, with all the ways in which they lie in it."""
+    wanted: dict[str, dict[Axes, None]] = {end[0]: {end[1]: None}}
+    for node in reversed(graph.nodes):
+        made = node.outputs[0]
+        for axes in wanted.get(made, ()) if made not in tensors else ():
+            for value, inner in _operands(node, types, axes):
+                wanted.setdefault(value, {})[inner] = None
+    return wanted
+
+
+def _operands(node: Node, types: Mapping[str, TensorType], axes: Axes) -> list[Place]:
+    """Where the operands of a node lie when its result lies in some axes."""
+    behaviour, data = node.schema.behaviour, node.inputs[0]
+    if behaviour == "elementwise":
+        _result, found = elementwise(node.operation, [types[value] for value in node.inputs])
+        pairs = zip(node.inputs, found.starts, strict=True)
+        return [(value, axes[start or 0 :][: len(_sizes(types, value))]) for value, start in pairs]
+    if behaviour in ("identity", "cast"):
+        return [(data, axes)]
+    sizes, result = _sizes(types, data), _sizes(types, node.outputs[0])
+    if [size for size in sizes if size != 1] != [size for size in result if size != 1]:
+        raise located(NotElementwiseError("this moves elements, so that the model cannot run block by block"), node)
+    long = iter([axis for axis, size in zip(axes, result, strict=True) if size != 1])
+    return [(data, tuple(None if size == 1 else next(long) for size in sizes))]
+
+
+def _sizes(types: Mapping[str, TensorType], value: str) -> Sizes:
+    shape = types[value].shape
+    if not shape.is_known:
+        raise NotElementwiseError("the shape depends on values", operand=repr(value), got=f"({shape})")
+    return shape.sizes()
+
+
+def _names(wanted: Mapping[str, Mapping[Axes, None]]) -> dict[Place, str]:
+    """A name for every value and way in which it lies in the output: its own for the first one."""
+    found: dict[Place, str] = {}
+    taken = set(wanted)
+    for value, ways in wanted.items():
+        name = value
+        for axes in ways:
+            found[value, axes] = name
+            while name in taken:
+                name += "'"
+            taken.add(name)
+    return found
+
+
+def _nodes(
+    graph: Graph, types: Mapping[str, TensorType], tensors: Mapping[str, LazyTensor], names: dict[Place, str]
+) -> Iterator[Node]:
+    """The nodes on parts; a value that is only moved gets the name of what it is made of."""
+    ways: dict[str, list[Axes]] = {}
+    for value, axes in names:
+        ways.setdefault(value, []).append(axes)
+    for node in graph.nodes:
+        made, behaviour = node.outputs[0], node.schema.behaviour
+        for axes in ways.get(made, ()) if made not in tensors else ():
+            operands = tuple(names[place] for place in _operands(node, types, axes))
+            if behaviour == "elementwise":
+                yield Node(node.name, by_numpy_rule(node.operation), operands, (names[made, axes],))
+            elif behaviour == "cast":
+                yield Node(node.name, node.operation, operands, (names[made, axes],))
+            else:
+                names[made, axes] = operands[0]
+
+
+def _most_alive(nodes: Sequence[Node]) -> int:
+    """How many results are held at a time, if no nodes are fused."""
+    last = {value: number for number, node in enumerate(nodes) for value in node.inputs}
+    alive = most = 0
+    made: set[str] = set()
+    for number, node in enumerate(nodes):
+        made |= {*node.outputs}
+        alive += 1
+        most = max(most, alive)
+        alive -= sum(value in made and last[value] == number for value in {*node.inputs})
+    return max(most, 1)

@@ -1,0 +1,159 @@
+"""Models on files larger than memory: block by block where they are element-wise, else as a whole where they fit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from eltwise.core.dtypes import ElementType
+from eltwise.core.errors import FileFormatError
+from eltwise.engine.io_binding import Symbols, bound_inputs, match
+from eltwise.formats.lazy_tensors import LazyTensor, of_array
+from eltwise.formats.tensor_sets import TensorSet
+from eltwise.model import Model, load
+from eltwise.scale.apply import Outcome, Resources, check_target, compute_files
+from eltwise.scale.block_graphs import NotElementwiseError, block_call
+from eltwise.scale.blocks import BlockCall
+from eltwise.scale.sources import Sources, absolute, open_sources
+
+
+@dataclass(frozen=True)
+class ModelOutput:
+    """An output of a model: a ``Computation``.
+
+    Attributes:
+        path: of the model.
+        inputs: the names of its inputs, in the order of the tensors.
+        output: the name of the output.
+    """
+
+    path: str
+    inputs: tuple[str, ...]
+    output: str
+
+    def identity(self) -> object:
+        """What changes when the model does."""
+        found = Path(self.path).stat()
+        return [self.path, *self.inputs, self.output, found.st_size, found.st_mtime_ns]
+
+    def call(self, tensors: Sequence[LazyTensor]) -> BlockCall:
+        """Check the types and shapes of inputs; see ``Computation``.
+
+        Raises:
+            NotElementwiseError: where the output cannot be computed block by block.
+        """
+        model = loaded(self.path)
+        for port in model.graph.inputs:
+            if port.inner_type is not None:
+                raise NotElementwiseError(f"the input {port.name!r} is converted, which is not done in blocks")
+        symbols: Symbols = {}
+        bound = bound_inputs(model.graph, dict(zip(self.inputs, tensors, strict=True)), symbols, _taken)
+        port = next(port for port in model.outputs if port.name == self.output)
+        call = block_call(model.graph, port, bound)
+        match(port.type.shape, call.shape, f"output {port.name!r}", symbols)
+        if port.type.element_type not in (None, call.result_type):
+            raise NotElementwiseError(f"the output {port.name!r} is converted, which is not done in blocks")
+        return call
+
+
+def run_files(
+    path: str, inputs: Mapping[str, str], outputs: Mapping[str, str], resources: Resources
+) -> dict[str, Outcome]:
+    """Run a model on .npy files, zarr stores or checkpoints, and write outputs, one after the other.
+
+    An element-wise output is computed block by block, and resumed where it was ended, as by ``apply_files``. A model
+    that is not element-wise runs on whole arrays, if its inputs fit into the memory that may be used.
+
+    Args:
+        path: of the model.
+        inputs: for each input, by its name, a path or the URL of a zarr store.
+        outputs: for some outputs, by their names, the path or URL to write; its ending selects the format.
+        resources: what may be used.
+
+    Raises:
+        EltwiseError: for a model or inputs that do not go together, before anything is read; for inputs that are too
+            large; for blocks that cannot be read or written.
+    """
+    ports = [loaded(path).graph.find_input(name) for name in inputs]
+    sources = open_sources(list(inputs.values()), [port.type.element_type for port in ports])
+    made = {name: ModelOutput(absolute(path), tuple(inputs), name) for name in outputs}
+    _check_targets(sources, outputs)
+    try:
+        for output in made.values():
+            sources.calls(output)
+    except NotElementwiseError as error:
+        return _run_whole(made, sources, outputs, resources, error.located(where=path))
+    return {name: compute_files(output, sources, outputs[name], resources) for name, output in made.items()}
+
+
+def _check_targets(sources: Sources, outputs: Mapping[str, str]) -> None:
+    places: dict[str, str] = {}
+    for name, text in outputs.items():
+        check_target(sources, text)
+        place = absolute(text)
+        if place in places:
+            words = f"{places[place]!r} and {name!r} would be written to the same file"
+            raise FileFormatError(words, where=text)
+        places[place] = name
+
+
+def _run_whole(
+    made: Mapping[str, ModelOutput],
+    sources: Sources,
+    outputs: Mapping[str, str],
+    resources: Resources,
+    reason: NotElementwiseError,
+) -> dict[str, Outcome]:
+    """Run a model on whole arrays."""
+    size = sum(tensor.size * tensor.storage.itemsize for each in sources.sets for tensor in each.values())
+    if resources.scheduler is not None or sources.is_named:
+        reason.hint = "such a model runs on one array an input, and on this machine"
+        raise reason
+    if size > resources.memory:
+        reason.hint = f"such a model needs its inputs in memory: --memory {-(-size // (1 << 20))}MiB"
+        raise reason
+    model = next(iter(made.values()))
+    arrays = [next(iter(each.values())).array() for each in sources.sets]
+    results = loaded(model.path).run(dict(zip(model.inputs, arrays, strict=True)))
+    found = {}
+    for name, text in outputs.items():
+        whole = TensorSet(name, {name: of_array(name, results[name])}, is_one=True)
+        made_of = _Result((made[name].identity(), sources.identity()))
+        found[name] = compute_files(made_of, Sources((name,), (None,), (whole,)), text, resources)
+    return found
+
+
+@dataclass(frozen=True)
+class _Result:
+    """A result in memory, as a ``Computation`` of that one tensor."""
+
+    made_of: object
+
+    def identity(self) -> object:
+        return self.made_of
+
+    def call(self, tensors: Sequence[LazyTensor]) -> BlockCall:
+        (tensor,) = tensors
+        axes = tuple(range(len(tensor.shape)))
+        return BlockCall(lambda blocks: blocks[0], (tensor,), (axes,), tensor.shape, tensor.element_type)
+
+
+def loaded(path: str) -> Model:
+    """A model that can be run; it is kept until its file changes.
+
+    Raises:
+        EltwiseError: as ``load`` does.
+    """
+    return _loaded(path, Path(path).stat().st_mtime_ns if Path(path).exists() else 0)
+
+
+@lru_cache(maxsize=4)
+def _loaded(path: str, _time: int) -> Model:
+    return load(path)
+
+
+def _taken(value: object, _operand: str, _types: Sequence[ElementType] = ()) -> tuple[LazyTensor, ElementType]:
+    assert isinstance(value, LazyTensor)
+    return value, value.element_type

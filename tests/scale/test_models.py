@@ -1,0 +1,187 @@
+"""Models on files in blocks: the same bits as in memory, or a sentence that says why not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+import zarr
+from hypothesis import event, given, settings
+from hypothesis import strategies as st
+from onnx import TensorProto, numpy_helper
+from safetensors.numpy import load_file, save_file
+
+import eltwise
+from eltwise.core.errors import EltwiseError, ValueRangeError
+from eltwise.engine.program import Runner
+from eltwise.formats.lazy_tensors import of_array
+from eltwise.ir.infer_graph import infer_graph
+from eltwise.scale.apply import Resources
+from eltwise.scale.block_graphs import NotElementwiseError, block_call
+from eltwise.scale.blocks import BlockCall, Grid
+from eltwise.scale.models import run_files
+from onnx_models import model, node, value
+from random_graphs import graphs
+from stores import read, store
+
+Operands = dict[str, np.ndarray]
+Cli = Callable[..., tuple[int, str, str]]
+
+
+@pytest.mark.parametrize("domain", ["ai.onnx", "openvino"])
+@settings(max_examples=150, deadline=None)
+@given(data=st.data())
+def test_blocks_of_random_graphs(domain: str, data: st.DataObject) -> None:
+    graph, feeds = data.draw(graphs(domain))
+    outputs = infer_graph(graph).outputs
+    try:
+        expected = Runner(graph, outputs).run(feeds)
+    except ValueRangeError:
+        return
+    inputs = {port.value: of_array(port.name, feeds[port.name]) for port in graph.inputs}
+    for port in outputs:
+        try:
+            call = block_call(graph, port, inputs)
+        except NotElementwiseError:
+            assert any(each.schema.behaviour in ("reshape", "squeeze", "unsqueeze") for each in graph.nodes)
+            event("not element-wise")
+            continue
+        event("element-wise")
+        step = tuple(data.draw(st.integers(1, max(size, 1))) for size in call.shape)
+        assert in_blocks(call, step).tobytes() == expected[port.name].tobytes()
+
+
+def in_blocks(call: BlockCall, step: tuple[int, ...]) -> np.ndarray:
+    found = np.empty(call.shape, call.result_type.storage)
+    grid = Grid(call.shape, step)
+    for cut in (grid[number] for number in range(len(grid))):
+        found[cut] = call.compute(call.read(cut))
+    return found
+
+
+@pytest.fixture
+def operands(seed: int) -> Operands:
+    draw = np.random.default_rng(seed)
+    return {"a": draw.standard_normal((6, 8, 10), np.float32), "b": draw.standard_normal(8, np.float32)}
+
+
+@pytest.fixture
+def network(operands: Operands, tmp_path: Path) -> Path:
+    """``z`` and ``q`` are element-wise, ``r`` is not; stores of the inputs beside."""
+    weight = numpy_helper.from_array(operands["b"].reshape(8, 1) + 1, "weight")
+    axis = numpy_helper.from_array(np.int64([1]), "axis")
+    flat = numpy_helper.from_array(np.int64([-1]), "flat")
+    nodes = [
+        node("Unsqueeze", ["b", "axis"], ["column"]),
+        node("Sub", ["a", "column"], ["difference"], "minus"),
+        node("Mul", ["difference", "weight"], ["scaled"]),
+        node("Cast", ["scaled"], ["wide"], to=TensorProto.DOUBLE),
+        node("Add", ["wide", "wide"], ["z"]),
+        node("Max", ["difference", "a"], ["q"]),
+        node("Reshape", ["q", "flat"], ["r"], "flatten"),
+    ]
+    outputs = [value("z", None, TensorProto.DOUBLE), value("q", None), value("r", None)]
+    made = model(nodes, [value("a", ["n", 8, 10]), value("b", [8])], outputs, 14, 8, [weight, axis, flat])
+    onnx.save(made, tmp_path / "m.onnx")
+    store(tmp_path / "a.zarr", operands["a"], chunks=(2, 3, 4))
+    store(tmp_path / "b.zarr", operands["b"], chunks=(5,))
+    np.save(tmp_path / "b.npy", operands["b"])
+    return tmp_path
+
+
+def test_the_command(cli: Cli, network: Path, operands: Operands, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(network)
+    expected = eltwise.load("m.onnx").run(operands)
+    command = ("run", "m.onnx", "-i", "a=a.zarr", "--input", "1=b.npy", "-o", "z=z.zarr", "-o", "r=r.npy")
+    assert cli(*command) == (0, "", "")
+    assert all(read(Path(path)).tobytes() == expected[path[0]].tobytes() for path in ("z.zarr", "r.npy"))
+    assert cli(*command) == (0, "", "z.zarr is complete already\n")
+    command = ("run", "m.onnx", "-i", "a=a.zarr", "-i", "b=b.npy", "-o", "z=2.zarr", "-o", "q=q.npy")
+    assert cli(*command, "--json")[1].count('"blocks": 27') == 1
+    assert cli(*command) == (0, "", "2.zarr is complete already\n")
+    assert cli("run", "m.onnx", "-i", "a=a.zarr", "-i", "b=b.npy") == (
+        *(2, ""),
+        "eltwise: --output: the result of files like these is not printed; name a file with --output\n",
+    )
+
+
+def test_outputs_in_blocks(network: Path, operands: Operands) -> None:
+    expected = eltwise.load(network / "m.onnx").run(operands)
+    inputs = {"a": str(network / "a.zarr"), "b": str(network / "b.npy")}
+    outputs = {"z": str(network / "z.zarr"), "q": str(network / "q.npy")}
+    found = run_files(str(network / "m.onnx"), inputs, outputs, Resources())
+    assert {name: each.blocks for name, each in found.items()} == {"z": 27, "q": 1}
+    for name, path in outputs.items():
+        assert read(Path(path)).tobytes() == expected[name].tobytes()
+    assert zarr.open_array(outputs["z"], mode="r").chunks == (2, 3, 4)
+
+
+@pytest.mark.parametrize("output", ["r.npy", "r.zarr"])
+def test_what_is_not_elementwise_runs_as_a_whole_where_it_fits(network: Path, operands: Operands, output: str) -> None:
+    expected = eltwise.load(network / "m.onnx").run(operands)["r"]
+    inputs = {"a": str(network / "a.zarr"), "b": str(network / "b.zarr")}
+    target = network / output
+    with pytest.raises(EltwiseError) as refused:
+        run_files(str(network / "m.onnx"), inputs, {"r": str(target)}, Resources(memory=1900))
+    assert str(refused.value) == (
+        f"{network / 'm.onnx'}: Reshape-14 node 'flatten', operands data 'q' and shape 'flat': this moves elements, so"
+        " that the model cannot run block by block; such a model needs its inputs in memory: --memory 1MiB"
+    )
+    assert not target.exists()
+    run_files(str(network / "m.onnx"), inputs, {"r": str(target)}, Resources())
+    assert read(target).tobytes() == expected.tobytes()
+
+
+def test_a_model_that_changed_does_not_go_on(network: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    inputs, target = {"a": str(network / "a.zarr"), "b": str(network / "b.zarr")}, network / "z.zarr"
+
+    def job() -> None:
+        run_files(str(network / "m.onnx"), inputs, {"z": str(target)}, Resources())
+
+    with monkeypatch.context() as patched:
+        patched.setattr(BlockCall, "compute", lambda *_given: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            job()
+    text = (network / "m.onnx").read_bytes()
+    (network / "m.onnx").write_bytes(text.replace(b"minus", b"MINUS"))
+    with pytest.raises(EltwiseError, match="is not what this command has begun"):
+        job()
+
+
+def test_checkpoints(tmp_path: Path, seed: int) -> None:
+    onnx.save(
+        model([node("Sub", "xy", "z")], [value("x", None), value("y", None)], [value("z", None)]), tmp_path / "m.onnx"
+    )
+    draw = np.random.default_rng(seed)
+    content = [{name: draw.standard_normal((9, 11), np.float32) for name in "ab"} for _ in "xy"]
+    for name, tensors in zip("xy", content, strict=True):
+        save_file(tensors, tmp_path / f"{name}.safetensors")
+    inputs = {name: str(tmp_path / f"{name}.safetensors") for name in "xy"}
+    run_files(str(tmp_path / "m.onnx"), inputs, {"z": str(tmp_path / "z.safetensors")}, Resources())
+    for name, found in load_file(tmp_path / "z.safetensors").items():
+        assert found.tobytes() == (content[0][name] - content[1][name]).tobytes()
+
+
+@pytest.mark.parametrize(
+    ("inputs", "outputs", "words"),
+    [
+        ({"a": "a.zarr"}, {"z": "z.npy"}, "missing inputs: b"),
+        ({"a": "b.npy", "b": "b.npy"}, {"z": "z.npy"}, "rank 1 is not the declared rank 3"),
+        ({"a": "a.zarr", "b": "b.npy"}, {"z": "z.npy", "q": "z.npy"}, "'z' and 'q' would be written to the same file"),
+        ({"a": "a.zarr", "b": "b.npy"}, {"z": "b.npy"}, "the output would be written over an input"),
+        ({"a": "a.zarr", "b": "b.npy"}, {"z": "z.safetensors"}, "with this ending"),
+        ({"a": "a.zarr", "b": "none.npy"}, {"z": "z.npy"}, "there is no such file"),
+    ],
+)
+def test_what_is_refused(
+    network: Path, monkeypatch: pytest.MonkeyPatch, inputs: dict[str, str], outputs: dict[str, str], words: str
+) -> None:
+    monkeypatch.chdir(network)
+    before = {path: path.stat().st_mtime_ns for path in network.iterdir()}
+    with pytest.raises(EltwiseError) as refused:
+        run_files("m.onnx", inputs, outputs, Resources())
+    assert words in str(refused.value)
+    assert before == {path: path.stat().st_mtime_ns for path in network.iterdir()}
