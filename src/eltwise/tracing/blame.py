@@ -119,9 +119,7 @@ class Blame:
             run.blame = "own" if len(numbers) == 1 else "not_isolated"
         if run.blame == "not_isolated":
             others = [self.model.nodes[number].label for number in numbers if number != run.number]
-            more = f" and {len(others) - _MOST_NAMED} more" if len(others) > _MOST_NAMED else ""
-            names = ", ".join(others[-_MOST_NAMED:]) + more
-            run.words = f"not told apart from {names}" if others else "it could not be run alone"
+            run.words = f"not told apart from {named(others[::-1])}" if others else "it could not be run alone"
 
     def keep(self, run: NodeRun, isolated: Isolated) -> None:
         """Find the cause of a node that is wrong alone, and keep it to be shown."""
@@ -194,6 +192,12 @@ class Blame:
                     cause, side, isolated.numbers, isolated.inputs, isolated.value, result, other.name
                 )
         return cause
+
+
+def named(names: Sequence[str]) -> str:
+    """The first names, and how many more there are."""
+    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    return ", ".join(names[:_MOST_NAMED]) + more
 
 
 def copied(arrays: Iterable[np.ndarray]) -> tuple[np.ndarray, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import prod
@@ -274,32 +274,6 @@ def size_of(found: TensorType | None) -> int | None:
     if found is None or found.element_type is None or not found.shape.is_known:
         return None
     return prod(found.shape.sizes()) * max(1, found.element_type.bits // 8)
-
-
-def segments(model: TracedModel, units: Sequence[range], most_bytes: int, most_nodes: int) -> Iterator[list[range]]:
-    """Divide the nodes into segments whose values and weights take about so many bytes at most.
-
-    A value of unknown size is taken to be as large as the largest that its node reads.
-    """
-    sizes: dict[str, int] = {}
-    segment: list[range] = []
-    filled = count = 0
-    for unit in units:
-        needed = 0
-        for number in unit:
-            largest = max((sizes.get(value, 0) for value in model.reads[number]), default=0)
-            for value in model.made[number]:
-                known = size_of(model.types.get(value))
-                sizes[value] = largest if known is None else known
-                needed += sizes[value]
-            needed += model.weight_of(number)
-        if segment and (filled + needed > most_bytes or count + len(unit) > most_nodes):
-            yield segment
-            segment, filled, count = [], 0, 0
-        segment.append(unit)
-        filled, count = filled + needed, count + len(unit)
-    if segment:
-        yield segment
 
 
 def _is_constant(node: Node) -> bool:

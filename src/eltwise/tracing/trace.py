@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import replace
@@ -20,14 +20,15 @@ from eltwise.ops.schema import Domain
 from eltwise.passes.convert import read_onnx_graph
 from eltwise.passes.widen import in_float64
 from eltwise.runtimes import Host, Runtime
-from eltwise.tracing.blame import Blame
+from eltwise.tracing.blame import Blame, named
 from eltwise.tracing.difference import DEFAULT, Difference
 from eltwise.tracing.doubts import PairBlame
 from eltwise.tracing.inputs import feeds_for
-from eltwise.tracing.model import TracedModel, read_model, segments
+from eltwise.tracing.model import TracedModel, read_model
 from eltwise.tracing.pair import PairTracer, other_feeds
 from eltwise.tracing.report import TracedNode, TraceReport
 from eltwise.tracing.run import NodeRun, Side, Tracer
+from eltwise.tracing.segments import Tell, run_all
 from eltwise.tracing.whole import Whole, WholeRun
 from eltwise.tracing.wide import WideSide
 
@@ -50,15 +51,8 @@ _REFERENCES = {EXACT: "eltwise", FLOAT64: "onnxruntime"}
 _SLOW = "onnx-reference"
 """What computes in float64 what the faster one does not have in it."""
 
-_MOST_NODES = 250
-"""The most nodes of a segment: OpenVINO takes more than twice the time for twice as many that it gives out."""
-
-_MOST_NAMED = 6
-
 _FOR_ONNX = {"openvino": "openvino-onnx"}
 """The adapters for ONNX models, of runtimes that have two."""
-
-Tell = Callable[[int, int, str], None]
 
 
 def trace(
@@ -111,8 +105,8 @@ def trace(
             raise UnsupportedError("the reference float64 is the first model in another type", hint="give one model")
         second = in_float64(second)
     is_pair = second is not graph
-    named = [(runtime, graph), (against, second), *([(_SLOW, graph)] if against == FLOAT64 else [])]
-    chosen = [_runtime_for(name, of.origin.domain) for name, of in named]
+    wanted = [(runtime, graph), (against, second), *([(_SLOW, graph)] if against == FLOAT64 else [])]
+    chosen = [_runtime_for(name, of.origin.domain) for name, of in wanted]
     feeds = feeds_for(graph, inputs or {}, seed)
     with ExitStack() as stack:
         hosts = [stack.enter_context(Host(found, limit, shares_memory=True)) for found in chosen]
@@ -128,7 +122,7 @@ def trace(
         tracer = (PairTracer if is_pair else Tracer)(first, last, tolerances)
         blame = _blame(tracer, tolerances)
         tracer.judge = blame.judge
-        _run_all(tracer, segment, progress or (lambda _done, _count, _name: None))
+        run_all(tracer, segment, progress or (lambda _done, _count, _name: None))
         blame.finish()
         whole = WholeRun(first, last, feeds.values, tolerances).compare() if not is_pair else Whole()
     report = _report(tracer, blame, whole, versions)
@@ -138,17 +132,18 @@ def trace(
 def _report(tracer: Tracer, blame: Blame, whole: Whole, versions: Sequence[str]) -> TraceReport:
     model = tracer.model
     nodes = [_described(model, tracer.nodes[number]) for number in sorted(tracer.nodes)]
-    if whole.fused and whole.difference is not None:
-        last = whole.fused.stop - 1
-        names = [nodes[number].name for number in model.behind([last], ()) if number in whole.fused]
-        nodes[last] = _wrong_together(nodes[last], whole.difference, names)
+    if whole.fused is not None:
+        last = whole.fused.numbers[-1]
+        names = [nodes[number].name for number in model.behind([last], ()) if number in whole.fused.numbers]
+        nodes[last] = _wrong_together(nodes[last], whole.fused.own, names)
     blamed = [number for number, node in enumerate(nodes) if node.blame in ("own", "in_graph", "fused")]
     first = nodes[blamed[0]] if blamed else None
-    isolated = None if first is None else whole.blamed if first.blame == "fused" else blame.found.get(blamed[0])
+    isolated = None if first is None else whole.fused if first.blame == "fused" else blame.found.get(blamed[0])
     return TraceReport(
         tuple(nodes),
         None if first is None else first.name,
-        *versions,
+        versions[0],
+        versions[1],
         right=isolated.right if isolated else None,
         notes=(*_notes(model), *_notes_of_pair(tracer), *whole.notes),
         is_run=whole.is_run,
@@ -184,8 +179,7 @@ def _notes_of_pair(tracer: Tracer) -> Iterator[str]:
         ("not in the other model", [value for value in tracer.matching.unmatched if value not in tracer.renamed]),
     ):
         if names:
-            more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
-            yield f"{counted(len(names), 'value')} {kind}: {', '.join(names[:_MOST_NAMED])}{more}"
+            yield f"{counted(len(names), 'value')} {kind}: {named(names)}"
 
 
 def _wrong_together(node: TracedNode, found: Difference, names: Sequence[str]) -> TracedNode:
@@ -240,19 +234,6 @@ def _runtime_for(name: str, domain: Domain) -> Runtime:
         hint = "convert the model first: eltwise convert"
         raise UnsupportedError(f"the runtime {name!r} does not read {format_name} models", hint=hint)
     return found
-
-
-def _run_all(tracer: Tracer, segment: int, progress: Tell) -> None:
-    model = tracer.model
-    count = len(model.nodes)
-    position = 0
-    while position < count:
-        units = [unit for unit in model.units() if unit.start >= position]
-        chosen = next(segments(model, units, segment, _MOST_NODES))
-        progress(position, count, model.nodes[position].label)
-        tracer.run(chosen)
-        position = chosen[-1].stop
-    progress(count, count, "")
 
 
 def _notes(model: TracedModel) -> Iterator[str]:

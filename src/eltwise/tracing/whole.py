@@ -22,16 +22,12 @@ class Whole:
 
     Attributes:
         notes: what is to be said of it.
-        fused: the numbers of nodes that are wrong together, and not one by one.
-        difference: that of the value that they give out.
-        blamed: what shows it.
+        fused: the nodes that are wrong together, and not one by one.
         is_run: whether the tested runtime ran the model.
     """
 
     notes: tuple[str, ...] = ()
-    fused: range = range(0)
-    difference: Difference | None = None
-    blamed: Isolated | None = None
+    fused: Isolated | None = None
     is_run: bool = True
 
 
@@ -106,10 +102,9 @@ class WholeRun:
                 "the whole model gives other results than its parts, and which nodes make the difference was not found"
             )
             return Whole((words,))
-        difference, blamed = found
-        return Whole((), range(start, stop), difference, blamed)
+        return Whole(fused=found)
 
-    def _window(self, numbers: range) -> tuple[Difference, Isolated] | None:
+    def _window(self, numbers: range) -> Isolated | None:
         """Run neighbouring nodes on what the reference reads; what is beyond the tolerance, if anything is."""
         model = self._model
         made = {value for number in numbers for value in model.made[number]}
@@ -133,8 +128,7 @@ class WholeRun:
         inputs = dict(zip(part.given, copied(part.inputs), strict=True))
         got, wanted = copied((outcome.values[value], values[value]))
         position, name = leaving.index(value), self.tested.host.runtime.name
-        isolated = Isolated(tuple(numbers), part.program, inputs, value, got, wanted, difference, position, name)
-        return difference, isolated
+        return Isolated(tuple(numbers), part.program, inputs, value, got, wanted, difference, position, name)
 
 
 def _last_true(low: int, high: int, is_true: Callable[[int], bool]) -> int:
