@@ -288,3 +288,16 @@ def test_a_trace_in_which_nothing_was_compared_is_not_good() -> None:
 def test_float64_is_of_one_model() -> None:
     with pytest.raises(EltwiseError, match="float64 is the first model in another type; give one model"):
         eltwise.trace(parsed(CHAIN), parsed(CHAIN), runtime="onnxruntime", against="float64")
+
+
+def test_nodes_that_the_other_model_has_as_one_are_not_told_apart() -> None:
+    """The reference saturates an 8-bit difference, which the tested model computes in int32."""
+    repaired = """g (uint8[4, 5] x, uint8[4, 5] y) => (float[4, 5] z) {
+        a = Cast <to = 6> (x) b = Cast <to = 6> (y) c = Sub(a, b) d = Cast <to = 2> (c) z = Cast <to = 1> (d) }"""
+    first = """g (uint8[4, 5] x, uint8[4, 5] y) => (float[4, 5] z) { d = Sub(x, y) z = Cast <to = 1> (d) }"""
+    report = eltwise.trace(named(parsed(repaired)), parsed(first), runtime="onnxruntime", against="openvino")
+    assert report.first is None
+    assert [node.blame for node in report.nodes] == [None, None, None, "not_isolated", "inherited"]
+    assert report.nodes[3].words == "not told apart from sub_2, cast_1, cast_0"
+    backwards = eltwise.trace(parsed(first), named(parsed(repaired)), runtime="openvino", against="onnxruntime")
+    assert (backwards.first, backwards.right) == ("d", ("onnxruntime",))

@@ -110,10 +110,11 @@ class Matching:
                 self.partners.setdefault(value, partner)
 
     def _may_be(self, value: str, partner: str) -> bool:
-        """Whether two values have one shape, as far as that is known."""
-        types = self.first.types.get(value), self.second.types.get(partner)
-        shapes = {found.shape for found in types if found is not None and found.shape.is_known}
-        return len(shapes) < len(types)
+        """Whether two values have one shape, and one type or two of floats, as far as these are known."""
+        types = [found for found in (self.first.types.get(value), self.second.types.get(partner)) if found is not None]
+        shapes = {found.shape for found in types if found.shape.is_known}
+        kinds = {one if one.kind != "float" else "float" for found in types if (one := found.element_type) is not None}
+        return len(shapes) < 2 and len(kinds) < 2
 
     def _counterpart(self, number: int, named: set[str]) -> int | None:
         """The node of the second model that does the same on the same inputs, if one can be told from others."""
@@ -132,7 +133,8 @@ class Matching:
         found = [one for one in found if self._has_operator(node, nodes[one])] or (
             found if self._has_one_format else []
         )
-        return found[0] if len(found) == 1 else None
+        is_free = len(found) == 1 and not any(value in self.first.maker for value in nodes[found[0]].outputs)
+        return found[0] if is_free else None
 
     def _is_of_another(self, other: int, number: int) -> bool:
         """Whether a node of the second model is the same as another one of the first, by its name too."""
