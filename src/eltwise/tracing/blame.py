@@ -91,11 +91,9 @@ class Blame:
             values: the reference's.
         """
         suspects = [run for run in runs if run.is_beyond]
-        found = self._alone([run.number for run in suspects], values) if suspects else {}
+        owns = self.owns_of(suspects, values)
         for run in suspects:
-            made = [value for value in self.model.made[run.number] if value in found and value in values]
-            differences = [measure(value, found[value], values[value], self.tolerances) for value in made]
-            self.say(run, max(differences, key=rank, default=None), self.model.behind([run.number], values))
+            self.say(run, owns.get(run.number), self.model.behind([run.number], values))
         chosen = [run for run in suspects if run.blame == "own"][: _MOST_EXPLAINED - len(self.found)]
         held = _around(self.model, self.model.behind((run.number for run in chosen), values))
         values = {name: array.copy() for name, array in values.items() if name in held}
@@ -104,6 +102,17 @@ class Blame:
             if isolated is not None:
                 self.say(run, isolated.own, isolated.numbers)
                 self.keep(run, isolated)
+
+    def owns_of(self, runs: Sequence[NodeRun], values: Values) -> dict[int, Difference]:
+        """The differences that nodes make themselves, each on what the reference reads, by their numbers."""
+        found = self._alone([run.number for run in runs], values) if runs else {}
+        owns = {}
+        for run in runs:
+            made = [value for value in self.model.made[run.number] if value in found and value in values]
+            if made:
+                differences = [measure(value, found[value], values[value], self.tolerances) for value in made]
+                owns[run.number] = max(differences, key=rank)
+        return owns
 
     def finish(self) -> None:
         """Give the last word, after all segments."""

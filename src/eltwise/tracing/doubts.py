@@ -50,11 +50,16 @@ class PairBlame(Blame):
 
     def judge(self, runs: Sequence[NodeRun], values: Values) -> None:
         """Say of the nodes of a segment that are beyond the tolerance which are wrong themselves."""
+        owns = self.owns_of([run for run in runs if run.is_beyond], values)
         for run in runs:
             if run.has_failed:
                 self._doubt(run, None)
-            doubted = self._doubted(run, values)
-            if run.is_beyond or doubted:
+            doubted, own = self._doubted(run, values), owns.get(run.number)
+            is_right = own is not None and not own.is_beyond
+            if is_right and not doubted and self.model.behind([run.number], values) == [run.number]:
+                self._beyond.append(run)
+                self.say(run, own, [run.number])
+            elif run.is_beyond or doubted:
                 self._judge(run, doubted, values)
 
     def finish(self) -> None:
@@ -62,7 +67,7 @@ class PairBlame(Blame):
         for value in list(self._doubts):
             self._give_up(value, {})
         found = [run for run in self._beyond if run.is_beyond]
-        if not self._is_certain and not any(map(self._is_output, found)):
+        if not self._is_certain and not any(run.blame == "in_graph" or self._is_output(run) for run in found):
             for run in found:
                 _not_compared(run)
 
@@ -79,7 +84,6 @@ class PairBlame(Blame):
             return
         self._beyond.append(run)
         self.say(run, isolated.own if isolated else None, isolated.numbers if isolated else [run.number])
-        self._is_certain |= run.blame == "in_graph"
         if isolated is None or isolated.own.is_beyond:
             self._weigh(run, isolated)
 
