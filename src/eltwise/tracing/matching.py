@@ -40,7 +40,8 @@ class Matching:
         self._by_name = self._names()
         self._readers: dict[tuple[str, ...], list[int]] = {}
         for number, values in enumerate(self.second.reads):
-            self._readers.setdefault(tuple(sorted(map(self._source, values))), []).append(number)
+            if not _is_copy(self.second.nodes[number]):
+                self._readers.setdefault(tuple(sorted(map(self._source, values))), []).append(number)
         self._match_outputs()
         for number in range(len(self.first.nodes)):
             self._match_node(number)
@@ -58,7 +59,8 @@ class Matching:
         if other is None:
             return False
         one, two = self.first.nodes[number], self.second.nodes[other]
-        return all(self._is_one_input(*pair) for pair in zip_longest(one.inputs, two.inputs, fillvalue=""))
+        pairs = zip_longest(one.inputs, two.inputs, fillvalue="")
+        return self._is_alike(one, two) and all(self._is_one_input(*pair) for pair in pairs)
 
     def _names(self) -> dict[str, str]:
         """The values of the second model by all their names; what is constant there too, as after folding."""
@@ -130,9 +132,8 @@ class Matching:
         best = best or [one for one in alike if self._has_constants(node, nodes[one])] or of_name
         if best or named or not inputs:
             return best[0] if best else None
-        found = [one for one in found if self._has_operator(node, nodes[one])] or (
-            found if self._has_one_format else []
-        )
+        others = found if self._has_one_format else []
+        found = [one for one in found if self._has_operator(node, nodes[one])] or others
         is_free = len(found) == 1 and not any(value in self.first.maker for value in nodes[found[0]].outputs)
         return found[0] if is_free else None
 
