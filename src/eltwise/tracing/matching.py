@@ -142,10 +142,9 @@ class Matching:
         node = self.second.nodes[other]
         values = (self._copied.get(value, value) for value in node.outputs)
         makers = {self.first.maker.get(value, number) for value in values} - {number}
-        return any(
-            self.first.reads[maker] == self.first.reads[number] and self._has_constants(self.first.nodes[maker], node)
-            for maker in makers
-        )
+        inputs = set(self.first.reads[number])
+        alike = [maker for maker in makers if set(self.first.reads[maker]) == inputs]
+        return any(self._has_constants(self.first.nodes[maker], node) for maker in alike)
 
     def _is_alike(self, one: Node, two: Node) -> bool:
         """Whether two nodes have one operator, and in one format the same attributes."""
