@@ -134,8 +134,7 @@ class Matching:
             return best[0] if best else None
         others = found if self._has_one_format else []
         found = [one for one in found if self._has_operator(node, nodes[one])] or others
-        is_free = len(found) == 1 and not any(value in self.first.maker for value in nodes[found[0]].outputs)
-        return found[0] if is_free else None
+        return found[0] if len(found) == 1 else None
 
     def _is_of_another(self, other: int, number: int) -> bool:
         """Whether a node of the second model is the same as another one of the first, by its name too."""
