@@ -14,7 +14,9 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import onnx
 import zarr
+from onnx import TensorProto, helper
 from safetensors.numpy import save_file
 
 SHAPE, CHUNKS = (2048, 4096), (512, 1024)
@@ -26,10 +28,12 @@ def main() -> int:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     make_arrays(folder)
+    make_model(folder)
     make_checkpoints(folder)
     ended = [
         run(folder, "apply Subtract-1 a.zarr b.zarr --output c.zarr"),
         run(folder, "apply Subtract-1 a.zarr b.zarr --output c.zarr"),
+        run(folder, "run model.onnx --input a=a.zarr --input b=b.zarr --output squared=squared.zarr --memory 1GiB"),
         run(folder, "reduce mean-squared-difference a.zarr b.zarr"),
         run(folder, "reduce mean-squared-difference a.zarr b.zarr --axis 0"),
         run(folder, "apply Sub-14 tuned.safetensors base.safetensors --output delta.safetensors"),
@@ -49,6 +53,15 @@ def make_arrays(folder: Path) -> None:
         array = zarr.create_array(str(folder / f"{name}.zarr"), shape=SHAPE, chunks=CHUNKS, dtype="float32")
         array[:512, :1024] = draw.standard_normal((512, 1024), np.float32)
         array[-512:, -1024:] = draw.standard_normal((512, 1024), np.float32)
+
+
+def make_model(folder: Path) -> None:
+    """An element-wise model: the square of a difference."""
+    a, b, squared = (helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in ("a", "b", "squared"))
+    nodes = [helper.make_node("Sub", ["a", "b"], ["d"]), helper.make_node("Mul", ["d", "d"], ["squared"])]
+    graph = helper.make_graph(nodes, "square", [a, b], [squared])
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    onnx.save(made, folder / "model.onnx")
 
 
 def make_checkpoints(folder: Path) -> None:

@@ -87,10 +87,28 @@ def _turned(rng: Rng) -> Arrays:
 def _shifted(rng: Rng) -> Arrays:
     a, count = floats(rng, rank=3), int(rng.integers(1, 3))
     axis = int(rng.integers(3))
-    if rng.random() < 0.5:
-        return a, np.roll(a, count, axis)
+    how = rng.choice(["cyclic", "zeros", "edge", "unchanged", "memory"])
+    if how == "memory":
+        return a, np.roll(a, 7 + count)
     b = np.roll(a, -count, axis)
-    np.moveaxis(b, axis, 0)[-count:] = 0
+    old, new = np.moveaxis(a, axis, 0), np.moveaxis(b, axis, 0)
+    if how != "cyclic":
+        new[-count:] = {"zeros": np.float32(0), "edge": old[-1:], "unchanged": old[-count:]}[how]
+    return a, b
+
+
+def _padded(rng: Rng) -> Arrays:
+    a, pads = floats(rng, rank=2), [(1, 1), (0, 3)]
+    how = rng.choice(["constant", "edge", "reflect"])
+    more = {"constant_values": rng.integers(3)} if how == "constant" else {}
+    return a, np.pad(a, pads, how, **more)
+
+
+def _nan_bits(rng: Rng) -> Arrays:
+    a = floats(rng)
+    a.reshape(-1)[-7:] = np.nan
+    b = a.copy()
+    b.reshape(-1).view(np.uint32)[-7:] |= rng.integers(1, 1000, 7, np.uint32)
     return a, b
 
 
@@ -182,7 +200,8 @@ CASES: dict[str, Make] = {
     "offset": lambda rng: (a := floats(rng), a + np.float32(rng.choice([0.5, -3.25, 0.1]))),
     "flipped": lambda rng: (a := floats(rng), np.flip(a, int(rng.integers(a.ndim)))),
     "reordered": _order,
-    "padded": lambda rng: (a := floats(rng, rank=2), np.pad(a, [(1, 1), (0, 3)], constant_values=rng.integers(3))),
+    "padded": _padded,
+    "nan_bits": _nan_bits,
     "sign_lost": lambda rng: (a := floats(rng), np.abs(a)),
     "constant": lambda rng: (a := floats(rng), np.full_like(a, rng.integers(1, 9))),
     "float32_rounding": lambda rng: (a := floats(rng, np.float64), a.astype(np.float32).astype(np.float64)),
@@ -194,6 +213,10 @@ CASES: dict[str, Make] = {
     "float8_e4m3fn_rounding": lambda rng: (
         a := rng.standard_normal((20, 30)).astype(np.float32),
         a.astype(ml_dtypes.float8_e4m3fn).astype(np.float32),
+    ),
+    "float8_e5m2_rounding": lambda rng: (
+        a := rng.standard_normal((20, 30)).astype(np.float32),
+        a.astype(ml_dtypes.float8_e5m2).astype(np.float32),
     ),
     "tf32_rounding": _tf32,
     "zeroed": _zeroed,

@@ -25,15 +25,6 @@ def exact(op: str, *operands: np.ndarray, **attributes: object) -> np.ndarray:
     return eltwise.operator(op, **attributes)(*operands)
 
 
-def flushing_before_rounding(op: str, a: np.ndarray, b: np.ndarray, **attributes: object) -> np.ndarray:
-    right = exact(op, a, b, **attributes)
-    if right.dtype != np.float32:
-        return right
-    with np.errstate(all="ignore"):
-        scaled = (a.astype(np.float64) * b.astype(np.float64) * 2.0**60).astype(np.float32)
-    return np.where(np.abs(scaled) < 2.0**-66, np.copysign(np.float32(0), right), right)
-
-
 def saturating(op: str, a: np.ndarray, b: np.ndarray, **attributes: object) -> np.ndarray:
     right = exact(op, a, b, **attributes)
     if right.dtype not in (np.int8, np.uint8, np.int32):

@@ -118,8 +118,8 @@ def test_the_demonstration_of_files_larger_than_memory(tmp_path: Path, monkeypat
     monkeypatch.setattr(sys, "argv", ["demo_scale.py", str(tmp_path / "demo")])
     monkeypatch.setenv("PYTHONPATH", str(Path(eltwise.__file__).parents[1]))
     assert script("demo_scale").main() == 0
-    results = [
-        np.asarray(zarr.open_array(str(tmp_path / "demo" / name))[...]) for name in ("c.zarr", "on-a-cluster.zarr")
-    ]
+    names = ("c.zarr", "on-a-cluster.zarr", "squared.zarr")
+    results = [np.asarray(zarr.open_array(str(tmp_path / "demo" / name))[...]) for name in names]
     assert results[0].any()
     assert results[0].tobytes() == results[1].tobytes()
+    assert np.square(results[0]).tobytes() == results[2].tobytes()

@@ -10,10 +10,13 @@ import pytest
 import eltwise
 from eltwise.cli import COMMANDS
 
+HEAVY = ("onnx", "lxml", "llvmlite", "google.protobuf", "click", "rich", "dask", "xarray", "torch")
+CALL = "import numpy; a = numpy.ones(16, numpy.float32); eltwise.subtract(a, a)"
 
-def test_import_loads_no_file_library() -> None:
-    heavy = ("onnx", "lxml", "llvmlite", "google.protobuf", "click", "rich", "dask", "xarray", "torch")
-    code = f"import sys, eltwise; print([name for name in {heavy} if name in sys.modules])"
+
+@pytest.mark.parametrize(("code", "others"), [("", ("numpy",)), (CALL, ("ml_dtypes", "eltwise.ir.graph"))])
+def test_import_and_a_small_call_load_little(code: str, others: tuple[str, ...]) -> None:
+    code = f"import sys, eltwise; {code}\nprint([name for name in {HEAVY + others} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)  # noqa: S603
     assert done.stdout.strip() == "[]"
 

@@ -39,6 +39,24 @@ def test_a_near_miss_is_refused(cause: str, number: int, seed: int) -> None:
     assert found.cause != cause or (found.cause_share or 1) < 1, found.explanation
 
 
+@pytest.mark.parametrize("size", [20, 300])
+def test_elements_that_are_moved_and_rounded_are_found(size: int, seed: int) -> None:
+    a = np.random.default_rng(seed).standard_normal((size, size)).astype(np.float32)
+    found = compare_arrays(a, a.T.astype(np.float16))
+    assert (found.cause, found.cause_share) == ("transposed", 1.0)
+    assert found.explanation == "B is A transposed to the axes [1, 0], as float16 instead of float32"
+    assert compare_arrays(a, spoiled(a.T.astype(np.float16), np.random.default_rng(seed))).cause_share < 1
+
+
+def test_one_other_element_of_many_is_said(seed: int) -> None:
+    a = np.random.default_rng(seed).standard_normal((300, 400)).astype(np.float32)
+    b = a.astype(np.float16).astype(np.float32)
+    b[123, 321] += 1  # Where no sample is likely to look.
+    found = compare_arrays(a, b)
+    assert (found.cause, 0.9999 < found.cause_share < 1) == ("float16_rounding", True)
+    assert found.explanation == "B is A rounded to float16; that predicts 99.99 % of what differs"
+
+
 @pytest.mark.parametrize("part", range(4))
 def test_no_cause_is_found_by_chance(part: int, seed: int) -> None:
     check_unrelated(100, seed, part)

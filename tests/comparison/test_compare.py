@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +16,7 @@ import pytest
 from safetensors.numpy import save_file
 
 import eltwise
+from difference_cases import spoiled
 from eltwise.comparison.arrays import Settings, compare_arrays, compare_tensors
 from eltwise.comparison.pairs import Pair
 from eltwise.comparison.places import where
@@ -75,13 +77,27 @@ def test_a_renamed_tensor_with_another_dimension_of_1_is_found() -> None:
     assert report["bias"].explanation.endswith("as shape [1, 12] instead of [12], as float16 instead of float32")
 
 
-def test_a_tensor_that_equals_another_name_is_said() -> None:
-    report = eltwise.compare({"w": W, "v": V}, {"w": V, "v": V})
-    assert report["w"].cause == "stale_copy"
-    assert report["w"].explanation_details == {"tensor": "v"}
-    near = V.copy()
-    near[3, 3] += 1
-    assert eltwise.compare({"w": W, "v": V}, {"w": near, "v": V})["w"].cause_share < 1
+@pytest.mark.parametrize("number", range(8))
+def test_a_tensor_that_equals_another_name_is_said(number: int, seed: int) -> None:
+    rng = np.random.default_rng([seed, number])
+    shape = tuple(rng.integers(5, 40, rng.integers(2, 4)))
+    a = {f"t{one}": rng.standard_normal(shape).astype(np.float32) for one in range(6)}
+    a |= {"zeros": np.zeros(shape, np.float32), "ones": np.ones(shape, np.float32)}
+    one, other = (f"t{chosen}" for chosen in rng.choice(6, 2, replace=False))
+    report = eltwise.compare(a, a | {one: a[other]})
+    assert [(each.name, each.cause) for each in report.tensors if each.cause] == [(one, "stale_copy")]
+    assert report[one].explanation_details == {"tensor": other}
+    near = eltwise.compare(a, a | {one: spoiled(a[other], rng)})[one]
+    assert (near.cause, 0.5 < near.cause_share < 1) == ("stale_copy", True)
+
+
+@pytest.mark.parametrize("number", range(4))
+def test_a_near_miss_of_a_renamed_tensor_is_no_renamed_one(number: int, seed: int) -> None:
+    rng = np.random.default_rng([seed, number])
+    w = rng.standard_normal((40, 30)).astype(np.float32)
+    assert eltwise.compare({"old": w, "v": V}, {"new": w, "v": V})["old"].cause == "renamed"
+    near = eltwise.compare({"old": w, "v": V}, {"new": spoiled(w, rng), "v": V})["old"]
+    assert (near.other_name, near.status, near.cause) == ("new", "differs", "unexplained")
 
 
 @pytest.mark.parametrize(
@@ -309,6 +325,20 @@ def test_names_with_control_characters_are_escaped(tmp_path: Path) -> None:
 def test_a_mean_is_that_of_finite_differences(b: float, mean: float | None) -> None:
     found = compare_arrays(np.float32([1, np.inf, 3, 1]), np.float32([3 if mean else 1, b, 3, np.inf if mean else 1]))
     assert (found.max_abs, found.max_rel, found.mean_abs) == (np.inf, np.inf, mean and 2 / 3)
+
+
+@pytest.mark.slow
+def test_many_small_tensors_cost_no_more_each_than_few(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    a, b = ({f"t{number}": rng.standard_normal(64) for number in range(4000)} for _side in "ab")
+    seconds = []
+    for count in (500, 4000):
+        start = time.process_time()
+        few = [dict(list(side.items())[:count]) for side in (a, b)]
+        assert len(eltwise.compare(*few).tensors) == count
+        seconds.append((time.process_time() - start) / count)
+    assert seconds[1] < 3 * seconds[0]
+    assert seconds[1] < 0.005
 
 
 @pytest.mark.slow

@@ -83,9 +83,7 @@ def example(formula: str, element_type: ElementType, name: str, a: object, b: ob
         ("subtract", BFLOAT16, "rounding toward zero", 1, -0.0077, 1),
         ("subtract", BFLOAT16, "float32 arithmetic, even results truncated", 1, -0.0076, 1),
         ("squared_difference", FLOAT16, "rounded once", 85.25, 1.0009765625, 7096),
-        ("subtract", FLOAT16, "zero for equal operands", np.inf, np.inf, 0),
         ("squared_difference", FLOAT16, "fused", 85.25, 1.0009765625, 7096),
-        ("subtract", FLOAT32, "A rounded to bfloat16", 1.001, 0, 1),
         ("subtract", FLOAT32, "A prepared for bfloat16", 3.4e38, 0, 3.3895313892515355e38),
     ],
 )

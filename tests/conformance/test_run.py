@@ -49,7 +49,6 @@ def run(
         ("flushing_subnormals", "Sub-14", "bfloat16", "", "subnormal results flushed"),
         ("flushing_subnormals", "Mul-14", "float32", "", "subnormal results flushed"),
         ("adding_no_zeros", "Add-14", "float32", "", "zeros not added"),
-        ("flushing_before_rounding", "Mul-14", "float32", "", "subnormal results flushed before rounding"),
         ("swapping_operands", "Sub-14", "int32", "", "operands swapped"),
         ("losing_the_sign_of_zero", "Sub-14", "float16", "", "sign of zero lost"),
         ("rounding_once", "SquaredDifference-1", "float16", "numpy", "float32 arithmetic"),
@@ -229,7 +228,7 @@ def test_an_interrupt_keeps_what_is_there() -> None:
     selection = Selection((runtime,), ("Sub-7", "Sub-14"))
 
     def interrupt(done: int, _count: int, _text: str) -> None:
-        if done:
+        if done == 3:
             os.kill(os.getpid(), 2)
             time.sleep(0.3)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import array as python_array
 import ctypes
 import mmap
+import sys
 from collections.abc import Callable
 
 import ml_dtypes
@@ -18,6 +19,7 @@ from eltwise.engine.arrays import as_array, is_scalar
 
 NUMERIC = [each for each in TYPES if each.is_numeric]
 INF, NAN = float("inf"), float("nan")
+CHARACTERS = "w" if sys.version_info >= (3, 13) else "u"
 
 
 class WithArray:
@@ -167,7 +169,10 @@ class Strange:
         (lambda: np.zeros(1, "f4,i4"), "unsupported element type, got [('f0', '<f4'), "),
         (lambda: np.zeros(1, ml_dtypes.int2), "unsupported element type, got int2; "),
         (lambda: np.float32, "unsupported element type, got object; "),
-        (lambda: python_array.array("u", "ab"), "unsupported element type, got <U1; "),
+        (
+            lambda: python_array.array(CHARACTERS, "ab"),
+            "unsupported element type, got <U1; ",
+        ),
         (released, "this memoryview does not give its data as an array: operation forbidden on released memoryview"),
         (closed, "this mmap does not give its data as an array: mmap closed or invalid"),
         (Broken, "this Broken does not give its data as an array: first line"),

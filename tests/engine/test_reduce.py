@@ -39,7 +39,7 @@ from eltwise.core.errors import EltwiseError
 from eltwise.engine import rounding
 from eltwise.kernels import dispatch, exact_sum, jit, reduction, threads
 from eltwise.kernels.exact_sum import FloatSums
-from eltwise.kernels.reduction import Reduction, cuts
+from eltwise.kernels.reduction import Reduction
 from eltwise.oracle import same_bits
 from eltwise.oracle.hard_values import hard_values, random_bits
 from layouts import layouts, view
@@ -57,7 +57,6 @@ def computed(way: str) -> Iterator[None]:
         if way == "numpy":
             patch.setattr(dispatch, "mode", lambda: "numpy")
         else:
-            patch.setattr(exact_sum, "LEAST_COMPILED", 0)
             patch.setattr(reduction, "LEAST_COMPILED", 0)
         if "blocks" in way:
             patch.setattr(reduction, "BLOCK_BYTES", 128)
@@ -284,19 +283,20 @@ def test_partials_merge_in_any_order(data: st.DataObject) -> None:
     columns = data.draw(st.sampled_from([1, 2, 4]))
     parts = []
     for begin in range(0, 40, 8):
-        taker = FloatSums(FLOAT64, 8, columns)
-        taker.block[: 8 // columns] = values[begin : begin + 8].reshape(-1, columns)
-        taker.add(8 // columns)
-        parts.append(taker.partial())
+        sums = FloatSums(FLOAT64, columns)
+        sums.add(values[begin : begin + 8].reshape(-1, columns), slice(0, columns))
+        parts.append(sums.partial(8 // columns))
     orders = [parts, parts[::-1], data.draw(st.permutations(parts))]
     merged = [order[0] + order[1] + ((order[2] + order[3]) + order[4]) for order in orders]
     assert len({(each.first, each.digits.tobytes(), each.special.tobytes(), each.count) for each in merged}) == 1
 
 
 def test_many_elements_are_carried() -> None:
-    """More rows than digits hold before they must be normalized."""
+    """More blocks than digits hold before they must be carried."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(exact_sum, "_MOST_ROWS", 64)
+        patch.setattr(exact_sum, "MOST_BLOCKS", 2)
+        patch.setattr(reduction, "BLOCK_BYTES", 1 << 10)
+        patch.setattr(reduction, "LEAST_COMPILED", 0)
         ones = np.full(100_000, 0.1, np.float32)
         assert eltwise.reduce("sum", "Negative-1", ones) == -float(Fraction(float(np.float32(0.1))) * 100_000)
         wide = np.full(70_000, -(2**63), np.int64)
@@ -320,9 +320,9 @@ def test_the_comparison_can_fail() -> None:
     assert got != -1
 
 
-def strip_once(values: np.ndarray, digits: np.ndarray, first: int) -> None:
+def strip_once(values: np.ndarray, digits: np.ndarray, first: int, columns: slice) -> None:
     whole = np.round(values / 2.0**40)
-    digits[(1074 + 40) // 40 - first] += whole.astype(np.int64).sum(axis=0)
+    digits[(1074 + 40) // 40 - first, columns] += whole.astype(np.int64).sum(axis=0)
 
 
 @pytest.mark.parametrize("element_type", [FLOAT32, FLOAT64, INT64, FLOAT16], ids=str)
@@ -346,10 +346,9 @@ def test_many_results_are_rounded_as_one_by_one(element_type: ElementType, count
 
 def test_most_results_are_rounded_at_once(seed: int) -> None:
     values = np.random.default_rng(seed).standard_normal((100, 5000), np.float32)
-    columns = FloatSums(FLOAT32, 100, 5000)
-    columns.block[:100] = values
-    columns.add(100)
-    sums = columns.partial()
+    columns = FloatSums(FLOAT32, 5000)
+    columns.add(values, slice(0, 5000))
+    sums = columns.partial(100).normalized()
     for divisor in (1, 3, 100):
         found, is_certain = rounding.rounded_at_once(sums, divisor)
         assert is_certain.mean() > 0.99
@@ -361,8 +360,8 @@ EVERY_LEVEL = """
 import math
 import numpy as np
 import eltwise
-from eltwise.kernels import exact_sum
-exact_sum.LEAST_COMPILED = 0
+from eltwise.kernels import reduction
+reduction.LEAST_COMPILED = 0
 generator = np.random.default_rng(1)
 for storage in (np.float32, np.float64):
     one = storage(1)
@@ -372,6 +371,10 @@ for storage in (np.float32, np.float64):
         got = eltwise.reduce("sum", "Multiply-1", values, one, axis=0)
         assert got.tolist() == [math.fsum(column) for column in values.T.tolist()], (storage, count)
         assert eltwise.reduce("sum", "Multiply-1", values, one) == math.fsum(values.ravel().tolist())
+        values = np.tile(values, (1, 30))
+        for axis, vectors in ((0, values.T), (1, values)):
+            got = eltwise.reduce("sum", "Multiply-1", values, one, axis=axis)
+            assert got.tolist() == [math.fsum(vector) for vector in vectors.tolist()], (storage, count, axis)
 print("exact")
 """
 
@@ -466,16 +469,6 @@ def test_bad_input_is_one_sentence(call: Any, sentence: str) -> None:
         call(np.ones((2, 3), np.float32))
     assert str(caught.value).startswith(sentence)
     assert "\n" not in str(caught.value)
-
-
-def test_cuts_cover_a_shape_once() -> None:
-    for shape in ((), (1,), (7,), (3, 5), (2, 3, 4), (4, 1, 6)):
-        for most in (1, 2, 5, 12, 100):
-            marks = np.zeros(shape, int)
-            for cut in cuts(shape, most):
-                assert marks[cut].size <= most or marks[cut].size == 0
-                marks[cut] += 1
-            assert (marks == 1).all()
 
 
 def test_the_results_have_the_stated_types() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from eltwise.core.errors import ElementTypeError, FileFormatError
 from eltwise.formats import files
 from eltwise.formats.tensor_files import TensorFile, check_tensor_files, read_tensor_file, write_tensor_files
 
+TOO_LONG = "there is no such file" if sys.version_info >= (3, 14) else "the file cannot be read (File name too long)"
 ARRAY = np.arange(6, dtype=np.float32).reshape(2, 3)
 
 
@@ -27,8 +29,8 @@ ARRAY = np.arange(6, dtype=np.float32).reshape(2, 3)
         ("folder.npy", "this is a folder, a pipe or a device, not a file"),
         ("folder.npz", "this is a folder, a pipe or a device, not a file"),
         ("a\x00b.npy", "there is no such file"),
-        ("n" * 300 + ".npy", "the file cannot be read (File name too long)"),
-        ("n" * 300 + ".npz", "the file cannot be read (File name too long)"),
+        ("n" * 300 + ".npy", TOO_LONG),
+        ("n" * 300 + ".npz", TOO_LONG),
     ],
 )
 def test_files_that_cannot_be_read(name: str, sentence: str, tmp_path: Path) -> None:
@@ -45,7 +47,7 @@ def test_files_that_cannot_be_read(name: str, sentence: str, tmp_path: Path) -> 
         ("none/t.npy", "the output's folder does not exist, got "),
         ("file/t.npy", "the output's folder does not exist, got "),
         ("folder.npy", "this is a folder or a device, not a file"),
-        ("a\x00b.npy", "the file cannot be written (embedded null byte)"),
+        ("a\x00b.npy", "the file cannot be written ("),
         ("n" * 300 + ".npy", "the file cannot be written (File name too long)"),
     ],
 )

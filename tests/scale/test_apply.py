@@ -14,6 +14,7 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
+import onnx
 import pytest
 import zarr
 from safetensors.numpy import load_file, save_file
@@ -22,6 +23,7 @@ import eltwise
 from eltwise.scale import apply as apply_module
 from eltwise.scale.blocks import BlockCall
 from eltwise.scale.journal import Journal
+from onnx_models import model, node, value
 from stores import chunk_files, read, store, wait_for
 
 Cli = Callable[..., tuple[int, str, str]]
@@ -135,9 +137,9 @@ def test_checkpoints_tensor_by_tensor(cli: Cli, tmp_path: Path, seed: int) -> No
     assert code == 0
     found = load_file(tmp_path / "c.safetensors")
     lost = 0
-    for name, value in found.items():
-        assert value.tobytes() == eltwise.subtract(a[name], b[name]).tobytes()
-        lost += int((eltwise.add(b[name], value).view(np.uint16) != a[name].view(np.uint16)).sum())
+    for name, tensor in found.items():
+        assert tensor.tobytes() == eltwise.subtract(a[name], b[name]).tobytes()
+        lost += int((eltwise.add(b[name], tensor).view(np.uint16) != a[name].view(np.uint16)).sum())
     assert lost > 0
     assert json.loads(out) == {"blocks": 3, "resumed": 0, "elements": 297, "not_inverted": lost}
     out = cli("apply", "Sub-14", *files, "--output", tmp_path / "c.safetensors")[1]
@@ -431,30 +433,30 @@ def test_a_division_by_zero_names_the_operand(cli: Cli, tmp_path: Path) -> None:
     assert {path.name for path in tmp_path.iterdir()} == {"a.zarr", "c.zarr"}
 
 
-def test_urls(cli: Cli, operands: tuple[np.ndarray, np.ndarray], tmp_path: Path) -> None:
-    for name, values in zip("ab", operands, strict=True):
-        array = zarr.create_array(f"memory://files/{name}.zarr", shape=values.shape, chunks=(5, 7), dtype="f4")
-        array[...] = values
-    command = ("apply", "Subtract-1", "memory://files/a.zarr", "memory://files/b.zarr", "-o", "memory://files/c.zarr")
-    assert cli(*command) == (0, "", "")
-    assert zarr.open_array("memory://files/c.zarr")[...].tobytes() == eltwise.subtract(*operands).tobytes()
-    assert cli(*command) == (0, "", "memory://files/c.zarr is complete already\n")
-    assert cli(*command[:-1], f"file://{tmp_path}/c.zarr") == (0, "", "")
-    assert read(tmp_path / "c.zarr").tobytes() == eltwise.subtract(*operands).tobytes()
+APPLY = "from eltwise.scale.apply import apply_files; apply_files(eltwise.operator('Subtract-1'), [a, b], c, resources)"
+RUN = "from eltwise.scale.models import run_files; run_files('m.onnx', {'x': a, 'y': b}, {'z': c}, resources)"
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("job", [APPLY, RUN])
 @pytest.mark.skipif(sys.platform != "linux", reason="ru_maxrss is in KiB on Linux")
-def test_memory_stays_under_the_limit(tmp_path: Path) -> None:
+def test_memory_stays_under_the_limit(tmp_path: Path, job: str) -> None:
     """Operands of 512 MiB each, in files of holes."""
     for name in "ab":
         values = np.lib.format.open_memmap(tmp_path / f"{name}.npy", "w+", np.float32, (1 << 27,))  # type: ignore[no-untyped-call]
         values[-1] = 1
+    nodes = [node("Sub", ["x", "y"], ["d"]), node("Mul", ["d", "x"], ["m"]), node("Add", ["m", "d"], ["z"])]
+    onnx.save(model(nodes, [value("x", None), value("y", None)], [value("z", None)]), tmp_path / "m.onnx")
     code = (
-        "import sys, resource; from eltwise.scale.apply import Resources, apply_files; import eltwise;"
-        "apply_files(eltwise.operator('Subtract-1'), sys.argv[1:3], sys.argv[3], Resources(400 << 20));"
+        "import resource, eltwise; from eltwise.scale.jobs import Resources;"
+        f"a, b, c = 'a.npy', 'b.npy', 'c.npy'; resources = Resources(400 << 20); {job};"
         "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
     )
-    names = [str(tmp_path / f"{name}.npy") for name in "abc"]
-    done = subprocess.run([sys.executable, "-c", code, *names], capture_output=True, text=True, check=True)  # noqa: S603
+    line = [sys.executable, "-c", code]
+    done = subprocess.run(line, cwd=tmp_path, env=in_folder(), capture_output=True, text=True, check=True)  # noqa: S603
     assert int(done.stdout) < 400 * 1024
+
+
+def in_folder() -> dict[str, str]:
+    """The environment of a process in another folder."""
+    return os.environ | {"PYTHONPATH": str(Path(eltwise.__file__).parents[1])}

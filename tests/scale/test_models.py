@@ -19,9 +19,9 @@ from eltwise.core.errors import EltwiseError, ValueRangeError
 from eltwise.engine.program import Runner
 from eltwise.formats.lazy_tensors import of_array
 from eltwise.ir.infer_graph import infer_graph
-from eltwise.scale.apply import Resources
 from eltwise.scale.block_graphs import NotElementwiseError, block_call
 from eltwise.scale.blocks import BlockCall, Grid
+from eltwise.scale.jobs import Resources
 from eltwise.scale.models import run_files
 from onnx_models import model, node, value
 from random_graphs import graphs

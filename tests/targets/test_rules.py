@@ -86,10 +86,10 @@ def test_rules_are_read_as_they_were_written_and_others_are_kept(tmp_path: Path)
         ("wrong values |", "bad |", "there is no severity 'bad'"),
         ("op = Sub |", "operator = Sub |", "there is no fact 'operator'"),
         ("op = Sub |", "nonsense |", "there is no fact 'nonsense'"),
-        ('version = "1.0 (CPU)"', "version = 1", "not a text"),
-        ("opsets = [13, 14]", 'opsets = ["a"]', "not a list of whole numbers"),
+        ('version = "1.0 (CPU)"', "version = 1", r"field .version. cannot be read, got 1; allowed: a string"),
+        ("opsets = [13, 14]", 'opsets = ["a"]', "allowed: an integer that is not negative"),
         ("opsets = [13, 14]", "opsets = [", "not TOML"),
-        ("[faults]", "faults = 1\n[other]", "not a table"),
+        ("[faults]", "faults = 1\n[other]", "is not an object, got 1"),
     ],
 )
 def test_nothing_in_a_file_is_taken_on_trust(old: str, new: str, words: str, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from eltwise.cli.progress import progress_of_bytes
 from eltwise.core.errors import AttributeValueError, counted
 
 if TYPE_CHECKING:
-    from eltwise.scale.apply import Outcome, Resources
+    from eltwise.scale.jobs import Outcome, Resources
 
 _LARGE = 64 << 20
 """Files of more bytes are worked on in blocks, whatever their format."""
@@ -38,7 +38,7 @@ def is_in_blocks(operands: Sequence[str], outputs: Sequence[str]) -> bool:
 @contextmanager
 def resources_of(memory: str, scheduler: str | None) -> Iterator[Resources]:
     """What options say may be used; progress is shown."""
-    from eltwise.scale.apply import Resources
+    from eltwise.scale.jobs import Resources
     from eltwise.scale.sources import parse_bytes
 
     with progress_of_bytes() as tell:

@@ -64,6 +64,7 @@ def _show(report: Report) -> None:
 
 
 def _show_table(shown: list[TensorReport]) -> None:
+    from eltwise.comparison.places import percent
     from eltwise.comparison.report import number
 
     table = printing.table(
@@ -71,7 +72,7 @@ def _show_table(shown: list[TensorReport]) -> None:
     )
     for each in shown:
         kind = each.dtype if each.dtype == each.other_dtype else f"{each.dtype} / {each.other_dtype}"
-        share = "" if each.cause_share in (None, 0.0, 1.0) else f" ({each.cause_share:.1%})"
+        share = "" if each.cause_share in (None, 0.0, 1.0) else f" ({percent(each.cause_share)})"
         values = (each.differing, each.beyond_tolerance, each.max_abs, each.max_rel, each.max_ulp)
         table.add_row(each.label, kind, *map(number, values), f"{each.cause}{share}")
     printing.show(table)

@@ -10,7 +10,6 @@ import numpy as np
 from eltwise.comparison.causes import UNEXPLAINED, find_cause
 from eltwise.comparison.heat_map import heat_map
 from eltwise.comparison.hypotheses import Cause, Context
-from eltwise.comparison.matching import Copies
 from eltwise.comparison.numbers import bits_of, is_float
 from eltwise.comparison.pairs import Pair, common_type
 from eltwise.comparison.places import Claim, where
@@ -30,13 +29,13 @@ class Settings:
         tolerance: what is forgiven; None for nothing.
         causes: whether the cause of differences is looked for.
         progress: is told of bytes that have been read.
-        copies: finds other tensors of A that one of B may be a copy of.
+        context: what else is known of the tensors.
     """
 
     tolerance: Tolerance | None = None
     causes: bool = True
     progress: Progress | None = None
-    copies: Copies = field(default_factory=Copies)
+    context: Context = field(default_factory=Context)
 
 
 def compare_arrays(
@@ -64,23 +63,17 @@ def compare_arrays(
         The record; a tensor that differs has the cause, ``unexplained`` where no hypothesis predicts it.
     """
     chosen = tolerance_of(parse_tolerances(tolerance), name)
-    settings = Settings(chosen, causes)
-    return compare_tensors(of_array(name, a), of_array(name, b), settings, operation, operands)
+    context = Context(operation=operation, operands=tuple(operands))
+    return compare_tensors(of_array(name, a), of_array(name, b), Settings(chosen, causes, context=context))
 
 
-def compare_tensors(
-    a: LazyTensor,
-    b: LazyTensor,
-    settings: Settings,
-    operation: Operation | None = None,
-    operands: Sequence[np.ndarray] = (),
-) -> TensorReport:
-    """Compare two tensors, which may be larger than memory; the other arguments are those of ``compare_arrays``."""
+def compare_tensors(a: LazyTensor, b: LazyTensor, settings: Settings) -> TensorReport:
+    """Compare two tensors, which may be larger than memory."""
     with np.errstate(all="ignore"):
-        return _compared(a, b, settings, Context(settings.copies, operation, tuple(operands)))
+        return _compared(a, b, settings)
 
 
-def _compared(a: LazyTensor, b: LazyTensor, settings: Settings, context: Context) -> TensorReport:
+def _compared(a: LazyTensor, b: LazyTensor, settings: Settings) -> TensorReport:
     element_type = common_type(a.element_type, b.element_type)
     report = TensorReport(
         name=a.name,
@@ -99,9 +92,9 @@ def _compared(a: LazyTensor, b: LazyTensor, settings: Settings, context: Context
     pair = Pair(a, b, element_type)
     if a.shape != b.shape:
         words = f"the shape is {list(b.shape)} instead of {list(a.shape)}"
-        found = find_cause(pair, None, context) if settings.causes else Cause("other_shape", 1.0, words)
+        found = find_cause(pair, None, settings.context) if settings.causes else Cause("other_shape", 1.0, words)
         return _not_measured(report, found)
-    return _measured(report, pair, settings, context)
+    return _measured(report, pair, settings)
 
 
 def _not_measured(report: TensorReport, cause: Cause) -> TensorReport:
@@ -120,7 +113,7 @@ def _with_cause(report: TensorReport, cause: Cause) -> TensorReport:
     )
 
 
-def _measured(report: TensorReport, pair: Pair, settings: Settings, context: Context) -> TensorReport:
+def _measured(report: TensorReport, pair: Pair, settings: Settings) -> TensorReport:
     tolerance = settings.tolerance
     figures = scan(pair, tolerance.limits if tolerance else Limits(), settings.progress)
     counts = figures.counts
@@ -154,7 +147,7 @@ def _measured(report: TensorReport, pair: Pair, settings: Settings, context: Con
     if not figures.differing:
         words = f"the same values, as {pair.b.element_type} instead of {pair.a.element_type}"
         return _with_cause(found, Cause("other_type", 1.0, words)) if has_other_type else found
-    return _with_cause(found, _cause(pair, figures, context, places.claims)) if settings.causes else found
+    return _with_cause(found, _cause(pair, figures, settings.context, places.claims)) if settings.causes else found
 
 
 def _cause(pair: Pair, figures: Figures, context: Context, claims: Sequence[Claim]) -> Cause:

@@ -84,7 +84,9 @@ def find_cause(pair: Pair, figures: Figures | None, context: Context, claims: Se
     best: tuple[float, Hypothesis, Problem] | None = None
     for hypothesis, own in _hypotheses(problem, figures, context, claims):
         share = _share_of_sample(hypothesis, own.sample)
-        if share == 1.0 and verified_share(own.pair, hypothesis.predict) == 1.0:
+        if share == 1.0:
+            share = verified_share(own.pair, hypothesis.predict)
+        if share == 1.0:
             return _named(hypothesis, own, 1.0)
         if MOST_OF <= share < 1.0 and (best is None or share > best[0]):
             best = share, hypothesis, own

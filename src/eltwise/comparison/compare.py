@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from eltwise.comparison.arrays import Settings, compare_tensors
+from eltwise.comparison.hypotheses import Context
 from eltwise.comparison.matching import Copies, match
 from eltwise.comparison.report import Report, TensorReport
 from eltwise.comparison.tolerance import Given, Tolerances, check_patterns, parse_tolerances, tolerance_of
@@ -83,14 +84,15 @@ def compare_sets(
     matches = match(a, b)
     check_patterns(tolerances, [*a, *a.unreadable, *b, *b.unreadable])
     total = sum(_bytes(one) + _bytes(other) for one, other in matches.pairs)
-    copies = Copies(a)
-    done, found, unreadable = 0, list[TensorReport](), [str(error) for error in _unreadable(a, b)]
+    context = Context(Copies(a))
+    unreadable = [str(error) for side in (a, b) for error in side.unreadable.values()]
+    done, found = 0, list[TensorReport]()
     for one, other in matches.pairs:
         settings = Settings(
             tolerance=tolerance_of(tolerances, one.name, other.name),
             causes=causes,
             progress=None if progress is None else _Told(progress, done, total, one.name),
-            copies=copies,
+            context=context,
         )
         try:
             found.append(_named(compare_tensors(one, other, settings), a.is_one or b.is_one))
@@ -108,10 +110,6 @@ def compare_sets(
         sources=(a.where, b.where),
         _again=lambda tolerances: compare_sets(a, b, tolerances, causes),
     )
-
-
-def _unreadable(a: TensorSet, b: TensorSet) -> list[EltwiseError]:
-    return [*a.unreadable.values(), *b.unreadable.values()]
 
 
 def _bytes(tensor: LazyTensor) -> int:

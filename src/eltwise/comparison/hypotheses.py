@@ -190,8 +190,9 @@ class Problem:
 
     @cached_property
     def may_be_moved(self) -> bool:
-        """Whether most of B's elements that differ are somewhere in A; True for A that is too large to look through."""
-        if not self.has_one_shape or self.pair.size > _MOST_SEARCHED:
+        """Whether most of B's elements that differ are in A; True where A is too large to look, or rounded in B."""
+        is_rounded = self.pair.a.element_type is not self.pair.b.element_type
+        if not self.has_one_shape or is_rounded or self.pair.size > _MOST_SEARCHED:
             return True
         wanted = bits_of(self.sample.b[: self.sample.count])
         return self.sample.has_most(np.isin(wanted, bits_of(self.pair.read_a(0, self.pair.size))))

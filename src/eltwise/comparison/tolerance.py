@@ -11,6 +11,7 @@ import fnmatch
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -102,16 +103,12 @@ def _parsed(given: object) -> Sequence[Tolerance]:
     if isinstance(given, Tolerance):
         return [given]
     if not isinstance(given, str):
-        words = "a tolerance is a text"
-        raise AttributeValueError(words, operand="tolerance", got=type(given).__name__, hint=_HINT)
+        raise _refused("a tolerance is a text", type(given).__name__)
     if given.startswith("@"):
         path = Path(given[1:])
         text = files.read_bytes(path, _LARGEST_FILE).decode(errors="replace")
-        lines = [
-            line.partition("#")[0].strip() if line.lstrip().startswith("#") else line.strip()
-            for line in text.splitlines()
-        ]
-        return [parse_tolerance(line) for line in lines if line]
+        lines = map(str.strip, text.splitlines())
+        return [parse_tolerance(line) for line in lines if line and not line.startswith("#")]
     return [parse_tolerance(given)]
 
 
@@ -122,30 +119,27 @@ def parse_tolerance(text: str) -> Tolerance:
     for part in rest.split(","):
         found = _PART.fullmatch(part.strip())
         if found is None or found[1] in values:
-            words = "this part is given twice" if found else "not a tolerance"
-            raise AttributeValueError(words, operand="tolerance", got=repr(text), hint=_HINT)
+            raise _refused("this part is given twice" if found else "not a tolerance", repr(text))
         values[found[1]] = found[2]
     if colon and not pattern.strip():
-        raise AttributeValueError("there is no name before the colon", operand="tolerance", got=repr(text), hint=_HINT)
-    ulp = _whole(values["ulp"], text) if "ulp" in values else None
+        raise _refused("there is no name before the colon", repr(text))
+    ulp = values.get("ulp")
+    if ulp is not None and not (ulp.isascii() and ulp.isdigit() and len(ulp) < 20 and int(ulp) < 2**63 - 1):
+        raise _refused("ulp is a whole number from 0", repr(text))
     rtol, atol = (_number(values[name], text) if name in values else None for name in ("rtol", "atol"))
-    return Tolerance(ulp, rtol, atol, pattern.strip())
-
-
-def _whole(text: str, whole: str) -> int:
-    if text.isascii() and text.isdigit() and len(text) < 20 and int(text) < 2**63 - 1:
-        return int(text)
-    raise AttributeValueError("ulp is a whole number from 0", operand="tolerance", got=repr(whole), hint=_HINT)
+    return Tolerance(None if ulp is None else int(ulp), rtol, atol, pattern.strip())
 
 
 def _number(text: str, whole: str) -> float:
-    try:
+    with suppress(ValueError):
         value = float(text)
-    except ValueError:
-        value = -1.0
-    if not (math.isfinite(value) and value >= 0):
-        raise AttributeValueError("rtol and atol are numbers from 0", operand="tolerance", got=repr(whole), hint=_HINT)
-    return value
+        if math.isfinite(value) and value >= 0:
+            return value
+    raise _refused("rtol and atol are numbers from 0", repr(whole))
+
+
+def _refused(problem: str, got: str) -> AttributeValueError:
+    return AttributeValueError(problem, operand="tolerance", got=got, hint=_HINT)
 
 
 def check_patterns(tolerances: Tolerances, names: Iterable[str]) -> None:

@@ -76,21 +76,14 @@ def largest_finite(element_type: ElementType) -> float:
     return float(decode(element_type, FLOAT_LAYOUTS[element_type].largest_finite))  # type: ignore[arg-type]
 
 
-def _rounded_digits(values: Values, element_type: ElementType, least_exponent: int | None, mode: Mode) -> Values:
-    layout, exponents = FLOAT_LAYOUTS[element_type], np.frexp(values)[1] - 1
-    if least_exponent is not None:
-        exponents = np.maximum(exponents, least_exponent)
-    unit = exponents - layout.mantissa_bits
-    return np.where(np.isfinite(values), np.ldexp(_ROUND[mode](np.ldexp(values, -unit)), unit), values)
-
-
 def rounded(values: Values, element_type: ElementType, mode: Mode = "nearest") -> Values:
     """Round to a float type; what is beyond its largest number becomes infinity, or NaN in a type without one."""
     if element_type is FLOAT64:
         return values
     layout = FLOAT_LAYOUTS[element_type]
     with np.errstate(all="ignore"):
-        result = _rounded_digits(values, element_type, layout.least_exponent, mode)
+        unit = np.maximum(np.frexp(values)[1] - 1, layout.least_exponent) - layout.mantissa_bits
+        result = np.where(np.isfinite(values), np.ldexp(_ROUND[mode](np.ldexp(values, -unit)), unit), values)
         beyond = np.abs(result) > largest_finite(element_type)
     return np.where(beyond, np.copysign(np.inf, values) if layout.has_infinity else np.nan, result)
 
@@ -142,7 +135,8 @@ def as_integers(values: Values, element_type: ElementType, beyond: Beyond) -> Va
         inside = (cut >= low) & (cut <= high)
     if beyond == "indefinite":
         return np.where(inside, whole, low if low < 0 else high)
-    return np.where(inside | np.isnan(cut), whole, np.where(cut < 0, low, high))
+    limits = np.array([low, high], object)  # NumPy takes two Python integers for int64.
+    return np.where(inside | np.isnan(cut), whole, limits[(cut > 0).astype(int)])
 
 
 @dataclass(frozen=True)
@@ -209,20 +203,6 @@ def _halves(values: Values) -> tuple[Values, Values]:
     scaled = values * 134217729.0
     high = scaled - (scaled - values)
     return high, values - high
-
-
-def product_flushed_early(a: Values, b: Values, keep: Keep, element_type: ElementType) -> Values:
-    """A product that is a zero where it is below all normal numbers before its exponent is limited.
-
-    Processors that flush decide so: by the digits of the type, as if its exponents had no end.
-    """
-    (a_digits, a_exponents), (b_digits, b_exponents) = np.frexp(a), np.frexp(b)
-    digits = Keep(FLOAT64).product(a_digits, b_digits)
-    if element_type is not FLOAT64:
-        digits = _rounded_digits(digits, element_type, None, "nearest")
-    exponents = a_exponents + b_exponents + np.frexp(digits)[1]
-    vanishes = (exponents <= FLOAT_LAYOUTS[element_type].least_exponent) & np.isfinite(digits) & (digits != 0)
-    return np.where(vanishes, np.copysign(0.0, digits), keep.product(a, b))
 
 
 def _floored(keep: Keep, a: Values, b: Values) -> Values:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
@@ -22,27 +21,15 @@ LETTERS = "abcdefgh"
 DIVISIONS = ("divide", "floor_divide")
 """What is not defined for integers and a second operand of 0."""
 
-NEUTRAL: Literal["neutral"] = "neutral"
-
 
 @dataclass(frozen=True)
 class Context:
     """How operands reach an op, and which nodes are around it."""
 
-    # The operands that are constants of the model, by index; those of the producer count on after them.
-    constants: tuple[int, ...] = ()
+    constants: tuple[int, ...] = ()  # The operands that are constants of the model, by index.
     is_dynamic: bool = False  # Whether the sizes of inputs are known at run time only.
-    # The op that makes an operand: a versioned name, ``Cast``, or ``neutral`` for a subtraction of 0.
-    producer: str = ""
-    produced: int = 0  # Which operand the producer makes.
-    is_shared: bool = False  # Whether the producer's result is an output of the model too.
-    # The op that reads the result: ``neutral`` for a subtraction of 0, or ``Cast`` to float32.
-    consumer: Literal["", "neutral", "Cast"] = ""
-
-    @property
-    def has_neutral(self) -> bool:
-        """Whether a node around the op reads the model's input of zeros."""
-        return NEUTRAL in (self.producer, self.consumer)
+    has_neutral: bool = False  # Whether a subtraction of 0 makes the first operand, and another reads the result.
+    is_cast: bool = False  # Whether a cast to float32 reads the result.
 
 
 STATIC = Context()
@@ -53,7 +40,7 @@ SOURCES: dict[str, Context] = {
     "a-constant": Context(constants=(0,)),
     "b-constant": Context(constants=(1,)),
     "both-constant": Context(constants=tuple(range(len(LETTERS)))),
-    "neighbours": Context(producer=NEUTRAL, consumer=NEUTRAL),
+    "neighbours": Context(has_neutral=True),
 }
 """The operand sources in a model, by name: inputs of known and of unknown sizes, constants, results of nodes."""
 
@@ -72,7 +59,6 @@ class Case:
     attributes: Attributes  # Its attributes.
     operands: tuple[np.ndarray, ...]  # The operands.
     context: Context = STATIC  # How they reach the op, and what is around it in its model.
-    around: tuple[np.ndarray, ...] = ()  # The operands of the producer in the context, if there is one.
     is_risky: bool = False  # Whether it must be refused, or may end a process, so that it is given a model of its own.
 
     def __str__(self) -> str:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from hashlib import blake2b
 
 import numpy as np
 
 from eltwise.conformance.arithmetic import patterns_of
 from eltwise.conformance.cases import Case
-from eltwise.conformance.explain import Compared
 from eltwise.conformance.fault_model import WRONG_SHAPE, WRONG_TYPE
 from eltwise.conformance.results import Outcome
 from eltwise.core.dtypes import of_numpy
@@ -48,13 +48,18 @@ class CaseResult:
         return self.elements if self.problem in (WRONG_TYPE, WRONG_SHAPE) else len(self.wrong)
 
     @property
-    def compared(self) -> Compared | None:
-        """The values to be explained; None if they cannot be compared, or are not wrong by themselves."""
-        if self.expected is None or self.got is None or self.problem:
-            return None
-        counted = self.expected.copy()  # With what came only where it is wrong: any NaN is right, and some zeros.
+    def is_explainable(self) -> bool:
+        """Whether there are values that can be compared, and are not wrong by another problem."""
+        return self.expected is not None and self.got is not None and not self.problem
+
+    @cached_property
+    def patterns(self) -> np.ndarray:
+        """The bit patterns that came, and the right ones where they count as right: of any NaN, and of some zeros."""
+        assert self.expected is not None
+        assert self.got is not None
+        counted = self.expected.copy()
         counted.reshape(-1)[list(self.wrong)] = self.got.reshape(-1)[list(self.wrong)]
-        return Compared(self.case, counted, self.wrong)
+        return patterns_of(counted, of_numpy(counted.dtype))
 
     def is_same(self, other: CaseResult) -> bool:
         """Whether the same came for both."""

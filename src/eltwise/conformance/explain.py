@@ -10,12 +10,12 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
-from eltwise.conformance.arithmetic import Values, patterns_of, values_of
+from eltwise.conformance.arithmetic import Values, values_of
 from eltwise.conformance.cases import Case, placed
+from eltwise.conformance.compare import CaseResult
 from eltwise.conformance.fault_model import AS_SPECIFIED, OTHER_TEXTS, UNEXPLAINED, FaultModel, Operation
 from eltwise.conformance.faults import fault_models
 
@@ -93,38 +93,6 @@ def text_of(name: str, operation: Operation) -> str:
     return fault.text if fault else known.get(name, "")
 
 
-@dataclass(eq=False)
-class Compared:
-    """A case, what a runtime gave of the right type and shape, and the flat indices at which that is wrong."""
-
-    case: Case
-    got: np.ndarray
-    wrong: tuple[int, ...]
-
-    @property
-    def operation(self) -> Operation:
-        """What is computed."""
-        return Operation(self.case.expression, self.case.element_type)
-
-    @cached_property
-    def patterns(self) -> Values:
-        """The bit patterns that came."""
-        return patterns_of(self.got, self.operation.result_type)
-
-    def values(self, alignment: Alignment, indices: Values | slice = slice(None)) -> list[Values] | None:
-        """The operands' values at some indices, as an alignment pairs them; None if it cannot."""
-        aligned = alignment.align(self.case, self.got.shape)
-        return None if aligned is None else [values_of(operand[indices], self.case.element_type) for operand in aligned]
-
-    def holds(self, alignment: Alignment, fault: str) -> bool:
-        """Whether a fault model predicts every element."""
-        operation, values = self.operation, self.values(alignment)
-        model = AS_SPECIFIED if fault == AS_SPECIFIED.name else fault_models(operation).get(fault)
-        return (
-            model is not None and values is not None and np.array_equal(operation.predict(model, values), self.patterns)
-        )
-
-
 @dataclass(frozen=True)
 class Reason:
     """One explanation of some cases: the fault models that act together, and what happens, in words for users."""
@@ -139,35 +107,48 @@ class Explainer:
     def __init__(self) -> None:
         self._known: dict[bytes, tuple[tuple[Reason, ...], tuple[int, ...]]] = {}
 
-    def explain(self, compared: Sequence[Compared]) -> tuple[Reason, ...]:
+    def explain(self, results: Sequence[CaseResult]) -> tuple[tuple[Reason, ...], list[CaseResult]]:
         """Explain the wrong values of some cases of one operation; the right ones help to tell fault models apart.
 
-        The reason of the largest case is first, and ``unexplained`` last.
+        Returns:
+            The reasons, that of the largest case first and ``unexplained`` last, and the cases that none explains.
         """
-        return self._explained(compared)[0]
-
-    def unexplained(self, compared: Sequence[Compared]) -> list[Compared]:
-        """The cases with wrong values that no fault model explains."""
-        return [compared[index] for index in self._explained(compared)[1]]
-
-    def _explained(self, compared: Sequence[Compared]) -> tuple[tuple[Reason, ...], tuple[int, ...]]:
+        compared = [item for item in results if item.is_explainable]
         digest = hashlib.sha256()
         for item in compared:
             case = item.case
-            digest.update(repr((case.function, case.attributes, case.starts(), item.got.shape)).encode())
-            for array in (*case.operands, item.got):
+            digest.update(repr((case.function, case.attributes, case.starts(), case.shape())).encode())
+            for array in (*case.operands, item.patterns):
                 digest.update(f"{array.dtype}{array.shape}".encode() + array.tobytes())
         if digest.digest() not in self._known:
             self._known[digest.digest()] = _explained(compared)
-        return self._known[digest.digest()]
+        reasons, unexplained = self._known[digest.digest()]
+        return reasons, [compared[index] for index in unexplained]
 
 
-def _explained(compared: Sequence[Compared]) -> tuple[tuple[Reason, ...], tuple[int, ...]]:
+def _operation_of(case: Case) -> Operation:
+    return Operation(case.expression, case.element_type)
+
+
+def _values(item: CaseResult, alignment: Alignment, indices: Values | slice = slice(None)) -> list[Values] | None:
+    """The operands' values at some indices, as an alignment pairs them; None if it cannot."""
+    aligned = alignment.align(item.case, item.case.shape())
+    return None if aligned is None else [values_of(operand[indices], item.case.element_type) for operand in aligned]
+
+
+def _holds(item: CaseResult, alignment: Alignment, fault: str) -> bool:
+    """Whether a fault model predicts every element."""
+    operation, values = _operation_of(item.case), _values(item, alignment)
+    model = AS_SPECIFIED if fault == AS_SPECIFIED.name else fault_models(operation).get(fault)
+    return model is not None and values is not None and np.array_equal(operation.predict(model, values), item.patterns)
+
+
+def _explained(compared: Sequence[CaseResult]) -> tuple[tuple[Reason, ...], tuple[int, ...]]:
     """The reasons, and the indices of the cases that none explains."""
-    left = sorted((item for item in compared if item.wrong), key=lambda item: -item.got.size)
+    left = sorted((item for item in compared if item.wrong), key=lambda item: -item.elements)
     right = [item for item in compared if not item.wrong]
-    found: list[tuple[Reason, list[Compared]]] = []
-    unexplained: list[Compared] = []
+    found: list[tuple[Reason, list[CaseResult]]] = []
+    unexplained: list[CaseResult] = []
     while left and len(found) < _MOST_REASONS:
         reason, explained = _reason(left, right)
         if reason is None:
@@ -184,12 +165,12 @@ def _explained(compared: Sequence[Compared]) -> tuple[tuple[Reason, ...], tuple[
     return tuple(Reason(reason.names, f"{reason.text} (where {_shapes(items)})") for reason, items in found), indices
 
 
-def _reason(left: Sequence[Compared], right: Sequence[Compared]) -> tuple[Reason | None, list[Compared]]:
+def _reason(left: Sequence[CaseResult], right: Sequence[CaseResult]) -> tuple[Reason | None, list[CaseResult]]:
     """What explains the first case, and as many of the others as can be."""
-    best: tuple[tuple[int, int], Reason | None, list[Compared]] = (0, 0), None, []
+    best: tuple[tuple[int, int], Reason | None, list[CaseResult]] = (0, 0), None, []
     for alignment, fault in _holding(left[0]):
-        explained = [left[0], *(item for item in left[1:] if item.holds(alignment, fault.name))]
-        score = len(explained), sum(item.holds(alignment, fault.name) for item in right)
+        explained = [left[0], *(item for item in left[1:] if _holds(item, alignment, fault.name))]
+        score = len(explained), sum(_holds(item, alignment, fault.name) for item in right)
         if score > best[0]:
             parts = [part for part in (alignment, fault) if part.name != AS_SPECIFIED.name]
             names = tuple(name for part in parts for name in part.name.split(" + "))
@@ -199,22 +180,23 @@ def _reason(left: Sequence[Compared], right: Sequence[Compared]) -> tuple[Reason
     return best[1:]
 
 
-def _holding(item: Compared) -> Iterator[tuple[Alignment, FaultModel]]:
+def _holding(item: CaseResult) -> Iterator[tuple[Alignment, FaultModel]]:
     """The fault models that predict a case; those under a wrong alignment only if no other does.
 
     A sample of the case is predicted first, and then all of it.
     """
     wrong = np.array(item.wrong, np.int64)
-    others = np.setdiff1d(np.arange(item.got.size), wrong)
+    others = np.setdiff1d(np.arange(item.elements), wrong)
     sample = np.concatenate([_spread(wrong), _spread(others)])
-    models = tuple(fault_models(item.operation).values())
+    operation = _operation_of(item.case)
+    models = tuple(fault_models(operation).values())
     for alignments, tried in (((SPECIFIED,), models), (WRONG_ALIGNMENTS, (AS_SPECIFIED, *models) if models else ())):
         has_one = False
         for alignment in alignments:
-            values = item.values(alignment, sample)
+            values = _values(item, alignment, sample)
             for fault in tried if values is not None else ():
-                predicted = item.operation.predict(fault, values or ())
-                if np.array_equal(predicted, item.patterns[sample]) and item.holds(alignment, fault.name):
+                predicted = operation.predict(fault, values or ())
+                if np.array_equal(predicted, item.patterns[sample]) and _holds(item, alignment, fault.name):
                     has_one = True
                     yield alignment, fault
         if has_one:
@@ -228,7 +210,7 @@ def _spread(indices: Values) -> Values:
     return indices[(np.arange(_SAMPLED) * 2 + 1) * indices.size // (2 * _SAMPLED)]
 
 
-def _shapes(items: Sequence[Compared]) -> str:
+def _shapes(items: Sequence[CaseResult]) -> str:
     """The operands' shapes of some cases in words."""
     shapes = dict.fromkeys("-".join(str(list(operand.shape)) for operand in item.case.operands) for item in items)
     more = len(shapes) - _MOST_SHAPES_NAMED

@@ -87,10 +87,6 @@ def _negated_first(a: Values, b: Values, keep: Keep) -> Values:
     return keep.sum(a, keep.of(-b))
 
 
-def _zero_for_equal(a: Values, b: Values, keep: Keep) -> Values:
-    return np.where(a == b, np.zeros_like(a), keep.sum(a, -b))
-
-
 def _without_zeros(sign: int) -> Binary:
     return lambda a, b, keep: np.where(b == 0, keep.of(a), keep.sum(a, sign * b))
 
@@ -113,14 +109,12 @@ _EXPRESSIONS: dict[str, tuple[tuple[str, str, Binary], ...]] = {
         ("operands added", "A + B is computed instead of A - B", lambda a, b, keep: keep.sum(a, b)),
         ("negated reverse difference", "-(B - A) is computed: equal floats give -0", lambda a, b, k: -k.sum(b, -a)),
         ("B negated first", "A + (-B) is computed instead of A - B", _negated_first),
-        ("zero for equal operands", "equal operands give 0, also infinities", _zero_for_equal),
         ("zeros not subtracted", "where B is a zero the result is A", _without_zeros(-1)),
     ),
     SQUARED_DIFFERENCE: (
         ("not squared", "the result is A - B, without the square", _difference),
         ("fused", "the difference is not rounded before it is squared", _squared(lambda a, b, _k: Keep().sum(a, -b))),
         ("B negated first", "A + (-B) is computed instead of A - B", _squared(_negated_first)),
-        ("zero for equal operands", "equal operands give 0, also infinities", _squared(_zero_for_equal)),
     ),
     "add": (
         ("zeros not added", "where B is a zero the result is A, also where that is -0", _without_zeros(1)),

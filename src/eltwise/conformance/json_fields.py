@@ -23,7 +23,7 @@ class Fields:
 
     def __init__(self, value: object, place: str) -> None:
         if not isinstance(value, dict):
-            raise FileFormatError(f"{place} is not a JSON object", got=_kind(value))
+            raise FileFormatError(f"{place} is not an object", got=_kind(value))
         self._values: dict[str, object] = value
         self._place = place
 

@@ -13,7 +13,7 @@ from xml.sax.saxutils import quoteattr
 
 import numpy as np
 
-from eltwise.conformance.cases import LETTERS, NEUTRAL, Attributes, Case
+from eltwise.conformance.cases import LETTERS, Attributes, Case
 from eltwise.core.dtypes import FLOAT32, ElementType, of_numpy
 from eltwise.ops import registry
 from eltwise.ops.schema import Domain, ElementwiseSchema
@@ -27,6 +27,13 @@ _LEAST_IR_VERSION = 4
 
 NEUTRAL_OPS: dict[Domain, str] = {"ai.onnx": "Sub", "openvino": "Subtract"}
 """The subtraction of each domain: that of 0 changes no bit."""
+
+
+_BROADCASTING: dict[str, Attributes] = {
+    "legacy": (("broadcast", 1),),
+    "auto_broadcast": (("auto_broadcast", "numpy"),),
+}
+"""The attributes with which a subtraction broadcasts as NumPy does."""
 
 
 class _Value(NamedTuple):
@@ -63,7 +70,7 @@ class BuiltModel:
     data: bytes  # The content of the .onnx or .xml file.
     weights: bytes  # The content of the .bin file; empty for ONNX.
     inputs: dict[str, np.ndarray]  # The arrays for its inputs by name, in order.
-    outputs: tuple[str, ...]  # The names of its outputs: one a case, in their order, then those of shared producers.
+    outputs: tuple[str, ...]  # The names of its outputs: one a case, in their order.
 
 
 def build(cases: Sequence[Case]) -> BuiltModel:
@@ -74,9 +81,7 @@ def build(cases: Sequence[Case]) -> BuiltModel:
     values = list(_values(cases))
     nodes = [node for number, case in enumerate(cases) for node in _nodes(case, number)]
     inputs = {value.name: value.array for value in values if not value.is_constant}
-    shared = {f"made{number}" for number, case in enumerate(cases) if case.context.is_shared}
     outputs = [node for node in nodes if node.name.startswith("result")]
-    outputs += [node for node in nodes if node.name in shared]
     names = tuple(node.name for node in outputs)
     if cases[0].schema.domain == "ai.onnx":
         return BuiltModel("onnx", _onnx(values, nodes, outputs, cases[0].schema.version), b"", inputs, names)
@@ -85,78 +90,50 @@ def build(cases: Sequence[Case]) -> BuiltModel:
 
 
 def _values(cases: Sequence[Case]) -> Iterator[_Value]:
-    """What the model is given, in the order of its inputs: ``a0`` and ``b0`` for the first case.
-
-    The operands of its producer are ``x0`` and ``y0``.
-    """
+    """What the model is given, in the order of its inputs: ``a0`` and ``b0`` for the first case; zeros at last."""
     for number, case in enumerate(cases):
-        context, given = case.context, dict(zip(LETTERS, case.operands, strict=False))
-        names = [*given, *"xy"]
-        if context.producer not in ("", NEUTRAL):
-            del given[LETTERS[context.produced]]
-            given |= dict(zip("xy", case.around, strict=False))
-        for name, array in given.items():
-            yield _Value(f"{name}{number}", array, names.index(name) in context.constants, context.is_dynamic)
+        for index, operand in enumerate(case.operands):
+            is_constant = index in case.context.constants
+            yield _Value(f"{LETTERS[index]}{number}", operand, is_constant, case.context.is_dynamic)
     for element_type in dict.fromkeys(case.element_type for case in cases if case.context.has_neutral):
-        yield _Value(f"{NEUTRAL}_{element_type}", np.zeros((), element_type.storage))
+        yield _Value(f"zero_{element_type}", np.zeros((), element_type.storage))
 
 
 def _nodes(case: Case, number: int) -> Iterator[_Node]:
     """The op of a case, and those around it."""
     context, result = case.context, f"result{number}"
     operands = [f"{letter}{number}" for letter in LETTERS[: len(case.operands)]]
-    if context.producer:
-        sizes = [-1 if context.is_dynamic else size for size in case.operands[context.produced].shape]
-        made = f"made{number}"
-        if context.producer == NEUTRAL:
-            yield _subtraction(case, operands[context.produced], made, sizes)
-        elif context.producer == "Cast":
-            yield _cast(case, f"x{number}", made, case.element_type, sizes)
-        else:
-            producer = registry.find(context.producer)
-            read = [f"{letter}{number}" for letter in "xy"[: len(case.around)]]
-            is_broadcast = len({array.shape for array in case.around}) > 1
-            yield _Node(producer.name, made, case.element_type, sizes, read, _numpy(producer, len(read), is_broadcast))
-        operands[context.produced] = made
+    if context.has_neutral:
+        yield _subtraction(case, operands[0], f"made{number}", case.operands[0].shape)
+        operands[0] = f"made{number}"
     try:
         sizes = list(case.shape())
     except OracleRefusal:
         sizes = list(case.operands[0].shape)  # An output must have some shape.
     if context.is_dynamic:
         sizes = [-1] * max(operand.ndim for operand in case.operands)
-    name = f"between{number}" if context.consumer else result
-    attributes = dict(_numpy(case.schema, len(operands), False)) | dict(case.attributes)
+    name = f"between{number}" if context.has_neutral or context.is_cast else result
+    attributes: dict[str, object] = {"auto_broadcast": "numpy"} if case.schema.broadcasting == "auto_broadcast" else {}
+    attributes |= dict(case.attributes)
     yield _Node(case.schema.name, name, case.result_type, sizes, operands, tuple(attributes.items()))
-    if context.consumer == "Cast":
-        yield _cast(case, name, result, FLOAT32, sizes)
-    elif context.consumer == NEUTRAL:
+    if context.has_neutral:
         yield _subtraction(case, name, result, sizes)
-
-
-def _numpy(schema: object, operands: int, is_broadcast: bool) -> Attributes:
-    """The attributes of an op that broadcasts as NumPy does, or may have to."""
-    rule = schema.broadcasting if isinstance(schema, ElementwiseSchema) and operands > 1 else "none"
-    if rule == "legacy":
-        return (("broadcast", 1),) if is_broadcast else ()
-    return (("auto_broadcast", "numpy"),) if rule == "auto_broadcast" else ()
+    elif context.is_cast:
+        yield _cast(case, name, result, sizes)
 
 
 def _subtraction(case: Case, operand: str, name: str, sizes: Sequence[int]) -> _Node:
-    op = NEUTRAL_OPS[case.schema.domain]
-    attributes = _numpy(registry.resolve(case.schema.domain, op, case.schema.version), 2, True)
-    zero = f"{NEUTRAL}_{case.element_type}"
-    return _Node(op, name, case.element_type, sizes, (operand, zero), attributes)
+    schema = registry.resolve(case.schema.domain, NEUTRAL_OPS[case.schema.domain], case.schema.version)
+    assert isinstance(schema, ElementwiseSchema)
+    attributes = _BROADCASTING.get(schema.broadcasting, ())
+    return _Node(schema.name, name, case.element_type, sizes, (operand, f"zero_{case.element_type}"), attributes)
 
 
-def _cast(case: Case, operand: str, name: str, element_type: ElementType, sizes: Sequence[int]) -> _Node:
+def _cast(case: Case, operand: str, name: str, sizes: Sequence[int]) -> _Node:
     if case.schema.domain == "openvino":
-        return _Node("Convert", name, element_type, sizes, (operand,), (("destination_type", element_type.ir),))
-    to: object = element_type.onnx_number
-    if case.schema.version < _CAST_TAKES_NUMBERS:
-        from onnx import TensorProto
-
-        to = TensorProto.DataType.Name(element_type.onnx_number)
-    return _Node("Cast", name, element_type, sizes, (operand,), (("to", to),))
+        return _Node("Convert", name, FLOAT32, sizes, (operand,), (("destination_type", FLOAT32.ir),))
+    to: object = FLOAT32.onnx if case.schema.version < _CAST_TAKES_NUMBERS else FLOAT32.onnx_number
+    return _Node("Cast", name, FLOAT32, sizes, (operand,), (("to", to),))
 
 
 def _onnx(values: Sequence[_Value], nodes: Sequence[_Node], outputs: Sequence[_Node], opset: int) -> bytes:

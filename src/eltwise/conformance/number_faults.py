@@ -19,17 +19,10 @@ from eltwise.conformance.arithmetic import (
     clamped,
     flushed,
     largest_finite,
-    product_flushed_early,
     rounded,
     wrapped,
 )
-from eltwise.conformance.fault_model import (
-    SQUARED_DIFFERENCE,
-    Compute,
-    FaultModel,
-    Operation,
-    of_two,
-)
+from eltwise.conformance.fault_model import FaultModel, Operation
 from eltwise.core.dtypes import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, INT8, INT16, INT32, TYPES, UINT16, ElementType
 from eltwise.oracle.numbers import FLOAT_LAYOUTS
 
@@ -51,13 +44,6 @@ def of_floats(operation: Operation) -> Iterator[FaultModel]:
     yield FaultModel("subnormal results flushed", results, after=(flush,))
     yield FaultModel("subnormal operands flushed", operands, before=((None, flush),))
     yield FaultModel("subnormals flushed", f"{operands}; {results}", before=((None, flush),), after=(flush,))
-    early = _flushed_early(operation)
-    if early is not None:
-        text = "results below the smallest normal number become zeros, also what rounding would raise to it"
-        name = "flushed before rounding"
-        yield FaultModel(f"subnormal results {name}", text, compute=early, after=(flush,))
-        both = f"{operands}; {text}"
-        yield FaultModel(f"subnormals {name}", both, before=((None, flush),), compute=early, after=(flush,))
     if element_type is not FLOAT64:
         if len(operation.expression.steps) > 1:
             text = f"the steps are not rounded to {element_type}, only the result is"
@@ -76,9 +62,7 @@ def of_floats(operation: Operation) -> Iterator[FaultModel]:
         yield FaultModel(f"{name} flushed", text, before=((index, flush),))
         for other in others:
             if _has_less(other, element_type):
-                clamp, into = _clamp(largest_finite(other)), partial(rounded, element_type=other)
-                text = f"operand {name} is rounded to {other}"
-                yield FaultModel(f"{name} rounded to {other}", text, before=((index, into),))
+                clamp = _clamp(largest_finite(other))
                 text = f"operand {name} is clamped to the largest finite number of {other}"
                 yield FaultModel(f"{name} clamped to {other}", text, before=((index, clamp),))
 
@@ -91,15 +75,6 @@ def _has_less(other: ElementType, element_type: ElementType) -> bool:
     """Whether a type has fewer digits than another, or a smaller largest number."""
     digits, of_type = FLOAT_LAYOUTS[other].mantissa_bits, FLOAT_LAYOUTS[element_type].mantissa_bits
     return digits < of_type or largest_finite(other) < largest_finite(element_type)
-
-
-def _flushed_early(operation: Operation) -> Compute | None:
-    product = partial(product_flushed_early, element_type=operation.element_type)
-    if operation.function == "multiply":
-        return of_two(product)
-    if operation.function == SQUARED_DIFFERENCE:
-        return of_two(lambda a, b, keep: product(keep.sum(a, -b), keep.sum(a, -b), keep))
-    return None  # A small sum is exact.
 
 
 def _in_other_floats(element_type: ElementType, other: ElementType) -> Iterator[FaultModel]:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from queue import SimpleQueue
 
 from eltwise.conformance.cases import CALL, Case
 from eltwise.conformance.compare import CaseResult, References
@@ -153,14 +152,12 @@ class _Session:
         self._settings = settings
         self._on_progress = on_progress
         self._versions = {test.runtime: test.version for test in known}
-        self._jobs: deque[Sequence[Job]] = deque()
         self._total = self._done = 0
         self._lock = threading.Lock()
-        self._stop = threading.Event()
-        self._ended: SimpleQueue[BaseException | None] = SimpleQueue()
+        self._is_stopped = False
         self._references = References()
         self._explainer = Explainer()
-        self._hosts: set[Host] = set()
+        self._hosts: dict[int, Host] = {}  # One for each thread.
         self._refused_types: dict[str, set[ElementType]] = {}
 
     def check_versions(self, runtimes: Sequence[Runtime]) -> None:
@@ -184,60 +181,45 @@ class _Session:
         is_quick = self._settings.extent == "quick"
         groups: dict[object, list[Job]] = {}
         for job in filter(lambda job: job.sources, left):
-            groups.setdefault((job.runtime.name, job.variant.schema if is_quick else job.variant), []).append(job)
-        self._jobs += groups.values()
-        count = self._settings.processes or max(1, min(_MOST_PROCESSES, processors()))
-        threads = [threading.Thread(target=self._work, daemon=True) for _number in range(count)]
+            shares_models = is_quick and job.sources != (CALL,)
+            groups.setdefault((job.runtime.name, job.variant.schema if shares_models else job.variant), []).append(job)
+        pool = ThreadPoolExecutor(self._settings.processes or max(1, min(_MOST_PROCESSES, processors())))
         try:
-            for thread in threads:
-                thread.start()
-            # Not by join: before Python 3.13 an interrupted one takes its thread for ended.
-            for _thread in threads:
-                if (error := self._ended.get()) is not None:
-                    raise error
+            for future in as_completed([pool.submit(self._run_jobs, group) for group in groups.values()]):
+                future.result()
         except KeyboardInterrupt:
             return True
         finally:
-            self._stop.set()
-            for host in list(self._hosts):
+            self._is_stopped = True
+            pool.shutdown(wait=False, cancel_futures=True)
+            for host in list(self._hosts.values()):
                 host.stop()
-            for thread in threads:
-                thread.join()
+            pool.shutdown()
+            for host in self._hosts.values():
+                host.end()
         return False
 
-    def _work(self) -> None:
-        """Take jobs until there are none; a host is kept while its runtime goes on."""
-        host: Host | None = None
-        ended: BaseException | None = None
-        try:
-            while jobs := self._next():
-                runtime = jobs[0].runtime
-                if host is None or host.runtime is not runtime:
-                    self._end(host)
-                    host = Host(runtime, self._settings.limit)
-                    self._hosts.add(host)
-                with self._starting(runtime):
-                    self._run_jobs(host, jobs)
-        except StoppedError:
-            pass
-        except BaseException as error:  # noqa: BLE001 - raised again by the thread that waits
-            ended = error
-        finally:
-            self._end(host)
-            self._ended.put(ended)
+    def _host(self, runtime: Runtime) -> Host:
+        """The process of this thread, which is kept while its runtime goes on."""
+        thread = threading.get_ident()
+        host = self._hosts.get(thread)
+        if host is None or host.runtime is not runtime:
+            if host is not None:
+                host.end()
+            host = self._hosts[thread] = Host(runtime, self._settings.limit)
+        if self._is_stopped:
+            host.stop()
+        return host
 
-    def _next(self) -> Sequence[Job]:
-        with self._lock:
-            while self._jobs and self._jobs[0][0].runtime.name in self.not_started:
-                self._jobs.popleft()
-            return self._jobs.popleft() if self._jobs and not self._stop.is_set() else ()
+    def _run_jobs(self, jobs: Sequence[Job]) -> None:
+        """Run the tests of some jobs of one runtime and operator version, unless it cannot be started."""
+        runtime = jobs[0].runtime
+        if runtime.name in self.not_started:
+            return
+        with suppress(StoppedError), self._starting(runtime):
+            self._run_tests(self._host(runtime), jobs)
 
-    def _end(self, host: Host | None) -> None:
-        if host is not None:
-            host.end()
-            self._hosts.discard(host)
-
-    def _run_jobs(self, host: Host, jobs: Sequence[Job]) -> None:
+    def _run_tests(self, host: Host, jobs: Sequence[Job]) -> None:
         with self._lock:
             self._on_progress(self._done, self._total, f"{jobs[0].runtime.name} {jobs[0].variant}/{jobs[0].sources[0]}")
         tests = {(job.variant, source): self._cases(job, source) for job in jobs for source in job.sources}
@@ -245,7 +227,7 @@ class _Session:
         found = [*self._results(host, {test: tests[test] for test in tests if test not in models}, is_call=True)]
         found += self._results(host, models, is_call=False)
         with self._lock:
-            if not self._stop.is_set():  # What came while the processes were ended is not a result.
+            if not self._is_stopped:  # What came while the processes were ended is not a result.
                 self.tests |= {test.key: test for test in found}
                 self._done += len(found)
 

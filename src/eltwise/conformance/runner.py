@@ -109,8 +109,7 @@ class CaseRunner:
             cases: the cases of one test.
             explainer: knows the fault models.
         """
-        found = [self.results[case] for case in cases if case in self.results]
-        unexplained = explainer.unexplained([item.compared for item in found if item.compared is not None])
+        _reasons, unexplained = explainer.explain([self.results[case] for case in cases if case in self.results])
         left = 1 if self._is_thrifty else _MOST_SAME
         for case in (item.case for item in unexplained if item.case in self._together):
             item, alone = self.results[case], self._compare(case, self._answers([case])[0])
@@ -267,7 +266,7 @@ class CaseRunner:
         return self._host.leave()
 
     def _answers(self, cases: Cases) -> list[Answer]:
-        """Run some cases in one model, or call a function for one; an answer a case, without those of producers."""
+        """Run some cases in one model, or call a function for one; an answer a case."""
         if self._is_call:
             (case,) = cases
             call = Call(case.schema.versioned_name, steps_of(self._host.runtime.library, case), case.attributes)

@@ -78,7 +78,7 @@ def _explained(
     """The reasons by the names of their fault models, and what to say."""
     names: list[tuple[str, ...]] = [(problem,) for problem in dict.fromkeys(item.problem for item in items) if problem]
     words = [_problem_in_words(item) for item in items if item.problem][:1]
-    for reason in explainer.explain([item.compared for item in results if item.compared is not None]):
+    for reason in explainer.explain(results)[0]:
         names.append(reason.names)
         words.append(reason.text)
     return tuple(names), "; ".join(filter(None, words))

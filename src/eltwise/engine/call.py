@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -25,6 +25,8 @@ from eltwise.ops.schema import Operation
 
 Take = Callable[[object, str, Sequence[ElementType]], tuple[Any, ElementType]]
 
+KeptT = TypeVar("KeptT")
+
 _MOST_CALLS = 4096
 
 
@@ -40,6 +42,7 @@ class Calls:
     def __init__(self, operation: Operation) -> None:
         self.operation = operation
         self.known: dict[Hashable, Run] = {}
+        self._plans: dict[Hashable, tuple[ElementType, Plan]] = {}
         self.records = Records(len(operation.schema.operands))
 
     @cached_property
@@ -106,13 +109,18 @@ class Calls:
         Raises:
             EltwiseError: for operands, shapes or types that the operator version does not allow.
         """
+        key = _key(operands, None) if take is as_array else None
+        if key in self._plans:
+            return list(operands), *self._plans[key]
         try:
             arrays, element_type = self._arrays(operands, take)
             types = [TensorType(of_numpy(array.dtype), of_sizes(array.shape)) for array in arrays]
             _result, found = elementwise(self.operation, types)
-            return arrays, element_type, make_plan(found, [array.shape for array in arrays], element_type)
+            plan = make_plan(found, [array.shape for array in arrays], element_type)
         except EltwiseError as error:
             raise error.located(operator=self.operation.schema.versioned_name) from None
+        _keep(self._plans, key, (element_type, plan))
+        return arrays, element_type, plan
 
     def _arrays(self, operands: Sequence[object], take: Take) -> tuple[list[Any], ElementType]:
         schema = self.operation.schema
@@ -159,11 +167,7 @@ class Calls:
         return divided
 
     def _keep(self, arrays: list[np.ndarray], target: np.ndarray | None, run: Run) -> None:
-        if len(self.known) >= _MOST_CALLS:
-            self.known.clear()
-        key = _key(arrays, target)
-        if key is not None:
-            self.known[key] = run
+        _keep(self.known, _key(arrays, target), run)
 
 
 @lru_cache(maxsize=1024)
@@ -206,6 +210,13 @@ def check_divisor(divisor: np.ndarray, plan: Plan, number: int, name: str, opera
         operand=name,
         got=f"0 at index {list(index)} of the result",
     )
+
+
+def _keep(kept: dict[Hashable, KeptT], key: Hashable, value: KeptT) -> None:
+    if len(kept) >= _MOST_CALLS:
+        kept.clear()
+    if key is not None:
+        kept[key] = value
 
 
 def _key(operands: Sequence[object], out: object) -> Hashable:

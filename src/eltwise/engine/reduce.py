@@ -48,9 +48,9 @@ class Reducing:
     dtype: ElementType | None
 
     def elements_type(self, element_type: ElementType) -> ElementType:
-        """The type of the elements, for operands of a type."""
+        """The type of the elements, for operands of a type: absolute differences of integers are unsigned."""
         if self.operation.function == _ABSOLUTE_DIFFERENCE and element_type.kind == "signed":
-            return _unsigned(element_type)
+            return by_name(f"u{element_type.name}")
         return self.operation.result_type(element_type)
 
     def result_type(self, element_type: ElementType) -> ElementType:
@@ -276,11 +276,6 @@ def reducing_of(name: str, operator_: Operator | None = None, dtype: object = No
         raise unknown_name("reduction", name, SHORTHANDS)
     reduction, function = SHORTHANDS[name]
     return Reducing(reduction, _operation(function), _dtype(dtype))
-
-
-def _unsigned(element_type: ElementType) -> ElementType:
-    """The unsigned type of the same width."""
-    return by_name(f"u{element_type.name}")
 
 
 def mean_squared_difference(a: object, b: object, axis: Axis = None, dtype: object = None) -> Any:

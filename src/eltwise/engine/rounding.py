@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from functools import cache
+from dataclasses import replace
+from functools import cache, partial
 
-import ml_dtypes
 import numpy as np
 
 from eltwise.core.dtypes import FLOAT64, ElementType
 from eltwise.core.errors import ValueRangeError
 from eltwise.kernels.exact_sum import HIGH, LOW, NAN, ExactSums
+from eltwise.kernels.float_mode import quietly
+from eltwise.kernels.pool import allocated
 from eltwise.kernels.sum_kernel import DIGIT
+from eltwise.kernels.threads import num_threads, run_together
 
-MANY = 64
+MANY = 16
 """From so many results on they are rounded at once."""
 
-_MOST_DIGITS = 20
-"""So many digits are in the range of float64 together."""
+AT_ONCE = 1 << 12
+"""So many at a time, so that what is between two steps stays in cache."""
 
-_SPLIT = 2.0**27 + 1
+_MOST_DIVISOR = 1 << 26
+_LEAST_SCALE, _MOST_EXPONENT = -990, 1000
+"""Units of 2^-990 and more, below 2^1000, over such a divisor are normal float64."""
+
+_UPPER_BITS = -1 << 27
+"""The bits of a float64 that make a number whose product with such a divisor is exact."""
 
 
 def rounded(sums: ExactSums, divisor: int, element_type: ElementType) -> np.ndarray:
@@ -34,22 +41,18 @@ def rounded(sums: ExactSums, divisor: int, element_type: ElementType) -> np.ndar
     Raises:
         ValueRangeError: where an integer type does not hold a sum, naming both.
     """
-    shape = sums.special.shape
     if element_type.is_integer:
-        return _whole(sums.units(), shape, element_type)
-    if element_type is FLOAT64 and sums.special.size >= MANY:
-        found, is_known = rounded_at_once(sums, divisor)
-        left = ~is_known
-        digits = sums.digits.reshape(len(sums.digits), sums.special.size)[:, left.reshape(-1)]
-        few = ExactSums(sums.exponent, sums.count, sums.first, digits, sums.special[left])
-        found[left] = _one_by_one(few, divisor, element_type)
+        return _whole(sums, element_type)
+    special = sums.special
+    if element_type is FLOAT64 and special.size >= MANY:
+        found = _many(sums, divisor).reshape(special.shape)
     else:
-        found = np.array(_one_by_one(sums, divisor, element_type), np.float64).reshape(shape)
-    found[sums.special == HIGH] = np.inf
-    found[sums.special == LOW] = -np.inf
-    found[((sums.special & NAN) != 0) | ((sums.special & (HIGH | LOW)) == (HIGH | LOW))] = np.nan
-    with np.errstate(all="ignore"):
-        return np.asarray(found.astype(element_type.storage))
+        found = np.array(_one_by_one(sums, divisor, element_type), np.float64).reshape(special.shape)
+    if special.any():
+        found[special == HIGH] = np.inf
+        found[special == LOW] = -np.inf
+        found[((special & NAN) != 0) | ((special & (HIGH | LOW)) == (HIGH | LOW))] = np.nan
+    return np.asarray(quietly(found.astype, element_type.storage, copy=False))
 
 
 def _one_by_one(sums: ExactSums, divisor: int, element_type: ElementType) -> list[float]:
@@ -61,63 +64,73 @@ def _one_by_one(sums: ExactSums, divisor: int, element_type: ElementType) -> lis
     return [_nearest(unit, denominator, digits, least) for unit in sums.units()]
 
 
+def _many(sums: ExactSums, divisor: int) -> np.ndarray:
+    """Every sum over the divisor as a float64."""
+    size = sums.special.size
+    digits, special = sums.digits.reshape(-1, size), sums.special.reshape(size)
+    found = allocated((size,), FLOAT64)
+
+    def compute(begin: int) -> None:
+        part = slice(begin, begin + AT_ONCE)
+        own = replace(sums, digits=digits[:, part], special=special[part]).normalized()
+        found[part], is_certain = rounded_at_once(own, divisor)
+        left = np.flatnonzero(~is_certain)
+        if left.size:
+            few = replace(own, digits=own.digits[:, left], special=own.special[left])
+            found[begin + left] = _one_by_one(few, divisor, FLOAT64)
+
+    run_together([partial(compute, begin) for begin in range(0, size, AT_ONCE)], num_threads())
+    return found
+
+
 def rounded_at_once(sums: ExactSums, divisor: int) -> tuple[np.ndarray, np.ndarray]:
-    """Round many sums over a divisor to float64, and say which of them are certain.
+    """Round many normalized sums over a divisor to float64, and say which of them are certain.
 
-    Each is computed as two floats with a bound on their error; where that leaves the rounding open, or the range is not
-    the common one, the result is not certain.
+    Each is computed as two floats. Where the lower and the upper bound of what they stand for are rounded to the same
+    number, it is the result (Ziv's test).
     """
-    shape = sums.special.shape
-    digits = sums.digits
-    if not 0 < len(digits) <= _MOST_DIGITS or divisor >= 1 << 52:
-        return np.zeros(shape), np.zeros(shape, bool)
-    high, low, bound = (np.zeros(shape) for _part in range(3))
-    for number in reversed(range(len(digits))):
-        high, rest = _two_sum(high, digits[number] * 2.0 ** (DIGIT * number))
-        low += rest
-        bound += np.abs(low) * 2.0**-52
-    high, low = _two_sum(high, low)
+    digits, scale = sums.digits, DIGIT * sums.first + sums.exponent
+    count, columns = digits.shape
+    most = DIGIT * count + max(scale, 0)
+    if not count or divisor > _MOST_DIVISOR or scale < _LEAST_SCALE or most > _MOST_EXPONENT:
+        return np.zeros(columns), np.full(columns, not count)
+    high, low = digits[-1] * 2.0 ** (DIGIT * (count - 1)), np.zeros(columns)
+    for number in reversed(range(count - 1)):
+        # A digit is no more than what the sum of those above it is a multiple of: its error is exact (Dekker).
+        digit = digits[number] * 2.0 ** (DIGIT * number)
+        total = high + digit
+        low += digit - (total - high)
+        high = total
     quotient = high / divisor
-    product, rest = _two_product(quotient, float(divisor))
-    more = ((high - product) - rest + low) / divisor
-    nearest, low = _two_sum(quotient, more)
-    bound = bound / divisor * (1 + 2.0**-50) + np.abs(more) * 2.0**-48
-    half = np.spacing(np.abs(nearest)) / 2
-    mantissa, exponent = np.frexp(np.abs(nearest))
-    exponent += DIGIT * sums.first + sums.exponent
-    is_certain = (half - np.abs(low) > bound) & (mantissa != 0.5) & (np.abs(exponent) < 900) & (nearest != 0)
-    is_certain &= (np.abs(digits[-1]) < 1 << 53) & (sums.special == 0)
-    return np.ldexp(nearest, np.where(is_certain, DIGIT * sums.first + sums.exponent, 0)), is_certain
+    upper = (quotient.view(np.int64) & _UPPER_BITS).view(np.float64)
+    low += (high - upper * divisor) - (quotient - upper) * divisor  # What is left of the division, exactly.
+    low /= divisor
+    error = np.abs(quotient) * 2.0**-98
+    nearest = quotient + (low + error)
+    return nearest * 2.0**scale, nearest == quotient + (low - error)
 
 
-def _two_sum(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """A rounded sum and its error, which is exact (Knuth)."""
-    total = a + b
-    other = total - a
-    return total, (a - (total - other)) + (b - other)
-
-
-def _two_product(a: np.ndarray, b: float) -> tuple[np.ndarray, np.ndarray]:
-    """A rounded product and its error, which is exact (Dekker)."""
-    product = a * b
-    a_high, b_high = ((each * _SPLIT) - (each * _SPLIT - each) for each in (a, b))
-    a_low, b_low = a - a_high, b - b_high
-    return product, ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
-
-
-def _whole(units: Sequence[int], shape: tuple[int, ...], element_type: ElementType) -> np.ndarray:
-    low, high = element_type.limits
-    for index, unit in enumerate(units):
-        if not low <= unit <= high:
-            place = f" at index {[int(each) for each in np.unravel_index(index, shape)]} of the result" if shape else ""
-            raise ValueRangeError(
-                f"the exact sum overflows {element_type.name}",
-                got=f"{unit}{place}",
-                allowed=f"{low} to {high}",
-                hint="give a wider dtype; float64 rounds the sum once",
-            )
+def _whole(sums: ExactSums, element_type: ElementType) -> np.ndarray:
+    sums = sums.normalized()
+    (low, high), shape, above = element_type.limits, sums.special.shape, sums.first + len(sums.digits)
+    values = np.zeros(shape, np.int64)
+    if above < 2 or (above == 2 and np.abs(sums.digits[-1]).max() < 1 << (62 - DIGIT)):
+        for number, digits in enumerate(sums.digits, sums.first):
+            values += digits << (DIGIT * number)
+    else:
+        values = np.array(sums.units(), object).reshape(shape)
+    is_beyond = np.asarray((values < low) | (values > high))
+    if is_beyond.any():
+        index = np.unravel_index(int(is_beyond.argmax()), shape)
+        place = f" at index {[int(each) for each in index]} of the result" if shape else ""
+        raise ValueRangeError(
+            f"the exact sum overflows {element_type.name}",
+            got=f"{values[index]}{place}",
+            allowed=f"{low} to {high}",
+            hint="give a wider dtype; float64 rounds the sum once",
+        )
     wide = np.uint64 if element_type.kind == "unsigned" else np.int64
-    return np.array(units, wide).reshape(shape).astype(element_type.storage)
+    return values.astype(wide).astype(element_type.storage)
 
 
 def _float64(numerator: int, denominator: int) -> float:
@@ -146,5 +159,7 @@ def _nearest(numerator: int, denominator: int, digits: int, least: int) -> float
 @cache
 def _least_exponent(element_type: ElementType) -> int:
     """The exponent of the least subnormal number."""
+    import ml_dtypes
+
     least = float(ml_dtypes.finfo(element_type.storage).smallest_subnormal)  # type: ignore[no-untyped-call]
     return math.frexp(least)[1] - 1

@@ -16,7 +16,8 @@ import numpy as np
 from eltwise.core.dtypes import ElementType, by_name
 from eltwise.core.errors import ElementTypeError, FileFormatError
 from eltwise.formats import files
-from eltwise.formats.lazy_tensors import LazyTensor, OpenFile, of_file
+from eltwise.formats.file_tensors import OpenFile, of_file
+from eltwise.formats.lazy_tensors import LazyTensor
 
 _TYPES = {
     "BOOL": "bool",

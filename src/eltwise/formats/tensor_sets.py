@@ -19,7 +19,8 @@ from pathlib import Path
 from eltwise.core.dtypes import ElementType
 from eltwise.core.errors import EltwiseError, FileFormatError
 from eltwise.formats import files, npy
-from eltwise.formats.lazy_tensors import FileRange, LazyTensor, OpenFile, Source, Spool, Transposed, of_array
+from eltwise.formats.file_tensors import FileRange, OpenFile, Spool
+from eltwise.formats.lazy_tensors import LazyTensor, Source, Transposed, of_array
 from eltwise.formats.registry import unknown_ending
 from eltwise.formats.safetensors_files import INDEX, open_checkpoint
 

@@ -17,10 +17,10 @@ from eltwise.formats.lazy_tensors import Box, LazyTensor, read_boxes
 
 _MARKS = ("zarr.json", ".zarray", ".zgroup")
 ERRORS = (
-    *(OSError, ValueError, TypeError, RuntimeError, LookupError, AttributeError),
+    *(OSError, ValueError, TypeError, RuntimeError, LookupError, AttributeError, ImportError),
     *(ArithmeticError, AssertionError, EOFError, BufferError, zlib.error),
 )
-"""What zarr and its codecs raise for stores that are none."""
+"""What zarr, its codecs and fsspec raise for stores that cannot be opened."""
 
 _LARGEST_CHUNK = 1 << 30
 """In bytes; zarr holds a whole chunk in memory."""

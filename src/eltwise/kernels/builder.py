@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from eltwise.core.dtypes import BFLOAT16, FLOAT32, FLOAT64
+from eltwise.core.dtypes import BFLOAT16, FLOAT32, FLOAT64, ElementType
 from eltwise.kernels.structure import Structure
 from eltwise.ops.expression import Step
 
@@ -115,12 +115,29 @@ class Instructions:
 
     def when(self, condition: str, body: Callable[[], None]) -> None:
         """Write what is done only where an i1 holds."""
-        then, after = self._fresh("then"), self._fresh("after")
+
+        def without_values() -> list[str]:
+            body()
+            return []
+
+        self.choose(condition, (), without_values)
+
+    def choose(self, condition: str, values: Sequence[tuple[str, str]], body: Callable[[], Sequence[str]]) -> list[str]:
+        """Write what is done only where an i1 holds, and give what some values are afterwards.
+
+        Args:
+            condition: the i1.
+            values: the LLVM type of each value, and what it is where the condition does not hold.
+            body: gives what the values are where it holds.
+        """
+        before, then, after = self._block, self._fresh("then"), self._fresh("after")
         self.do(f"br i1 {condition}, label %{then}, label %{after}")
         self.block(then)
-        body()
+        results, last = body(), self._block
         self.do(f"br label %{after}")
         self.block(after)
+        made = zip(values, results, strict=True)
+        return [self.let(f"phi {kind} [{value}, %{before}], [{new}, %{last}]") for (kind, value), new in made]
 
     def block(self, name: str) -> None:
         """Begin a block; the one before must have ended."""
@@ -140,6 +157,59 @@ class Instructions:
     def name(self, prefix: str) -> str:
         """A name for a block that no other has."""
         return self._fresh(prefix)
+
+    def in_all_lanes(self, scalar: str, value: str, lanes: int) -> str:
+        """A vector of one value."""
+        if lanes == 1:
+            return value
+        kind = of(lanes, scalar)
+        first = self.let(f"insertelement {kind} poison, {scalar} {value}, i64 0")
+        return self.let(f"shufflevector {kind} {first}, {kind} poison, <{lanes} x i32> zeroinitializer")
+
+    def widened(self, element_type: ElementType, lanes: int, bits: str) -> str:
+        """Make of bits what is computed with."""
+        floats, integers = of(lanes, "float"), of(lanes, "i32")
+        if element_type.is_integer:
+            return bits
+        if element_type in _NATIVE_FLOATS:
+            own, scalar = of(lanes, f"i{element_type.bits}"), of(lanes, _NATIVE_FLOATS[element_type])
+            return self.let(f"bitcast {own} {bits} to {scalar}")
+        if element_type is BFLOAT16:  # It is the upper half of a float32.
+            wide = self.let(f"zext {of(lanes, 'i16')} {bits} to {integers}")
+            shifted = self.let(f"shl {integers} {wide}, {constant(lanes, 'i32', 16)}")
+            return self.let(f"bitcast {integers} {shifted} to {floats}")
+        half = self.let(f"bitcast {of(lanes, 'i16')} {bits} to {of(lanes, 'half')}")
+        return self.let(f"fpext {of(lanes, 'half')} {half} to {floats}")
+
+    def narrowed(self, element_type: ElementType, lanes: int, value: str) -> str:
+        """Make bits of it again, rounded once to nearest, ties to even; a NaN stays one."""
+        floats = of(lanes, "float")
+        if element_type.is_integer:
+            return value
+        if element_type in _NATIVE_FLOATS:
+            own, scalar = of(lanes, f"i{element_type.bits}"), of(lanes, _NATIVE_FLOATS[element_type])
+            return self.let(f"bitcast {scalar} {value} to {own}")
+        if element_type is BFLOAT16:
+            return self._bfloat16(lanes, value)
+        half = self.let(f"fptrunc {floats} {value} to {of(lanes, 'half')}")
+        return self.let(f"bitcast {of(lanes, 'half')} {half} to {of(lanes, 'i16')}")
+
+    def _bfloat16(self, lanes: int, value: str) -> str:
+        """Round a float32 by adding just under half of the last place kept, and one more where that is odd."""
+        floats, integers = of(lanes, "float"), of(lanes, "i32")
+
+        def number(each: int) -> str:
+            return constant(lanes, "i32", each)
+
+        bits = self.let(f"bitcast {floats} {value} to {integers}")
+        kept = self.let(f"lshr {integers} {bits}, {number(16)}")
+        odd = self.let(f"and {integers} {kept}, {number(1)}")
+        bias = self.let(f"add {integers} {odd}, {number(0x7FFF)}")
+        rounded = self.let(f"add {integers} {bits}, {bias}")
+        is_nan = self.let(f"fcmp uno {floats} {value}, {value}")
+        chosen = self.let(f"select {of(lanes, 'i1')} {is_nan}, {integers} {number(0x7FC00000)}, {integers} {rounded}")
+        top = self.let(f"lshr {integers} {chosen}, {number(16)}")
+        return self.let(f"trunc {integers} {top} to {of(lanes, 'i16')}")
 
     def _fresh(self, prefix: str) -> str:
         self._count += 1
@@ -186,12 +256,6 @@ class Builder(Instructions):
     def splat(self, array: int, place: str, lanes: int) -> str:
         """Load one element into every lane."""
         return self.in_all_lanes(self._integer(array), self.load(array, place, 1), lanes)
-
-    def in_all_lanes(self, scalar: str, value: str, lanes: int) -> str:
-        """A vector of one value."""
-        kind = of(lanes, scalar)
-        first = self.let(f"insertelement {kind} poison, {scalar} {value}, i64 0")
-        return self.let(f"shufflevector {kind} {first}, {kind} poison, <{lanes} x i32> zeroinitializer")
 
     def shuffled(self, pair: str, lanes: Iterable[int]) -> str:
         """Some lanes of two vectors; those of the second one follow those of the first."""
@@ -242,12 +306,12 @@ class Builder(Instructions):
         for step in self.structure.expression.steps:
             for value in step.operands:
                 if value not in wide:
-                    wide[value] = self._widened(lanes, bits[value])
+                    wide[value] = self.widened(self.structure.element_type, lanes, bits[value])
             exact = self._step(lanes, step, [wide[value] for value in step.operands])
             if step.definition.result == "boolean":  # As NumPy holds it: a byte of 0 or 1.
                 bits.append(self.let(f"zext {of(lanes, 'i1')} {exact} to {of(lanes, 'i8')}"))
             else:
-                bits.append(self._narrowed(lanes, exact))
+                bits.append(self.narrowed(self.structure.element_type, lanes, exact))
         return bits[-1]
 
     @property
@@ -268,46 +332,3 @@ class Builder(Instructions):
         for template in step.definition.instructions(self.structure.element_type):
             results.append(self.let(template.format(*results, **names, **constants)))
         return results[-1]
-
-    def _widened(self, lanes: int, bits: str) -> str:
-        """Make of bits what is computed with."""
-        element_type, floats, integers = self.structure.element_type, of(lanes, "float"), of(lanes, "i32")
-        if element_type.is_integer:
-            return bits
-        if element_type in _NATIVE_FLOATS:
-            return self.let(f"bitcast {of(lanes, f'i{element_type.bits}')} {bits} to {of(lanes, self._scalar)}")
-        if element_type is BFLOAT16:  # It is the upper half of a float32.
-            wide = self.let(f"zext {of(lanes, 'i16')} {bits} to {integers}")
-            shifted = self.let(f"shl {integers} {wide}, {constant(lanes, 'i32', 16)}")
-            return self.let(f"bitcast {integers} {shifted} to {floats}")
-        half = self.let(f"bitcast {of(lanes, 'i16')} {bits} to {of(lanes, 'half')}")
-        return self.let(f"fpext {of(lanes, 'half')} {half} to {floats}")
-
-    def _narrowed(self, lanes: int, value: str) -> str:
-        """Make bits of it again, rounded once to nearest, ties to even; a NaN stays one."""
-        element_type, floats = self.structure.element_type, of(lanes, "float")
-        if element_type.is_integer:
-            return value
-        if element_type in _NATIVE_FLOATS:
-            return self.let(f"bitcast {of(lanes, self._scalar)} {value} to {of(lanes, f'i{element_type.bits}')}")
-        if element_type is BFLOAT16:
-            return self._bfloat16(lanes, value)
-        half = self.let(f"fptrunc {floats} {value} to {of(lanes, 'half')}")
-        return self.let(f"bitcast {of(lanes, 'half')} {half} to {of(lanes, 'i16')}")
-
-    def _bfloat16(self, lanes: int, value: str) -> str:
-        """Round a float32 by adding just under half of the last place kept, and one more where that is odd."""
-        floats, integers = of(lanes, "float"), of(lanes, "i32")
-
-        def number(each: int) -> str:
-            return constant(lanes, "i32", each)
-
-        bits = self.let(f"bitcast {floats} {value} to {integers}")
-        kept = self.let(f"lshr {integers} {bits}, {number(16)}")
-        odd = self.let(f"and {integers} {kept}, {number(1)}")
-        bias = self.let(f"add {integers} {odd}, {number(0x7FFF)}")
-        rounded = self.let(f"add {integers} {bits}, {bias}")
-        is_nan = self.let(f"fcmp uno {floats} {value}, {value}")
-        chosen = self.let(f"select {of(lanes, 'i1')} {is_nan}, {integers} {number(0x7FC00000)}, {integers} {rounded}")
-        top = self.let(f"lshr {integers} {chosen}, {number(16)}")
-        return self.let(f"trunc {integers} {top} to {of(lanes, 'i16')}")

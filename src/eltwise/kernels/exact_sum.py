@@ -7,25 +7,35 @@ infinities are counted apart. Blocks of elements are added by a compiled kernel 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from math import gcd
+from itertools import pairwise
+from math import frexp
 
 import numpy as np
 
-from eltwise.core.dtypes import FLOAT32, FLOAT64, ElementType
-from eltwise.kernels import dispatch
+from eltwise.core.dtypes import FLOAT64, ElementType
 from eltwise.kernels.float_mode import quietly
-from eltwise.kernels.sum_kernel import DIGIT, HUGE_EXPONENT, LEAST_EXPONENT, blocks_text, lanes_of, sum_text
+from eltwise.kernels.pool import POOL
+from eltwise.kernels.records import address
+from eltwise.kernels.sum_kernel import (
+    DIGIT,
+    HUGE_EXPONENT,
+    LEAST_EXPONENT,
+    MOST_BLOCKS,
+    blocks_text,
+    lanes_of,
+    sum_text,
+)
+
+Columns = slice | np.ndarray
+"""Some outputs."""
+
+MOST_LANES = 16
+"""A kernel adds nothing to so many outputs, less 1, beyond the last one."""
 
 _MASK = (1 << DIGIT) - 1
-_MOST_ROWS = 1 << 18
-"""So many rows are added to the digits, which are int64, before they are carried: 64 rows add at most 2^50 to one."""
-
-LEAST_COMPILED = 1 << 12
-"""Blocks of fewer elements are added by NumPy: they are not worth a kernel."""
-
 _COUNT_DIGITS = 2
 """Digits above those of one element: sums of up to 2^80 elements fit."""
 
@@ -44,8 +54,7 @@ class ExactSums:
         exponent: a sum is a whole number of 2 to this power: 0 for integers.
         count: how many elements each sum has.
         first: the number of the lowest digit that is kept.
-        digits: an int64 for each digit, from the lowest up, and output; all but the topmost are below 2^40 and not
-            negative, so that equal sums have equal digits.
+        digits: an int64 of less than 2^62 for each digit, from the lowest up, and output.
         special: for each output whether a NaN (1), an infinity (2) or a negative infinity (4) was added.
     """
 
@@ -57,17 +66,34 @@ class ExactSums:
 
     def __add__(self, other: ExactSums) -> ExactSums:
         """Merge the sums of other elements of the same outputs."""
-        low = min(self.first, other.first)
-        high = max(self.first + len(self.digits), other.first + len(other.digits))
-        digits = np.zeros((high - low + 1, *self.special.shape), np.int64)
-        for each in (self, other):
-            digits[each.first - low : each.first - low + len(each.digits)] += each.digits
-        return normalized(self.exponent, self.count + other.count, low, digits, self.special | other.special)
+        first, digits = _aligned((self, other))
+        special = self.special | other.special
+        return ExactSums(self.exponent, self.count + other.count, first, np.add(*digits), special).normalized()
 
-    def reshaped(self, shape: tuple[int, ...]) -> ExactSums:
-        """The same with outputs of another shape."""
-        digits = self.digits.reshape(len(self.digits), *shape)
-        return ExactSums(self.exponent, self.count, self.first, digits, self.special.reshape(shape))
+    @staticmethod
+    def joined(parts: Sequence[ExactSums], shape: tuple[int, ...]) -> ExactSums:
+        """The sums of all outputs from those of some at a time, which have the same count."""
+        first, found = _aligned(parts)
+        special = np.concatenate([part.special for part in parts])
+        digits = POOL.empty((len(found[0]), special.size), found[0].dtype)
+        np.concatenate(found, axis=1, out=digits)
+        digits = digits.reshape(len(digits), *shape)
+        return replace(parts[0], first=first, digits=digits, special=special.reshape(shape))
+
+    def normalized(self) -> ExactSums:
+        """The same in the one form that equal sums have.
+
+        All digits but the topmost are below 2^40 and not negative, and there are as few as hold all sums.
+        """
+        digits = np.concatenate([self.digits, np.zeros((1, *self.special.shape), np.int64)])
+        _carry(digits)
+        low, high = 0, len(digits)
+        while high > 1 and (digits[high - 1] == digits[high - 1] >> 1).all():
+            high -= 1  # It is 0, or -1: the sign of a negative sum.
+            digits[high - 1] += digits[high] << DIGIT
+        while low < high and not digits[low].any():
+            low += 1
+        return replace(self, first=self.first + low if low < high else 0, digits=digits[low:high])
 
     def units(self) -> list[int]:
         """The sums without NaNs and infinities, in units of 2 to ``exponent``, in C order."""
@@ -80,264 +106,178 @@ class ExactSums:
         return totals
 
 
-def normalized(exponent: int, count: int, first: int, digits: np.ndarray, special: np.ndarray) -> ExactSums:
-    """Bring sums to their one form: carried, with as few digits as hold them all; digits is changed."""
-    _carry(digits)
-    high = len(digits)
-    while high > 1 and ((digits[high - 1] == 0) | (digits[high - 1] == -1)).all():
-        high -= 1
-        digits[high - 1] += digits[high] << DIGIT  # The sign of a negative sum.
-    used = np.flatnonzero(digits[:high].any(axis=tuple(range(1, digits.ndim))))
-    low, high = (int(used[0]), high) if used.size else (0, 0)
-    return ExactSums(exponent, count, first + low if used.size else 0, digits[low:high].copy(), special)
+def _aligned(parts: Sequence[ExactSums]) -> tuple[int, list[np.ndarray]]:
+    """The digits of sums from the same lowest to the same topmost one, and the number of the lowest."""
+    first = min((part.first for part in parts if len(part.digits)), default=0)
+    last = max(part.first + len(part.digits) for part in parts)
+    found = []
+    for part in parts:
+        digits = part.digits
+        if len(digits) < last - first:
+            digits = np.zeros((last - first, *part.special.shape), np.int64)
+            digits[part.first - first :][: len(part.digits)] = part.digits
+        found.append(digits)
+    return first, found
+
+
+def _trimmed(sums: ExactSums) -> ExactSums:
+    """Sums without the digits that are not used; those that are are copied."""
+    used = np.flatnonzero(np.any(sums.digits, axis=1))
+    low, high = (int(used[0]), int(used[-1]) + 1) if used.size else (0, 0)
+    digits = POOL.empty((high - low, sums.special.size), sums.digits.dtype)
+    digits[...] = sums.digits[low:high]
+    return replace(sums, first=sums.first + low if used.size else 0, digits=digits)
 
 
 def _carry(digits: np.ndarray) -> None:
     """Make every digit but the topmost less than 2^40 and not negative, which makes room for more elements."""
-    for number in range(len(digits) - 1):
-        carry = digits[number] >> DIGIT
-        digits[number] -= carry << DIGIT
-        digits[number + 1] += carry
-
-
-def joined(parts: list[tuple[tuple[slice, ...], ExactSums]], shape: tuple[int, ...]) -> ExactSums:
-    """Join the sums of parts of an output; all have the same count."""
-    (_place, one), *_others = parts
-    low = min(part.first for _place, part in parts)
-    high = max(part.first + len(part.digits) for _place, part in parts)
-    digits, special = np.zeros((max(high - low, 0), *shape), np.int64), np.zeros(shape, np.uint8)
-    for place, part in parts:
-        special[place] = part.special
-        digits[(slice(part.first - low, part.first - low + len(part.digits)), *place)] = part.digits
-    return ExactSums(one.exponent, one.count, low, digits, special)
-
-
-class FloatSums:
-    """Adds blocks of floats; one for each thread.
-
-    Args:
-        element_type: of the elements.
-        rows: how many rows a block has at most.
-        columns: how many outputs there are.
-
-    Attributes:
-        block: where the elements of a block are written, in their element type: rows of outputs.
-    """
-
-    def __init__(self, element_type: ElementType, rows: int, columns: int) -> None:
-        self._type = FLOAT64 if element_type is FLOAT64 else FLOAT32
-        self._columns, self._kernel = columns, _kernel(self._type) if rows * columns >= LEAST_COMPILED else None
-        # Rows beside each other make groups that the kernel takes whole; what they add up to is added in the end.
-        self._beside = 1 if self._kernel is None else self._kernel.lanes // gcd(self._kernel.lanes, columns)
-        rows = -(-rows // self._beside) * self._beside
-        self.block = np.zeros((rows, columns), element_type.storage)
-        self._wide = self.block if element_type is self._type else np.zeros(self.block.shape, self._type.storage)
-        self._top = (1074 + (1024 if self._type is FLOAT64 else 128)) // DIGIT + 1 + _COUNT_DIGITS
-        self._first = 0 if self._type is FLOAT64 else (1074 - 149) // DIGIT
-        self._digits = np.zeros((self._top - self._first, self._beside * columns), np.int64)
-        self._special = np.zeros((self._beside * columns,), np.uint8)
-        groups = 0 if self._kernel is None else self._digits.shape[1] // self._kernel.lanes
-        self._status = np.zeros(1 + groups, np.int64)
-        self._rows = self._added = 0
-        self._arguments: dict[int, ctypes.Array[ctypes.c_int64]] = {}
-
-    def add(self, rows: int) -> None:
-        """Add the first rows of the block."""
-        padded = self._padded(rows)
-        if self._wide is not self.block:
-            quietly(np.copyto, self._wide[:padded], self.block[:padded])
-        self._count(rows, 1)
-        if self._kernel is not None:
-            self._kernel.run(self._argument(padded), 0, len(self._status) - 1)
-            if not self._status[0]:
-                return
-        self._add_rest(padded)
-
-    @property
-    def takes_kernels(self) -> bool:
-        """Whether ``add_blocks`` is possible: where elements are added as they are, by a kernel."""
-        return self._kernel is not None and self._wide is self.block
-
-    def add_blocks(self, rows: int, elements: ElementsKernel, addresses: np.ndarray) -> None:
-        """Compute blocks into the first rows of the block and add each, without Python between them.
-
-        Args:
-            rows: how many rows each has.
-            elements: computes a block.
-            addresses: of its operands: an int64 for each block and operand.
-        """
-        assert self._kernel is not None
-        padded, stop = self._padded(rows), np.zeros(1, np.int64)
-        sum_words = self._argument(padded)
-        operands, groups = addresses.shape[1], len(self._status) - 1
-        kernels = (_address(elements.kernel), _address(self._kernel.run))
-        words = (ctypes.addressof(elements.words), ctypes.addressof(sum_words))
-        computing = (kernels[0], words[0], elements.first, elements.last, operands, addresses.ctypes.data)
-        adding = (kernels[1], words[1], groups, self._status.ctypes.data, stop.ctypes.data)
-        arguments = (ctypes.c_int64 * 11)(*computing, *adding)
-        at_once, begin = max(1, _MOST_ROWS // (padded // self._beside)), 0
-        while begin < len(addresses):
-            end = min(begin + at_once, len(addresses))
-            self._count(rows, end - begin)
-            while begin < end:
-                self._kernel.blocks(arguments, begin, end)
-                begin = int(stop[0])
-                if begin < end:
-                    self._add_rest(padded)
-                    begin += 1
-
-    def _padded(self, rows: int) -> int:
-        """So many rows with those that fill the last group, which are zero."""
-        padded = -(-rows // self._beside) * self._beside
-        if padded > rows:
-            self.block[rows:padded] = 0
-        return padded
-
-    def _count(self, rows: int, blocks: int) -> None:
-        """Make room in the digits for blocks of so many rows."""
-        padded = -(-rows // self._beside) * blocks
-        self._rows += rows * blocks
-        self._added += padded
-        if self._added > _MOST_ROWS:
-            _carry(self._digits)
-            self._added = padded
-
-    def _add_rest(self, padded: int) -> None:
-        """Add what the kernel has not: the groups whose status is set, or all where there is no kernel."""
-        block = self._wide[:padded].reshape(-1, self._digits.shape[1])
-        if self._kernel is not None:
-            block[:, np.repeat(self._status[1:] == 0, self._kernel.lanes)] = 0
-            self._status[:] = 0
-        quietly(self._add_by_numpy, block)
-
-    def _argument(self, rows: int) -> ctypes.Array[ctypes.c_int64]:
-        if rows not in self._arguments:
-            step, digit_step = self._digits.shape[1] * self._wide.itemsize, self._digits.strides[0]
-            digit_0 = self._digits.ctypes.data - self._first * digit_step
-            numbers = (
-                self._wide.ctypes.data,
-                rows // self._beside,
-                step,
-                digit_0,
-                digit_step,
-                self._status.ctypes.data,
-            )
-            self._arguments[rows] = (ctypes.c_int64 * 6)(*numbers)
-        return self._arguments[rows]
-
-    def _add_by_numpy(self, block: np.ndarray) -> None:
-        values = block.astype(np.float64)
-        if not np.isfinite(values).all():
-            for kind, found in ((NAN, np.isnan(values)), (HIGH, values == np.inf), (LOW, values == -np.inf)):
-                self._special |= found.any(axis=0) * np.uint8(kind)
-            values[~np.isfinite(values)] = 0
-        huge = np.abs(values) >= 2.0 ** (HUGE_EXPONENT - 40)
-        if huge.any():
-            scaled = np.where(huge, values * 2.0 ** (-DIGIT * _SCALED_DIGITS), 0.0)
-            strip(scaled, self._digits[_SCALED_DIGITS:], self._first)
-            values[huge] = 0
-        strip(values, self._digits, self._first)
-
-    def partial(self) -> ExactSums:
-        """What was added since the last partial."""
-        _carry(self._digits)
-        digits = self._digits.reshape(-1, self._beside, self._columns).sum(axis=1)
-        special = np.bitwise_or.reduce(self._special.reshape(self._beside, self._columns), axis=0)
-        rows = self._rows
-        self._digits[:], self._special[:], self._rows, self._added = 0, 0, 0, 0
-        return normalized(LEAST_EXPONENT, rows, self._first, digits, special)
-
-
-def strip(values: np.ndarray, digits: np.ndarray, first: int) -> None:
-    """Add rows of float64 below 2^1006 to digits as the kernel does; the values are used up.
-
-    Args:
-        values: rows of outputs.
-        digits: for each digit and output.
-        first: the number of the first digit.
-    """
-    while largest := np.abs(values).max(initial=0.0):
-        number = max((int(np.frexp(largest)[1]) - LEAST_EXPONENT - 1) // DIGIT, 0)
-        constant = np.float64(1.5 * 2.0 ** (DIGIT * number + LEAST_EXPONENT + 52))
-        shifted = values + constant
-        digits[number - first] += (shifted.view(np.int64) - constant.view(np.int64)).sum(axis=0)
-        values -= shifted - constant
+    for lower, upper in pairwise(digits.reshape(len(digits), -1)):
+        np.add(upper, lower >> DIGIT, out=upper)
+        np.bitwise_and(lower, _MASK, out=lower)
 
 
 @dataclass(frozen=True)
 class ElementsKernel:
-    """A kernel that computes a block of elements.
+    """A kernel that computes blocks of elements, one at a time.
 
     Attributes:
         kernel: the kernel.
         words: its arguments; the first is the address of the block, then come those of its operands.
         first: its first run.
         last: the one after the last.
+        addresses: of the operands: an int64 for each block and operand.
     """
 
     kernel: Callable[..., None]
     words: ctypes.Array[ctypes.c_int64]
     first: int
     last: int
+    addresses: np.ndarray
+
+    def __call__(self, number: int) -> None:
+        """Compute a block."""
+        self.words[1 : 1 + self.addresses.shape[1]] = self.addresses[number].tolist()
+        self.kernel(self.words, self.first, self.last)
 
 
-@dataclass(frozen=True)
-class _Kernel:
-    """The compiled kernels of sums.
+class FloatSums:
+    """The sums of some outputs, to which blocks of floats are added."""
 
-    Attributes:
-        run: adds a block.
-        blocks: computes blocks and adds each.
-        lanes: the columns of a group.
+    def __init__(self, element_type: ElementType, outputs: int) -> None:
+        self._type = element_type
+        self._first, top = (0, 1024) if element_type is FLOAT64 else ((1074 - 149) // DIGIT, 128)
+        digits = (1074 + top) // DIGIT + 1 + _COUNT_DIGITS - self._first
+        self._digits = POOL.empty((digits, outputs + MOST_LANES), np.dtype(np.int64))
+        self._digits[...] = 0
+        self._special = np.zeros(outputs, np.uint8)
+
+    def add(self, block: np.ndarray, columns: Columns) -> None:
+        """Add a block, rows of so many outputs, to these outputs."""
+        quietly(self._add, block, columns)
+
+    def _add(self, block: np.ndarray, columns: Columns) -> None:
+        values = block.astype(np.float64)
+        if not np.abs(values).max() < 2.0 ** (HUGE_EXPONENT - 40):
+            for kind, found in ((NAN, np.isnan(values)), (HIGH, values == np.inf), (LOW, values == -np.inf)):
+                self._special[columns] |= found.any(axis=0) * np.uint8(kind)
+            values[~np.isfinite(values)] = 0
+            huge = np.abs(values) >= 2.0 ** (HUGE_EXPONENT - 40)
+            scaled = np.where(huge, values * 2.0 ** (-DIGIT * _SCALED_DIGITS), 0.0)
+            strip(scaled, self._digits[_SCALED_DIGITS:], self._first, columns)
+            values[huge] = 0
+        strip(values, self._digits, self._first, columns)
+
+    def add_blocks(self, elements: ElementsKernel, block: np.ndarray, begins: np.ndarray, *, is_row: bool) -> None:
+        """Compute blocks and add each, without Python between them.
+
+        Args:
+            elements: computes the blocks.
+            block: where it does: rows of outputs, with zeros behind what lies side by side up to a whole vector.
+            begins: for each block, the first of the outputs that it belongs to.
+            is_row: whether the elements of an output lie side by side, rather than the outputs.
+        """
+        (add, compute_and_add, lanes), (rows, outputs) = _kernels(self._type, is_row), block.shape
+        digit, vector, (row, column) = self._digits.strides[0], lanes * block.itemsize, block.strides
+        if is_row:
+            groups, geometry = outputs, (-(-rows // lanes), vector, column)
+        else:
+            groups, geometry = -(-outputs // lanes), (rows, row, vector)
+        table = np.column_stack([elements.addresses, address(self._digits) - self._first * digit + 8 * begins])
+        status, stop = np.zeros(1 + groups, np.int64), np.zeros(1, np.int64)
+        words = (ctypes.c_int64 * 7)(0, address(block), *geometry, digit, address(status))
+        computing = (_address(elements.kernel), ctypes.addressof(elements.words), elements.first, elements.last)
+        adding = (_address(add), ctypes.addressof(words), groups, address(status), address(stop))
+        arguments = (ctypes.c_int64 * 11)(*computing, table.shape[1] - 1, address(table), *adding)
+        begin = 0
+        for end in (*range(MOST_BLOCKS, len(table), MOST_BLOCKS), len(table)):
+            while begin < end:
+                compute_and_add(arguments, begin, end)
+                begin = int(stop[0])
+                if status[0]:  # Some groups were not added.
+                    left = np.flatnonzero(np.repeat(status[1:], 1 if is_row else lanes)[:outputs])
+                    self.add(block[:, left], left + begins[begin])
+                    status[:] = 0
+                    begin += 1
+            if end < len(table):
+                _carry(self._digits)
+
+    def partial(self, count: int) -> ExactSums:
+        """What was added, so many elements to each output; the last thing that is asked."""
+        digits = self._digits[:, : self._special.size]
+        return _trimmed(ExactSums(LEAST_EXPONENT, count, self._first, digits, self._special))
+
+
+def strip(values: np.ndarray, digits: np.ndarray, first: int, columns: Columns) -> None:
+    """Add rows of float64 below 2^1006 to digits as the kernel does; the values are used up.
+
+    Args:
+        values: rows of outputs.
+        digits: for each digit and output.
+        first: the number of the first digit.
+        columns: the outputs.
     """
-
-    run: Callable[..., None]
-    blocks: Callable[..., None]
-    lanes: int
+    number = max((frexp(np.abs(values).max())[1] - LEAST_EXPONENT - 1) // DIGIT, 0)
+    while np.count_nonzero(values):
+        constant = np.float64(1.5 * 2.0 ** (DIGIT * number + LEAST_EXPONENT + 52))
+        shifted = values + constant
+        total = (shifted.view(np.int64) - constant.view(np.int64)).sum(axis=0)
+        digits[number - first, columns] += total & _MASK
+        digits[number - first + 1, columns] += total >> DIGIT
+        values -= shifted - constant
+        number -= 1
 
 
 def _address(function: object) -> int:
     return ctypes.cast(function, ctypes.c_void_p).value or 0  # type: ignore[arg-type]
 
 
-@lru_cache(maxsize=2)
-def _compiled(element_type: ElementType) -> _Kernel:
+@lru_cache
+def _kernels(element_type: ElementType, is_row: bool) -> tuple[Callable[..., None], Callable[..., None], int]:
+    """What adds a block, what computes blocks and adds each, and how many elements a vector holds."""
     from eltwise.kernels import jit
 
     target = jit.target()
-    return _Kernel(jit.compiled(sum_text(element_type, target)), jit.compiled(blocks_text()), lanes_of(target))
-
-
-def _kernel(element_type: ElementType) -> _Kernel | None:
-    """The kernel, or None where NumPy computes."""
-    return _compiled(element_type) if dispatch.mode() != "numpy" and dispatch.has_compiler() else None
+    text = sum_text(element_type, target, is_row=is_row)
+    return jit.compiled(text), jit.compiled(blocks_text()), lanes_of(target)
 
 
 class IntegerSums:
-    """Adds blocks of integers or booleans, as ``FloatSums`` adds floats."""
+    """The sums of some outputs, to which blocks of integers or booleans are added."""
 
-    def __init__(self, element_type: ElementType, rows: int, columns: int) -> None:
-        self.block = np.zeros((rows, columns), element_type.storage)
+    def __init__(self, element_type: ElementType, outputs: int) -> None:
         self._is_wide = element_type.is_integer and element_type.bits > DIGIT
-        self._digits = np.zeros((1 + self._is_wide + _COUNT_DIGITS, columns), np.int64)
-        self._rows = self._added = 0
+        self._digits = np.zeros((1 + self._is_wide + _COUNT_DIGITS, outputs), np.int64)
 
-    def add(self, rows: int) -> None:
-        """Add the first rows of the block."""
-        block = self.block[:rows]
-        self._rows += rows
-        self._added += rows
-        if self._added > _MOST_ROWS:
-            _carry(self._digits)
-            self._added = rows
+    def add(self, block: np.ndarray, columns: Columns) -> None:
+        """Add a block, rows of so many outputs, to these outputs."""
+        parts = [block]
         if self._is_wide:
-            self._digits[0] += (block & block.dtype.type(_MASK)).astype(np.int64).sum(axis=0)
-            self._digits[1] += (block >> block.dtype.type(DIGIT)).astype(np.int64).sum(axis=0)
-        else:
-            self._digits[0] += block.astype(np.int64).sum(axis=0)
+            parts = [block & block.dtype.type(_MASK), block >> block.dtype.type(DIGIT)]
+        for number, part in enumerate(parts):
+            total = part.astype(np.int64).sum(axis=0)
+            self._digits[number, columns] += total & _MASK
+            self._digits[number + 1, columns] += total >> DIGIT
 
-    def partial(self) -> ExactSums:
-        """What was added since the last partial."""
-        found = normalized(0, self._rows, 0, self._digits, np.zeros(self._digits.shape[1], np.uint8))
-        self._digits[:], self._rows, self._added = 0, 0, 0
-        return found
+    def partial(self, count: int) -> ExactSums:
+        """What was added, so many elements to each output; the last thing that is asked."""
+        return _trimmed(ExactSums(0, count, 0, self._digits, np.zeros(self._digits.shape[1], np.uint8)))

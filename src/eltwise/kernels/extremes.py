@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 
 from eltwise.core.dtypes import FLOAT32, FLOAT64, ElementType
+from eltwise.kernels.exact_sum import Columns
 from eltwise.kernels.float_mode import quietly
-from eltwise.ops import primitives
 
 Extreme = Literal["maximum", "minimum"]
 
@@ -34,37 +35,34 @@ class Extremes:
         """Merge the extremes of other elements of the same outputs."""
         if not self.count or not other.count:
             return self if self.count else other
-        function = primitives.find(self.function).numpy_function(self.element_type)
-        values = np.asarray(quietly(function, self.values, other.values))
-        return Extremes(self.function, self.element_type, self.count + other.count, values)
+        values = quietly(_extremes, self.function, self.element_type, np.stack([self.values, other.values]))
+        return replace(self, count=self.count + other.count, values=values)
 
-    def reshaped(self, shape: tuple[int, ...]) -> Extremes:
-        """The same with outputs of another shape."""
-        return Extremes(self.function, self.element_type, self.count, self.values.reshape(shape))
+    @staticmethod
+    def joined(parts: Sequence[Extremes], shape: tuple[int, ...]) -> Extremes:
+        """The extremes of all outputs from those of some at a time, which have the same count."""
+        values = np.concatenate([part.values for part in parts]).reshape(shape)
+        return replace(parts[0], values=values)
 
 
 class ExtremeBlocks:
-    """Takes blocks of elements; one for each thread.
+    """The extremes of some outputs, to which blocks are added."""
 
-    Attributes:
-        block: where the elements of a block are written: rows of outputs.
-    """
-
-    def __init__(self, function: Extreme, element_type: ElementType, rows: int, columns: int) -> None:
+    def __init__(self, function: Extreme, element_type: ElementType, outputs: int) -> None:
         self._function: Extreme = function
-        self._type = element_type
-        self.block = np.zeros((rows, columns), element_type.storage)
-        self._none = self._found = Extremes(function, element_type, 0, self.block[:0].reshape(0))
+        self._type, self._values = element_type, np.zeros(outputs, element_type.storage)
+        self._is_new = np.ones(outputs, bool)
 
-    def add(self, rows: int) -> None:
-        """Take in the first rows of the block."""
-        values = quietly(_extremes, self._function, self._type, self.block[:rows])
-        self._found += Extremes(self._function, self._type, rows, values)
+    def add(self, block: np.ndarray, columns: Columns) -> None:
+        """Take in a block, rows of so many outputs, for these outputs."""
+        found = quietly(_extremes, self._function, self._type, block)
+        merged = quietly(_extremes, self._function, self._type, np.stack([self._values[columns], found]))
+        self._values[columns] = np.where(self._is_new[columns], found, merged)
+        self._is_new[columns] = False
 
-    def partial(self) -> Extremes:
-        """The extremes of what was taken in since the last partial."""
-        found, self._found = self._found, self._none
-        return found
+    def partial(self, count: int) -> Extremes:
+        """The extremes of so many elements of each output."""
+        return Extremes(self._function, self._type, count, self._values)
 
 
 def _extremes(function: Extreme, element_type: ElementType, block: np.ndarray) -> np.ndarray:

@@ -1,27 +1,35 @@
 """Reductions of an expression's results: computed a block at a time in cache, and taken in before the next one.
 
-The elements of a block are those of the expression in its element type; whole results are never held. Blocks are rows
-of outputs: what is reduced lies in rows, what is kept in columns.
+The elements of a block are those of the expression in its element type; whole results are never held. A block is rows
+of outputs: what is reduced lies in rows, what is kept in columns. In memory the elements of an output lie side by side,
+or the outputs do, as the operands have it.
 """
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache, partial
+from functools import reduce as fold
 from itertools import product
 from math import prod
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
 from eltwise.core.dtypes import ElementType
 from eltwise.kernels import dispatch, numpy_kernel
-from eltwise.kernels.exact_sum import ElementsKernel, ExactSums, FloatSums, IntegerSums, joined
+from eltwise.kernels.exact_sum import MOST_LANES, ElementsKernel, ExactSums, FloatSums, IntegerSums
 from eltwise.kernels.extremes import ExtremeBlocks, Extremes
 from eltwise.kernels.plan import Plan, Sizes
-from eltwise.kernels.sum_kernel import LEAST_EXPONENT
+from eltwise.kernels.pool import LEAST_BYTES, POOL
+from eltwise.kernels.records import address
 from eltwise.kernels.threads import num_threads, run_together
 from eltwise.ops.expression import Expression
+
+if TYPE_CHECKING:
+    from eltwise.kernels.compiled import Call
 
 Reduction = Literal["sum", "mean", "min", "max"]
 Partial: TypeAlias = ExactSums | Extremes
@@ -32,10 +40,16 @@ Cut = tuple[slice, ...]
 BLOCK_BYTES = 1 << 18
 """So much is computed before it is taken in: it fits into the second cache."""
 
+LEAST_ROW = 32
+"""Fewer elements of an output do not lie side by side: the work on a row would take longer than that on its vectors."""
+
 MOST_COLUMNS = 1 << 10
+MOST_OUTPUTS = 1 << 14
+"""So many outputs have their digits in cache."""
+
 LEAST_ELEMENTS_PER_THREAD = 1 << 18
 _PIECES_PER_THREAD = 4
-LEAST_COMPILED = 1 << 16
+LEAST_COMPILED = 1 << 15
 """A reduction of fewer elements is computed by NumPy's loops."""
 
 
@@ -75,66 +89,97 @@ def reduced(
     Returns:
         The partial of all outputs, in the shape of the axes that are kept.
     """
-    shape = elements.plan.shape
+    shape, size = elements.plan.shape, prod(elements.plan.shape)
     kept = tuple(axis for axis in range(len(shape)) if axis not in axes)
     outputs = tuple(shape[axis] for axis in kept)
-    if 0 in shape:
-        return _empty(reduction, elements.result_type, outputs, prod(shape[axis] for axis in axes))
+    count, columns = prod(shape[axis] for axis in axes), prod(outputs)
+    taker = partial(_taker, reduction, elements.result_type)
+    if size == 0:
+        begins = range(0, max(columns, 1), MOST_OUTPUTS)
+        return _joined([taker(min(MOST_OUTPUTS, columns - begin)).partial(count) for begin in begins], outputs)
+    has_kernel = _has_kernel(elements, size)
+    most = BLOCK_BYTES // max(elements.result_type.storage.itemsize, 4)
+    if size <= most and not has_kernel:
+        call, whole = numpy_kernel.planned(elements.expression, elements.element_type, elements.plan), taker(columns)
+        values = call(*operands).view(elements.result_type.storage)
+        whole.add(values.transpose(*axes, *kept).reshape(count, columns), slice(0, columns))
+        return _joined([whole.partial(count)], outputs)
+    views, is_inner = _views(elements.plan, operands, axes, kept)
+    is_row = columns < MOST_LANES or (is_inner and count >= LEAST_ROW)
+    most_rows, most_columns = _block_sizes(count, columns, most, is_row=is_row)
+    row_cuts, column_cuts = cuts(views[0].shape[len(kept) :], most_rows), cuts(outputs, most_columns)
+    threads = max(1, min(most_threads or num_threads(), size // LEAST_ELEMENTS_PER_THREAD))
+    pieces = 1 if threads == 1 else threads * _PIECES_PER_THREAD
+    column_ranges = _ranges(len(column_cuts.starts), max(pieces, -(-columns // MOST_OUTPUTS)))
+    row_ranges = _ranges(len(row_cuts.starts), -(-pieces // len(column_ranges)))
+    work = _Work(elements, views, taker, is_row, has_kernel)
+    found: list[list[Partial]] = [[] for _range in column_ranges]
+
+    def compute(number: int, row_range: slice) -> None:
+        found[number].append(work.partial(row_cuts.some(row_range), column_cuts.some(column_ranges[number])))
+
+    run_together([partial(compute, *each) for each in product(range(len(found)), row_ranges)], threads)
+    return _joined([fold(operator.add, parts) for parts in found], outputs)
+
+
+def _views(
+    plan: Plan, operands: Sequence[np.ndarray], axes: Sequence[int], kept: Sequence[int]
+) -> tuple[list[np.ndarray], bool]:
+    """The operands, broadcast, with the axes that are kept first; and whether one that is reduced is the innermost."""
+    shape = plan.shape
     views = [
-        np.broadcast_to(operand.reshape(padded), shape)
-        for operand, padded in zip(operands, elements.plan.operands, strict=True)
+        np.broadcast_to(operand.reshape(padded), shape) for operand, padded in zip(operands, plan.operands, strict=True)
     ]
     largest = max(views, key=lambda view: sum(size for size, stride in zip(shape, view.strides, strict=True) if stride))
     strides = [abs(stride) for stride in largest.strides]
-    rows_first = sorted(axes, key=lambda axis: -strides[axis])
     long = [axis for axis in range(len(shape)) if shape[axis] > 1]
-    is_inner = not kept or min(long, key=lambda axis: (strides[axis], -axis), default=0) in axes
-    views = [view.transpose(*rows_first, *kept) for view in views]
-    row_shape, columns = tuple(shape[axis] for axis in rows_first), outputs
-    if not kept and all(view.flags.c_contiguous for view in views):
-        views, row_shape = [view.reshape(-1) for view in views], (prod(shape),)
-    most = BLOCK_BYTES // max(elements.result_type.storage.itemsize, 4)
-    most_rows, most_columns = _block_sizes(prod(row_shape), prod(columns), most, is_inner=is_inner)
-    work = _Work(reduction, elements, views, _has_kernel(elements, prod(shape)))
-    row_cuts, column_cuts = list(cuts(row_shape, most_rows)), list(cuts(columns, most_columns))
-    threads = max(1, min(most_threads or num_threads(), prod(shape) // LEAST_ELEMENTS_PER_THREAD))
-    count = 1 if threads == 1 else threads * _PIECES_PER_THREAD
-    found: list[tuple[Cut, list[Partial]]] = [(cut, []) for cut in column_cuts]
-    groups = [found[begin:end] for begin, end in _ranges(len(found), count)]
-    row_ranges = _ranges(len(row_cuts), -(-count // len(groups)))
-    pieces = [work.piece(row_cuts[begin:end], group) for group in groups for begin, end in row_ranges]
-    run_together(pieces, threads)
-    merged = [(cut, _merged(partials)) for cut, partials in found]
-    return merged[0][1] if len(merged) == 1 else _joined(merged, outputs)
+    is_inner = min(long, key=lambda axis: (strides[axis], -axis), default=0) in axes
+    order = (*kept, *sorted(axes, key=lambda axis: -strides[axis]))
+    views = [view.transpose(order) for view in views]
+    if all(view.flags.c_contiguous for view in views):
+        views = [view.reshape(*view.shape[: len(kept)], -1) for view in views]
+    return views, is_inner
 
 
-def _ranges(size: int, parts: int) -> list[tuple[int, int]]:
-    """Cut so many things into at most so many ranges, none of them empty."""
-    parts = min(size, parts)
-    return [(size * part // parts, size * (part + 1) // parts) for part in range(parts)]
-
-
-def _block_sizes(rows: int, columns: int, most: int, *, is_inner: bool) -> tuple[int, int]:
-    """The rows and columns of a block of at most so many elements; with ``is_inner`` rows lie side by side."""
-    if is_inner:
+def _block_sizes(rows: int, columns: int, most: int, *, is_row: bool) -> tuple[int, int]:
+    """The rows and columns of a block of at most so many elements, as long as may be in memory."""
+    if is_row:
         most_rows = min(rows, most)
-        return most_rows, max(1, min(columns, most // most_rows, 4 * MOST_COLUMNS))
-    most_columns = min(columns, MOST_COLUMNS)
+        return most_rows, max(1, min(columns, most // most_rows, MOST_OUTPUTS))
+    most_columns = min(columns, max(MOST_COLUMNS, min(most // rows, MOST_OUTPUTS)))
     return max(1, min(rows, most // most_columns)), most_columns
 
 
-def cuts(shape: Sizes, elements: int) -> Iterator[Cut]:
-    """Cut a shape without zeros into blocks of at most so many elements."""
-    if prod(shape) <= elements:
-        yield tuple(slice(0, size) for size in shape)
-        return
-    axis = next(axis for axis in range(len(shape)) if prod(shape[axis + 1 :]) <= elements)
-    step = max(1, elements // prod(shape[axis + 1 :]))
-    ranges = [[slice(index, index + 1) for index in range(size)] for size in shape[:axis]]
-    inner = [slice(0, size) for size in shape[axis + 1 :]]
-    last = [slice(begin, min(begin + step, shape[axis])) for begin in range(0, shape[axis], step)]
-    for before in product(*ranges, last):
-        yield (*before, *inner)
+def _ranges(size: int, parts: int) -> list[slice]:
+    """Cut so many things into at most so many ranges, none of them empty."""
+    parts = min(size, parts)
+    return [slice(size * part // parts, size * (part + 1) // parts) for part in range(parts)]
+
+
+class Cuts(NamedTuple):
+    """Blocks of a shape, in C order: for each where it starts and its sizes."""
+
+    starts: np.ndarray
+    sizes: np.ndarray
+
+    def some(self, blocks: slice) -> Cuts:
+        """Some of the blocks."""
+        return Cuts(self.starts[blocks], self.sizes[blocks])
+
+    def by_sizes(self) -> Iterator[tuple[Sizes, np.ndarray]]:
+        """The sizes that there are, and for each block whether it has them."""
+        for sizes in dict.fromkeys(map(tuple, self.sizes.tolist())):
+            yield sizes, (self.sizes == sizes).all(axis=1)
+
+
+def cuts(shape: Sizes, elements: int) -> Cuts:
+    """Cut a shape without zeros into blocks of at most so many elements, which lie side by side."""
+    axis = next((axis for axis in range(len(shape)) if prod(shape[axis + 1 :]) <= elements), 0)
+    steps = [1] * axis + [max(1, elements // prod(shape[axis + 1 :])), *shape[axis + 1 :]][: len(shape) - axis]
+    counts = [-(-size // step) for size, step in zip(shape, steps, strict=True)]
+    numbers = np.indices((*counts, 1))[:-1].reshape(len(shape), prod(counts)).T
+    starts = numbers * np.array(steps, np.int64)
+    return Cuts(starts, np.minimum(np.array(steps, np.int64), np.array(shape, np.int64) - starts))
 
 
 @dataclass(frozen=True)
@@ -142,126 +187,90 @@ class _Work:
     """The work on a call.
 
     Attributes:
-        reduction: which one.
         elements: what is reduced.
-        views: the operands, broadcast, with the axes that are reduced first.
+        views: the operands, broadcast, with the axes that are kept first.
+        taker: makes what blocks of so many outputs are added to.
+        is_row: whether the elements of an output lie side by side in a block, rather than the outputs.
         has_kernel: whether a kernel computes the elements.
     """
 
-    reduction: Reduction
     elements: Elements
     views: Sequence[np.ndarray]
+    taker: Callable[[int], _Taker]
+    is_row: bool
     has_kernel: bool
 
-    def piece(self, row_cuts: Sequence[Cut], columns: Sequence[tuple[Cut, list[Partial]]]) -> Callable[[], None]:
-        """The work on some rows of some columns; it appends its partials."""
-
-        def run() -> None:
-            prepared: dict[object, Any] = {}
-            for column_cut, partials in columns:
-                partials.append(self.partial(row_cuts, column_cut, prepared))
-
-        return run
-
-    def partial(self, row_cuts: Sequence[Cut], column_cut: Cut, prepared: dict[object, Any]) -> Partial:
-        """The partial of some rows and columns; what was prepared for blocks of the same shapes is used again."""
-        outputs = tuple(part.stop - part.start for part in column_cut)
-        columns = prod(outputs)
-        most_rows = max(prod(part.stop - part.start for part in cut) for cut in row_cuts)
-        if outputs not in prepared:
-            prepared[outputs] = _taker(self.reduction, self.elements.result_type, most_rows, columns)
-        taker: FloatSums | IntegerSums | ExtremeBlocks = prepared[outputs]
-        own = self.elements.expression.result_type(self.elements.element_type).storage
-        by_shape: dict[Sizes, list[Cut]] = {}
-        for row_cut in row_cuts:
-            cut = (*row_cut, *column_cut)
-            by_shape.setdefault(tuple(part.stop - part.start for part in cut), []).append(cut)
-        for shape, same in by_shape.items():
-            rows = prod(shape) // columns
-            out = taker.block[:rows].view(own).reshape(shape)
-            if not self.has_kernel:
-                compute = self._by_numpy(same[0], out)
-                for cut in same:
-                    compute(cut)
-                    taker.add(rows)
+    def partial(self, rows: Cuts, columns: Cuts) -> Partial:
+        """The partial of some rows and columns."""
+        outputs, counts = columns.sizes.prod(axis=1), rows.sizes.prod(axis=1)
+        taker, begins = self.taker(int(outputs.sum())), np.cumsum(outputs) - outputs
+        for (column_sizes, has_columns), (row_sizes, has_rows) in product(columns.by_sizes(), rows.by_sizes()):
+            of_columns, of_rows = columns.starts[has_columns], rows.starts[has_rows]
+            starts = np.hstack([np.repeat(of_columns, len(of_rows), axis=0), np.tile(of_rows, (len(of_columns), 1))])
+            block = self._block(prod(row_sizes), prod(column_sizes))
+            out = block.T.reshape(*column_sizes, *row_sizes)
+            compute = self._kernel(out, starts) if self.has_kernel else self._by_numpy(out, starts)
+            places = np.repeat(begins[has_columns], len(of_rows))
+            if isinstance(compute, ElementsKernel) and isinstance(taker, FloatSums):
+                taker.add_blocks(compute, block, places, is_row=self.is_row)
                 continue
-            key = ("kernel", outputs, shape)
-            if key not in prepared:
-                prepared[key] = self._kernel(same[0], out)
-            kernel, first = prepared[key]
-            addresses = self._addresses(same, first)
-            if isinstance(taker, FloatSums) and taker.takes_kernels:
-                taker.add_blocks(rows, kernel, addresses)
-                continue
-            for operands in addresses.tolist():
-                kernel.words[1 : 1 + len(operands)] = operands
-                kernel.kernel(kernel.words, kernel.first, kernel.last)
-                taker.add(rows)
-        return taker.partial().reshaped(outputs)
+            for number, place in enumerate(places.tolist()):
+                compute(number)
+                taker.add(block, slice(place, place + block.shape[1]))
+        return taker.partial(int(counts.sum()))
 
-    def _by_numpy(self, cut: Cut, out: np.ndarray) -> Callable[[Cut], object]:
-        """What computes blocks of the shape of a cut into ``out``."""
-        plan = Plan(out.shape, tuple(view[cut].shape for view in self.views))
-        call = numpy_kernel.planned(self.elements.expression, self.elements.element_type, plan)
-        return lambda cut: call(*[view[cut] for view in self.views], out)
+    def _block(self, rows: int, outputs: int) -> np.ndarray:
+        """Rows of outputs; what lies side by side is followed by zeros up to a whole vector, and begins at a page."""
+        beside, others = (rows, outputs) if self.is_row else (outputs, rows)
+        padded = -(-beside // MOST_LANES) * MOST_LANES
+        memory = POOL.empty((max(others * padded, LEAST_BYTES),), self.elements.result_type.storage)
+        whole = memory[: others * padded].reshape(others, padded)
+        whole[:, beside:] = 0
+        return whole[:, :beside].T if self.is_row else whole[:, :beside]
 
-    def _kernel(self, cut: Cut, out: np.ndarray) -> tuple[ElementsKernel, list[int]]:
-        """The kernel that computes blocks of the shape of a cut into ``out``, and its operands for one at the start."""
-        from eltwise.kernels import compiled  # Small calls must not pay for it.
+    def _by_numpy(self, out: np.ndarray, starts: np.ndarray) -> Callable[[int], object]:
+        """What computes the blocks of the shape of ``out`` that start there into it, by their numbers."""
+        expression, element_type = self.elements.expression, self.elements.element_type
+        call = numpy_kernel.planned(expression, element_type, Plan(out.shape, (out.shape,) * len(self.views)))
+        own = out.view(expression.result_type(element_type).storage)
 
-        operands = [view[cut] for view in self.views]
-        plan = Plan(out.shape, tuple(operand.shape for operand in operands))
+        def compute(number: int) -> None:
+            cut = tuple(slice(start, start + size) for start, size in zip(starts[number], out.shape, strict=True))
+            call(*[view[cut] for view in self.views], own)
+
+        return compute
+
+    def _kernel(self, out: np.ndarray, starts: np.ndarray) -> ElementsKernel:
+        """The same by a kernel."""
+        operands = [view[tuple(slice(0, size) for size in out.shape)] for view in self.views]
         swapped = (False, *[not operand.dtype.isnative for operand in operands])
-        call = compiled.Call(self.elements.expression, self.elements.element_type, plan, plan.operands, swapped)
-        recipe = call.recipe(operands, out)
+        recipe = _call(self.elements.expression, self.elements.element_type, out.shape, swapped).recipe(operands, out)
         (part,) = recipe.parts(1)
-        words = part.arguments([out.ctypes.data, *[view.ctypes.data for view in self.views]])
-        return ElementsKernel(recipe.kernel, words, part.first, part.last), words[1 : 1 + len(operands)]
-
-    def _addresses(self, same: Sequence[Cut], first: Sequence[int]) -> np.ndarray:
-        """The addresses of the operands of blocks."""
-        rank = len(same[0])
-        starts = np.array([[index.start for index in cut] for cut in same], np.int64).reshape(len(same), rank)
-        steps = np.array([view.strides for view in self.views], np.int64).reshape(len(self.views), rank)
-        return np.ascontiguousarray(starts @ steps.T + np.array(first, np.int64))
+        words = part.arguments([address(out), *map(address, self.views)])
+        steps = np.array([view.strides for view in self.views], np.int64).reshape(len(operands), out.ndim)
+        addresses = starts @ steps.T + np.array(words[1 : 1 + len(operands)])
+        return ElementsKernel(recipe.kernel, words, part.first, part.last, addresses)
 
 
-def _taker(
-    reduction: Reduction, element_type: ElementType, rows: int, columns: int
-) -> FloatSums | IntegerSums | ExtremeBlocks:
+@lru_cache(maxsize=256)
+def _call(expression: Expression, element_type: ElementType, shape: Sizes, swapped: tuple[bool, ...]) -> Call:
+    from eltwise.kernels import compiled  # Small calls must not pay for it.
+
+    plan = Plan(shape, (shape,) * expression.operands)
+    return compiled.Call(expression, element_type, plan, plan.operands, swapped)
+
+
+_Taker: TypeAlias = FloatSums | IntegerSums | ExtremeBlocks
+
+
+def _taker(reduction: Reduction, element_type: ElementType, outputs: int) -> _Taker:
     if reduction in ("min", "max"):
-        return ExtremeBlocks("minimum" if reduction == "min" else "maximum", element_type, rows, columns)
-    return (FloatSums if element_type.kind == "float" else IntegerSums)(element_type, rows, columns)
+        return ExtremeBlocks("minimum" if reduction == "min" else "maximum", element_type, outputs)
+    return (FloatSums if element_type.kind == "float" else IntegerSums)(element_type, outputs)
 
 
-def _empty(reduction: Reduction, element_type: ElementType, outputs: Sizes, count: int) -> Partial:
-    """The partial of no elements, or of no outputs."""
-    if reduction in ("min", "max"):
-        function: Literal["minimum", "maximum"] = "minimum" if reduction == "min" else "maximum"
-        return Extremes(function, element_type, count, np.zeros(outputs, element_type.storage))
-    exponent = LEAST_EXPONENT if element_type.kind == "float" else 0
-    return ExactSums(exponent, count, 0, np.zeros((0, *outputs), np.int64), np.zeros(outputs, np.uint8))
-
-
-def _merged(partials: Sequence[Partial]) -> Partial:
-    merged = partials[0]
-    for partial in partials[1:]:
-        merged = merged + partial  # type: ignore[operator]  # All are of one kind.
-    return merged
-
-
-def _joined(parts: list[tuple[Cut, Partial]], outputs: Sizes) -> Partial:
-    """One partial of those of all columns."""
-    sums = [(cut, part) for cut, part in parts if isinstance(part, ExactSums)]
-    if sums:
-        return joined(sums, outputs)
-    first = parts[0][1]
-    assert isinstance(first, Extremes)
-    values = np.empty(outputs, first.values.dtype)
-    for cut, part in parts:
-        assert isinstance(part, Extremes)
-        values[cut] = part.values
-    return Extremes(first.function, first.element_type, first.count, values)
+def _joined(parts: Sequence[Partial], outputs: Sizes) -> Partial:
+    return type(parts[0]).joined(parts, outputs)  # type: ignore[arg-type]  # All are of one kind.
 
 
 def _has_kernel(elements: Elements, count: int) -> bool:

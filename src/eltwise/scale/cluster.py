@@ -17,8 +17,8 @@ _PER_THREAD = 8
 
 _RETRIES = 3
 
-_TASK_BYTES = 8 << 20
-"""Smaller blocks share a task, which costs the scheduler and a worker about a millisecond."""
+_TASK_BYTES, _TASK_BYTES_PER_THREAD = 8 << 20, 1 << 20
+"""Smaller blocks share a task; the more threads wait for one scheduler, the larger it is (docs/guides/planning.md)."""
 
 _LEAST_TASKS = 32
 """For each thread of the cluster, so that all of them end at about the same time."""
@@ -87,7 +87,8 @@ def run_on(client: Any, function: Callable[[int], T], numbers: Sequence[int], si
     from distributed import as_completed
 
     threads = max(1, sum(client.nthreads().values()))
-    shared = max(1, min(_TASK_BYTES // max(size, 1), len(numbers) // (threads * _LEAST_TASKS)))
+    wanted = max(_TASK_BYTES, threads * _TASK_BYTES_PER_THREAD)
+    shared = max(1, min(wanted // max(size, 1), len(numbers) // (threads * _LEAST_TASKS)))
     tasks = (numbers[start : start + shared] for start in range(0, len(numbers), shared))
     submit = partial(client.submit, _each, function, pure=False, retries=_RETRIES)
     running: Any = as_completed(map(submit, islice(tasks, threads * _PER_THREAD)), loop=client.loop)

@@ -19,7 +19,7 @@ from typing import Any, Literal, TypeVar, get_args
 
 from eltwise.core.errors import EltwiseError, FileFormatError
 from eltwise.formats import files
-from eltwise.formats.lazy_tensors import OpenFile
+from eltwise.formats.file_tensors import OpenFile
 from eltwise.formats.safetensors_files import type_of
 
 MAGIC = b"ELTDELTA"

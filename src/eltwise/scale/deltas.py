@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -13,7 +13,7 @@ import numpy as np
 
 from eltwise.core.errors import FileFormatError, counted
 from eltwise.formats import files
-from eltwise.formats.lazy_tensors import OpenFile
+from eltwise.formats.file_tensors import OpenFile
 from eltwise.formats.safetensors_files import Checkpoint, StoredTensor, header_of, open_checkpoint, type_of
 from eltwise.kernels.threads import num_threads
 from eltwise.scale.byte_planes import from_planes, to_planes
@@ -29,9 +29,7 @@ from eltwise.scale.delta_file import (
     zstandard,
 )
 from eltwise.scale.in_order import in_order
-
-Tell = Callable[[int, int, str], None]
-"""Receives how many bytes are done, how many there are, and the name of the tensor."""
+from eltwise.scale.jobs import Tell
 
 
 @dataclass(frozen=True)
@@ -81,36 +79,61 @@ def delta(
     Raises:
         EltwiseError: for checkpoints that cannot be read, and an output that cannot be written.
     """
-    target = Path(output)
-    compress = _Compressor(level)
+    target, compress = Path(output), _Compressor(level)
     new, old = open_checkpoint(Path(tuned)), open_checkpoint(Path(base))
-    _check_output(target, new, old)
-    total = sum(tensor.size for tensor in new.tensors.values())
-    tell = tell or (lambda _done, _count, _text: None)
+    _check_output(target, *_files(new), *_files(old))
+    progress = _Progress(sum(tensor.size for tensor in new.tensors.values()), tell)
     found: list[DeltaTensor] = []
 
     def chunks() -> Iterator[bytes]:
-        offset = done = 0
         yield MAGIC
-        offset += len(MAGIC)
+        offset = len(MAGIC)
         for name, stored in new.tensors.items():
-            there = old.tensors.get(name)
-            frames, crc, base_crc = [], 0, 0
-            kind = _kind(stored, there)
-            for frame, own, other in _frames(stored, there if kind == "difference" else None, compress):
-                yield frame
-                frames.append(len(frame))
-                crc = checksum(own, crc)
-                base_crc = base_crc if other is None else checksum(other, base_crc)
-                done += own.size
-                tell(done, total, name)
-            place = (offset, tuple(frames), crc, base_crc if kind == "difference" else None)
-            found.append(DeltaTensor(name, stored.dtype, stored.shape, stored.size, kind, _width(stored), *place))
-            offset += sum(frames)
+            found.append((yield from _written(stored, old.tensors.get(name), compress, offset, progress)))
+            offset += sum(found[-1].frames)
         yield _finished(new, old, found).encoded()
 
     files.write_atomically(target, chunks())
-    return DeltaReport(_finished(new, old, found), total, target.stat().st_size)
+    return DeltaReport(_finished(new, old, found), progress.total, target.stat().st_size)
+
+
+class _Progress:
+    """How many bytes of how many are done."""
+
+    def __init__(self, total: int, tell: Tell | None) -> None:
+        self.total, self._done, self._tell = total, 0, tell
+
+    def add(self, size: int, name: str) -> None:
+        """Tell that so many more bytes are done."""
+        self._done += size
+        if self._tell is not None:
+            self._tell(self._done, self.total, name)
+
+
+def _written(
+    stored: StoredTensor, there: StoredTensor | None, compress: _Compressor, offset: int, progress: _Progress
+) -> Generator[bytes, None, DeltaTensor]:
+    """Give the frames of a tensor, and return what the header says of it."""
+    kind, width = _kind(stored, there), _width(stored)
+    base = there if kind == "difference" else None
+    frames, crc, base_crc = [], 0, 0
+
+    def piece(start: int) -> tuple[bytes, np.ndarray, np.ndarray | None]:
+        stop = min(start + PIECE, stored.size)
+        own = stored.bytes_at(start, stop)
+        other = None if base is None else base.bytes_at(start, stop)
+        return compress(to_planes(own, other, width)), own, other
+
+    for frame, own, other in in_order((partial(piece, start) for start in range(0, stored.size, PIECE)), num_threads()):
+        yield frame
+        frames.append(len(frame))
+        crc = checksum(own, crc)
+        base_crc = base_crc if other is None else checksum(other, base_crc)
+        progress.add(own.size, stored.name)
+    return DeltaTensor(
+        *(stored.name, stored.dtype, stored.shape, stored.size, kind, width, offset),
+        *(tuple(frames), crc, None if base is None else base_crc),
+    )
 
 
 def _finished(new: Checkpoint, old: Checkpoint, tensors: list[DeltaTensor]) -> Delta:
@@ -121,14 +144,15 @@ def _finished(new: Checkpoint, old: Checkpoint, tensors: list[DeltaTensor]) -> D
     return Delta(tuple(tensors), dropped, header)
 
 
-def _check_output(target: Path, *inputs: Checkpoint) -> None:
+def _files(checkpoint: Checkpoint) -> set[str]:
+    return {checkpoint.where, *(str(tensor.file.path) for tensor in checkpoint.tensors.values())}
+
+
+def _check_output(target: Path, *inputs: str) -> None:
     files.check_writable(target)
-    read = {os.path.realpath(tensor.file.path) for each in inputs for tensor in each.tensors.values()}
-    read |= {os.path.realpath(each.where) for each in inputs}
-    if os.path.realpath(target) in read:
-        raise FileFormatError(
-            "the output would be written over an input", where=str(target), hint="choose another name"
-        )
+    if os.path.realpath(target) in map(os.path.realpath, inputs):
+        words, hint = "the output would be written over an input", "choose another name"
+        raise FileFormatError(words, where=str(target), hint=hint)
 
 
 def _kind(stored: StoredTensor, there: StoredTensor | None) -> Kind:
@@ -141,21 +165,6 @@ def _kind(stored: StoredTensor, there: StoredTensor | None) -> Kind:
 def _width(stored: StoredTensor) -> int:
     """How many byte planes a tensor is split into: the bytes of an element, or of its real part."""
     return {16: 2, 32: 4, 64: 4 if stored.dtype == "C64" else 8}.get(type_of(stored.dtype).bits, 1)
-
-
-def _frames(
-    stored: StoredTensor, there: StoredTensor | None, compress: _Compressor
-) -> Iterator[tuple[bytes, np.ndarray, np.ndarray | None]]:
-    """The frames of a tensor, each with its bytes and those of the base."""
-    width = _width(stored)
-
-    def piece(start: int) -> tuple[bytes, np.ndarray, np.ndarray | None]:
-        stop = min(start + PIECE, stored.size)
-        own = stored.bytes_at(start, stop)
-        other = None if there is None else there.bytes_at(start, stop)
-        return compress(to_planes(own, other, width)), own, other
-
-    yield from in_order((partial(piece, start) for start in range(0, stored.size, PIECE)), num_threads())
 
 
 class _Compressor:
@@ -194,18 +203,15 @@ def restore(
     target = Path(output)
     made, file = open_delta(Path(delta))
     old = open_checkpoint(Path(base))
-    _check_output(target, old)
-    if os.path.realpath(target) == os.path.realpath(delta):
-        raise FileFormatError(
-            "the output would be written over an input", where=str(target), hint="choose another name"
-        )
+    _check_output(target, str(delta), *_files(old))
     for tensor in made.tensors:
         there = old.tensors.get(tensor.name)
         if tensor.kind == "difference" and (
             there is None or (there.dtype, there.shape) != (tensor.dtype, tensor.shape)
         ):
             raise _other_base(tensor.name, old)
-    files.write_atomically(target, _restored(made, file, old, tell or (lambda _done, _count, _text: None)))
+    progress = _Progress(sum(tensor.size for tensor in made.tensors), tell)
+    files.write_atomically(target, _restored(made, file, old, progress))
     return made
 
 
@@ -214,11 +220,10 @@ def _other_base(name: str, base: Checkpoint) -> FileFormatError:
     return FileFormatError(words, where=base.where, operand=f"tensor {name!r}", hint=hint)
 
 
-def _restored(made: Delta, file: OpenFile, old: Checkpoint, tell: Tell) -> Iterator[bytes | memoryview]:
+def _restored(made: Delta, file: OpenFile, old: Checkpoint, progress: _Progress) -> Iterator[bytes | memoryview]:
     """The content of the restored file; what is wrong is found before it ends."""
     yield len(made.header).to_bytes(8, "little")
     yield made.header
-    total, done = sum(tensor.size for tensor in made.tensors), 0
     for tensor in made.tensors:
         crc = base_crc = 0
         base = old.tensors[tensor.name] if tensor.kind == "difference" else None
@@ -226,8 +231,7 @@ def _restored(made: Delta, file: OpenFile, old: Checkpoint, tell: Tell) -> Itera
             yield own.data
             crc = checksum(own, crc)
             base_crc = base_crc if other is None else checksum(other, base_crc)
-            done += own.size
-            tell(done, total, tensor.name)
+            progress.add(own.size, tensor.name)
         if base is not None and base_crc != tensor.base_checksum:
             raise _other_base(tensor.name, old)
         if crc != tensor.checksum:

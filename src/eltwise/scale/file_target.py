@@ -11,16 +11,16 @@ import numpy as np
 
 from eltwise.formats import files, npy
 from eltwise.formats.safetensors_files import dtype_of, header_of
-from eltwise.scale.blocks import BlockCall
+from eltwise.scale.jobs import Part
 from eltwise.scale.journal import Journal
 
 
-def file_header(path: Path, calls: Sequence[tuple[str, BlockCall]], metadata: dict[str, str]) -> bytes:
+def _header(path: Path, parts: Sequence[Part], metadata: dict[str, str]) -> bytes:
     """What precedes the elements of results in a file."""
     if path.suffix.lower() == ".npy":
-        ((_name, call),) = calls
-        return npy.npy_header(call.result_type, call.shape)
-    entries = [(name, dtype_of(call.result_type), call.shape, call.bytes) for name, call in calls]
+        (part,) = parts
+        return npy.npy_header(part.call.result_type, part.call.shape)
+    entries = [(part.name, dtype_of(part.call.result_type), part.call.shape, part.call.bytes) for part in parts]
     text = header_of(entries, metadata)
     return len(text).to_bytes(8, "little") + text
 
@@ -32,14 +32,15 @@ class FileTarget:
         journal: what is done of it.
     """
 
-    def __init__(self, path: Path, header: bytes, calls: Sequence[tuple[str, BlockCall]], journal: Journal) -> None:
+    def __init__(self, path: Path, parts: Sequence[Part], metadata: dict[str, str], journal: Journal) -> None:
+        header = _header(path, parts, metadata)
         self._resolved = Path(os.path.realpath(path))
         self.path, self.journal, self._lock = path, journal, Lock()
         self._part = self._resolved.parent / f".{self._resolved.name}.part"
-        self._offsets, size = [], len(header)
-        for _name, call in calls:
-            self._offsets.append(size)
-            size += call.bytes
+        self._offsets, size = {}, len(header)
+        for part in parts:
+            self._offsets[part.name] = size
+            size += part.call.bytes
         is_whole = self._part.exists() and self._part.stat().st_size == size
         if not is_whole and journal.done:
             journal.forget()
@@ -50,21 +51,19 @@ class FileTarget:
         except OSError as error:
             raise files.unwritable(path, error) from None
 
-    def write(self, number: int, tensor: int, start: int, block: np.ndarray, counted: int) -> None:
-        """Write a block, which begins at an element of a tensor, and note that it is done.
-
-        Raises:
-            FileFormatError: where the disk is full; what was written is kept.
-        """
-        offset = self._offsets[tensor] + start * block.itemsize
+    def write(self, part: Part, index: int, block: np.ndarray, counted: int) -> None:
+        """Write a block; see ``Target``."""
+        begin = tuple(each.start for each in part.grid[index])
+        start = int(np.ravel_multi_index(begin, part.grid.shape)) if begin else 0
+        offset = self._offsets[part.name] + start * block.itemsize
         try:
             self._write(offset, np.ascontiguousarray(block).reshape(-1).view(np.uint8).data)
         except OSError as error:
             failure = files.unwritable(self.path, error)
-            failure.operand = f"block {number}"
+            failure.operand = f"chunk {list(part.grid.index(index))}"
             failure.hint = f"{len(self.journal.done)} blocks are kept; the same command goes on there"
             raise failure from None
-        self.journal.add(number, counted)
+        self.journal.add(part.first + index, counted)
 
     def _write(self, offset: int, data: memoryview) -> None:
         while data:

@@ -26,7 +26,6 @@ class Journal:
 
     Attributes:
         done: for each block that is done, the number that was counted in it.
-        is_new: whether the job begins.
     """
 
     def __init__(self, target: Path, identity: dict[str, Any]) -> None:
@@ -36,22 +35,19 @@ class Journal:
         self.done: dict[int, int] = {}
         self._lock = Lock()
         try:
-            self._descriptor = os.open(
-                self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0), 0o666
-            )
+            self._descriptor = os.open(self.path, _FLAGS, 0o666)
         except OSError as error:
-            raise self._unwritable(error) from None
+            raise files.unwritable(self.path, error) from None
         if not _locked(self._descriptor) or not self._is_still_there():
             os.close(self._descriptor)
             words = "another process writes this target"
             raise FileFormatError(words, where=str(target), hint="wait until it is done")
         lines = self._text().split(b"\n")[:-1]  # A line that was cut off does not count.
-        self.is_new = not lines
-        if self.is_new:
+        if lines:
+            self._resume(lines, identity)
+        else:
             os.ftruncate(self._descriptor, 0)
             self._append(json.dumps(identity).encode())
-        else:
-            self._resume(lines, identity)
 
     def _is_still_there(self) -> bool:
         try:
@@ -98,10 +94,7 @@ class Journal:
         try:
             os.write(self._descriptor, line + b"\n")
         except OSError as error:
-            raise self._unwritable(error) from None
-
-    def _unwritable(self, error: OSError) -> FileFormatError:
-        return files.unwritable(self.path, error)
+            raise files.unwritable(self.path, error) from None
 
     def remove(self) -> None:
         """Remove it: the job is done."""

@@ -13,9 +13,10 @@ from eltwise.engine.io_binding import Symbols, bound_inputs, match
 from eltwise.formats.lazy_tensors import LazyTensor, of_array
 from eltwise.formats.tensor_sets import TensorSet
 from eltwise.model import Model, load
-from eltwise.scale.apply import Outcome, Resources, check_target, compute_files
+from eltwise.scale.apply import check_target, compute_files
 from eltwise.scale.block_graphs import NotElementwiseError, block_call
 from eltwise.scale.blocks import BlockCall
+from eltwise.scale.jobs import Outcome, Resources
 from eltwise.scale.sources import Sources, absolute, open_sources
 
 

@@ -17,10 +17,11 @@ from eltwise.engine.dask_arrays import by_numpy_rule
 from eltwise.engine.reduce import Axis, Reducing, normalized_axes
 from eltwise.kernels.plan import Sizes
 from eltwise.kernels.reduction import Partial
-from eltwise.scale.apply import BLOCK_BYTES, Resources, block_memory, threads_for
+from eltwise.scale.apply import BLOCK_BYTES
 from eltwise.scale.blocks import Application, BlockCall, Grid, flat_grid
 from eltwise.scale.cluster import connected, run_on
 from eltwise.scale.in_order import in_order
+from eltwise.scale.jobs import Resources, block_memory, threads_for
 from eltwise.scale.sources import Sources, absolute, open_sources
 from eltwise.scale.zarr_target import model_of, zarr_grid
 
@@ -120,7 +121,7 @@ def reduce_files(
             if not len(job.grid):
                 results[name] = job.empty()
                 continue
-            threads = threads_for(resources.memory, block_memory(job.call, prod(job.grid.step)), sources.texts[0])
+            threads = threads_for(resources.memory, block_memory(job.call, job.grid), sources.texts[0])
             if client is None:
                 found = in_order((partial(_located, job, number) for number in job.numbers()), threads)
             else:

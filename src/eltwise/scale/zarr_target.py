@@ -6,7 +6,6 @@ The store is what says which blocks are done: those whose chunk is there. Empty 
 from __future__ import annotations
 
 import json
-from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +13,9 @@ import numpy as np
 
 from eltwise.core.errors import FileFormatError
 from eltwise.formats import files
-from eltwise.formats.lazy_tensors import LazyTensor
 from eltwise.formats.zarr_stores import ERRORS, ZarrArray, has_key, is_url, keys_of, library, unreadable_store
 from eltwise.scale.blocks import BlockCall, Grid, flat_grid
+from eltwise.scale.jobs import Part
 
 MARK = "eltwise"
 """The attribute that says what made the array, and whether it is complete."""
@@ -56,21 +55,18 @@ class ZarrTarget:
         """Open an array that another process has made."""
         return cls(text, library(text).open_array(text, mode="r+", config={"write_empty_chunks": True}))
 
-    def write(self, cut: tuple[slice, ...], block: np.ndarray) -> None:
-        """Write a block.
-
-        Raises:
-            FileFormatError: where that is not possible; blocks that are there stay.
-        """
+    def write(self, part: Part, index: int, block: np.ndarray, _counted: int) -> None:
+        """Write a block; see ``Target``."""
+        place = f"chunk {list(part.grid.index(index))}"
         try:
-            self.array[cut] = block
+            self.array[part.grid[index]] = block
         except OSError as error:
             failure = files.unwritable(Path(self.text), error, "zarr store")
-            failure.operand = _place(cut)
+            failure.operand = place
             failure.hint = "the blocks that are there are kept; the same command goes on there"
             raise failure from None
         except ERRORS as error:
-            raise unreadable_store(self.text, error).located(operand=_place(cut)) from None
+            raise unreadable_store(self.text, error).located(operand=place) from None
 
     def has(self, index: tuple[int, ...]) -> bool:
         """Whether a block is there."""
@@ -93,10 +89,6 @@ class ZarrTarget:
                     leftover.unlink(missing_ok=True)
         except OSError as error:
             raise files.unwritable(Path(self.text), error, "zarr store") from None
-
-
-def _place(cut: tuple[slice, ...]) -> str:
-    return f"elements [{', '.join(f'{part.start}:{part.stop}' for part in cut)}]"
 
 
 def zarr_target(text: str, call: BlockCall, grid: Grid, identity: dict[str, Any]) -> tuple[ZarrTarget, bool]:
@@ -154,10 +146,3 @@ def _exists(text: str) -> bool:
     except ERRORS as error:
         raise unreadable_store(text, error) from None
     return True
-
-
-def chunk_bytes(tensor: LazyTensor) -> int:
-    """How many bytes of a tensor are held at least when a part of it is read."""
-    if isinstance(tensor.source, ZarrArray):
-        return prod(tensor.source.chunk) * tensor.storage.itemsize
-    return 0

@@ -42,7 +42,7 @@ _CONTEXTS: dict[str, Context] = {
     **{name: context for name, context in SOURCES.items() if not context.has_neutral},
     "a-plain": Context(constants=(0,)),
     "b-plain": Context(constants=(1,)),
-    "read-wider": Context(consumer="Cast"),
+    "read-wider": Context(is_cast=True),
 }
 _PATTERNS = ("equal", "broadcast", "inside", "scalars", "empty", "high-rank")
 
@@ -220,8 +220,7 @@ def _seen(source: str, results: Sequence[CaseResult], explainer: Explainer) -> S
     if source == "read-wider":
         return Seen(worst, frozenset({"kept wider between nodes"}))
     names = {result.problem for result in results if result.problem}
-    compared = [result.compared for result in results if result.compared is not None]
-    names |= {name for reason in explainer.explain(compared) for name in reason.names}
+    names |= {name for reason in explainer.explain(results)[0] for name in reason.names}
     faults = frozenset(next((known for text, known in _FAMILIES if re.fullmatch(text, name)), name) for name in names)
     is_severe = faults & {"wrong shape", "wrong type", "axis ignored"}
     return Seen("wrong values" if is_severe else worst, faults)
@@ -236,7 +235,7 @@ def _severity(result: CaseResult) -> Severity | None:
     if exact is None or not result.wrong_count:
         return None
     is_integer = case.element_type.kind != "float"
-    if case.context.consumer == "Cast":
+    if case.context.is_cast:
         with np.errstate(all="ignore"):
             severity = severity_of(got, exact.astype(np.float32), False)
         return "wrong values" if severity and is_integer else severity

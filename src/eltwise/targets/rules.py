@@ -13,6 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Literal, get_args
 
+from eltwise.conformance.json_fields import Fields
 from eltwise.core.errors import EltwiseError, FileFormatError, UnsupportedError, unknown_name
 from eltwise.formats import files
 
@@ -178,20 +179,20 @@ def read_rules(path: Path, runtime: str) -> RuleSet:
         hint = f"measure it: eltwise targets --refresh --runtime {runtime}"
         raise UnsupportedError(f"nothing was measured of {runtime}", where=path.name, hint=hint)
     try:
-        values, faults = (_table(document.get(name, {}), name) for name in (runtime, "faults"))
+        values, faults = (Fields(document.get(name, {}), f"[{name}]") for name in (runtime, "faults"))
         return RuleSet(
             runtime,
-            version=_text(values, "version"),
-            machine=_text(values, "machine"),
-            date=_text(values, "date"),
-            file_versions=_whole_numbers(values, "file_versions"),
-            opsets=_whole_numbers(values, "opsets"),
+            version=values.take("version", str, ""),
+            machine=values.take("machine", str, ""),
+            date=values.take("date", str, ""),
+            file_versions=values.each("file_versions", int),
+            opsets=values.each("opsets", int),
             measured=frozenset(key for line in _lines(values, "measured") for key in _scope_keys(_facts(line))),
             rules=tuple(map(_rule, _lines(values, "rules"))),
-            faults={name: _text(faults, name) for name in faults},
+            faults={name: faults.take(name, str) for name in faults},
         )
     except EltwiseError as error:
-        raise error.located(where=f"{path}, [{runtime}]") from None
+        raise error.located(where=str(path)) from None
 
 
 def write_rules(path: Path, rule_set: RuleSet) -> None:
@@ -260,25 +261,5 @@ def _line(facts: Mapping[str, str | frozenset[str]]) -> str:
     return _BAR.join(f"{name} = {text}" for name, text in texts if text)
 
 
-def _lines(values: Mapping[str, object], name: str) -> list[str]:
-    return [line.strip() for line in _text(values, name).splitlines() if line.strip()]
-
-
-def _table(value: object, name: str) -> Mapping[str, object]:
-    if not isinstance(value, dict):
-        raise FileFormatError("not a table", operand=name, got=repr(value))
-    return value
-
-
-def _text(values: Mapping[str, object], name: str) -> str:
-    value = values.get(name, "")
-    if not isinstance(value, str):
-        raise FileFormatError("not a text", operand=name, got=repr(value))
-    return value
-
-
-def _whole_numbers(values: Mapping[str, object], name: str) -> tuple[int, ...]:
-    found = values.get(name, [])
-    if not isinstance(found, list) or not all(isinstance(number, int) for number in found):
-        raise FileFormatError("not a list of whole numbers", operand=name, got=repr(found))
-    return tuple(found)
+def _lines(values: Fields, name: str) -> list[str]:
+    return [line.strip() for line in values.take(name, str, "").splitlines() if line.strip()]

@@ -9,7 +9,8 @@ from onnx import TensorProto
 
 from eltwise.core.shapes import element_count
 from eltwise.formats import files
-from eltwise.formats.lazy_tensors import LazyTensor, OpenFile, of_array, of_file
+from eltwise.formats.file_tensors import OpenFile, of_file
+from eltwise.formats.lazy_tensors import LazyTensor, of_array
 from eltwise.formats.onnx.external import ExternalData
 from eltwise.formats.onnx.reader import OnnxFile, read_onnx
 from eltwise.formats.onnx.tensors import StoredTensor, check_tensor, read_element_type

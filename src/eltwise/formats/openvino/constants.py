@@ -11,7 +11,8 @@ import numpy as np
 from eltwise.core.dtypes import BOOL
 from eltwise.core.errors import EltwiseError, FileFormatError
 from eltwise.formats import files
-from eltwise.formats.lazy_tensors import FileRange, LazyTensor, OpenFile, of_file
+from eltwise.formats.file_tensors import FileRange, OpenFile, of_file
+from eltwise.formats.lazy_tensors import LazyTensor
 from eltwise.formats.openvino.document import LARGEST_XML, Layer, read_net
 from eltwise.formats.openvino.layers import place_of_constant
 

@@ -1,0 +1,240 @@
+"""Tensors whose elements lie one after another in a file, or that are unpacked into one.
+
+Files are read with ``pread`` rather than mapped, so that a file that shrinks meanwhile is an error and not a crash, and
+what was read does not stay in the process.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from threading import Lock
+
+import numpy as np
+
+from eltwise.core.dtypes import BOOL, ElementType
+from eltwise.core.errors import EltwiseError, FileFormatError, ShapeError
+from eltwise.formats import files
+from eltwise.formats.blobs import unpacked
+from eltwise.formats.lazy_tensors import Box, LazyTensor, Source, native, storage_of
+from eltwise.kernels.pool import POOL
+
+Clean = Callable[[np.ndarray], np.ndarray]
+"""Checks the raw bytes of some elements and gives those of the values."""
+
+_NEAR_BYTES = 1 << 14
+"""What lies no farther apart is read at once; to read so much takes as long as to ask again."""
+
+_MOST_READ = 1 << 24
+"""So many bytes are read at once where elements are gathered."""
+
+
+class OpenFile:
+    """A file that stays open as long as something refers to it; a temporary one is removed after that."""
+
+    def __init__(self, path: Path, is_temporary: bool = False) -> None:
+        files.check_regular(path)
+        try:
+            self._descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
+        except (OSError, ValueError) as error:
+            raise files.unreadable(path, error) from None
+        self._lock = Lock()
+        self.path = path
+        self._is_temporary = is_temporary
+        self.size = os.fstat(self._descriptor).st_size
+
+    def __del__(self) -> None:
+        if hasattr(self, "_descriptor"):
+            os.close(self._descriptor)
+            if self._is_temporary:
+                with suppress(OSError):
+                    self.path.unlink()
+
+    def bytes_at(self, offset: int, count: int) -> np.ndarray:
+        """Read so many bytes.
+
+        Raises:
+            FileFormatError: where the file has become shorter or cannot be read.
+        """
+        found = POOL.empty((count,), np.dtype(np.uint8))  # Fresh memory for each chunk would take longer than the copy.
+        view, done = found.data, 0
+        try:
+            while done < count:
+                read = self._read_into(view[done:], offset + done)
+                if not read:
+                    raise FileFormatError("the file ended while it was read", where=str(self.path))
+                done += read
+        except OSError as error:
+            raise files.unreadable(self.path, error) from None
+        return found
+
+    def _read_into(self, view: memoryview, offset: int) -> int:
+        if hasattr(os, "preadv"):
+            return os.preadv(self._descriptor, [view], offset)
+        with self._lock:  # Windows has no read at an offset.
+            os.lseek(self._descriptor, offset, os.SEEK_SET)
+            data = os.read(self._descriptor, min(len(view), 1 << 24))
+        view[: len(data)] = data
+        return len(data)
+
+    def runs_at(self, offset: int, starts: np.ndarray, count: int) -> np.ndarray:
+        """Read runs of so many bytes each, at starts in ascending order, as the rows of an array.
+
+        What lies near together is read at once. Nothing is mapped: a page that is touched can take 2 MiB of memory.
+        """
+        found = np.empty((starts.size, count), np.uint8)
+        first = 0
+        is_far = np.diff(starts) > count + _NEAR_BYTES
+        ends = [*(np.flatnonzero(is_far) + 1).tolist(), starts.size] if starts.size else []
+        for end in ends:
+            while first < end:
+                last = int(np.searchsorted(starts[first:end], starts[first] + max(_MOST_READ - count, 1))) + first
+                begin = int(starts[first])
+                data = self.bytes_at(offset + begin, int(starts[last - 1]) + count - begin)
+                if last - first == 1:
+                    found[first] = data
+                else:
+                    places = (starts[first:last] - begin)[:, None] + np.arange(count)
+                    found[first:last] = data[places]
+                first = last
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class FileRange:
+    """Elements that lie one after another in a file.
+
+    Attributes:
+        file: the file.
+        offset: where they begin in it.
+        shape: the sizes of the tensor.
+        stored: the NumPy type in the file's byte order.
+        is_packed: whether two elements of four bits share a byte.
+        clean: what checks the bytes of elements.
+    """
+
+    file: OpenFile
+    offset: int
+    shape: tuple[int, ...]
+    stored: np.dtype[np.generic]
+    is_packed: bool = False
+    clean: Clean | None = None
+
+    def __post_init__(self) -> None:
+        needed, present = self.file_bytes, self.file.size - self.offset
+        if needed > present:
+            raise FileFormatError(
+                "the data lies beyond the end of the file",
+                got=f"{needed} bytes at offset {self.offset}",
+                allowed=f"up to byte {self.file.size}",
+            )
+
+    @property
+    def file_bytes(self) -> int:
+        """How many bytes of the file they take."""
+        count = math.prod(self.shape)
+        return (count + 1) // 2 if self.is_packed else count * self.stored.itemsize
+
+    @property
+    def grain(self) -> int:
+        """Any even number of elements."""
+        return 2 if self.is_packed else 1
+
+    def read(self, start: int, stop: int) -> np.ndarray:
+        """Read the bytes of a range."""
+        if self.is_packed:
+            pairs = self.file.bytes_at(self.offset + start // 2, (stop + 1) // 2 - start // 2)
+            return self._values(unpacked(pairs, 2 * pairs.size)[start % 2 : start % 2 + stop - start])
+        width = self.stored.itemsize
+        return self._values(self.file.bytes_at(self.offset + start * width, (stop - start) * width))
+
+    def box(self, box: Box) -> np.ndarray:
+        """Read a part, run by run."""
+        sizes = tuple(one.stop - one.start for one in box)
+        if self.is_packed or not box:
+            flat = np.ravel_multi_index(np.ogrid[box], self.shape) if self.shape else np.zeros((), np.int64)
+            return self.at(np.asarray(flat).reshape(-1)).reshape(sizes)
+        axis = next((axis for axis in reversed(range(len(box))) if sizes[axis] != self.shape[axis]), 0)
+        step = math.prod(self.shape[axis + 1 :])
+        starts = np.asarray(box[axis].start * step)
+        for outer in range(axis):
+            places = np.arange(box[outer].start, box[outer].stop) * math.prod(self.shape[outer + 1 :])
+            starts = starts + places.reshape((-1,) + (1,) * (axis - 1 - outer))
+        width = self.stored.itemsize
+        runs = self.file.runs_at(self.offset, starts.reshape(-1) * width, sizes[axis] * step * width)
+        return self._values(runs.reshape(-1)).reshape(sizes)
+
+    def at(self, indices: np.ndarray) -> np.ndarray:
+        """Gather elements."""
+        width = self.stored.itemsize
+        wanted = indices // 2 if self.is_packed else indices
+        order = np.argsort(wanted, kind="stable")
+        found = np.empty((indices.size, width), np.uint8)
+        found[order] = self.file.runs_at(self.offset, wanted[order] * width, width)
+        if self.is_packed:
+            found = np.where(indices % 2 == 1, found[:, 0] >> np.uint8(4), found[:, 0] & np.uint8(15))
+        return self._values(found.reshape(-1))
+
+    def _values(self, data: np.ndarray) -> np.ndarray:
+        clean = data if self.clean is None else self.clean(data)
+        return native(clean.view(self.stored))
+
+
+def bytes_of_bool(data: np.ndarray) -> np.ndarray:
+    """Refuse bytes that are no booleans."""
+    if data.size and data.max() > 1:
+        raise FileFormatError(f"the file holds bytes that are not {BOOL.name} values", got=str(data.max()))
+    return data
+
+
+def of_file(
+    name: str, element_type: ElementType, shape: tuple[int, ...], file: OpenFile, offset: int, order: str = "<"
+) -> LazyTensor:
+    """A tensor whose elements lie one after another in a file, those of four bits two a byte.
+
+    Raises:
+        EltwiseError: where the file is too short, or the type is none that can be read.
+    """
+    where = str(file.path)
+    try:
+        if not 0 <= math.prod(size or 1 for size in shape) < 2**63 or min(shape, default=0) < 0:
+            raise ShapeError("a tensor of these sizes is too large", got=str(shape))
+        stored = storage_of(element_type).newbyteorder(order)  # type: ignore[arg-type]
+        clean = bytes_of_bool if element_type is BOOL else None
+        source = FileRange(file, offset, shape, stored, element_type.bits == 4, clean)
+    except EltwiseError as error:
+        raise error.located(where=where, operand=f"tensor {name!r}") from None
+    return LazyTensor(name, element_type, shape, source, where)
+
+
+@dataclass(frozen=True, eq=False)
+class Spool:
+    """Elements that must be read in order, such as compressed ones: copied once to a file without a name."""
+
+    make: Callable[[], Source]
+
+    @cached_property
+    def _copy(self) -> Source:
+        return self.make()
+
+    @property
+    def grain(self) -> int:
+        """Any size is as good as another."""
+        return 1
+
+    def read(self, start: int, stop: int) -> np.ndarray:
+        """Read from the copy."""
+        return self._copy.read(start, stop)
+
+    def box(self, box: Box) -> np.ndarray:
+        """Read from the copy."""
+        return self._copy.box(box)
+
+    def at(self, indices: np.ndarray) -> np.ndarray:
+        """Read from the copy."""
+        return self._copy.at(indices)

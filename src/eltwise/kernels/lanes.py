@@ -1,0 +1,106 @@
+"""LLVM instructions on 16 elements at a time: as numbers, as flags, and how far two are from each other. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from eltwise.core.dtypes import BFLOAT16, FLOAT16, ElementType
+from eltwise.kernels.builder import Instructions, constant, of
+
+LANES = 16
+FLAGS = of(LANES, "i1")
+SHORT = {"float": "f32", "double": "f64"}
+"""How intrinsics call the types that are computed with."""
+
+
+class Lanes:
+    """Writes instructions on vectors of one element type.
+
+    Attributes:
+        type: the element type.
+        code: where they are written to.
+        bits: how many bits an element has in memory.
+        raw: the LLVM type of elements as they are in memory.
+        is_float: whether it has fractions.
+        distance: the LLVM type of a distance in units of the last place.
+        distances: that of a vector of them.
+        work: that of the numbers that are computed with.
+        works: that of a vector of them.
+        infinity: infinite in every lane.
+    """
+
+    def __init__(self, element_type: ElementType) -> None:
+        self.type, self.code = element_type, Instructions()
+        self.bits = max(element_type.bits, 8)
+        self.raw = of(LANES, f"i{self.bits}")
+        self.is_float = element_type.kind == "float"
+        self.distance = "i64" if self.bits == 64 else "i32"
+        self.work = "float" if self.is_float and self.bits < 64 else "double"
+        self.distances, self.works = of(LANES, self.distance), of(LANES, self.work)
+        self.infinity = f"splat ({self.work} 0x7FF0000000000000)"
+
+    def in_all_lanes(self, value: str, kind: str) -> str:
+        """A scalar in every lane."""
+        vector = of(LANES, kind)
+        one = self.code.let(f"insertelement {vector} poison, {kind} {value}, i64 0")
+        return self.code.let(f"shufflevector {vector} {one}, {vector} poison, <{LANES} x i32> zeroinitializer")
+
+    def any(self, flags: str) -> str:
+        """An i1: whether any lane of some flags is set."""
+        return self.code.let(f"icmp ne i16 {self.code.let(f'bitcast {FLAGS} {flags} to i16')}, 0")
+
+    def absolute(self, value: str) -> str:
+        """Numbers without their signs."""
+        return self.code.let(f"call {self.works} @llvm.fabs.v{LANES}{SHORT[self.work]}({self.works} {value})")
+
+    def where(self, mask: str, value: str, kind: str = "") -> str:
+        """A value where a mask holds, and 0 elsewhere."""
+        vector = kind or self.works
+        return self.code.let(f"select {FLAGS} {mask}, {vector} {value}, {vector} zeroinitializer")
+
+    def both(self, one: str, other: str) -> str:
+        """Where two vectors of flags are set."""
+        return self.code.let(f"and {FLAGS} {one}, {other}")
+
+    def inverse(self, mask: str) -> str:
+        """Where flags are not set."""
+        return self.code.let(f"xor {FLAGS} {mask}, {constant(LANES, 'i1', -1)}")
+
+    def counted(self, before: str, mask: str) -> str:
+        """An i64 to which the number of set flags is added."""
+        ones = self.code.let(f"call i16 @llvm.ctpop.i16(i16 {self.code.let(f'bitcast {FLAGS} {mask} to i16')})")
+        return self.code.let(f"add i64 {before}, {self.code.let(f'zext i16 {ones} to i64')}")
+
+    def value(self, loaded: str) -> str:
+        """Elements as numbers that are computed with."""
+        let, words = self.code.let, of(LANES, "i32")
+        if not self.is_float:
+            kind = "sitofp" if self.type.kind == "signed" else "uitofp"
+            return let(f"{kind} {self.raw} {loaded} to {self.works}")
+        if self.type is BFLOAT16:
+            upper = let(f"shl {words} {let(f'zext {self.raw} {loaded} to {words}')}, {constant(LANES, 'i32', 16)}")
+            return let(f"bitcast {words} {upper} to {self.works}")
+        if self.type is FLOAT16:
+            half = of(LANES, "half")
+            return let(f"fpext {half} {let(f'bitcast {self.raw} {loaded} to {half}')} to {self.works}")
+        return let(f"bitcast {self.raw} {loaded} to {self.works}")
+
+    def distance_of(self, loaded: Sequence[str]) -> str:
+        """How many numbers lie between, from keys in the order of the numbers."""
+        let, scalar, sign = self.code.let, f"i{self.bits}", "u" if self.type.kind in ("unsigned", "boolean") else "s"
+        keys = list(loaded)
+        if self.is_float:  # The patterns without sign, negative where the sign is, are in order.
+            keys = [self._key(one) for one in loaded]
+            scalar = self.distance
+        kind = of(LANES, scalar)
+        arguments = f"({kind} {keys[0]}, {kind} {keys[1]})"
+        most, least = (let(f"call {kind} @llvm.{sign}{end}.v{LANES}{scalar}{arguments}") for end in ("max", "min"))
+        gap = let(f"sub {kind} {most}, {least}")
+        return gap if self.bits >= 32 or self.is_float else let(f"zext {kind} {gap} to {self.distances}")
+
+    def _key(self, loaded: str) -> str:
+        let, last = self.code.let, self.bits - 1
+        size = let(f"and {self.raw} {loaded}, {constant(LANES, f'i{self.bits}', (1 << last) - 1)}")
+        sign = let(f"ashr {self.raw} {loaded}, {constant(LANES, f'i{self.bits}', last)}")
+        key = let(f"sub {self.raw} {let(f'xor {self.raw} {size}, {sign}')}, {sign}")
+        return key if self.bits >= 32 else let(f"sext {self.raw} {key} to {self.distances}")

@@ -1,0 +1,158 @@
+"""Jobs: the blocks of a result in a target, what may be used for them, what is done, and what failed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Protocol
+
+import numpy as np
+
+from eltwise.core.errors import EltwiseError, FileFormatError
+from eltwise.formats.lazy_tensors import LazyTensor
+from eltwise.formats.zarr_stores import ZarrArray
+from eltwise.kernels.threads import num_threads
+from eltwise.scale.blocks import BlockCall, Grid
+
+Tell = Callable[[int, int, str], None]
+"""Receives how many bytes are done, how many there are, and what is done now."""
+
+Count = Callable[[Sequence[np.ndarray], np.ndarray], int]
+"""Counts something in operands and their result."""
+
+MEMORY = 2 << 30
+"""The default limit."""
+
+_OWN_MEMORY = 256 << 20
+"""What a process needs beside the blocks."""
+
+
+@dataclass(frozen=True)
+class Resources:
+    """What a job may use.
+
+    Attributes:
+        memory: the limit, in bytes.
+        scheduler: the address of a Dask cluster, if one computes.
+        tell: receives progress.
+    """
+
+    memory: int = MEMORY
+    scheduler: str | None = None
+    tell: Tell | None = None
+
+    def told(self, done: int, count: int, text: str) -> None:
+        """Tell the progress to whom it may concern."""
+        if self.tell is not None:
+            self.tell(done, count, text)
+
+
+@dataclass
+class Outcome:
+    """What was done.
+
+    Attributes:
+        blocks: how many blocks the result has.
+        resumed: how many of them were done before.
+        elements: how many elements the result has.
+        bytes: how many bytes it has.
+        not_inverted: for a subtraction of floats in checkpoints, of how many elements b + (a - b) is not a.
+        is_complete: whether there was nothing to do.
+    """
+
+    blocks: int
+    resumed: int
+    elements: int
+    bytes: int
+    not_inverted: int | None = None
+    is_complete: bool = False
+
+    def fields(self) -> dict[str, object]:
+        """The numbers, for programs that read them."""
+        numbers: dict[str, object] = {"blocks": self.blocks, "resumed": self.resumed, "elements": self.elements}
+        return numbers if self.not_inverted is None else {**numbers, "not_inverted": self.not_inverted}
+
+
+class Target(Protocol):
+    """Where blocks are written."""
+
+    def write(self, part: Part, index: int, block: np.ndarray, counted: int) -> None:
+        """Write a block and note that it is done.
+
+        Raises:
+            FileFormatError: where that is not possible; blocks that are there stay.
+        """
+
+
+@dataclass(frozen=True)
+class Part:
+    """A tensor of a result.
+
+    Attributes:
+        name: of the tensor.
+        call: what computes it.
+        grid: its blocks.
+        first: the number of its first block in the result.
+    """
+
+    name: str
+    call: BlockCall
+    grid: Grid
+    first: int = 0
+
+    def compute(self, index: int, target: Target, count: Count | None = None) -> tuple[str, EltwiseError | None]:
+        """Compute a block and write it; the name, and why it could not be read."""
+        try:
+            operands = self.call.read(self.grid[index])
+        except FileFormatError as error:
+            return self.name, error.located(operand=f"chunk {list(self.grid.index(index))}")
+        result = self.call.compute(operands)
+        target.write(self, index, result, 0 if count is None else count(operands, result))
+        return self.name, None
+
+
+def follow(done: Iterator[tuple[str, EltwiseError | None]], outcome: Outcome, resources: Resources) -> None:
+    """Wait for blocks, and tell the progress.
+
+    Raises:
+        EltwiseError: the first failure, with what is kept, once all others are done.
+    """
+    failures: list[EltwiseError] = []
+    for count, (name, failure) in enumerate(done, start=outcome.resumed + 1):
+        failures += [failure] if failure else []
+        resources.told(outcome.bytes * count // outcome.blocks, outcome.bytes, name)
+    if failures:
+        others = f"; {len(failures) - 1} more blocks failed" if len(failures) > 1 else ""
+        kept = f"{outcome.blocks - len(failures)} of {outcome.blocks} blocks are kept{others}"
+        failures[0].hint = f"{kept}; fix it and run the same command again"
+        raise failures[0]
+
+
+def threads_for(memory: int, block: int, where: str) -> int:
+    """How many blocks can be worked on at a time.
+
+    Raises:
+        FileFormatError: where not one fits into the memory that may be used.
+    """
+    fitting = (memory - _OWN_MEMORY) // max(block, 1)
+    if fitting < 1:
+        needed = -(-(block + _OWN_MEMORY) // (1 << 20))
+        words, hint = "a block does not fit into the memory that may be used", f"--memory {needed}MiB"
+        raise FileFormatError(words, where=where, got=f"{memory} bytes", hint=hint)
+    return min(num_threads(), int(fitting))
+
+
+def block_memory(call: BlockCall, grid: Grid) -> int:
+    """How many bytes a block needs while it is worked on: parts of operands, stored and unpacked, and results."""
+    elements = prod(grid.step)
+    width = max(each.itemsize for each in (call.result_type.storage, *(tensor.storage for tensor in call.tensors)))
+    parts = sum(elements * width + 2 * _chunk_bytes(tensor) for tensor in call.tensors)
+    return parts + (2 + call.temporaries) * elements * width
+
+
+def _chunk_bytes(tensor: LazyTensor) -> int:
+    """How many bytes of a tensor are held at least when a part of it is read."""
+    if isinstance(tensor.source, ZarrArray):
+        return prod(tensor.source.chunk) * tensor.storage.itemsize
+    return 0

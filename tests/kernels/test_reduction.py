@@ -1,0 +1,135 @@
+"""Reductions by blocks: the elements of an output side by side or the outputs, of every size around a vector."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import eltwise
+from eltwise.core.dtypes import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, INT16, INT64, ElementType
+from eltwise.kernels import dispatch, reduction
+from eltwise.kernels.exact_sum import MOST_LANES
+from eltwise.kernels.reduction import cuts
+
+SEGMENT = 64 * MOST_LANES
+"""So many elements of a row are added before they go to the digits."""
+
+SHAPES = [
+    *[(outputs, row) for outputs in (1, 3, MOST_LANES + 1) for row in (1, MOST_LANES - 1, MOST_LANES, MOST_LANES + 1)],
+    *[(outputs, row) for outputs in (1, 5, 40) for row in (63, 64, 65, SEGMENT - 1, SEGMENT, SEGMENT + 1)],
+    *[(outputs, 70) for outputs in (reduction.MOST_COLUMNS - 1, reduction.MOST_COLUMNS + 1)],
+    *[(outputs, 3) for outputs in (reduction.MOST_OUTPUTS - 1, 2 * reduction.MOST_OUTPUTS + 1)],
+    (2, 70_001),
+]
+
+
+@pytest.fixture(params=[1 << 18, 1 << 12], ids=["blocks", "small blocks"])
+def _blocks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reduction, "BLOCK_BYTES", request.param)
+    monkeypatch.setattr(reduction, "LEAST_COMPILED", 0)
+    monkeypatch.setattr(reduction, "LEAST_ELEMENTS_PER_THREAD", 1 << 12)
+
+
+def elements(element_type: ElementType, shape: tuple[int, int], seed: int) -> np.ndarray:
+    """Rows of values of many exponents, some of which are not finite, huge, subnormal or cancel."""
+    generator = np.random.default_rng(seed)
+    if element_type.is_integer:
+        return generator.integers(*element_type.limits, shape, element_type.storage, endpoint=True)  # type: ignore[arg-type]
+    values = generator.standard_normal(shape) * np.exp2(generator.integers(-12, 3, shape))
+    if element_type is FLOAT64:
+        values[:: max(1, shape[0] // 5)] *= np.exp2(generator.integers(-500, 500, shape[1]))
+        values[shape[0] // 3, shape[1] // 2] = 2.0**1010
+    storage = element_type.storage
+    found = values.astype(storage)
+    found[shape[0] // 2, shape[1] // 3] = np.array(1, f"u{storage.itemsize}").view(storage)  # The least subnormal.
+    found[-1, -1] = -found[-1, 0] if shape[1] > 1 else 0
+    for place, special in ((shape[0] // 7, math.inf), (shape[0] // 5, -math.inf), (shape[0] // 4, math.nan)):
+        if shape[0] > MOST_LANES:
+            found[place, shape[1] // 5] = special
+    return found
+
+
+def total(values: list[float]) -> float:
+    if math.inf in values and -math.inf in values:
+        return math.nan
+    return math.fsum(values)
+
+
+@pytest.mark.usefixtures("_blocks")
+@pytest.mark.parametrize("is_row", [True, False], ids=["rows", "columns"])
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("element_type", [FLOAT16, BFLOAT16, FLOAT32, FLOAT64, INT16, INT64], ids=str)
+def test_rows_and_columns_of_every_size(
+    element_type: ElementType, shape: tuple[int, int], is_row: bool, seed: int
+) -> None:
+    values = elements(element_type, shape, seed)
+    given = values if is_row else np.ascontiguousarray(values.T)
+    axis = int(is_row)
+    largest, least = (eltwise.reduce(kind, "Max-13", given, axis=axis) for kind in ("max", "min"))
+    if element_type.is_integer:
+        sums = eltwise.reduce("sum", "Max-13", given, axis=axis, dtype="float64")
+        assert sums.tolist() == [float(sum(row)) for row in values.tolist()]
+        assert (largest.tolist(), least.tolist()) == (values.max(axis=1).tolist(), values.min(axis=1).tolist())
+        return
+    wide = values.astype(np.float64)
+    sums = eltwise.reduce("sum", "Max-13", given, axis=axis)
+    np.testing.assert_array_equal(sums, [total(row) for row in wide.tolist()])
+    np.testing.assert_array_equal(largest.astype(float), wide.max(axis=1))
+    np.testing.assert_array_equal(least.astype(float), wide.min(axis=1))
+
+
+@pytest.mark.usefixtures("_blocks")
+@pytest.mark.parametrize("axes", [(0,), (1,), (2,), (0, 1), (0, 2), (1, 2), (0, 1, 2)], ids=str)
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 0, 1), (1, 2, 0)], ids=str)
+def test_axes_in_any_order_in_memory(axes: tuple[int, ...], order: tuple[int, ...], seed: int) -> None:
+    values = elements(FLOAT32, (33 * 34, 35), seed).reshape(33, 34, 35)
+    stored = np.ascontiguousarray(values.transpose(order)).transpose(np.argsort(order))
+    sums = eltwise.reduce("sum", "Subtract-1", stored[::-1], np.float32(0), axis=axes)
+    rows = np.moveaxis(values[::-1], axes, range(-len(axes), 0)).reshape(*sums.shape, -1)
+    expected = np.array([total(row) for row in rows.reshape(-1, rows.shape[-1]).tolist()])
+    np.testing.assert_array_equal(sums, expected.reshape(sums.shape))
+
+
+@pytest.mark.usefixtures("_blocks")
+@pytest.mark.parametrize("shape", [(40, 3000), (3000, 40), (2, 70_001)], ids=str)
+@pytest.mark.parametrize("axis", [0, 1])
+def test_booleans(shape: tuple[int, int], axis: int, seed: int) -> None:
+    values = np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+    values[:, :5], values[:5] = 1, 1
+    is_less = values < -3
+    for kind, expected in (("max", is_less.max(axis)), ("min", is_less.min(axis)), ("sum", is_less.sum(axis))):
+        found = eltwise.reduce(kind, "Less-13", values, np.float32(-3), axis=axis)  # type: ignore[call-overload]
+        assert found.tolist() == expected.tolist()
+
+
+@pytest.mark.usefixtures("_blocks")
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize("shape", [(1, 300_000), (20, 9_000)], ids=str)
+@pytest.mark.parametrize("element_type", [BFLOAT16, FLOAT32, FLOAT64], ids=str)
+def test_elements_just_below_a_power_of_two_fill_the_parts(
+    element_type: ElementType, shape: tuple[int, int], sign: int
+) -> None:
+    value = np.array((2.0 - 2.0 ** (1 - element_type.digits)) * sign).astype(element_type.storage)
+    exact = float(Fraction(float(value)) * shape[1])
+    for axis, values in ((1, np.full(shape, value)), (0, np.full(shape[::-1], value))):
+        assert set(eltwise.reduce("sum", "Max-13", values, axis=axis).tolist()) == {exact}
+
+
+@pytest.mark.parametrize("axis", [None, 0, 1])
+def test_small_reductions_compile_nothing(axis: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dispatch, "why_no_kernel", lambda *_arguments: pytest.fail("a kernel was looked for"))
+    ones = np.ones((100, 100), np.float32)
+    assert np.all(eltwise.mean_squared_difference(ones, 3 * ones, axis) == 4)
+
+
+def test_cuts_cover_a_shape_once() -> None:
+    for shape in ((), (1,), (7,), (3, 5), (2, 3, 4), (4, 1, 6)):
+        for most in (1, 2, 5, 12, 100):
+            marks = np.zeros(shape, int)
+            for starts, sizes in zip(*cuts(shape, most), strict=True):
+                assert 0 < sizes.prod() <= most
+                marks[tuple(map(slice, starts, starts + sizes))] += 1
+            assert (marks == 1).all()

@@ -1,0 +1,98 @@
+"""Stores by URL: whatever fsspec opens is read and written as a folder is."""
+
+from __future__ import annotations
+
+import sys
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import zarr
+
+import eltwise
+from eltwise.scale import apply as apply_module
+from eltwise.scale.blocks import BlockCall
+from stores import store
+
+Cli = Callable[..., tuple[int, str, str]]
+MEMORY = "memory://eltwise-tests"
+
+
+@pytest.fixture
+def operands(seed: int, tmp_path: Path) -> tuple[np.ndarray, np.ndarray]:
+    """Two stores on disk, in a zip archive and in fsspec's memory."""
+    draw = np.random.default_rng(seed)
+    a, b = (draw.standard_normal((23, 31), np.float32) for _ in "ab")
+    for name, values in (("a", a), ("b", b)):
+        store(tmp_path / f"{name}.zarr", values)
+        place = f"{MEMORY}/{name}.zarr"
+        zarr.create_array(place, shape=values.shape, chunks=(5, 7), dtype="f4", overwrite=True)[...] = values
+    with zipfile.ZipFile(tmp_path / "ab.zip", "w") as archive:
+        for file in tmp_path.rglob("*"):
+            if file.is_file() and file.suffix != ".zip":
+                archive.write(file, file.relative_to(tmp_path))
+    return a, b
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "output"),
+    [
+        (f"{MEMORY}/a.zarr", f"{MEMORY}/b.zarr", f"{MEMORY}/c1.zarr"),
+        ("file://{}/a.zarr", "{}/b.zarr", "file://{}/c.zarr"),
+        ("simplecache::file://{}/a.zarr", "local://{}/b.zarr", "{}/c.zarr"),
+        ("zip://a.zarr::file://{}/ab.zip", "zip://b.zarr::file://{}/ab.zip", f"{MEMORY}/c2.zarr"),
+    ],
+)
+def test_urls(
+    cli: Cli, operands: tuple[np.ndarray, np.ndarray], tmp_path: Path, first: str, second: str, output: str
+) -> None:
+    paths = [text.format(tmp_path) for text in (first, second, output)]
+    command = ("apply", "Subtract-1", *paths[:2], "--output", paths[2])
+    assert cli(*command) == (0, "", "")
+    assert cli(*command) == (0, "", f"{paths[2]} is complete already\n")
+    assert np.asarray(zarr.open_array(paths[2], mode="r")[...]).tobytes() == eltwise.subtract(*operands).tobytes()
+    found = cli("reduce", "mean-squared-difference", *paths[:2], "--json")
+    assert str(eltwise.mean_squared_difference(*operands)) in found[1]
+
+
+def test_a_job_on_a_url_goes_on(operands: tuple[np.ndarray, np.ndarray], monkeypatch: pytest.MonkeyPatch) -> None:
+    texts, output, count = [f"{MEMORY}/{name}.zarr" for name in "ab"], f"{MEMORY}/c3.zarr", [0]
+    compute = BlockCall.compute
+
+    def ending(self: BlockCall, blocks: list[np.ndarray]) -> np.ndarray:
+        count[0] += 1
+        if count[0] == 8:
+            raise KeyboardInterrupt
+        return compute(self, blocks)
+
+    monkeypatch.setattr(BlockCall, "compute", ending)
+    minus = eltwise.operator("Subtract-1")
+    with pytest.raises(KeyboardInterrupt):
+        apply_module.apply_files(minus, texts, output)
+    found = apply_module.apply_files(minus, texts, output)
+    assert 0 < found.resumed < found.blocks == 25
+    assert np.asarray(zarr.open_array(output, mode="r")[...]).tobytes() == eltwise.subtract(*operands).tobytes()
+
+
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        ("nonsense://x/a.zarr", "Protocol not known: nonsense"),
+        ("s3://x/a.zarr", "s3fs"),
+        (f"{MEMORY}/none.zarr", "cannot be read"),
+    ],
+)
+def test_what_is_refused(
+    cli: Cli,
+    operands: tuple[np.ndarray, np.ndarray],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    url: str,
+    words: str,
+) -> None:
+    monkeypatch.setitem(sys.modules, "s3fs", None)
+    a, c = tmp_path / "a.zarr", tmp_path / "c.zarr"
+    code, _out, err = cli("apply", "Subtract-1", url, a, "--output", c)
+    assert (code, words in err, err.count("\n"), c.exists()) == (2, True, 1, False)
