@@ -15,6 +15,7 @@ from onnx import ModelProto, helper, numpy_helper
 import eltwise
 from eltwise.core.errors import EltwiseError
 from eltwise.tracing.report import TraceReport
+from eltwise.tracing.trace import read_graph
 from openvino_core import openvino_core
 from traced_models import CHAIN, PRODUCT, mixed, named, parsed
 
@@ -61,23 +62,16 @@ def test_a_model_and_its_conversion_are_matched_by_name(ir: Path, segment: int) 
         assert ("not in the other model" in str(report)) == (runtime == "openvino")
 
 
-def renamed(model: ModelProto) -> ModelProto:
-    """The same with other names of everything between inputs and outputs."""
-    kept = {value.name for value in (*model.graph.input, *model.graph.output)}
-    for node in model.graph.node:
-        node.input[:] = [name if name in kept else f"new {name}" for name in node.input]
-        node.output[:] = [name if name in kept else f"new {name}" for name in node.output]
-    return model
-
-
 def test_values_of_other_names_are_matched_by_their_contents() -> None:
-    pair = (named(parsed(CHAIN)), renamed(named(parsed(CHAIN))))
-    report = eltwise.trace(*pair, runtime="Wrong", against="onnxruntime")
-    assert any(note.startswith("2 values matched by their contents: a, b") for note in report.notes)
-    assert [node.status for node in report.nodes] == ["equal", "equal", "not_compared", "not_compared", "differs"]
-    last = report.nodes[-1]
-    assert (last.name, last.blame) == ("sqrt_4", "own"), "the nodes back to the last known value are run together"
-    assert report.first == "sqrt_4"
+    """Two nodes that the other model has as one; of what it has beside that only the contents tell."""
+    first = """g (float[4, 5] x) => (float[4, 5] z) {
+        a = Tanh(x) b = Neg(a) c = Add(b, x) d = Sigmoid(c) z = Sqrt(d) }"""
+    second = """g (float[4, 5] x) => (float[4, 5] z) {
+        h = Tanh(x) i = Sub(x, h) j = Sigmoid(i) z = Sqrt(j) }"""
+    report = eltwise.trace(named(parsed(first)), named(parsed(second)), runtime="onnxruntime", against="onnxruntime")
+    assert report.is_good
+    assert any(note.startswith("2 values matched by their contents: c, d") for note in report.notes)
+    assert [node.status for node in report.nodes] == ["equal", "not_compared", "equal", "equal", "equal"]
 
 
 def test_two_models_of_other_inputs_are_refused() -> None:
@@ -91,6 +85,58 @@ def test_no_value_in_common_is_said() -> None:
     report = eltwise.trace(named(parsed(CHAIN)), other, runtime="onnxruntime", against="onnxruntime")
     assert {node.status for node in report.nodes[:-1]} == {"not_compared"}
     assert report.nodes[-1].cause == "other_shape"
+    assert report.nodes[-1].blame == "not_isolated"
+    assert "no node is wrong alone; first beyond the tolerance" in str(report)
+
+
+@pytest.mark.parametrize("narrow", [onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16])
+def test_a_model_is_compared_with_itself_in_another_float_type(narrow: int) -> None:
+    text = """g ({0}[4, 8] x) => ({0}[4, 8] z) {{ a = MatMul(x, w) b = Tanh(a) z = Mul(b, b) }}"""
+    weights = np.random.default_rng(4).standard_normal((8, 8)).astype(np.float32)
+    pair = []
+    for number in (onnx.TensorProto.FLOAT, narrow):
+        kind = helper.tensor_dtype_to_np_dtype(number)
+        model = named(parsed(text.format(onnx.TensorProto.DataType.Name(number).lower())))
+        model.graph.initializer.append(numpy_helper.from_array(weights.astype(kind), "w"))
+        pair.append(model)
+    report = eltwise.trace(*pair, runtime="onnxruntime", against="onnx-reference", tolerance="rtol=0.1, atol=0.1")
+    assert report.is_good
+    assert [node.status for node in report.nodes] == ["within_tolerance"] * 3
+
+
+RANDOM = """g (float[4, 5] x) => (float[4, 5] z) {
+    a = Neg(x)
+    r = RandomNormalLike(a)
+    u = RandomUniform <shape = [4, 5]> ()
+    t = Constant <value = bool {1}> ()
+    h = Constant <value = float {0.5}> ()
+    d = Dropout(a, h, t)
+    p = Sigmoid(a)
+    b = Bernoulli(p)
+    s = Sum(r, u, d, b)
+    z = RELU(s)
+}"""
+
+
+@pytest.mark.parametrize("against", ["onnxruntime", "exact"])
+@pytest.mark.parametrize(("operator", "first"), [("Tanh", None), ("Relu", "relu_9")])
+def test_random_nodes_are_said_and_not_blamed(operator: str, first: str | None, against: str) -> None:
+    model = named(parsed(RANDOM.replace("RELU", operator)))
+    runtime = "onnxruntime" if first is None else "Wrong"
+    report = eltwise.trace(model, runtime=runtime, against=against)
+    assert report.first == (first if against == "onnxruntime" else None)
+    random = {node.name: node for node in report.nodes if "random" in node.words}
+    assert set(random) == {"randomnormallike_1", "randomuniform_2", "dropout_5", "bernoulli_7"}
+    assert {node.status for node in random.values()} == {"not_compared"}
+    assert any("the whole model was not compared" in note for note in report.notes)
+
+
+@pytest.mark.parametrize("training", [0, 1])
+def test_dropout_is_random_where_it_drops(training: int) -> None:
+    body = f"""g (float[4, 5] x) => (float[4, 5] z) {{
+        t = Constant <value = bool {{{training}}}> () h = Constant <value = float {{0.5}}> () z = Dropout(x, h, t) }}"""
+    report = eltwise.trace(parsed(body), runtime="onnxruntime", against="onnxruntime")
+    assert report.nodes[0].status == ("not_compared" if training else "equal")
 
 
 def test_float64_is_the_same_graph_in_a_wider_type() -> None:
@@ -135,8 +181,7 @@ def test_bfloat16_products_of_openvino_are_named() -> None:
 
 
 def test_external_weights_are_brought_in_for_the_parts_that_read_them(tmp_path: Path) -> None:
-    path = tmp_path / "model.onnx"
-    onnx.save(mixed(), path, save_as_external_data=True, size_threshold=64, location="model.data")
+    path = with_external_data(tmp_path / "model.onnx")
     report = eltwise.trace(path, runtime="onnxruntime", against="onnx-reference", inputs=IMAGE, segment=1000)
     assert not [node for node in report.nodes if node.status in ("differs", "failed")]
     assert sum(node.status == "within_tolerance" for node in report.nodes) >= 12
@@ -190,3 +235,69 @@ def test_only_the_named_types_of_a_report_change_with_the_tolerance() -> None:
     strict = eltwise.trace(model, runtime="Wrong", against="onnxruntime", tolerance=["atol=10", "c: atol=1e-6"])
     assert strict.first == "relu_2"
     assert replace(strict, nodes=()).fields()["first"] == "relu_2"
+
+
+def with_external_data(path: Path) -> Path:
+    onnx.save(mixed(), path, save_as_external_data=True, size_threshold=64, location="model.data")
+    return path
+
+
+def test_weights_in_other_files_are_checked_and_stay_unread(tmp_path: Path) -> None:
+    graph = read_graph(with_external_data(tmp_path / "model.onnx"))
+    report = eltwise.trace(graph, runtime="onnxruntime", against="onnxruntime", inputs=IMAGE)
+    assert report.is_good
+    assert not [name for name, tensor in graph.constants if tensor.is_external and "array" in vars(tensor)]
+    data = tmp_path / "model.data"
+    data.write_bytes(data.read_bytes()[:-1])
+    with pytest.raises(EltwiseError, match=r"initializer 'w11': .*model\.data"):
+        eltwise.trace(tmp_path / "model.onnx", runtime="onnxruntime", against="onnxruntime")
+
+
+def test_a_model_of_many_weights_is_not_run_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("eltwise.tracing.whole._LARGEST_WEIGHTS", 1000)
+    report = eltwise.trace(mixed(), runtime="onnxruntime", against="onnxruntime", inputs=IMAGE)
+    assert report.is_good
+    assert "the whole model was not compared: 0 MiB of weights" in report.notes
+
+
+BODIES_OF_OTHER_SIZES = """g (float[N, M] x, bool b) => (float[K, L] z) {
+    a = Neg(x)
+    c = If (b) <
+        then_branch = yes () => (float[K, L] t) { t = Relu(a) },
+        else_branch = no () => (float[K, L] e) { s = Constant <value = int64[2] {7, 3}> () e = Reshape(a, s) }
+    >
+    z = Tanh(c)
+}"""
+
+
+def test_a_body_that_takes_other_sizes_is_run_without_sizes() -> None:
+    """onnxruntime refuses a model whose other branch cannot take the sizes of this run, if it is told these."""
+    inputs = {"x": np.ones((4, 5), np.float32), "b": np.bool_(True)}
+    model = named(parsed(BODIES_OF_OTHER_SIZES))
+    report = eltwise.trace(model, runtime="onnxruntime", against="onnxruntime", inputs=inputs)
+    assert [node.status for node in report.nodes] == ["equal"] * 3
+
+
+def test_a_trace_in_which_nothing_was_compared_is_not_good() -> None:
+    model = named(parsed("g (float[2] x) => (float[2] z) { z = test.domain.Unknown (x) }"))
+    report = eltwise.trace(model, parsed(CHAIN.replace("4, 5", "2")), runtime="onnxruntime", against="Dying")
+    assert {node.status for node in report.nodes} <= {"failed", "not_compared"}
+    assert not report.is_good
+
+
+def test_float64_is_of_one_model() -> None:
+    with pytest.raises(EltwiseError, match="float64 is the first model in another type; give one model"):
+        eltwise.trace(parsed(CHAIN), parsed(CHAIN), runtime="onnxruntime", against="float64")
+
+
+def test_nodes_that_the_other_model_has_as_one_are_not_told_apart() -> None:
+    """The reference saturates an 8-bit difference, which the tested model computes in int32."""
+    repaired = """g (uint8[4, 5] x, uint8[4, 5] y) => (float[4, 5] z) {
+        a = Cast <to = 6> (x) b = Cast <to = 6> (y) c = Sub(a, b) d = Cast <to = 2> (c) z = Cast <to = 1> (d) }"""
+    first = """g (uint8[4, 5] x, uint8[4, 5] y) => (float[4, 5] z) { d = Sub(x, y) z = Cast <to = 1> (d) }"""
+    report = eltwise.trace(named(parsed(repaired)), parsed(first), runtime="onnxruntime", against="openvino")
+    assert report.first is None
+    assert [node.blame for node in report.nodes] == [None, None, None, "not_isolated", "inherited"]
+    assert report.nodes[3].words == "not told apart from sub_2, cast_1, cast_0"
+    backwards = eltwise.trace(parsed(first), named(parsed(repaired)), runtime="openvino", against="onnxruntime")
+    assert (backwards.first, backwards.right) == ("d", ("onnxruntime",))

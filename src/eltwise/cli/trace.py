@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 @click.option(
     "--segment",
     type=options.Integer(1),
-    default=256,
+    default=64,
     metavar="MIB",
     help="How much memory the values of a segment may take.",
 )

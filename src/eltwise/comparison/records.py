@@ -20,7 +20,7 @@ from eltwise.kernels.threads import Pieces, num_threads
 RECORD = np.dtype([(name, np.float64 if name in FIELDS[-4:] else np.uint64) for name in FIELDS])
 """What is known of a block: counts, the largest distance, and the largest and summed differences."""
 
-LEAST_ELEMENTS = 1 << 15
+LEAST_ELEMENTS = 1 << 12
 """Below so many elements NumPy is done before a kernel is loaded."""
 
 _LARGEST_PIECE = 1 << 20

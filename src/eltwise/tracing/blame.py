@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -19,37 +19,41 @@ from eltwise.model import load
 from eltwise.ops.schema import ElementwiseSchema
 from eltwise.runtimes import Model as Program
 from eltwise.tracing.difference import Difference, explained, measure
-from eltwise.tracing.model import Part, TracedModel
+from eltwise.tracing.model import TracedModel
 from eltwise.tracing.precision import of_rounded_operands
 from eltwise.tracing.run import NodeRun, Outcome, Side, Values, rank
 
 _MOST_EXPLAINED = 16
 """So many nodes that are wrong alone are run as models of their own, and their causes are looked for."""
 
+_MOST_NAMED = 6
+
 
 @dataclass(frozen=True)
-class Blamed:
-    """The first node that is wrong alone, or the last of several that are wrong together, with all that shows it.
+class Isolated:
+    """Nodes that were run alone on what the reference reads, with all that shows what came of it.
 
     Attributes:
-        number: the number of the node.
-        program: the node, or all of them, as a model.
+        numbers: the numbers of the nodes: one, or the last of several with those that it could not be run without.
+        program: the nodes as a model.
         inputs: what it was given, by name.
-        value: its value that differs most.
+        value: the value of the last node that differs most.
         got: that value of the tested runtime.
         wanted: that value of the reference.
+        own: how they differ.
         position: which output of the program it is.
         adapter: the name of the tested runtime, as the runtimes are found.
         right: whose result has the bits of the exact one; None where eltwise does not compute the node.
         exact: the exact result of that value.
     """
 
-    number: int
+    numbers: tuple[int, ...]
     program: Program
     inputs: Values
     value: str
     got: np.ndarray
     wanted: np.ndarray
+    own: Difference
     position: int
     adapter: str = ""
     right: tuple[str, ...] | None = None
@@ -65,37 +69,81 @@ class Blame:
         reference: the reference.
         tolerances: what does not count as a difference.
         helper: what runs the nodes in place of a reference that cannot.
-        first: the first node that is wrong alone.
+        found: the nodes that are wrong alone, by their numbers: the first ones.
     """
 
     tested: Side
     reference: Side
     tolerances: Tolerances
     helper: Side | None = None
-    first: Blamed | None = None
-    _explained: int = 0
+    found: dict[int, Isolated] = field(default_factory=dict)
 
-    def judge(self, suspects: Sequence[NodeRun], values: Values) -> None:
-        """Find the error that each suspect makes itself; ``values`` are those of the reference."""
-        model = self.tested.model
-        found = self._alone([run.number for run in suspects], values)
+    @property
+    def model(self) -> TracedModel:
+        """The model of the tested runtime."""
+        return self.tested.model
+
+    def judge(self, runs: Sequence[NodeRun], values: Values) -> None:
+        """Say of the nodes of a segment that are beyond the tolerance which are wrong themselves.
+
+        Args:
+            runs: the nodes.
+            values: the reference's.
+        """
+        suspects = [run for run in runs if run.is_beyond]
+        owns = self.owns_of(suspects, values)
         for run in suspects:
-            run.own = self._own(model, run, found, values)
-        wrong = [run for run in suspects if run.own is not None and run.own.is_beyond]
-        chosen = wrong[: _MOST_EXPLAINED - self._explained]
-        held = _around(model, model.behind((run.number for run in chosen), values))
+            self.say(run, owns.get(run.number), self.model.behind([run.number], values))
+        chosen = [run for run in suspects if run.blame == "own"][: _MOST_EXPLAINED - len(self.found)]
+        held = _around(self.model, self.model.behind((run.number for run in chosen), values))
         values = {name: array.copy() for name, array in values.items() if name in held}
         for run in chosen:
-            self._explain(run, values)
+            isolated = self.isolate([run.number], values)
+            if isolated is not None:
+                self.say(run, isolated.own, isolated.numbers)
+                self.keep(run, isolated)
+
+    def owns_of(self, runs: Sequence[NodeRun], values: Values) -> dict[int, Difference]:
+        """The differences that nodes make themselves, each on what the reference reads, by their numbers."""
+        found = self._alone([run.number for run in runs], values) if runs else {}
+        owns = {}
+        for run in runs:
+            made = [value for value in self.model.made[run.number] if value in found and value in values]
+            if made:
+                differences = [measure(value, found[value], values[value], self.tolerances) for value in made]
+                owns[run.number] = max(differences, key=rank)
+        return owns
+
+    def finish(self) -> None:
+        """Give the last word, after all segments."""
+
+    def say(self, run: NodeRun, own: Difference | None, numbers: Sequence[int]) -> None:
+        """Say what a node that is beyond the tolerance was found to be, when it was run alone or with others."""
+        run.own, run.words = own, ""
+        if own is None:
+            run.blame = "not_isolated"
+        elif not own.is_beyond:
+            run.blame = "in_graph" if run.inputs_equal and len(numbers) == 1 else "inherited"
+        else:
+            run.blame = "own" if len(numbers) == 1 else "not_isolated"
+        if run.blame == "not_isolated":
+            others = [self.model.nodes[number].label for number in numbers if number != run.number]
+            run.words = f"not told apart from {named(others[::-1])}" if others else "it could not be run alone"
+
+    def keep(self, run: NodeRun, isolated: Isolated) -> None:
+        """Find the cause of a node that is wrong alone, and keep it to be shown."""
+        if run.blame == "own" and len(self.found) < _MOST_EXPLAINED:
+            isolated = self.with_exact(isolated)
+            run.own = self._with_cause(isolated)
+            self.found[run.number] = replace(isolated, own=run.own)
 
     def _alone(self, numbers: Sequence[int], values: Values) -> Values:
         """The values of nodes that read nothing of each other; where a runtime refuses them together, one by one.
 
         Where the reference does not have what a node reads, the nodes that make it are run as well.
         """
-        model = self.tested.model
-        wanted = [value for number in numbers for value in model.made[number] if value in values]
-        outcome = self.tested.run(model.behind(numbers, values), values, wanted, apart=True)
+        wanted = [value for number in numbers for value in self.model.made[number] if value in values]
+        outcome = self.tested.run(self.model.behind(numbers, values), values, wanted, apart=True)
         if not outcome.words:
             return outcome.values
         if len(numbers) == 1:
@@ -104,65 +152,61 @@ class Blame:
         first = {name: array.copy() for name, array in self._alone(numbers[:middle], values).items()}
         return first | self._alone(numbers[middle:], values)
 
-    def _own(self, model: TracedModel, run: NodeRun, found: Values, values: Values) -> Difference | None:
-        differences = [
-            measure(value, found[value], values[value], self.tolerances)
-            for value in model.made[run.number]
-            if value in found and value in values
-        ]
-        return max(differences, key=rank, default=None)
-
-    def _explain(self, run: NodeRun, values: Values) -> None:
-        """Run one node as a model of its own on both sides, and find the cause if it is wrong there too."""
-        model = self.tested.model
-        group = model.behind([run.number], values)
-        wanted = [value for value in model.made[run.number] if value in values]
+    def isolate(self, numbers: Sequence[int], values: Values) -> Isolated | None:
+        """Run a node on both sides as a model of its own, with those that make what the reference does not have."""
+        group = self.model.behind(numbers, values)
+        wanted = [value for value in self.model.made[group[-1]] if value in values]
         try:
-            part = model.part(group, values, wanted, apart=True)
+            part = self.model.part(group, values, wanted, apart=True)
         except EltwiseError:
-            return
+            return None
         outcomes = [side.run(group, values, wanted, apart=True) for side in (self.tested, self.reference)]
-        got, right = (self._or(outcome, values) for outcome in outcomes)
+        got, right = (_values_or(outcome, values) for outcome in outcomes)
         there = [value for value in wanted if value in got and value in right]
         differences = [(measure(value, got[value], right[value], self.tolerances), value) for value in there]
-        if not differences:
-            return
-        run.own, value = max(differences, key=lambda pair: rank(pair[0]))
-        if not run.own.is_beyond:
-            return
-        self._explained += 1
-        blamed = self._blamed(run.number, part, value, got[value], right[value])
-        run.own = self._with_cause(run.own, blamed, group, values)
-        self.first = self.first or blamed
-
-    def _or(self, outcome: Outcome, values: Values) -> Values:
-        return values if outcome.words else {name: array.copy() for name, array in outcome.values.items()}
-
-    def _blamed(self, number: int, part: Part, value: str, got: np.ndarray, wanted: np.ndarray) -> Blamed:
+        if not differences or outcomes[0].words:
+            return None
+        own, value = max(differences, key=lambda pair: rank(pair[0]))
         inputs, position = dict(zip(part.given, part.inputs, strict=True)), part.wanted.index(value)
-        exact, right = None, None
-        if not self.tested.model.nodes[number].is_foreign:
-            exact = exact_result(part.program, inputs, position)
-        if exact is not None:
-            results = ((self.tested.name, got), (self.reference.name, wanted))
-            right = tuple(name for name, array in results if oracle.same_bits(array, exact))
         name = self.tested.host.runtime.name
-        return Blamed(number, part.program, inputs, value, got, wanted, position, name, right, exact)
+        return Isolated(tuple(group), part.program, inputs, value, got[value], right[value], own, position, name)
 
-    def _with_cause(self, found: Difference, blamed: Blamed, group: Sequence[int], values: Values) -> Difference:
+    def with_exact(self, isolated: Isolated) -> Isolated:
+        """The same with the exact result, if eltwise computes the node."""
+        if isolated.right is not None or self.model.nodes[isolated.numbers[-1]].is_foreign:
+            return isolated
+        exact = exact_result(isolated.program, isolated.inputs, isolated.position)
+        if exact is None:
+            return isolated
+        results = ((self.tested.name, isolated.got), (self.reference.name, isolated.wanted))
+        right = tuple(name for name, array in results if oracle.same_bits(array, exact))
+        return replace(isolated, right=right, exact=exact)
+
+    def _with_cause(self, isolated: Isolated) -> Difference:
         """Find the cause: of the result that is wrong, if the exact one tells which that is."""
-        wanted, got = blamed.wanted, blamed.got
+        wanted, got = isolated.wanted, isolated.got
         operation, operands = None, list[np.ndarray]()
-        if blamed.exact is not None:
-            wanted = blamed.exact
-            got = blamed.wanted if blamed.right == (self.tested.name,) else blamed.got
-            operation, operands = _operation(self.tested.model, blamed, values)
-        cause = explained(found, got, wanted, operation, operands)
-        runs = ((self.helper or self.reference, blamed.got, self.tested), (self.tested, blamed.wanted, self.reference))
+        if isolated.exact is not None:
+            wanted = isolated.exact
+            got = isolated.wanted if isolated.right == (self.tested.name,) else isolated.got
+            operation, operands = _operation(self.model, isolated)
+        cause = explained(isolated.own, got, wanted, operation, operands)
+        runs = (
+            (self.helper or self.reference, isolated.got, self.tested),
+            (self.tested, isolated.wanted, self.reference),
+        )
         for side, result, other in runs:
             if cause.cause in (None, UNEXPLAINED):
-                cause = of_rounded_operands(cause, side, group, values, blamed.value, result, other.name)
+                cause = of_rounded_operands(
+                    cause, side, isolated.numbers, isolated.inputs, isolated.value, result, other.name
+                )
         return cause
+
+
+def named(names: Sequence[str]) -> str:
+    """The first names, and how many more there are."""
+    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    return ", ".join(names[:_MOST_NAMED]) + more
 
 
 def copied(arrays: Iterable[np.ndarray]) -> tuple[np.ndarray, ...]:
@@ -180,17 +224,21 @@ def exact_result(program: Program, inputs: Mapping[str, np.ndarray], position: i
     return list(results.values())[position]
 
 
-def _operation(model: TracedModel, blamed: Blamed, values: Values) -> tuple[Operation | None, list[np.ndarray]]:
+def _values_or(outcome: Outcome, values: Values) -> Values:
+    return values if outcome.words else {name: array.copy() for name, array in outcome.values.items()}
+
+
+def _operation(model: TracedModel, isolated: Isolated) -> tuple[Operation | None, list[np.ndarray]]:
     """What a node computes, with its operands in the shape of the result; nothing where that is not so simple."""
-    node = model.nodes[blamed.number]
-    operands = [_operand(model, node, name, values) for name in node.inputs]
+    node = model.nodes[isolated.numbers[-1]]
+    operands = [_operand(model, node, name, isolated.inputs) for name in node.inputs]
     found = [operand for operand in operands if operand is not None]
-    if not isinstance(node.schema, ElementwiseSchema) or blamed.exact is None or len(found) < len(operands):
+    if not isinstance(node.schema, ElementwiseSchema) or isolated.exact is None or len(found) < len(operands):
         return None, []
     if len({operand.dtype for operand in found}) != 1:
         return None, []
     try:
-        expanded = [np.broadcast_to(operand, blamed.exact.shape) for operand in found]
+        expanded = [np.broadcast_to(operand, isolated.exact.shape) for operand in found]
     except ValueError:  # Another rule than NumPy's.
         return None, []
     return Operation(node.operation.expression(len(found)), of_numpy(found[0].dtype)), expanded

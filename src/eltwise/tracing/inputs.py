@@ -25,12 +25,10 @@ class Feeds:
     """The inputs of a run.
 
     Attributes:
-        arrays: by the name of the input.
-        values: the same by the value in the graph.
+        values: the arrays by the value in the graph.
         words: where they come from.
     """
 
-    arrays: dict[str, np.ndarray]
     values: dict[str, np.ndarray]
     words: str
 
@@ -54,7 +52,7 @@ def feeds_for(graph: Graph, given: Mapping[str, object], seed: int) -> Feeds:
     if drawn:
         shapes = ", ".join(f"{port.name} ({of_sizes(arrays[port.name].shape)})" for port in drawn[:_LARGEST])
         words = f"{counted(len(drawn), 'input')} drawn with the seed {seed}: {shapes}"
-    return Feeds(arrays, {ports[name].value: array for name, array in arrays.items()}, words)
+    return Feeds({ports[name].value: array for name, array in arrays.items()}, words)
 
 
 def _port(graph: Graph, name: object) -> Port:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import prod
+from threading import Lock
 from typing import Protocol, TypeGuard
 
 import numpy as np
 
 from eltwise.core.dtypes import ElementType, of_numpy
 from eltwise.core.errors import UnsupportedError, raise_all
-from eltwise.core.shapes import of_sizes
+from eltwise.core.shapes import Dimension, Shape, of_sizes
 from eltwise.ir.graph import Graph, Node, Tensor
 from eltwise.ir.types import TensorType
 from eltwise.ir.verify import reads, structure_problems, topological_order
@@ -20,6 +21,13 @@ from eltwise.runtimes import Model as Program
 
 _LARGEST_FIXED = 64
 """So many integers may become constants of a part: sizes and axes, which some runtimes take only as constants."""
+
+_RANDOM = frozenset(
+    ("RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Bernoulli", "Multinomial")
+)
+
+_TRAINING = 2
+"""The input of Dropout that says whether it drops."""
 
 
 class Parts(Protocol):
@@ -67,6 +75,8 @@ class TracedModel:
     types: Mapping[str, TensorType]
     fed: frozenset[str] = frozenset()
     kept_together: set[str] = field(default_factory=set)
+    _written: tuple[object, Program] | None = None
+    _lock: Lock = field(default_factory=Lock)
 
     @cached_property
     def nodes(self) -> tuple[Node, ...]:
@@ -98,15 +108,6 @@ class TracedModel:
         """The values of each node that another one reads or that the model gives out."""
         read = {value for values in self.reads for value in values} | {port.value for port in self.graph.outputs}
         return tuple(tuple(value for value in node.outputs if value in read) for node in self.nodes)
-
-    def leading_to(self, last: int, among: range) -> list[int]:
-        """Of some nodes those that the last one depends on, and itself."""
-        found, needed = [last], set(self.reads[last])
-        for number in reversed(range(among.start, last)):
-            if needed & set(self.nodes[number].outputs):
-                found.append(number)
-                needed |= set(self.reads[number])
-        return found[::-1]
 
     @cached_property
     def last_reader(self) -> dict[str, int]:
@@ -143,6 +144,7 @@ class TracedModel:
         *,
         apart: bool = False,
         fixes_sizes: bool = False,
+        keeps_sizes: bool = True,
         replaced: Mapping[str, np.ndarray] | None = None,
     ) -> Part:
         """Write some nodes as a model.
@@ -153,6 +155,8 @@ class TracedModel:
             wanted: the outputs; by default all that the nodes make and that can be compared.
             apart: whether each node reads the given value also where another one of them makes it.
             fixes_sizes: whether short lists of integers become constants.
+            keeps_sizes: whether the inputs are declared with their sizes, or only with their ranks. A runtime may
+                refuse a body that it does not run for sizes that only another one takes.
             replaced: constants that take the place of those of the model.
 
         Raises:
@@ -169,12 +173,18 @@ class TracedModel:
             raise UnsupportedError("what the nodes read is not known", operand=repr(unknown[0]))
         fixed = {value for value in given if fixes_sizes and _is_short_list(values[value])}
         given = [value for value in given if value not in fixed]
-        types = {value: _type_of(values[value]) for value in given}
+        types = {value: _type_of(values[value], keeps_sizes) for value in given}
         arrays = {value: values[value] for value in sorted(fixed)} | dict(replaced or {})
         constants = {value: Tensor(array.copy(), of_numpy(array.dtype)) for value, array in arrays.items()}
-        data, weights = self.parts.write(self._with_constants(chosen), types, wanted, constants)
+        key = None if constants else (tuple(chosen), tuple(types.items()), tuple(wanted))
+        with self._lock:  # Both runtimes are given the same parts, one after the other or at once.
+            if key is None or self._written is None or self._written[0] != key:
+                self._written = None
+                written = self.parts.write(self._with_constants(chosen), types, wanted, constants)
+                self._written = (key, Program(*written))
+            program = self._written[1]
         inputs = tuple(values[value] for value in given)
-        return Part(Program(data, weights), inputs, tuple(wanted), tuple(given), self._results(wanted))
+        return Part(program, inputs, tuple(wanted), tuple(given), self._results(wanted))
 
     def _results(self, wanted: Sequence[str]) -> tuple[tuple[ElementType, tuple[int, ...]], ...]:
         """The types and shapes of values, if all of them are known and of NumPy's own types."""
@@ -204,6 +214,27 @@ class TracedModel:
                     self.maker[value] for value in self.reads[number] if value in self.maker and value not in known
                 ]
         return sorted(found)
+
+    def constant(self, value: str) -> object:
+        """A constant, for comparison with another; None for what is not constant."""
+        node = self._constant_nodes.get(value)
+        return self.graph.constant.get(value) if node is None else dict(node.operation.given).get("value", node)
+
+    @cached_property
+    def random(self) -> frozenset[int]:
+        """The nodes that make other values in every run."""
+        bodies = {(function.domain, function.name): function.body for function in self.graph.functions}
+        return frozenset(number for number, node in enumerate(self.nodes) if self._is_random(node, bodies))
+
+    def _is_random(self, node: Node, bodies: Mapping[tuple[str, str], Graph]) -> bool:
+        called = bodies.get((getattr(node.schema, "of", ""), node.schema.name))
+        inner = [graph for _name, graph in node.graphs] + ([called] if called else [])
+        if any(self._is_random(one, bodies) for graph in inner for one in graph.nodes):
+            return True
+        if node.schema.name == "Dropout" and len(node.inputs) > _TRAINING and node.inputs[_TRAINING]:
+            trains = self.constant(node.inputs[_TRAINING])
+            return not isinstance(trains, Tensor) or bool(trains.array.any())
+        return node.schema.name in _RANDOM
 
     @cached_property
     def maker(self) -> dict[str, int]:
@@ -245,32 +276,6 @@ def size_of(found: TensorType | None) -> int | None:
     return prod(found.shape.sizes()) * max(1, found.element_type.bits // 8)
 
 
-def segments(model: TracedModel, units: Sequence[range], most_bytes: int, most_nodes: int) -> Iterator[list[range]]:
-    """Divide the nodes into segments whose values and weights take about so many bytes at most.
-
-    A value of unknown size is taken to be as large as the largest that its node reads.
-    """
-    sizes: dict[str, int] = {}
-    segment: list[range] = []
-    filled = count = 0
-    for unit in units:
-        needed = 0
-        for number in unit:
-            largest = max((sizes.get(value, 0) for value in model.reads[number]), default=0)
-            for value in model.made[number]:
-                known = size_of(model.types.get(value))
-                sizes[value] = largest if known is None else known
-                needed += sizes[value]
-            needed += model.weight_of(number)
-        if segment and (filled + needed > most_bytes or count + len(unit) > most_nodes):
-            yield segment
-            segment, filled, count = [], 0, 0
-        segment.append(unit)
-        filled, count = filled + needed, count + len(unit)
-    if segment:
-        yield segment
-
-
 def _is_constant(node: Node) -> bool:
     return node.schema.name in ("Constant", "Const") and not any(reads(node))
 
@@ -283,8 +288,9 @@ def _travels(found: TensorType) -> bool:
     return not found.other and (found.element_type is None or found.element_type.runs)
 
 
-def _type_of(array: np.ndarray) -> TensorType:
-    return TensorType(of_numpy(array.dtype), of_sizes(array.shape))
+def _type_of(array: np.ndarray, keeps_sizes: bool = True) -> TensorType:
+    shape = of_sizes(array.shape) if keeps_sizes else Shape((Dimension(),) * array.ndim)
+    return TensorType(of_numpy(array.dtype), shape)
 
 
 def _is_short_list(array: np.ndarray) -> bool:

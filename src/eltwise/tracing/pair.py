@@ -1,24 +1,21 @@
-"""Two models of one meaning, as before and after a conversion: whose values belong together, and their runs."""
+"""Two models of one meaning, as before and after a conversion: the runs of both, value by value."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Sequence
 
 import numpy as np
 
 from eltwise.comparison.tolerance import Tolerances
-from eltwise.core.dtypes import FLOAT64
-from eltwise.core.errors import GraphError
+from eltwise.core.errors import EltwiseError, GraphError
 from eltwise.ir.graph import Graph
+from eltwise.tracing.difference import measure
 from eltwise.tracing.inputs import Feeds
+from eltwise.tracing.matching import Matching, matched_inputs
 from eltwise.tracing.model import TracedModel
 from eltwise.tracing.run import Outcome, Side, Tracer, Values
-from eltwise.tracing.wide import WideSide
-
-_SAMPLED = 256
-_CLOSE = 2.0**-5
-"""Values of other names are the same if a sample differs by less than this part of its largest."""
+from eltwise.tracing.wide import is_float
 
 _UNKNOWN = "what it reads could not be computed"
 
@@ -26,27 +23,23 @@ _MOST_HELD = 1 << 26
 """How many bytes of values of other names are held until a value is found that belongs to them."""
 
 
-def other_feeds(graph: Graph, feeds: Feeds, first: Graph, *, is_wide: bool = False) -> Values:
-    """The inputs of the second model, by value: those of the first of the same name, or else of the same position.
+def other_feeds(graph: Graph, feeds: Feeds, first: Graph) -> Values:
+    """The inputs of the second model, by value: those of the first, as the float type that the second one takes.
 
     Args:
         graph: the second model.
         feeds: the inputs of the first.
         first: the first model.
-        is_wide: whether the second is the first in float64.
 
     Raises:
         GraphError: if the models have other inputs.
     """
-    given = {name: feeds.values[port.value] for port in first.inputs for name in (port.name, *port.aliases)}
     found: Values = {}
-    for position, port in enumerate(graph.inputs):
-        array = next((given[name] for name in (port.name, *port.aliases) if name in given), None)
-        if array is None and len(graph.inputs) == len(first.inputs):
-            array = feeds.values[first.inputs[position].value]
+    for port, partner in matched_inputs(first, graph):
+        array = None if partner is None else feeds.values[partner.value]
         wanted = port.inner_type or port.type.element_type
-        if is_wide and array is not None and wanted is FLOAT64:
-            array = array.astype(np.float64)
+        if array is not None and wanted is not None and is_float(array.dtype) and wanted.kind == "float":
+            array = array.astype(wanted.storage)
         if array is None or (wanted is not None and wanted.numpy != array.dtype):
             got = "none of this name" if array is None else str(array.dtype)
             words = "the models have other inputs"
@@ -67,7 +60,8 @@ class PairTracer(Tracer):
     """Runs one model on the tested side and another one as the reference.
 
     Attributes:
-        other: the second model, its runtime and its values.
+        other: the second model, its runtime and its values: those that its nodes and the first model's still need.
+        matching: the values that belong together.
         renamed: the values of the first model that have another name in the second, found by their contents.
         notes: what the reference did not run.
     """
@@ -79,92 +73,100 @@ class PairTracer(Tracer):
         self.renamed: dict[str, str] = {}
         self.notes: list[str] = []
         self.other = other
+        self.matching = Matching(tested.model, other.model)
+        self._partners = self.matching.partners
         self._unit_of = {number: unit for unit in other.model.units() for number in unit}
         self._done: set[int] = set()
-        self._partners = _partners(tested.model, other.model)
         self.last_needed = _last_needed(tested.model, self._partners)
-        self._readers = Counter(value for values in other.model.reads for value in values)
+        self._uses = Counter(value for values in other.model.reads for value in values)
+        self._uses.update(self._partners[value] for value in tested.model.maker if value in self._partners)
         self._held: dict[str, np.ndarray] = {}
-        self._is_wide = isinstance(other, WideSide)
-
-    @property
-    def unmatched(self) -> list[str]:
-        """The values of the first model that the second does not have."""
-        made = (value for values in self.model.made for value in values)
-        return [value for value in made if value not in self._partners and value not in self.renamed]
 
     def _reference(self, numbers: Sequence[int]) -> Outcome:
-        """Run the second model as far as its values have the names of what some nodes of the first make."""
+        """Run the second model as far as it makes what belongs to the values of some nodes of the first."""
         model = self.other.model
-        made = (value for number in numbers for value in self.model.made[number])
-        targets = {self._partners[value]: value for value in made if value in self._partners}
-        makers = [model.maker[value] for value in targets if value in model.maker]
+        targets = {
+            value: self._partners[value]
+            for number in numbers
+            for value in self.model.made[number]
+            if value in self._partners
+        }
+        makers = [model.maker[value] for value in targets.values() if value in model.maker]
         needed = set(model.behind(makers, self.other.values)) - self._done
-        found: Values = {}
-        self._run_other(
-            sorted({self._unit_of[number] for number in needed}, key=lambda unit: unit.start), targets, found
-        )
-        for value, name in targets.items():
-            if value in self.other.values:
-                found.setdefault(name, self.other.values[value])
-        return Outcome(found)
+        self._run_other(sorted({self._unit_of[number] for number in needed}, key=lambda unit: unit.start))
+        found = {value: self._value(partner) for value, partner in targets.items()}
+        return Outcome({value: array for value, array in found.items() if array is not None})
 
-    def _run_other(self, units: Sequence[range], targets: Mapping[str, str], found: Values) -> None:
+    def _value(self, partner: str) -> np.ndarray | None:
+        """A value of the second model; a constant may be one, where nodes that make it were folded."""
+        tensor = self.other.model.graph.constant.get(partner)
+        if partner in self.other.values or tensor is None:
+            return self.other.values.get(partner)
+        try:
+            return tensor.array
+        except EltwiseError:
+            return None
+
+    def _release(self, value: str) -> None:
+        self._uses[value] -= 1
+        if not self._uses[value]:
+            self.other.values.pop(value, None)
+
+    def _run_other(self, units: Sequence[range]) -> None:
         """Run nodes of the second model; where that is not possible, its halves, and at last single nodes."""
         if not units:
             return
+        model = self.other.model
         numbers = [number for unit in units for number in unit]
-        there = self.other.values.keys() | {value for number in numbers for value in self.other.model.made[number]}
+        there = self.other.values.keys() | {value for number in numbers for value in model.made[number]}
         outcome = Outcome(words=_UNKNOWN)
-        if all(value in there for number in numbers for value in self.other.model.reads[number]):
+        if all(value in there for number in numbers for value in model.reads[number]):
             outcome = self.other.run(numbers, self.other.values)
         if outcome.words and len(units) > 1:
             middle = len(units) // 2
-            self._run_other(units[:middle], targets, found)
-            self._run_other(units[middle:], targets, found)
+            self._run_other(units[:middle])
+            self._run_other(units[middle:])
             return
         self._done.update(numbers)
-        if outcome.words:
-            node = self.other.model.nodes[numbers[0]]
-            if outcome.words == _UNKNOWN:
-                return
+        if outcome.words and outcome.words != _UNKNOWN:
+            node = model.nodes[numbers[0]]
             self.notes.append(f"{self.other.name}: {node.schema.name} {node.label!r}: {outcome.words}")
-            return
-        self._take(numbers, outcome.values, targets, found)
+        if not outcome.words:
+            self._take(numbers, outcome.values)
 
-    def _take(self, numbers: Sequence[int], values: Values, targets: Mapping[str, str], found: Values) -> None:
-        """Keep what later nodes read, what has the name of a value of the first model, and some others."""
+    def _take(self, numbers: Sequence[int], values: Values) -> None:
+        """Keep what is still needed of a run, and for a while what belongs to no value of the first model."""
         for value in (value for number in numbers for value in self.other.model.reads[number]):
-            self._readers[value] -= 1
-            if not self._readers[value]:
-                self.other.values.pop(value, None)
-        named = set(self._partners.values())
+            self._release(value)
+        partners = set(self._partners.values())
         for value, array in values.items():
-            kept = array.copy() if self._readers[value] or value in targets or value not in named else None
-            if kept is None:
-                continue
-            if self._readers[value]:
-                self.other.values[value] = kept
-            if value in targets:
-                found[targets[value]] = kept
-            elif value not in named:
-                self._held[value] = kept
+            if self._uses[value] > 0:
+                self.other.values[value] = array.copy()
+            if value not in partners:
+                self._held[value] = self.other.values.get(value, array.copy())
         while sum(array.nbytes for array in self._held.values()) > _MOST_HELD:
             del self._held[next(iter(self._held))]
 
     def _compare(self, numbers: Sequence[int], got: Outcome, wanted: Outcome) -> None:
         for value, array in got.values.items():
-            if value not in self._partners:
-                name = next((name for name, other in self._held.items() if _looks_same(array, other)), None)
+            if value not in self._partners and array.size and (array != array.flat[0]).any():
+                name = next((name for name, other in self._held.items() if self._is_equal(value, array, other)), None)
                 if name is not None:
                     self.renamed[value] = name
                     wanted.values[value] = self._held.pop(name)
         for value, array in got.values.items():
-            wide = wanted.values.get(value)
-            if self._is_wide and wide is not None and wide.dtype == np.float64 != array.dtype:
+            other = wanted.values.get(value)
+            if other is not None and other.dtype != array.dtype and is_float(other.dtype) and is_float(array.dtype):
                 with np.errstate(all="ignore"):
-                    wanted.values[value] = wide.astype(array.dtype)
+                    wanted.values[value] = other.astype(array.dtype)
         super()._compare(numbers, got, wanted)
+        for value in (value for number in numbers for value in self.model.made[number]):
+            self._release(self._partners.get(value, ""))
+
+    def _is_equal(self, value: str, array: np.ndarray, other: np.ndarray) -> bool:
+        """Whether two arrays are within the tolerance."""
+        is_alike = array.shape == other.shape and array.dtype == other.dtype
+        return is_alike and not measure(value, array, other, self._tolerances).is_beyond
 
 
 def _last_needed(model: TracedModel, known: Container[str]) -> dict[str, int]:
@@ -175,35 +177,3 @@ def _last_needed(model: TracedModel, known: Container[str]) -> dict[str, int]:
         for value in model.reads[number]:
             found[value] = max(found[value], last)
     return found
-
-
-def _partners(first: TracedModel, second: TracedModel) -> dict[str, str]:
-    """The values of the second model by those of the first that have the same name, or are the same output."""
-    by_name: dict[str, str] = {}
-    names = dict(second.graph.tensor_names)
-    for value in second.maker:
-        for name in (*names.get(value, ()), value):
-            by_name.setdefault(name, value)
-    names = dict(first.graph.tensor_names)
-    found = {}
-    for value in first.maker:
-        partner = next((by_name[name] for name in (*names.get(value, ()), value) if name in by_name), None)
-        if partner is not None:
-            found[value] = partner
-    outputs = [[port.value for port in model.graph.outputs] for model in (first, second)]
-    if len(outputs[0]) == len(outputs[1]):
-        for value, other in zip(*outputs, strict=True):
-            if value in first.maker and other in second.maker:
-                found.setdefault(value, other)
-    return found
-
-
-def _looks_same(array: np.ndarray, other: np.ndarray) -> bool:
-    """Whether two values have one shape and nearly equal samples that are not all the same number."""
-    if array.shape != other.shape or array.dtype != other.dtype or not array.size:
-        return False
-    step = max(1, array.size // _SAMPLED)
-    with np.errstate(all="ignore"):
-        one, two = (values.reshape(-1)[::step].astype(np.float64) for values in (array, other))
-        largest = float(np.max(np.abs(one), initial=0))
-        return bool(np.ptp(one) > 0 and np.all(np.abs(one - two) <= _CLOSE * largest))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from eltwise.core.errors import UnsupportedError, counted
 from eltwise.report.written import Written
-from eltwise.tracing.blame import Blamed
+from eltwise.tracing.blame import Isolated
 from eltwise.tracing.page import content
 from eltwise.tracing.reproduce import write_blamed
 
@@ -29,8 +29,9 @@ class TracedNode:
         own_error: that of the node run alone on what the reference reads; None where that was not needed.
         cause: the cause of its own difference, or that of what it makes.
         blame: of a node that differs, ``own`` where it is wrong alone too, ``inherited`` where it is not, and
-            ``in_graph`` where it is right alone, its inputs are equal and it is wrong in the model, and ``fused`` where
-            it and those before it are right one by one, and wrong where only the last result is read.
+            ``in_graph`` where it is right alone, its inputs are equal and it is wrong in the model, ``fused`` where it
+            and those before it are right one by one, and wrong where only the last result is read, and
+            ``not_isolated`` where it could not be run without others.
         value: the value that differs most.
         max_ulp: the largest distance in units in the last place.
         explanation: the cause in words.
@@ -93,15 +94,15 @@ class TraceReport(Written):
     tolerance: str = ""
     right: tuple[str, ...] | None = None
     notes: tuple[str, ...] = ()
-    blamed: Blamed | None = field(default=None, repr=False, compare=False)
+    blamed: Isolated | None = field(default=None, repr=False, compare=False)
     is_run: bool = True
 
     @property
     def is_good(self) -> bool:
-        """Whether nothing is beyond the tolerance, and every node and the whole model ran."""
-        return (
-            self.is_run and self.first is None and not any(node.status in ("differs", "failed") for node in self.nodes)
-        )
+        """Whether something was compared, nothing is beyond the tolerance, and every node and the whole model ran."""
+        found = {node.status for node in self.nodes}
+        is_compared = found != {"not_compared"}
+        return self.is_run and is_compared and self.first is None and not found & {"differs", "failed"}
 
     @property
     def first_node(self) -> TracedNode | None:
@@ -167,6 +168,11 @@ class TraceReport(Written):
         node = self.first_node
         if node is not None:
             lines.append(f"first: {node}: {self._said_of(node)}")
+        elif found := [node for node in self.nodes if node.blame == "not_isolated"]:
+            words = f"no node is wrong alone; first beyond the tolerance, by {number(found[0].error_out)}"
+            lines.append(f"{words}: {found[0]}, {found[0].words}")
+        elif counts.keys() == {"not_compared"}:
+            lines.append("nothing was compared: see what is said of each node")
         elif counts.get("differs"):
             lines.append("no node is wrong alone: small errors add up to what is beyond the tolerance")
         return lines

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from eltwise.conformance.reproduce import files_of_case, write_case
 from eltwise.formats.registry import of_bytes
-from eltwise.tracing.blame import Blamed
+from eltwise.tracing.blame import Isolated
 
 
-def write_blamed(blamed: Blamed, about: Sequence[str], against: str, folder: Path) -> tuple[str, ...]:
+def write_blamed(blamed: Isolated, about: Sequence[str], against: str, folder: Path) -> tuple[str, ...]:
     """Write what shows a node with its runtime alone.
 
     Args:

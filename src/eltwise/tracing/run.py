@@ -17,6 +17,8 @@ from eltwise.tracing.model import Part, TracedModel
 
 Values = dict[str, np.ndarray]
 
+RANDOM = "random: it makes other values in every run, and what follows is given those of the reference"
+
 
 @dataclass(eq=False)
 class Side:
@@ -50,18 +52,20 @@ class Side:
         apart: bool = False,
         replaced: Mapping[str, np.ndarray] | None = None,
     ) -> Outcome:
-        """Run some nodes; what the runtime takes only as constants becomes one."""
+        """Run some nodes; where that is refused, with short lists as constants, and then without the inputs' sizes."""
         chosen = list(numbers)
         outcome = Outcome(words="")
-        for fixes_sizes in (False, True):
+        for options in ({}, {"fixes_sizes": True}, {"keeps_sizes": False}):
             try:
-                part = self.model.part(chosen, values, wanted, apart=apart, fixes_sizes=fixes_sizes, replaced=replaced)
+                part = self.model.part(chosen, values, wanted, apart=apart, replaced=replaced, **options)
             except EltwiseError as error:
                 return Outcome(words=str(error))
-            if fixes_sizes and part.given == outcome.part_given:
-                break
+            if "fixes_sizes" in options and part.given == outcome.part_given:
+                continue
             answer = self.host.run(part.program, part.inputs, results=part.results)
-            outcome = _outcome(answer, part)
+            found = _outcome(answer, part)
+            if not found.words or not outcome.words:
+                outcome = found
             if answer.kind != "refused":
                 break
         return outcome
@@ -76,17 +80,19 @@ class Outcome:
         words: how it was refused, crashed or hung; empty if it ran.
         lost: values that are no arrays.
         part_given: the inputs of the part.
+        is_slow: whether it gave no answer in time.
     """
 
     values: Values = field(default_factory=dict)
     words: str = ""
     lost: tuple[str, ...] = ()
     part_given: tuple[str, ...] = ()
+    is_slow: bool = False
 
 
 def _outcome(answer: Answer, part: Part) -> Outcome:
     if answer.kind != "result":
-        return Outcome(words=f"{answer.kind}: {answer.words}", part_given=part.given)
+        return Outcome(words=f"{answer.kind}: {answer.words}", part_given=part.given, is_slow=answer.kind == "hung")
     if len(answer.arrays) != len(part.wanted):
         words = f"gave {len(answer.arrays)} values instead of {len(part.wanted)}"
         return Outcome(words=words, part_given=part.given)
@@ -105,9 +111,11 @@ class NodeRun:
         value: the name of that value.
         error_in: the largest error of what it reads.
         inputs_equal: whether all that it reads has the same bits in both runs.
+        inputs_agree: whether all that it reads is within the tolerance.
         own: the difference where it is run alone on what the reference reads; None if that was not needed.
         words: why it could not be run or compared.
         has_failed: whether the tested runtime could not run it.
+        blame: what a node that is beyond the tolerance was found to be.
     """
 
     number: int
@@ -115,9 +123,16 @@ class NodeRun:
     value: str = ""
     error_in: float | None = 0.0
     inputs_equal: bool = True
+    inputs_agree: bool = True
     own: Difference | None = None
     words: str = ""
     has_failed: bool = False
+    blame: str | None = None
+
+    @property
+    def is_beyond(self) -> bool:
+        """Whether what it makes is beyond the tolerance."""
+        return self.out is not None and self.out.is_beyond
 
 
 class Tracer:
@@ -127,17 +142,17 @@ class Tracer:
         nodes: what is known of each node that was reached, by its number.
         missing_words: why a node that ran has no value to compare.
         last_needed: the number of the last node for which each value is kept.
-        on_suspects: told of a segment's nodes that are beyond the tolerance, with the reference's values.
+        judge: told of a segment's nodes, with the reference's values.
     """
 
     missing_words = "what it makes is not a tensor of numbers"
 
     def __init__(self, tested: Side, reference: Side, tolerances: Tolerances) -> None:
         self.tested = tested
-        self.last_needed: Mapping[str, int] = tested.model.last_reader
+        self.last_needed: dict[str, int] = tested.model.last_reader
         self.reference = reference
         self.nodes: dict[int, NodeRun] = {}
-        self.on_suspects: Callable[[list[NodeRun], Values], None] = lambda _found, _values: None
+        self.judge: Callable[[list[NodeRun], Values], None] = lambda _runs, _values: None
         self._tolerances = tolerances
         self._found: dict[str, Difference] = {}
         self._threads = ThreadPoolExecutor(1)
@@ -152,7 +167,7 @@ class Tracer:
         units = self._ready(units)
         if not units:
             return
-        groups = [list(group) for _refused, group in groupby(units, lambda unit: bool(self.reference.refusal_of(unit)))]
+        groups = [list(group) for _kind, group in groupby(units, self._kind)]
         if len(groups) > 1:
             for group in groups:
                 self.run(group)
@@ -172,6 +187,10 @@ class Tracer:
             self.run(units[middle:])
         else:
             self._compare(numbers, got, wanted)
+
+    def _kind(self, unit: range) -> tuple[bool, bool]:
+        """What keeps nodes from being run together: that the reference refuses them, that they are random."""
+        return bool(self.reference.refusal_of(unit)), not self.model.random.isdisjoint(unit)
 
     def _reference(self, numbers: Sequence[int]) -> Outcome:
         """What the reference makes of the values of some nodes."""
@@ -197,7 +216,10 @@ class Tracer:
 
     def _compare(self, numbers: Sequence[int], got: Outcome, wanted: Outcome) -> None:
         values, reference = got.values, wanted.values
-        if got.words and not wanted.words:
+        is_random = not self.model.random.isdisjoint(numbers)
+        if is_random and not (got.words or wanted.words):
+            values = reference = {**values, **reference}
+        elif got.words and not wanted.words:
             values = reference
         elif wanted.words and not got.words:
             reference = values
@@ -206,8 +228,11 @@ class Tracer:
             run = NodeRun(number)
             reads = [self._found.get(value, EQUAL) for value in self.model.reads[number]]
             run.inputs_equal = all(found.status == "equal" for found in reads)
+            run.inputs_agree = not any(found.is_beyond for found in reads)
             run.error_in = worst(found.error for found in reads)
-            if got.words or wanted.words:
+            if is_random and not got.words:
+                run.words = RANDOM
+            elif got.words or wanted.words:
                 run.has_failed = bool(got.words)
                 said = ((self.tested, got.words), (self.reference, wanted.words))
                 run.words = "; ".join(f"{side.name}: {words}" for side, words in said if words)
@@ -215,10 +240,8 @@ class Tracer:
                 self._compare_node(run, values, reference)
             self.nodes[number] = run
             runs.append(run)
-        suspects = [run for run in runs if run.out is not None and run.out.is_beyond]
         self._keep(numbers, values, reference)
-        if suspects:
-            self.on_suspects(suspects, {**self.reference.values, **reference})
+        self.judge(runs, {**self.reference.values, **reference})
         self._forget(max(numbers))
 
     def _compare_node(self, run: NodeRun, values: Values, reference: Values) -> None:

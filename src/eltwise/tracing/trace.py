@@ -3,35 +3,39 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from eltwise import runtimes
-from eltwise.comparison.tolerance import Given, parse_tolerances
+from eltwise.comparison.tolerance import Given, Tolerances, parse_tolerances
 from eltwise.core.errors import EltwiseError, FileFormatError, UnsupportedError, counted
 from eltwise.formats import registry
 from eltwise.ir.graph import Graph
 from eltwise.model import Model
 from eltwise.ops.schema import Domain
+from eltwise.passes.convert import read_onnx_graph
 from eltwise.passes.widen import in_float64
 from eltwise.runtimes import Host, Runtime
-from eltwise.tracing.blame import Blame
+from eltwise.tracing.blame import Blame, named
 from eltwise.tracing.difference import DEFAULT, Difference
+from eltwise.tracing.doubts import PairBlame
 from eltwise.tracing.inputs import feeds_for
-from eltwise.tracing.model import TracedModel, read_model, segments
+from eltwise.tracing.model import TracedModel, read_model
 from eltwise.tracing.pair import PairTracer, other_feeds
 from eltwise.tracing.report import TracedNode, TraceReport
 from eltwise.tracing.run import NodeRun, Side, Tracer
+from eltwise.tracing.segments import Tell, run_all
 from eltwise.tracing.whole import Whole, WholeRun
 from eltwise.tracing.wide import WideSide
 
 if TYPE_CHECKING:
     from eltwise.model import Source
 
-SEGMENT = 1 << 28
+SEGMENT = 1 << 26
 """How many bytes the values and weights of a segment may have, by default."""
 
 LIMIT = 120.0
@@ -47,15 +51,8 @@ _REFERENCES = {EXACT: "eltwise", FLOAT64: "onnxruntime"}
 _SLOW = "onnx-reference"
 """What computes in float64 what the faster one does not have in it."""
 
-_MOST_NODES = 1000
-"""The most nodes of a segment."""
-
-_MOST_NAMED = 6
-
 _FOR_ONNX = {"openvino": "openvino-onnx"}
 """The adapters for ONNX models, of runtimes that have two."""
-
-Tell = Callable[[int, int, str], None]
 
 
 def trace(
@@ -104,49 +101,68 @@ def trace(
     graph = read_graph(model)
     second = graph if other is None else read_graph(other)
     if against == FLOAT64:
+        if other is not None:
+            raise UnsupportedError("the reference float64 is the first model in another type", hint="give one model")
         second = in_float64(second)
     is_pair = second is not graph
-    tested, reference = _runtime_for(runtime, graph.origin.domain), _runtime_for(against, second.origin.domain)
+    wanted = [(runtime, graph), (against, second), *([(_SLOW, graph)] if against == FLOAT64 else [])]
+    chosen = [_runtime_for(name, of.origin.domain) for name, of in wanted]
     feeds = feeds_for(graph, inputs or {}, seed)
-    traced = read_model(graph, feeds.values)
-    values = other_feeds(second, feeds, graph, is_wide=against == FLOAT64) if is_pair else feeds.values
     with ExitStack() as stack:
-        hosts = [stack.enter_context(Host(found, limit, shares_memory=True)) for found in (tested, reference)]
-        first = Side(runtime, hosts[0], traced, dict(feeds.values))
+        hosts = [stack.enter_context(Host(found, limit, shares_memory=True)) for found in chosen]
+        starting = stack.enter_context(ThreadPoolExecutor()).map(Host.version, hosts)
+        traced = read_model(graph, feeds.values)
+        values = other_feeds(second, feeds, graph) if is_pair else feeds.values
         compared = read_model(second, values) if is_pair else traced
+        first = Side(runtime, hosts[0], traced, dict(feeds.values))
         last = (WideSide if against == FLOAT64 else Side)(against, hosts[1], compared, dict(values), against == EXACT)
         if isinstance(last, WideSide):
-            host = stack.enter_context(Host(runtimes.find(_SLOW), limit, shares_memory=True))
-            last.slower, last.narrow = Side(against, host, compared), Side(against, hosts[1], traced)
-        versions = [_version(side) for side in (first, last)]
+            last.slower, last.narrow = Side(against, hosts[2], compared), Side(against, hosts[1], traced)
+        versions = [_version(*pair) for pair in zip((first, last), starting, strict=False)]
         tracer = (PairTracer if is_pair else Tracer)(first, last, tolerances)
-        blame = Blame(first, tracer.reference, tolerances, last.narrow if isinstance(last, WideSide) else None)
-        tracer.on_suspects = blame.judge
-        _run_all(tracer, segment, progress or (lambda _done, _count, _name: None))
+        blame = _blame(tracer, tolerances)
+        tracer.judge = blame.judge
+        run_all(tracer, segment, progress or (lambda _done, _count, _name: None))
+        blame.finish()
         whole = WholeRun(first, last, feeds.values, tolerances).compare() if not is_pair else Whole()
-    nodes = [_described(traced, tracer.nodes[number]) for number in sorted(tracer.nodes)]
-    if whole.fused and whole.difference is not None:
-        names = [nodes[number].name for number in traced.leading_to(whole.fused.stop - 1, whole.fused)]
-        nodes[whole.fused.stop - 1] = _wrong_together(nodes[whole.fused.stop - 1], whole.difference, names)
-    found = next((node for node in nodes if node.blame in ("own", "in_graph", "fused")), None)
-    blamed = whole.blamed if found is not None and found.blame == "fused" else blame.first
+    report = _report(tracer, blame, whole, versions)
+    return replace(report, inputs=feeds.words, tolerance="; ".join(map(str, tolerances)) or DEFAULT)
+
+
+def _report(tracer: Tracer, blame: Blame, whole: Whole, versions: Sequence[str]) -> TraceReport:
+    model = tracer.model
+    nodes = [_described(model, tracer.nodes[number]) for number in sorted(tracer.nodes)]
+    if whole.fused is not None:
+        last = whole.fused.numbers[-1]
+        names = [nodes[number].name for number in model.behind([last], ()) if number in whole.fused.numbers]
+        nodes[last] = _wrong_together(nodes[last], whole.fused.own, names)
+    blamed = [number for number, node in enumerate(nodes) if node.blame in ("own", "in_graph", "fused")]
+    first = nodes[blamed[0]] if blamed else None
+    isolated = None if first is None else whole.fused if first.blame == "fused" else blame.found.get(blamed[0])
     return TraceReport(
         tuple(nodes),
-        found.name if found else None,
+        None if first is None else first.name,
         versions[0],
         versions[1],
-        inputs=feeds.words,
-        tolerance="; ".join(map(str, tolerances)) or DEFAULT,
-        right=blamed.right if blamed else None,
-        notes=(*_notes(traced), *_notes_of_pair(tracer), *whole.notes),
+        right=isolated.right if isolated else None,
+        notes=(*_notes(model), *_notes_of_pair(tracer), *whole.notes),
         is_run=whole.is_run,
-        blamed=blamed,
+        blamed=isolated,
     )
 
 
-def _version(side: Side) -> str:
+def _blame(tracer: Tracer, tolerances: Tolerances) -> Blame:
+    """What judges the nodes; in float64 every value belongs to that of its name."""
+    last = tracer.other if isinstance(tracer, PairTracer) else None
+    if last is None or isinstance(last, WideSide):
+        return Blame(tracer.tested, tracer.reference, tolerances, None if last is None else last.narrow)
+    assert isinstance(tracer, PairTracer)
+    kept = tracer.last_needed
+    return PairBlame(tracer.tested, tracer.reference, tolerances, matching=tracer.matching, last_needed=kept)
+
+
+def _version(side: Side, version: str) -> str:
     """The name of a side with the version of its runtime."""
-    version = side.host.version()
     return f"{side.name} (by {side.host.runtime.name} {version})" if side.name == FLOAT64 else f"{side.name} {version}"
 
 
@@ -160,11 +176,10 @@ def _notes_of_pair(tracer: Tracer) -> Iterator[str]:
         yield f"{counted(len(names), 'node')} computed in their own type, as no runtime has them in float64: {names[0]}"
     for kind, names in (
         ("matched by their contents", list(tracer.renamed)),
-        ("not in the other model", tracer.unmatched),
+        ("not in the other model", [value for value in tracer.matching.unmatched if value not in tracer.renamed]),
     ):
         if names:
-            more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
-            yield f"{counted(len(names), 'value')} {kind}: {', '.join(names[:_MOST_NAMED])}{more}"
+            yield f"{counted(len(names), 'value')} {kind}: {named(names)}"
 
 
 def _wrong_together(node: TracedNode, found: Difference, names: Sequence[str]) -> TracedNode:
@@ -192,19 +207,19 @@ def read_graph(source: Source | Model | Graph) -> Graph:
     """
     if isinstance(source, Model | Graph):
         return source if isinstance(source, Graph) else source.graph
-    if isinstance(source, bytes | bytearray | memoryview):
-        return registry.read_bytes(bytes(source), None).graph
-    if isinstance(source, str | os.PathLike):
-        try:
-            return registry.read_file(Path(source)).graph
-        except EltwiseError as error:
-            raise error.located(where=str(source)) from None
-    from eltwise.formats.onnx.reader import is_model_proto, read_model_proto
-
-    if not is_model_proto(source):
-        allowed = "a path, the bytes of a file, an onnx.ModelProto or a loaded model"
-        raise FileFormatError("not a model", got=type(source).__name__, allowed=allowed)
-    return read_model_proto(source, None, "").graph
+    place = str(source) if isinstance(source, str | os.PathLike) else ""
+    try:
+        graph = read_onnx_graph(source)
+        if graph is not None:
+            return graph
+        if place:
+            return registry.read_file(Path(place)).graph
+        if isinstance(source, bytes | bytearray | memoryview):
+            return registry.read_bytes(bytes(source), None).graph
+    except EltwiseError as error:
+        raise error.located(where=place) from None
+    allowed = "a path, the bytes of a file, an onnx.ModelProto or a loaded model"
+    raise FileFormatError("not a model", got=type(source).__name__, allowed=allowed)
 
 
 def _runtime_for(name: str, domain: Domain) -> Runtime:
@@ -219,19 +234,6 @@ def _runtime_for(name: str, domain: Domain) -> Runtime:
         hint = "convert the model first: eltwise convert"
         raise UnsupportedError(f"the runtime {name!r} does not read {format_name} models", hint=hint)
     return found
-
-
-def _run_all(tracer: Tracer, segment: int, progress: Tell) -> None:
-    model = tracer.model
-    count = len(model.nodes)
-    position = 0
-    while position < count:
-        units = [unit for unit in model.units() if unit.start >= position]
-        chosen = next(segments(model, units, segment, _MOST_NODES))
-        progress(position, count, model.nodes[position].label)
-        tracer.run(chosen)
-        position = chosen[-1].stop
-    progress(count, count, "")
 
 
 def _notes(model: TracedModel) -> Iterator[str]:
@@ -250,11 +252,7 @@ def _notes(model: TracedModel) -> Iterator[str]:
 def _described(model: TracedModel, run: NodeRun) -> TracedNode:
     node, out, own = model.nodes[run.number], run.out, run.own
     status = "failed" if run.has_failed else "not_compared" if out is None else out.status
-    blame = None
-    if out is not None and out.is_beyond:
-        wrong_alone = own is not None and own.is_beyond
-        blame = "own" if wrong_alone else "in_graph" if run.inputs_equal else "inherited"
-    told = own if blame == "own" else out
+    told = own if run.blame == "own" else out
     return TracedNode(
         node.label,
         node.schema.name,
@@ -263,7 +261,7 @@ def _described(model: TracedModel, run: NodeRun) -> TracedNode:
         out.error if out else None,
         own.error if own else None,
         told.cause if told else None,
-        blame,
+        run.blame,
         run.value,
         out.max_ulp if out else None,
         told.explanation if told else "",

@@ -6,10 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from eltwise.comparison.tolerance import Tolerances
-from eltwise.tracing.blame import Blamed, copied
+from eltwise.core.errors import counted
+from eltwise.tracing.blame import Isolated, copied
 from eltwise.tracing.difference import Difference, measure
-from eltwise.tracing.model import TracedModel
+from eltwise.tracing.model import TracedModel, size_of
 from eltwise.tracing.run import Side, Values, rank
+
+_LARGEST_WEIGHTS = 1 << 29
+"""A model with more bytes of weights is not run as a whole: it would take several times the memory."""
 
 
 @dataclass(frozen=True)
@@ -17,19 +21,13 @@ class Whole:
     """What came of running the whole model, of which only the outputs are given out.
 
     Attributes:
-        outputs: the difference of each output.
         notes: what is to be said of it.
-        fused: the numbers of nodes that are wrong together, and not one by one.
-        difference: that of the value that they give out.
-        blamed: what shows it.
+        fused: the nodes that are wrong together, and not one by one.
         is_run: whether the tested runtime ran the model.
     """
 
-    outputs: tuple[tuple[str, Difference], ...] = ()
     notes: tuple[str, ...] = ()
-    fused: range = range(0)
-    difference: Difference | None = None
-    blamed: Blamed | None = None
+    fused: Isolated | None = None
     is_run: bool = True
 
 
@@ -59,20 +57,22 @@ class WholeRun:
         wanted = [port.value for port in self._model.graph.outputs if port.value in made]
         wanted = [value for value in dict.fromkeys(wanted) if self._model.can_travel(value)]
         every = range(len(self._model.nodes))
+        if self._model.random:
+            return Whole((f"the whole model was not compared: {counted(len(self._model.random), 'node')} random",))
+        weights = sum(size_of(tensor.type) or 0 for _name, tensor in self._model.graph.constants)
+        if weights > _LARGEST_WEIGHTS:
+            return Whole((f"the whole model was not compared: {weights >> 20:,} MiB of weights",))
         if not wanted:
             return Whole()
         got = self.tested.run(every, self.feeds, wanted)
         if got.words:
-            return Whole(notes=(f"the whole model was not run: {self.tested.name}: {got.words}",), is_run=False)
-        in_parts = (self.tested.values, self.reference.values)
-        exact = self._reference_values(wanted) or in_parts[1]
-        outputs = [(value, self._measure(value, got.values, exact)) for value in wanted]
-        for value, found in outputs:
-            before = self._measure(value, *in_parts)
-            if found is None or before is None or not found.is_beyond or before.is_beyond:
-                continue
-            return self._search(tuple((name, one) for name, one in outputs if one is not None))
-        return Whole(tuple((name, one) for name, one in outputs if one is not None))
+            return Whole(notes=(f"the whole model was not run: {self.tested.name}: {got.words}",), is_run=got.is_slow)
+        for value in wanted:
+            before = self._measure(value, self.tested.values, self.reference.values)
+            found = self._measure(value, got.values, self.reference.values)
+            if found is not None and before is not None and found.is_beyond and not before.is_beyond:
+                return self._search()
+        return Whole()
 
     def _measure(self, value: str, got: Values, wanted: Values) -> Difference | None:
         there = value in got and value in wanted
@@ -91,7 +91,7 @@ class WholeRun:
         outcome = self.reference.run(needed, self.feeds, [value for value in wanted if value in made])
         return {} if outcome.words else {**there, **outcome.values}
 
-    def _search(self, outputs: tuple[tuple[str, Difference], ...]) -> Whole:
+    def _search(self) -> Whole:
         """Find the fewest neighbouring nodes that are wrong together, by halving."""
         count = len(self._model.nodes)
         start = _last_true(0, count - 1, lambda first: self._window(range(first, count)) is not None)
@@ -101,11 +101,10 @@ class WholeRun:
             words = (
                 "the whole model gives other results than its parts, and which nodes make the difference was not found"
             )
-            return Whole(outputs, (words,))
-        difference, blamed = found
-        return Whole(outputs, (), range(start, stop), difference, blamed)
+            return Whole((words,))
+        return Whole(fused=found)
 
-    def _window(self, numbers: range) -> tuple[Difference, Blamed] | None:
+    def _window(self, numbers: range) -> Isolated | None:
         """Run neighbouring nodes on what the reference reads; what is beyond the tolerance, if anything is."""
         model = self._model
         made = {value for number in numbers for value in model.made[number]}
@@ -129,7 +128,7 @@ class WholeRun:
         inputs = dict(zip(part.given, copied(part.inputs), strict=True))
         got, wanted = copied((outcome.values[value], values[value]))
         position, name = leaving.index(value), self.tested.host.runtime.name
-        return difference, Blamed(numbers.stop - 1, part.program, inputs, value, got, wanted, position, name)
+        return Isolated(tuple(numbers), part.program, inputs, value, got, wanted, difference, position, name)
 
 
 def _last_true(low: int, high: int, is_true: Callable[[int], bool]) -> int:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from eltwise.core.dtypes import FLOAT32
+from eltwise.core.dtypes import FLOAT32, of_numpy
 from eltwise.tracing.run import Outcome, Side, Values
 
 
@@ -51,5 +51,9 @@ class WideSide(Side):
 
 def widened(array: np.ndarray) -> np.ndarray:
     """Floats with 64 bits; other types as they are."""
-    is_float = array.dtype.kind == "f" or array.dtype.name == "bfloat16"
-    return array.astype(np.float64) if is_float else array
+    return array.astype(np.float64) if is_float(array.dtype) else array
+
+
+def is_float(dtype: np.dtype[np.generic]) -> bool:
+    """Whether a type is a float, bfloat16 too."""
+    return of_numpy(dtype).kind == "float"

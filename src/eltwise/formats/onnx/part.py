@@ -7,8 +7,10 @@ from dataclasses import replace
 
 from onnx import ModelProto
 
+from eltwise.core.errors import EltwiseError
 from eltwise.core.shapes import UNKNOWN_RANK
 from eltwise.formats.onnx.reader import OnnxFile
+from eltwise.formats.onnx.tensors import StoredTensor, check_tensor
 from eltwise.formats.onnx.writer import write_onnx
 from eltwise.ir.graph import Graph, Node, Port, Tensor
 from eltwise.ir.types import TensorType
@@ -22,6 +24,17 @@ class OnnxParts:
     """Writes parts of one model; what is not in a part, weights above all, is not touched."""
 
     def __init__(self, graph: Graph) -> None:
+        """Take a model; whether the files beside it hold its weights is checked, without reading these.
+
+        Raises:
+            EltwiseError: if they do not.
+        """
+        for _name, tensor in graph.constants:
+            if isinstance(tensor, StoredTensor) and tensor.is_external:
+                try:
+                    check_tensor(tensor.proto, tensor.folder)
+                except EltwiseError as error:
+                    raise error.located(operand=tensor.operand) from None
         self._graph = graph
         file = graph.message if isinstance(graph.message, OnnxFile) else None
         shell = ModelProto()

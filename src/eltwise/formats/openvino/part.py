@@ -141,7 +141,8 @@ class _Part:
     def add_parameter(self, value: str, name: str, found: TensorType) -> None:
         assert found.element_type is not None
         data = {"shape": str(found.shape), "element_type": found.element_type.ir}
-        self._add_source(value, name, "Parameter", data, found.element_type, found.shape.sizes())
+        sizes = found.shape.sizes() if found.shape.is_known else [-1] * len(found.shape.dimensions or ())
+        self._add_source(value, name, "Parameter", data, found.element_type, sizes)
 
     def add_constant(self, value: str, name: str, tensor: Tensor) -> None:
         offset, size = self._stored(bytes(blobs.encode(tensor).data))

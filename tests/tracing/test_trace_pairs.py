@@ -1,0 +1,107 @@
+"""Generated pairs of models with and without one planted fault: only the planted node is ever blamed."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import onnx
+import openvino
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import eltwise
+from eltwise.runtimes import Runtime, registry
+from eltwise.tracing.report import TraceReport
+from local_hosts import use_local_hosts
+from model_pairs import REWRITES, SHAPE, generate, plant
+from openvino_core import openvino_core
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _local() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        use_local_hosts(patch)
+        yield
+
+
+FAULTS = ("none", "in the first", "in the second")
+
+
+def trace(seed: int, fault: str, rewrites: list[int], swapped: bool, segment: int) -> tuple[TraceReport, str]:
+    """Trace a generated model and itself, rewritten, and name the node with the fault."""
+    rng = random.Random(seed)  # noqa: S311 - models, not secrets
+    first = second = generate(rng, rng.randrange(3, 14))
+    changed, planted = plant(first, rng)
+    if fault == "in the first":
+        first = changed
+    elif fault == "in the second":
+        second = changed
+    for number in rewrites:
+        second = REWRITES[number](second, rng)
+    pair = (second, first) if swapped else (first, second)
+    inputs = {"x": np.random.default_rng(seed).standard_normal(SHAPE).astype(np.float32)}
+    return eltwise.trace(*pair, runtime="onnxruntime", against="onnxruntime", inputs=inputs, segment=segment), planted
+
+
+@settings(deadline=None)
+@given(
+    seed=st.integers(0, 1 << 30),
+    fault=st.sampled_from(FAULTS),
+    rewrites=st.lists(st.integers(0, len(REWRITES) - 1), unique=True, max_size=3),
+    swapped=st.booleans(),
+    segment=st.sampled_from((1, 300, 1 << 26)),
+)
+def test_only_the_planted_node_is_blamed(
+    seed: int, fault: str, rewrites: list[int], swapped: bool, segment: int
+) -> None:
+    report, planted = trace(seed, fault, rewrites, swapped, segment)
+    blamed = [node.name for node in report.nodes if node.blame in ("own", "in_graph", "fused")]
+    if fault == "none":
+        assert blamed == []
+        assert report.is_good
+    else:
+        assert all(planted in re.split(r"\+", name) for name in blamed)
+        assert report.first in (None, *blamed)
+
+
+@pytest.mark.parametrize("rewrite", range(len(REWRITES)), ids=[rewrite.__name__ for rewrite in REWRITES])
+def test_most_planted_nodes_are_found(rewrite: int) -> None:
+    """Of the faults that change an output. The others are said not to be told apart from their neighbours."""
+    reports = [trace(seed, "in the first", [rewrite], False, 1 << 26)[0] for seed in range(40)]
+    observed = [report for report in reports if not report.is_good]
+    assert len(observed) > 20
+    assert sum(report.first is not None for report in observed) / len(observed) > 0.75
+    assert all(report.first or "no node is wrong alone" in str(report) for report in observed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(24))
+def test_only_the_planted_node_is_blamed_in_a_converted_model(
+    seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between ONNX and the IR that OpenVINO makes of it, which names the node of an output after that."""
+    float32 = Runtime("openvino", "openvino_float32:OpenVinoFloat32", ("openvino",), ("openvino",))
+    monkeypatch.setitem(registry._BY_NAME, "openvino", float32)
+    rng = random.Random(seed)  # noqa: S311 - models, not secrets
+    model = generate(rng, rng.randrange(3, 14))
+    changed, planted = plant(model, rng)
+    fault = FAULTS[seed % 3]
+    rewritten = REWRITES[seed % len(REWRITES)](model if fault != "in the second" else changed, rng)
+    onnx.save(rewritten, tmp_path / "model.onnx")
+    ir = tmp_path / "model.xml"
+    openvino_model = openvino_core().read_model(tmp_path / "model.onnx")
+    openvino.save_model(openvino_model, ir, compress_to_fp16=False)
+    pair = [("onnxruntime", changed if fault == "in the first" else model), ("openvino", ir)]
+    (runtime, first), (against, second) = pair if seed % 2 else reversed(pair)
+    inputs = {"x": np.random.default_rng(seed).standard_normal(SHAPE).astype(np.float32)}
+    report = eltwise.trace(first, second, runtime=runtime, against=against, inputs=inputs)
+    blamed = [node.name for node in report.nodes if node.blame in ("own", "in_graph", "fused")]
+    if fault == "none":
+        assert (blamed, report.is_good) == ([], True)
+    output = f"v{planted.rpartition('_')[2]}"
+    assert all(planted in re.split(r"\+", name) or name == output for name in blamed)
