@@ -301,3 +301,12 @@ def test_nodes_that_the_other_model_has_as_one_are_not_told_apart() -> None:
     assert report.nodes[3].words == "not told apart from sub_2, cast_1, cast_0"
     backwards = eltwise.trace(parsed(first), named(parsed(repaired)), runtime="openvino", against="onnxruntime")
     assert (backwards.first, backwards.right) == ("d", ("onnxruntime",))
+
+
+@pytest.mark.parametrize("position", [0, 1])
+def test_an_input_that_openvino_gives_out_as_it_is_is_equal(position: int) -> None:
+    text = f"""g (float[4] x) => (float[4] z) {{
+        n = Neg(x) s = SequenceConstruct(n, x) i = Constant <value_int = {position}> () z = SequenceAt(s, i) }}"""
+    report = eltwise.trace(parsed(text), runtime="openvino", against="onnxruntime")
+    assert report.is_good
+    assert report.nodes[-1].status == "equal"
