@@ -169,3 +169,19 @@ def test_only_what_a_node_depends_on_is_said_to_be_wrong_with_it() -> None:
     last = types.index("Sqrt")
     assert [types[number] for number in model.behind([last], ())] == ["Neg", "Relu", "Sqrt"]
     assert [types[number] for number in model.behind([last], {"c"})] == ["Sqrt"]
+
+
+@pytest.mark.parametrize("given", [None, 3])
+def test_a_symbol_has_one_size_in_all_inputs_that_are_drawn(given: int | None) -> None:
+    model = parsed("g (float[N, K] x, float[K, M] y, float[M] b) => (float[N, M] z) { a = MatMul(x, y) z = Add(a, b) }")
+    inputs = {} if given is None else {"y": np.ones((given, 5), np.float32)}
+    report = eltwise.trace(model, runtime="onnxruntime", against="onnx-reference", inputs=inputs)
+    assert report.is_good
+    assert f"x (1,{given or 16})" in report.inputs
+
+
+@pytest.mark.parametrize("kind", ["int8", "uint8", "int32", "int64"])
+@pytest.mark.parametrize("operator", ["Div", "Mod"])
+def test_integers_that_are_drawn_can_divide(kind: str, operator: str) -> None:
+    model = parsed(f"g ({kind}[50, 40] x, {kind}[50, 40] y) => ({kind}[50, 40] z) {{ z = {operator}(x, y) }}")
+    assert all(node.status != "failed" for node in eltwise.trace(model, runtime="onnxruntime", against="exact").nodes)
