@@ -310,3 +310,26 @@ def test_an_input_that_openvino_gives_out_as_it_is_is_equal(position: int) -> No
     report = eltwise.trace(parsed(text), runtime="openvino", against="onnxruntime")
     assert report.is_good
     assert report.nodes[-1].status == "equal"
+
+
+@pytest.mark.parametrize(
+    ("second", "words"),
+    [
+        ("a = Abs(x) n = Neg(x) b = Add(a, n) z = Tanh(b)", "Neg 'neg_1', Add 'add_2'"),
+        ("a = Abs(x) b = Add(a, x) n = Mul(b, x) z = Tanh(n)", "Mul 'mul_2', Tanh 'tanh_3'"),
+    ],
+)
+def test_a_node_that_only_the_other_model_has_is_named(second: str, words: str) -> None:
+    text = "g (float[4, 8] x) => (float[4, 8] z) {{ {0} }}"
+    pair = [named(parsed(text.format(body))) for body in ("a = Abs(x) b = Add(a, x) z = Tanh(b)", second)]
+    report = eltwise.trace(*pair, runtime="onnxruntime", against="onnxruntime")
+    assert (report.is_good, report.first) == (False, None)
+    assert f"the other model has several nodes in its place: {words}" in str(report)
+
+
+def test_an_output_that_differs_is_never_taken_for_another_value() -> None:
+    text = "g (float[4, 8] x) => (float[4, 8] z) {{ a = Abs(x) b = Add(a, x) {0} }}"
+    pair = [named(parsed(text.format(body))) for body in ("n = Mul(b, x) z = Tanh(n)", "z = Tanh(b)")]
+    report = eltwise.trace(*pair, runtime="onnxruntime", against="onnxruntime")
+    assert not report.is_good
+    assert (report.nodes[-1].status, report.nodes[-1].words) == ("differs", "not told apart from mul_2")
