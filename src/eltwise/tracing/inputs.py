@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from eltwise.core.dtypes import BOOL, ElementType, not_run
-from eltwise.core.errors import ElementTypeError, ShapeError, UnsupportedError, counted, unknown_name
+from eltwise.core.errors import ElementTypeError, GraphError, ShapeError, UnsupportedError, counted, unknown_name
 from eltwise.core.shapes import of_sizes
 from eltwise.engine.arrays import as_array
 from eltwise.ir.graph import Graph, Port
@@ -33,12 +33,15 @@ class Feeds:
     words: str
 
 
-def feeds_for(graph: Graph, given: Mapping[str, object], seed: int) -> Feeds:
+def feeds_for(graph: Graph, given: object, seed: int) -> Feeds:
     """Take the arrays that are given, and draw the others.
 
     Raises:
         EltwiseError: for unknown names, and for arrays of another type or shape than the model declares.
     """
+    if not isinstance(given, Mapping):
+        names = ", ".join(port.name for port in graph.inputs) or "no inputs"
+        raise GraphError("inputs are given by their names", got=type(given).__name__, allowed=f"a dict of {names}")
     arrays: dict[str, np.ndarray] = {}
     for name, value in given.items():
         port = _port(graph, name)
