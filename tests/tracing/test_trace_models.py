@@ -288,6 +288,8 @@ def test_a_trace_in_which_nothing_was_compared_is_not_good() -> None:
 
 
 def test_float64_is_of_one_model() -> None:
+    with pytest.raises(EltwiseError, match="float64 is a reference, not a runtime"):
+        eltwise.trace(parsed(CHAIN), runtime="float64", against="onnxruntime")
     with pytest.raises(EltwiseError, match="float64 is the first model in another type; give one model"):
         eltwise.trace(parsed(CHAIN), parsed(CHAIN), runtime="onnxruntime", against="float64")
 

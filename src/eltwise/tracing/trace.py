@@ -98,6 +98,8 @@ def trace(
         EltwiseError: for a model that cannot be read, inputs that do not fit it, and runtimes that are not there.
     """
     tolerances = parse_tolerances(tolerance)
+    if runtime == FLOAT64:
+        raise UnsupportedError("float64 is a reference, not a runtime that is tested", hint="name it with against")
     graph = read_graph(model)
     second = graph if other is None else read_graph(other)
     if against == FLOAT64:
