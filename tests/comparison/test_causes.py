@@ -170,3 +170,20 @@ def test_what_chance_predicts_of_few_values_is_no_cause(kind: type, share: float
     assert compare_arrays(a, half).cause == "transposed"
     if kind is bool:
         assert compare_arrays(a, ~a).cause == "inverted"
+
+
+@pytest.mark.parametrize("source", [np.float32, np.float64, np.float16])
+@pytest.mark.parametrize("target", [None, np.int32, np.int16, np.uint8])
+@pytest.mark.parametrize(
+    ("change", "words"), [(np.trunc, "truncated to"), (np.floor, "floored to"), (np.rint, "rounded to")]
+)
+def test_conversions_to_integers_are_found(
+    source: type, target: type | None, change: Change, words: str, seed: int
+) -> None:
+    a = (np.random.default_rng(seed).standard_normal((40, 30)) * 20).astype(source)
+    b = change(np.abs(a) if target is np.uint8 else a).astype(target or source)
+    found = compare_arrays(np.abs(a) if target is np.uint8 else a, b)
+    assert (found.cause, found.cause_share) == ("quantized", 1.0)
+    assert words in found.explanation or (words, target) == ("floored to", np.uint8)
+    b[3, 4] += 3
+    assert compare_arrays(a, b).cause_share < 1

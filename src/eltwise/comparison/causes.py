@@ -50,7 +50,7 @@ OF_VALUES: tuple[Maker, ...] = (
 MAKERS: tuple[Maker, ...] = (
     *OF_VALUES,
     *(place_hypotheses.stale, place_hypotheses.transposed, place_hypotheses.flipped),
-    *(quantization.quantized, quantization.dequantized),
+    *(quantization.whole_numbers, quantization.quantized, quantization.dequantized),
     *(tails.uninitialized, place_hypotheses.shifted, place_hypotheses.reordered),
     quantization.quantized_by_channel,
 )
