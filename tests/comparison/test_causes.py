@@ -187,3 +187,15 @@ def test_conversions_to_integers_are_found(
     assert words in found.explanation or (words, target) == ("floored to", np.uint8)
     b[3, 4] += 3
     assert compare_arrays(a, b).cause_share < 1
+
+
+@pytest.mark.parametrize("shape", [(40, 30), (64, 256)])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_integers_with_a_scale_for_each_channel_are_found(shape: tuple[int, int], axis: int, seed: int) -> None:
+    a = np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+    b = np.clip(np.rint(a / (np.abs(a).max(axis, keepdims=True) / np.float32(127))), -127, 127).astype(np.int8)
+    found = compare_arrays(a, b)
+    assert (found.cause, found.cause_share) == ("quantized", 1.0)
+    assert found.explanation == f"B is A quantized to int8 with a scale for each index of axis {1 - axis}"
+    b[3, 4] ^= 12
+    assert (compare_arrays(a, b).cause_share or 0) < 1
