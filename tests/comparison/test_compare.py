@@ -64,6 +64,13 @@ def test_tensors_are_matched_by_name_then_by_content() -> None:
     assert not report.is_good
 
 
+def test_the_other_arrays_are_compared_where_one_is_none() -> None:
+    report = eltwise.compare({"w": W, "words": np.array(["a"])}, {"w": W, "words": V})
+    assert [each.name for each in report.tensors] == ["w"]
+    assert "A: tensor 'words'" in report.unreadable[0]
+    assert not report.is_good
+
+
 def test_a_renamed_tensor_that_changed_a_little_is_found() -> None:
     report = eltwise.compare({"old": W}, {"new": W.astype(ml_dtypes.bfloat16).astype(np.float32), "x": V})
     assert report["old"].other_name == "new"

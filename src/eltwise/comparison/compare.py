@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from eltwise.comparison.arrays import Settings, compare_tensors
@@ -58,16 +59,16 @@ def tensors_of(source: object, side: str, wanted: ElementType | None = None) -> 
         return source
     if isinstance(source, str | os.PathLike):
         return open_tensors(Path(source), wanted)
-    if isinstance(source, Mapping):
-        found = TensorSet(side)
-        for name, value in source.items():
-            found.tensors[str(name)] = _in_memory(str(name), value, side)
-        return found
-    return TensorSet(side, {side: _in_memory(side, source, side)}, is_one=True)
+    found = TensorSet(side, is_one=not isinstance(source, Mapping))
+    for name, value in source.items() if isinstance(source, Mapping) else [(side, source)]:
+        found.add(str(name), partial(_in_memory, str(name), value, side))
+    if found.unreadable and not found.tensors:
+        raise next(iter(found.unreadable.values()))
+    return found
 
 
 def _in_memory(name: str, value: object, side: str) -> LazyTensor:
-    array, _element_type = as_array(value, f"tensor {name!r} of {side}")
+    array, _element_type = as_array(value, f"tensor {name!r}")
     return of_array(name, array, side)
 
 
