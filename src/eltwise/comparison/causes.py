@@ -16,7 +16,7 @@ from threading import Lock
 
 import numpy as np
 
-from eltwise.comparison import fitted_hypotheses, place_hypotheses, quantization, tails, value_hypotheses
+from eltwise.comparison import fitted_hypotheses, place_hypotheses, quantization, tails, value_hypotheses, whole_numbers
 from eltwise.comparison.bounds import BOUNDS, PIECE
 from eltwise.comparison.hypotheses import (
     MOST_OF,
@@ -50,7 +50,7 @@ OF_VALUES: tuple[Maker, ...] = (
 MAKERS: tuple[Maker, ...] = (
     *OF_VALUES,
     *(place_hypotheses.stale, place_hypotheses.transposed, place_hypotheses.flipped),
-    *(quantization.whole_numbers, quantization.quantized, quantization.dequantized),
+    *(whole_numbers.whole_numbers, quantization.quantized, quantization.dequantized),
     *(tails.uninitialized, place_hypotheses.shifted, place_hypotheses.reordered),
     quantization.quantized_by_channel,
 )

@@ -95,44 +95,6 @@ WAYS: dict[str, Way] = {
 """How quotients by a scale become multiples of it, by name."""
 
 
-_WHOLE: dict[str, Callable[[np.ndarray], np.ndarray]] = {
-    "truncated": np.trunc,
-    "floored": np.floor,
-    "rounded": np.rint,
-    "rounded up": np.ceil,
-    "rounded with ties away from zero": lambda a: np.copysign(np.floor(np.abs(a) + _half(a)), a),
-}
-"""How numbers become integers, in words."""
-
-
-def whole_numbers(problem: Problem) -> Iterator[Hypothesis]:
-    """B is A without fractions, as floats or as integers, which end at the limits of their type."""
-    own, of_b, sample = problem.element_type, problem.pair.b.element_type, problem.sample
-    if not is_float(own) or own.numpy is None or problem.pair.a.element_type.is_integer or of_b.kind == "boolean":
-        return
-    if not sample.has_most(sample.y == np.rint(sample.y)):
-        return
-    limits = of_b.limits if of_b.is_integer else (-math.inf, math.inf)
-    for words, function in _WHOLE.items():
-        for keeps in (True, False) if is_float(of_b) else (False,):
-            predict = partial(_without_fraction, function=function, limits=limits, keeps=keeps, own=own)
-            if sample.fits(predict):
-                text = f"{{b}} is {{a}} {words} to {of_b.name if of_b.is_integer else 'integers'}"
-                details = {"scale": 1.0, "zero_point": 0, "rounding": words, "keeps_zero_sign": keeps}
-                yield computed("quantized", text, predict, details, 0, _LEVEL_BITS)
-
-
-def _without_fraction(
-    a: np.ndarray,
-    function: Callable[[np.ndarray], np.ndarray],
-    limits: tuple[float, float],
-    keeps: bool,
-    own: ElementType,
-) -> np.ndarray:
-    found = np.clip(function(_wide(a, own)), *limits)
-    return converted(found if keeps else _plain(found), own)
-
-
 def _wide(a: np.ndarray, own: ElementType) -> np.ndarray:
     return a if own is FLOAT64 else a.astype(np.float32)
 
@@ -245,9 +207,10 @@ def _fitted(
     limits = min(grid.least for grid in known), max(grid.most for grid in known)
     best: tuple[float, str, list[float]] = (-1.0, "", [])
     for way in WAYS:
+        quantize = partial(_on_grid, way=way, limits=limits, own=own, is_whole=is_whole)
         scales, shares = [], []
         for grid, (a, b) in zip(grids, parts, strict=True):
-            share, scale = (1.0, 0.0) if grid is None else _best_scale(a, b, grid, partial(_on_grid, way=way, limits=limits, own=own, is_whole=is_whole), own)
+            share, scale = (1.0, 0.0) if grid is None else _best_scale(a, b, grid, quantize, own)
             scales.append(scale)
             shares.append(share)
             if share < least:

@@ -40,7 +40,9 @@ def signs(problem: Problem) -> Iterator[Hypothesis]:
     """Another sign, inverted bits, or bytes in the other order."""
     own = problem.element_type
     if not is_float(own) and own.numpy is not None:
-        words = "{b} is not {a}" if own.kind == "boolean" else "{b} has the bits of {a} inverted"
+        words = (
+            "{b} is {a} with true and false exchanged" if own.kind == "boolean" else "{b} has the bits of {a} inverted"
+        )
         yield Hypothesis("inverted", words, lambda _indices, a: np.invert(a), is_moved=True)
     if own.kind in ("float", "signed"):
         yield computed("negated", "{b} is -{a}", np.negative)
