@@ -108,7 +108,8 @@ def test_no_elements(cli: Cli, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("mean-squared", "a.zarr", "a.zarr"), "there is no operator"),
+        (("mean-squared", "a.zarr", "a.zarr"), "there is no reduction"),
+        (("mean_squared_difference", "a.zarr", "a.zarr"), "did you mean 'mean-squared-difference'"),
         (("median", "Subtract-1", "a.zarr", "a.zarr"), "there is no reduction 'median'"),
         (("mean-squared-difference", "a.zarr"), "wrong number of operands"),
         (("mean-squared-difference", "a.zarr", "b.zarr", "--axis", "3"), "no axis of a result of rank 3"),

@@ -145,10 +145,16 @@ def test_a_body_is_traced_at_its_outer_node() -> None:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ({"runtime": "onnxruntim"}, "there is no runtime 'onnxruntim'; allowed: .*; did you mean 'onnxruntime'?"),
+        (
+            {"runtime": "onnxruntim"},
+            "there is no runtime 'onnxruntim'; allowed: .*, openvino-evaluate; did you mean 'onnxruntime'?",
+        ),
+        ({"tolerance": "nope: ulp<=1"}, "tolerance 'nope: ulp<=1': there is no tensor 'nope'; allowed: "),
+        ({"inputs": [np.ones((4, 5), np.float32)]}, "inputs are given by their names, got list; allowed: a dict of x"),
         ({"runtime": "numpy"}, "the runtime 'numpy' does not run models"),
         ({"runtime": "openvino-evaluate"}, "does not read onnx models"),
         ({"runtime": "NotStarting"}, "the runtime 'NotStarting' cannot be started: RuntimeError: no licence"),
+        ({"inputs": np.ones((4, 5))}, "inputs are given by their names, got ndarray"),
         ({"inputs": {"y": 1}}, "there is no input 'y'; allowed: x"),
         ({"inputs": {"x": np.ones(3, np.float32)}}, "input 'x': the array has another shape than the input, got"),
         ({"inputs": {"x": np.ones((4, 5))}}, "input 'x': the array has another type than the input, got float64"),
@@ -169,3 +175,27 @@ def test_only_what_a_node_depends_on_is_said_to_be_wrong_with_it() -> None:
     last = types.index("Sqrt")
     assert [types[number] for number in model.behind([last], ())] == ["Neg", "Relu", "Sqrt"]
     assert [types[number] for number in model.behind([last], {"c"})] == ["Sqrt"]
+
+
+@pytest.mark.parametrize("given", [None, 3])
+def test_a_symbol_has_one_size_in_all_inputs_that_are_drawn(given: int | None) -> None:
+    model = parsed("g (float[N, K] x, float[K, M] y, float[M] b) => (float[N, M] z) { a = MatMul(x, y) z = Add(a, b) }")
+    inputs = {} if given is None else {"y": np.ones((given, 5), np.float32)}
+    report = eltwise.trace(model, runtime="onnxruntime", against="onnx-reference", inputs=inputs)
+    assert report.is_good
+    assert f"x (1,{given or 16})" in report.inputs
+
+
+@pytest.mark.parametrize("kind", ["int8", "uint8", "int32", "int64"])
+@pytest.mark.parametrize("operator", ["Div", "Mod"])
+def test_integers_that_are_drawn_can_divide(kind: str, operator: str) -> None:
+    model = parsed(f"g ({kind}[50, 40] x, {kind}[50, 40] y) => ({kind}[50, 40] z) {{ z = {operator}(x, y) }}")
+    assert all(node.status != "failed" for node in eltwise.trace(model, runtime="onnxruntime", against="exact").nodes)
+
+
+def test_strings_are_not_compared_and_no_fault() -> None:
+    model = parsed("g (float[4] x) => (string[4] s, float[4] z) { s = Cast <to = 8> (x) z = Neg(x) }")
+    report = eltwise.trace(model, runtime="onnxruntime", against="onnx-reference", segment=1)
+    assert sorted(node.status for node in report.nodes) == ["equal", "not_compared"]
+    assert report.is_good
+    assert "what it makes is not a tensor of numbers" in str(report)

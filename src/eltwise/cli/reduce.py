@@ -8,7 +8,7 @@ import click
 
 from eltwise.cli import options, printing
 from eltwise.cli.blocks import resources_of
-from eltwise.core.errors import AttributeValueError
+from eltwise.core.errors import AttributeValueError, unknown_name
 
 
 @click.command(cls=options.Command)
@@ -42,11 +42,13 @@ def reduce(
     import numpy as np
 
     from eltwise.core.dtypes import by_name
-    from eltwise.engine.reduce import SHORTHANDS, reducing_of
+    from eltwise.engine.reduce import REDUCTIONS, SHORTHANDS, reducing_of
     from eltwise.formats.tensor_files import check_tensor_files, parse_tensor_file, write_tensor_files
     from eltwise.scale.reductions import reduce_files
     from eltwise.scale.sources import open_sources
 
+    if reduction not in REDUCTIONS:
+        raise unknown_name("reduction", reduction, REDUCTIONS)
     if reduction in SHORTHANDS and attributes:
         raise AttributeValueError("a reduction of differences has no attributes", operand="--attr")
     has_operator = reduction not in SHORTHANDS

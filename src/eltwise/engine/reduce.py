@@ -263,6 +263,8 @@ SHORTHANDS: dict[str, tuple[Reduction, str]] = {
 }
 """The reductions of differences that have a name; in Python it is that of a function."""
 
+REDUCTIONS: tuple[str, ...] = (*get_args(Reduction), *SHORTHANDS)
+
 
 def reducing_of(name: str, operator_: Operator | None = None, dtype: object = None) -> Reducing:
     """The reduction of an operator's results, or, without an operator, one of differences by its name.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import ml_dtypes
@@ -43,11 +43,20 @@ class Request:
     """A model that is ready."""
 
     def __init__(self, compiled: Any) -> None:
+        self._compiled = compiled
         self._request = compiled.create_infer_request()
         self._outputs = range(len(compiled.outputs))
 
+    @cached_property
+    def _writes_outputs(self) -> bool:
+        """Whether OpenVINO writes into given arrays: it never does where an output is an input as it is."""
+        results = self._compiled.get_runtime_model().get_results()
+        return all(result.input_value(0).get_node().get_type_name() != "Parameter" for result in results)
+
     def bind(self, inputs: Sequence[np.ndarray], outputs: Sequence[np.ndarray] | None = None) -> Callable[[], Any]:
         """Share the memory of inputs and outputs where these are given; else copy the inputs."""
+        if outputs is not None and not self._writes_outputs:
+            raise NotImplementedError("OpenVINO does not copy an input into a given array")
         make = tensor if outputs is None else shared
         for position, array in enumerate(inputs):
             self._request.set_input_tensor(position, make(array))

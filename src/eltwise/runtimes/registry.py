@@ -86,8 +86,12 @@ def installed() -> tuple[Runtime, ...]:
     return tuple(runtime for runtime in RUNTIMES if runtime.is_installed)
 
 
-def find(name: str) -> Runtime:
+def find(name: str, *, only_models: bool = False) -> Runtime:
     """Find a runtime by its name, or make one of a function, named ``FILE.py:FUNCTION``.
+
+    Args:
+        name: the name.
+        only_models: whether an error names only those that load model files.
 
     Raises:
         NameUnknownError: for an unknown name, with the nearest known one.
@@ -99,7 +103,8 @@ def find(name: str) -> Runtime:
         return _checked(of_function(name), Path(file), function)
     runtime = _BY_NAME.get(name)
     if runtime is None:
-        raise unknown_name("runtime", name, [*_BY_NAME, "FILE.py:FUNCTION"])
+        known = [one.name for one in RUNTIMES if one.loads_models or not only_models]
+        raise unknown_name("runtime", name, known if only_models else [*known, "FILE.py:FUNCTION"])
     if not runtime.is_installed:
         missing = " and ".join(package for package in runtime.packages if not _is_installed(package))
         raise UnsupportedError(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from eltwise import oracle
-from eltwise.tracing.blame import Blame, Isolated
+from eltwise.tracing.blame import Blame, Isolated, named
 from eltwise.tracing.matching import Matching
 from eltwise.tracing.run import NodeRun, Values
 
@@ -33,9 +33,9 @@ class PairBlame(Blame):
     """Runs suspects alone, and tells nodes that are wrong from values that were matched wrongly.
 
     That a node's value belongs to the one that it is compared with is shown by one of these: the second model has the
-    same node; the reference's value is the exact result; or what the node reads agrees, and it is an output, or a later
-    node is right on the reference's value and wrong on the node's own. A later node that is wrong on the reference's
-    shows the opposite: then both are run together.
+    same node; the reference's value is the exact result; or what the node reads agrees, the second model has one node
+    in its place, and it is an output, or a later node is right on the reference's value and wrong on the node's own. A
+    later node that is wrong on the reference's shows the opposite: then both are run together.
 
     Attributes:
         matching: the values that belong together.
@@ -100,11 +100,17 @@ class PairBlame(Blame):
         isolated = None if isolated is None else self.with_exact(isolated)
         is_certain = isolated is not None and self._is_its_own(isolated)
         self._is_certain |= is_certain
-        if isolated is not None and (is_certain or (run.inputs_agree and self._is_output(run))):
+        words = self._told(run)
+        if isolated is not None and (is_certain or (run.inputs_agree and self._is_output(run) and not words)):
             self.keep(run, isolated)
             return
-        run.blame, run.words = "not_isolated", run.words or OTHER_NODE
+        run.blame, run.words = "not_isolated", run.words or words or OTHER_NODE
         self._doubt(run, isolated)
+
+    def _told(self, run: NodeRun) -> str:
+        """Which nodes the second model has in place of a node, if these are several: any of them may be wrong."""
+        others = [f"{node.schema.name} {node.label!r}" for node in self.matching.others(run.number)]
+        return f"the other model has several nodes in its place: {named(others)}" if len(others) > 1 else ""
 
     def _doubt(self, run: NodeRun, isolated: Isolated | None) -> None:
         """Keep what a node was given, for as long as what it makes is read."""
@@ -133,14 +139,14 @@ class PairBlame(Blame):
         if other is None or not other.own.is_beyond:
             return
         self._doubts = {name: one for name, one in self._doubts.items() if one is not doubt}
-        if doubt.run.inputs_agree:
+        if doubt.run.inputs_agree and not self._told(doubt.run):
             self.say(doubt.run, doubt.isolated.own, doubt.isolated.numbers)
             self.keep(doubt.run, doubt.isolated)
 
     def _give_up(self, value: str, values: Values) -> None:
         """Match a value no more, so that what reads it is run together with what makes it."""
         doubt = self._doubts.pop(value, None)
-        if doubt is not None and not doubt.run.has_failed:
+        if doubt is not None and not doubt.run.has_failed and not self._is_output(doubt.run):
             _not_compared(doubt.run)
         values.pop(value, None)
         self.reference.values.pop(value, None)

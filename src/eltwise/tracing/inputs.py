@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from eltwise.core.dtypes import BOOL, ElementType, not_run
-from eltwise.core.errors import ElementTypeError, ShapeError, UnsupportedError, counted, unknown_name
+from eltwise.core.errors import ElementTypeError, GraphError, ShapeError, UnsupportedError, counted, unknown_name
 from eltwise.core.shapes import of_sizes
 from eltwise.engine.arrays import as_array
 from eltwise.ir.graph import Graph, Port
@@ -33,21 +33,27 @@ class Feeds:
     words: str
 
 
-def feeds_for(graph: Graph, given: Mapping[str, object], seed: int) -> Feeds:
+def feeds_for(graph: Graph, given: object, seed: int) -> Feeds:
     """Take the arrays that are given, and draw the others.
 
     Raises:
         EltwiseError: for unknown names, and for arrays of another type or shape than the model declares.
     """
+    if not isinstance(given, Mapping):
+        names = ", ".join(port.name for port in graph.inputs) or "no inputs"
+        raise GraphError("inputs are given by their names", got=type(given).__name__, allowed=f"a dict of {names}")
     arrays: dict[str, np.ndarray] = {}
     for name, value in given.items():
         port = _port(graph, name)
         arrays[port.name] = _checked(port, value)
+    ports = {port.name: port for port in (*graph.inputs, *graph.optional_inputs)}
     generator = np.random.default_rng(seed)
     drawn = [port for port in graph.inputs if port.name not in arrays]
+    symbols: dict[str, int] = {}
+    for name, array in arrays.items():
+        symbols |= zip((one.symbol for one in ports[name].type.shape.dimensions or ()), array.shape, strict=False)
     for port in drawn:
-        arrays[port.name] = _drawn(port, generator)
-    ports = {port.name: port for port in (*graph.inputs, *graph.optional_inputs)}
+        arrays[port.name] = _drawn(port, generator, symbols)
     words = "the given inputs"
     if drawn:
         shapes = ", ".join(f"{port.name} ({of_sizes(arrays[port.name].shape)})" for port in drawn[:_LARGEST])
@@ -81,7 +87,8 @@ def _checked(port: Port, value: object) -> np.ndarray:
     return np.ascontiguousarray(array, found.storage)
 
 
-def _drawn(port: Port, generator: np.random.Generator) -> np.ndarray:
+def _drawn(port: Port, generator: np.random.Generator, symbols: dict[str, int]) -> np.ndarray:
+    """Draw an input; a symbol has one size in all inputs."""
     place, element_type = f"input {port.name!r}", port.inner_type or port.type.element_type
     hint = f"give it with --input {port.name}=FILE"
     if port.type.other:
@@ -96,6 +103,9 @@ def _drawn(port: Port, generator: np.random.Generator) -> np.ndarray:
         max(one.low, _DRAWN_SIZES[axis > 0] if one.high is None else min(one.high, _DRAWN_SIZES[axis > 0]))
         for axis, one in enumerate(port.type.shape.dimensions)
     ]
+    for axis, one in enumerate(port.type.shape.dimensions):
+        if one.symbol:
+            sizes[axis] = symbols.setdefault(one.symbol, sizes[axis])
     return _values(element_type, tuple(sizes), generator)
 
 
@@ -105,4 +115,5 @@ def _values(element_type: ElementType, shape: tuple[int, ...], generator: np.ran
     if not element_type.is_integer:
         return np.asarray(generator.standard_normal(shape, np.float32)).astype(element_type.storage)
     low, high = element_type.limits if element_type.bits <= 8 else (0, _LARGEST - 1)
-    return np.asarray(generator.integers(low, high + 1, shape)).astype(element_type.storage)
+    values = np.asarray(generator.integers(low, high + 1, shape))
+    return np.where(values == 0, 1, values).astype(element_type.storage)  # An integer may divide another one.

@@ -62,6 +62,14 @@ class Matching:
         pairs = zip_longest(one.inputs, two.inputs, fillvalue="")
         return self._is_alike(one, two) and all(self._is_one_input(*pair) for pair in pairs)
 
+    def others(self, number: int) -> list[Node]:
+        """The nodes of the second model that compute what a node makes of what it reads, copies apart."""
+        known = {self._partner(value) for value in self.first.reads[number]}
+        made = (self.partners.get(value, "") for value in self.first.made[number])
+        makers = [self.second.maker[other] for other in made if other in self.second.maker]
+        nodes = [self.second.nodes[other] for other in self.second.behind(makers, known)]
+        return [node for node in nodes if not _is_copy(node)]
+
     def _names(self) -> dict[str, str]:
         """The values of the second model by all their names; what is constant there too, as after folding."""
         found: dict[str, str] = {}

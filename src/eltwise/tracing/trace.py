@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from eltwise import runtimes
-from eltwise.comparison.tolerance import Given, Tolerances, parse_tolerances
+from eltwise.comparison.tolerance import Given, Tolerances, check_patterns, parse_tolerances
 from eltwise.core.errors import EltwiseError, FileFormatError, UnsupportedError, counted
 from eltwise.formats import registry
 from eltwise.ir.graph import Graph
@@ -107,11 +107,12 @@ def trace(
     is_pair = second is not graph
     wanted = [(runtime, graph), (against, second), *([(_SLOW, graph)] if against == FLOAT64 else [])]
     chosen = [_runtime_for(name, of.origin.domain) for name, of in wanted]
-    feeds = feeds_for(graph, inputs or {}, seed)
+    feeds = feeds_for(graph, {} if inputs is None else inputs, seed)
     with ExitStack() as stack:
         hosts = [stack.enter_context(Host(found, limit, shares_memory=True)) for found in chosen]
         starting = stack.enter_context(ThreadPoolExecutor()).map(Host.version, hosts)
         traced = read_model(graph, feeds.values)
+        check_patterns(tolerances, traced.maker)
         values = other_feeds(second, feeds, graph) if is_pair else feeds.values
         compared = read_model(second, values) if is_pair else traced
         first = Side(runtime, hosts[0], traced, dict(feeds.values))
@@ -226,7 +227,7 @@ def _runtime_for(name: str, domain: Domain) -> Runtime:
     """The runtime of a name that reads models of a format."""
     if name in _REFERENCES:
         return runtimes.find(_REFERENCES[name])
-    found = runtimes.find(_FOR_ONNX.get(name, name) if domain == "ai.onnx" else name)
+    found = runtimes.find(_FOR_ONNX.get(name, name) if domain == "ai.onnx" else name, only_models=True)
     if not found.loads_models:
         raise UnsupportedError(f"the runtime {name!r} does not run models", hint="choose one that loads model files")
     if domain not in found.domains:
