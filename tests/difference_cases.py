@@ -179,6 +179,11 @@ def _zeroed(rng: Rng) -> Arrays:
     return a, np.where(rng.random(a.shape) < 0.4, np.float32(0), a)
 
 
+def _inverted(rng: Rng) -> Arrays:
+    a = rng.random((9, 16)) < 0.4 if rng.random() < 0.5 else integers(rng, rng.choice([np.int32, np.uint16, np.int64]))
+    return a, ~a
+
+
 Make = Callable[[Rng], Arrays]
 CASES: dict[str, Make] = {
     "bfloat16_rounding": _bfloat16,
@@ -192,6 +197,7 @@ CASES: dict[str, Make] = {
     "transposed": _turned,
     "shifted": _shifted,
     "scaled": _scaled,
+    "inverted": _inverted,
     "negated": lambda rng: (a := floats(rng), -a),
     "swapped_operands": _swapped,
     "quantized": _quantized,
@@ -232,7 +238,7 @@ def spoiled(b: np.ndarray, rng: Rng) -> np.ndarray:
     near = np.ascontiguousarray(b).copy()
     bits = near.reshape(-1).view(f"u{near.itemsize}")
     place = int(rng.integers(bits.size // 2))  # What is in a tail of random bits may be any bits.
-    bits[place] ^= bits.dtype.type(0b10100)
+    bits[place] ^= bits.dtype.type(0b10100 if b.dtype != np.bool_ else 1)
     return near
 
 

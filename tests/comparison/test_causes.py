@@ -146,3 +146,56 @@ def test_noise_of_the_last_bits_is_no_factor_and_no_offset(count: int, seed: int
         b = (a * (1 + 1e-7 * generator.standard_normal(count))).astype(np.float32)
         if (a != b).any():
             assert compare_arrays(a, b).cause in ("last_bit", "unexplained")
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32])
+def test_a_limit_that_nothing_reaches_is_not_claimed(dtype: type, seed: int) -> None:
+    x = (np.random.default_rng(seed).standard_normal((40, 30)) * 3).astype(dtype)
+    for b, words in ((np.maximum(x, 0), "below 0"), (np.minimum(x, 0), "above 0")):
+        found = compare_arrays(x, b)
+        assert (found.cause, found.cause_share) == ("saturation", 1.0)
+        assert words in found.explanation
+        assert sorted(found.explanation_details) == ["high", "low"]
+    wide = (x * 200).astype(dtype)
+    assert compare_arrays(wide, np.clip(wide, 0, 255)).explanation_details["type"] == "uint8"
+
+
+@pytest.mark.parametrize("share", [0.5, 0.2])
+@pytest.mark.parametrize("kind", [bool, np.int8, np.float32])
+def test_what_chance_predicts_of_few_values_is_no_cause(kind: type, share: float, seed: int) -> None:
+    rng = np.random.default_rng([seed, int(10 * share)])
+    a, b = (rng.random((2, 60, 60)) < share).astype(kind)
+    assert compare_arrays(a, b).cause == "unexplained"
+    half = np.where(rng.random(a.shape) < 0.9, a.T, b)
+    assert compare_arrays(a, half).cause == "transposed"
+    if kind is bool:
+        assert compare_arrays(a, ~a).cause == "inverted"
+
+
+@pytest.mark.parametrize("source", [np.float32, np.float64, np.float16])
+@pytest.mark.parametrize("target", [None, np.int32, np.int16, np.uint8])
+@pytest.mark.parametrize(
+    ("change", "words"), [(np.trunc, "truncated to"), (np.floor, "floored to"), (np.rint, "rounded to")]
+)
+def test_conversions_to_integers_are_found(
+    source: type, target: type | None, change: Change, words: str, seed: int
+) -> None:
+    a = (np.random.default_rng(seed).standard_normal((40, 30)) * 20).astype(source)
+    b = change(np.abs(a) if target is np.uint8 else a).astype(target or source)
+    found = compare_arrays(np.abs(a) if target is np.uint8 else a, b)
+    assert (found.cause, found.cause_share) == ("quantized", 1.0)
+    assert words in found.explanation or (words, target) == ("floored to", np.uint8)
+    b[3, 4] += 3
+    assert compare_arrays(a, b).cause_share < 1
+
+
+@pytest.mark.parametrize("shape", [(40, 30), (64, 256)])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_integers_with_a_scale_for_each_channel_are_found(shape: tuple[int, int], axis: int, seed: int) -> None:
+    a = np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+    b = np.clip(np.rint(a / (np.abs(a).max(axis, keepdims=True) / np.float32(127))), -127, 127).astype(np.int8)
+    found = compare_arrays(a, b)
+    assert (found.cause, found.cause_share) == ("quantized", 1.0)
+    assert found.explanation == f"B is A quantized to int8 with a scale for each index of axis {1 - axis}"
+    b[3, 4] ^= 12
+    assert (compare_arrays(a, b).cause_share or 0) < 1

@@ -12,7 +12,9 @@ from pathlib import Path
 
 import ml_dtypes
 import numpy as np
+import onnx
 import pytest
+from onnx import TensorProto, helper, numpy_helper
 from safetensors.numpy import save_file
 
 import eltwise
@@ -63,6 +65,37 @@ def test_tensors_are_matched_by_name_then_by_content() -> None:
     ]
     assert (report.missing, report.extra) == (("gone",), ("more",))
     assert not report.is_good
+
+
+def test_the_other_arrays_are_compared_where_one_is_none() -> None:
+    report = eltwise.compare({"w": W, "words": np.array(["a"])}, {"w": W, "words": V})
+    assert [each.name for each in report.tensors] == ["w"]
+    assert "A: tensor 'words'" in report.unreadable[0]
+    assert not report.is_good
+
+
+@pytest.mark.parametrize("to", ["onnx", "openvino", "proto"])
+def test_models_in_memory_are_compared(to: str, tmp_path: Path) -> None:
+    def made(w: np.ndarray, external: bool) -> object:
+        ports = [helper.make_tensor_value_info(name, TensorProto.FLOAT, W.shape) for name in "xy"]
+        nodes = [helper.make_node("Sub", ["x", "w"], ["y"])]
+        graph = helper.make_graph(nodes, "g", ports[:1], ports[1:], [numpy_helper.from_array(w, "w")])
+        proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+        if to == "proto":
+            return proto
+        path = tmp_path / f"{external}.onnx"
+        onnx.save(proto, path, save_as_external_data=external, size_threshold=0, location="data")
+        model = eltwise.load(path)
+        return model if to == "onnx" else eltwise.convert(model, to="openvino")[0]
+
+    report = eltwise.compare(made(W, True), made(-W, False))
+    assert [(each.name, each.cause) for each in report.tensors] == [("w", "negated")]
+    assert eltwise.compare(made(W, True), {"w": W}).is_good
+
+
+def test_another_shape_is_said_where_types_have_no_common_one() -> None:
+    found = compare_arrays(np.zeros((2, 3), np.int64), np.zeros((3, 2, 1), np.float32))
+    assert found.explanation.endswith("so values are not compared; the shape is [3, 2, 1] instead of [2, 3]")
 
 
 def test_a_renamed_tensor_that_changed_a_little_is_found() -> None:

@@ -21,6 +21,7 @@ import eltwise
 from eltwise.core.dtypes import BFLOAT16, FLOAT8E4M3FN
 from eltwise.core.errors import EltwiseError, FileFormatError
 from eltwise.formats.lazy_tensors import InMemory, boxes
+from eltwise.formats.safetensors_files import open_checkpoint
 from eltwise.formats.tensor_sets import open_tensors
 
 X = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
@@ -128,6 +129,25 @@ def test_a_folder_is_the_set_of_its_files(tmp_path: Path) -> None:
     _zarr(tmp_path)
     (tmp_path / "notes.txt").write_text("not a tensor")
     assert sorted(open_tensors(tmp_path)) == ["a/x", "sub/x", "z/x"]
+
+
+def test_files_of_one_stem_are_told_apart_by_their_endings(tmp_path: Path) -> None:
+    _npy(tmp_path)
+    _pb(tmp_path)
+    _npz(tmp_path)
+    assert sorted(open_tensors(tmp_path)) == ["a/x", "x.npy", "x.pb"]
+
+
+def test_the_other_shards_are_read_where_one_is_bad(tmp_path: Path) -> None:
+    folder = _sharded(tmp_path)
+    bad = folder / "m-2.safetensors"
+    bad.write_bytes(bad.read_bytes()[:-1])
+    found = open_tensors(folder)
+    assert (list(found), list(found.unreadable)) == (["x"], ["y"])
+    assert "m-2.safetensors: not a readable safetensors file" in str(found.unreadable["y"])
+    with pytest.raises(EltwiseError, match="not a readable"):
+        open_checkpoint(folder)
+    assert len(eltwise.compare(folder, folder).tensors) == 1
 
 
 def test_small_types_are_read(tmp_path: Path) -> None:

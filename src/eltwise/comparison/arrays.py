@@ -86,13 +86,14 @@ def _compared(a: LazyTensor, b: LazyTensor, settings: Settings) -> TensorReport:
         total=a.size,
         tolerance=str(settings.tolerance or ""),
     )
+    shapes = f"the shape is {list(b.shape)} instead of {list(a.shape)}" if a.shape != b.shape else ""
     if element_type is None:
         words = f"{a.element_type} and {b.element_type} have no common type that holds both, so values are not compared"
+        words += f"; {shapes}" if shapes else ""
         return _not_measured(report, Cause("other_type", 1.0, words))
     pair = Pair(a, b, element_type)
-    if a.shape != b.shape:
-        words = f"the shape is {list(b.shape)} instead of {list(a.shape)}"
-        found = find_cause(pair, None, settings.context) if settings.causes else Cause("other_shape", 1.0, words)
+    if shapes:
+        found = find_cause(pair, None, settings.context) if settings.causes else Cause("other_shape", 1.0, shapes)
         return _not_measured(report, found)
     return _measured(report, pair, settings)
 

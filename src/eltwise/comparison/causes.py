@@ -16,7 +16,7 @@ from threading import Lock
 
 import numpy as np
 
-from eltwise.comparison import fitted_hypotheses, place_hypotheses, quantization, tails, value_hypotheses
+from eltwise.comparison import fitted_hypotheses, place_hypotheses, quantization, tails, value_hypotheses, whole_numbers
 from eltwise.comparison.bounds import BOUNDS, PIECE
 from eltwise.comparison.hypotheses import (
     MOST_OF,
@@ -50,7 +50,7 @@ OF_VALUES: tuple[Maker, ...] = (
 MAKERS: tuple[Maker, ...] = (
     *OF_VALUES,
     *(place_hypotheses.stale, place_hypotheses.transposed, place_hypotheses.flipped),
-    *(quantization.quantized, quantization.dequantized),
+    *(whole_numbers.whole_numbers, quantization.quantized, quantization.dequantized),
     *(tails.uninitialized, place_hypotheses.shifted, place_hypotheses.reordered),
     quantization.quantized_by_channel,
 )
@@ -147,7 +147,19 @@ def _share_of_sample(hypothesis: Hypothesis, sample: Sample) -> float:
     is_concerned = ~agrees(predicted, sample.a, sample.element_type)
     is_concerned[: sample.count] = True
     share = int(right[: sample.count].sum()) / int(is_concerned.sum())
-    return share if is_enough(bits / 2, sample.element_type) else 0.0
+    is_telling = share >= _least_share(hypothesis, sample) and is_enough(bits / 2, sample.element_type)
+    return share if is_telling else 0.0
+
+
+def _least_share(hypothesis: Hypothesis, sample: Sample) -> float:
+    """What must be predicted of what differs: of moved elements more, as any order of few values predicts much."""
+    if not hypothesis.is_moved:
+        return MOST_OF
+    values, counts = np.unique(bits_of(hypothesis.predicted(sample.indices, sample.a)), return_counts=True)
+    wanted = bits_of(sample.b[: sample.count])
+    places = np.minimum(np.searchsorted(values, wanted), values.size - 1)
+    by_chance = float(np.where(values[places] == wanted, counts[places], 0).mean()) / int(counts.sum())
+    return by_chance + MOST_OF * (1 - by_chance)
 
 
 def _named(hypothesis: Hypothesis, problem: Problem, share: float) -> Cause:
@@ -236,7 +248,7 @@ def _in_part(problem: Problem, figures: Figures, best: tuple[float, Hypothesis, 
     if best is not None:
         _share, hypothesis, own = best
         share = verified_share(own.pair, hypothesis.predict)
-        if share >= MOST_OF:
+        if share >= _least_share(hypothesis, own.sample):
             return _named(hypothesis, own, share)
     return bounded or _unexplained(problem.pair, figures)
 

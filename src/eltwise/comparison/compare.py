@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from eltwise.comparison.arrays import Settings, compare_tensors
@@ -32,8 +33,9 @@ def compare(
 ) -> Report:
     """Compare two sets of tensors: which differ, where, by how much, and why.
 
-    Each side is a path, an array, or a mapping of names to arrays. A path is a .npy, .npz, .pb, .safetensors, .onnx or
-    .xml file, the index of a checkpoint in shards, a zarr store, or a folder of these. Files may be larger than memory.
+    Each side is a path, an array, a mapping of names to arrays, an ``onnx.ModelProto`` or a loaded model. A path is a
+    .npy, .npz, .pb, .safetensors, .onnx or .xml file, the index of a checkpoint in shards, a zarr store, or a folder of
+    these. Files may be larger than memory.
 
     Args:
         a: the reference.
@@ -58,16 +60,40 @@ def tensors_of(source: object, side: str, wanted: ElementType | None = None) -> 
         return source
     if isinstance(source, str | os.PathLike):
         return open_tensors(Path(source), wanted)
-    if isinstance(source, Mapping):
-        found = TensorSet(side)
-        for name, value in source.items():
-            found.tensors[str(name)] = _in_memory(str(name), value, side)
-        return found
-    return TensorSet(side, {side: _in_memory(side, source, side)}, is_one=True)
+    if hasattr(source, "graph"):
+        found = _of_model(source, side)
+        if found is not None:
+            return found
+    found = TensorSet(side, is_one=not isinstance(source, Mapping))
+    for name, value in source.items() if isinstance(source, Mapping) else [(side, source)]:
+        found.add(str(name), partial(_in_memory, str(name), value, side))
+    if found.unreadable and not found.tensors:
+        raise next(iter(found.unreadable.values()))
+    return found
+
+
+def _of_model(source: object, side: str) -> TensorSet | None:
+    """The constants of an ``onnx.ModelProto`` or a loaded model; None for what is neither."""
+    from eltwise.formats.onnx.constants import constants_of
+    from eltwise.formats.onnx.reader import is_model_proto
+    from eltwise.model import Model
+
+    folder, found = None, TensorSet(side)
+    if isinstance(source, Model):
+        if source.graph.origin.domain != "ai.onnx":
+            for name, tensor in source.graph.constants:
+                found.add(name, lambda name=name, tensor=tensor: of_array(name, tensor.array, side))  # type: ignore[misc]
+            return found
+        source, folder = source.proto(), getattr(source.graph.message, "folder", None)
+    if not is_model_proto(source):
+        return None
+    for name, make in constants_of(source, folder, side):
+        found.add(name, make)
+    return found
 
 
 def _in_memory(name: str, value: object, side: str) -> LazyTensor:
-    array, _element_type = as_array(value, f"tensor {name!r} of {side}")
+    array, _element_type = as_array(value, f"tensor {name!r}")
     return of_array(name, array, side)
 
 

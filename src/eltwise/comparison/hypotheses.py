@@ -72,7 +72,7 @@ class Hypothesis:
         details: axes, factors and the like.
         parameters: how many numbers were taken from the data.
         least_bits: how much evidence each element is worth at least, for results such as 0 that have no digits.
-        is_moved: whether elements are moved, not computed.
+        is_moved: whether elements are moved, not computed; each is evidence then, also one of few values.
         free_bits: how many bits were taken from the data beside the parameters.
     """
 

@@ -99,11 +99,16 @@ def _wide(a: np.ndarray, own: ElementType) -> np.ndarray:
     return a if own is FLOAT64 else a.astype(np.float32)
 
 
-def _on_grid(a: np.ndarray, scales: np.ndarray, way: str, limits: tuple[int, int], own: ElementType) -> np.ndarray:
-    """Quantize and multiply again, with one scale or one for each element; a scale of 0 stands for zeros."""
+def _on_grid(
+    a: np.ndarray, scales: np.ndarray, way: str, limits: tuple[int, int], own: ElementType, is_whole: bool = False
+) -> np.ndarray:
+    """Quantize and multiply again, with one scale or one for each element; a scale of 0 stands for zeros.
+
+    Integers are left as they are where ``is_whole``.
+    """
     wide = _wide(a, own)
     multiples = np.clip(WAYS[way](wide, scales), *limits)
-    return np.asarray(np.where(scales == 0, 0, multiples * scales)).astype(own.storage)
+    return np.asarray(np.where(scales == 0, 0, multiples if is_whole else multiples * scales)).astype(own.storage)
 
 
 def quantized(problem: Problem) -> Iterator[Hypothesis]:
@@ -129,18 +134,22 @@ def quantized(problem: Problem) -> Iterator[Hypothesis]:
 
 
 def quantized_by_channel(problem: Problem) -> Iterator[Hypothesis]:
-    """B is A quantized with a scale for each index of an axis, and multiplied by the scales again."""
+    """B is A quantized with a scale for each index of an axis, and either left there or multiplied by it again."""
     pair, own = problem.pair, problem.element_type
-    if own not in FLOAT_LAYOUTS or pair.a.element_type is not pair.b.element_type or not problem.has_one_shape:
+    types, whole = (pair.a.element_type, pair.b.element_type), pair.b.element_type.is_integer
+    if own not in FLOAT_LAYOUTS or not problem.has_one_shape or types[0].is_integer:
         return
+    if not (whole or types[0] is types[1]):
+        return
+    grid_of = partial(_grid_of_integers, limits=types[1].limits) if whole else partial(_grid_of_channel, own=own)
     for axis, size in enumerate(pair.shape):
         if not 1 < size <= _MOST_CHANNELS or pair.size // size < _LEAST_ELEMENTS:
             continue
         probed = dict.fromkeys(int(one) for one in np.linspace(0, size - 1, _PROBED))
-        if any(_grid_of(_values(_channel(pair, axis, one)[1], own), own) is None for one in probed):
+        if any(grid_of(*_channel(pair, axis, one)) is None for one in probed):
             continue
         parts = [_channel(pair, axis, number) for number in range(size)]
-        fitted = _fitted(parts, [_grid_of(_values(b, own), own) for _a, b in parts], own, _LEAST_OF_CHANNELS)
+        fitted = _fitted(parts, [grid_of(a, b) for a, b in parts], own, _LEAST_OF_CHANNELS, whole)
         if fitted is None:
             continue
         way, found, limits = fitted
@@ -148,7 +157,8 @@ def quantized_by_channel(problem: Problem) -> Iterator[Hypothesis]:
         scales = np.asarray(found, _wide(problem.sample.a[:0], own).dtype)
         details: dict[str, object] = {"axis": axis, "scales": [float(one) for one in scales[:64]], "type": kind}
         details |= {"zero_point": zero_point, "rounding": way, "levels": list(limits)}
-        text = f"{{b}} is {{a}} quantized to {kind} with a scale for each index of axis {axis}, and back"
+        text = f"{{b}} is {{a}} quantized to {kind} with a scale for each index of axis {axis}"
+        text += "" if whole else ", and back"
         free = size * _BITS_OF_A_SCALE * problem.sample.count / max(problem.differing, 1)
 
         def predict(
@@ -159,7 +169,7 @@ def quantized_by_channel(problem: Problem) -> Iterator[Hypothesis]:
             way: str = way,
             limits: tuple[int, int] = limits,
         ) -> np.ndarray:
-            return _on_grid(a, scales[coordinates_of(indices, axis, pair.shape)], way, limits, own)
+            return _on_grid(a, scales[coordinates_of(indices, axis, pair.shape)], way, limits, own, whole)
 
         yield Hypothesis("quantized", text, predict, details, least_bits=_LEVEL_BITS, free_bits=free)
 
@@ -172,12 +182,23 @@ def _channel(pair: Pair, axis: int, number: int) -> tuple[np.ndarray, np.ndarray
     return pair.at(chosen // step * (step * count) + number * step + chosen % step)
 
 
-def _values(array: np.ndarray, own: ElementType) -> np.ndarray:
-    return values_of(array, own).astype(np.float64)
+def _grid_of_channel(_a: np.ndarray, b: np.ndarray, own: ElementType) -> _Grid | None:
+    return _grid_of(values_of(b, own).astype(np.float64), own)
+
+
+def _grid_of_integers(a: np.ndarray, b: np.ndarray, limits: tuple[int, int]) -> _Grid | None:
+    """The grid of which integers are the multiples that quotients are nearest to."""
+    inside = (b > limits[0]) & (b < limits[1]) & np.isfinite(a)
+    low, high = _scale_bounds(a[inside].astype(np.float64), b[inside].astype(np.float64))
+    return _Grid(low, high, *limits) if 0 < low <= high else None
 
 
 def _fitted(
-    parts: Sequence[tuple[np.ndarray, np.ndarray]], grids: Sequence[_Grid | None], own: ElementType, least: float
+    parts: Sequence[tuple[np.ndarray, np.ndarray]],
+    grids: Sequence[_Grid | None],
+    own: ElementType,
+    least: float,
+    is_whole: bool = False,
 ) -> tuple[str, list[float], tuple[int, int]] | None:
     """The way to round that fits best, a scale for each part, 0 for one of zeros, and the limits of the multiples."""
     known = [grid for grid in grids if grid is not None]
@@ -186,9 +207,10 @@ def _fitted(
     limits = min(grid.least for grid in known), max(grid.most for grid in known)
     best: tuple[float, str, list[float]] = (-1.0, "", [])
     for way in WAYS:
+        quantize = partial(_on_grid, way=way, limits=limits, own=own, is_whole=is_whole)
         scales, shares = [], []
         for grid, (a, b) in zip(grids, parts, strict=True):
-            share, scale = (1.0, 0.0) if grid is None else _best_scale(a, b, grid, way, limits, own)
+            share, scale = (1.0, 0.0) if grid is None else _best_scale(a, b, grid, quantize, own)
             scales.append(scale)
             shares.append(share)
             if share < least:
@@ -201,13 +223,13 @@ def _fitted(
 
 
 def _best_scale(
-    a: np.ndarray, b: np.ndarray, grid: _Grid, way: str, limits: tuple[int, int], own: ElementType
+    a: np.ndarray, b: np.ndarray, grid: _Grid, quantize: Callable[..., np.ndarray], own: ElementType
 ) -> tuple[float, float]:
     """How much of a part the best scale between the bounds predicts, and that scale."""
     best = (-1.0, 0.0)
     for scale in candidates(grid.low, grid.high, own):
         scales = np.asarray(scale, _wide(a[:0], own).dtype)
-        share = float(agrees(np.ascontiguousarray(_on_grid(a, scales, way, limits, own)), b, own).mean())
+        share = float(agrees(np.ascontiguousarray(quantize(a, scales)), b, own).mean())
         best = max(best, (share, scale), key=lambda one: one[0])
         if share == 1:
             break

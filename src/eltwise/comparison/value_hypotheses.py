@@ -37,8 +37,13 @@ _LIMIT_BITS = 4.0
 
 
 def signs(problem: Problem) -> Iterator[Hypothesis]:
-    """Another sign, or bytes in the other order."""
+    """Another sign, inverted bits, or bytes in the other order."""
     own = problem.element_type
+    if not is_float(own) and own.numpy is not None:
+        words = (
+            "{b} is {a} with true and false exchanged" if own.kind == "boolean" else "{b} has the bits of {a} inverted"
+        )
+        yield Hypothesis("inverted", words, lambda _indices, a: np.invert(a), is_moved=True)
     if own.kind in ("float", "signed"):
         yield computed("negated", "{b} is -{a}", np.negative)
         words = "{b} is -{a}, but zeros keep their sign: the operands of a subtraction are swapped"
@@ -195,10 +200,17 @@ def ranges(problem: Problem) -> Iterator[Hypothesis]:
         return
     if sample.common.size:
         for low, high, name in _limits(own) if own.bits > 8 else ():
-            if np.isin(sample.common, (low, high)).any():
+            reached = np.isin((low, high), sample.common)
+            if reached.all() or (reached.any() and name == problem.pair.b.element_type.name):
                 words = f"values of {{a}} beyond {name} are at its limits, {low:g} and {high:g}, in {{b}}"
-                details = {"low": low, "high": high, "type": name}
+                details: dict[str, object] = {"low": low, "high": high, "type": name}
                 yield computed("saturation", words, partial(_clamped, low=low, high=high), details, 0, _LIMIT_BITS)
+            elif reached.any():  # Nothing says that the other limit is there, too.
+                one, side = (low, "below") if reached[0] else (high, "above")
+                clamp = partial(_clamped, low=low if reached[0] else -np.inf, high=np.inf if reached[0] else high)
+                words = f"values of {{a}} {side} {one:g} are {one:g} in {{b}}"
+                details = {"low": low if reached[0] else None, "high": None if reached[0] else high}
+                yield computed("saturation", words, clamp, details, 0, _LIMIT_BITS)
         yield from _fitted_limits(problem)
     for narrow in _WHOLE if own.is_integer else ():
         if narrow.bits > own.bits or narrow is own:
@@ -224,7 +236,7 @@ def _limits(own: ElementType) -> Iterator[tuple[float, float, str]]:
 def _clamped(a: np.ndarray, low: float, high: float) -> np.ndarray:
     if a.dtype.kind in "iu":
         limits = np.iinfo(a.dtype)
-        return np.asarray(np.clip(a, max(int(low), int(limits.min)), min(int(high), int(limits.max))))
+        return np.asarray(np.clip(a, int(max(low, limits.min)), int(min(high, limits.max))))
     wide = a.astype(np.float64)
     return np.where(np.isnan(wide), a, np.clip(wide, low, high).astype(a.dtype))
 

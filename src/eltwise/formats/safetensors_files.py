@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from eltwise.core.dtypes import ElementType, by_name
-from eltwise.core.errors import ElementTypeError, FileFormatError
+from eltwise.core.errors import ElementTypeError, EltwiseError, FileFormatError
 from eltwise.formats import files
 from eltwise.formats.file_tensors import OpenFile, of_file
 from eltwise.formats.lazy_tensors import LazyTensor
@@ -92,8 +92,12 @@ class Checkpoint:
     header: bytes | None = None
 
 
-def open_checkpoint(path: Path) -> Checkpoint:
+def open_checkpoint(path: Path, unreadable: dict[str, EltwiseError] | None = None) -> Checkpoint:
     """Open a safetensors file, an index, or a folder that holds one index; only headers are read.
+
+    Args:
+        path: what to open.
+        unreadable: takes the tensors of shards that cannot be read, with the reason; by default that is an error.
 
     Raises:
         FileFormatError: where it is none of these, or a header is not what its file holds.
@@ -101,11 +105,11 @@ def open_checkpoint(path: Path) -> Checkpoint:
     if path.is_dir():
         indices = sorted(path.glob(f"*{INDEX}"))
         if len(indices) == 1:
-            return _sharded(indices[0])
+            return _sharded(indices[0], unreadable)
         words, allowed = "this folder is no checkpoint in shards", f"one file *{INDEX} in it"
         raise FileFormatError(words, where=str(path), got=f"{len(indices)} such files", allowed=allowed)
     if path.name.endswith(INDEX):
-        return _sharded(path)
+        return _sharded(path, unreadable)
     if path.suffix.lower() != ".safetensors":
         allowed = f".safetensors, {INDEX}"
         raise FileFormatError("unknown file ending", where=str(path), got=path.suffix or "none", allowed=allowed)
@@ -134,19 +138,37 @@ def _file(path: Path) -> Checkpoint:
     return Checkpoint(where, found, metadata, text)
 
 
-def _sharded(index: Path) -> Checkpoint:
+def _sharded(index: Path, unreadable: dict[str, EltwiseError] | None) -> Checkpoint:
     """The tensors of all shards that an index names; each shard is a plain file beside the index."""
     found: dict[str, StoredTensor] = {}
-    shards: dict[str, Checkpoint] = {}
+    shards: dict[str, Checkpoint | EltwiseError] = {}
     for name, shard in read_index(index):
-        if shard not in shards:
-            shards[shard] = _file(index.parent / shard)
-        if name not in shards[shard].tensors:
-            raise FileFormatError(f"the index says that {shard!r} holds {name!r}, and it does not", where=str(index))
-        found[name] = shards[shard].tensors[name]
-    common = [shard.metadata.items() for shard in shards.values()]
+        try:
+            found[name] = _of_shard(name, shard, shards, index)
+        except EltwiseError as error:
+            if unreadable is None:
+                raise
+            unreadable[name] = error
+    if unreadable and not found:
+        raise next(iter(unreadable.values()))
+    common = [shard.metadata.items() for shard in shards.values() if isinstance(shard, Checkpoint)]
     metadata = dict(common[0]) if common and all(each == common[0] for each in common) else {}
     return Checkpoint(str(index), found, metadata)
+
+
+def _of_shard(name: str, shard: str, shards: dict[str, Checkpoint | EltwiseError], index: Path) -> StoredTensor:
+    """A tensor of a shard, which is opened once."""
+    if shard not in shards:
+        try:
+            shards[shard] = _file(index.parent / shard)
+        except EltwiseError as error:
+            shards[shard] = error
+    known = shards[shard]
+    if isinstance(known, EltwiseError):
+        raise known
+    if name not in known.tensors:
+        raise FileFormatError(f"the index says that {shard!r} holds {name!r}, and it does not", where=str(index))
+    return known.tensors[name]
 
 
 def type_of(dtype: str) -> ElementType:

@@ -11,6 +11,7 @@ import os
 import shutil
 import tempfile
 import zipfile
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -107,8 +108,11 @@ def _of_folder(path: Path, wanted: ElementType | None) -> TensorSet:
     if len(indices) == 1:
         return _safetensors(indices[0])
     found = TensorSet(str(path))
-    for file in _files_of(path):
-        stem = file.relative_to(path).with_suffix("").as_posix()
+    inside = [file.relative_to(path) for file in _files_of(path)]
+    stems = Counter(file.with_suffix("") for file in inside)
+    for relative in inside:
+        file, stem = path / relative, relative.with_suffix("").as_posix()
+        stem = stem if stems[relative.with_suffix("")] == 1 else relative.as_posix()
         try:
             inner = open_tensors(file, wanted)
             for name, tensor in inner.items():
@@ -241,7 +245,7 @@ def _pb(path: Path, _wanted: ElementType | None) -> TensorSet:
 def _safetensors(path: Path, _wanted: ElementType | None = None) -> TensorSet:
     """The tensors of a file, or of all shards that an index names."""
     found = TensorSet(str(path))
-    for name, stored in open_checkpoint(path).tensors.items():
+    for name, stored in open_checkpoint(path, found.unreadable).tensors.items():
         found.add(name, stored.opened)
     return found
 
