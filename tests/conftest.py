@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
+
+if TYPE_CHECKING:
+    from browser import Page
 
 SEED = int(os.environ.get("ELTWISE_SEED", "20261121"))
 
@@ -40,3 +44,15 @@ def cli(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> 
         return int(stop.value.code or 0), written.out, written.err
 
     return call
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+    """A tab of a browser, for the tests of one module."""
+    from browser import find_browser, open_browser
+
+    program = find_browser()
+    if program is None:
+        pytest.skip("no Chromium is installed (Debian's package is chromium)")
+    with open_browser(program, tmp_path_factory.mktemp("profile")) as page:
+        yield page

@@ -9,13 +9,12 @@ import numpy as np
 import pytest
 
 import eltwise
-from browser import Page, find_browser, open_browser
+from browser import Page
 from eltwise.comparison.arrays import compare_arrays
 from eltwise.comparison.heat_map import MOST_COLUMNS, MOST_ROWS
 from eltwise.comparison.page import histogram
 from eltwise.comparison.report import Report
 
-PROGRAM = find_browser()
 HOSTILE = '</style><script>window.taken = 1</script><img src=x onerror="window.taken = 1">'
 
 
@@ -74,14 +73,6 @@ def test_the_histogram_has_a_bar_for_each_distance() -> None:
     drawn = histogram((5, 0, 100, 1))
     assert drawn.count("<rect") == 3
     assert "2+ ULP: 100" in drawn
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
-    if PROGRAM is None:
-        pytest.skip("no Chromium is installed (Debian's package is chromium)")
-    with open_browser(PROGRAM, tmp_path_factory.mktemp("profile")) as page:
-        yield page
 
 
 @pytest.fixture

@@ -8,11 +8,9 @@ from urllib.parse import quote
 import pytest
 
 import conformance_results
-from browser import Page, find_browser, open_browser
+from browser import Page
 from eltwise.report.page import write_page
 
-PROGRAM = find_browser()
-pytestmark = pytest.mark.skipif(PROGRAM is None, reason="no Chromium is installed (Debian's package is chromium)")
 DIFFERS = "saturating/Sub-14/uint8/numpy/static"
 HOSTILE = "./mine.py:run/Sub-14/bfloat16/numpy/dynamic"
 
@@ -22,13 +20,6 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> str:
     path = tmp_path_factory.mktemp("page") / "report.html"
     write_page(conformance_results.results(), path)
     return path.as_uri()
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
-    assert PROGRAM is not None
-    with open_browser(PROGRAM, tmp_path_factory.mktemp("profile")) as page:
-        yield page
 
 
 @pytest.fixture

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from browser import Page, find_browser, open_browser
+from browser import Page
 from eltwise.tracing.report import TracedNode, TraceReport
 
-PROGRAM = find_browser()
 HOSTILE = "<script>window.taken = 1</script>"
 
 
@@ -32,14 +30,6 @@ def test_the_page_holds_every_node_and_stays_small() -> None:
     assert len(report(20_000).to_html()) < 2_000_000
     assert "... and 14,997 more" in report(20_000).to_html()
     assert '<div class="eltwise">' in report()._repr_html_()
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
-    if PROGRAM is None:
-        pytest.skip("no Chromium is installed (Debian's package is chromium)")
-    with open_browser(PROGRAM, tmp_path_factory.mktemp("profile")) as page:
-        yield page
 
 
 @pytest.mark.parametrize("dark", [False, True])
