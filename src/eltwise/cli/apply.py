@@ -34,11 +34,12 @@ def apply(
     """Apply one operator version to tensor files, zarr stores or checkpoints; an ended command can be run again."""
     from eltwise.core.dtypes import by_name
     from eltwise.formats.tensor_files import check_tensor_files, parse_tensor_file, read_tensor_file, write_tensor_files
-    from eltwise.scale.apply import apply_files
 
     bound = options.bound_operator(op, attributes)
     wanted = by_name(element_type) if element_type else None
     if scheduler is not None or is_in_blocks(operands, [output] if output else []):
+        from eltwise.scale.apply import apply_files
+
         with resources_of(memory, scheduler) as resources:
             outcome = apply_files(bound, operands, output or "", resources, wanted)
         if json:
