@@ -51,6 +51,10 @@ class Grid:
         """The coordinates of a block."""
         return tuple(int(each) for each in np.unravel_index(number, self.counts)) if self.counts else ()
 
+    def name(self, number: int) -> str:
+        """What messages call a block."""
+        return f"chunk {list(self.index(number))}"
+
     def __getitem__(self, number: int) -> Cut:
         parts = zip(self.index(number), self.step, self.shape, strict=True)
         return tuple(slice(index * step, min((index + 1) * step, size)) for index, step, size in parts)

@@ -60,7 +60,7 @@ class FileTarget:
             self._write(offset, np.ascontiguousarray(block).reshape(-1).view(np.uint8).data)
         except OSError as error:
             failure = files.unwritable(self.path, error)
-            failure.operand = f"chunk {list(part.grid.index(index))}"
+            failure.operand = part.grid.name(index)
             failure.hint = f"{len(self.journal.done)} blocks are kept; the same command goes on there"
             raise failure from None
         self.journal.add(part.first + index, counted)

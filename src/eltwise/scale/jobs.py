@@ -106,7 +106,7 @@ class Part:
         try:
             operands = self.call.read(self.grid[index])
         except FileFormatError as error:
-            return self.name, error.located(operand=f"chunk {list(self.grid.index(index))}")
+            return self.name, error.located(operand=self.grid.name(index))
         result = self.call.compute(operands)
         target.write(self, index, result, 0 if count is None else count(operands, result))
         return self.name, None

@@ -164,7 +164,7 @@ def _located(job: _Job, number: int) -> Found:
     try:
         return job.partial(number)
     except FileFormatError as error:
-        raise error.located(operand=f"chunk {list(job.grid.index(number))}") from None
+        raise error.located(operand=job.grid.name(number)) from None
 
 
 Wanted = tuple[ElementType | None, ...]

@@ -57,7 +57,7 @@ class ZarrTarget:
 
     def write(self, part: Part, index: int, block: np.ndarray, _counted: int) -> None:
         """Write a block; see ``Target``."""
-        place = f"chunk {list(part.grid.index(index))}"
+        place = part.grid.name(index)
         try:
             self.array[part.grid[index]] = block
         except OSError as error:
