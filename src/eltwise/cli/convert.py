@@ -11,14 +11,14 @@ from eltwise.cli.progress import progress_of_bytes, waiting
 
 
 @click.command(cls=options.Command)
-@click.argument("source", type=options.PATH, metavar="IN", help="An .onnx file, or an .xml file with its .bin.")
+@options.source
 @click.argument("target", type=options.PATH, metavar="OUT", help="The .onnx or .xml file to write.")
 @click.option("--opset", type=int, metavar="N", help="The ONNX opset of OUT. Default for an IR: 17.")
 @click.option(
     "--ir-version", type=int, metavar="N", help="The IR version of OUT, 10 or 11. Default for an ONNX model: 11."
 )
 @click.option("--verify", is_flag=True, help="Run both models and compare the bits before OUT is written.")
-@click.option("--in-place", is_flag=True, help="Allow OUT to be IN.")
+@options.in_place
 @options.json
 def convert(
     source: Path, target: Path, opset: int | None, ir_version: int | None, verify: bool, in_place: bool, json: bool

@@ -13,7 +13,7 @@ from eltwise.cli.progress import progress_of_bytes, waiting
 
 
 @click.command(cls=options.Command)
-@click.argument("source", type=options.PATH, metavar="IN", help="An .onnx file, or an .xml file with its .bin.")
+@options.source
 @click.argument("out", type=options.PATH, metavar="OUT", help="The file to write, of the same format.")
 @click.option("--target", required=True, metavar="RUNTIME", help="onnxruntime or openvino.")
 @click.option(
@@ -26,7 +26,7 @@ from eltwise.cli.progress import progress_of_bytes, waiting
     default="wrong values",
     help="The least severity that is repaired: refused, wrong, precision or sign.",
 )
-@click.option("--in-place", is_flag=True, help="Allow OUT to be IN.")
+@options.in_place
 @options.json
 def repair(
     source: Path, out: Path, target: str, allow: Sequence[str], verify: bool, severity: str, in_place: bool, json: bool
