@@ -95,10 +95,6 @@ WAYS: dict[str, Way] = {
 """How quotients by a scale become multiples of it, by name."""
 
 
-def _wide(a: np.ndarray, own: ElementType) -> np.ndarray:
-    return a if own is FLOAT64 else a.astype(np.float32)
-
-
 def _on_grid(
     a: np.ndarray, scales: np.ndarray, way: str, limits: tuple[int, int], own: ElementType, is_whole: bool = False
 ) -> np.ndarray:
@@ -106,8 +102,8 @@ def _on_grid(
 
     Integers are left as they are where ``is_whole``.
     """
-    wide = _wide(a, own)
-    multiples = np.clip(WAYS[way](wide, scales), *limits)
+    values = values_of(a, own)
+    multiples = np.clip(WAYS[way](values, scales), *limits)
     return np.asarray(np.where(scales == 0, 0, multiples if is_whole else multiples * scales)).astype(own.storage)
 
 
@@ -126,7 +122,7 @@ def quantized(problem: Problem) -> Iterator[Hypothesis]:
             return
         way, (scale,), limits = fitted
         kind, zero_point = integer_type_of(*limits)
-        scales = np.asarray(scale, _wide(sample.a[:0], own).dtype)
+        scales = np.asarray(scale, values_of(sample.a[:0], own).dtype)
         function = partial(_on_grid, scales=scales, way=way, limits=limits, own=own)
         details = {"scale": scale, "zero_point": zero_point, "type": kind, "rounding": way, "levels": list(limits)}
         text = f"{{b}} is {{a}} quantized to {kind} with scale {shown(scale)} and zero point {zero_point}, and back"
@@ -154,7 +150,7 @@ def quantized_by_channel(problem: Problem) -> Iterator[Hypothesis]:
             continue
         way, found, limits = fitted
         kind, zero_point = integer_type_of(*limits)
-        scales = np.asarray(found, _wide(problem.sample.a[:0], own).dtype)
+        scales = np.asarray(found, values_of(problem.sample.a[:0], own).dtype)
         details: dict[str, object] = {"axis": axis, "scales": [float(one) for one in scales[:64]], "type": kind}
         details |= {"zero_point": zero_point, "rounding": way, "levels": list(limits)}
         text = f"{{b}} is {{a}} quantized to {kind} with a scale for each index of axis {axis}"
@@ -228,7 +224,7 @@ def _best_scale(
     """How much of a part the best scale between the bounds predicts, and that scale."""
     best = (-1.0, 0.0)
     for scale in candidates(grid.low, grid.high, own):
-        scales = np.asarray(scale, _wide(a[:0], own).dtype)
+        scales = np.asarray(scale, values_of(a[:0], own).dtype)
         share = float(agrees(np.ascontiguousarray(quantize(a, scales)), b, own).mean())
         best = max(best, (share, scale), key=lambda one: one[0])
         if share == 1:
@@ -279,9 +275,9 @@ def _scale_bounds(a: np.ndarray, multiples: np.ndarray) -> tuple[float, float]:
 def _as_integers(
     a: np.ndarray, way: str, scale: float, zero_point: int, limits: tuple[int, int], own: ElementType
 ) -> np.ndarray:
-    wide = _wide(a, own)
-    multiples = _plain(WAYS[way](wide, np.asarray(scale, wide.dtype)))
-    return converted(np.clip(multiples + wide.dtype.type(zero_point), *limits), own)
+    values = values_of(a, own)
+    multiples = _plain(WAYS[way](values, np.asarray(scale, values.dtype)))
+    return converted(np.clip(multiples + values.dtype.type(zero_point), *limits), own)
 
 
 def dequantized(problem: Problem) -> Iterator[Hypothesis]:

@@ -9,9 +9,9 @@ from functools import partial
 import numpy as np
 
 from eltwise.comparison.hypotheses import Hypothesis, Problem, computed
-from eltwise.comparison.numbers import is_float
+from eltwise.comparison.numbers import is_float, values_of
 from eltwise.comparison.pairs import converted
-from eltwise.core.dtypes import FLOAT64, ElementType
+from eltwise.core.dtypes import ElementType
 
 _BITS = 2.0
 """What an element is worth as evidence, also 0, which has no digits."""
@@ -50,5 +50,5 @@ def _without_fraction(
     keeps: bool,
     own: ElementType,
 ) -> np.ndarray:
-    found = np.clip(function(a if own is FLOAT64 else a.astype(np.float32)), *limits)
+    found = np.clip(function(values_of(a, own)), *limits)
     return converted(found if keeps else found + found.dtype.type(0), own)
