@@ -98,14 +98,8 @@ def trace(
         EltwiseError: for a model that cannot be read, inputs that do not fit it, and runtimes that are not there.
     """
     tolerances = parse_tolerances(tolerance)
-    if runtime == FLOAT64:
-        raise UnsupportedError("float64 is a reference, not a runtime that is tested", hint="name it with against")
     graph = read_graph(model)
-    second = graph if other is None else read_graph(other)
-    if against == FLOAT64:
-        if other is not None:
-            raise UnsupportedError("the reference float64 is the first model in another type", hint="give one model")
-        second = in_float64(second)
+    second = _second(graph, other, runtime, against)
     is_pair = second is not graph
     wanted = [(runtime, graph), (against, second), *([(_SLOW, graph)] if against == FLOAT64 else [])]
     chosen = [_runtime_for(name, of.origin.domain) for name, of in wanted]
@@ -130,6 +124,17 @@ def trace(
         whole = WholeRun(first, last, feeds.values, tolerances).compare() if not is_pair else Whole()
     report = _report(tracer, blame, whole, versions)
     return replace(report, inputs=feeds.words, tolerance="; ".join(map(str, tolerances)) or DEFAULT)
+
+
+def _second(graph: Graph, other: Source | Model | Graph | None, runtime: str, against: str) -> Graph:
+    """The model that the reference runs: the tested one unless another is given, or the tested one in float64."""
+    if runtime == FLOAT64:
+        raise UnsupportedError("float64 is a reference, not a runtime that is tested", hint="name it with against")
+    if against != FLOAT64:
+        return graph if other is None else read_graph(other)
+    if other is not None:
+        raise UnsupportedError("the reference float64 is the first model in another type", hint="give one model")
+    return in_float64(graph)
 
 
 def _report(tracer: Tracer, blame: Blame, whole: Whole, versions: Sequence[str]) -> TraceReport:
