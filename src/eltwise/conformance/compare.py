@@ -80,7 +80,7 @@ class References:
             return None
         try:
             contents = ((array.dtype, array.shape, blake2b(array.tobytes()).digest()) for array in case.operands)
-            key = (case.function, case.shape(), case.starts(), *contents)
+            key = (case.function, *case.placement(), *contents)
             if key not in self._known:
                 self._known[key] = case.expected()
         except OracleRefusal:

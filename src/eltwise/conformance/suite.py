@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 
 import numpy as np
 
@@ -102,10 +102,12 @@ class Variant:
         place = self.schema.types.index(self.element_type) + registry.ELEMENTWISE.index(self.schema)
         return not is_chosen or place % _QUICK_SHARE == 0
 
-    def case(self, operands: Sequence[np.ndarray], attributes: Attributes | None = None) -> Case:
+    def case(self, source: str, operands: Sequence[np.ndarray], attributes: Attributes | None = None) -> Case:
         """A case of this variant, by default with the attributes of the rule."""
-        made = Case(self.schema, self.attributes if attributes is None else attributes, tuple(operands))
-        return _without_undefined(made) if self.schema.function in DIVISIONS else made
+        if self.schema.function in DIVISIONS and self.element_type.is_integer:
+            operands = _without_undefined(self.element_type, *operands)
+        given = self.attributes if attributes is None else attributes
+        return Case(self.schema, given, tuple(operands), SOURCES.get(source, STATIC))
 
 
 def variants() -> Iterator[Variant]:
@@ -138,8 +140,7 @@ def cases_of(variant: Variant, source: str, extent: Extent, seed: int, checks: b
     if checks and is_whole:
         refused += foreign_cases(variant)
     context = SOURCES.get(source, STATIC)
-    risky = (replace(case, context=context, is_risky=True) for case in refused)
-    return (*(replace(case, context=context) for case in valid), *risky)
+    return (*valid, *(replace(case, context=context, is_risky=True) for case in refused))
 
 
 def kind_of(case: Case) -> int:
@@ -167,27 +168,28 @@ def value_cases(variant: Variant, source: str, extent: Extent, seed: int) -> lis
     Types of up to 8 bits are tested with every combination of two values where that costs no model of its own size.
     """
     element_type, rule = variant.element_type, variant.rule
-    made = [variant.case(_values(element_type, variant.count, extent, seed))]
+    case = partial(variant.case, source)
+    made = [case(_values(element_type, variant.count, extent, seed))]
     if element_type.bits <= 8 and (source in _WHOLE_SOURCES or extent != "quick"):
-        made.append(variant.case(_all_values(element_type, variant.count)))
+        made.append(case(_all_values(element_type, variant.count)))
     hard = hard_values_of(element_type)
     if variant.schema.is_variadic:
         generator = np.random.default_rng(seed)
         for count in (1, *range(3, _MOST_OPERANDS + 1)):
-            made.append(variant.case([generator.permutation(np.concatenate([hard] * 4)) for _index in range(count)]))
+            made.append(case([generator.permutation(np.concatenate([hard] * 4)) for _index in range(count)]))
     for attribute in variant.schema.attributes:
         if attribute.kind == "boolean":
             other: Attributes = (*variant.attributes, (attribute.name, not attribute.default))
-            made.append(variant.case(made[0].operands, other))
+            made.append(case(made[0].operands, other))
     if rule == "none" or variant.count == 1:
         return made
     # Every hard value with every other by broadcasting: a column and a row, or a matrix and a row.
     column = hard.reshape(-1, 1)
     spread = (column, hard.reshape(1, -1)) if rule == "numpy" else (np.repeat(column, hard.size, axis=1), hard)
-    made.append(variant.case(spread, variant.switched_on))
+    made.append(case(spread, variant.switched_on))
     if source in (*_WHOLE_SOURCES, "dynamic"):
         for scalar in hard[:: max(1, hard.size // _SCALARS[extent])]:
-            made.append(variant.case((hard, np.array(scalar)), variant.switched_on))
+            made.append(case((hard, np.array(scalar)), variant.switched_on))
     return made
 
 
@@ -233,16 +235,19 @@ def _pool(element_type: ElementType, seed: int) -> np.ndarray:
 
 def layout_cases(variant: Variant, source: str, extent: Extent, seed: int) -> list[Case]:
     """A case for each combination of shapes and attributes, valid or not, filled with hard and random values."""
-    pool = _pool(variant.element_type, seed)
-    made = []
-    for attributes, shapes in dict.fromkeys(_layouts(variant, source, extent)):
-        if source == "dynamic" and not any(shapes):
-            continue  # Nothing of scalars is dynamic.
-        # Drawn by the shapes alone, so that every source, rule and version gets the same, which is computed once.
-        generator = np.random.default_rng([seed, *shapes[0], pool.size, *(size for one in shapes[1:] for size in one)])
-        operands = [np.asarray(pool[generator.integers(0, pool.size, size=sizes)]) for sizes in shapes]
-        made.append(variant.case(operands, attributes))
-    return made
+    return [
+        variant.case(source, _filled(variant.element_type, shapes, seed), attributes)
+        for attributes, shapes in dict.fromkeys(_layouts(variant, source, extent))
+        if source != "dynamic" or any(shapes)  # Nothing of scalars is dynamic.
+    ]
+
+
+@cache
+def _filled(element_type: ElementType, shapes: tuple[Sizes, ...], seed: int) -> Operands:
+    """Operands of these shapes, drawn by the shapes alone: the results for every source and version are the same."""
+    pool = _pool(element_type, seed)
+    generator = np.random.default_rng([seed, *shapes[0], pool.size, *(size for one in shapes[1:] for size in one)])
+    return tuple(_fixed(np.asarray(pool[generator.integers(0, pool.size, size=sizes)])) for sizes in shapes)
 
 
 def _layouts(variant: Variant, source: str, extent: Extent) -> Iterator[tuple[Attributes, tuple[Sizes, ...]]]:
@@ -281,15 +286,12 @@ def undefined_cases(variant: Variant) -> Iterator[Case]:
         yield Case(variant.schema, variant.attributes, (least, minus_one))
 
 
-def _without_undefined(case: Case) -> Case:
-    """A division without 0 as a divisor and without the least value, which may meet -1."""
-    if not case.element_type.is_integer:
-        return case
-    a, b = case.operands
-    low, _high = case.element_type.limits
-    storage = case.element_type.storage.type
-    a = np.where(a == storage(low), storage(low + 1), a) if low < 0 else a
-    return replace(case, operands=(np.asarray(a), np.asarray(np.where(b == storage(0), storage(1), b))))
+def _without_undefined(element_type: ElementType, a: np.ndarray, b: np.ndarray) -> Operands:
+    """Integers to divide: no 0 as a divisor, and not the least value, which may meet -1."""
+    low, _high = element_type.limits
+    kind = element_type.storage.type
+    a = np.where(a == kind(low), kind(low + 1), a) if low < 0 else a
+    return np.asarray(a), np.asarray(np.where(b == kind(0), kind(1), b))
 
 
 def foreign_cases(variant: Variant) -> Iterator[Case]:
