@@ -102,6 +102,8 @@ class Explainer:
             The reasons, that of the largest case first and ``unexplained`` last, and the cases that none explains.
         """
         compared = [item for item in results if item.is_explainable]
+        if not any(item.wrong for item in compared):
+            return (), []
         digest = hashlib.sha256()
         for item in compared:
             case = item.case
@@ -173,9 +175,9 @@ def _holding(item: CaseResult) -> Iterator[tuple[Alignment, FaultModel]]:
 
     A sample of the case is predicted first, and then all of it.
     """
-    wrong = np.array(item.wrong, np.int64)
-    others = np.setdiff1d(np.arange(item.elements), wrong)
-    sample = np.concatenate([_spread(wrong), _spread(others)])
+    is_wrong = np.zeros(item.elements, bool)
+    is_wrong[list(item.wrong)] = True
+    sample = np.concatenate([_spread(np.flatnonzero(is_wrong)), _spread(np.flatnonzero(~is_wrong))])
     operation = _operation_of(item.case)
     models = tuple(fault_models(operation).values())
     for alignments, tried in (((SPECIFIED,), models), (WRONG_ALIGNMENTS, (AS_SPECIFIED, *models) if models else ())):
