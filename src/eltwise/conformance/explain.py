@@ -7,7 +7,6 @@ several fault models explain the cases of one test.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -90,10 +89,11 @@ class Reason:
 
 
 class Explainer:
-    """Explains the results of tests; the same results only once."""
+    """Explains the results of tests; the same results, and the same values of a case, only once."""
 
     def __init__(self) -> None:
-        self._known: dict[bytes, tuple[tuple[Reason, ...], tuple[int, ...]]] = {}
+        self._known: dict[tuple[bytes, ...], tuple[tuple[Reason, ...], tuple[int, ...]]] = {}
+        self._held: dict[bytes, list[tuple[Alignment, FaultModel]]] = {}
 
     def explain(self, results: Sequence[CaseResult]) -> tuple[tuple[Reason, ...], list[CaseResult]]:
         """Explain the wrong values of some cases of one operation; the right ones help to tell fault models apart.
@@ -104,16 +104,53 @@ class Explainer:
         compared = [item for item in results if item.is_explainable]
         if not any(item.wrong for item in compared):
             return (), []
-        digest = hashlib.sha256()
-        for item in compared:
-            case = item.case
-            digest.update(repr((case.function, case.attributes, case.placement())).encode())
-            for array in (*case.operands, item.patterns):
-                digest.update(f"{array.dtype}{array.shape}".encode() + array.tobytes())
-        if digest.digest() not in self._known:
-            self._known[digest.digest()] = _explained(compared)
-        reasons, unexplained = self._known[digest.digest()]
+        key = tuple(item.digest for item in compared)
+        if key not in self._known:
+            self._known[key] = self._explained(compared)
+        reasons, unexplained = self._known[key]
         return reasons, [compared[index] for index in unexplained]
+
+    def _explained(self, compared: Sequence[CaseResult]) -> tuple[tuple[Reason, ...], tuple[int, ...]]:
+        """The reasons, and the indices of the cases that none explains."""
+        left = sorted((item for item in compared if item.wrong), key=lambda item: -item.elements)
+        right = [item for item in compared if not item.wrong]
+        found: list[tuple[Reason, list[CaseResult]]] = []
+        unexplained: list[CaseResult] = []
+        while left and len(found) < _MOST_REASONS:
+            reason, explained = self._reason(left, right)
+            if reason is None:
+                unexplained.append(left.pop(0))
+                continue
+            found.append((reason, explained))
+            left = [item for item in left if not any(item is one for one in explained)]
+        unexplained += left
+        if unexplained:
+            found.append((Reason((UNEXPLAINED,), "unexplained"), unexplained))
+        indices = tuple(index for index, item in enumerate(compared) if any(item is one for one in unexplained))
+        if len(found) == 1:
+            return (found[0][0],), indices
+        return tuple(
+            Reason(reason.names, f"{reason.text} (where {_shapes(items)})") for reason, items in found
+        ), indices
+
+    def _reason(
+        self, left: Sequence[CaseResult], right: Sequence[CaseResult]
+    ) -> tuple[Reason | None, list[CaseResult]]:
+        """What explains the first case, and as many of the others as can be."""
+        key = left[0].digest
+        if key not in self._held:
+            self._held[key] = list(_holding(left[0]))
+        best: tuple[tuple[int, int], Reason | None, list[CaseResult]] = (0, 0), None, []
+        for alignment, fault in self._held[key]:
+            explained = [left[0], *(item for item in left[1:] if _holds(item, alignment, fault.name))]
+            score = len(explained), sum(_holds(item, alignment, fault.name) for item in right)
+            if score > best[0]:
+                parts = [part for part in (alignment, fault) if part.name != AS_SPECIFIED.name]
+                names = tuple(name for part in parts for name in part.name.split(" + "))
+                best = score, Reason(names, "; ".join(part.text for part in parts)), explained
+            if score == (len(left), len(right)):
+                break
+        return best[1:]
 
 
 def _operation_of(case: Case) -> Operation:
@@ -131,43 +168,6 @@ def _holds(item: CaseResult, alignment: Alignment, fault: str) -> bool:
     operation, values = _operation_of(item.case), _values(item, alignment)
     model = AS_SPECIFIED if fault == AS_SPECIFIED.name else fault_models(operation).get(fault)
     return model is not None and values is not None and np.array_equal(operation.predict(model, values), item.patterns)
-
-
-def _explained(compared: Sequence[CaseResult]) -> tuple[tuple[Reason, ...], tuple[int, ...]]:
-    """The reasons, and the indices of the cases that none explains."""
-    left = sorted((item for item in compared if item.wrong), key=lambda item: -item.elements)
-    right = [item for item in compared if not item.wrong]
-    found: list[tuple[Reason, list[CaseResult]]] = []
-    unexplained: list[CaseResult] = []
-    while left and len(found) < _MOST_REASONS:
-        reason, explained = _reason(left, right)
-        if reason is None:
-            unexplained.append(left.pop(0))
-            continue
-        found.append((reason, explained))
-        left = [item for item in left if not any(item is one for one in explained)]
-    unexplained += left
-    if unexplained:
-        found.append((Reason((UNEXPLAINED,), "unexplained"), unexplained))
-    indices = tuple(index for index, item in enumerate(compared) if any(item is one for one in unexplained))
-    if len(found) == 1:
-        return (found[0][0],), indices
-    return tuple(Reason(reason.names, f"{reason.text} (where {_shapes(items)})") for reason, items in found), indices
-
-
-def _reason(left: Sequence[CaseResult], right: Sequence[CaseResult]) -> tuple[Reason | None, list[CaseResult]]:
-    """What explains the first case, and as many of the others as can be."""
-    best: tuple[tuple[int, int], Reason | None, list[CaseResult]] = (0, 0), None, []
-    for alignment, fault in _holding(left[0]):
-        explained = [left[0], *(item for item in left[1:] if _holds(item, alignment, fault.name))]
-        score = len(explained), sum(_holds(item, alignment, fault.name) for item in right)
-        if score > best[0]:
-            parts = [part for part in (alignment, fault) if part.name != AS_SPECIFIED.name]
-            names = tuple(name for part in parts for name in part.name.split(" + "))
-            best = score, Reason(names, "; ".join(part.text for part in parts)), explained
-        if score == (len(left), len(right)):
-            break
-    return best[1:]
 
 
 def _holding(item: CaseResult) -> Iterator[tuple[Alignment, FaultModel]]:

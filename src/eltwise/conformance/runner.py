@@ -212,7 +212,8 @@ class CaseRunner:
             self._ended.add(_test_of(batch[0]))
             self.results[batch[0]] = self._compare(batch[0], answer)
             return
-        for part in [[case] for case in batch] if answer.kind == "hung" else self._parts(batch):
+        tests = _grouped(batch, _test_of)
+        for part in tests if len(tests) > 1 and answer.kind == "crashed" else [[case] for case in batch]:
             self._ask(part)
         if all(self.results[case].outcome != answer.kind for case in batch if case in self.results):
             words = f"{answer.words} (with {len(batch)} cases in one model)"

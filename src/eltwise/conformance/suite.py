@@ -45,6 +45,9 @@ The first type has all of them, and every type has ``_ALWAYS``.
 
 _ALWAYS = {*FEW_PAIRS, *HARD_PAIRS, ((1, 2) * 6, (1, 2, 1))}
 
+_SHARED = {((), ()), ((), (3,)), ((2, 3), (2, 1))}
+"""The shapes of which a quick run tests a share with the other operand sources too: they have shown nothing more."""
+
 _WHOLE_SOURCES = ("static", CALL)
 """The operand sources that are tested with all shapes."""
 
@@ -127,10 +130,10 @@ def cases_of(variant: Variant, source: str, extent: Extent, seed: int, checks: b
     valid, refused = value_cases(variant, source, extent, seed), []
     for number, case in enumerate(layout_cases(variant, source, extent, seed)):
         shapes = tuple(operand.shape for operand in case.operands)
-        has_share = own == 0 or not (is_quick and is_whole) or (number - own) % _QUICK_SHARE == 0
+        is_shared = shapes not in _ALWAYS if is_whole else shapes in _SHARED
         if not case.is_valid:
             refused.append(case)
-        elif has_share or shapes in _ALWAYS:
+        elif own == 0 or not (is_quick and is_shared) or (number - own) % _QUICK_SHARE == 0:
             valid.append(case)
     if is_quick and is_whole and own:
         refused = refused[own % _QUICK_SHARE :: _QUICK_SHARE] or refused[:1]
