@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
-import subprocess
 import sys
 from collections.abc import Callable
 from math import prod
@@ -197,47 +195,6 @@ def test_chunks_that_are_not_numpy_arrays_are_refused() -> None:
         eltwise.subtract(dask.delayed(3), lazy)
     with pytest.raises(EltwiseError, match=r"Subtract-1, out: dask arrays have no out; assign the result instead"):
         eltwise.subtract(lazy, lazy, out=np.empty(6, "f4"))
-
-
-CLUSTER = """
-import sys
-import numpy as np, dask.array as da, eltwise
-from dask.distributed import Client, LocalCluster
-
-def main():
-    generator = np.random.default_rng(1)
-    a = (generator.standard_normal((400, 250)) * np.exp2(generator.integers(-40, 40, (400, 250)))).astype("f4")
-    b = generator.standard_normal(250).astype("f4")
-    expected = eltwise.mean_squared_difference(a, b).tobytes(), eltwise.mean_squared_difference(a, b, 0).tobytes()
-    for workers in (1, 2):
-        with LocalCluster(n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=None) as cluster:
-            with Client(cluster):
-                for chunks in ((400, 250), (137, 90)):
-                    x, y = da.from_array(a, chunks=chunks), da.from_array(b, chunks=70)
-                    got = [eltwise.mean_squared_difference(x, y, axis).compute().tobytes() for axis in (None, 0)]
-                    assert tuple(got) == expected, (workers, chunks)
-                    assert (eltwise.subtract(x, y).compute() == a - b).all()
-    print("same bits")
-
-if __name__ == "__main__":
-    main()
-"""
-
-
-@pytest.mark.slow
-def test_a_cluster_of_processes_gives_the_same_bits(tmp_path: Path) -> None:
-    pytest.importorskip("distributed")
-    script = tmp_path / "cluster.py"
-    script.write_text(CLUSTER)
-    done = subprocess.run(  # noqa: S603
-        [sys.executable, str(script)], capture_output=True, text=True, check=False, timeout=300
-    )
-    assert "same bits" in done.stdout, done.stderr[-3000:]
-
-
-def test_the_partials_can_be_sent() -> None:
-    lazy = eltwise.mean_squared_difference(da.ones(9, chunks=2, dtype="f4"), 3)
-    assert pickle.loads(pickle.dumps(lazy)).compute() == 4.0  # noqa: S301
 
 
 # ---- xarray

@@ -12,40 +12,35 @@ from typing import TYPE_CHECKING, Any
 
 from eltwise.core.errors import ElementTypeError, GraphError, ShapeError
 from eltwise.engine import dask_arrays
+from eltwise.engine.array_libraries import Axis, Compute
 from eltwise.engine.arrays import kind_of
-from eltwise.engine.call import calls_of
+from eltwise.engine.call import calls_of, first_dimension
+from eltwise.engine.reduce import normalized_axes
 from eltwise.kernels.plan import Plan
 from eltwise.ops.schema import Operation
 
 if TYPE_CHECKING:
     import xarray
 
-    from eltwise.engine.reduce import Axis, Reducing
 
+def computed(operation: Operation, operands: Sequence[object], compute: Compute, axis: Axis) -> Any:
+    """Compute something of an operation's results on DataArrays, or on the variables of Datasets.
 
-def apply(operation: Operation, operands: Sequence[object]) -> Any:
-    """Compute an operation on DataArrays, or on the variables of Datasets; lazily where they are Dask's."""
-
-    def on_arrays(operands: Sequence[object]) -> xarray.DataArray:
-        data = _data(operands)
-        frame = _frame(operation, operands, _plan(operation, data))
-        return frame.array(calls_of(operation).apply(data), frame.dims)
-
-    return _on_variables(operation, operands, on_arrays)
-
-
-def reduce(reducing: Reducing, operands: Sequence[object], axis: Axis) -> Any:
-    """Reduce an operation on DataArrays, or on the variables of Datasets; an axis may be the name of a dimension."""
-    from eltwise.engine.reduce import normalized_axes, run
+    Args:
+        operation: says how the operands lie on each other.
+        operands: at least one of xarray, beside arrays and numbers.
+        compute: computes the data, of the data of the operands and the axes that are reduced.
+        axis: the axes that are reduced; they may be names of dimensions.
+    """
 
     def on_arrays(operands: Sequence[object]) -> xarray.DataArray:
         data = _data(operands)
-        frame = _frame(reducing.operation, operands, _plan(reducing.operation, data))
+        frame = _frame(operation, operands, calls_of(operation).check(data, dask_arrays.taken)[2])
         axes = normalized_axes(_positions(axis, frame.dims), len(frame.dims))
         kept = [name for number, name in enumerate(frame.dims) if number not in axes]
-        return frame.array(run(reducing, data, axes), kept)
+        return frame.array(compute(data, axes), kept)
 
-    return _on_variables(reducing.operation, operands, on_arrays)
+    return _on_variables(operation, operands, on_arrays)
 
 
 def _positions(axis: Any, dims: Sequence[Hashable]) -> Any:
@@ -93,12 +88,6 @@ def _data(operands: Sequence[object]) -> list[Any]:
     return [operand.data if isinstance(operand, xarray.DataArray) else operand for operand in operands]
 
 
-def _plan(operation: Operation, data: Sequence[object]) -> Plan:
-    if any(kind_of(each) == "dask" for each in data):
-        return calls_of(operation).check(data, dask_arrays.taken)[2]
-    return calls_of(operation).check(data)[2]
-
-
 @dataclass(frozen=True)
 class _Frame:
     """What a result has beside its data.
@@ -138,7 +127,7 @@ def _frame(operation: Operation, operands: Sequence[object], plan: Plan) -> _Fra
             continue
         name = f"operand {operation.schema.operand_name(index)}"
         arrays.append((name, operand))
-        start = _start(padded, operand.shape)
+        start = first_dimension(padded, operand.shape)
         for number, dimension in enumerate(operand.dims, start=start):
             if dims[number] not in (None, dimension):
                 raise ShapeError(
@@ -154,11 +143,6 @@ def _frame(operation: Operation, operands: Sequence[object], plan: Plan) -> _Fra
     first = arrays[0][1]
     is_one_name = all(array.name == first.name for _name, array in arrays)
     return _Frame(names, _coords(arrays, sizes), first.name if is_one_name else None, dict(first.attrs))
-
-
-def _start(padded: tuple[int, ...], own: tuple[int, ...]) -> int:
-    """The dimension of the result that an operand's first one lies on; the last that is possible."""
-    return max(start for start in range(len(padded) - len(own) + 1) if padded[start : start + len(own)] == own)
 
 
 def _coords(arrays: Sequence[tuple[str, xarray.DataArray]], sizes: dict[Hashable, int]) -> dict[Hashable, Any]:
