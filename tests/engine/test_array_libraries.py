@@ -8,7 +8,6 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 import pytest
 from hypothesis import Phase, given, settings
@@ -250,28 +249,19 @@ def test_data_sets_go_variable_by_variable() -> None:
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        (
-            lambda x: x.rename(time="hour"),
-            "Subtract-1, operand B: dimension 0 is 'time' and 'hour'; transpose or rename",
-        ),
-        (lambda x: x.assign_coords(time=[1, 2, 3]), "Subtract-1, operand B: the coordinates 'time' differ; align the"),
-        (lambda x: x.astype("f8"), "Subtract-1: operand A is float32 and operand B is float64; "),
-        (lambda x: x[:2], "Subtract-1: shapes (3,4) and (2,4) do not broadcast"),
-        (lambda x: x.T, "Subtract-1: shapes (3,4) and (4,3) do not broadcast"),
-        (
-            lambda x: x.variable,
-            "Subtract-1: not an array, got an xarray Variable; allowed: an xarray DataArray or Dataset",
-        ),
-        (
-            lambda x: da.ones((3, 4), dtype="f4"),
-            "Subtract-1: operand A is an xarray DataArray and operand B is a dask Array",
-        ),
+        (lambda x: x.rename(time="hour"), ", operand B: dimension 0 is 'time' and 'hour'; transpose or rename"),
+        (lambda x: x.assign_coords(time=[1, 2, 3]), ", operand B: the coordinates 'time' differ; align the"),
+        (lambda x: x.astype("f8"), ": operand A is float32 and operand B is float64; "),
+        (lambda x: x[:2], ": shapes (3,4) and (2,4) do not broadcast"),
+        (lambda x: x.T, ": shapes (3,4) and (4,3) do not broadcast"),
+        (lambda x: x.variable, ": not an array, got an xarray Variable; allowed: an xarray DataArray or Dataset"),
+        (lambda _x: da.ones((3, 4)), ": operand A is an xarray DataArray and operand B is a dask Array"),
     ],
 )
 def test_what_does_not_go_together_is_refused(change: Callable[[Any], Any], sentence: str) -> None:
     with pytest.raises(EltwiseError) as caught:
         eltwise.subtract(weather(), change(weather()))
-    assert str(caught.value).startswith(sentence)
+    assert str(caught.value).startswith(f"Subtract-1{sentence}")
 
 
 # ---- models
@@ -397,7 +387,6 @@ def test_kinds_are_found_by_the_library_of_a_class() -> None:
     assert [kind_of(each) for each in (1, 2.0, np.ones(1), np.float32(1), np.ones(1).view(Own), b"")] == [""] * 6
     assert kind_of(da.ones(1)) == "dask"
     assert kind_of(xr.DataArray(1)) == "xarray"
-    assert ml_dtypes.__name__ == "ml_dtypes"
 
 
 TYPED = """
