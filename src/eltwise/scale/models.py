@@ -37,15 +37,6 @@ class ModelOutput:
     def __reduce__(self) -> tuple[type[ModelOutput], tuple[object, ...]]:
         return ModelOutput, (self.path, self.inputs, self.output)
 
-    @property
-    def model(self) -> Model:
-        """The model.
-
-        Raises:
-            EltwiseError: as ``load`` does.
-        """
-        return self.loaded or load(self.path)
-
     def identity(self) -> object:
         """What changes when the model does."""
         found = Path(self.path).stat()
@@ -57,7 +48,7 @@ class ModelOutput:
         Raises:
             NotElementwiseError: where the output cannot be computed block by block.
         """
-        model = self.model
+        model = self.loaded or load(self.path)
         for port in model.graph.inputs:
             if port.inner_type is not None:
                 raise NotElementwiseError(f"the input {port.name!r} is converted, which is not done in blocks")
@@ -103,7 +94,7 @@ def run_files(
         for output in made.values():
             sources.calls(output)
     except NotElementwiseError as error:
-        return _run_whole(made, sources, outputs, resources, error.located(where=path))
+        return _run_whole(model, made, sources, outputs, resources, error.located(where=path))
     return {name: compute_files(output, sources, outputs[name], resources) for name, output in made.items()}
 
 
@@ -119,6 +110,7 @@ def _check_targets(sources: Sources, outputs: Mapping[str, str]) -> None:
 
 
 def _run_whole(
+    model: Model,
     made: Mapping[str, ModelOutput],
     sources: Sources,
     outputs: Mapping[str, str],
@@ -133,9 +125,9 @@ def _run_whole(
     if size > resources.memory:
         reason.hint = f"such a model needs its inputs in memory: --memory {-(-size // (1 << 20))}MiB"
         raise reason
-    output = next(iter(made.values()))
+    names = next(iter(made.values())).inputs
     arrays = [next(iter(each.values())).array() for each in sources.sets]
-    results = output.model.run(dict(zip(output.inputs, arrays, strict=True)))
+    results = model.run(dict(zip(names, arrays, strict=True)))
     found = {}
     for name, text in outputs.items():
         whole = TensorSet(name, {name: of_array(name, results[name])}, is_one=True)
