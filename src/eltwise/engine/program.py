@@ -74,18 +74,22 @@ class Runner:
 
     def _run(self, feeds: Mapping[str, object], observe: Observe | None = None) -> dict[str, np.ndarray]:
         """Run the program for what is given, which is kept."""
-        if self._names is not None and len(feeds) == len(self._names) and float_mode.is_default():
-            arrays: list[Any] = [feeds.get(name) for name in self._names]
-            program = self._programs.get(_key(arrays))
-            if program is not None:
-                return program.run(arrays, observe)
-        if any(kind_of(value) for value in feeds.values()):
-            from eltwise.engine import lazy_graph  # Few runs are on arrays of other libraries.
+        try:
+            if self._names is not None and len(feeds) == len(self._names) and float_mode.is_default():
+                arrays: list[Any] = [feeds.get(name) for name in self._names]
+                program = self._programs.get(_key(arrays))
+                if program is not None:
+                    return program.run(arrays, observe)
+            if any(kind_of(value) for value in feeds.values()):
+                from eltwise.engine import lazy_graph  # Few runs are on arrays of other libraries.
 
-            return lazy_graph.run(self._graph, self._outputs, feeds, lambda arrays: self._run(arrays, observe))
-        with float_mode.default_mode():  # Conversions need it too, not only kernels.
-            float_mode.require_default()
-            return self._bound_run(feeds, observe)
+                return lazy_graph.run(self._graph, self._outputs, feeds, lambda arrays: self._run(arrays, observe))
+            with float_mode.default_mode():  # Conversions need it too, not only kernels.
+                float_mode.require_default()
+                return self._bound_run(feeds, observe)
+        except MemoryError:
+            given = ", ".join(f"{name} {getattr(value, 'shape', ())}" for name, value in feeds.items())
+            raise ShapeError("a run on these inputs does not fit into memory", got=given) from None
 
     def _bound_run(self, feeds: Mapping[str, object], observe: Observe | None) -> dict[str, np.ndarray]:
         """Check what is given, and find or make the program for it."""
@@ -373,8 +377,6 @@ def run_node(node: Node, inputs: Sequence[Any]) -> Any:
         return data.reshape(result.shape.sizes())
     except EltwiseError as error:
         raise located(error, node) from None
-    except MemoryError:
-        raise located(ShapeError("the result does not fit into memory"), node) from None
 
 
 def _cast(data: Any, target: ElementType, saturate: bool) -> Any:
