@@ -2,6 +2,9 @@
 
 The caller publishes the pieces of its call, and every thread takes the next piece that nobody has taken. The threads
 spin for a short time after a call, so that the next one finds them awake, and then sleep until a caller wakes them.
+Linux often wakes a thread on the processor of the one who wakes it, where it waits for the caller instead of helping
+it, and again each time. So the caller forbids a worker its own processor before it wakes it, and the worker allows it
+again.
 
 The ticket holds three numbers: how many pieces the caller has taken, from the front; how many the workers have, from
 the back; and how many pieces there are. So a thread often gets the pieces whose data are in its cache from the call
@@ -20,6 +23,9 @@ _MOST_RESTS = 63
 """After a call whose workers did at most a quarter and then kept it waiting, the next one is computed by its caller
 alone; after further ones in a row 3, 7 and at most so many."""
 
+_MOST_PROCESSORS = 1024
+"""The processors that a set of Linux's C library holds; with more the system refuses it, and nothing is moved."""
+
 CACHE_LINE = 64
 
 
@@ -35,9 +41,15 @@ class Worker(ctypes.Structure):
     Attributes:
         asleep: 1 from when it decides to sleep until somebody decides to wake it.
         lock: it sleeps by acquiring this lock, which the one who wakes it releases.
+        thread: its number in the system.
     """
 
-    _fields_ = (("asleep", c_int64), ("lock", c_void_p), ("_line", c_char * (CACHE_LINE - 16)))
+    _fields_ = (
+        ("asleep", c_int64),
+        ("lock", c_void_p),
+        ("thread", c_int64),
+        ("_line", c_char * (CACHE_LINE - 24)),
+    )
 
 
 class ThreadPool(ctypes.Structure):
@@ -59,6 +71,10 @@ class ThreadPool(ctypes.Structure):
         ends: 1 for threads that return instead of sleeping.
         acquire: ``PyThread_acquire_lock``.
         release: ``PyThread_release_lock``.
+        processor: where the caller was when it woke workers.
+        processor_of: ``sched_getcpu``; null where the system has no such function.
+        allowed: ``sched_getaffinity``.
+        allow: ``sched_setaffinity``.
         states: of the workers.
     """
 
@@ -80,6 +96,10 @@ class ThreadPool(ctypes.Structure):
         ("release", c_void_p),
         ("rests", c_int64),
         ("last_rests", c_int64),
+        ("processor", c_int64),
+        ("processor_of", c_void_p),
+        ("allowed", c_void_p),
+        ("allow", c_void_p),
         ("states", Worker * MOST_WORKERS),
     )
 
@@ -95,7 +115,10 @@ def sharing_text(pause: str) -> str:
     """
     names = {f"at_{name}": str(getattr(ThreadPool, name).offset) for name, *_rest in ThreadPool._fields_}
     names |= {"worker_bytes": str(ctypes.sizeof(Worker)), "at_lock": str(Worker.lock.offset)}
+    names["at_thread"] = str(Worker.thread.offset)
     names["most_rests"] = str(_MOST_RESTS)
+    names["most_processors"] = str(_MOST_PROCESSORS)
+    names |= {"set_words": str(_MOST_PROCESSORS // 64), "set_bytes": str(_MOST_PROCESSORS // 8)}
     names["pause"] = f"call {pause}" if pause else ""
     names["declaration"] = f"declare {_without_values(pause)}" if pause else ""
     text = _TEXT
@@ -124,6 +147,7 @@ entry:
   %acquire_place = getelementptr i8, ptr %pool, i64 $at_acquire$
   %release_place = getelementptr i8, ptr %pool, i64 $at_release$
   %finished_place = getelementptr i8, ptr %pool, i64 $at_finished$
+  %processor_place = getelementptr i8, ptr %pool, i64 $at_processor$
   %states = getelementptr i8, ptr %pool, i64 $at_states$
   %acquire = load ptr, ptr %acquire_place, align 8
   %release = load ptr, ptr %release_place, align 8
@@ -183,6 +207,11 @@ claim_worker:
   br i1 %is_claimed, label %wake_worker, label %next_one
 
 wake_worker:
+  %own_processor = call i64 @processor(ptr %pool)
+  store atomic i64 %own_processor, ptr %processor_place monotonic, align 8
+  %thread_place = getelementptr i8, ptr %state_place, i64 $at_thread$
+  %thread = load i64, ptr %thread_place, align 8
+  call void @allow_processor(ptr %pool, i64 %thread, i64 %own_processor, i64 0)
   %lock_place = getelementptr i8, ptr %state_place, i64 $at_lock$
   %lock = load ptr, ptr %lock_place, align 8
   call void %release(ptr %lock)
@@ -299,7 +328,60 @@ stay_awake:
 
 asleep:
   %woken_by = call i32 %acquire(ptr %own_lock, i32 1)
+  %callers = load atomic i64, ptr %processor_place monotonic, align 8
+  call void @allow_processor(ptr %pool, i64 0, i64 %callers, i64 -1)
   br label %idle
+}
+
+define internal i64 @processor(ptr %pool) nounwind {
+entry:
+  %place = getelementptr i8, ptr %pool, i64 $at_processor_of$
+  %function = load ptr, ptr %place, align 8
+  %is_known = icmp ne ptr %function, null
+  br i1 %is_known, label %ask, label %unknown
+
+ask:
+  %number = call i32 %function()
+  %wide = sext i32 %number to i64
+  ret i64 %wide
+
+unknown:
+  ret i64 -1
+}
+
+; Allow a thread the processors of this one, and one of them only if the last argument is -1, not if it is 0.
+define internal void @allow_processor(ptr %pool, i64 %thread, i64 %number, i64 %wanted) nounwind {
+entry:
+  %allowed_place = getelementptr i8, ptr %pool, i64 $at_allowed$
+  %allow_place = getelementptr i8, ptr %pool, i64 $at_allow$
+  %set = alloca [$set_words$ x i64], align 8
+  %is_in_set = icmp ult i64 %number, $most_processors$
+  br i1 %is_in_set, label %read, label %end
+
+read:
+  %allowed = load ptr, ptr %allowed_place, align 8
+  %allow = load ptr, ptr %allow_place, align 8
+  %failed = call i32 %allowed(i32 0, i64 $set_bytes$, ptr %set)
+  %is_read = icmp eq i32 %failed, 0
+  br i1 %is_read, label %change, label %end
+
+change:
+  %word = lshr i64 %number, 6
+  %word_place = getelementptr i64, ptr %set, i64 %word
+  %before = load i64, ptr %word_place, align 8
+  %in_word = and i64 %number, 63
+  %bit = shl i64 1, %in_word
+  %others = xor i64 %bit, -1
+  %without = and i64 %before, %others
+  %with = and i64 %wanted, %bit
+  %after = or i64 %without, %with
+  store i64 %after, ptr %word_place, align 8
+  %thread_number = trunc i64 %thread to i32
+  %ignored = call i32 %allow(i32 %thread_number, i64 $set_bytes$, ptr %set)
+  br label %end
+
+end:
+  ret void
 }
 
 define internal void @compute_piece(ptr %pieces, i64 %index) nounwind {
