@@ -72,9 +72,9 @@ class ThreadPool(ctypes.Structure):
         acquire: ``PyThread_acquire_lock``.
         release: ``PyThread_release_lock``.
         processor: where the caller was when it woke workers.
-        processor_of: ``sched_getcpu``; null where the system has no such function.
-        allowed: ``sched_getaffinity``.
-        allow: ``sched_setaffinity``.
+        processor_of: gives the processor of the thread that calls it; null where the system has no such function.
+        allowed: gives the set of processors that a thread may use.
+        allow: sets it.
         states: of the workers.
     """
 
