@@ -60,6 +60,19 @@ def processors() -> int:
     return os.cpu_count() or 1
 
 
+def affinity_functions() -> tuple[int | None, int | None, int | None]:
+    """The addresses of sched_getcpu, sched_getaffinity and sched_setaffinity, which Linux has; else None for each."""
+    names = ("sched_getcpu", "sched_getaffinity", "sched_setaffinity")
+    if sys.platform != "linux":
+        return None, None, None
+    try:
+        functions = [getattr(ctypes.pythonapi, name) for name in names]
+    except AttributeError:
+        return None, None, None
+    first, second, third = (ctypes.cast(function, ctypes.c_void_p).value for function in functions)
+    return first, second, third
+
+
 def memory_bytes() -> int | None:
     """The size of this machine's memory; None where it does not say."""
     if "SC_PHYS_PAGES" not in getattr(os, "sysconf_names", {}):

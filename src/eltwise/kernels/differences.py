@@ -15,8 +15,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from eltwise.core.dtypes import ElementType
-from eltwise.kernels.builder import constant, of
 from eltwise.kernels.emit import MODE_INTRINSICS, set_default_mode, set_mode_back
+from eltwise.kernels.instructions import constant, of
 from eltwise.kernels.lanes import FLAGS, LANES, SHORT, Lanes
 
 UNIT = 64

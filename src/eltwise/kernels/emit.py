@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from eltwise.kernels.builder import Builder, Instructions, Loop
+from eltwise.kernels.builder import Builder, Loop
+from eltwise.kernels.instructions import Instructions
 from eltwise.kernels.structure import CACHE_LINE, Structure
 from eltwise.kernels.tiles import write_block
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 
-from eltwise.kernels.builder import Instructions
+from eltwise.kernels.instructions import Instructions
 from eltwise.kernels.records import (
     HASH_SHIFT,
     IS_WRITEABLE,

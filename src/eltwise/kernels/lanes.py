@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from eltwise.core.dtypes import BFLOAT16, FLOAT16, ElementType
-from eltwise.kernels.builder import Instructions, constant, of
+from eltwise.kernels.instructions import Instructions, constant, of
 
 LANES = 16
 FLAGS = of(LANES, "i1")

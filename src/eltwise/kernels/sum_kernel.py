@@ -15,8 +15,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from eltwise.core.dtypes import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, ElementType
-from eltwise.kernels.builder import Instructions, constant, of
 from eltwise.kernels.emit import MODE_INTRINSICS, set_default_mode, set_mode_back
+from eltwise.kernels.instructions import Instructions, constant, of
 from eltwise.kernels.structure import Target
 
 DIGIT = 40
