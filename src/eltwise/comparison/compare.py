@@ -8,16 +8,16 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from eltwise.comparison.arrays import Settings, compare_tensors
-from eltwise.comparison.hypotheses import Context
+from eltwise.comparison.arrays import compare_tensors
+from eltwise.comparison.hypotheses import Settings
 from eltwise.comparison.matching import Copies, match
 from eltwise.comparison.report import Report, TensorReport
 from eltwise.comparison.tolerance import Given, Tolerances, check_patterns, parse_tolerances, tolerance_of
 from eltwise.core.dtypes import ElementType
 from eltwise.core.errors import EltwiseError, FileFormatError
 from eltwise.engine.arrays import as_array
-from eltwise.formats.lazy_tensors import LazyTensor, of_array
-from eltwise.formats.tensor_sets import TensorSet, open_tensors
+from eltwise.formats.lazy_tensors import LazyTensor, TensorSet, of_array
+from eltwise.formats.tensor_sets import open_tensors
 
 Tell = Callable[[int, int, str], None]
 """Is told how many bytes of how many have been read, and the tensor that is compared."""
@@ -82,14 +82,12 @@ def _of_model(source: object, side: str) -> TensorSet | None:
     if isinstance(source, Model):
         if source.graph.origin.domain != "ai.onnx":
             for name, tensor in source.graph.constants:
-                found.add(name, lambda name=name, tensor=tensor: of_array(name, tensor.array, side))  # type: ignore[misc]
+                found.add(name, lambda name=name, tensor=tensor: of_array(name, tensor.array, side))
             return found
         source, folder = source.proto(), getattr(source.graph.message, "folder", None)
     if not is_model_proto(source):
         return None
-    for name, make in constants_of(source, folder, side):
-        found.add(name, make)
-    return found
+    return constants_of(source, folder, side)
 
 
 def _in_memory(name: str, value: object, side: str) -> LazyTensor:
@@ -110,7 +108,7 @@ def compare_sets(
     matches = match(a, b)
     check_patterns(tolerances, [*a, *a.unreadable, *b, *b.unreadable])
     total = sum(_bytes(one) + _bytes(other) for one, other in matches.pairs)
-    context = Context(Copies(a))
+    copies = Copies(a)
     unreadable = [str(error) for side in (a, b) for error in side.unreadable.values()]
     done, found = 0, list[TensorReport]()
     for one, other in matches.pairs:
@@ -118,7 +116,7 @@ def compare_sets(
             tolerance=tolerance_of(tolerances, one.name, other.name),
             causes=causes,
             progress=None if progress is None else _Told(progress, done, total, one.name),
-            context=context,
+            copies=copies,
         )
         try:
             found.append(_named(compare_tensors(one, other, settings), a.is_one or b.is_one))

@@ -8,8 +8,7 @@ from pathlib import Path
 
 from eltwise.core.errors import FileFormatError
 from eltwise.engine.io_binding import Symbols, bound_inputs, match
-from eltwise.formats.lazy_tensors import LazyTensor, of_array
-from eltwise.formats.tensor_sets import TensorSet
+from eltwise.formats.lazy_tensors import LazyTensor, TensorSet, of_array
 from eltwise.model import Model, load
 from eltwise.scale.apply import check_target, compute_files
 from eltwise.scale.block_graphs import NotElementwiseError, block_call

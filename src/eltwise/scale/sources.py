@@ -11,9 +11,10 @@ from uuid import uuid4
 from eltwise.core.dtypes import ElementType
 from eltwise.core.errors import AttributeValueError, EltwiseError, FileFormatError, NameUnknownError, raise_all
 from eltwise.formats import files
+from eltwise.formats.lazy_tensors import TensorSet
 from eltwise.formats.safetensors_files import INDEX, open_checkpoint
-from eltwise.formats.tensor_sets import TensorSet, open_tensors
-from eltwise.formats.zarr_stores import is_store, is_url, read_arrays
+from eltwise.formats.tensor_sets import open_tensors
+from eltwise.formats.zarr_stores import is_store, is_url, open_store
 from eltwise.scale.blocks import BlockCall, Computation
 
 _MOST_NAMED = 8
@@ -171,10 +172,7 @@ def _opened(text: str, wanted: ElementType | None) -> TensorSet:
             words, allowed = "this cannot be read in blocks", ".npy, .zarr, .safetensors"
             raise FileFormatError(words, where=text, got=path.suffix or "a folder", allowed=allowed)
         return found
-    makers, is_one = read_arrays(text)
-    remote = TensorSet(text, is_one=is_one)
-    for name, make in makers:
-        remote.add(name, make)
+    remote = open_store(text)
     _check_array(text, remote)
     return remote
 
