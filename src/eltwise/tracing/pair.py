@@ -165,7 +165,7 @@ class PairTracer(Tracer):
     def _is_equal(self, value: str, array: np.ndarray, other: np.ndarray) -> bool:
         """Whether two arrays are within the tolerance."""
         is_alike = array.shape == other.shape and array.dtype == other.dtype
-        return is_alike and not measure(value, array, other, self._tolerances).is_beyond
+        return is_alike and not measure(value, array, other, self.tolerances).is_beyond
 
 
 def _last_needed(model: TracedModel, known: Container[str]) -> dict[str, int]:

@@ -141,6 +141,9 @@ class Tracer:
     """Runs one model on two sides at once.
 
     Attributes:
+        tested: the runtime that is tested.
+        reference: the reference.
+        tolerances: what does not count as a difference.
         nodes: what is known of each node that was reached, by its number.
         missing_words: why a node that ran has no value to compare.
         last_needed: the number of the last node for which each value is kept.
@@ -155,7 +158,7 @@ class Tracer:
         self.reference = reference
         self.nodes: dict[int, NodeRun] = {}
         self.judge: Callable[[list[NodeRun], Values], None] = lambda _runs, _values: None
-        self._tolerances = tolerances
+        self.tolerances = tolerances
         self._found: dict[str, Difference] = {}
         self._threads = ThreadPoolExecutor(1)
 
@@ -252,7 +255,7 @@ class Tracer:
             if value not in values or value not in reference:
                 self._found[value] = max(behind, key=rank, default=EQUAL)
                 continue
-            found = self._found[value] = measure(value, values[value], reference[value], self._tolerances)
+            found = self._found[value] = measure(value, values[value], reference[value], self.tolerances)
             if run.out is None or rank(found) > rank(run.out):
                 run.out, run.value = found, value
         if run.out is None:
