@@ -53,11 +53,7 @@ class _Job:
         return self.part.call.tensors[0].element_type
 
     def partial(self, number: int) -> Found:
-        return number, self._partial(self.part.read(number))
-
-    def _partial(self, operands: Sequence[np.ndarray]) -> Partial:
-        reducing = replace(self.reducing, operation=by_numpy_rule(self.reducing.operation))
-        return reducing.partial(operands, self.axes)[0]
+        return number, self.reducing.partial(self.part.read(number), self.axes)[0]
 
     def result(self, found: Iterator[Found]) -> np.ndarray:
         """Merge partials, and round what is whole."""
@@ -82,7 +78,7 @@ class _Job:
         call, zero = self.part.call, np.zeros((), self.element_type.storage)
         places = zip(call.tensors, call.axes, strict=True)
         operands = [np.broadcast_to(zero, call.sizes_in(tensor.shape, axes)) for tensor, axes in places]
-        return self.reducing.finished(self._partial(operands), self.element_type)
+        return self.reducing.finished(*self.reducing.partial(operands, self.axes))
 
 
 def reduce_files(
@@ -138,15 +134,15 @@ def _told(found: Iterator[Found], resources: Resources, done: int, count: int, p
 
 
 def _jobs(reducing: Reducing, sources: Sources, axis: Axis) -> dict[str, _Job]:
-    """What is reduced of the tensors of each name."""
-    jobs = {}
+    """What is reduced of the tensors of each name; their blocks broadcast as NumPy's arrays do."""
+    on_blocks, jobs = replace(reducing, operation=by_numpy_rule(reducing.operation)), {}
     for name, call in sources.calls(Application(reducing.operation)):
         try:
             reducing.result_type(call.tensors[0].element_type)
             axes = normalized_axes(axis, len(call.shape))
         except EltwiseError as error:
             raise error.located(where=sources.texts[0]) from None
-        jobs[name] = _Job(reducing, Part(name, call, zarr_grid(call)), axes)
+        jobs[name] = _Job(on_blocks, Part(name, call, zarr_grid(call)), axes)
     return jobs
 
 

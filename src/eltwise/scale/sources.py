@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import zip_longest
 from pathlib import Path
 from uuid import uuid4
 
@@ -137,7 +136,7 @@ def _files(path: Path, found: TensorSet) -> list[object]:
     return [[each, Path(each).stat().st_size, Path(each).stat().st_mtime_ns] for each in paths if Path(each).is_file()]
 
 
-def open_sources(texts: Sequence[str], wanted: Sequence[ElementType | None] = ()) -> Sources:
+def open_sources(texts: Sequence[str], wanted: Sequence[ElementType | None]) -> Sources:
     """Open operands; only headers are read.
 
     Args:
@@ -148,7 +147,7 @@ def open_sources(texts: Sequence[str], wanted: Sequence[ElementType | None] = ()
         EltwiseError: for one that cannot be opened, or holds tensors of types that nothing here reads.
     """
     texts = [local(text) for text in texts]
-    sets = tuple(_opened(*each) for each in zip_longest(texts, wanted))
+    sets = tuple(map(_opened, texts, wanted))
     for each in sets:
         raise_all(list(each.unreadable.values())[:_MOST_NAMED])
     kinds = {each.is_one for each in sets}

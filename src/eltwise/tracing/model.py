@@ -168,23 +168,36 @@ class TracedModel:
             wanted = [value for number in chosen for value in self.made[number] if self.can_travel(value)]
         read = dict.fromkeys(value for number in chosen for value in self.reads[number])
         given = [value for value in read if value not in made or (apart and value in values)]
-        unknown = [value for value in given if value not in values]
-        if unknown:
-            raise UnsupportedError("what the nodes read is not known", operand=repr(unknown[0]))
-        fixed = {value for value in given if fixes_sizes and _is_short_list(values[value])}
-        given = [value for value in given if value not in fixed]
+        for value in given:
+            if value not in values:
+                raise UnsupportedError("what the nodes read is not known", operand=repr(value))
+        arrays = {value: values[value] for value in given if fixes_sizes and _is_short_list(values[value])}
+        given = [value for value in given if value not in arrays]
         types = {value: _type_of(values[value], keeps_sizes) for value in given}
-        arrays = {value: values[value] for value in sorted(fixed)} | dict(replaced or {})
+        arrays |= replaced or {}
         constants = {value: Tensor(array.copy(), of_numpy(array.dtype)) for value, array in arrays.items()}
-        key = None if constants else (tuple(chosen), tuple(types.items()), tuple(wanted))
-        with self._lock:  # Both runtimes are given the same parts, one after the other or at once.
+        inputs = tuple(values[value] for value in given)
+        program = self._program(chosen, types, wanted, constants)
+        return Part(program, inputs, tuple(wanted), tuple(given), self._results(wanted))
+
+    def _program(
+        self,
+        numbers: Sequence[int],
+        given: Mapping[str, TensorType],
+        wanted: Sequence[str],
+        constants: Mapping[str, Tensor],
+    ) -> Program:
+        """Nodes as a program; the last one is kept, as both runtimes are given it, one after the other or at once."""
+        key = None if constants else (tuple(numbers), tuple(given.items()), tuple(wanted))
+        with self._lock:
             if key is None or self._written is None or self._written[0] != key:
                 self._written = None
-                written = self.parts.write(self._with_constants(chosen), types, wanted, constants)
-                self._written = (key, Program(*written))
-            program = self._written[1]
-        inputs = tuple(values[value] for value in given)
-        return Part(program, inputs, tuple(wanted), tuple(given), self._results(wanted))
+                nodes = [self.nodes[number] for number in numbers]
+                known = self._constant_nodes
+                needed = (known[value] for node in nodes for value in reads(node) if value in known)
+                behind = [*{id(node): node for node in needed}.values(), *nodes]
+                self._written = (key, Program(*self.parts.write(behind, given, wanted, constants)))
+            return self._written[1]
 
     def _results(self, wanted: Sequence[str]) -> tuple[tuple[ElementType, tuple[int, ...]], ...]:
         """The types and shapes of values, if all of them are known and of NumPy's own types."""
@@ -194,14 +207,6 @@ class TracedModel:
                 return ()
             results.append((found.element_type, found.shape.sizes()))
         return tuple(results)
-
-    def _with_constants(self, numbers: Sequence[int]) -> list[Node]:
-        """Nodes behind the Constant nodes that they read."""
-        nodes = [self.nodes[number] for number in numbers]
-        needed = (
-            self._constant_nodes[value] for node in nodes for value in reads(node) if value in self._constant_nodes
-        )
-        return [*{id(node): node for node in needed}.values(), *nodes]
 
     def behind(self, numbers: Iterable[int], known: Container[str]) -> list[int]:
         """Nodes with all those that make what they read, back to the values that are known."""
