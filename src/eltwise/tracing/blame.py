@@ -13,7 +13,6 @@ from eltwise.conformance.fault_model import Operation
 from eltwise.core.dtypes import of_numpy
 from eltwise.core.errors import EltwiseError
 from eltwise.formats.registry import of_bytes
-from eltwise.ir.graph import Node
 from eltwise.model import load
 from eltwise.ops.schema import ElementwiseSchema
 from eltwise.runtimes import Model as Program
@@ -90,7 +89,8 @@ class Blame:
         for run in suspects:
             self.say(run, owns.get(run.number), self.model.behind([run.number], values))
         chosen = [run for run in suspects if run.blame == "own"][: _MOST_EXPLAINED - len(self.found)]
-        held = _around(self.model, self.model.behind((run.number for run in chosen), values))
+        numbers = self.model.behind((run.number for run in chosen), values)
+        held = {*self.model.read_by(numbers), *self.model.made_by(numbers)}
         values = {name: array.copy() for name, array in values.items() if name in held}
         for run in chosen:
             isolated = self.isolate([run.number], values)
@@ -136,7 +136,7 @@ class Blame:
 
         Where the reference does not have what a node reads, the nodes that make it are run as well.
         """
-        wanted = [value for number in numbers for value in self.model.made[number] if value in values]
+        wanted = [value for value in self.model.made_by(numbers) if value in values]
         outcome = self.tracer.tested.run(self.model.behind(numbers, values), values, wanted, apart=True)
         if not outcome.words:
             return outcome.values
@@ -230,7 +230,7 @@ def _values_or(outcome: Outcome, values: Values) -> Values:
 def _operation(model: TracedModel, isolated: Isolated) -> tuple[Operation | None, list[np.ndarray]]:
     """What a node computes, with its operands in the shape of the result; nothing where that is not so simple."""
     node = model.nodes[isolated.numbers[-1]]
-    operands = [_operand(model, node, name, isolated.inputs) for name in node.inputs]
+    operands = [model.known(name, isolated.inputs) for name in node.inputs]
     found = [operand for operand in operands if operand is not None]
     if not isinstance(node.schema, ElementwiseSchema) or isolated.exact is None or len(found) < len(operands):
         return None, []
@@ -241,18 +241,3 @@ def _operation(model: TracedModel, isolated: Isolated) -> tuple[Operation | None
     except ValueError:  # Another rule than NumPy's.
         return None, []
     return Operation(node.operation.expression(len(found)), of_numpy(found[0].dtype)), expanded
-
-
-def _operand(model: TracedModel, node: Node, name: str, values: Values) -> np.ndarray | None:
-    if name in values:
-        return values[name]
-    tensor = model.graph.constant.get(name)
-    try:
-        return None if tensor is None else tensor.array
-    except EltwiseError:
-        return None
-
-
-def _around(model: TracedModel, numbers: Sequence[int]) -> set[str]:
-    """What nodes read and make."""
-    return {value for number in numbers for value in (*model.reads[number], *model.made[number])}

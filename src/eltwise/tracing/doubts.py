@@ -89,7 +89,7 @@ class PairBlame(Blame):
         if not self._doubts:
             return []
         group = self.model.behind([run.number], values)
-        read = dict.fromkeys(value for number in group for value in self.model.reads[number])
+        read = dict.fromkeys(self.model.read_by(group))
         return [value for value in read if value in self._doubts and value in values]
 
     def _weigh(self, run: NodeRun, isolated: Isolated | None) -> None:

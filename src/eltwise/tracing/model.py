@@ -12,7 +12,7 @@ from typing import Protocol, TypeGuard
 import numpy as np
 
 from eltwise.core.dtypes import ElementType, of_numpy
-from eltwise.core.errors import UnsupportedError, raise_all
+from eltwise.core.errors import EltwiseError, UnsupportedError, raise_all
 from eltwise.core.shapes import Dimension, Shape, of_sizes
 from eltwise.ir.graph import Graph, Node, Tensor
 from eltwise.ir.types import TensorType
@@ -109,6 +109,14 @@ class TracedModel:
         read = {value for values in self.reads for value in values} | {port.value for port in self.graph.outputs}
         return tuple(tuple(value for value in node.outputs if value in read) for node in self.nodes)
 
+    def read_by(self, numbers: Iterable[int]) -> list[str]:
+        """The values that nodes read, one after the other."""
+        return [value for number in numbers for value in self.reads[number]]
+
+    def made_by(self, numbers: Iterable[int]) -> list[str]:
+        """The values that nodes make."""
+        return [value for number in numbers for value in self.made[number]]
+
     @cached_property
     def last_reader(self) -> dict[str, int]:
         """The number of the last node that reads each value; behind all nodes for what the model gives out."""
@@ -163,11 +171,11 @@ class TracedModel:
             EltwiseError: if they cannot be written.
         """
         chosen = list(numbers)
-        made = {value for number in chosen for value in self.made[number]}
+        made = self.made_by(chosen)
         if wanted is None:
-            wanted = [value for number in chosen for value in self.made[number] if self.can_travel(value)]
-        read = dict.fromkeys(value for number in chosen for value in self.reads[number])
-        given = [value for value in read if value not in made or (apart and value in values)]
+            wanted = [value for value in made if self.can_travel(value)]
+        inner = {value for value in made if not (apart and value in values)}
+        given = [value for value in dict.fromkeys(self.read_by(chosen)) if value not in inner]
         for value in given:
             if value not in values:
                 raise UnsupportedError("what the nodes read is not known", operand=repr(value))
@@ -224,6 +232,14 @@ class TracedModel:
         """A constant, for comparison with another; None for what is not constant."""
         node = self._constant_nodes.get(value)
         return self.graph.constant.get(value) if node is None else dict(node.operation.given).get("value", node)
+
+    def known(self, value: str, values: Mapping[str, np.ndarray]) -> np.ndarray | None:
+        """One of some values, or a constant of the model; None where there is none, or it cannot be read."""
+        tensor = self.graph.constant.get(value)
+        try:
+            return values.get(value) if value in values or tensor is None else tensor.array
+        except EltwiseError:
+            return None
 
     @cached_property
     def random(self) -> frozenset[int]:

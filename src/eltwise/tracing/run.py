@@ -210,10 +210,10 @@ class Tracer:
         """The units whose inputs are there; of the others it is said that they are not."""
         there, ready = set(self.tested.values), []
         for unit in units:
-            made = {value for number in unit for value in self.model.made[number]}
-            if all(value in there or value in made for number in unit for value in self.model.reads[number]):
+            made = there | {*self.model.made_by(unit)}
+            if made.issuperset(self.model.read_by(unit)):
                 ready.append(unit)
-                there |= made
+                there = made
                 continue
             for number in unit:
                 self.nodes[number] = NodeRun(number, words="what it reads could not be computed")
@@ -264,7 +264,7 @@ class Tracer:
     def _keep(self, numbers: Sequence[int], values: Values, reference: Values) -> None:
         """Keep what later nodes read; the same array for both sides if it is equal in both."""
         last = max(numbers)
-        for value in (value for number in numbers for value in self.model.made[number]):
+        for value in self.model.made_by(numbers):
             if self.last_needed[value] <= last:
                 continue
             if value in reference:

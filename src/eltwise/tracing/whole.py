@@ -89,16 +89,11 @@ def _search(tracer: Tracer, feeds: Values) -> Whole:
 def _window(tracer: Tracer, feeds: Values, numbers: range) -> Isolated | None:
     """Run neighbouring nodes on what the reference reads; what is beyond the tolerance, if anything is."""
     model = tracer.model
-    made = {value for number in numbers for value in model.made[number]}
-    read = dict.fromkeys(value for number in numbers for value in model.reads[number] if value not in made)
-    leaving = [
-        value
-        for number in numbers
-        for value in model.made[number]
-        if model.last_reader[value] >= numbers.stop and model.can_travel(value)
-    ]
-    values = _reference_values(tracer.reference, feeds, [*read, *leaving])
-    if not leaving or not all(value in values for value in (*read, *leaving)):
+    made = model.made_by(numbers)
+    leaving = [value for value in made if model.last_reader[value] >= numbers.stop and model.can_travel(value)]
+    wanted = [*sorted({*model.read_by(numbers)} - {*made}), *leaving]
+    values = _reference_values(tracer.reference, feeds, wanted)
+    if not leaving or not all(value in values for value in wanted):
         return None
     outcome = tracer.tested.run(numbers, values, leaving)
     worst = worst_value(leaving, outcome.values, values, tracer.tolerances)
