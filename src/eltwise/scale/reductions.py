@@ -20,7 +20,7 @@ from eltwise.kernels.reduction import Partial
 from eltwise.scale.blocks import Application, Grid
 from eltwise.scale.cluster import connected, run_on
 from eltwise.scale.jobs import Part, Resources, in_order, threads_for
-from eltwise.scale.sources import Recipe, Sources, open_sources
+from eltwise.scale.sources import Sources, open_sources
 from eltwise.scale.zarr_target import zarr_grid
 
 Found = tuple[int, Partial]
@@ -108,7 +108,6 @@ def reduce_files(
     resources = resources or Resources()
     sources = open_sources(operands, [wanted] * len(operands))
     jobs = _jobs(reducing, sources, axis)
-    recipe = sources.recipe()
     sizes = {name: len(job.grid) * job.part.block_bytes for name, job in jobs.items()}
     results, done = {}, 0
     with connected(resources.scheduler) as client:
@@ -120,7 +119,7 @@ def reduce_files(
             if client is None:
                 found = in_order((partial(job.partial, number) for number in job.numbers()), threads)
             else:
-                function = partial(compute_partial, reducing, recipe, job.axes, name)
+                function = partial(compute_partial, reducing, sources, job.axes, name)
                 found = run_on(client, function, job.numbers(), job.part.block_bytes)
             results[name] = job.result(_told(found, resources, done, sum(sizes.values()), job.part))
             done += sizes[name]
@@ -146,11 +145,11 @@ def _jobs(reducing: Reducing, sources: Sources, axis: Axis) -> dict[str, _Job]:
     return jobs
 
 
-def compute_partial(reducing: Reducing, recipe: Recipe, axes: tuple[int, ...], name: str, number: int) -> Found:
+def compute_partial(reducing: Reducing, sources: Sources, axes: tuple[int, ...], name: str, number: int) -> Found:
     """Reduce one block: what a worker of a cluster runs."""
-    return _opened(reducing, recipe, axes)[name].partial(number)
+    return _opened(reducing, sources, axes)[name].partial(number)
 
 
 @lru_cache(maxsize=4)
-def _opened(reducing: Reducing, recipe: Recipe, axes: tuple[int, ...]) -> dict[str, _Job]:
-    return _jobs(reducing, recipe.opened(), axes)
+def _opened(reducing: Reducing, sources: Sources, axes: tuple[int, ...]) -> dict[str, _Job]:
+    return _jobs(reducing, sources, axes)

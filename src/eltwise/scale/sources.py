@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from uuid import uuid4
 
@@ -40,19 +41,21 @@ def absolute(text: str) -> str:
     return text if is_url(text) else str(Path(text).resolve())
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Sources:
-    """Opened operands.
+    """Opened operands. A worker of a cluster, which is sent them, opens them itself: once a job, as files may change.
 
     Attributes:
         texts: their paths or URLs.
         wanted: for each, the element type of raw bytes in .npy files.
         sets: the tensors of each.
+        job: a name that no other job has.
     """
 
     texts: tuple[str, ...]
     wanted: tuple[ElementType | None, ...]
     sets: tuple[TensorSet, ...]
+    job: str = field(default_factory=lambda: uuid4().hex)
 
     @property
     def is_named(self) -> bool:
@@ -90,9 +93,8 @@ class Sources:
                         allowed=f"the names of {where}",
                     )
 
-    def recipe(self) -> Recipe:
-        """What a worker of a cluster needs to open the operands."""
-        return Recipe(uuid4().hex, tuple(map(absolute, self.texts)), self.wanted)
+    def __reduce__(self) -> tuple[Callable[..., Sources], tuple[object, ...]]:
+        return _opened_again, (self.job, tuple(map(absolute, self.texts)), self.wanted)
 
     def metadata(self) -> dict[str, str]:
         """What the first checkpoint holds beside its tensors."""
@@ -110,23 +112,9 @@ class Sources:
         ]
 
 
-@dataclass(frozen=True)
-class Recipe:
-    """What a worker of a cluster needs to open the operands of a job.
-
-    Attributes:
-        job: a name that no other job has, as files may change between two of them.
-        texts: the paths or URLs, for every worker.
-        wanted: for each, the element type of raw bytes in .npy files.
-    """
-
-    job: str
-    texts: tuple[str, ...]
-    wanted: tuple[ElementType | None, ...]
-
-    def opened(self) -> Sources:
-        """The operands."""
-        return open_sources(self.texts, self.wanted)
+@lru_cache(maxsize=4)
+def _opened_again(_job: str, texts: tuple[str, ...], wanted: tuple[ElementType | None, ...]) -> Sources:
+    return open_sources(texts, wanted)
 
 
 def _files(path: Path, found: TensorSet) -> list[object]:
