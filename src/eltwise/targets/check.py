@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from eltwise.core.errors import EltwiseError
 from eltwise.model import Model, load
 from eltwise.passes.upcast import exact_upcast
+from eltwise.runtimes.registry import BY_NAME
 from eltwise.targets.plan import (
     Steps,
     Subject,
@@ -20,7 +21,6 @@ from eltwise.targets.plan import (
     in_opset,
     measured,
     read_subject,
-    runtime_named,
     runtimes_on,
     version_note,
     worst,
@@ -79,7 +79,7 @@ def check(
     name = runtimes_of.get(subject.graph.origin.domain)
     if name is None:
         return TargetReport(target, "", findings=(not_read(subject),), severity=least)
-    runtime, rules = runtime_named(name), shipped_rules(name)
+    runtime, rules = BY_NAME[name], shipped_rules(name)
     report = by_rules(subject, target, rules, least)
     if not (run or verify):
         return replace(report, note=version_note(runtime, rules))
