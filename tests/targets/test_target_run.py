@@ -79,7 +79,7 @@ def test_a_model_that_is_not_loaded_or_not_run_here_is_told() -> None:
     unknown = observe(ONNXRUNTIME, plain, lambda: eltwise.load(chain(("Relu", "x", "r"))))
     assert unknown.comparison is not None
     assert "Relu" in str(unknown.comparison)
-    assert not unknown.is_compared
+    assert not unknown.comparison.is_proof
 
 
 def test_what_is_too_large_or_not_installed_is_not_run(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -40,7 +40,6 @@ from eltwise.targets.sites import Site
 
 if TYPE_CHECKING:
     from eltwise.model import Source
-    from eltwise.targets.run import Observed
 
 
 def check(
@@ -155,12 +154,13 @@ def _invalid(problem: EltwiseError) -> Finding:
     return Finding(problem.node, subject, words=words, helps=problem.hint or "the model is not valid")
 
 
-def _explained(report: TargetReport, observed: Observed) -> TargetReport:
+def _explained(report: TargetReport, observed: TargetReport) -> TargetReport:
     """The report of the rules with what came of the run, which decides if it compared anything."""
     report = replace(report, version=observed.version or report.version, comparison=observed.comparison)
     if not observed.version:
         return report
-    if not observed.is_compared:  # It was loaded, which tells of refusals only.
+    is_compared = bool(observed.findings) or bool(observed.comparison and observed.comparison.is_proof)
+    if not is_compared:  # It was loaded, which tells of refusals only.
         found = (replace(one, is_seen=False) if one.kind == "refused" else one for one in report.findings)
         return replace(report, findings=tuple(found))
     highest = max((level(finding.severity) for finding in observed.findings), default=-1)
