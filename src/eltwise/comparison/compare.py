@@ -107,9 +107,9 @@ def compare_sets(
     for side in (a, b):
         if not side and not side.unreadable:
             raise FileFormatError("there are no tensors to compare", where=side.where)
-    matches = match(a, b)
+    pairs, missing, extra = match(a, b)
     check_patterns(tolerances, [*a, *a.unreadable, *b, *b.unreadable])
-    total = sum(_bytes(one) + _bytes(other) for one, other in matches.pairs)
+    total = sum(_bytes(one) + _bytes(other) for one, other in pairs)
     copies = Copies(a)
     unreadable = [str(error) for side in (a, b) for error in side.unreadable.values()]
     done, found, name = 0, list[TensorReport](), ""
@@ -120,7 +120,7 @@ def compare_sets(
         if progress is not None:
             progress(done, total, name)
 
-    for one, other in matches.pairs:
+    for one, other in pairs:
         name, end = one.name, done + _bytes(one) + _bytes(other)
         settings = Settings(tolerance_of(tolerances, one.name, other.name), causes, advance, copies)
         try:
@@ -130,8 +130,8 @@ def compare_sets(
         advance(end - done)  # Not all is read of other shapes, or of a file that turns bad.
     return Report(
         tensors=tuple(found),
-        missing=matches.missing,
-        extra=matches.extra,
+        missing=missing,
+        extra=extra,
         unreadable=tuple(dict.fromkeys(unreadable)),
         tolerances=tolerances,
         sources=(a.where, b.where),

@@ -41,14 +41,8 @@ ROUNDINGS: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
 """How quotients by a scale become integers, in words."""
 
 
-@dataclass(frozen=True)
-class _Grid:
-    """Between which numbers a scale lies of which all values are multiples, and the least and greatest multiple."""
-
-    low: float
-    high: float
-    least: int
-    most: int
+_Grid = tuple[float, float, int, int]
+"""Between which numbers a scale lies of which all values are multiples, and the least and greatest multiple."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +79,7 @@ def quantized(problem: Problem) -> Iterator[Hypothesis]:
         return
     parts = [(problem.sample.a, problem.sample.b)]
     if problem.sample.has_most(problem.sample.y == np.rint(problem.sample.y)):
-        fitted = _fitted(parts, [_Grid(1.0, 1.0, 0, 0)], replace(plain, is_whole=True), MOST_OF)
+        fitted = _fitted(parts, [(1.0, 1.0, 0, 0)], replace(plain, is_whole=True), MOST_OF)
         if fitted is not None:
             kind = "integers" if plain.limits[1] == math.inf else problem.pair.b.element_type.name
             details = {"scale": 1.0, "zero_point": 0, "rounding": fitted[0].rounding}
@@ -104,7 +98,9 @@ def quantized(problem: Problem) -> Iterator[Hypothesis]:
 def quantized_by_channel(problem: Problem) -> Iterator[Hypothesis]:
     """B is A quantized with a scale for each index of an axis, and either left there or multiplied by it again."""
     pair, plain = problem.pair, _quantizing(problem)
-    for axis, size in enumerate(pair.shape) if plain is not None else ():
+    if plain is None:
+        return
+    for axis, size in enumerate(pair.shape):
         if not 1 < size <= _MOST_CHANNELS or pair.size // size < _LEAST_ELEMENTS:
             continue
         probed = dict.fromkeys(int(one) for one in np.linspace(0, size - 1, _PROBED))
@@ -170,7 +166,7 @@ def _grid(a: np.ndarray, b: np.ndarray, plain: _Quantizing) -> _Grid | None:
     slack = 1 + 2.0**-22
     low = float((size[used] / (times[used] + 0.5)).max()) / slack
     high = float((size[used] / (times[used] - 0.5)).min()) * slack
-    return _Grid(low, high, 0, 0) if 0 < low <= high else None
+    return (low, high, 0, 0) if 0 < low <= high else None
 
 
 def _grid_of(values: np.ndarray, own: ElementType) -> _Grid | None:
@@ -187,7 +183,7 @@ def _grid_of(values: np.ndarray, own: ElementType) -> _Grid | None:
             continue
         low, high = factor_bounds(multiples[used], levels[used], own)
         if 0 < low <= high:
-            return _Grid(low, high, int(multiples[0]), int(multiples[-1]))
+            return low, high, int(multiples[0]), int(multiples[-1])
     return None
 
 
@@ -199,7 +195,7 @@ def _fitted(
     if not known or any(grid is None and b.any() for grid, (_a, b) in zip(grids, parts, strict=True)):
         return None
     if not plain.is_whole:
-        plain = replace(plain, limits=(min(grid.least for grid in known), max(grid.most for grid in known)))
+        plain = replace(plain, limits=(min(grid[2] for grid in known), max(grid[3] for grid in known)))
     best: tuple[float, _Quantizing, list[float]] = (0.0, plain, [])
     for rounding in ROUNDINGS:
         quantizing, shares, scales = replace(plain, rounding=rounding), [], []
@@ -219,7 +215,7 @@ def _fitted(
 def _best_scale(a: np.ndarray, b: np.ndarray, grid: _Grid, quantizing: _Quantizing) -> tuple[float, float]:
     """How much of a part the best scale between the bounds predicts, and that scale."""
     best = (0.0, 0.0)
-    for scale in candidates(grid.low, grid.high):
+    for scale in candidates(*grid[:2]):
         best = max(best, (float(agrees(quantizing(a, scale), b, quantizing.own).mean()), scale), key=lambda one: one[0])
         if best[0] == 1:
             break
