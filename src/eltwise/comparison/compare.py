@@ -16,8 +16,8 @@ from eltwise.comparison.tolerance import Given, Tolerances, check_patterns, pars
 from eltwise.core.dtypes import ElementType
 from eltwise.core.errors import EltwiseError, FileFormatError
 from eltwise.engine.arrays import as_array
-from eltwise.formats.lazy_tensors import LazyTensor, of_array
-from eltwise.formats.tensor_sets import TensorSet, open_tensors
+from eltwise.formats.lazy_tensors import LazyTensor, TensorSet, of_array
+from eltwise.formats.tensor_sets import open_tensors
 
 Tell = Callable[[int, int, str], None]
 """Is told how many bytes of how many have been read, and the tensor that is compared."""
@@ -82,14 +82,12 @@ def _of_model(source: object, side: str) -> TensorSet | None:
     if isinstance(source, Model):
         if source.graph.origin.domain != "ai.onnx":
             for name, tensor in source.graph.constants:
-                found.add(name, lambda name=name, tensor=tensor: of_array(name, tensor.array, side))  # type: ignore[misc]
+                found.add(name, lambda name=name, tensor=tensor: of_array(name, tensor.array, side))
             return found
         source, folder = source.proto(), getattr(source.graph.message, "folder", None)
     if not is_model_proto(source):
         return None
-    for name, make in constants_of(source, folder, side):
-        found.add(name, make)
-    return found
+    return constants_of(source, folder, side)
 
 
 def _in_memory(name: str, value: object, side: str) -> LazyTensor:

@@ -10,8 +10,7 @@ import numpy as np
 
 from eltwise.comparison.numbers import bits_of, values_of
 from eltwise.core.errors import EltwiseError
-from eltwise.formats.lazy_tensors import LazyTensor
-from eltwise.formats.tensor_sets import TensorSet
+from eltwise.formats.lazy_tensors import LazyTensor, TensorSet
 
 _SAMPLED = 64
 _LEAST_DISTINCT = 8

@@ -6,13 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
+from uuid import uuid4
 
 from eltwise.core.dtypes import ElementType
 from eltwise.core.errors import AttributeValueError, EltwiseError, FileFormatError, NameUnknownError, raise_all
 from eltwise.formats import files
+from eltwise.formats.lazy_tensors import TensorSet
 from eltwise.formats.safetensors_files import INDEX, open_checkpoint
-from eltwise.formats.tensor_sets import TensorSet, open_tensors
-from eltwise.formats.zarr_stores import is_store, is_url, read_arrays
+from eltwise.formats.tensor_sets import open_tensors
+from eltwise.formats.zarr_stores import is_store, is_url, open_store
 from eltwise.scale.blocks import BlockCall, Computation
 
 _MOST_NAMED = 8
@@ -89,6 +91,10 @@ class Sources:
                         allowed=f"the names of {where}",
                     )
 
+    def recipe(self) -> Recipe:
+        """What a worker of a cluster needs to open the operands."""
+        return Recipe(uuid4().hex, tuple(map(absolute, self.texts)), self.wanted)
+
     def metadata(self) -> dict[str, str]:
         """What the first checkpoint holds beside its tensors."""
         return open_checkpoint(Path(self.texts[0])).metadata if self.is_named else {}
@@ -103,6 +109,25 @@ class Sources:
             ]
             for text, found in zip(self.texts, self.sets, strict=True)
         ]
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What a worker of a cluster needs to open the operands of a job.
+
+    Attributes:
+        job: a name that no other job has, as files may change between two of them.
+        texts: the paths or URLs, for every worker.
+        wanted: for each, the element type of raw bytes in .npy files.
+    """
+
+    job: str
+    texts: tuple[str, ...]
+    wanted: tuple[ElementType | None, ...]
+
+    def opened(self) -> Sources:
+        """The operands."""
+        return open_sources(self.texts, self.wanted)
 
 
 def _files(path: Path, found: TensorSet) -> list[object]:
@@ -147,10 +172,7 @@ def _opened(text: str, wanted: ElementType | None) -> TensorSet:
             words, allowed = "this cannot be read in blocks", ".npy, .zarr, .safetensors"
             raise FileFormatError(words, where=text, got=path.suffix or "a folder", allowed=allowed)
         return found
-    makers, is_one = read_arrays(text)
-    remote = TensorSet(text, is_one=is_one)
-    for name, make in makers:
-        remote.add(name, make)
+    remote = open_store(text)
     _check_array(text, remote)
     return remote
 
