@@ -15,7 +15,7 @@ from eltwise.comparison.pairs import Pair, common_type
 from eltwise.comparison.places import Claim, where
 from eltwise.comparison.report import Element, Status, TensorReport
 from eltwise.comparison.scan import Figures, scan
-from eltwise.comparison.tolerance import Given, Limits, parse_tolerances, tolerance_of
+from eltwise.comparison.tolerance import Given, Tolerance, parse_tolerances, tolerance_of
 from eltwise.conformance.fault_model import Operation
 from eltwise.core.errors import EltwiseError
 from eltwise.formats.lazy_tensors import LazyTensor, of_array, storage_of
@@ -99,7 +99,7 @@ def _with_cause(report: TensorReport, cause: Cause) -> TensorReport:
 
 def _measured(report: TensorReport, pair: Pair, settings: Settings) -> TensorReport:
     tolerance = settings.tolerance
-    figures = scan(pair, tolerance.limits if tolerance else Limits(), settings.progress)
+    figures = scan(pair, tolerance or Tolerance(), settings.progress)
     counts = figures.counts
     beyond = counts["beyond"] if tolerance else figures.differing
     is_exact = not is_float(pair.element_type)
@@ -107,7 +107,7 @@ def _measured(report: TensorReport, pair: Pair, settings: Settings) -> TensorRep
     status: Status = "differs" if beyond else "within_tolerance" if figures.differing else "equal"
     if has_other_type and status != "differs":
         status = "within_tolerance" if tolerance else "differs"
-    places = where(pair, figures)
+    place, claims = where(pair, figures)
     found = replace(
         report,
         status=status,
@@ -124,14 +124,14 @@ def _measured(report: TensorReport, pair: Pair, settings: Settings) -> TensorRep
         zero_sign_mismatches=counts["zero_sign"],
         first=_element(pair, figures.first),
         worst=_element(pair, figures.worst),
-        where=places.text,
-        where_details=tuple(claim.fields() for claim in places.claims),
+        where=place,
+        where_details=tuple(claim.fields() for claim in claims),
         heat_map=heat_map(pair, figures),
     )
     if not figures.differing:
         words = f"the same values, as {pair.b.element_type} instead of {pair.a.element_type}"
         return _with_cause(found, Cause("other_type", 1.0, words)) if has_other_type else found
-    return _with_cause(found, _cause(pair, figures, settings, places.claims)) if settings.causes else found
+    return _with_cause(found, _cause(pair, figures, settings, claims)) if settings.causes else found
 
 
 def _cause(pair: Pair, figures: Figures, settings: Settings, claims: Sequence[Claim]) -> Cause:
