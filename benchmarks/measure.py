@@ -25,7 +25,8 @@ _SAMPLE_SECONDS = 1e-3
 _MOST_REPEATS = 2_000
 _WARMING_RUNS = 300
 _SHORT_SECONDS = 0.002
-_SETTLING_SECONDS = 2e-3
+_SETTLING_SECONDS = 5e-3
+_MOST_SETTLING_SECONDS = 0.1
 _LEAST_ROUNDS = 3
 _SLOW = 5
 
@@ -56,7 +57,8 @@ class Row:
     def fields(self) -> dict[str, object]:
         """Everything as plain values, times in milliseconds."""
         return {
-            "workload": self.workload.name,
+            "workload": str(self.workload),
+            "group": self.workload.group,
             "expression": str(self.workload.expression),
             "type": self.workload.element_type.name,
             "shapes": [list(shape) for shape in self.workload.shapes],
@@ -150,10 +152,23 @@ def _warm_seconds(contestant: Contestant) -> float:
 
 
 def _sample(contestant: Contestant, estimate: float) -> float:
-    """Time a run, or many where one is short."""
-    time.sleep(_SETTLING_SECONDS)  # Threads of the library before may still spin and take a processor.
+    """Time a run, or many where one is short, which begin when the library's threads are awake."""
+    _settle()
     count = max(1, min(_MOST_REPEATS, ceil(_SAMPLE_SECONDS / max(estimate, 1e-7))))
+    if count > 1:
+        _seconds(contestant, ceil(count / 4))
     return _seconds(contestant, count) / count
+
+
+def _settle() -> None:
+    """Wait until threads of the library before, which spin after its calls, no longer take a processor."""
+    end = time.perf_counter() + _MOST_SETTLING_SECONDS
+    used = time.process_time()
+    while time.perf_counter() < end:
+        time.sleep(_SETTLING_SECONDS)
+        before, used = used, time.process_time()
+        if used - before < _SETTLING_SECONDS / 4:
+            return
 
 
 def _seconds(contestant: Contestant, count: int) -> float:

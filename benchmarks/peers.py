@@ -69,6 +69,8 @@ def peer(name: str) -> Prepare:
     def prepare(workload: Workload, tensors: Tensors, threads: int) -> Contestant:
         if name in _LOADS_MODELS and not tensors.are_contiguous:
             raise Refusal("takes only contiguous arrays")
+        if workload.call == "model" and len(workload.expression.steps) == 1 and name not in _LOADS_MODELS:
+            raise Refusal("loads no models, and a model of one step is a call of a function there")
         adapter = _adapter(name, threads)
         is_bound = workload.call == "out" and (name not in _LOADS_MODELS or tensors.out.nbytes >= _SMALL_BYTES)
         try:

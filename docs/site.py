@@ -18,7 +18,7 @@ from eltwise.cli.ops import FORMATS, opset_range
 from eltwise.engine.functions import FUNCTIONS
 from eltwise.ops import registry
 from eltwise.ops.schema import ElementwiseSchema
-from eltwise.passes.converter_faults import CHANGELOG, FAULTS
+from eltwise.passes.opset_changes import STEPS
 
 ROOT = Path(__file__).parent.parent
 OPERATORS_MARK = "<!-- operators -->"
@@ -46,12 +46,12 @@ def on_page_markdown(markdown: str, page: Any, **_rest: object) -> str:
 
 
 def faults_table() -> str:
-    """The steps between opsets that ONNX's version converter is known to convert incorrectly."""
+    """The steps between opsets that are refused, since no converter is known to be right."""
     lines = ["| operators | between opsets | direction | reason |", "|---|---|---|---|"]
-    for fault in FAULTS:
-        direction = "both" if fault.upward and fault.downward else "up" if fault.upward else "down"
-        operators, step = ", ".join(fault.operators), f"{fault.opset - 1} and {fault.opset}"
-        lines.append(f"| {operators} | {step} | {direction} | [{fault.reason}]({CHANGELOG}{fault.source}) |")
+    for step in STEPS:
+        if not step.by_converter:
+            operators, between = ", ".join(step.operators), f"{step.opset - 1} and {step.opset}"
+            lines.append(f"| {operators} | {between} | {step.direction} | [{step.reason}]({step.source}) |")
     return "\n".join(lines)
 
 

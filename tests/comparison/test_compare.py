@@ -19,13 +19,10 @@ from safetensors.numpy import save_file
 
 import eltwise
 from difference_cases import spoiled
-from eltwise.comparison.arrays import Settings, compare_arrays, compare_tensors
-from eltwise.comparison.pairs import Pair
-from eltwise.comparison.places import where
+from eltwise.comparison.arrays import compare_arrays, compare_tensors
+from eltwise.comparison.hypotheses import Settings
 from eltwise.comparison.report import Report
-from eltwise.comparison.scan import scan
-from eltwise.comparison.tolerance import Limits
-from eltwise.core.dtypes import FLOAT32, FLOAT64
+from eltwise.core.dtypes import FLOAT64
 from eltwise.core.errors import EltwiseError, FileFormatError
 from eltwise.formats.lazy_tensors import InMemory, LazyTensor, of_array
 from peak import PEAK_KIB
@@ -194,16 +191,6 @@ def test_a_run_in_memory_is_said() -> None:
     assert compare_arrays(W, b).where == "one run of 15 elements in memory, from element 10 on"
 
 
-def test_a_stretch_of_memory_is_said_where_the_sample_shows_no_more() -> None:
-    a = np.random.default_rng(1).standard_normal((30, 40)).astype(np.float32)
-    b = a.copy()
-    b.reshape(-1)[100:400:2] += np.random.default_rng(2).random(150, np.float32) + 1
-    pair = Pair(of_array("a", a), of_array("b", b), FLOAT32)
-    figures = scan(pair, Limits())
-    figures.sample, figures.is_complete = np.array([100, 250, 398]), False
-    assert where(pair, figures).text == "only between the elements 100 and 398 in memory: 50.16 % of the elements there"
-
-
 def test_the_json_has_the_promised_keys(tmp_path: Path) -> None:
     eltwise.compare({"w": W, "i": np.float32([1, np.inf])}, {"w": -W, "i": np.float32([1, 2])}).to_json(
         tmp_path / "r.json"
@@ -256,6 +243,8 @@ def test_the_command_writes_all_that_is_asked_for(cli: Cli) -> None:
     assert cli("compare", "a.safetensors", "a.safetensors")[:2] == (0, "2 tensors compared: 2 equal\n")
     code, out, _err = cli("compare", "a.safetensors", "b.safetensors", "--tolerance", "rtol=1e-2", "--json", "-")
     assert (code, json.loads(out)["tensors"][1]["status"]) == (0, "within_tolerance")
+    code, out, _err = cli("compare", "a.safetensors", "b.safetensors", "--html", "-")
+    assert (code, out.rstrip("\n")) == (1, Path("r.html").read_text().rstrip("\n"))
 
 
 @pytest.mark.usefixtures("files")
@@ -270,6 +259,7 @@ def test_the_command_writes_all_that_is_asked_for(cli: Cli) -> None:
         (("a.safetensors", "a.safetensors", "--html", "b.safetensors"), "this file exists and is no report"),
         (("a.safetensors", "b.safetensors", "--html", "r", "--json", "r"), "this file is named twice"),
         (("a.safetensors", "b.safetensors", "--type", "float99"), "there is no element type"),
+        (("a.safetensors", "b.safetensors", "--html", "-", "--json", "-"), "both for stdout"),
     ],
 )
 def test_the_command_refuses_bad_input(arguments: tuple[str, ...], words: str, cli: Cli) -> None:

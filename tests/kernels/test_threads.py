@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import eltwise
-from eltwise.core.machine import processors
+from eltwise.core.machine import affinity_functions, processors
 from eltwise.kernels import threads
 
 LARGE = 4 << 20
@@ -103,6 +103,20 @@ def test_the_caller_sleeps_until_the_last_piece_is_done() -> None:
         assert time.process_time() - before < 0.04
         time.sleep(0.002)  # The worker is asleep when the next call comes.
         threads.THREAD_POOL.rests = 0
+
+
+@pytest.mark.skipif(processors() < 2 or not affinity_functions(), reason="no processor to choose")
+@pytest.mark.usefixtures("two_threads")
+def test_a_worker_is_woken_on_another_processor_than_its_callers_and_may_use_all_then() -> None:
+    ran: list[int] = []
+    shared, worker = pieces(recorded(ran, seconds=0.001), 6), threads.THREAD_POOL.states[0]
+    for _turn in range(3):
+        while not worker.asleep:
+            time.sleep(0.001)
+        os.sched_setaffinity(worker.thread, [min(os.sched_getaffinity(0))])
+        threads.THREAD_POOL.rests = 0
+        shared.run()
+        assert os.sched_getaffinity(worker.thread) == os.sched_getaffinity(0)
 
 
 @pytest.mark.usefixtures("two_threads")

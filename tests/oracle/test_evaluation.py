@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cases import all_pairs
 from eltwise import oracle
 from eltwise.core.dtypes import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, INT8, INT64, ElementType
 from eltwise.oracle import (
@@ -27,7 +28,7 @@ from eltwise.oracle import (
     place,
     same_bits,
 )
-from eltwise.oracle.hard_values import hard_pairs, random_bits
+from eltwise.oracle.hard_values import hard_values, random_bits
 
 FORMULAS: list[str] = ["subtract", "squared_difference", "add", "multiply"]
 Sizes = tuple[int, ...]
@@ -252,7 +253,7 @@ def flushed(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 def test_wrong_runtimes_are_rejected(
     element_type: ElementType, runtime: Callable[[np.ndarray, np.ndarray], np.ndarray]
 ) -> None:
-    a, b = hard_pairs(element_type)
+    a, b = all_pairs(hard_values(element_type))
     with np.errstate(all="ignore"):
         got = runtime(a, b)
     assert got.dtype == element_type.storage
@@ -261,7 +262,7 @@ def test_wrong_runtimes_are_rejected(
 
 @pytest.mark.parametrize("element_type", [FLOAT16, BFLOAT16], ids=str)
 def test_a_square_that_is_rounded_only_once_is_rejected(element_type: ElementType) -> None:
-    a, b = hard_pairs(element_type)
+    a, b = all_pairs(hard_values(element_type))
     with np.errstate(all="ignore"):
         wide = a.astype(np.float32) - b.astype(np.float32)
         got = (wide * wide).astype(element_type.storage)

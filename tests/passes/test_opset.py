@@ -217,7 +217,7 @@ def test_a_slope_lies_on_the_channels() -> None:
 def alone(
     op_type: str, opset: int, shapes: dict[str, tuple[int, ...] | None], number: int, **attributes: object
 ) -> onnx.ModelProto:
-    types = {"pads": TensorProto.INT64, "k": TensorProto.INT64}
+    types = {"pads": TensorProto.INT64, "k": TensorProto.INT64, "i": TensorProto.INT8}
     inputs = [value(name, shape, types.get(name, number)) for name, shape in shapes.items()]
     made = model([node(op_type, list(shapes), ["z"], "n", **attributes)], inputs, [value("z", None, number)], opset)
     return onnx.shape_inference.infer_shapes(made)
@@ -229,8 +229,8 @@ MEND = [
     ("Resize", 10, 13, {"x": (1, 1, 3, 4)}, FLOAT, {"mode": "nearest"}),
     ("Upsample", 9, 11, {"x": (1, 1, 3, 4)}, FLOAT, {"mode": "linear"}),
     ("Upsample", 9, 17, {"x": (1, 1, 3, 4)}, FLOAT, {"mode": "nearest"}),
-    ("Hardmax", 11, 13, {"x": (3, 4)}, FLOAT, {}),
     ("Softmax", 11, 13, {"x": (2, 3, 4)}, FLOAT, {}),
+    ("Softmax", 11, 17, {"x": (3, 4)}, FLOAT, {"axis": 1}),
     ("Softmax", 13, 11, {"x": (2, 3, 4)}, FLOAT, {}),
     ("LogSoftmax", 17, 12, {"x": (2, 3, 4)}, FLOAT, {"axis": 2}),
     ("ReduceSum", 11, 10, {"x": (2, 3, 4)}, FLOAT, {"axes": [-1, 0]}),
@@ -273,7 +273,7 @@ def test_what_the_converter_gets_wrong_is_mended(
         (alone("Softmax", 13, {"x": (2, 3, 4)}, FLOAT, axis=1), 11, "opset 13 gave axis another meaning"),
         (alone("Resize", 10, {"x": (1, 1, 4, 4), "s": (4,)}, FLOAT), 11, "which pixel is the nearest"),
         (alone("ReduceSum", 11, {"x": None}, FLOAT, axes=[-1]), 10, "opset 11 only, and counting them needs the rank"),
-        (alone("Gather", 11, {"x": (2, 3), "k": (1,)}, FLOAT, axis=-1), 10, "allowed since opset 11 only"),
+        (alone("Gather", 11, {"x": (2, 3), "k": (1,)}, FLOAT), 10, "allowed since opset 11 only"),
         (
             alone("GroupNormalization", 18, {"x": (1, 4, 2), "s": (2,), "b": (2,)}, FLOAT, num_groups=2),
             21,
@@ -281,6 +281,9 @@ def test_what_the_converter_gets_wrong_is_mended(
         ),
         (alone("Pad", 19, {"x": (2,), "pads": (2,)}, FLOAT, mode="wrap"), 18, "has not this value of mode"),
         (alone("AveragePool", 19, {"x": (1, 1, 9)}, FLOAT, kernel_shape=[2], dilations=[2]), 11, "dilations"),
+        (alone("AveragePool", 19, {"x": (1, 1, 9)}, FLOAT, kernel_shape=[2], ceil_mode=1), 18, "which windows count"),
+        (alone("ScatterND", 18, {"x": (3,), "k": (1, 1), "u": (1,)}, FLOAT, reduction="max"), 16, "value of reduction"),
+        (alone("DequantizeLinear", 13, {"i": (2, 3), "s": (3,)}, FLOAT), 10, "there is one scale"),
     ],
 )
 def test_what_the_converter_gets_wrong_is_refused(made: onnx.ModelProto, opset: int, reason: str) -> None:

@@ -9,6 +9,7 @@ import pytest
 from onnx import TensorProto, helper
 
 import eltwise
+from cases import all_pairs
 from conversions import ask, wrong_outputs
 from eltwise import oracle
 from eltwise.core.dtypes import BFLOAT16, FLOAT16, FLOAT32, INT8, INT32, TYPES, UINT8, UINT16, ElementType
@@ -47,7 +48,7 @@ def pairs(element_type: ElementType, seed: int) -> tuple[np.ndarray, np.ndarray]
         low, high = element_type.limits
         every = np.arange(low, high + 1).astype(element_type.storage)
         return np.repeat(every, every.size), np.tile(every, every.size)
-    hard = hard_values.hard_pairs(element_type)
+    hard = all_pairs(hard_values.hard_values(element_type))
     drawn = hard_values.random_bits(element_type, 20000, seed)
     return np.concatenate([hard[0], drawn[:10000]]), np.concatenate([hard[1], drawn[10000:]])
 
@@ -94,7 +95,7 @@ def test_where_no_wider_type_is_exact_there_is_none() -> None:
     wrapped = Expression(2, (Step("subtract", (0, 1)), Step("divide", (2, 1))))
     assert exact_upcast(wrapped, INT8) is None
     assert not any(upcast_of(function, each) for function in FUNCTIONS for each in TYPES if each.bits > 16)
-    hard = list(hard_values.hard_pairs(FLOAT16))
+    hard = list(all_pairs(hard_values.hard_values(FLOAT16)))
     squared = computed_in("squared_difference", FLOAT32, hard)
     assert not oracle.same_bits(squared, oracle.evaluate("squared_difference", *hard, rule="none"))
 

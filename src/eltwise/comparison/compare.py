@@ -8,16 +8,16 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from eltwise.comparison.arrays import Settings, compare_tensors
-from eltwise.comparison.hypotheses import Context
+from eltwise.comparison.arrays import compare_tensors
+from eltwise.comparison.hypotheses import Settings
 from eltwise.comparison.matching import Copies, match
 from eltwise.comparison.report import Report, TensorReport
 from eltwise.comparison.tolerance import Given, Tolerances, check_patterns, parse_tolerances, tolerance_of
 from eltwise.core.dtypes import ElementType
 from eltwise.core.errors import EltwiseError, FileFormatError
 from eltwise.engine.arrays import as_array
-from eltwise.formats.lazy_tensors import LazyTensor, of_array
-from eltwise.formats.tensor_sets import TensorSet, open_tensors
+from eltwise.formats.lazy_tensors import LazyTensor, TensorSet, of_array
+from eltwise.formats.tensor_sets import open_tensors
 
 Tell = Callable[[int, int, str], None]
 """Is told how many bytes of how many have been read, and the tensor that is compared."""
@@ -82,14 +82,12 @@ def _of_model(source: object, side: str) -> TensorSet | None:
     if isinstance(source, Model):
         if source.graph.origin.domain != "ai.onnx":
             for name, tensor in source.graph.constants:
-                found.add(name, lambda name=name, tensor=tensor: of_array(name, tensor.array, side))  # type: ignore[misc]
+                found.add(name, lambda name=name, tensor=tensor: of_array(name, tensor.array, side))
             return found
         source, folder = source.proto(), getattr(source.graph.message, "folder", None)
     if not is_model_proto(source):
         return None
-    for name, make in constants_of(source, folder, side):
-        found.add(name, make)
-    return found
+    return constants_of(source, folder, side)
 
 
 def _in_memory(name: str, value: object, side: str) -> LazyTensor:
@@ -107,30 +105,31 @@ def compare_sets(
     for side in (a, b):
         if not side and not side.unreadable:
             raise FileFormatError("there are no tensors to compare", where=side.where)
-    matches = match(a, b)
+    pairs, missing, extra = match(a, b)
     check_patterns(tolerances, [*a, *a.unreadable, *b, *b.unreadable])
-    total = sum(_bytes(one) + _bytes(other) for one, other in matches.pairs)
-    context = Context(Copies(a))
+    total = sum(_bytes(one) + _bytes(other) for one, other in pairs)
+    copies = Copies(a)
     unreadable = [str(error) for side in (a, b) for error in side.unreadable.values()]
-    done, found = 0, list[TensorReport]()
-    for one, other in matches.pairs:
-        settings = Settings(
-            tolerance=tolerance_of(tolerances, one.name, other.name),
-            causes=causes,
-            progress=None if progress is None else _Told(progress, done, total, one.name),
-            context=context,
-        )
+    done, found, name = 0, list[TensorReport](), ""
+
+    def advance(count: int) -> None:
+        nonlocal done
+        done += count
+        if progress is not None:
+            progress(done, total, name)
+
+    for one, other in pairs:
+        name, end = one.name, done + _bytes(one) + _bytes(other)
+        settings = Settings(tolerance_of(tolerances, one.name, other.name), causes, advance, copies)
         try:
             found.append(_named(compare_tensors(one, other, settings), a.is_one or b.is_one))
         except EltwiseError as error:
             unreadable.append(str(error))
-        done += _bytes(one) + _bytes(other)
-        if progress is not None:
-            progress(done, total, one.name)
+        advance(end - done)  # Not all is read of other shapes, or of a file that turns bad.
     return Report(
         tensors=tuple(found),
-        missing=matches.missing,
-        extra=matches.extra,
+        missing=missing,
+        extra=extra,
         unreadable=tuple(dict.fromkeys(unreadable)),
         tolerances=tolerances,
         sources=(a.where, b.where),
@@ -140,17 +139,6 @@ def compare_sets(
 
 def _bytes(tensor: LazyTensor) -> int:
     return tensor.size * tensor.storage.itemsize
-
-
-class _Told:
-    """Tells of the bytes of one pair on top of those before it."""
-
-    def __init__(self, tell: Tell, done: int, total: int, name: str) -> None:
-        self._tell, self._done, self._total, self._name = tell, done, total, name
-
-    def __call__(self, count: int) -> None:
-        self._done += count
-        self._tell(self._done, self._total, self._name)
 
 
 def _named(report: TensorReport, has_no_names: bool) -> TensorReport:

@@ -61,42 +61,28 @@ class Claim:
         return {"axis": self.axis, "kind": self.kind, "numbers": list(self.numbers)}
 
 
-@dataclass(frozen=True)
-class Where:
-    """Where the differences lie, in words and as claims; no claim where they show no pattern."""
-
-    text: str = ""
-    claims: tuple[Claim, ...] = ()
-
-
-def where(pair: Pair, figures: Figures) -> Where:
-    """Say where the differences of a pair lie."""
+def where(pair: Pair, figures: Figures) -> tuple[str, tuple[Claim, ...]]:
+    """Say where the differences of a pair lie, in words and as claims; no claim where they show no pattern."""
     differing, shape = figures.differing, pair.shape
     if not differing:
-        return Where()
+        return "", ()
     if differing == figures.total:
-        return Where("everywhere" if figures.total > 1 else "")
+        return "everywhere" if figures.total > 1 else "", ()
     if differing <= _FEW and figures.is_complete:
         indices = [list(map(int, np.unravel_index(one, shape))) for one in figures.sample]
-        return Where(f"at {', '.join(map(str, indices))}")
-    span = figures.last - figures.first + 1
+        return f"at {', '.join(map(str, indices))}", ()
     claims = [
         claim for axis, size in enumerate(shape) if size > 1 for claim in _claims(axis, size, pair, figures.sample)
     ]
     if not figures.is_complete:
         claims = _verified(pair, claims)
     region = math.prod(_held(claims, axis, size) for axis, size in enumerate(shape))
-    words = " and ".join(map(str, claims))
-    if span == differing and (not claims or region != differing):
-        text = f"one run of {differing:,} elements in memory, from element {figures.first:,} on"
-        return Where(text, tuple(claims))
-    if not claims and span <= figures.total // 2:
-        share = f"{percent(differing / span)} of the elements there"
-        return Where(f"only between the elements {figures.first:,} and {figures.last:,} in memory: {share}")
+    if figures.last - figures.first + 1 == differing and (not claims or region != differing):
+        return f"one run of {differing:,} elements in memory, from element {figures.first:,} on", tuple(claims)
     if not claims:
-        return Where()
+        return "", ()
     share = "every element there" if region == differing else f"{percent(differing / region)} of the elements there"
-    return Where(f"only on {words}: {share}", tuple(claims))
+    return f"only on {' and '.join(map(str, claims))}: {share}", tuple(claims)
 
 
 def coordinates_of(indices: np.ndarray, axis: int, shape: Sequence[int]) -> np.ndarray:

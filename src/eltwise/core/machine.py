@@ -60,6 +60,14 @@ def processors() -> int:
     return os.cpu_count() or 1
 
 
+def affinity_functions() -> tuple[Any, ...]:
+    """The C functions sched_getcpu, sched_getaffinity and sched_setaffinity; empty where the system lacks one."""
+    names = ("sched_getcpu", "sched_getaffinity", "sched_setaffinity")
+    if sys.platform != "linux" or not all(hasattr(ctypes.pythonapi, name) for name in names):
+        return ()
+    return tuple(getattr(ctypes.pythonapi, name) for name in names)
+
+
 def memory_bytes() -> int | None:
     """The size of this machine's memory; None where it does not say."""
     if "SC_PHYS_PAGES" not in getattr(os, "sysconf_names", {}):

@@ -6,14 +6,14 @@ A tensor is read as flat ranges in C order, as boxes, or at single positions. Me
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Protocol
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
 
 import numpy as np
 
 from eltwise.core.dtypes import ElementType, not_run, of_numpy
-from eltwise.core.errors import EltwiseError
+from eltwise.core.errors import EltwiseError, FileFormatError
 
 Box = tuple[slice, ...]
 
@@ -108,6 +108,41 @@ class LazyTensor:
         """The same elements with the axes in another order, still unread."""
         shape = tuple(self.shape[axis] for axis in axes)
         return LazyTensor(self.name, self.element_type, shape, Transposed(self.source, shape, tuple(axes)), self.where)
+
+
+@dataclass(frozen=True)
+class TensorSet(Mapping[str, LazyTensor]):
+    """Named tensors in the order of their file.
+
+    Attributes:
+        where: the file or folder.
+        tensors: the tensors by name.
+        unreadable: the tensors, and in a folder the files, that cannot be read, with the reason.
+        is_one: whether the format holds one tensor without a name.
+    """
+
+    where: str
+    tensors: dict[str, LazyTensor] = field(default_factory=dict)
+    unreadable: dict[str, EltwiseError] = field(default_factory=dict)
+    is_one: bool = False
+
+    def __getitem__(self, name: str) -> LazyTensor:
+        return self.tensors[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.tensors)
+
+    def __len__(self) -> int:
+        return len(self.tensors)
+
+    def add(self, name: str, make: Callable[..., LazyTensor], *arguments: Any) -> None:
+        """Add the tensor that a function gives for some arguments, or the reason why it cannot be read."""
+        if name in self.tensors or name in self.unreadable:
+            raise FileFormatError(f"two tensors are called {name!r}", where=self.where)
+        try:
+            self.tensors[name] = make(*arguments)
+        except EltwiseError as error:
+            self.unreadable[name] = error.located(where=self.where, operand=f"tensor {name!r}")
 
 
 def storage_of(element_type: ElementType) -> np.dtype[np.generic]:

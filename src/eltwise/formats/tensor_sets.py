@@ -12,16 +12,15 @@ import shutil
 import tempfile
 import zipfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from eltwise.core.dtypes import ElementType
 from eltwise.core.errors import EltwiseError, FileFormatError
 from eltwise.formats import files, npy
 from eltwise.formats.file_tensors import FileRange, OpenFile, Spool
-from eltwise.formats.lazy_tensors import LazyTensor, Source, Transposed, of_array
+from eltwise.formats.lazy_tensors import LazyTensor, Source, TensorSet, Transposed, of_array
 from eltwise.formats.registry import unknown_ending
 from eltwise.formats.safetensors_files import INDEX, open_checkpoint
 
@@ -29,41 +28,6 @@ ENDINGS = (".npy", ".npz", ".pb", ".safetensors", ".zarr", ".onnx", ".xml")
 PICKLES = (".pt", ".pth", ".ckpt", ".pkl", ".pickle", ".bin")
 _MOST_FILES = 100_000
 _PIECE = 1 << 24
-
-
-@dataclass(frozen=True)
-class TensorSet(Mapping[str, LazyTensor]):
-    """Named tensors in the order of their file.
-
-    Attributes:
-        where: the file or folder.
-        tensors: the tensors by name.
-        unreadable: the tensors, and in a folder the files, that cannot be read, with the reason.
-        is_one: whether the format holds one tensor without a name.
-    """
-
-    where: str
-    tensors: dict[str, LazyTensor] = field(default_factory=dict)
-    unreadable: dict[str, EltwiseError] = field(default_factory=dict)
-    is_one: bool = False
-
-    def __getitem__(self, name: str) -> LazyTensor:
-        return self.tensors[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.tensors)
-
-    def __len__(self) -> int:
-        return len(self.tensors)
-
-    def add(self, name: str, make: Callable[[], LazyTensor]) -> None:
-        """Add a tensor, or the reason why it cannot be read."""
-        if name in self.tensors or name in self.unreadable:
-            raise FileFormatError(f"two tensors are called {name!r}", where=self.where)
-        try:
-            self.tensors[name] = make()
-        except EltwiseError as error:
-            self.unreadable[name] = error.located(where=self.where, operand=f"tensor {name!r}")
 
 
 def open_tensors(path: Path, wanted: ElementType | None = None) -> TensorSet:
@@ -117,7 +81,7 @@ def _of_folder(path: Path, wanted: ElementType | None) -> TensorSet:
             inner = open_tensors(file, wanted)
             for name, tensor in inner.items():
                 full = stem if inner.is_one else f"{stem}/{name}"
-                found.add(full, lambda full=full, tensor=tensor: tensor.renamed(full))  # type: ignore[misc]
+                found.add(full, tensor.renamed, full)
             found.unreadable.update({f"{stem}/{name}": error for name, error in inner.unreadable.items()})
         except EltwiseError as error:
             found.unreadable[stem] = error.located(where=str(file))
@@ -170,7 +134,7 @@ def _npz(path: Path, wanted: ElementType | None) -> TensorSet:
         for member in archive.infolist():
             if member.filename.endswith(".npy"):
                 name = member.filename.removesuffix(".npy")
-                found.add(name, lambda name=name, member=member: _member(name, archive, member, file, wanted))  # type: ignore[misc]
+                found.add(name, _member, name, archive, member, file, wanted)
     return found
 
 
@@ -253,31 +217,21 @@ def _safetensors(path: Path, _wanted: ElementType | None = None) -> TensorSet:
 
 
 def _zarr(path: Path, _wanted: ElementType | None) -> TensorSet:
-    from eltwise.formats.zarr_stores import read_arrays
+    from eltwise.formats.zarr_stores import open_store
 
-    makers, is_one = read_arrays(path)
-    found = TensorSet(str(path), is_one=is_one)
-    for name, make in makers:
-        found.add(name, make)
-    return found
+    return open_store(path)
 
 
 def _onnx(path: Path, _wanted: ElementType | None) -> TensorSet:
     from eltwise.formats.onnx.constants import read_constants
 
-    found = TensorSet(str(path))
-    for name, make in read_constants(path):
-        found.add(name, make)
-    return found
+    return read_constants(path)
 
 
 def _openvino(path: Path, _wanted: ElementType | None) -> TensorSet:
     from eltwise.formats.openvino.constants import read_constants
 
-    found = TensorSet(str(path))
-    for name, make in read_constants(path):
-        found.add(name, make)
-    return found
+    return read_constants(path)
 
 
 _OPENERS: dict[str, Callable[[Path, ElementType | None], TensorSet]] = {

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import numpy as np
 
 from eltwise.core.dtypes import of_numpy
 from eltwise.core.errors import FileFormatError, ShapeError, UnsupportedError
-from eltwise.formats.lazy_tensors import Box, LazyTensor, read_boxes
+from eltwise.formats.lazy_tensors import Box, LazyTensor, TensorSet, native, read_boxes
 
 _MARKS = ("zarr.json", ".zarray", ".zgroup")
 ERRORS = (
@@ -50,8 +51,8 @@ def is_url(text: str) -> bool:
     return "://" in text
 
 
-def read_arrays(path: Path | str) -> tuple[list[tuple[str, Callable[[], LazyTensor]]], bool]:
-    """Find the arrays of a store, each with what opens it; and whether the store is a single one.
+def open_store(path: Path | str) -> TensorSet:
+    """Open a store; only the descriptions of its arrays are read.
 
     Raises:
         UnsupportedError: where zarr is not installed.
@@ -61,13 +62,14 @@ def read_arrays(path: Path | str) -> tuple[list[tuple[str, Callable[[], LazyTens
     try:
         opened: Any = zarr.open(str(path), mode="r")
         is_one = isinstance(opened, zarr.Array)
-        arrays = (
-            [(Path(path).stem, opened)] if is_one else sorted(opened.members(max_depth=None), key=lambda pair: pair[0])
-        )
+        arrays = [(Path(path).stem, opened)] if is_one else sorted(opened.members(max_depth=None), key=itemgetter(0))
     except ERRORS as error:
         raise unreadable_store(path, error) from None
-    found = [(name, array) for name, array in arrays if isinstance(array, zarr.Array)]
-    return [(name, lambda name=name, array=array: _opened(name, array, path)) for name, array in found], is_one  # type: ignore[misc]
+    found = TensorSet(str(path), is_one=is_one)
+    for name, array in arrays:
+        if isinstance(array, zarr.Array):
+            found.add(name, _opened, name, array, path)
+    return found
 
 
 def _opened(name: str, array: Any, path: Path | str) -> LazyTensor:
@@ -128,7 +130,7 @@ class ZarrArray:
     def box(self, box: Box) -> np.ndarray:
         """Read the chunks that a part touches."""
         try:
-            return _native(self.array[box])
+            return native(np.asarray(self.array[box]))
         except ERRORS as error:
             raise unreadable_store(self.path, error) from None
 
@@ -137,11 +139,6 @@ class ZarrArray:
         if not self.shape:
             return np.broadcast_to(self.box(()), indices.shape)
         try:
-            return _native(self.array.vindex[np.unravel_index(indices, tuple(self.shape))])
+            return native(np.asarray(self.array.vindex[np.unravel_index(indices, tuple(self.shape))]))
         except ERRORS as error:
             raise unreadable_store(self.path, error) from None
-
-
-def _native(array: Any) -> np.ndarray:
-    found = np.asarray(array)
-    return found if found.dtype.isnative else found.astype(found.dtype.newbyteorder("="))

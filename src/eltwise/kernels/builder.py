@@ -1,40 +1,16 @@
-"""A kernel's LLVM instructions as text: loops, and how elements are read, computed and written. Pure.
-
-In memory every element is an integer of its width, aligned to a byte. Integers wrap. float32 and float64 are computed
-as they are; float16 and bfloat16 are widened to float32 and rounded after each step. No flag ever allows a
-reassociation, a contraction or a flush to zero.
-"""
+"""A kernel's LLVM instructions as text: how elements are read, computed and written. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from eltwise.core.dtypes import BFLOAT16, FLOAT32, FLOAT64, ElementType
+from eltwise.kernels.instructions import NATIVE_FLOATS, Instructions, constant, of
 from eltwise.kernels.structure import Structure
 from eltwise.ops.expression import Step
 
-_NATIVE_FLOATS = {FLOAT32: "float", FLOAT64: "double"}
 _SUFFIXES = {"float": "f32", "double": "f64"}
 _CONSTANTS = {"zero": 0, "one": 1, "minus_one": -1}
-
-
-def of(lanes: int, scalar: str) -> str:
-    """The LLVM type of ``lanes`` values.
-
-    >>> of(16, "i32"), of(1, "i32")
-    ('<16 x i32>', 'i32')
-    """
-    return f"<{lanes} x {scalar}>" if lanes > 1 else scalar
-
-
-def constant(lanes: int, scalar: str, value: int) -> str:
-    """An integer in every lane.
-
-    >>> constant(4, "i32", -1), constant(1, "i8", 2)
-    ('splat (i32 -1)', '2')
-    """
-    return f"splat ({scalar} {value})" if lanes > 1 else str(value)
 
 
 class Loop(NamedTuple):
@@ -42,178 +18,6 @@ class Loop(NamedTuple):
 
     size: str
     steps: list[str]
-
-
-class Instructions:
-    """The body of one function, written from top to bottom; every result has a name."""
-
-    def __init__(self) -> None:
-        self.lines: list[str] = ["entry:"]
-        self._block = "entry"
-        self._count = 0
-
-    def let(self, instruction: str) -> str:
-        """Append an instruction and give the name of its result."""
-        name = self._fresh("%v")
-        self.lines.append(f"  {name} = {instruction}")
-        return name
-
-    def do(self, instruction: str) -> None:
-        """Append an instruction without a result."""
-        self.lines.append(f"  {instruction}")
-
-    def loop(self, begin: str, end: str, step: int, body: Callable[[str], None]) -> None:
-        """Write a loop over i64 indices from ``begin`` to before ``end``; the body is written with the index's name."""
-
-        def once(index: str, _values: list[str]) -> list[str]:
-            body(index)
-            return []
-
-        self.fold(begin, end, step, (), once)
-
-    def fold(
-        self,
-        begin: str,
-        end: str,
-        step: int,
-        values: Sequence[tuple[str, str]],
-        body: Callable[[str, list[str]], list[str]],
-    ) -> list[str]:
-        """Write a loop that carries values from one time to the next.
-
-        Args:
-            begin: the first i64 index.
-            end: the i64 before which the loop ends.
-            step: how far the index goes each time.
-            values: the LLVM type of each value and what it is before the loop.
-            body: is written with the index's name and the values', and gives what the values become.
-
-        Returns:
-            The values after the loop.
-        """
-        before, head, after = self._block, self._fresh("loop"), self._fresh("after")
-        self.do(f"br i1 {self.let(f'icmp ult i64 {begin}, {end}')}, label %{head}, label %{after}")
-        self.block(head)
-        index, place = self._fresh("%i"), len(self.lines)
-        names = [self._fresh("%c") for _value in values]
-        results = body(index, names)
-        following = self.let(f"add i64 {index}, {step}")
-        last = self._block
-        phis = [f"  {index} = phi i64 [{begin}, %{before}], [{following}, %{last}]"]
-        made = list(zip(values, names, results, strict=True))
-        phis += [f"  {name} = phi {kind} [{value}, %{before}], [{new}, %{last}]" for (kind, value), name, new in made]
-        self.lines[place:place] = phis
-        self.do(f"br i1 {self.let(f'icmp ult i64 {following}, {end}')}, label %{head}, label %{after}")
-        self.block(after)
-        return [self.let(f"phi {kind} [{value}, %{before}], [{new}, %{last}]") for (kind, value), _name, new in made]
-
-    def require(self, condition: str, otherwise: str) -> None:
-        """Go on only where an i1 holds; else at the block with that name."""
-        after = self._fresh("after")
-        self.do(f"br i1 {condition}, label %{after}, label %{otherwise}")
-        self.block(after)
-
-    def when(self, condition: str, body: Callable[[], None]) -> None:
-        """Write what is done only where an i1 holds."""
-
-        def without_values() -> list[str]:
-            body()
-            return []
-
-        self.choose(condition, (), without_values)
-
-    def choose(self, condition: str, values: Sequence[tuple[str, str]], body: Callable[[], Sequence[str]]) -> list[str]:
-        """Write what is done only where an i1 holds, and give what some values are afterwards.
-
-        Args:
-            condition: the i1.
-            values: the LLVM type of each value, and what it is where the condition does not hold.
-            body: gives what the values are where it holds.
-        """
-        before, then, after = self._block, self._fresh("then"), self._fresh("after")
-        self.do(f"br i1 {condition}, label %{then}, label %{after}")
-        self.block(then)
-        results, last = body(), self._block
-        self.do(f"br label %{after}")
-        self.block(after)
-        made = zip(values, results, strict=True)
-        return [self.let(f"phi {kind} [{value}, %{before}], [{new}, %{last}]") for (kind, value), new in made]
-
-    def block(self, name: str) -> None:
-        """Begin a block; the one before must have ended."""
-        self.lines.append(f"{name}:")
-        self._block = name
-
-    def moved(self, pointer: str, offset: str) -> str:
-        """A pointer moved by bytes, an i64."""
-        return self.let(f"getelementptr i8, ptr {pointer}, i64 {offset}")
-
-    def all_moved(self, places: Sequence[str], count: str, steps: Sequence[str]) -> list[str]:
-        """The pointer of each array moved by so many steps of a loop."""
-        return [
-            self.moved(each, self.let(f"mul i64 {count}, {step}")) for each, step in zip(places, steps, strict=True)
-        ]
-
-    def name(self, prefix: str) -> str:
-        """A name for a block that no other has."""
-        return self._fresh(prefix)
-
-    def in_all_lanes(self, scalar: str, value: str, lanes: int) -> str:
-        """A vector of one value."""
-        if lanes == 1:
-            return value
-        kind = of(lanes, scalar)
-        first = self.let(f"insertelement {kind} poison, {scalar} {value}, i64 0")
-        return self.let(f"shufflevector {kind} {first}, {kind} poison, <{lanes} x i32> zeroinitializer")
-
-    def widened(self, element_type: ElementType, lanes: int, bits: str) -> str:
-        """Make of bits what is computed with."""
-        floats, integers = of(lanes, "float"), of(lanes, "i32")
-        if element_type.is_integer:
-            return bits
-        if element_type in _NATIVE_FLOATS:
-            own, scalar = of(lanes, f"i{element_type.bits}"), of(lanes, _NATIVE_FLOATS[element_type])
-            return self.let(f"bitcast {own} {bits} to {scalar}")
-        if element_type is BFLOAT16:  # It is the upper half of a float32.
-            wide = self.let(f"zext {of(lanes, 'i16')} {bits} to {integers}")
-            shifted = self.let(f"shl {integers} {wide}, {constant(lanes, 'i32', 16)}")
-            return self.let(f"bitcast {integers} {shifted} to {floats}")
-        half = self.let(f"bitcast {of(lanes, 'i16')} {bits} to {of(lanes, 'half')}")
-        return self.let(f"fpext {of(lanes, 'half')} {half} to {floats}")
-
-    def narrowed(self, element_type: ElementType, lanes: int, value: str) -> str:
-        """Make bits of it again, rounded once to nearest, ties to even; a NaN stays one."""
-        floats = of(lanes, "float")
-        if element_type.is_integer:
-            return value
-        if element_type in _NATIVE_FLOATS:
-            own, scalar = of(lanes, f"i{element_type.bits}"), of(lanes, _NATIVE_FLOATS[element_type])
-            return self.let(f"bitcast {scalar} {value} to {own}")
-        if element_type is BFLOAT16:
-            return self._bfloat16(lanes, value)
-        half = self.let(f"fptrunc {floats} {value} to {of(lanes, 'half')}")
-        return self.let(f"bitcast {of(lanes, 'half')} {half} to {of(lanes, 'i16')}")
-
-    def _bfloat16(self, lanes: int, value: str) -> str:
-        """Round a float32 by adding just under half of the last place kept, and one more where that is odd."""
-        floats, integers = of(lanes, "float"), of(lanes, "i32")
-
-        def number(each: int) -> str:
-            return constant(lanes, "i32", each)
-
-        bits = self.let(f"bitcast {floats} {value} to {integers}")
-        kept = self.let(f"lshr {integers} {bits}, {number(16)}")
-        odd = self.let(f"and {integers} {kept}, {number(1)}")
-        bias = self.let(f"add {integers} {odd}, {number(0x7FFF)}")
-        rounded = self.let(f"add {integers} {bits}, {bias}")
-        is_nan = self.let(f"fcmp uno {floats} {value}, {value}")
-        chosen = self.let(f"select {of(lanes, 'i1')} {is_nan}, {integers} {number(0x7FC00000)}, {integers} {rounded}")
-        top = self.let(f"lshr {integers} {chosen}, {number(16)}")
-        return self.let(f"trunc {integers} {top} to {of(lanes, 'i16')}")
-
-    def _fresh(self, prefix: str) -> str:
-        self._count += 1
-        return f"{prefix}{self._count}"
 
 
 class Builder(Instructions):
@@ -318,7 +122,7 @@ class Builder(Instructions):
     def _scalar(self) -> str:
         """The LLVM type that one element is computed in."""
         element_type = self.structure.element_type
-        return f"i{element_type.bits}" if element_type.is_integer else _NATIVE_FLOATS.get(element_type, "float")
+        return f"i{element_type.bits}" if element_type.is_integer else NATIVE_FLOATS.get(element_type, "float")
 
     def _step(self, lanes: int, step: Step, operands: list[str]) -> str:
         """Write the instructions of a step; see ``primitives.Instructions``."""

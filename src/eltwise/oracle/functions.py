@@ -42,7 +42,8 @@ class Numbers:
         return np.equal(self.steps, 0)
 
 
-def _decoded(element_type: ElementType, bits: Integers) -> Numbers:
+def decoded(element_type: ElementType, bits: Integers) -> Numbers:
+    """The numbers of some bit patterns."""
     layout = FLOAT_LAYOUTS.get(element_type)
     if layout is None:
         high = 1 if element_type is BOOL else element_type.limits[1]
@@ -136,11 +137,11 @@ def _less(a: Numbers, b: Numbers) -> Flags:
 
 
 def _arithmetic(function: Callable[..., Numbers]) -> OnBits:
-    return lambda element_type, *bits: _encoded(element_type, function(*(_decoded(element_type, own) for own in bits)))
+    return lambda element_type, *bits: _encoded(element_type, function(*(decoded(element_type, own) for own in bits)))
 
 
 def _comparison(function: Callable[[Numbers, Numbers], Flags]) -> OnBits:
-    return lambda element_type, a, b: function(_decoded(element_type, a), _decoded(element_type, b)) * 1
+    return lambda element_type, a, b: function(decoded(element_type, a), decoded(element_type, b)) * 1
 
 
 def _squared_difference(element_type: ElementType, a: Integers, b: Integers) -> Integers:

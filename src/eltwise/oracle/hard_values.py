@@ -17,8 +17,6 @@ from eltwise.core.dtypes import ElementType
 from eltwise.oracle import array_of
 from eltwise.oracle.numbers import FLOAT_LAYOUTS, FloatLayout, decode, encode
 
-Pair = tuple[npt.NDArray[Any], npt.NDArray[Any]]
-
 # Engines that compute in a narrower or wider type differ beyond what that type holds: 24 and 53 bits are the digits of
 # float32 and float64, the others the widths of the integer types and those less one.
 _CRITICAL_WIDTHS = (7, 8, 15, 16, 24, 31, 32, 53, 63)
@@ -41,17 +39,6 @@ def hard_values(element_type: ElementType) -> npt.NDArray[Any]:
         return array_of(element_type, _integer_patterns(element_type))
     magnitudes = sorted(set(_float_magnitudes(element_type, layout)))
     return array_of(element_type, [sign | magnitude for sign in (0, layout.sign) for magnitude in magnitudes])
-
-
-def hard_pairs(element_type: ElementType) -> Pair:
-    """Pair every hard value with every other and with itself: two arrays of one length.
-
-    >>> from eltwise.core.dtypes import INT4
-    >>> a, b = hard_pairs(INT4)
-    >>> a.shape == b.shape == (hard_values(INT4).size ** 2,)
-    True
-    """
-    return _all_pairs_of(hard_values(element_type))
 
 
 def random_bits(element_type: ElementType, count: int, seed: int) -> npt.NDArray[Any]:
@@ -96,25 +83,6 @@ def of_all_digits(element_type: ElementType, count: int, seed: int) -> npt.NDArr
     generator = np.random.default_rng(seed)
     numbers = generator.uniform(0.5, 8.0, count) * generator.choice([-1.0, 1.0], count)
     return np.asarray(numbers.astype(element_type.storage))
-
-
-def all_pairs_8bit(element_type: ElementType) -> Pair:
-    """Pair every bit pattern of a type of at most 8 bits with every other: two arrays of up to 65,536 elements.
-
-    >>> from eltwise.core.dtypes import FLOAT8E5M2
-    >>> all_pairs_8bit(FLOAT8E5M2)[0].size
-    65536
-
-    Raises:
-        ValueError: for a wider type, which would have billions of pairs.
-    """
-    if element_type.bits > 8:
-        raise ValueError(f"{element_type} has {element_type.bits} bits; all pairs are made for up to 8 bits")
-    return _all_pairs_of(array_of(element_type, range(1 << element_type.bits)))
-
-
-def _all_pairs_of(values: npt.NDArray[Any]) -> Pair:
-    return np.repeat(values, values.size), np.tile(values, values.size)
 
 
 def _integer_patterns(element_type: ElementType) -> list[int]:

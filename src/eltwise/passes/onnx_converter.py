@@ -1,7 +1,7 @@
-"""One node in another opset by onnx's version converter, in a model that holds nothing else.
+"""One node in another opset: as it is where it means the same, else by onnx's version converter.
 
-So the converter never sees the rest of the model: what it would lose or refuse there stays as it was, weights are never
-handed to it, and what it cannot do is said of the one node. What it is known to get wrong is refused.
+The converter is given a model that holds nothing else, so it never sees the rest: what it would lose or refuse there
+stays as it was, weights are never handed to it, and what it cannot do is said of the one node.
 """
 
 from __future__ import annotations
@@ -17,18 +17,48 @@ from eltwise.formats.onnx.nodes import same_value
 from eltwise.formats.onnx.tensors import StoredTensor, keep_tensor
 from eltwise.formats.onnx.types import declare
 from eltwise.passes.builder import Builder
-from eltwise.passes.converter_faults import attribute_of, faults_of, refuse_faults
 from eltwise.passes.onnx_types import HELD, bare_node, holds_more, is_small
+from eltwise.passes.opset_changes import FIRST_NEGATIVE, attribute_of, count_axes, stays, steps_of
 from eltwise.passes.scopes import Scope
 
 
-def convert_node(builder: Builder, node: NodeProto, source: int, opset: int) -> list[NodeProto]:
-    """Convert a node by onnx's converter; new constants are added to the graph that is built.
+def convert_node(builder: Builder, original: NodeProto) -> tuple[list[NodeProto], str]:
+    """What a node becomes in the target's opset, and why; new constants are added to the graph that is built.
 
     Raises:
-        UnsupportedError: with the converter's own words where it cannot, or with what it would get wrong.
+        EltwiseError: where it cannot be converted.
     """
-    refuse_faults(node, source, opset, builder.scope)
+    source, target = builder.source.origin.opset, builder.target.opset
+    way = 1 if source < target else -1
+    node, reasons, first = original, dict[str, None](), len(builder.nodes)
+    for before, after in ((opset, opset + way) for opset in range(source, target, way)):
+        if before == FIRST_NEGATIVE > after and (counted := count_axes(node, builder.scope)) is not node:
+            node = counted
+            reasons[f"its axes are counted from the start, as before opset {FIRST_NEGATIVE}"] = None
+        if stays(node, before, after, builder.scope):
+            continue
+        reasons["by onnx's converter"] = None
+        nodes = _by_converter(builder, node, before, after)
+        if len(nodes) > 1 and after != target:  # Only onnx's converter can go on with all of them.
+            for later in range(after, target, way):
+                stays(node, later, later + way, builder.scope)
+            del builder.nodes[first:]
+            nodes = _by_converter(builder, node, before, target)
+        for name, text in (pair for step in steps_of(node.op_type, before, after) for pair in step.writes):
+            if attribute_of(nodes[-1], name) is None:
+                nodes[-1].attribute.add(name=name, type=AttributeProto.STRING, s=text.encode())
+        if len(nodes) > 1:
+            return nodes, "; ".join(reasons)
+        node = nodes[0]
+    return [node], "; ".join(reasons)
+
+
+def _by_converter(builder: Builder, node: NodeProto, source: int, opset: int) -> list[NodeProto]:
+    """Convert a node by onnx's converter.
+
+    Raises:
+        UnsupportedError: with the converter's own words where it cannot.
+    """
     if any(attribute.ref_attr_name for attribute in node.attribute):
         raise UnsupportedError("onnx's converter does not take a node that reads a function's attributes")
     model, named = _model_of(node, source, builder.scope)
@@ -43,12 +73,7 @@ def convert_node(builder: Builder, node: NodeProto, source: int, opset: int) -> 
         if name not in named:
             named[name] = builder.constant(f"{node.output[0]}_{wanted}", StoredTensor(tensor, None, wanted))
             tensor.ClearField("name")
-    nodes = _with_names(node, converted, named, builder)
-    for fault in faults_of(node, source, opset):
-        for name, text in fault.writes.items():
-            if attribute_of(nodes[-1], name) is None:
-                nodes[-1].attribute.add(name=name, type=AttributeProto.STRING, s=text.encode())
-    return nodes
+    return _with_names(node, converted, named, builder)
 
 
 @lru_cache(maxsize=1024)

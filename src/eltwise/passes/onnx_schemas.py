@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import cache
 
 import onnx
-from onnx.defs import OpSchema
 
 from eltwise.core.errors import ElementTypeError, UnsupportedError
+from eltwise.formats.onnx.nodes import published_schema
 from eltwise.formats.onnx.types import type_text
 from eltwise.ir.graph import ForeignSchema, Graph, Node
 from eltwise.passes.scopes import Names, Scope
@@ -27,38 +27,21 @@ def is_onnx(node: Node, called: frozenset[tuple[str, str]]) -> bool:
 
 
 @cache
-def find_schema(op_type: str, opset: int) -> OpSchema | None:
-    """Find the version of ONNX's own operator that an opset has, deprecated or not; None where it has none."""
-    if not 0 < opset < 2**31:
-        return None
-    try:
-        schema: OpSchema = onnx.defs.get_schema(op_type, opset, "")
-    except onnx.defs.SchemaError:
-        return None
-    return schema
-
-
-@cache
-def since_versions(op_type: str) -> tuple[int, ...]:
-    """The opsets in which ONNX's own operator changed, in their order."""
-    found: list[int] = []
-    schema = find_schema(op_type, onnx.defs.onnx_opset_version())
-    while schema is not None:
-        found.append(int(schema.since_version))
-        schema = find_schema(op_type, found[-1] - 1)
-    return tuple(reversed(found))
+def since_versions(op_type: str, newest: int = onnx.defs.onnx_opset_version()) -> tuple[int, ...]:
+    """The opsets in which ONNX's own operator changed up to a newest one, in their order."""
+    schema = published_schema(op_type, newest)
+    return (*since_versions(op_type, schema.since_version - 1), schema.since_version) if schema else ()
 
 
 def changes_between(op_type: str, source: int, target: int) -> bool:
     """Whether an operator has another version in one of two opsets, or none."""
-    low, high = sorted((source, target))
-    is_known = find_schema(op_type, low) is not None and find_schema(op_type, high) is not None
-    return not is_known or any(low < version <= high for version in since_versions(op_type))
+    older, newer = (since_versions(op_type, opset) for opset in sorted((source, target)))
+    return not older or older != newer
 
 
 def versioned_name(op_type: str, opset: int) -> str:
     """The versioned name that an operator has in an opset, for example ``Sub-6``."""
-    schema = find_schema(op_type, opset)
+    schema = published_schema(op_type, opset)
     return f"{op_type}-{schema.since_version}" if schema else op_type
 
 
@@ -75,7 +58,7 @@ def _allowed(op_type: str, opset: int, index: int, of_output: bool) -> tuple[fro
 
     A variable of a list of operands that may differ in type is none.
     """
-    schema = find_schema(op_type, opset)
+    schema = published_schema(op_type, opset)
     parameters = (schema.outputs if of_output else schema.inputs) if schema else ()
     if not parameters:
         return frozenset(), ""
@@ -104,9 +87,7 @@ def check_operands(node: Node, op_type: str, opset: int, scope: Scope, source: i
     for index, value in enumerate(node.inputs):
         found = _check(op_type, opset, scope, source, index, value, of_output=False) if value else ""
         variable = _allowed(op_type, opset, index, False)[1]
-        if not found or not variable:
-            continue
-        first, first_type = bound.setdefault(variable, (value, found))
+        first, first_type = bound.setdefault(variable, (value, found)) if found and variable else ("", found)
         if first_type != found:
             raise ElementTypeError(
                 f"operands {first!r} and {value!r} have different types",
@@ -119,18 +100,17 @@ def check_operands(node: Node, op_type: str, opset: int, scope: Scope, source: i
 def _check(op_type: str, opset: int, scope: Scope, source: int | None, index: int, value: str, of_output: bool) -> str:
     allowed, _variable = _allowed(op_type, opset, index, of_output)
     found = type_text(scope.type_of(value))
-    place = {
-        "operator": versioned_name(op_type, opset),
-        "operand": f"{'result' if of_output else 'operand'} {value!r}",
-        "allowed": ", ".join(sorted(allowed)),
-    }
-    if found and found not in allowed:
-        raise ElementTypeError("the type is not allowed in this version", got=found, **place)
     was_there = source is not None and scope.owner(value) is not None
-    if not found and was_there and not _allowed(op_type, source or 0, index, of_output)[0] <= allowed:
-        raise ElementTypeError(
-            "the type is not known, and not every type is allowed in this version",
-            hint="declare it in the model",
-            **place,
-        )
-    return found
+    if found in allowed or not (found or was_there):
+        return found
+    if not found and _allowed(op_type, source or 0, index, of_output)[0] <= allowed:
+        return found
+    words = "the type is not allowed in this version"
+    raise ElementTypeError(
+        words if found else "the type is not known, and not every type is allowed in this version",
+        operator=versioned_name(op_type, opset),
+        operand=f"{'result' if of_output else 'operand'} {value!r}",
+        got=found,
+        allowed=", ".join(sorted(allowed)),
+        hint="" if found else "declare it in the model",
+    )

@@ -179,8 +179,6 @@ def _written_as_in_opset_6(node: NodeProto) -> Iterator[TensorProto]:
         case "Cast" if attributes.get("to") and attributes["to"].s.decode(errors="replace").upper() in _NAMES:
             number = TensorProto.DataType.Value(attributes["to"].s.decode().upper())
             attributes["to"].CopyFrom(AttributeProto(name="to", type=AttributeProto.INT, i=number))
-        case "Pad" if "paddings" in attributes:
-            attributes["paddings"].name = "pads"
         case "Concat" if "axis" not in attributes:
             node.attribute.add(name="axis", type=AttributeProto.INT, i=1)
         case "Reshape" if "shape" in attributes and len(node.input) == 1 and node.output:

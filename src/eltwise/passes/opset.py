@@ -10,13 +10,14 @@ import operator
 from contextlib import suppress
 from dataclasses import replace
 
+import numpy as np
 from onnx import AttributeProto, NodeProto
 
 from eltwise.core.broadcasting import Rule, broadcast
 from eltwise.core.errors import AttributeValueError, EltwiseError, GraphError, UnsupportedError, raise_all
 from eltwise.core.shapes import Shape
 from eltwise.formats.onnx.header import newest_opset
-from eltwise.formats.onnx.nodes import since_version, write_node
+from eltwise.formats.onnx.nodes import published_schema, write_node
 from eltwise.formats.onnx.reader import OnnxFile, node_reader
 from eltwise.formats.onnx.writer import write_graph
 from eltwise.ir.graph import Foreign, ForeignSchema, Function, Graph, Node
@@ -24,15 +25,15 @@ from eltwise.ops import registry
 from eltwise.ops.schema import ElementwiseSchema
 from eltwise.passes.align_broadcast import Alignment, align
 from eltwise.passes.builder import Builder, Rewriting
+from eltwise.passes.onnx_converter import convert_node
 from eltwise.passes.onnx_schemas import (
     called_functions,
     changes_between,
     check_types,
-    find_schema,
     is_onnx,
     no_such_operator,
+    since_versions,
 )
-from eltwise.passes.opset_steps import convert_steps
 from eltwise.passes.report import Report
 from eltwise.passes.scopes import Names, all_graphs
 
@@ -83,14 +84,14 @@ def check_opset(opset: object) -> int:
         AttributeValueError: naming the opsets that are.
     """
     with suppress(TypeError):
-        number = operator.index(opset)  # type: ignore[arg-type]
-        if not isinstance(opset, bool) and 1 <= number <= newest_opset():
+        number = 0 if isinstance(opset, bool | np.bool) else operator.index(opset)  # type: ignore[arg-type]
+        if 1 <= number <= newest_opset():
             return number
     raise AttributeValueError("there is no such opset", got=repr(opset), allowed=f"1 to {newest_opset()}")
 
 
 def read_rule(node: Node) -> Rule:
-    """Read the rule of a valid node of one of the eleven operators, in an opset up to 6.
+    """Read the rule of a valid node of one of the eleven operators or PRelu, in an opset up to 6.
 
     Raises:
         AttributeValueError: for a value that has no meaning.
@@ -98,6 +99,8 @@ def read_rule(node: Node) -> Rule:
     """
     if isinstance(node.schema, ElementwiseSchema):
         return node.operation.rule
+    if node.schema.name == "PRelu":
+        return Rule("legacy", 1)
     given = {"axis": -1, "broadcast": 0}
     for name, value in node.operation.given:
         if name in given and isinstance(value, AttributeProto):
@@ -160,34 +163,28 @@ class _Conversion:
             builder.nodes.append(self._stamped(node))
             return True
         for opset in (source, self._opset):
-            if find_schema(name, opset) is None:
+            if published_schema(name, opset) is None:
                 raise no_such_operator(name, opset)
         if not any(node.outputs):
             raise GraphError("it has no result")
         first, proto = len(builder.nodes), write_node(node, write_graph=write_graph)
-        if name in LEGACY_OPERATORS:
-            check_types(node, name, self._opset, builder.scope, builder.uses, source)
-            found = self._align(builder, node, proto) if min(source, self._opset) < FIRST_NUMPY else None
+        is_across = min(source, self._opset) < FIRST_NUMPY <= max(source, self._opset)
+        if is_across and (name in LEGACY_OPERATORS or _is_for_channels(builder, node)):
+            nodes, reason = self._align(builder, node, proto)
         elif name == "Cast" and min(source, self._opset) < 6 <= max(source, self._opset):
             schema = builder.schema("Cast")
             assert schema is not None
             plain = Node("", schema.bind(dict(node.operation.given)), node.inputs, node.outputs)
             del proto.attribute[:]
             proto.attribute.extend(write_node(plain).attribute)
-            found = [proto], "its type is written otherwise since opset 6"
+            nodes, reason = [proto], "its type is written otherwise since opset 6"
         else:
-            found = convert_steps(builder, proto)
-        if found is None:
-            check_types(node, name, self._opset, builder.scope, builder.uses, source)
-            builder.nodes.append(self._stamped(node))
-            return True
-        nodes, reason = found
+            nodes, reason = convert_node(builder, proto)
         for made in nodes:
             new = Node(made.name, node.operation, tuple(made.input), tuple(made.output))
-            if not made.domain and name not in LEGACY_OPERATORS:
-                known = source if made.op_type == name else None
-                check_types(new, made.op_type, self._opset, builder.scope, builder.uses, known)
-            builder.nodes.append(self._read(made))
+            known = source if made.op_type == name else None
+            check_types(new, made.op_type, self._opset, builder.scope, builder.uses, known)
+            builder.nodes.append(self._stamped(node) if made is proto and not reason else self._read(made))
         if reason:
             builder.changed(node, first, reason)
         return True
@@ -196,29 +193,23 @@ class _Conversion:
         """A node that says the same in the new opset, as an operator of that one."""
         schema = node.schema
         if isinstance(schema, ForeignSchema):
-            version = since_version(schema.name, self._opset)
-            if version == schema.version:
-                return node
-            newer = ForeignSchema(schema.domain, schema.name, version, schema.of, schema.overload)
-            return replace(node, operation=replace(node.operation, schema=newer))
+            newer = ForeignSchema(schema.domain, schema.name, since_versions(schema.name, self._opset)[-1])
+            return node if newer == schema else replace(node, operation=replace(node.operation, schema=newer))
         if registry.resolve("ai.onnx", schema.name, self._opset) == schema:
             return node
         return self._read(write_node(node))
 
     def _align(self, builder: Builder, node: Node, proto: NodeProto) -> tuple[list[NodeProto], str]:
-        """Convert a node of one of the eleven operators from or to an opset up to 6."""
-        given = [attribute.name for attribute in proto.attribute if attribute.name in _OWN_ATTRIBUTES]
-        source = builder.source.origin.opset
-        rule = read_rule(node) if source < FIRST_NUMPY else Rule("numpy")
+        """Convert a node that broadcasts as NumPy on one side of opset 7 only."""
+        rule = read_rule(node) if builder.source.origin.opset < FIRST_NUMPY else Rule("numpy")
         alignment, is_turned = _alignment(rule, node, *(builder.scope.shape(value) for value in node.inputs))
         if is_turned:
             proto.op_type = MIRRORED[node.schema.name]
             proto.input[:] = node.inputs[::-1]
-        schema = find_schema(proto.op_type, self._opset)
-        if schema is not None and max(source, self._opset) < FIRST_NUMPY:
-            gone = _drop_attributes(proto, set(given) - schema.attributes.keys())
-            return [proto], f"{' and '.join(gone)} is gone, an old hint without effect" if gone else ""
-        _drop_attributes(proto, set(given))
+        given = [attribute.name for attribute in proto.attribute if attribute.name in _OWN_ATTRIBUTES]
+        kept = [attribute for attribute in proto.attribute if attribute.name not in _OWN_ATTRIBUTES]
+        del proto.attribute[:]
+        proto.attribute.extend(kept)
         for name, value in alignment.attributes:
             proto.attribute.add(name=name, type=AttributeProto.INT, i=value)
         proto.input[1] = builder.with_ones(proto.input[1], alignment.leading, alignment.trailing)
@@ -246,13 +237,12 @@ def _alignment(rule: Rule, node: Node, a: Shape, b: Shape) -> tuple[Alignment, b
         raise
 
 
-def _drop_attributes(node: NodeProto, names: set[str]) -> list[str]:
-    kept = [attribute for attribute in node.attribute if attribute.name not in names]
-    gone = [attribute.name for attribute in node.attribute if attribute.name in names]
-    if gone:
-        del node.attribute[:]
-        node.attribute.extend(kept)
-    return gone
+def _is_for_channels(builder: Builder, node: Node) -> bool:
+    """Whether a node is a PRelu of an opset up to 6 with a number for each channel, as the published models have it."""
+    if node.schema.name != "PRelu" or builder.source.origin.opset >= FIRST_NUMPY:
+        return False
+    x, slope = (builder.scope.shape(value).rank for value in node.inputs[:2])
+    return slope == 1 and x != 1
 
 
 def _is_removable(node: Node) -> bool:

@@ -26,7 +26,7 @@ from eltwise.core.errors import (
 )
 from eltwise.formats.onnx.external import ExternalData
 from eltwise.formats.onnx.header import default_domain, newest_opset
-from eltwise.formats.onnx.nodes import Original, read_node, write_node
+from eltwise.formats.onnx.nodes import Original, published_schema, read_node, write_node
 from eltwise.formats.onnx.reader import OnnxFile
 from eltwise.formats.onnx.tensors import StoredTensor, check_tensor, position_problems, read_element_type
 from eltwise.formats.onnx.types import type_text
@@ -35,7 +35,6 @@ from eltwise.ir.verify import structure_problems
 from eltwise.passes.onnx_schemas import (
     called_functions,
     check_operands,
-    find_schema,
     is_onnx,
     no_such_operator,
     versioned_name,
@@ -172,7 +171,7 @@ def _of_tensor(tensor: TensorProto | SparseTensorProto, operand: str, external: 
 def _node_problems(node: Node, origin: Origin, context: CheckerContext) -> Iterator[EltwiseError]:
     """Ask onnx's checker about a node of ONNX's own domain."""
     opset = origin.opset
-    schema = find_schema(node.schema.name, opset)
+    schema = published_schema(node.schema.name, opset)
     if schema is None:
         if node.schema.name not in _UNDECLARED:
             yield no_such_operator(node.schema.name, opset)
@@ -216,7 +215,7 @@ def _in_our_words(proto: NodeProto, origin: Origin) -> EltwiseError | None:
 
 def _type_problems(node: Node, opset: int, scope: Scope) -> Iterator[EltwiseError]:
     """Find operands of types that the version does not take, and shapes that the legacy broadcast does not."""
-    if find_schema(node.schema.name, opset) is None:
+    if published_schema(node.schema.name, opset) is None:
         return  # A runtime's own operator.
     try:
         check_operands(node, node.schema.name, opset, scope)

@@ -78,7 +78,7 @@ RUNTIMES: tuple[Runtime, ...] = (
     _library("jax", "Jax"),
     _library("numexpr", "Numexpr", names="numpy"),
 )
-_BY_NAME = {runtime.name: runtime for runtime in RUNTIMES}
+BY_NAME = {runtime.name: runtime for runtime in RUNTIMES}
 
 
 def installed() -> tuple[Runtime, ...]:
@@ -101,7 +101,7 @@ def find(name: str, *, only_models: bool = False) -> Runtime:
     file, _colon, function = name.rpartition(":")
     if file.endswith(".py"):
         return _checked(of_function(name), Path(file), function)
-    runtime = _BY_NAME.get(name)
+    runtime = BY_NAME.get(name)
     if runtime is None:
         known = [one.name for one in RUNTIMES if one.loads_models or not only_models]
         raise unknown_name("runtime", name, known if only_models else [*known, "FILE.py:FUNCTION"])

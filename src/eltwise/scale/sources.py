@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import zip_longest
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
+from uuid import uuid4
 
 from eltwise.core.dtypes import ElementType
 from eltwise.core.errors import AttributeValueError, EltwiseError, FileFormatError, NameUnknownError, raise_all
 from eltwise.formats import files
+from eltwise.formats.lazy_tensors import TensorSet
 from eltwise.formats.safetensors_files import INDEX, open_checkpoint
-from eltwise.formats.tensor_sets import TensorSet, open_tensors
-from eltwise.formats.zarr_stores import is_store, is_url, read_arrays
+from eltwise.formats.tensor_sets import open_tensors
+from eltwise.formats.zarr_stores import is_store, is_url, open_store
 from eltwise.scale.blocks import BlockCall, Computation
 
 _MOST_NAMED = 8
@@ -39,19 +41,21 @@ def absolute(text: str) -> str:
     return text if is_url(text) else str(Path(text).resolve())
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Sources:
-    """Opened operands.
+    """Opened operands. A worker of a cluster, which is sent them, opens them itself: once a job, as files may change.
 
     Attributes:
         texts: their paths or URLs.
         wanted: for each, the element type of raw bytes in .npy files.
         sets: the tensors of each.
+        job: a name that no other job has.
     """
 
     texts: tuple[str, ...]
     wanted: tuple[ElementType | None, ...]
     sets: tuple[TensorSet, ...]
+    job: str = field(default_factory=lambda: uuid4().hex)
 
     @property
     def is_named(self) -> bool:
@@ -89,6 +93,9 @@ class Sources:
                         allowed=f"the names of {where}",
                     )
 
+    def __reduce__(self) -> tuple[Callable[..., Sources], tuple[object, ...]]:
+        return _opened_again, (self.job, tuple(map(absolute, self.texts)), self.wanted)
+
     def metadata(self) -> dict[str, str]:
         """What the first checkpoint holds beside its tensors."""
         return open_checkpoint(Path(self.texts[0])).metadata if self.is_named else {}
@@ -105,6 +112,11 @@ class Sources:
         ]
 
 
+@lru_cache(maxsize=4)
+def _opened_again(_job: str, texts: tuple[str, ...], wanted: tuple[ElementType | None, ...]) -> Sources:
+    return open_sources(texts, wanted)
+
+
 def _files(path: Path, found: TensorSet) -> list[object]:
     if is_store(path):
         return []
@@ -112,7 +124,7 @@ def _files(path: Path, found: TensorSet) -> list[object]:
     return [[each, Path(each).stat().st_size, Path(each).stat().st_mtime_ns] for each in paths if Path(each).is_file()]
 
 
-def open_sources(texts: Sequence[str], wanted: Sequence[ElementType | None] = ()) -> Sources:
+def open_sources(texts: Sequence[str], wanted: Sequence[ElementType | None]) -> Sources:
     """Open operands; only headers are read.
 
     Args:
@@ -123,7 +135,7 @@ def open_sources(texts: Sequence[str], wanted: Sequence[ElementType | None] = ()
         EltwiseError: for one that cannot be opened, or holds tensors of types that nothing here reads.
     """
     texts = [local(text) for text in texts]
-    sets = tuple(_opened(*each) for each in zip_longest(texts, wanted))
+    sets = tuple(map(_opened, texts, wanted))
     for each in sets:
         raise_all(list(each.unreadable.values())[:_MOST_NAMED])
     kinds = {each.is_one for each in sets}
@@ -147,10 +159,7 @@ def _opened(text: str, wanted: ElementType | None) -> TensorSet:
             words, allowed = "this cannot be read in blocks", ".npy, .zarr, .safetensors"
             raise FileFormatError(words, where=text, got=path.suffix or "a folder", allowed=allowed)
         return found
-    makers, is_one = read_arrays(text)
-    remote = TensorSet(text, is_one=is_one)
-    for name, make in makers:
-        remote.add(name, make)
+    remote = open_store(text)
     _check_array(text, remote)
     return remote
 

@@ -25,6 +25,7 @@ from eltwise.passes.opset import convert_opset
 from eltwise.passes.report import Change, Report
 from eltwise.passes.upcast import upcast
 from eltwise.passes.verify import VerificationError
+from eltwise.runtimes.registry import BY_NAME
 from eltwise.targets.check import find, loaded, not_read
 from eltwise.targets.plan import (
     Subject,
@@ -32,8 +33,8 @@ from eltwise.targets.plan import (
     ask,
     choose_versions,
     decide,
+    measured,
     read_subject,
-    runtime_named,
     runtimes_on,
     version_note,
 )
@@ -48,7 +49,6 @@ from eltwise.targets.rules import (
     shipped_rules,
 )
 from eltwise.targets.run import observe
-from eltwise.targets.sites import Site
 
 if TYPE_CHECKING:
     from eltwise.model import Source
@@ -152,13 +152,13 @@ def _repaired(
         graph, report = _rewritten(subject, target, rules.without(allowed), least)
     except EltwiseError as error:
         raise error.located(where=subject.where) from None
-    notes = [*_left(subject, rules, allowed, least), version_note(runtime_named(name), rules)]
+    notes = [*_left(subject, rules, allowed, least), version_note(BY_NAME[name], rules)]
     dropped = () if report.unchanged or subject.graph.origin.domain == "ai.onnx" else subject.graph.not_held
     assumptions = (*report.assumptions, *filter(None, notes))
     report = replace(report, assumptions=assumptions, dropped=(*report.dropped, *dropped))
     if not verify:
         return graph, report
-    observed = observe(runtime_named(name), graph, lambda: loaded(source, weights))
+    observed = observe(BY_NAME[name], graph, lambda: loaded(source, weights))
     for finding in observed.findings:
         if level(finding.severity) >= level(least):
             raise VerificationError(f"{target}: {finding.words}", operand=finding.subject)
@@ -199,24 +199,20 @@ def _rewritten(subject: Subject, target: str, rules: RuleSet, least: Severity) -
         EltwiseError: with everything that cannot be repaired.
     """
     _raise_refusals(subject, target, rules, least)
-    versions = choose_versions(subject.graph, _measured(subject, rules), rules, least)
+    versions = choose_versions(subject, rules, least)
     graph, report = _in_versions(subject.graph, versions)
     for _round in range(_MOST_ROUNDS):
         current = Subject(graph)
-        decisions = [decide(rules, site, least) for site in _measured(current, rules)]
-        if any(decision.steps is None for decision in decisions):
+        decided = [(site.node, decide(rules, site, least)[0]) for site in measured(current, rules)]
+        if any(chosen is None for _node, chosen in decided):
             _raise_refusals(current, target, rules, least)
-        steps = {decision.site.node: decision.steps for decision in decisions if decision.steps}
+        steps = {node: chosen for node, chosen in decided if chosen}
         if not steps:
             break
         graph, first = align_broadcast(graph, lambda node, chosen=steps: "align" in chosen.get(node.label, ()))  # type: ignore[misc]
         graph, second = upcast(graph, lambda node, chosen=steps: "upcast" in chosen.get(node.label, ()))  # type: ignore[misc]
         report = _joined(report, _joined(first, second))
     return graph, report
-
-
-def _measured(subject: Subject, rules: RuleSet) -> list[Site]:
-    return [site for site in subject.sites if ask(rules, site) is not None]
 
 
 def _raise_refusals(subject: Subject, target: str, rules: RuleSet, least: Severity) -> None:
@@ -247,11 +243,11 @@ def _in_versions(graph: Graph, versions: Versions) -> tuple[Graph, Report]:
 def _left(subject: Subject, rules: RuleSet, allowed: Collection[str], least: Severity) -> Iterator[str]:
     """What is left as it is, a sentence each: what is allowed node by node, what is less severe by its kind."""
     less: Counter[tuple[Severity, str]] = Counter()
-    for site in _measured(subject, rules):
+    for site in measured(subject, rules):
         named = [rule.fault for rule in ask(rules, site) or () if rule.fault in allowed]
         if named:
             yield f"{site.schema.versioned_name} node {site.node!r}: allowed: {', '.join(named)}"
-        then = decide(rules.without(allowed), site, least).then
+        then = decide(rules.without(allowed), site, least)[1]
         if then:
             less[then[0].severity, ", ".join(rule.fault for rule in then)] += 1
     for (severity, faults), count in sorted(less.items(), key=lambda item: -level(item[0][0])):

@@ -9,19 +9,17 @@ import numpy as np
 
 from eltwise import oracle
 from eltwise.comparison.causes import UNEXPLAINED
-from eltwise.comparison.tolerance import Tolerances
 from eltwise.conformance.fault_model import Operation
 from eltwise.core.dtypes import of_numpy
 from eltwise.core.errors import EltwiseError
 from eltwise.formats.registry import of_bytes
-from eltwise.ir.graph import Node
 from eltwise.model import load
 from eltwise.ops.schema import ElementwiseSchema
 from eltwise.runtimes import Model as Program
-from eltwise.tracing.difference import Difference, explained, measure
-from eltwise.tracing.model import TracedModel
+from eltwise.tracing.difference import Difference, explained
+from eltwise.tracing.model import Part, TracedModel
 from eltwise.tracing.precision import of_rounded_operands
-from eltwise.tracing.run import NodeRun, Outcome, Side, Values, rank
+from eltwise.tracing.run import NodeRun, Outcome, Side, Tracer, Values, worst_value
 
 _MOST_EXPLAINED = 16
 """So many nodes that are wrong alone are run as models of their own, and their causes are looked for."""
@@ -65,23 +63,19 @@ class Blame:
     """Runs suspects alone.
 
     Attributes:
-        tested: the runtime that is tested.
-        reference: the reference.
-        tolerances: what does not count as a difference.
+        tracer: what ran them together.
         helper: what runs the nodes in place of a reference that cannot.
         found: the nodes that are wrong alone, by their numbers: the first ones.
     """
 
-    tested: Side
-    reference: Side
-    tolerances: Tolerances
+    tracer: Tracer
     helper: Side | None = None
     found: dict[int, Isolated] = field(default_factory=dict)
 
     @property
     def model(self) -> TracedModel:
         """The model of the tested runtime."""
-        return self.tested.model
+        return self.tracer.model
 
     def judge(self, runs: Sequence[NodeRun], values: Values) -> None:
         """Say of the nodes of a segment that are beyond the tolerance which are wrong themselves.
@@ -95,7 +89,8 @@ class Blame:
         for run in suspects:
             self.say(run, owns.get(run.number), self.model.behind([run.number], values))
         chosen = [run for run in suspects if run.blame == "own"][: _MOST_EXPLAINED - len(self.found)]
-        held = _around(self.model, self.model.behind((run.number for run in chosen), values))
+        numbers = self.model.behind((run.number for run in chosen), values)
+        held = {*self.model.read_by(numbers), *self.model.made_by(numbers)}
         values = {name: array.copy() for name, array in values.items() if name in held}
         for run in chosen:
             isolated = self.isolate([run.number], values)
@@ -108,10 +103,9 @@ class Blame:
         found = self._alone([run.number for run in runs], values) if runs else {}
         owns = {}
         for run in runs:
-            made = [value for value in self.model.made[run.number] if value in found and value in values]
-            if made:
-                differences = [measure(value, found[value], values[value], self.tolerances) for value in made]
-                owns[run.number] = max(differences, key=rank)
+            worst = worst_value(self.model.made[run.number], found, values, self.tracer.tolerances)
+            if worst is not None:
+                owns[run.number] = worst[0]
         return owns
 
     def finish(self) -> None:
@@ -142,14 +136,14 @@ class Blame:
 
         Where the reference does not have what a node reads, the nodes that make it are run as well.
         """
-        wanted = [value for number in numbers for value in self.model.made[number] if value in values]
-        outcome = self.tested.run(self.model.behind(numbers, values), values, wanted, apart=True)
+        wanted = [value for value in self.model.made_by(numbers) if value in values]
+        outcome = self.tracer.tested.run(self.model.behind(numbers, values), values, wanted, apart=True)
         if not outcome.words:
             return outcome.values
         if len(numbers) == 1:
             return {}
         middle = len(numbers) // 2
-        first = {name: array.copy() for name, array in self._alone(numbers[:middle], values).items()}
+        first = copied(self._alone(numbers[:middle], values))
         return first | self._alone(numbers[middle:], values)
 
     def isolate(self, numbers: Sequence[int], values: Values) -> Isolated | None:
@@ -160,16 +154,14 @@ class Blame:
             part = self.model.part(group, values, wanted, apart=True)
         except EltwiseError:
             return None
-        outcomes = [side.run(group, values, wanted, apart=True) for side in (self.tested, self.reference)]
+        outcomes = [side.run(group, values, wanted, apart=True) for side in (self.tracer.tested, self.tracer.reference)]
         got, right = (_values_or(outcome, values) for outcome in outcomes)
-        there = [value for value in wanted if value in got and value in right]
-        differences = [(measure(value, got[value], right[value], self.tolerances), value) for value in there]
-        if not differences or outcomes[0].words:
-            return None
-        own, value = max(differences, key=lambda pair: rank(pair[0]))
-        inputs, position = dict(zip(part.given, part.inputs, strict=True)), part.wanted.index(value)
-        name = self.tested.host.runtime.name
-        return Isolated(tuple(group), part.program, inputs, value, got[value], right[value], own, position, name)
+        worst = worst_value(wanted, got, right, self.tracer.tolerances)
+        return (
+            None
+            if worst is None or outcomes[0].words
+            else isolated_of(self.tracer.tested, group, part, got, right, worst)
+        )
 
     def with_exact(self, isolated: Isolated) -> Isolated:
         """The same with the exact result, if eltwise computes the node."""
@@ -178,7 +170,7 @@ class Blame:
         exact = exact_result(isolated.program, isolated.inputs, isolated.position)
         if exact is None:
             return isolated
-        results = ((self.tested.name, isolated.got), (self.reference.name, isolated.wanted))
+        results = ((self.tracer.tested.name, isolated.got), (self.tracer.reference.name, isolated.wanted))
         right = tuple(name for name, array in results if oracle.same_bits(array, exact))
         return replace(isolated, right=right, exact=exact)
 
@@ -188,30 +180,32 @@ class Blame:
         operation, operands = None, list[np.ndarray]()
         if isolated.exact is not None:
             wanted = isolated.exact
-            got = isolated.wanted if isolated.right == (self.tested.name,) else isolated.got
+            got = isolated.wanted if isolated.right == (self.tracer.tested.name,) else isolated.got
             operation, operands = _operation(self.model, isolated)
         cause = explained(isolated.own, got, wanted, operation, operands)
         runs = (
-            (self.helper or self.reference, isolated.got, self.tested),
-            (self.tested, isolated.wanted, self.reference),
+            (self.helper or self.tracer.reference, isolated.got, self.tracer.tested),
+            (self.tracer.tested, isolated.wanted, self.tracer.reference),
         )
         for side, result, other in runs:
             if cause.cause in (None, UNEXPLAINED):
-                cause = of_rounded_operands(
-                    cause, side, isolated.numbers, isolated.inputs, isolated.value, result, other.name
-                )
+                cause = of_rounded_operands(cause, side, isolated, result, other.name)
         return cause
+
+
+def isolated_of(
+    tested: Side, numbers: Iterable[int], part: Part, got: Values, wanted: Values, worst: tuple[Difference, str]
+) -> Isolated:
+    """What shows nodes that were run as a part, with the value that differs most."""
+    (own, value), name = worst, tested.host.runtime.name
+    inputs, position = dict(zip(part.given, part.inputs, strict=True)), part.wanted.index(value)
+    return Isolated(tuple(numbers), part.program, inputs, value, got[value], wanted[value], own, position, name)
 
 
 def named(names: Sequence[str]) -> str:
     """The first names, and how many more there are."""
     more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
     return ", ".join(names[:_MOST_NAMED]) + more
-
-
-def copied(arrays: Iterable[np.ndarray]) -> tuple[np.ndarray, ...]:
-    """Copies of arrays that the next run of a host would overwrite."""
-    return tuple(array.copy() for array in arrays)
 
 
 def exact_result(program: Program, inputs: Mapping[str, np.ndarray], position: int) -> np.ndarray | None:
@@ -224,14 +218,19 @@ def exact_result(program: Program, inputs: Mapping[str, np.ndarray], position: i
     return list(results.values())[position]
 
 
+def copied(values: Values) -> Values:
+    """Copies of arrays that the next run of a host would overwrite."""
+    return {name: array.copy() for name, array in values.items()}
+
+
 def _values_or(outcome: Outcome, values: Values) -> Values:
-    return values if outcome.words else {name: array.copy() for name, array in outcome.values.items()}
+    return values if outcome.words else copied(outcome.values)
 
 
 def _operation(model: TracedModel, isolated: Isolated) -> tuple[Operation | None, list[np.ndarray]]:
     """What a node computes, with its operands in the shape of the result; nothing where that is not so simple."""
     node = model.nodes[isolated.numbers[-1]]
-    operands = [_operand(model, node, name, isolated.inputs) for name in node.inputs]
+    operands = [model.known(name, isolated.inputs) for name in node.inputs]
     found = [operand for operand in operands if operand is not None]
     if not isinstance(node.schema, ElementwiseSchema) or isolated.exact is None or len(found) < len(operands):
         return None, []
@@ -242,18 +241,3 @@ def _operation(model: TracedModel, isolated: Isolated) -> tuple[Operation | None
     except ValueError:  # Another rule than NumPy's.
         return None, []
     return Operation(node.operation.expression(len(found)), of_numpy(found[0].dtype)), expanded
-
-
-def _operand(model: TracedModel, node: Node, name: str, values: Values) -> np.ndarray | None:
-    if name in values:
-        return values[name]
-    tensor = model.graph.constant.get(name)
-    try:
-        return None if tensor is None else tensor.array
-    except EltwiseError:
-        return None
-
-
-def _around(model: TracedModel, numbers: Sequence[int]) -> set[str]:
-    """What nodes read and make."""
-    return {value for number in numbers for value in (*model.reads[number], *model.made[number])}

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
 from eltwise.core.dtypes import BOOL, ElementType, not_run
-from eltwise.core.errors import ElementTypeError, GraphError, ShapeError, UnsupportedError, counted, unknown_name
+from eltwise.core.errors import ElementTypeError, GraphError, ShapeError, UnsupportedError, counted
 from eltwise.core.shapes import of_sizes
 from eltwise.engine.arrays import as_array
 from eltwise.ir.graph import Graph, Port
@@ -20,21 +19,11 @@ _LARGEST = 8
 """Integers of more than 8 bits are drawn below this number, since they often count or select something."""
 
 
-@dataclass(frozen=True)
-class Feeds:
-    """The inputs of a run.
-
-    Attributes:
-        values: the arrays by the value in the graph.
-        words: where they come from.
-    """
-
-    values: dict[str, np.ndarray]
-    words: str
-
-
-def feeds_for(graph: Graph, given: object, seed: int) -> Feeds:
+def feeds_for(graph: Graph, given: object, seed: int) -> tuple[dict[str, np.ndarray], str]:
     """Take the arrays that are given, and draw the others.
+
+    Returns:
+        The arrays by the value in the graph, and where they come from, in words.
 
     Raises:
         EltwiseError: for unknown names, and for arrays of another type or shape than the model declares.
@@ -44,7 +33,7 @@ def feeds_for(graph: Graph, given: object, seed: int) -> Feeds:
         raise GraphError("inputs are given by their names", got=type(given).__name__, allowed=f"a dict of {names}")
     arrays: dict[str, np.ndarray] = {}
     for name, value in given.items():
-        port = _port(graph, name)
+        port = graph.find_input(str(name))
         arrays[port.name] = _checked(port, value)
     ports = {port.name: port for port in (*graph.inputs, *graph.optional_inputs)}
     generator = np.random.default_rng(seed)
@@ -58,14 +47,7 @@ def feeds_for(graph: Graph, given: object, seed: int) -> Feeds:
     if drawn:
         shapes = ", ".join(f"{port.name} ({of_sizes(arrays[port.name].shape)})" for port in drawn[:_LARGEST])
         words = f"{counted(len(drawn), 'input')} drawn with the seed {seed}: {shapes}"
-    return Feeds({ports[name].value: array for name, array in arrays.items()}, words)
-
-
-def _port(graph: Graph, name: object) -> Port:
-    if not isinstance(name, str):
-        names = [port.name for port in (*graph.inputs, *graph.optional_inputs)]
-        raise unknown_name("input", repr(name), names)
-    return graph.find_input(name)
+    return {ports[name].value: array for name, array in arrays.items()}, words
 
 
 def _checked(port: Port, value: object) -> np.ndarray:

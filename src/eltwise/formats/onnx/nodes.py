@@ -50,8 +50,8 @@ def find_schema(proto: NodeProto, opset: int) -> OpSchema | None:
     schema = registry.resolve("ai.onnx", proto.op_type, opset)
     if schema is None or opset <= registry.NEWEST_OPSET["ai.onnx"]:
         return schema
-    published = onnx.defs.get_schema(proto.op_type, opset, "")
-    return schema if published.since_version == schema.version and not published.deprecated else None
+    published = published_schema(proto.op_type, opset)
+    return schema if published and published.since_version == schema.version and not published.deprecated else None
 
 
 @dataclass(frozen=True)
@@ -98,8 +98,8 @@ def foreign_node(proto: NodeProto, origin: Origin, read_graph: Callable[[GraphPr
         called: whether it calls a function of the model.
     """
     domain = default_domain(proto.domain)
-    version = 0 if called or domain or proto.overload else since_version(proto.op_type, origin.opset)
-    schema = ForeignSchema("ai.onnx", proto.op_type, version, domain, proto.overload)
+    known = None if called or domain or proto.overload else published_schema(proto.op_type, origin.opset)
+    schema = ForeignSchema("ai.onnx", proto.op_type, known.since_version if known else 0, domain, proto.overload)
     given = tuple((attribute.name, attribute) for attribute in proto.attribute)
     graphs = tuple((name, read_graph(graph)) for name, graph in subgraphs(proto))
     return _as_stored(proto, Foreign(schema, given, graphs))
@@ -120,12 +120,15 @@ def subgraphs(proto: NodeProto) -> Iterator[tuple[str, GraphProto]]:
 
 
 @cache
-def since_version(op_type: str, opset: int) -> int:
-    """The version of ONNX's own operator that an opset has, 0 where the installed onnx package knows none."""
+def published_schema(op_type: str, opset: int) -> onnx.defs.OpSchema | None:
+    """The version of ONNX's own operator that an opset has, deprecated or not; None where onnx knows none."""
+    if not 0 < opset < 2**31:
+        return None
     try:
-        return int(onnx.defs.get_schema(op_type, opset, "").since_version) if 0 < opset < 2**31 else 0
+        schema: onnx.defs.OpSchema = onnx.defs.get_schema(op_type, opset, "")
     except onnx.defs.SchemaError:
-        return 0
+        return None
+    return schema
 
 
 def _read_attributes(

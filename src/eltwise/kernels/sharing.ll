@@ -1,0 +1,327 @@
+; The functions by which threads share work: see sharing.py, which replaces the names between dollar signs.
+define void @kernel(ptr %pool, ptr %pieces, i64 %number) nounwind {
+entry:
+  %done = getelementptr i8, ptr %pool, i64 $at_done$
+  %busy = getelementptr i8, ptr %pool, i64 $at_busy$
+  %published = getelementptr i8, ptr %pool, i64 $at_pieces$
+  %waiting = getelementptr i8, ptr %pool, i64 $at_waiting$
+  %workers_place = getelementptr i8, ptr %pool, i64 $at_workers$
+  %rests_place = getelementptr i8, ptr %pool, i64 $at_rests$
+  %last_rests_place = getelementptr i8, ptr %pool, i64 $at_last_rests$
+  %spins_place = getelementptr i8, ptr %pool, i64 $at_spins$
+  %ends_place = getelementptr i8, ptr %pool, i64 $at_ends$
+  %acquire_place = getelementptr i8, ptr %pool, i64 $at_acquire$
+  %release_place = getelementptr i8, ptr %pool, i64 $at_release$
+  %finished_place = getelementptr i8, ptr %pool, i64 $at_finished$
+  %processor_place = getelementptr i8, ptr %pool, i64 $at_processor$
+  %states = getelementptr i8, ptr %pool, i64 $at_states$
+  %acquire = load ptr, ptr %acquire_place, align 8
+  %release = load ptr, ptr %release_place, align 8
+  %finished = load ptr, ptr %finished_place, align 8
+  %is_worker = icmp eq ptr %pieces, null
+  br i1 %is_worker, label %work, label %share
+
+share:
+  %rests = load atomic i64, ptr %rests_place monotonic, align 8
+  %is_resting = icmp ne i64 %rests, 0
+  br i1 %is_resting, label %rest, label %try
+
+rest:
+  %fewer_rests = sub i64 %rests, 1
+  store atomic i64 %fewer_rests, ptr %rests_place monotonic, align 8
+  br label %alone
+
+try:
+  %free = cmpxchg ptr %busy, i64 0, i64 1 acquire monotonic
+  %is_ours = extractvalue { i64, i1 } %free, 1
+  br i1 %is_ours, label %publish, label %alone
+
+alone:
+  %index = phi i64 [ 0, %rest ], [ 0, %try ], [ %following, %alone ]
+  call void @compute_piece(ptr %pieces, i64 %index)
+  %following = add i64 %index, 1
+  %more = icmp ult i64 %following, %number
+  br i1 %more, label %alone, label %end
+
+publish:
+  store ptr %pieces, ptr %published, align 8
+  store atomic i64 0, ptr %done monotonic, align 8
+  %new_ticket = shl i64 %number, 40
+  store atomic i64 %new_ticket, ptr %pool seq_cst, align 8
+  %workers = load atomic i64, ptr %workers_place monotonic, align 8
+  %others = sub i64 %number, 1
+  %are_few = icmp ult i64 %workers, %others
+  %wanted = select i1 %are_few, i64 %workers, i64 %others
+  br label %wake
+
+wake:
+  %worker = phi i64 [ 0, %publish ], [ %next_worker, %next_one ]
+  %is_left = icmp ult i64 %worker, %wanted
+  br i1 %is_left, label %check_worker, label %take
+
+check_worker:
+  %state_offset = mul i64 %worker, $worker_bytes$
+  %state_place = getelementptr i8, ptr %states, i64 %state_offset
+  %next_worker = add i64 %worker, 1
+  %state = load atomic i64, ptr %state_place seq_cst, align 8
+  %sleeps = icmp eq i64 %state, 1
+  br i1 %sleeps, label %claim_worker, label %next_one
+
+claim_worker:
+  %state_before = atomicrmw xchg ptr %state_place, i64 0 seq_cst
+  %is_claimed = icmp eq i64 %state_before, 1
+  br i1 %is_claimed, label %wake_worker, label %next_one
+
+wake_worker:
+  %own_processor = call i64 @processor(ptr %pool)
+  store atomic i64 %own_processor, ptr %processor_place monotonic, align 8
+  %thread_place = getelementptr i8, ptr %state_place, i64 $at_thread$
+  %thread = load i64, ptr %thread_place, align 8
+  call void @allow_processor(ptr %pool, i64 %thread, i64 %own_processor, i64 0)
+  %lock_place = getelementptr i8, ptr %state_place, i64 $at_lock$
+  %lock = load ptr, ptr %lock_place, align 8
+  call void %release(ptr %lock)
+  br label %next_one
+
+next_one:
+  br label %wake
+
+take:
+  %own = phi i64 [ 0, %wake ], [ %own_more, %take ]
+  %took = call i1 @take_piece(ptr %pool, i64 1)
+  %own_more = add i64 %own, 1
+  br i1 %took, label %take, label %wait
+
+wait:
+  %spins = load i64, ptr %spins_place, align 8
+  br label %spin
+
+spin:
+  %spun = phi i64 [ 0, %wait ], [ %spun_more, %spin_on ]
+  %count_done = load atomic i64, ptr %done acquire, align 8
+  %is_done = icmp eq i64 %count_done, %number
+  br i1 %is_done, label %leave_awake, label %spin_on
+
+leave_awake:
+  store atomic i64 0, ptr %last_rests_place monotonic, align 8
+  br label %leave
+
+spin_on:
+  $pause$
+  %spun_more = add i64 %spun, 1
+  %spins_left = icmp ult i64 %spun_more, %spins
+  br i1 %spins_left, label %spin, label %check_share
+
+check_share:
+  %quarter = lshr i64 %number, 2
+  %is_none = icmp eq i64 %quarter, 0
+  %small_share = select i1 %is_none, i64 1, i64 %quarter
+  %much = sub i64 %number, %small_share
+  %kept_waiting = icmp uge i64 %own, %much
+  br i1 %kept_waiting, label %give_up, label %sleep
+
+give_up:
+  %last_rests = load atomic i64, ptr %last_rests_place monotonic, align 8
+  %doubled = shl i64 %last_rests, 1
+  %more_rests = or i64 %doubled, 1
+  %new_rests = and i64 %more_rests, $most_rests$
+  store atomic i64 %new_rests, ptr %last_rests_place monotonic, align 8
+  store atomic i64 %new_rests, ptr %rests_place monotonic, align 8
+  br label %sleep
+
+sleep:
+  %ignored = atomicrmw xchg ptr %waiting, i64 1 seq_cst
+  %count_then = load atomic i64, ptr %done seq_cst, align 8
+  %is_done_then = icmp eq i64 %count_then, %number
+  br i1 %is_done_then, label %take_back, label %sleep_now
+
+take_back:
+  %was_waiting = atomicrmw xchg ptr %waiting, i64 0 seq_cst
+  %nobody_wakes_us = icmp eq i64 %was_waiting, 1
+  br i1 %nobody_wakes_us, label %leave, label %sleep_now
+
+sleep_now:
+  %slept = call i32 %acquire(ptr %finished, i32 1)
+  br label %wait
+
+leave:
+  store atomic i64 0, ptr %busy release, align 8
+  br label %end
+
+end:
+  ret void
+
+work:
+  %own_offset = mul i64 %number, $worker_bytes$
+  %own_state = getelementptr i8, ptr %states, i64 %own_offset
+  %own_lock_place = getelementptr i8, ptr %own_state, i64 $at_lock$
+  %own_lock = load ptr, ptr %own_lock_place, align 8
+  br label %idle
+
+idle:
+  %patience = load i64, ptr %spins_place, align 8
+  br label %idle_spin
+
+idle_spin:
+  %idle_turns = phi i64 [ 0, %idle ], [ %more_idle_turns, %idle_pause ]
+  %has_some = call i1 @has_work(ptr %pool, i64 %number)
+  br i1 %has_some, label %assist, label %idle_pause
+
+idle_pause:
+  $pause$
+  %more_idle_turns = add i64 %idle_turns, 1
+  %stays_awake = icmp ult i64 %more_idle_turns, %patience
+  br i1 %stays_awake, label %idle_spin, label %tired
+
+assist:
+  %assisted = call i1 @take_piece(ptr %pool, i64 1048576)
+  br label %idle
+
+tired:
+  %ends = load i64, ptr %ends_place, align 8
+  %returns = icmp eq i64 %ends, 1
+  br i1 %returns, label %end, label %fall_asleep
+
+fall_asleep:
+  %ignored_too = atomicrmw xchg ptr %own_state, i64 1 seq_cst
+  %has_more = call i1 @has_work(ptr %pool, i64 %number)
+  br i1 %has_more, label %stay_awake, label %asleep
+
+stay_awake:
+  %was_asleep = atomicrmw xchg ptr %own_state, i64 0 seq_cst
+  %nobody_wakes = icmp eq i64 %was_asleep, 1
+  br i1 %nobody_wakes, label %assist, label %asleep
+
+asleep:
+  %woken_by = call i32 %acquire(ptr %own_lock, i32 1)
+  %callers = load atomic i64, ptr %processor_place monotonic, align 8
+  call void @allow_processor(ptr %pool, i64 0, i64 %callers, i64 -1)
+  br label %idle
+}
+
+define internal i64 @processor(ptr %pool) nounwind {
+entry:
+  %place = getelementptr i8, ptr %pool, i64 $at_processor_of$
+  %function = load ptr, ptr %place, align 8
+  %is_known = icmp ne ptr %function, null
+  br i1 %is_known, label %ask, label %unknown
+
+ask:
+  %number = call i32 %function()
+  %wide = sext i32 %number to i64
+  ret i64 %wide
+
+unknown:
+  ret i64 -1
+}
+
+; Allow a thread the processors of this one, and one of them only if the last argument is -1, not if it is 0.
+define internal void @allow_processor(ptr %pool, i64 %thread, i64 %number, i64 %wanted) nounwind {
+entry:
+  %allowed_place = getelementptr i8, ptr %pool, i64 $at_allowed$
+  %allow_place = getelementptr i8, ptr %pool, i64 $at_allow$
+  %set = alloca [$set_words$ x i64], align 8
+  %is_in_set = icmp ult i64 %number, $most_processors$
+  br i1 %is_in_set, label %read, label %end
+
+read:
+  %allowed = load ptr, ptr %allowed_place, align 8
+  %allow = load ptr, ptr %allow_place, align 8
+  %failed = call i32 %allowed(i32 0, i64 $set_bytes$, ptr %set)
+  %is_read = icmp eq i32 %failed, 0
+  br i1 %is_read, label %change, label %end
+
+change:
+  %word = lshr i64 %number, 6
+  %word_place = getelementptr i64, ptr %set, i64 %word
+  %before = load i64, ptr %word_place, align 8
+  %in_word = and i64 %number, 63
+  %bit = shl i64 1, %in_word
+  %others = xor i64 %bit, -1
+  %without = and i64 %before, %others
+  %with = and i64 %wanted, %bit
+  %after = or i64 %without, %with
+  store i64 %after, ptr %word_place, align 8
+  %thread_number = trunc i64 %thread to i32
+  %ignored = call i32 %allow(i32 %thread_number, i64 $set_bytes$, ptr %set)
+  br label %end
+
+end:
+  ret void
+}
+
+define internal void @compute_piece(ptr %pieces, i64 %index) nounwind {
+entry:
+  %piece = getelementptr { ptr, ptr, i64, i64 }, ptr %pieces, i64 %index
+  %arguments_place = getelementptr i8, ptr %piece, i64 8
+  %first_place = getelementptr i8, ptr %piece, i64 16
+  %last_place = getelementptr i8, ptr %piece, i64 24
+  %kernel = load ptr, ptr %piece, align 8
+  %arguments = load ptr, ptr %arguments_place, align 8
+  %first = load i64, ptr %first_place, align 8
+  %last = load i64, ptr %last_place, align 8
+  call void %kernel(ptr %arguments, i64 %first, i64 %last)
+  ret void
+}
+
+define internal i1 @has_work(ptr %pool, i64 %number) nounwind {
+entry:
+  %workers_place = getelementptr i8, ptr %pool, i64 $at_workers$
+  %ticket = load atomic i64, ptr %pool seq_cst, align 8
+  %count = lshr i64 %ticket, 40
+  %from_front = and i64 %ticket, 1048575
+  %shifted = lshr i64 %ticket, 20
+  %from_back = and i64 %shifted, 1048575
+  %taken = add i64 %from_front, %from_back
+  %is_left = icmp ult i64 %taken, %count
+  %workers = load atomic i64, ptr %workers_place monotonic, align 8
+  %may_help = icmp ult i64 %number, %workers
+  %both = and i1 %is_left, %may_help
+  ret i1 %both
+}
+
+define internal i1 @take_piece(ptr %pool, i64 %step) nounwind {
+entry:
+  %ticket = atomicrmw add ptr %pool, i64 %step acq_rel
+  %count = lshr i64 %ticket, 40
+  %from_front = and i64 %ticket, 1048575
+  %shifted = lshr i64 %ticket, 20
+  %from_back = and i64 %shifted, 1048575
+  %taken = add i64 %from_front, %from_back
+  %is_left = icmp ult i64 %taken, %count
+  br i1 %is_left, label %take, label %none
+
+take:
+  %pieces_place = getelementptr i8, ptr %pool, i64 $at_pieces$
+  %pieces = load ptr, ptr %pieces_place, align 8
+  %last_piece = sub i64 %count, 1
+  %back = sub i64 %last_piece, %from_back
+  %is_caller = icmp eq i64 %step, 1
+  %index = select i1 %is_caller, i64 %from_front, i64 %back
+  call void @compute_piece(ptr %pieces, i64 %index)
+  %done = getelementptr i8, ptr %pool, i64 $at_done$
+  %before = atomicrmw add ptr %done, i64 1 seq_cst
+  %after = add i64 %before, 1
+  %is_last = icmp eq i64 %after, %count
+  br i1 %is_last, label %last, label %took
+
+last:
+  %waiting = getelementptr i8, ptr %pool, i64 $at_waiting$
+  %waits = atomicrmw xchg ptr %waiting, i64 0 seq_cst
+  %is_asleep = icmp eq i64 %waits, 1
+  br i1 %is_asleep, label %wake_caller, label %took
+
+wake_caller:
+  %finished_place = getelementptr i8, ptr %pool, i64 $at_finished$
+  %release_place = getelementptr i8, ptr %pool, i64 $at_release$
+  %finished = load ptr, ptr %finished_place, align 8
+  %release = load ptr, ptr %release_place, align 8
+  call void %release(ptr %finished)
+  br label %took
+
+took:
+  ret i1 1
+
+none:
+  ret i1 0
+}

@@ -1,0 +1,235 @@
+"""What changed between opsets that no schema says: a table, and the verdict on a node by it and by the schemas.
+
+A step leads from one opset to the next or to the one before. Over most of them a node stays as it is, which the schemas
+tell: its operator has the same version, or one with other types or attributes that are new. What onnx's converter gets
+wrong was found in onnx 1.23 by running both sides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from onnx import AttributeProto, NodeProto
+from onnx.defs import OpSchema
+
+from eltwise.core.broadcasting import Rule
+from eltwise.core.errors import EltwiseError, UnsupportedError
+from eltwise.formats.onnx.nodes import published_schema
+from eltwise.passes.align_broadcast import align
+from eltwise.passes.onnx_schemas import since_versions
+from eltwise.passes.onnx_types import is_small
+from eltwise.passes.scopes import Scope
+
+CHANGELOG = "https://github.com/onnx/onnx/blob/main/docs/Changelog.md"
+
+FIRST_NEGATIVE = 11
+"""The opset from which an axis may be counted from the end."""
+
+Holds = Callable[[NodeProto, Scope], bool]
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step over which the schemas alone do not tell what becomes of a node.
+
+    Attributes:
+        operators: whose nodes.
+        opset: the newer of the two opsets.
+        direction: which way the step is taken.
+        reason: what changed, for the error.
+        unless: whether a node means the same all the same; it may raise a reason of its own.
+        by_converter: whether onnx's converter is right; if not, the node is refused.
+        writes: attributes whose new default means something else, with the old default.
+    """
+
+    operators: tuple[str, ...]
+    opset: int
+    direction: Literal["up", "down", "both"]
+    reason: str
+    unless: Holds = lambda _node, _scope: False
+    by_converter: bool = False
+    writes: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def source(self) -> str:
+        """Where the text of the newer version stands."""
+        return f"{CHANGELOG}#{self.operators[0]}-{self.opset}"
+
+
+def attribute_of(node: NodeProto, name: str) -> AttributeProto | None:
+    """An attribute of a node by its name."""
+    return next((attribute for attribute in node.attribute if attribute.name == name), None)
+
+
+def _never_shrinks(node: NodeProto, scope: Scope) -> bool:
+    """Whether Upsample or Resize interpolates, or never makes a dimension smaller."""
+    mode, given = attribute_of(node, "mode"), attribute_of(node, "scales")
+    if mode is not None and mode.s in (b"linear", b"bilinear"):
+        return True
+    if given is not None:
+        return all(scale >= 1 for scale in given.floats)
+    scales = scope.constant(node.input[-1])
+    try:
+        return scales is not None and is_small(scales) and bool((scales.array >= 1).all())
+    except EltwiseError:
+        return False
+
+
+def _takes_last_axis(node: NodeProto, scope: Scope) -> bool:
+    """Whether the axis is the last one, as it is in opset 13 where none is given."""
+    axis, rank = attribute_of(node, "axis"), scope.shape(node.input[0]).rank
+    return axis is None or axis.i == -1 or (rank is not None and axis.i == rank - 1)
+
+
+def _is_float32(node: NodeProto, scope: Scope) -> bool:
+    found = scope.type_of(node.input[0]).element_type
+    return found is not None and found.onnx == "FLOAT"
+
+
+def _slope_is_shared(node: NodeProto, scope: Scope) -> bool:
+    """Whether the slope of a PRelu has one element, or the input's rank."""
+    x, slope = (scope.shape(name) for name in node.input[:2])
+    has_one_element = slope.dimensions is not None and all(dimension.is_one for dimension in slope.dimensions)
+    return has_one_element or (x.rank is not None and x.rank == slope.rank)
+
+
+def _have_one_shape(node: NodeProto, scope: Scope) -> bool:
+    shape, *others = map(scope.shape, node.input)
+    for other in others:
+        align(Rule("numpy"), shape, other, "none")
+    return True
+
+
+def _has_one_scale(node: NodeProto, scope: Scope) -> bool:
+    return scope.shape(node.input[1]).rank == 0
+
+
+def _has_sizes(node: NodeProto, _scope: Scope) -> bool:
+    return len(node.input) > 1
+
+
+def _rounds_down(node: NodeProto, _scope: Scope) -> bool:
+    attribute = attribute_of(node, "ceil_mode")
+    return attribute is None or not attribute.i
+
+
+def _new_values(operators: tuple[str, ...], opset: int, name: str, *values: bytes) -> Step:
+    """The step down of operators that got values of an attribute."""
+
+    def has_none(node: NodeProto, _scope: Scope) -> bool:
+        attribute = attribute_of(node, name)
+        return attribute is None or attribute.s not in values
+
+    return Step(operators, opset, "down", f"opset {opset - 1} has not this value of {name}", has_none)
+
+
+_SLOPE = "before opset 7 the text does not say which dimension the slope belongs to"
+_FLOAT_LIMITS = "onnx's converter makes limits of float32, and those of another type are needed"
+_NEAREST = "before opset 11 the text does not say which pixel is the nearest where a dimension shrinks"
+_OLD_NEAREST = (("coordinate_transformation_mode", "asymmetric"), ("nearest_mode", "floor"))
+_AXIS = "opset 13 gave axis another meaning"
+_WINDOWS = "opset 19 says otherwise which windows count where ceil_mode is set"
+_SCALES = "since opset 21 there is a scale for each channel, before for each group; onnx's converter leaves it"
+
+STEPS = (
+    Step(("PRelu",), 7, "both", _SLOPE, _slope_is_shared),
+    Step(("Max", "Mean", "Min", "Sum"), 8, "down", "before opset 8 the operands have one shape", _have_one_shape),
+    Step(("Scan",), 9, "both", "opset 9 gave Scan other operands, and onnx's converter does not see it"),
+    Step(("Clip", "Pad"), 11, "up", _FLOAT_LIMITS, _is_float32),
+    Step(("Gather", "OneHot", "Scan", "Slice"), 11, "down", "numbers below zero are allowed since opset 11 only"),
+    Step(("Resize", "Upsample"), 11, "up", _NEAREST, _never_shrinks, writes=_OLD_NEAREST),
+    Step(("QuantizeLinear", "DequantizeLinear"), 13, "down", "before opset 13 there is one scale", _has_one_scale),
+    Step(("Hardmax",), 13, "both", f"{_AXIS}, and onnx's converter does not see it"),
+    Step(("Softmax", "LogSoftmax"), 13, "down", f"{_AXIS}, and onnx's converter does not see it", _takes_last_axis),
+    Step(("Softmax", "LogSoftmax"), 13, "up", _AXIS, _takes_last_axis, by_converter=True),
+    Step(("RoiAlign",), 16, "both", "opset 16 rounds otherwise by default", by_converter=True),
+    _new_values(("ScatterND", "ScatterElements"), 18, "reduction", b"max", b"min"),
+    Step(("Split",), 18, "both", "opset 18 states the number of equal parts", _has_sizes, by_converter=True),
+    Step(("AveragePool",), 19, "down", _WINDOWS, _rounds_down),
+    _new_values(("Pad",), 19, "mode", b"wrap"),
+    _new_values(("Resize",), 19, "coordinate_transformation_mode", b"half_pixel_symmetric"),
+    Step(("GridSample",), 20, "both", "opset 20 has other names for the modes", by_converter=True),
+    Step(("GroupNormalization",), 21, "both", _SCALES),
+    Step(("Range",), 27, "both", "opset 27 has an attribute that rounds in between", by_converter=True),
+)
+"""Every step that is known; over the others the schemas decide."""
+
+
+def stays(node: NodeProto, before: int, after: int, scope: Scope) -> bool:
+    """Whether a node means the same after one step; if not, onnx's converter converts it rightly.
+
+    Raises:
+        EltwiseError: where it does not, or no converter is known to be right, with the reason.
+    """
+    for step in steps_of(node.op_type, before, after):
+        if not step.unless(node, scope):
+            if step.by_converter:
+                return False
+            raise UnsupportedError(step.reason, hint=f"see {step.source}")
+    if max(before, after) not in since_versions(node.op_type):
+        return True
+    old, new = published_schema(node.op_type, before), published_schema(node.op_type, after)
+    return old is not None and new is not None and _same_schema(old, new) and _attributes_fit(node, old, new)
+
+
+def steps_of(op_type: str, before: int, after: int) -> Iterator[Step]:
+    """What the table says of an operator over one step."""
+    for step in STEPS:
+        is_known = op_type in step.operators and step.opset == max(before, after)
+        if is_known and step.direction in ("both", "up" if before < after else "down"):
+            yield step
+
+
+def _same_schema(old: OpSchema, new: OpSchema) -> bool:
+    """Whether two versions of an operator differ by the types alone, and by attributes that are new."""
+    if old.deprecated or new.deprecated:
+        return False
+    for before, after in ((old.inputs, new.inputs), (old.outputs, new.outputs)):
+        if [(one.option, one.is_homogeneous) for one in before] != [(one.option, one.is_homogeneous) for one in after]:
+            return False
+    older, newer = sorted((old, new), key=lambda schema: schema.since_version)
+    was_dropped = not (older.attributes.keys() - {"consumed_inputs"}) <= newer.attributes.keys()
+    shared = old.attributes.keys() & new.attributes.keys()
+    return not was_dropped and all(old.attributes[name].type == new.attributes[name].type for name in shared)
+
+
+def _attributes_fit(node: NodeProto, old: OpSchema, new: OpSchema) -> bool:
+    """Whether the other version has a node's attributes, and those that are not given mean the same there."""
+    given = {attribute.name for attribute in node.attribute}
+    if not given <= new.attributes.keys():
+        return False
+    if any(attribute.required and name not in given for name, attribute in new.attributes.items()):
+        return False
+    return all(
+        old.attributes[name].default_value == new.attributes[name].default_value
+        for name in (old.attributes.keys() & new.attributes.keys()) - given
+    )
+
+
+def count_axes(node: NodeProto, scope: Scope) -> NodeProto:
+    """The node with its axes counted from the start, as opsets before ``FIRST_NEGATIVE`` have them.
+
+    Raises:
+        UnsupportedError: where the rank is not known.
+    """
+    copy = NodeProto()
+    copy.CopyFrom(node)
+    found = [attribute for attribute in copy.attribute if attribute.name in ("axis", "axes")]
+    if not any(axis < 0 for attribute in found for axis in (attribute.i, *attribute.ints)):
+        return node
+    rank = scope.shape(node.input[0]).rank
+    if rank is None:
+        raise UnsupportedError(
+            f"axes below zero are allowed since opset {FIRST_NEGATIVE} only, and counting them needs the rank",
+            operand=f"operand {node.input[0]!r}",
+            got="a value of unknown rank",
+            hint="declare its shape in the model; symbols will do",
+        )
+    for attribute in found:
+        counted = rank + (len(attribute.ints) if node.op_type == "Unsqueeze" else 0)
+        attribute.ints[:] = [axis + counted if axis < 0 else axis for axis in attribute.ints]
+        if attribute.i < 0:
+            attribute.i += counted
+    return copy
