@@ -79,21 +79,17 @@ def delta(
     Raises:
         EltwiseError: for checkpoints that cannot be read, and an output that cannot be written.
     """
-    target, library = Path(output), zstandard()
+    target, _library = Path(output), zstandard()  # Where it is missing, nothing is read.
     new, old = open_checkpoint(Path(tuned)), open_checkpoint(Path(base))
     _check_output(target, *_files(new), *_files(old))
     progress = _Progress(sum(tensor.size for tensor in new.tensors.values()), tell)
     found: list[DeltaTensor] = []
 
-    def compress(data: np.ndarray) -> bytes:
-        frame: bytes = library.ZstdCompressor(level=level).compress(data)
-        return frame
-
     def chunks() -> Iterator[bytes]:
         yield MAGIC
         offset = len(MAGIC)
         for name, stored in new.tensors.items():
-            found.append((yield from _written(stored, old.tensors.get(name), compress, offset, progress)))
+            found.append((yield from _written(stored, old.tensors.get(name), level, offset, progress)))
             offset += sum(found[-1].frames)
         yield _finished(new, old, found).encoded()
 
@@ -115,11 +111,7 @@ class _Progress:
 
 
 def _written(
-    stored: StoredTensor,
-    there: StoredTensor | None,
-    compress: Callable[[np.ndarray], bytes],
-    offset: int,
-    progress: _Progress,
+    stored: StoredTensor, there: StoredTensor | None, level: int, offset: int, progress: _Progress
 ) -> Generator[bytes, None, DeltaTensor]:
     """Give the frames of a tensor, and return what the header says of it."""
     kind, width = _kind(stored, there), _width(stored)
@@ -130,7 +122,7 @@ def _written(
         stop = min(start + PIECE, stored.size)
         own = stored.bytes_at(start, stop)
         other = None if base is None else base.bytes_at(start, stop)
-        return compress(to_planes(own, other, width)), own, other
+        return zstandard().ZstdCompressor(level=level).compress(to_planes(own, other, width)), own, other
 
     for frame, own, other in in_order((partial(piece, start) for start in range(0, stored.size, PIECE)), num_threads()):
         yield frame
