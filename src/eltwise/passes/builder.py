@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 from onnx import TensorProto
 
 from eltwise.core.dtypes import INT64, ElementType
-from eltwise.core.errors import ElementTypeError, EltwiseError, UnsupportedError, raise_all
+from eltwise.core.errors import ElementTypeError, EltwiseError, UnsupportedError
 from eltwise.formats.onnx.tensors import StoredTensor
-from eltwise.ir.graph import Foreign, Graph, Node, Origin, Tensor
-from eltwise.ir.infer_graph import infer_graph
+from eltwise.ir.graph import Graph, Node, Origin, Tensor
 from eltwise.ir.types import TensorType
-from eltwise.ir.verify import structure_problems
 from eltwise.ops import registry
 from eltwise.ops.schema import OpSchema
-from eltwise.passes.report import Change, Report
-from eltwise.passes.scopes import Names, Scope, all_scopes
+from eltwise.passes.report import Change
+from eltwise.passes.scopes import Names, Scope
 
 _FIRST_OPENVINO_OPSET = 1
 _CAST = {"ai.onnx": ("Cast", "to"), "openvino": ("Convert", "destination_type")}
@@ -226,79 +224,3 @@ def _forbidden(schema: OpSchema, element_type: ElementType, target: str) -> Elem
         allowed=", ".join(other.name for other in schema.types),
         hint=f"opset {min(newer)} and newer do" if newer else "",
     )
-
-
-Chosen = Callable[[Node], bool]
-"""Selects the nodes that a pass rewrites."""
-
-RewriteNode = Callable[[Builder, Node], bool]
-"""Adds what a node becomes and notes the change; or gives False for a node that stays."""
-
-
-def rewrite(graph: Graph, rewrite_node: RewriteNode) -> tuple[Graph, Report]:
-    """Rewrite nodes of a graph, and of the graphs in its nodes, without changing its format, version and ports.
-
-    The graph has no problems and may hold foreign operators; it comes back itself where every node stays.
-
-    Raises:
-        EltwiseError: with every problem of every node.
-    """
-    raise_all([*structure_problems(graph), *infer_graph(graph).problems])
-    rewriting = Rewriting(graph, rewrite_node)
-    made = rewriting.rewritten(graph, graph.origin)
-    raise_all([error for _node, error in rewriting.failures])
-    version = described(graph.origin)
-    if made is graph:
-        return graph, Report(version, version, unchanged=True)
-    raise_all([*structure_problems(made), *infer_graph(made).problems])
-    return made, Report(version, version, tuple(rewriting.root.changes), assumptions=tuple(rewriting.root.assumptions))
-
-
-class Rewriting:
-    """The rewriting of a model's graphs, with one set of names.
-
-    Attributes:
-        root: holds the names, and what was changed and assumed.
-        failures: the nodes that could not be rewritten, and why.
-    """
-
-    def __init__(self, graph: Graph, rewrite_node: RewriteNode) -> None:
-        self._rewrite_node = rewrite_node
-        self._scopes = {id(scope.graph): scope for scope in all_scopes(graph)}
-        names = Names(graph)
-        self.root = Builder(graph, graph.origin, self._scopes[id(graph)], names, names)
-        self.failures: list[tuple[Node, EltwiseError]] = []
-
-    def rewritten(self, graph: Graph, origin: Origin) -> Graph:
-        """Rewrite a graph of the model and the graphs in its nodes, as of another version if need be."""
-        builder = replace(self.root, source=graph, target=origin, scope=self._scopes[id(graph)])
-        for node in graph.nodes:
-            first, failed = len(builder.nodes), len(self.failures)
-            whole = self._with_inner_graphs(node, origin)
-            try:
-                if len(self.failures) > failed or not self._rewrite_node(builder, whole):
-                    builder.nodes.append(whole)
-            except EltwiseError as error:
-                self.failures.append((node, error.located(operator=node.schema.versioned_name, node=node.label)))
-                builder.nodes[first:] = [node]
-        constants = (*builder.source_constants(), *builder.constants.items())
-        is_same = len(constants) == len(graph.constants) and len(builder.nodes) == len(graph.nodes)
-        pairs = zip(builder.nodes, graph.nodes, strict=False)
-        is_same = is_same and all(made is old for made, old in pairs)
-        if origin == graph.origin and is_same and all(graph_id != id(graph) for graph_id, _name in builder.reshaped):
-            return graph
-        return replace(
-            graph,
-            origin=origin,
-            nodes=tuple(builder.nodes),
-            constants=constants,
-            declared=tuple(entry for entry in graph.declared if (id(graph), entry[0]) not in builder.reshaped),
-        )
-
-    def _with_inner_graphs(self, node: Node, origin: Origin) -> Node:
-        if not isinstance(node.operation, Foreign):
-            return node
-        graphs = tuple((name, self.rewritten(inner, origin)) for name, inner in node.graphs)
-        if all(made is inner for (_name, made), (_same, inner) in zip(graphs, node.graphs, strict=True)):
-            return node
-        return replace(node, operation=replace(node.operation, graphs=graphs))

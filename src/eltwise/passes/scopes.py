@@ -134,6 +134,14 @@ def all_graphs(graph: Graph) -> Iterator[Graph]:
         waiting += (inner for node in body.nodes for _name, inner in node.graphs)
 
 
+def annotated(graph: Graph) -> set[str]:
+    """The values of an ONNX graph that a quantization annotation names."""
+    message = getattr(getattr(graph.message, "model", None), "graph", graph.message)
+    annotations = getattr(message, "quantization_annotation", ())
+    named = {entry.value for annotation in annotations for entry in annotation.quant_parameter_tensor_names}
+    return named.union(annotation.tensor_name for annotation in annotations)
+
+
 class Names:
     """The names in a model with all its nested graphs and functions: how often each value is read, and free ones.
 
@@ -163,10 +171,7 @@ class Names:
             self._taken.add(node.name)
             self._makers.update(node.outputs)
             self._reads.update(node.inputs)
-        message = getattr(getattr(graph.message, "model", None), "graph", graph.message)
-        for annotation in getattr(message, "quantization_annotation", ()):
-            self._reads[annotation.tensor_name] += 1
-            self._reads.update(entry.value for entry in annotation.quant_parameter_tensor_names)
+        self._reads.update(annotated(graph))
 
     def take(self, names: Iterable[str]) -> None:
         """Note that values have these names."""
