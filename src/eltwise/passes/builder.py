@@ -55,11 +55,6 @@ class Builder:
     constants: dict[str, Tensor] = field(default_factory=dict, init=False)
     _made: dict[Hashable, str] = field(default_factory=dict, init=False)
 
-    @property
-    def format(self) -> str:
-        """The target in words."""
-        return described(self.target)
-
     def name(self, value: str) -> str:
         """What a value of the source is called in the new graph."""
         return self.renamed.get(value, value)
@@ -93,10 +88,10 @@ class Builder:
         """
         schema = self.schema(operator)
         if schema is None:
-            raise UnsupportedError(f"{self.format} has no operator {operator}")
+            raise UnsupportedError(f"{self.target} has no operator {operator}")
         for element_type in types:
             if element_type is not None and element_type not in schema.types:
-                raise _forbidden(schema, element_type, self.format)
+                raise _forbidden(schema, element_type, self.target)
         if self.target.domain == "openvino":
             name = output
         elif name == output:
@@ -192,13 +187,6 @@ def has_index_operand(node: Node) -> bool:
     return len(node.inputs) > 1 and bool(node.inputs[1])
 
 
-def described(origin: Origin) -> str:
-    """A format with its version, in words."""
-    if origin.domain == "ai.onnx":
-        return f"ONNX opset {origin.opset}"
-    return f"OpenVINO IR {origin.file_version}"
-
-
 def _reshaped(tensor: Tensor, sizes: tuple[int, ...]) -> Tensor:
     """A constant with other sizes of as many elements; its values, wherever they are, stay untouched."""
     if not isinstance(tensor, StoredTensor):
@@ -209,7 +197,7 @@ def _reshaped(tensor: Tensor, sizes: tuple[int, ...]) -> Tensor:
     return StoredTensor(message, tensor.folder, tensor.operand)
 
 
-def _forbidden(schema: OpSchema, element_type: ElementType, target: str) -> ElementTypeError:
+def _forbidden(schema: OpSchema, element_type: ElementType, target: Origin) -> ElementTypeError:
     """The error for a type that the target's version does not allow, with the version that does."""
     newer = [
         other.version

@@ -9,7 +9,7 @@ from eltwise.core.errors import EltwiseError, raise_all
 from eltwise.ir.graph import Foreign, Graph, Node, Origin
 from eltwise.ir.infer_graph import infer_graph
 from eltwise.ir.verify import reads, structure_problems, topological_order
-from eltwise.passes.builder import Builder, described
+from eltwise.passes.builder import Builder
 from eltwise.passes.report import Report
 from eltwise.passes.scopes import Names, all_scopes, annotated
 
@@ -32,7 +32,7 @@ def rewrite(graph: Graph, rewrite_node: RewriteNode) -> tuple[Graph, Report]:
     rewriting = Rewriting(graph, rewrite_node)
     made = rewriting.rewritten(graph, graph.origin)
     raise_all([error for _node, error in rewriting.failures])
-    version = described(graph.origin)
+    version = str(graph.origin)
     if made is graph:
         return graph, Report(version, version, unchanged=True)
     raise_all([*structure_problems(made), *infer_graph(made).problems])

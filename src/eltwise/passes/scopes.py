@@ -10,14 +10,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from eltwise.core.shapes import UNKNOWN_RANK, Shape
+from eltwise.core.shapes import Shape
 from eltwise.ir.graph import Graph, Node, Tensor
 from eltwise.ir.infer import constant_tensor
 from eltwise.ir.infer_graph import infer_graph
-from eltwise.ir.types import TensorType
+from eltwise.ir.types import UNKNOWN_TYPE, TensorType
 from eltwise.ir.verify import reads
 
-UNKNOWN = TensorType(None, UNKNOWN_RANK)
 Types = Mapping[str, TensorType]
 
 
@@ -72,10 +71,10 @@ class Scope:
         """The type of a value as far as it is known."""
         owner = self.owner(value)
         if owner is None:
-            return UNKNOWN
+            return UNKNOWN_TYPE
         if value in owner.graph.constant and value not in owner.inputs:
             return owner.graph.constant[value].type
-        return owner.own_types.get(value, UNKNOWN)
+        return owner.own_types.get(value, UNKNOWN_TYPE)
 
     def shape(self, value: str) -> Shape:
         """The shape of a value as far as it is known."""

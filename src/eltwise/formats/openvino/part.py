@@ -7,16 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
-from pathlib import Path
 
 from lxml import etree
 
 from eltwise.core.dtypes import BY_IR_NAME, ElementType
-from eltwise.core.errors import FileFormatError, UnsupportedError
+from eltwise.core.errors import UnsupportedError
 from eltwise.core.shapes import Dimension, Shape, known
-from eltwise.formats import blobs, files
+from eltwise.formats import blobs
 from eltwise.formats.openvino.document import format_tree, parse_xml
-from eltwise.formats.openvino.reader import IrFile
+from eltwise.formats.openvino.reader import IrFile, open_weights
 from eltwise.ir.graph import Graph, Node, Tensor
 from eltwise.ir.types import TensorType
 
@@ -170,7 +169,9 @@ class _Part:
         copy.set("id", str(number))
         for data in copy.iter("data"):
             if data.get("offset") is not None and data.get("size") is not None:
-                offset, size = self._stored(self._read(int(data.get("offset", 0)), int(data.get("size", 0))))
+                with open_weights(self._file) as weights:
+                    part = weights.read(int(data.get("offset", 0)), int(data.get("size", 0)))
+                offset, size = self._stored(part)
                 data.set("offset", str(offset))
                 data.set("size", str(size))
         self._layers.append(copy)
@@ -194,21 +195,6 @@ class _Part:
         self._weights += bytes(-len(self._weights) % _ALIGNMENT)
         self._weights += data
         return len(self._weights) - len(data), len(data)
-
-    def _read(self, offset: int, size: int) -> bytes:
-        weights = self._file.weights
-        if isinstance(weights, Path):
-            try:
-                with weights.open("rb") as file:
-                    file.seek(offset)
-                    data = file.read(size)
-            except OSError as error:
-                raise files.unreadable(weights, error) from None
-        else:
-            data = (weights or b"")[offset : offset + size]
-        if len(data) != size:
-            raise FileFormatError("the .bin is too short", got=f"{len(data)} bytes", allowed=f"{size} bytes")
-        return data
 
 
 def _port_type(port: etree._Element) -> TensorType:
