@@ -14,7 +14,7 @@ from eltwise.core.dtypes import BY_IR_NAME, ElementType
 from eltwise.core.errors import UnsupportedError
 from eltwise.core.shapes import Dimension, Shape, known
 from eltwise.formats import blobs
-from eltwise.formats.openvino.document import format_tree, parse_xml
+from eltwise.formats.openvino.document import add_edge, add_layer, format_tree, parse_xml
 from eltwise.formats.openvino.reader import IrFile, open_weights
 from eltwise.ir.graph import Graph, Node, Tensor
 from eltwise.ir.types import TensorType
@@ -153,9 +153,7 @@ class _Part:
         self, value: str, name: str, kind: str, data: Mapping[str, str], element_type: ElementType, sizes: Sequence[int]
     ) -> None:
         number = self.take_number()
-        layer = etree.SubElement(self._layers, "layer", {"id": str(number), "name": name, "type": kind})
-        layer.set("version", "opset1")
-        etree.SubElement(layer, "data", dict(data))
+        layer = add_layer(self._layers, number, name, kind, data)
         port = etree.SubElement(
             etree.SubElement(layer, "output"), "port", {"id": "0", "precision": element_type.ir_precision}
         )
@@ -178,15 +176,12 @@ class _Part:
 
     def add_result(self, value: str, source: tuple[int, str]) -> None:
         number = self.take_number()
-        layer = etree.SubElement(self._layers, "layer", {"id": str(number), "name": f"{value}/result"})
-        layer.set("type", "Result")
-        layer.set("version", "opset1")
+        layer = add_layer(self._layers, number, f"{value}/result", "Result", {})
         etree.SubElement(etree.SubElement(layer, "input"), "port", {"id": "0"})
         self.connect(source, (number, "0"))
 
     def connect(self, source: tuple[int, str], target: tuple[int, str]) -> None:
-        texts = {"from-layer": str(source[0]), "from-port": source[1]}
-        etree.SubElement(self._edges, "edge", texts | {"to-layer": str(target[0]), "to-port": target[1]})
+        add_edge(self._edges, source, target)
 
     def written(self) -> tuple[bytes, bytes]:
         return format_tree(self._root), bytes(self._weights)
