@@ -21,7 +21,7 @@ from eltwise.core.dtypes import BOOL, ElementType
 from eltwise.core.errors import EltwiseError, FileFormatError, ShapeError
 from eltwise.formats import files
 from eltwise.formats.blobs import unpacked
-from eltwise.formats.lazy_tensors import Box, LazyTensor, Source, native, storage_of
+from eltwise.formats.lazy_tensors import Box, LazyTensor, native, storage_of
 from eltwise.kernels.pool import POOL
 
 Clean = Callable[[np.ndarray], np.ndarray]
@@ -103,6 +103,23 @@ class OpenFile:
                     found[first:last] = data[places]
                 first = last
         return found
+
+
+class UnpackedFile(OpenFile):
+    """A file that is made when it is first read, from bytes that must be read in order, such as compressed ones."""
+
+    def __init__(self, path: Path, size: int, make: Callable[[], OpenFile]) -> None:
+        self.path = path
+        self.size = size
+        self._make = make
+
+    @cached_property
+    def _made(self) -> OpenFile:
+        return self._make()
+
+    def bytes_at(self, offset: int, count: int) -> np.ndarray:
+        """Read so many bytes of the file that was made."""
+        return self._made.bytes_at(offset, count)
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,31 +227,3 @@ def of_file(
     except EltwiseError as error:
         raise error.located(where=where, operand=f"tensor {name!r}") from None
     return LazyTensor(name, element_type, shape, source, where)
-
-
-@dataclass(frozen=True, eq=False)
-class Spool:
-    """Elements that must be read in order, such as compressed ones: copied once to a file without a name."""
-
-    make: Callable[[], Source]
-
-    @cached_property
-    def _copy(self) -> Source:
-        return self.make()
-
-    @property
-    def grain(self) -> int:
-        """Any size is as good as another."""
-        return 1
-
-    def read(self, start: int, stop: int) -> np.ndarray:
-        """Read from the copy."""
-        return self._copy.read(start, stop)
-
-    def box(self, box: Box) -> np.ndarray:
-        """Read from the copy."""
-        return self._copy.box(box)
-
-    def at(self, indices: np.ndarray) -> np.ndarray:
-        """Read from the copy."""
-        return self._copy.at(indices)
