@@ -18,9 +18,9 @@ from threading import Lock
 import numpy as np
 
 from eltwise.core.dtypes import BOOL, ElementType
-from eltwise.core.errors import EltwiseError, FileFormatError, ShapeError
+from eltwise.core.errors import EltwiseError, FileFormatError
 from eltwise.formats import files
-from eltwise.formats.blobs import unpacked
+from eltwise.formats.blobs import check_sizes, unpacked
 from eltwise.formats.lazy_tensors import Box, LazyTensor, native, storage_of
 from eltwise.kernels.pool import POOL
 
@@ -209,9 +209,7 @@ def bytes_of_bool(data: np.ndarray) -> np.ndarray:
     return data
 
 
-def of_file(
-    name: str, element_type: ElementType, shape: tuple[int, ...], file: OpenFile, offset: int, order: str = "<"
-) -> LazyTensor:
+def of_file(name: str, element_type: ElementType, shape: tuple[int, ...], file: OpenFile, offset: int) -> LazyTensor:
     """A tensor whose elements lie one after another in a file, those of four bits two a byte.
 
     Raises:
@@ -219,9 +217,8 @@ def of_file(
     """
     where = str(file.path)
     try:
-        if not 0 <= math.prod(size or 1 for size in shape) < 2**63 or min(shape, default=0) < 0:
-            raise ShapeError("a tensor of these sizes is too large", got=str(shape))
-        stored = storage_of(element_type).newbyteorder(order)  # type: ignore[arg-type]
+        stored = storage_of(element_type).newbyteorder("<")
+        check_sizes(shape, stored.itemsize)
         clean = bytes_of_bool if element_type is BOOL else None
         source = FileRange(file, offset, shape, stored, element_type.bits == 4, clean)
     except EltwiseError as error:

@@ -145,7 +145,7 @@ class Builder:
         if key not in self._made:
             self._made[key] = self.names.fresh(f"{self.name(value)}_aligned")
             operator = "Squeeze" if axes else "Unsqueeze"
-            self.add_with_axes(operator, value, self._made[key], axes or tuple(range(rank, rank + trailing)))
+            self._add_with_axes(operator, value, self._made[key], axes or tuple(range(rank, rank + trailing)))
         return self._made[key]
 
     def index_values(self, node: Node, name: str) -> tuple[int, ...] | None:
@@ -156,13 +156,13 @@ class Builder:
         array = self.known(node.inputs[1]) if has_index_operand(node) else None
         return None if array is None else tuple(int(value) for value in np.atleast_1d(array).ravel())
 
-    def add_with_axes(self, operator: str, value: str, output: str, axes: tuple[int, ...], name: str = "") -> None:
+    def _add_with_axes(self, operator: str, value: str, output: str, axes: tuple[int, ...]) -> None:
         """Add a Squeeze or Unsqueeze with known axes, in an attribute or in a constant as the version has it."""
         schema, types, data = self.schema(operator), [self.type_of(value).element_type], self.name(value)
         if schema is not None and "axes" in schema.attribute_names:
-            self.add(operator, [data], output, types, name, axes=axes)
+            self.add(operator, [data], output, types, axes=axes)
         else:
-            self.add(operator, [data, self.integers(axes, f"{output}_axes")], output, types, name)
+            self.add(operator, [data, self.integers(axes, f"{output}_axes")], output, types)
 
     def changed(self, node: Node, first: int, reason: str, assumptions: Iterable[str] = ()) -> None:
         """Note that a node became the nodes from number ``first`` on."""

@@ -68,17 +68,11 @@ def open_weights(file: IrFile, where: str = "the .bin") -> Iterator[Weights]:
         raise files.unreadable(file.weights, error) from None
 
 
-def read_openvino(xml: bytes, weights: bytes | None, where: str = "") -> Reading:
-    """Read an IR from memory.
-
-    Args:
-        xml: the content of the .xml file.
-        weights: the content of the .bin file, None where there is none.
-        where: what the file is called in error sentences.
-    """
+def read_openvino(xml: bytes, weights: bytes | None) -> Reading:
+    """Read an IR from memory: the content of the .xml file, and that of the .bin file if there is one."""
     file = IrFile(xml, weights)
     with open_weights(file) as opened:
-        return _read(file, opened, where)
+        return _read(file, opened, "")
 
 
 def read_openvino_file(path: Path) -> Reading:
