@@ -18,6 +18,7 @@ from benchmarks.measure import LIMIT, OWN, Row, measure
 from benchmarks.peers import PEERS, installed, versions
 from benchmarks.picture import picture
 from benchmarks.size_picture import size_picture
+from benchmarks.tables import markdown
 from benchmarks.workloads import SIZES, workloads
 from eltwise.core.machine import machine_name
 from eltwise.kernels.threads import num_threads
@@ -32,11 +33,12 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="fewer and smaller workloads: about a minute")
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--only", metavar="TEXT", default="", help="the workloads whose name contains TEXT")
+    parser.add_argument("--markdown", metavar="FILE", type=Path, help="write tables of all ratios, and of the goals")
     parser.add_argument("--picture", metavar="FILE", type=Path, help="write an SVG")
     parser.add_argument("--size-picture", metavar="FILE", type=Path, help="write an SVG of the time over the size")
     options = parser.parse_args()
     load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
-    chosen = [workload for workload in workloads(options.quick) if options.only in workload.name]
+    chosen = [workload for workload in workloads(options.quick) if options.only in str(workload)]
     rounds, seconds = (15, 0.8) if options.quick else (31, 10.0)
     rows: list[Row] = []
     console, interrupted = Console(stderr=True), False
@@ -49,6 +51,8 @@ def main() -> int:
         print(json.dumps(_fields(rows, load, quick=options.quick, interrupted=interrupted), indent=2))
     else:
         _show(rows, load, quick=options.quick)
+    if options.markdown is not None:
+        options.markdown.write_text(markdown(rows), encoding="utf-8")
     if options.picture is not None:
         options.picture.write_text(picture(rows), encoding="utf-8")
     if options.size_picture is not None:
@@ -91,7 +95,7 @@ def _show(rows: Sequence[Row], load: float, *, quick: bool) -> None:
 def _cells(row: Row) -> tuple[str, ...]:
     best = row.best_peer
     return (
-        row.workload.name,
+        str(row.workload),
         str(row.workload.expression),
         row.workload.element_type.name,
         _milliseconds(row.seconds.get(OWN)),

@@ -57,7 +57,8 @@ class Row:
     def fields(self) -> dict[str, object]:
         """Everything as plain values, times in milliseconds."""
         return {
-            "workload": self.workload.name,
+            "workload": str(self.workload),
+            "group": self.workload.group,
             "expression": str(self.workload.expression),
             "type": self.workload.element_type.name,
             "shapes": [list(shape) for shape in self.workload.shapes],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import isqrt, prod
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -17,6 +17,9 @@ Sizes = tuple[int, ...]
 
 Call = Literal["out", "allocate", "model"]
 """Into an existing result, with a result that the call allocates, or as a loaded model."""
+
+Group = Literal["large", "middle", "small", "model", "chain"]
+"""Workloads with one goal: see ``GOALS``."""
 
 MemoryOrder = Literal["contiguous", "transposed", "sliced"]
 """How the first operand lies in memory."""
@@ -38,6 +41,7 @@ class Workload:
         function: a public function of eltwise, or a key of ``_MODELS``.
         call: how it is called.
         order: how the first operand lies in memory.
+        group: which goal it has.
     """
 
     name: str
@@ -46,6 +50,18 @@ class Workload:
     function: str = "subtract"
     call: Call = "out"
     order: MemoryOrder = "contiguous"
+    group: Group = "large"
+
+    def __str__(self) -> str:
+        """Its name, with what tells it from others of its group."""
+        if self.group != "middle":
+            return self.name
+        return f"{self.elements:,}, {self.name}" + ", allocated" * (self.call == "allocate")
+
+    @property
+    def elements(self) -> int:
+        """How many elements the result has, to one digit: the sides of squares are rounded."""
+        return int(float(f"{prod(self.result_shape):.0e}"))
 
     @property
     def expression(self) -> Expression:
@@ -85,6 +101,15 @@ class Workload:
         return read + prod(self.result_shape) * self.result_type.storage.itemsize
 
 
+GOALS: dict[Group, tuple[str, float]] = {
+    "large": ("never slower than the best other library", 1.0),
+    "middle": ("never slower than the best other library", 1.0),
+    "small": ("at most half the time of the best other library", 2.0),
+    "model": ("at most a quarter of the time of onnxruntime's run, from 100,000 elements on never slower", 4.0),
+    "chain": ("a third of the time of the best other library", 3.0),
+}
+"""What each group is to reach, in words and as the least ratio of a row."""
+
 _MEBI = 1 << 20
 _BROADCASTS: tuple[tuple[str, Sizes, Sizes, MemoryOrder], ...] = (
     ("row (8192,4096) (4096)", (8192, 4096), (4096,), "contiguous"),
@@ -99,10 +124,15 @@ _BROADCASTS: tuple[tuple[str, Sizes, Sizes, MemoryOrder], ...] = (
 )
 _MIDDLE_SIZES = (10_000, 100_000, 300_000, 1_000_000, 3_000_000)
 _MIDDLE_TYPES = (FLOAT32, FLOAT16, BFLOAT16, INT8, INT64, FLOAT64)
-SIZES = tuple(
-    Workload(f"{count:,} elements", FLOAT32, ((count,),) * 2, call="allocate")
-    for count in (16, 100, 1_000, *_MIDDLE_SIZES, 10_000_000, 30_000_000)
-)
+
+
+def _of_size(count: int) -> Workload:
+    group: Group = "small" if count <= 1000 else "middle" if count <= _MIDDLE_SIZES[-1] else "large"
+    name = "same shape" if group == "middle" else f"{count:,} elements"
+    return Workload(name, FLOAT32, ((count,),) * 2, call="allocate", group=group)
+
+
+SIZES = tuple(map(_of_size, (16, 100, 1_000, *_MIDDLE_SIZES, 10_000_000, 30_000_000)))
 """The workloads of the picture of time over size."""
 
 _ELEMENT_TYPES = tuple(each for each in TYPES if each.is_numeric and each.bits >= 8 and "float8" not in each.name)
@@ -124,22 +154,28 @@ def workloads(quick: bool) -> tuple[Workload, ...]:
     found.append(Workload("same shape", FLOAT32, same[:1], "negative"))
     found.append(Workload("allocated result", FLOAT32, same, call="allocate"))
     found.append(Workload("model", FLOAT32, same * 2, "nested", "model"))
-    found.append(Workload("model of 16 elements", FLOAT32, ((16,),) * 2, call="model"))
     counts = (100_000,) if quick else (1_000, 10_000, 100_000, 1_000_000, 10_000_000)
-    found += [Workload(f"chain of ten, {count:,}", FLOAT32, ((count,),) * 3, "chain", "model") for count in counts]
-    found += [Workload(f"model of {count:,}", FLOAT32, ((count,),) * 2, call="model") for count in counts]
+    found += [
+        Workload(f"chain of ten, {count:,}", FLOAT32, ((count,),) * 3, "chain", "model", group="chain")
+        for count in counts
+    ]
+    found += [
+        Workload(f"model of {count:,}", FLOAT32, ((count,),) * 2, call="model", group="model")
+        for count in (16, *counts)
+    ]
     found += SIZES
-    found.append(Workload("16 elements", INT32, ((16,),) * 2, call="allocate"))
-    return tuple(found) if quick else (*found, *_small(), *_middle())
+    found.append(Workload("16 elements", INT32, ((16,),) * 2, call="allocate", group="small"))
+    return tuple(found if quick else dict.fromkeys((*found, *_small(), *_middle())))
 
 
 def _small() -> list[Workload]:
     """Calls of few elements: every type, and every function of the ones that are called on arrays."""
-    found = [Workload("small, 1,000 elements", each, ((1_000,),) * 2, call="allocate") for each in _ELEMENT_TYPES]
+    kinds: dict[str, Any] = {"call": "allocate", "group": "small"}
+    found = [Workload("small, 1,000 elements", each, ((1_000,),) * 2, **kinds) for each in _ELEMENT_TYPES]
     for name in sorted(FUNCTIONS.keys() & PRIMITIVES.keys()):
         shapes = ((16,),) * PRIMITIVES[name].arity
-        found.append(Workload("small, 16 elements", FLOAT32, shapes, name, "allocate"))
-    found.append(Workload("small, 16 elements", FLOAT32, ((16,),) * 2, "squared_difference", "allocate"))
+        found.append(Workload("small, 16 elements", FLOAT32, shapes, name, **kinds))
+    found.append(Workload("small, 16 elements", FLOAT32, ((16,),) * 2, "squared_difference", **kinds))
     return found
 
 
@@ -160,8 +196,7 @@ def _middle() -> list[Workload]:
         for call in calls:
             for pattern, shapes in patterns.items():
                 types = _MIDDLE_TYPES if pattern in ("same shape", "column") else (FLOAT32,)
-                name = f"middle, {count:,}, {pattern}" + ", allocated" * (call == "allocate")
-                found += [Workload(name, each, shapes, call=call) for each in types]
+                found += [Workload(pattern, each, shapes, call=call, group="middle") for each in types]
     return found
 
 

@@ -36,6 +36,22 @@ _PATIENCE_SECONDS = 30.0
 _KEYS = {"Tab": 9, "Enter": 13, "Escape": 27, "End": 35, "Home": 36}
 _KEYS |= {"ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40}
 
+_FAINT = """((besides) => {
+  const numbers = (colour) => colour.match(/[\\d.]+/g).map(Number);
+  const light = (colour) => numbers(colour).slice(0, 3).map((part) => part / 255)
+    .map((part) => part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4)
+    .reduce((sum, part, index) => sum + part * [0.2126, 0.7152, 0.0722][index], 0);
+  const behind = (node) => { const colour = node ? getComputedStyle(node).backgroundColor : 'rgb(255, 255, 255)';
+    return numbers(colour)[3] === 0 ? behind(node.parentElement) : colour; };
+  const shown = [...document.querySelectorAll('body *')].filter((node) => node.checkVisibility()
+    && [...node.childNodes].some((child) => child.nodeType === 3 && child.textContent.trim())
+    && !['SCRIPT', 'NOSCRIPT', 'OPTION'].includes(node.tagName) && !node.matches(besides));
+  return shown.map((node) => {
+    const [one, other] = [light(getComputedStyle(node).color), light(behind(node))].sort((a, b) => b - a);
+    return [(one + 0.05) / (other + 0.05), node.className || node.tagName, node.textContent.slice(0, 30)];
+  }).filter(([contrast]) => contrast < 4.5); })(%s)"""
+"""The visible texts whose contrast is below the 4.5 of WCAG."""
+
 
 def find_browser() -> str | None:
     """The path of an installed Chromium; None where there is none."""
@@ -121,6 +137,17 @@ class Page:
         self.tell("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.tell("Emulation.setEmulatedMedia", features=[scheme])
+
+    def check_looks(self, width: int, height: int, dark: bool, besides: str = "[hidden]") -> None:
+        """Nothing is wider than the window, the page is dark or light as asked, and every text can be read.
+
+        ``besides`` selects texts that need not.
+        """
+        self.resize(width, height, dark)
+        assert not self.ask("document.documentElement.scrollWidth > innerWidth")
+        background = self.ask("getComputedStyle(document.body).backgroundColor")
+        assert (sum(map(int, background[4:-1].split(","))) < 384) == dark
+        assert self.ask(_FAINT % json.dumps(besides)) == []
 
     def picture(self, path: Path, whole: bool = False) -> None:
         """Save a screenshot, of the window or of the whole page."""

@@ -17,8 +17,9 @@ def store(path: Path, values: np.ndarray, chunks: Any = (5, 7), **options: Any) 
     return path
 
 
-def read(path: Path) -> np.ndarray:
-    return np.load(path) if path.suffix == ".npy" else np.asarray(zarr.open_array(str(path), mode="r")[...])
+def read(path: Path | str) -> np.ndarray:
+    text = str(path)
+    return np.load(text) if text.endswith(".npy") else np.asarray(zarr.open_array(text, mode="r")[...])
 
 
 def wait_for(condition: Callable[[], bool], seconds: float = 60) -> None:

@@ -17,6 +17,7 @@ from benchmarks.measure import LIMIT, OWN, Row, measure
 from benchmarks.peers import PEERS, Contestant, Refusal, installed, own
 from benchmarks.picture import picture
 from benchmarks.size_picture import size_picture
+from benchmarks.tables import markdown
 from benchmarks.tensors import Tensors, difference, expected_result, make_tensors
 from benchmarks.workloads import SIZES, Workload, workloads
 from eltwise.core.dtypes import BFLOAT16, FLOAT16, FLOAT32, INT8
@@ -29,7 +30,7 @@ def shrunk(workload: Workload) -> Workload:
     return replace(workload, shapes=tuple(tuple(min(size, 3) for size in shape) for shape in workload.shapes))
 
 
-@pytest.mark.parametrize("workload", workloads(quick=False), ids=lambda w: f"{w.name} {w.function} {w.element_type}")
+@pytest.mark.parametrize("workload", workloads(quick=False), ids=lambda w: f"{w} {w.function} {w.element_type}")
 def test_eltwise_is_exact_on_every_workload(workload: Workload, seed: int) -> None:
     small = shrunk(workload)
     tensors = make_tensors(small, seed)
@@ -40,7 +41,7 @@ def test_eltwise_is_exact_on_every_workload(workload: Workload, seed: int) -> No
 
 def test_workloads_are_distinct_and_fit_into_memory() -> None:
     rows = workloads(quick=False)
-    assert len({(row.name, row.function, row.element_type) for row in rows}) == len(rows)
+    assert len({(str(row), row.function, row.element_type, row.group) for row in rows}) == len(rows)
     assert all(row.bytes_moved < 3 << 30 for row in rows)
     assert Workload("outer", INT8, ((5, 1), (1, 7))).bytes_moved == 5 + 7 + 35
 
@@ -163,3 +164,17 @@ def test_the_command_prints_json() -> None:
     report = json.loads(done.stdout)
     assert {row["workload"] for row in report["rows"]} == {"16 elements", "model of 16 elements"}
     assert all(row["ratios"]["numpy"] > 0 for row in report["rows"])
+
+
+def test_the_tables_name_the_rows_below_their_goal() -> None:
+    times = {"fast": 1.0, "slow": 0.4}
+    rows = [
+        Row(replace(SIZES[3], element_type=kind), {OWN: 2.0, "numpy": 2 * times[name]}, {"numpy": times[name]})
+        for name, kind in (("fast", FLOAT32), ("slow", FLOAT16))
+    ]
+    text = markdown([*rows, Row(SMALL, {OWN: 1.0}, {})])
+    assert "| middle | never slower than the best other library | 2 | 0.63 | 10,000, same shape, allocated" in text
+    assert "of float16 0.40" in text
+    assert "| same shape | float16 | new | 0.40 |" in text
+    large = Row(SIZES[-1], {OWN: 1.0, "numpy": 3.0}, {"numpy": 3.0, LIMIT: 0.9})
+    assert "| 30,000,000 elements | a - b | float32 | 1e+06 | numpy | 3e+06 | 3.00 | 0.90 |" in markdown([large])

@@ -19,7 +19,8 @@ from safetensors.numpy import save_file
 
 import eltwise
 from difference_cases import spoiled
-from eltwise.comparison.arrays import Settings, compare_arrays, compare_tensors
+from eltwise.comparison.arrays import compare_arrays, compare_tensors
+from eltwise.comparison.hypotheses import Settings
 from eltwise.comparison.pairs import Pair
 from eltwise.comparison.places import where
 from eltwise.comparison.report import Report
@@ -256,6 +257,8 @@ def test_the_command_writes_all_that_is_asked_for(cli: Cli) -> None:
     assert cli("compare", "a.safetensors", "a.safetensors")[:2] == (0, "2 tensors compared: 2 equal\n")
     code, out, _err = cli("compare", "a.safetensors", "b.safetensors", "--tolerance", "rtol=1e-2", "--json", "-")
     assert (code, json.loads(out)["tensors"][1]["status"]) == (0, "within_tolerance")
+    code, out, _err = cli("compare", "a.safetensors", "b.safetensors", "--html", "-")
+    assert (code, out.rstrip("\n")) == (1, Path("r.html").read_text().rstrip("\n"))
 
 
 @pytest.mark.usefixtures("files")
@@ -270,6 +273,7 @@ def test_the_command_writes_all_that_is_asked_for(cli: Cli) -> None:
         (("a.safetensors", "a.safetensors", "--html", "b.safetensors"), "this file exists and is no report"),
         (("a.safetensors", "b.safetensors", "--html", "r", "--json", "r"), "this file is named twice"),
         (("a.safetensors", "b.safetensors", "--type", "float99"), "there is no element type"),
+        (("a.safetensors", "b.safetensors", "--html", "-", "--json", "-"), "both for stdout"),
     ],
 )
 def test_the_command_refuses_bad_input(arguments: tuple[str, ...], words: str, cli: Cli) -> None:

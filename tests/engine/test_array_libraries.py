@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import pickle
-import subprocess
 import sys
 from collections.abc import Callable
 from math import prod
 from pathlib import Path
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 import pytest
 from hypothesis import Phase, given, settings
@@ -199,47 +196,6 @@ def test_chunks_that_are_not_numpy_arrays_are_refused() -> None:
         eltwise.subtract(lazy, lazy, out=np.empty(6, "f4"))
 
 
-CLUSTER = """
-import sys
-import numpy as np, dask.array as da, eltwise
-from dask.distributed import Client, LocalCluster
-
-def main():
-    generator = np.random.default_rng(1)
-    a = (generator.standard_normal((400, 250)) * np.exp2(generator.integers(-40, 40, (400, 250)))).astype("f4")
-    b = generator.standard_normal(250).astype("f4")
-    expected = eltwise.mean_squared_difference(a, b).tobytes(), eltwise.mean_squared_difference(a, b, 0).tobytes()
-    for workers in (1, 2):
-        with LocalCluster(n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=None) as cluster:
-            with Client(cluster):
-                for chunks in ((400, 250), (137, 90)):
-                    x, y = da.from_array(a, chunks=chunks), da.from_array(b, chunks=70)
-                    got = [eltwise.mean_squared_difference(x, y, axis).compute().tobytes() for axis in (None, 0)]
-                    assert tuple(got) == expected, (workers, chunks)
-                    assert (eltwise.subtract(x, y).compute() == a - b).all()
-    print("same bits")
-
-if __name__ == "__main__":
-    main()
-"""
-
-
-@pytest.mark.slow
-def test_a_cluster_of_processes_gives_the_same_bits(tmp_path: Path) -> None:
-    pytest.importorskip("distributed")
-    script = tmp_path / "cluster.py"
-    script.write_text(CLUSTER)
-    done = subprocess.run(  # noqa: S603
-        [sys.executable, str(script)], capture_output=True, text=True, check=False, timeout=300
-    )
-    assert "same bits" in done.stdout, done.stderr[-3000:]
-
-
-def test_the_partials_can_be_sent() -> None:
-    lazy = eltwise.mean_squared_difference(da.ones(9, chunks=2, dtype="f4"), 3)
-    assert pickle.loads(pickle.dumps(lazy)).compute() == 4.0  # noqa: S301
-
-
 # ---- xarray
 
 
@@ -293,28 +249,19 @@ def test_data_sets_go_variable_by_variable() -> None:
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        (
-            lambda x: x.rename(time="hour"),
-            "Subtract-1, operand B: dimension 0 is 'time' and 'hour'; transpose or rename",
-        ),
-        (lambda x: x.assign_coords(time=[1, 2, 3]), "Subtract-1, operand B: the coordinates 'time' differ; align the"),
-        (lambda x: x.astype("f8"), "Subtract-1: operand A is float32 and operand B is float64; "),
-        (lambda x: x[:2], "Subtract-1: shapes (3,4) and (2,4) do not broadcast"),
-        (lambda x: x.T, "Subtract-1: shapes (3,4) and (4,3) do not broadcast"),
-        (
-            lambda x: x.variable,
-            "Subtract-1: not an array, got an xarray Variable; allowed: an xarray DataArray or Dataset",
-        ),
-        (
-            lambda x: da.ones((3, 4), dtype="f4"),
-            "Subtract-1: operand A is an xarray DataArray and operand B is a dask Array",
-        ),
+        (lambda x: x.rename(time="hour"), ", operand B: dimension 0 is 'time' and 'hour'; transpose or rename"),
+        (lambda x: x.assign_coords(time=[1, 2, 3]), ", operand B: the coordinates 'time' differ; align the"),
+        (lambda x: x.astype("f8"), ": operand A is float32 and operand B is float64; "),
+        (lambda x: x[:2], ": shapes (3,4) and (2,4) do not broadcast"),
+        (lambda x: x.T, ": shapes (3,4) and (4,3) do not broadcast"),
+        (lambda x: x.variable, ": not an array, got an xarray Variable; allowed: an xarray DataArray or Dataset"),
+        (lambda _x: da.ones((3, 4)), ": operand A is an xarray DataArray and operand B is a dask Array"),
     ],
 )
 def test_what_does_not_go_together_is_refused(change: Callable[[Any], Any], sentence: str) -> None:
     with pytest.raises(EltwiseError) as caught:
         eltwise.subtract(weather(), change(weather()))
-    assert str(caught.value).startswith(sentence)
+    assert str(caught.value).startswith(f"Subtract-1{sentence}")
 
 
 # ---- models
@@ -440,7 +387,6 @@ def test_kinds_are_found_by_the_library_of_a_class() -> None:
     assert [kind_of(each) for each in (1, 2.0, np.ones(1), np.float32(1), np.ones(1).view(Own), b"")] == [""] * 6
     assert kind_of(da.ones(1)) == "dask"
     assert kind_of(xr.DataArray(1)) == "xarray"
-    assert ml_dtypes.__name__ == "ml_dtypes"
 
 
 TYPED = """

@@ -150,14 +150,6 @@ def test_types_that_numpy_gives_two_names_are_one() -> None:
         assert result.tolist() == [np.array(-2).astype(other)]
 
 
-def test_results_of_python_numbers_are_those_of_arrays() -> None:
-    for element_type in NUMERIC:
-        a = random_bits(element_type, 50, seed=3)
-        three = np.array([3]).astype(element_type.storage)
-        assert oracle.same_bits(eltwise.subtract(a, 3), eltwise.subtract(a, three))
-        assert oracle.same_bits(eltwise.subtract(3.0, a), eltwise.subtract(three, a))
-
-
 def test_calls_from_many_threads_at_once_do_not_disturb_each_other() -> None:
     def work(number: int) -> bool:
         generator = np.random.default_rng(number)

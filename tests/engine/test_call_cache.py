@@ -12,7 +12,6 @@ from eltwise.core.errors import EltwiseError
 from eltwise.engine import call
 from eltwise.engine.call import calls_of
 from eltwise.kernels import dispatch
-from eltwise.kernels.float_mode import quietly
 from eltwise.ops import registry
 from eltwise.oracle.hard_values import hard_values
 
@@ -83,35 +82,12 @@ def test_a_call_that_is_wrong_is_refused_after_right_ones(name: str) -> None:
                 refused()
 
 
-def test_a_call_in_the_middle_of_a_call() -> None:
-    a = np.arange(6, dtype=np.float32)
-    eltwise.subtract(a, a)
-    inside = quietly(lambda: eltwise.subtract(a, np.float32([1] * 6)))
-    assert (inside == a - 1).all()
-
-
 def test_what_is_known_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(call, "_MOST_CALLS", 8)
     operator = eltwise.operator("SquaredDifference-1", auto_broadcast="none")
     for size in range(1, 30):
         operator(np.zeros(size, np.int8), np.zeros(size, np.int8))
     assert len(calls_of(operator.operation).known) <= 8
-
-
-@pytest.mark.parametrize("error", [ValueError, RuntimeError])
-def test_an_error_raised_in_the_middle_of_a_call_is_not_lost(error: type[Exception]) -> None:
-    a = np.arange(6, dtype=np.float32)
-    operator = eltwise.operator("Subtract-1")
-    operator(a, a)
-    known = calls_of(operator.operation).known
-
-    def interrupted(*_arrays: object) -> np.ndarray:
-        raise error("a signal's handler")
-
-    for key in known:
-        known[key] = interrupted
-    with pytest.raises(error, match="handler"):
-        operator(a, a)
 
 
 # Division of integers, and the least integer.

@@ -142,16 +142,6 @@ def test_what_the_entry_does_not_know_goes_to_the_python_function(subtract: Call
         subtract(a, b, nothing=1)
 
 
-def test_an_array_that_overlaps_the_result(subtract: Callable[..., np.ndarray]) -> None:
-    values = np.arange(64, dtype=np.float32)
-    other = np.ones(60, np.float32)
-    for shift in (0, 1, 3, 4):
-        for _ in range(OFTEN):
-            memory = values.copy()
-            subtract(memory[:60], other, out=memory[shift : shift + 60])
-            assert memory[shift : shift + 60].tolist() == (values[:60] - 1).tolist()
-
-
 def test_no_reference_is_lost_or_kept(subtract: Callable[..., np.ndarray]) -> None:
     a, b, out = np.float32([1, 2]), np.float32([3, 5]), np.empty(2, np.float32)
     repeated(subtract, a, b)

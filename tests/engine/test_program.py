@@ -17,6 +17,7 @@ from eltwise.core.errors import (
     ShapeError,
     ValueRangeError,
 )
+from eltwise.engine import program
 from eltwise.engine.program import Runner
 from eltwise.ir.graph import Graph, Node, Origin, Port, Tensor
 from eltwise.ir.infer_graph import infer_graph
@@ -123,6 +124,12 @@ def test_an_optional_input_replaces_the_constant() -> None:
     made = {"z": (SUB, "x w")}
     assert run(made, (X,), "z", {"x": x}, (w,))["z"][0].tolist() == [-1, -2, -3]
     assert run(made, (X,), "z", {"x": x, "w": np.full(1, 4, np.float32)}, (w,))["z"][1].tolist() == [-4, -4, -4]
+
+
+def test_a_run_without_memory_names_the_inputs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(program, "cast", lambda *_given: (_ for _ in ()).throw(MemoryError))
+    with pytest.raises(ShapeError, match=r"a run on these inputs does not fit into memory, got x \(1, 3\)$"):
+        run({"z": (operation("Cast", 13, to=INT64), "x")}, (X,), "z", {"x": np.ones((1, 3), np.float32)})
 
 
 F32 = np.float32

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from fractions import Fraction
 
 import numpy as np
@@ -15,7 +14,7 @@ from eltwise.core.dtypes import (
     TYPES,
     ElementType,
 )
-from eltwise.core.errors import ElementTypeError, EltwiseError, ValueRangeError
+from eltwise.core.errors import ElementTypeError, ValueRangeError
 from eltwise.engine.arrays import exact_scalar, is_scalar
 from eltwise.oracle.numbers import Special, decode, encode
 
@@ -89,11 +88,3 @@ def test_what_is_a_number() -> None:
     for value in (True, False):
         with pytest.raises(ElementTypeError, match=f"operand B: not a number, got {value}"):
             eltwise.subtract(np.ones(2, np.int32), value)
-
-
-def test_numbers_beside_numpy_scalars() -> None:
-    for a, b in itertools.product((np.float32(2), np.array(2, np.float32)), (0.5, np.float32(0.5))):
-        assert eltwise.subtract(a, b).tolist() == 1.5
-        assert eltwise.subtract(b, a).tolist() == -1.5
-    with pytest.raises(EltwiseError):
-        eltwise.subtract(np.float32(2), np.float64(0.5))

@@ -105,7 +105,7 @@ def test_the_caller_sleeps_until_the_last_piece_is_done() -> None:
         threads.THREAD_POOL.rests = 0
 
 
-@pytest.mark.skipif(processors() < 2 or not affinity_functions()[0], reason="no processor to choose")
+@pytest.mark.skipif(processors() < 2 or not affinity_functions(), reason="no processor to choose")
 @pytest.mark.usefixtures("two_threads")
 def test_a_worker_is_woken_on_another_processor_than_its_callers_and_may_use_all_then() -> None:
     ran: list[int] = []

@@ -20,8 +20,10 @@ import zarr
 from safetensors.numpy import load_file, save_file
 
 import eltwise
-from eltwise.scale import apply as apply_module
+from eltwise.scale import blocks
+from eltwise.scale.apply import apply_files
 from eltwise.scale.blocks import BlockCall
+from eltwise.scale.file_target import FileTarget
 from eltwise.scale.journal import Journal
 from onnx_models import model, node, value
 from peak import PEAK_KIB
@@ -105,7 +107,7 @@ def test_every_broadcast(
     shape: tuple[int, ...],
     block: int,
 ) -> None:
-    monkeypatch.setattr(apply_module, "BLOCK_BYTES", block)
+    monkeypatch.setattr(blocks, "BLOCK_BYTES", block)
     a, b = operands[0], operands[1].reshape(-1)[: int(np.prod(shape))].reshape(shape)
     paths = store(tmp_path / "a.zarr", a), written(tmp_path / "b", "npy", b)
     options = [text for name, value in attributes.items() for text in ("--attr", f"{name}={value}")]
@@ -176,7 +178,7 @@ def computed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return count
 
 
-@pytest.mark.parametrize("output", ["c.npy", "c.zarr"])
+@pytest.mark.parametrize("output", ["{}/c.npy", "{}/c.zarr", "memory:/{}/c.zarr"])
 def test_a_job_that_was_ended_goes_on_and_computes_no_block_twice(
     cli: Cli,
     operands: tuple[np.ndarray, np.ndarray],
@@ -185,7 +187,8 @@ def test_a_job_that_was_ended_goes_on_and_computes_no_block_twice(
     computed: list[int],
     output: str,
 ) -> None:
-    monkeypatch.setattr(apply_module, "BLOCK_BYTES", 124)
+    monkeypatch.setattr(blocks, "BLOCK_BYTES", 124)
+    target = output.format(tmp_path)
     a, b = (store(tmp_path / f"{name}.zarr", values) for name, values in zip("ab", operands, strict=True))
     reads = [0]
     read_block = BlockCall.read
@@ -198,15 +201,15 @@ def test_a_job_that_was_ended_goes_on_and_computes_no_block_twice(
 
     monkeypatch.setattr(BlockCall, "read", ending)
     with pytest.raises(Stop):
-        apply_module.apply_files(eltwise.operator("Subtract-1"), [str(a), str(b)], str(tmp_path / output))
+        apply_files(eltwise.operator("Subtract-1"), [str(a), str(b)], target)
     before = computed[0]
     assert before > 0
-    assert output == "c.zarr" or not (tmp_path / output).exists()
-    code, out, err = cli("apply", "Subtract-1", a, b, "-o", tmp_path / output, "--json")
+    assert not (tmp_path / "c.npy").exists()
+    code, out, err = cli("apply", "Subtract-1", a, b, "-o", target, "--json")
     found = json.loads(out)
     assert (code, found["resumed"], computed[0]) == (0, before, found["blocks"])
     assert err == f"resumed: {before} of {found['blocks']} blocks were done before\n"
-    assert read(tmp_path / output).tobytes() == eltwise.subtract(*operands).tobytes()
+    assert read(target).tobytes() == eltwise.subtract(*operands).tobytes()
     assert not list(tmp_path.glob(".*"))
 
 
@@ -218,8 +221,8 @@ def slow(self, operands):
     time.sleep(0.05)
     return compute(self, operands)
 BlockCall.compute = slow
-from eltwise.scale import apply as module
-module.BLOCK_BYTES = 124
+from eltwise.scale import blocks
+blocks.BLOCK_BYTES = 124
 from eltwise.cli import main
 sys.argv = ["eltwise", *sys.argv[1:]]
 main()
@@ -285,9 +288,9 @@ def test_a_part_that_is_gone_is_written_again(
     cli: Cli, operands: tuple[np.ndarray, np.ndarray], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     a = store(tmp_path / "a.zarr", operands[0])
-    monkeypatch.setattr(apply_module.FileTarget, "finish", lambda _self: (_ for _ in ()).throw(Stop))
+    monkeypatch.setattr(FileTarget, "finish", lambda _self: (_ for _ in ()).throw(Stop))
     with pytest.raises(Stop):
-        apply_module.apply_files(eltwise.operator("Subtract-1"), [str(a), str(a)], str(tmp_path / "c.npy"))
+        apply_files(eltwise.operator("Subtract-1"), [str(a), str(a)], str(tmp_path / "c.npy"))
     monkeypatch.undo()
     (tmp_path / ".c.npy.part").unlink()
     assert cli("apply", "Subtract-1", a, a, "-o", tmp_path / "c.npy") == (0, "", "")
@@ -305,7 +308,7 @@ def test_a_full_disk_leaves_what_can_be_resumed(
 ) -> None:
     import zarr.storage._local as local
 
-    monkeypatch.setattr(apply_module, "BLOCK_BYTES", 124)
+    monkeypatch.setattr(blocks, "BLOCK_BYTES", 124)
     a, b = (store(tmp_path / f"{name}.zarr", values) for name, values in zip("ab", operands, strict=True))
     (tmp_path / "c.npy").write_bytes(b"as it was")
     calls = [0]
@@ -366,14 +369,14 @@ def test_other_operands_do_not_resume_a_job(
     monkeypatch.setattr(BlockCall, "read", lambda _self, _cut: (_ for _ in ()).throw(Stop))
     for output in ("c.npy", "c.zarr"):
         with pytest.raises(Stop):
-            apply_module.apply_files(eltwise.operator("Subtract-1"), [str(a), str(b)], str(tmp_path / output))
+            apply_files(eltwise.operator("Subtract-1"), [str(a), str(b)], str(tmp_path / output))
     monkeypatch.undo()
     for given in ((a, other), (other, b)):
         assert "another job on this target" in cli("apply", "Subtract-1", *given, "-o", tmp_path / "c.npy")[2]
         assert "not what this command has begun" in cli("apply", "Subtract-1", *given, "-o", tmp_path / "c.zarr")[2]
     np.save(a, operands[0] + 1)
     with pytest.raises(eltwise.EltwiseError, match="its operands were changed"):
-        apply_module.apply_files(eltwise.operator("Subtract-1"), [str(a), str(b)], str(tmp_path / "c.npy"))
+        apply_files(eltwise.operator("Subtract-1"), [str(a), str(b)], str(tmp_path / "c.npy"))
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import operator
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -19,10 +20,10 @@ import pytest
 from distributed import Client, LocalCluster
 
 import eltwise
-from eltwise.scale.apply import apply_files
+from eltwise.scale.apply import apply_files, compute_chunk
 from eltwise.scale.blocks import Application
 from eltwise.scale.cluster import claimed, connected, run_on
-from eltwise.scale.zarr_apply import compute_chunk
+from eltwise.scale.sources import Recipe
 from onnx_models import model, node, value
 from stores import chunk_files, read, store, wait_for
 
@@ -82,6 +83,8 @@ def test_the_same_bits_in_memory_from_files_with_threads_of_dask_and_on_a_cluste
         assert json.loads(found[1])["result"]["values"] == [str(each) for each in expected]
         lazy = eltwise.mean_squared_difference(*map(da.from_zarr, map(str, files)), axis=axis)
         assert np.asarray(lazy.compute(scheduler="threads")).tobytes() == expected.tobytes()
+        with connected(cluster.scheduler_address) as client:
+            assert np.asarray(client.compute(lazy).result()).tobytes() == expected.tobytes()
 
 
 def test_a_model_on_a_cluster(
@@ -93,6 +96,17 @@ def test_a_model_on_a_cluster(
     scheduler = ("--scheduler", cluster.scheduler_address)
     assert cli("run", tmp_path / "m.onnx", *files, "-o", tmp_path / "z.zarr", *scheduler) == (0, "", "")
     assert read(tmp_path / "z.zarr").tobytes() == np.square(operands[0] - operands[1]).tobytes()
+
+
+def test_another_job_of_the_same_names_reads_the_files_again(
+    cli: Cli, cluster: LocalCluster, operands: tuple[np.ndarray, np.ndarray], tmp_path: Path
+) -> None:
+    a, target = operands[0], tmp_path / "c.zarr"
+    for chunks, other in (((10, 10), "b"), ((25, 50), "a")):
+        store(tmp_path / "b.zarr", operands["ab".index(other)], chunks=chunks, overwrite=True)
+        assert cli(*command(tmp_path, cluster)) == (0, "", "")
+        assert read(target).tobytes() == eltwise.subtract(a, operands["ab".index(other)]).tobytes()
+        shutil.rmtree(target)
 
 
 def test_a_worker_is_killed(cluster: LocalCluster, operands: tuple[np.ndarray, np.ndarray], tmp_path: Path) -> None:
@@ -183,7 +197,7 @@ def test_a_block_that_is_there_is_not_computed_again(operands: tuple[np.ndarray,
     apply_files(minus, texts, target)
     before = chunk_files(tmp_path / "c.zarr")
     (tmp_path / "c.zarr" / "c" / "0" / "1").unlink()
-    chunk = partial(compute_chunk, Application(minus.operation), texts, (None, None), target)
+    chunk = partial(compute_chunk, Application(minus.operation), Recipe("job", texts, (None, None)), target)
     assert [chunk(number) for number in range(3)] == [("", None)] * 3
     after = chunk_files(tmp_path / "c.zarr")
     assert [name for name in before if before[name] != after[name]] == [str(tmp_path / "c.zarr" / "c" / "0" / "1")]

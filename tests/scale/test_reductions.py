@@ -14,7 +14,7 @@ from safetensors.numpy import save_file
 
 import eltwise
 from eltwise.engine.reduce import reducing_of
-from eltwise.scale import reductions
+from eltwise.scale import blocks
 from eltwise.scale.reductions import reduce_files
 from stores import store
 
@@ -47,7 +47,7 @@ def paths_of(folder: Path, operands: tuple[np.ndarray, np.ndarray], kind: str) -
 def test_the_same_bits_as_in_memory(
     operands: tuple[np.ndarray, np.ndarray], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, axis: Any, kind: str
 ) -> None:
-    monkeypatch.setattr(reductions, "BLOCK_BYTES", 400)
+    monkeypatch.setattr(blocks, "BLOCK_BYTES", 400)
     paths = paths_of(tmp_path, operands, kind)
     for name in ("mean_squared_difference", "mean_absolute_difference", "max_absolute_difference"):
         found = reduce_files(reducing_of(name.replace("_", "-")), paths, axis)["result"]

@@ -12,8 +12,6 @@ import pytest
 import zarr
 
 import eltwise
-from eltwise.scale import apply as apply_module
-from eltwise.scale.blocks import BlockCall
 from stores import store
 
 Cli = Callable[..., tuple[int, str, str]]
@@ -55,25 +53,6 @@ def test_urls(
     assert np.asarray(zarr.open_array(paths[2], mode="r")[...]).tobytes() == eltwise.subtract(*operands).tobytes()
     found = cli("reduce", "mean-squared-difference", *paths[:2], "--json")
     assert str(eltwise.mean_squared_difference(*operands)) in found[1]
-
-
-def test_a_job_on_a_url_goes_on(operands: tuple[np.ndarray, np.ndarray], monkeypatch: pytest.MonkeyPatch) -> None:
-    texts, output, count = [f"{MEMORY}/{name}.zarr" for name in "ab"], f"{MEMORY}/c3.zarr", [0]
-    compute = BlockCall.compute
-
-    def ending(self: BlockCall, blocks: list[np.ndarray]) -> np.ndarray:
-        count[0] += 1
-        if count[0] == 8:
-            raise KeyboardInterrupt
-        return compute(self, blocks)
-
-    monkeypatch.setattr(BlockCall, "compute", ending)
-    minus = eltwise.operator("Subtract-1")
-    with pytest.raises(KeyboardInterrupt):
-        apply_module.apply_files(minus, texts, output)
-    found = apply_module.apply_files(minus, texts, output)
-    assert 0 < found.resumed < found.blocks == 25
-    assert np.asarray(zarr.open_array(output, mode="r")[...]).tobytes() == eltwise.subtract(*operands).tobytes()
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,7 @@ def known(*told: tuple[str, str, Fault | None]) -> RuleSet:
 def steps(
     rules: RuleSet, asked: Site, least: Severity = "wrong values", allowed: Collection[str] = (), opset: int = 0
 ) -> Steps | None:
-    return decide(rules.without(set(allowed) - set(REFUSALS)), asked, least, opset).steps
+    return decide(rules.without(set(allowed) - set(REFUSALS)), asked, least, opset)[0]
 
 
 def test_what_is_not_measured_is_not_said_to_run() -> None:

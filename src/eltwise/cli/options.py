@@ -32,7 +32,7 @@ source = click.argument("source", type=PATH, metavar="IN", help="An .onnx file, 
 in_place = click.option("--in-place", is_flag=True, help="Allow OUT to be IN.")
 json = click.option("--json", is_flag=True, help="Print JSON.")
 json_file = click.option("--json", type=PATH, metavar="FILE", help="Write the report as JSON; - for stdout.")
-html_file = click.option("--html", type=PATH, metavar="FILE", help="Write the report as an HTML page.")
+html_file = click.option("--html", type=PATH, metavar="FILE", help="Write the report as an HTML page; - for stdout.")
 tolerance = click.option(
     "--tolerance",
     multiple=True,

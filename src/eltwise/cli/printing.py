@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from eltwise.core.errors import EltwiseError, ManyProblemsError
+from eltwise.core.errors import AttributeValueError, EltwiseError, ManyProblemsError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -55,18 +55,19 @@ def check_report(json: Path | None, html: Path | None, inputs: Sequence[Path]) -
     """Refuse, before long work, the files of a report that cannot be written or would replace what is read."""
     from eltwise.formats.files import check_outputs
 
+    if json == html == _STDOUT:
+        raise AttributeValueError("the JSON and the page are both for stdout", hint="name a file for one of them")
     check_outputs([path for path in (json, html) if path is not None and path != _STDOUT], inputs)
 
 
 def write_report(found: Written, json: Path | None, html: Path | None) -> bool:
-    """Write a report to files; whether it was printed instead, since the file of JSON is ``-``."""
-    if html is not None:
-        found.to_html(html)
-    if json is not None and json != _STDOUT:
-        found.to_json(json)
-    if json == _STDOUT:
-        line(found.to_json())
-    return json == _STDOUT
+    """Write a report to files; whether one was printed instead, since its file is ``-``."""
+    for path, write in ((json, found.to_json), (html, found.to_html)):
+        if path == _STDOUT:
+            line(write())
+        elif path is not None:
+            write(path)
+    return _STDOUT in (json, html)
 
 
 def error_json(error: EltwiseError) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -64,7 +64,13 @@ def run(
     loaded = load(model)
     given, wanted = _inputs(loaded, inputs), _outputs(loaded, outputs)
     if dump is None and (scheduler is not None or is_in_blocks([*given.values()], [*wanted.values()])):
-        _run_in_blocks(model, given, wanted, memory=memory, scheduler=scheduler, json=json)
+        from eltwise.scale.models import run_files
+
+        with resources_of(memory, scheduler) as resources:
+            outcomes = run_files(str(model), given, wanted, resources, loaded)
+        if json:
+            printing.json_text({name: outcome.fields() for name, outcome in outcomes.items()})
+        print_outcomes({wanted[name]: outcome for name, outcome in outcomes.items()})
         return
     sources = {name: parse_tensor_file(text) for name, text in given.items()}
     types = {name: loaded.graph.find_input(name).type.element_type for name in given}
@@ -78,24 +84,6 @@ def run(
     write_tensor_files(results, places)
     rest = {name: array for name, array in results.items() if name not in places}
     printing.results(rest, json=json)
-
-
-def _run_in_blocks(
-    model: Path,
-    inputs: Mapping[str, str],
-    outputs: Mapping[str, str],
-    *,
-    memory: str,
-    scheduler: str | None,
-    json: bool,
-) -> None:
-    from eltwise.scale.models import run_files
-
-    with resources_of(memory, scheduler) as resources:
-        outcomes = run_files(str(model), inputs, outputs, resources)
-    if json:
-        printing.json_text({name: outcome.fields() for name, outcome in outcomes.items()})
-    print_outcomes({outputs[name]: outcome for name, outcome in outcomes.items()})
 
 
 def _inputs(model: Model, texts: Sequence[str]) -> dict[str, str]:

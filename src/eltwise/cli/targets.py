@@ -89,7 +89,7 @@ def _refresh(path: Path, runtime: Runtime, ops: Sequence[str], types: Sequence[s
 
 def _show(known: list[RuleSet], *, json: bool) -> None:
     """Print of each runtime what was measured, and how many rules of each severity it has."""
-    from eltwise.targets.rules import SEVERITIES
+    from eltwise.targets.rules import SEVERITIES, span
 
     if json:
         printing.json_text([_fields(rules) for rules in known])
@@ -100,7 +100,7 @@ def _show(known: list[RuleSet], *, json: bool) -> None:
         counts = _counts(rules)
         cells = {**{name: str(count or "") for name, count in counts.items()}, "machine": rules.machine}
         total = str(len(rules.rules))
-        made.add_row(rules.runtime, rules.number, _span(rules.opsets), total, *(cells[name] for name in wide))
+        made.add_row(rules.runtime, rules.number, span(rules.opsets), total, *(cells[name] for name in wide))
     printing.show(made)
 
 
@@ -116,14 +116,3 @@ def _counts(rules: RuleSet) -> dict[str, int]:
 
     counts = Counter(rule.severity for rule in rules.rules)
     return {severity: counts[severity] for severity in SEVERITIES}
-
-
-def _span(numbers: tuple[int, ...]) -> str:
-    """Numbers that follow each other as a span.
-
-    >>> _span((1, 2, 3)), _span((1, 3)), _span(())
-    ('1 to 3', '1, 3', '')
-    """
-    if len(numbers) > 2 and numbers == tuple(range(numbers[0], numbers[-1] + 1)):
-        return f"{numbers[0]} to {numbers[-1]}"
-    return ", ".join(map(str, numbers))

@@ -3,39 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 import numpy as np
 
 from eltwise.comparison.causes import UNEXPLAINED, find_cause
 from eltwise.comparison.heat_map import heat_map
-from eltwise.comparison.hypotheses import Cause, Context
+from eltwise.comparison.hypotheses import Cause, Settings
 from eltwise.comparison.numbers import bits_of, is_float
 from eltwise.comparison.pairs import Pair, common_type
 from eltwise.comparison.places import Claim, where
 from eltwise.comparison.report import Element, Status, TensorReport
-from eltwise.comparison.scan import Figures, Progress, scan
-from eltwise.comparison.tolerance import Given, Limits, Tolerance, parse_tolerances, tolerance_of
+from eltwise.comparison.scan import Figures, scan
+from eltwise.comparison.tolerance import Given, Limits, parse_tolerances, tolerance_of
 from eltwise.conformance.fault_model import Operation
 from eltwise.core.errors import EltwiseError
 from eltwise.formats.lazy_tensors import LazyTensor, of_array, storage_of
-
-
-@dataclass(frozen=True)
-class Settings:
-    """How tensors are compared.
-
-    Attributes:
-        tolerance: what is forgiven; None for nothing.
-        causes: whether the cause of differences is looked for.
-        progress: is told of bytes that have been read.
-        context: what else is known of the tensors.
-    """
-
-    tolerance: Tolerance | None = None
-    causes: bool = True
-    progress: Progress | None = None
-    context: Context = field(default_factory=Context)
 
 
 def compare_arrays(
@@ -63,8 +46,8 @@ def compare_arrays(
         The record; a tensor that differs has the cause, ``unexplained`` where no hypothesis predicts it.
     """
     chosen = tolerance_of(parse_tolerances(tolerance), name)
-    context = Context(operation=operation, operands=tuple(operands))
-    return compare_tensors(of_array(name, a), of_array(name, b), Settings(chosen, causes, context=context))
+    settings = Settings(chosen, causes, operation=operation, operands=tuple(operands))
+    return compare_tensors(of_array(name, a), of_array(name, b), settings)
 
 
 def compare_tensors(a: LazyTensor, b: LazyTensor, settings: Settings) -> TensorReport:
@@ -93,7 +76,7 @@ def _compared(a: LazyTensor, b: LazyTensor, settings: Settings) -> TensorReport:
         return _not_measured(report, Cause("other_type", 1.0, words))
     pair = Pair(a, b, element_type)
     if shapes:
-        found = find_cause(pair, None, settings.context) if settings.causes else Cause("other_shape", 1.0, shapes)
+        found = find_cause(pair, Figures(), settings) if settings.causes else Cause("other_shape", 1.0, shapes)
         return _not_measured(report, found)
     return _measured(report, pair, settings)
 
@@ -148,13 +131,13 @@ def _measured(report: TensorReport, pair: Pair, settings: Settings) -> TensorRep
     if not figures.differing:
         words = f"the same values, as {pair.b.element_type} instead of {pair.a.element_type}"
         return _with_cause(found, Cause("other_type", 1.0, words)) if has_other_type else found
-    return _with_cause(found, _cause(pair, figures, settings.context, places.claims)) if settings.causes else found
+    return _with_cause(found, _cause(pair, figures, settings, places.claims)) if settings.causes else found
 
 
-def _cause(pair: Pair, figures: Figures, context: Context, claims: Sequence[Claim]) -> Cause:
+def _cause(pair: Pair, figures: Figures, settings: Settings, claims: Sequence[Claim]) -> Cause:
     """The cause; where a file turns bad while it is looked for, the figures are kept."""
     try:
-        return find_cause(pair, figures, context, claims)
+        return find_cause(pair, figures, settings, claims)
     except EltwiseError as error:
         return Cause(UNEXPLAINED, 0.0, f"the cause could not be looked for: {error}")
 

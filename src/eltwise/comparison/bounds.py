@@ -1,19 +1,16 @@
-"""What says of every element that differs how it lies to the other, if not which value it has: neighbours, limits."""
+"""What says of every element that differs how it lies to the other, if not which value it has."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import numpy as np
 
 from eltwise.comparison.hypotheses import LEAST_BITS_OF_INTEGERS, Cause, Problem
 from eltwise.comparison.numbers import is_float, values_of
-from eltwise.comparison.pairs import Pair, same_bits
+from eltwise.comparison.pairs import converted, same_bits
 from eltwise.comparison.places import percent
-from eltwise.comparison.scan import Figures
-from eltwise.comparison.tails import random_tail
-from eltwise.core.dtypes import ElementType
 
 PIECE = 1 << 20
 """So many elements are verified at a time."""
@@ -25,15 +22,21 @@ _LEAST_LAST_BITS = {8: 64, 16: 8}
 _LEAST_RANGE = 16
 """Integers that differ by 1 must have so many values, or they would do so by chance."""
 
+_LEAST_RANDOM, _SAMPLED = 16, 512
+_FAR, _LEAST_SHARE_OF_FAR = 24, 0.25
+"""So many binary digits lie between numbers of one tensor and a quarter of random bits, at least."""
 
-def _last_bit(problem: Problem, figures: Figures) -> Cause | None:
+
+def _last_bit(problem: Problem) -> Cause | None:
     """Whether all that differ, or nearly all, are neighbours of each other."""
-    own, differing = problem.element_type, figures.differing
+    own, figures, differing = problem.element_type, problem.figures, problem.figures.differing
     near = int(figures.histogram[1]) if not figures.counts["nan"] else 0
     least = _LEAST_LAST_BITS.get(8 if not is_float(own) or own.bits <= 8 else own.bits, 1)
     if differing < least or own.bits == 1:
         return None
-    if near == differing and _has_range(own, figures):
+    # Masks and labels of few values always differ by little.
+    values = figures.sample_a
+    if near == differing and (is_float(own) or int(values.max()) - int(values.min()) >= _LEAST_RANGE):
         words = "every element that differs is a neighbour of the other: another rounding of the last bit"
         return Cause("last_bit", 1.0, words if is_float(own) else "integers differ by 1 wherever they differ")
     if near >= _LEAST_SHARE_OF_LAST_BIT * differing and is_float(own):
@@ -42,13 +45,7 @@ def _last_bit(problem: Problem, figures: Figures) -> Cause | None:
     return None
 
 
-def _has_range(own: ElementType, figures: Figures) -> bool:
-    """Whether neighbours are no matter of course: masks and labels of few values always differ by little."""
-    values = figures.sample_a
-    return is_float(own) or int(values.max()) - int(values.min()) >= _LEAST_RANGE
-
-
-def _at_limits(problem: Problem, figures: Figures) -> Cause | None:
+def _at_limits(problem: Problem) -> Cause | None:
     """Whether B is at a limit of its integer type, or 0, wherever it differs; counted over all elements.
 
     How common these values are where nothing differs says how much evidence that is.
@@ -63,9 +60,10 @@ def _at_limits(problem: Problem, figures: Figures) -> Cause | None:
             continue
         equal = is_allowed[wide.count :]
         common = (int(equal.sum()) + 1) / (equal.size + 2)
-        if figures.differing * -math.log2(common) < LEAST_BITS_OF_INTEGERS:
+        if problem.figures.differing * -math.log2(common) < LEAST_BITS_OF_INTEGERS:
             continue
-        if all(np.isin(values_of(b[~same_bits(a, b)], own), allowed).all() for a, b in _chunks(pair)):
+        pieces = (pair.read(start, stop) for start, stop in pair.ranges(PIECE))
+        if all(np.isin(values_of(b[~same_bits(a, b)], own), allowed).all() for a, b in pieces):
             found = ", ".join(f"{one:g}" for one in np.unique(wide.y[: wide.count]))
             text = f"B is {found} wherever it differs"
             if cause == "saturation":
@@ -74,11 +72,22 @@ def _at_limits(problem: Problem, figures: Figures) -> Cause | None:
     return None
 
 
-def _chunks(pair: Pair) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    step = pair.whole_chunks(PIECE)
-    for start in range(0, pair.size, step):
-        yield pair.read(start, min(start + step, pair.size))
+def _random_tail(problem: Problem) -> Cause | None:
+    """Whether from some element on nearly all differ, with exponents that only random bits have."""
+    own, figures = problem.element_type, problem.figures
+    first, count = figures.first, figures.total - figures.first
+    if first <= 0 or figures.differing < 0.98 * count or count < _LEAST_RANDOM or not is_float(own):
+        return None
+    tail = np.unique(np.linspace(first, figures.total - 1, _SAMPLED).astype(np.int64))
+    values = np.abs(values_of(converted(problem.pair.b.at(tail), own), own).astype(np.float64))
+    usual = np.abs(problem.sample.x)
+    usual = usual[np.isfinite(usual) & (usual > 0)]
+    far = ~np.isfinite(values) | (np.abs(np.log2(values / (np.median(usual) if usual.size else 1.0))) > _FAR)
+    if far.mean() <= _LEAST_SHARE_OF_FAR:
+        return None
+    words = f"from element {first} on, B holds numbers of random size: the tail was not written"
+    return Cause("uninitialized", 1.0, words, {"from": first, "elements": count})
 
 
-BOUNDS: tuple[Callable[[Problem, Figures], Cause | None], ...] = (_last_bit, _at_limits, random_tail)
-"""Those and random tails, the most telling first."""
+BOUNDS: tuple[Callable[[Problem], Cause | None], ...] = (_last_bit, _at_limits, _random_tail)
+"""The most telling first."""

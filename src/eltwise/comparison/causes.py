@@ -11,26 +11,30 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import pairwise
+from itertools import chain
 from threading import Lock
 
 import numpy as np
 
-from eltwise.comparison import fitted_hypotheses, place_hypotheses, quantization, tails, value_hypotheses, whole_numbers
+from eltwise.comparison import place_hypotheses as place
+from eltwise.comparison import quantization
+from eltwise.comparison import value_hypotheses as value
 from eltwise.comparison.bounds import BOUNDS, PIECE
+from eltwise.comparison.fitted_hypotheses import offset, scaled
 from eltwise.comparison.hypotheses import (
     MOST_OF,
     Cause,
-    Context,
     Hypothesis,
     Maker,
     Predict,
     Problem,
     Sample,
+    Settings,
     agrees,
     evidence,
     is_enough,
 )
+from eltwise.comparison.matching import Copies
 from eltwise.comparison.numbers import bits_of
 from eltwise.comparison.operation_causes import of_operation
 from eltwise.comparison.pairs import Pair, converted, same_bits
@@ -42,47 +46,40 @@ UNEXPLAINED = "unexplained"
 _SAMPLED, _EQUAL_SAMPLED, _ENDS_SAMPLED = 1536, 512, 64
 _PIECES_AT_ONCE = 8
 OF_VALUES: tuple[Maker, ...] = (
-    *(value_hypotheses.signs, value_hypotheses.subnormals, value_hypotheses.one_value, value_hypotheses.ranges),
-    *(value_hypotheses.digits, fitted_hypotheses.scaled, fitted_hypotheses.offset),
+    *(value.signs, value.subnormals, value.one_value, value.ranges, value.digits),
+    *(scaled, offset),
 )
 """Those that compute each element from the same element, simplest first."""
 
 MAKERS: tuple[Maker, ...] = (
-    *OF_VALUES,
-    *(place_hypotheses.stale, place_hypotheses.transposed, place_hypotheses.flipped),
-    *(whole_numbers.whole_numbers, quantization.quantized, quantization.dequantized),
-    *(tails.uninitialized, place_hypotheses.shifted, place_hypotheses.reordered),
-    quantization.quantized_by_channel,
+    *(*OF_VALUES, place.stale, place.transposed, place.flipped, quantization.quantized, quantization.dequantized),
+    *(place.uninitialized, place.shifted, place.reordered, quantization.quantized_by_channel),
 )
 """The hypotheses, simplest first: of two that predict the same, the first one is named."""
 
-OF_OTHER_SHAPES: tuple[Maker, ...] = (place_hypotheses.transposed, place_hypotheses.expanded, place_hypotheses.padded)
+OF_OTHER_SHAPES: tuple[Maker, ...] = (place.transposed, place.expanded, place.padded)
 """Those for tensors of other shapes."""
 
 REVERSIBLE: tuple[Maker, ...] = (
-    *(value_hypotheses.one_value, value_hypotheses.subnormals, value_hypotheses.digits, value_hypotheses.ranges),
-    *(quantization.quantized, quantization.dequantized, tails.uninitialized, place_hypotheses.padded),
+    *(value.one_value, value.subnormals, value.digits, value.ranges, quantization.quantized),
+    *(quantization.dequantized, place.uninitialized, place.padded),
 )
 """Those that lose something, so that A may be what B became: they are tried the other way round, too."""
 
 
-def find_cause(pair: Pair, figures: Figures | None, context: Context, claims: Sequence[Claim] = ()) -> Cause:
+def find_cause(pair: Pair, figures: Figures, settings: Settings, claims: Sequence[Claim] = ()) -> Cause:
     """Find what predicts the differences of a pair.
 
     Args:
         pair: the pair.
-        figures: what was measured of it; None where the shapes differ.
-        context: what else is known.
+        figures: what was measured of it; nothing where the shapes differ.
+        settings: what else is known.
         claims: where all differences lie, if that is known.
     """
-    if figures is not None:
-        known = context.operation and of_operation(pair, figures, context.operation, context.operands)
-        found = known or _fact(figures)
-        if found is not None:
-            return found
-    problem = _problem(pair, figures, context)
     best: tuple[float, Hypothesis, Problem] | None = None
-    for hypothesis, own in _hypotheses(problem, figures, context, claims):
+    problem, fact = _problem(pair, figures, settings.copies), _fact(figures)
+    faults = ((fault, problem) for fault in of_operation(problem, settings))
+    for hypothesis, own in chain(faults, () if fact else _hypotheses(problem, claims)):
         share = _share_of_sample(hypothesis, own.sample)
         if share == 1.0:
             share = verified_share(own.pair, hypothesis.predict)
@@ -90,25 +87,20 @@ def find_cause(pair: Pair, figures: Figures | None, context: Context, claims: Se
             return _named(hypothesis, own, 1.0)
         if MOST_OF <= share < 1.0 and (best is None or share > best[0]):
             best = share, hypothesis, own
-    if figures is None:
-        shapes = f"the shape is {list(pair.b.shape)} instead of {list(pair.a.shape)}"
-        return Cause("other_shape", 1.0, f"{shapes}, and no rearrangement of A gives B")
-    return _in_part(problem, figures, best)
+    if problem.has_one_shape:
+        return fact or _in_part(problem, best)
+    shapes = f"the shape is {list(pair.b.shape)} instead of {list(pair.a.shape)}"
+    return Cause("other_shape", 1.0, f"{shapes}, and no rearrangement of A gives B")
 
 
-def _hypotheses(
-    problem: Problem, figures: Figures | None, context: Context, claims: Sequence[Claim]
-) -> Iterator[tuple[Hypothesis, Problem]]:
+def _hypotheses(problem: Problem, claims: Sequence[Claim]) -> Iterator[tuple[Hypothesis, Problem]]:
     """All of them, with the pair that each is about: as it is, the other way round, and the part that differs."""
-    makers = MAKERS if problem.has_one_shape else OF_OTHER_SHAPES
+    makers, backward = MAKERS, problem.swapped
+    if not problem.has_one_shape:
+        makers = OF_OTHER_SHAPES
+        backward = replace(_problem(backward.pair, problem.figures, problem.copies), is_reversed=True)
     yield from ((found, problem) for maker in makers for found in maker(problem))
-    backward = (
-        problem.swapped
-        if figures is not None
-        else replace(_problem(problem.pair.swapped, None, context), is_reversed=True)
-    )
-    makers = REVERSIBLE[:-1] if problem.has_one_shape else REVERSIBLE[-1:]
-    yield from ((found, backward) for maker in makers for found in maker(backward))
+    yield from ((found, backward) for maker in makers if maker in REVERSIBLE for found in maker(backward))
     if claims:
         yield from ((found, problem) for found in _of_region(problem, claims))
 
@@ -137,7 +129,7 @@ def _restricted(predict: Predict, claims: Sequence[Claim], shape: Sequence[int])
 
 def _share_of_sample(hypothesis: Hypothesis, sample: Sample) -> float:
     """The share of what differs, or should, that is right in the sample; 0 without enough evidence, 1 for all of it."""
-    predicted = hypothesis.predicted(sample.indices, sample.a)
+    predicted = hypothesis.predict(sample.indices, sample.a)
     right = sample.agrees(predicted)
     if not sample.has_most(right):
         return 0.0
@@ -155,7 +147,8 @@ def _least_share(hypothesis: Hypothesis, sample: Sample) -> float:
     """What must be predicted of what differs: of moved elements more, as any order of few values predicts much."""
     if not hypothesis.is_moved:
         return MOST_OF
-    values, counts = np.unique(bits_of(hypothesis.predicted(sample.indices, sample.a)), return_counts=True)
+    predicted = hypothesis.predict(sample.indices, sample.a)
+    values, counts = np.unique(bits_of(np.ascontiguousarray(predicted)), return_counts=True)
     wanted = bits_of(sample.b[: sample.count])
     places = np.minimum(np.searchsorted(values, wanted), values.size - 1)
     by_chance = float(np.where(values[places] == wanted, counts[places], 0).mean()) / int(counts.sum())
@@ -176,6 +169,8 @@ def _named(hypothesis: Hypothesis, problem: Problem, share: float) -> Cause:
 
 def _fact(figures: Figures) -> Cause | None:
     """What the figures alone say."""
+    if not figures.differing:
+        return None
     if figures.counts["zero_sign"] == figures.differing:
         return Cause("zero_sign", 1.0, "only the signs of zeros differ")
     if figures.counts["both_nan"] == figures.differing:
@@ -183,20 +178,20 @@ def _fact(figures: Figures) -> Cause | None:
     return None
 
 
-def _problem(pair: Pair, figures: Figures | None, context: Context) -> Problem:
+def _problem(pair: Pair, figures: Figures, copies: Copies) -> Problem:
     """The sample that hypotheses are tried on."""
     total, own = pair.b.size, pair.element_type
     even = np.unique((np.arange(_EQUAL_SAMPLED) * 2 + 1) * total // (2 * _EQUAL_SAMPLED)) if total else np.arange(0)
-    if figures is None:
+    if pair.a.shape != pair.b.shape:
         ends = np.arange(min(total, _ENDS_SAMPLED)), np.arange(max(total - _ENDS_SAMPLED, 0), total)
         indices = np.unique(np.concatenate([even, *ends]))
         b = converted(pair.b.at(indices), own)
         sample = Sample(own, indices, b, b, indices.size)
-        return Problem(pair, sample, sample, context.copies, has_one_shape=False)
+        return Problem(pair, figures, sample, sample, copies)
     a, b = pair.at(even)
     rest = Sample(own, even, a, b, 0).kept(same_bits(a, b))
     few, wide = (_joined(figures, most, rest) for most in (_SAMPLED, figures.sample.size))
-    return Problem(pair, few, wide, context.copies, True, figures.first, figures.differing)
+    return Problem(pair, figures, few, wide, copies)
 
 
 def _joined(figures: Figures, most: int, rest: Sample) -> Sample:
@@ -216,11 +211,9 @@ def verified_share(pair: Pair, predict: Predict) -> float:
         with lock:
             counts[:] += found
 
-    total, step = pair.b.size, pair.whole_chunks(PIECE)
-    ends = [*range(0, total, step), total]
-    for batch in range(0, len(ends) - 1, _PIECES_AT_ONCE):
-        work = [partial(check, *some) for some in pairwise(ends[batch : batch + _PIECES_AT_ONCE + 1])]
-        run_together(work, num_threads())
+    work, total = [partial(check, *some) for some in pair.ranges(PIECE)], pair.b.size
+    for batch in range(0, len(work), _PIECES_AT_ONCE):
+        run_together(work[batch : batch + _PIECES_AT_ONCE], num_threads())
         if counts[0] > max(counts[2], total // 64) * (1 - MOST_OF) and batch:
             return 0.0
     wrong, good, concerned = map(int, counts)
@@ -231,7 +224,7 @@ def _counted(pair: Pair, predict: Predict, start: int, stop: int) -> tuple[int, 
     """How many elements of a range are wrong, right where it counts, and how many count."""
     b, has_a = pair.read_b(start, stop), pair.a.shape == pair.b.shape
     a = pair.read_a(start, stop) if has_a else b
-    found = np.ascontiguousarray(predict(np.arange(start, stop), a))
+    found = predict(np.arange(start, stop), a)
     right = agrees(found, b, pair.element_type)
     if not has_a:
         return int((~right).sum()), int(right.sum()), right.size
@@ -240,9 +233,9 @@ def _counted(pair: Pair, predict: Predict, start: int, stop: int) -> tuple[int, 
     return int((~right).sum()), int((right & differs).sum()), int(concerned.sum())
 
 
-def _in_part(problem: Problem, figures: Figures, best: tuple[float, Hypothesis, Problem] | None) -> Cause:
+def _in_part(problem: Problem, best: tuple[float, Hypothesis, Problem] | None) -> Cause:
     """What is said where nothing predicts every element."""
-    bounded = next(filter(None, (find(problem, figures) for find in BOUNDS)), None)
+    bounded = next(filter(None, (find(problem) for find in BOUNDS)), None)
     if bounded is not None and bounded.share == 1.0:
         return bounded
     if best is not None:
@@ -250,7 +243,7 @@ def _in_part(problem: Problem, figures: Figures, best: tuple[float, Hypothesis, 
         share = verified_share(own.pair, hypothesis.predict)
         if share >= _least_share(hypothesis, own.sample):
             return _named(hypothesis, own, share)
-    return bounded or _unexplained(problem.pair, figures)
+    return bounded or _unexplained(problem.pair, problem.figures)
 
 
 def _unexplained(pair: Pair, figures: Figures) -> Cause:

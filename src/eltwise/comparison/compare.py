@@ -8,8 +8,8 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from eltwise.comparison.arrays import Settings, compare_tensors
-from eltwise.comparison.hypotheses import Context
+from eltwise.comparison.arrays import compare_tensors
+from eltwise.comparison.hypotheses import Settings
 from eltwise.comparison.matching import Copies, match
 from eltwise.comparison.report import Report, TensorReport
 from eltwise.comparison.tolerance import Given, Tolerances, check_patterns, parse_tolerances, tolerance_of
@@ -108,7 +108,7 @@ def compare_sets(
     matches = match(a, b)
     check_patterns(tolerances, [*a, *a.unreadable, *b, *b.unreadable])
     total = sum(_bytes(one) + _bytes(other) for one, other in matches.pairs)
-    context = Context(Copies(a))
+    copies = Copies(a)
     unreadable = [str(error) for side in (a, b) for error in side.unreadable.values()]
     done, found = 0, list[TensorReport]()
     for one, other in matches.pairs:
@@ -116,7 +116,7 @@ def compare_sets(
             tolerance=tolerance_of(tolerances, one.name, other.name),
             causes=causes,
             progress=None if progress is None else _Told(progress, done, total, one.name),
-            context=context,
+            copies=copies,
         )
         try:
             found.append(_named(compare_tensors(one, other, settings), a.is_one or b.is_one))

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -12,6 +11,8 @@ import numpy as np
 from eltwise.comparison.matching import Copies
 from eltwise.comparison.numbers import bits_of, is_float, values_of
 from eltwise.comparison.pairs import Pair
+from eltwise.comparison.scan import Figures, Progress
+from eltwise.comparison.tolerance import Tolerance
 from eltwise.conformance.fault_model import Operation
 from eltwise.core.dtypes import ElementType
 
@@ -21,7 +22,9 @@ LEAST_BITS_OF_FLOATS, LEAST_BITS_OF_INTEGERS = 20.0, 32.0
 MOST_OF = 0.5
 """What predicts at least so much of what differs is said, with its share."""
 
-_MOST_BITS = 24
+BITS_OF_A_NUMBER = 24.0
+"""So many bits are taken from the data with each number that is fitted to it; no element is worth more."""
+
 _MOST_SEARCHED = 4096
 _COMMON = 2
 
@@ -47,15 +50,21 @@ class Cause:
 
 
 @dataclass(frozen=True)
-class Context:
-    """What is known of two tensors beside their elements.
+class Settings:
+    """How tensors are compared, and what is known of them beside their elements.
 
     Attributes:
+        tolerance: what is forgiven; None for nothing.
+        causes: whether the cause of differences is looked for.
+        progress: is told of bytes that have been read.
         copies: finds other tensors of A that one of B may be a copy of.
         operation: what A is the exact result of; None where that is not known.
         operands: its operands, in the shape of A.
     """
 
+    tolerance: Tolerance | None = None
+    causes: bool = True
+    progress: Progress | None = None
     copies: Copies = field(default_factory=Copies)
     operation: Operation | None = None
     operands: tuple[np.ndarray, ...] = ()
@@ -70,24 +79,18 @@ class Hypothesis:
         text: what happened; ``{a}`` and ``{b}`` stand for the tensors.
         predict: what B is then.
         details: axes, factors and the like.
-        parameters: how many numbers were taken from the data.
+        free_bits: how many bits of it were taken from the data, ``BITS_OF_A_NUMBER`` for each number.
         least_bits: how much evidence each element is worth at least, for results such as 0 that have no digits.
         is_moved: whether elements are moved, not computed; each is evidence then, also one of few values.
-        free_bits: how many bits were taken from the data beside the parameters.
     """
 
     cause: str
     text: str
     predict: Predict
     details: Mapping[str, object] = field(default_factory=dict)
-    parameters: int = 0
+    free_bits: float = 0.0
     least_bits: float = 0.0
     is_moved: bool = False
-    free_bits: float = 0.0
-
-    def predicted(self, indices: np.ndarray, a: np.ndarray) -> np.ndarray:
-        """What B is at some places, contiguous."""
-        return np.ascontiguousarray(self.predict(indices, a))
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,16 +134,9 @@ class Sample:
             return np.zeros(0)
         return values_of(bits[chosen].view(self.b.dtype), self.element_type).astype(np.float64)
 
-    @cached_property
-    def _nan(self) -> tuple[np.ndarray, bool]:
-        found = np.isnan(self.y) if is_float(self.element_type) else np.zeros(self.b.shape, bool)
-        return found, bool(found.any())
-
     def agrees(self, predicted: np.ndarray) -> np.ndarray:
-        """Where B has the bits that are predicted; any NaN agrees with any NaN."""
-        same: np.ndarray = bits_of(predicted) == bits_of(self.b)
-        nan, has_nan = self._nan
-        return same | (nan & np.isnan(values_of(predicted, self.element_type))) if has_nan else same
+        """Where B has the bits that are predicted."""
+        return agrees(predicted, self.b, self.element_type)
 
     def has_most(self, mask: np.ndarray) -> bool:
         """Whether a mask over the elements that differ, or over all, holds for most of those that differ."""
@@ -148,7 +144,7 @@ class Sample:
 
     def fits(self, function: Callable[[np.ndarray], np.ndarray]) -> bool:
         """Whether a function of A gives most of B, which then is looked at closely."""
-        return bool(self.agrees(np.ascontiguousarray(function(self.a))).mean() > MOST_OF)
+        return bool(self.agrees(function(self.a)).mean() > MOST_OF)
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,22 +153,18 @@ class Problem:
 
     Attributes:
         pair: the pair.
+        figures: what was measured of it; nothing where the shapes differ.
         sample: the sample.
         wide: a larger sample of places that differ, for what is fitted.
         copies: finds other tensors of A.
-        has_one_shape: whether both tensors have one shape.
-        first: the first place that differs.
-        differing: how many differ.
         is_reversed: whether the sides are exchanged.
     """
 
     pair: Pair
+    figures: Figures
     sample: Sample
     wide: Sample
     copies: Copies
-    has_one_shape: bool = True
-    first: int = 0
-    differing: int = 0
     is_reversed: bool = False
 
     @property
@@ -181,12 +173,15 @@ class Problem:
         return self.pair.element_type
 
     @property
+    def has_one_shape(self) -> bool:
+        """Whether both tensors have one shape."""
+        return self.pair.a.shape == self.pair.b.shape
+
+    @property
     def swapped(self) -> Problem:
         """The other way round; other tensors are those of A only."""
-        few, wide = (Sample(one.element_type, one.indices, one.b, one.a, one.count) for one in (self.sample, self.wide))
-        return Problem(
-            self.pair.swapped, few, wide, Copies(), self.has_one_shape, self.first, self.differing, is_reversed=True
-        )
+        few, wide = (replace(one, a=one.b, b=one.a) for one in (self.sample, self.wide))
+        return Problem(self.pair.swapped, self.figures, few, wide, Copies(), is_reversed=True)
 
     @cached_property
     def may_be_moved(self) -> bool:
@@ -206,15 +201,16 @@ def computed(
     text: str,
     function: Callable[[np.ndarray], np.ndarray],
     details: Mapping[str, object] | None = None,
-    parameters: int = 0,
+    free_bits: float = 0.0,
     least_bits: float = 0.0,
 ) -> Hypothesis:
     """A hypothesis that computes each element from the same element of A."""
-    return Hypothesis(cause, text, lambda _indices, a: function(a), details or {}, parameters, least_bits)
+    return Hypothesis(cause, text, lambda _indices, a: function(a), details or {}, free_bits, least_bits)
 
 
 def agrees(predicted: np.ndarray, found: np.ndarray, element_type: ElementType) -> np.ndarray:
     """Where two arrays have the same bits; any NaN agrees with any NaN."""
+    predicted = np.ascontiguousarray(predicted)
     same: np.ndarray = bits_of(predicted) == bits_of(found)
     if is_float(element_type) and not same.all():
         same = same | (np.isnan(values_of(predicted, element_type)) & np.isnan(values_of(found, element_type)))
@@ -234,7 +230,8 @@ def digits_of(array: np.ndarray, element_type: ElementType) -> np.ndarray:
 
 def evidence(hypothesis: Hypothesis, sample: Sample, right: np.ndarray) -> float:
     """How many bits of the sample a hypothesis predicted, beyond what was taken from the data."""
-    used = np.flatnonzero(right[: sample.count])
+    is_told = ~(np.isnan(sample.x) & np.isnan(sample.y))  # Any NaN agrees with any NaN.
+    used = np.flatnonzero((right & is_told)[: sample.count])
     if not used.size:
         return 0.0
     if hypothesis.is_moved:
@@ -244,15 +241,10 @@ def evidence(hypothesis: Hypothesis, sample: Sample, right: np.ndarray) -> float
     pairs = np.unique(np.stack([bits_of(sample.a)[used], bits_of(sample.b)[used]]), axis=1)
     a, b = (row.copy().view(sample.a.dtype) for row in pairs)
     bits = np.minimum(digits_of(a, sample.element_type), digits_of(b, sample.element_type))
-    bits = np.clip(bits, hypothesis.least_bits, _MOST_BITS)
-    return float(bits.sum() - hypothesis.parameters * bits.mean()) - hypothesis.free_bits
+    bits = np.clip(bits, hypothesis.least_bits, BITS_OF_A_NUMBER)
+    return float(bits.sum()) - hypothesis.free_bits
 
 
 def is_enough(bits: float, element_type: ElementType) -> bool:
     """Whether so much evidence excludes chance."""
     return bits >= (LEAST_BITS_OF_FLOATS if is_float(element_type) else LEAST_BITS_OF_INTEGERS)
-
-
-def free_bits_of(choices: int) -> float:
-    """How many bits a choice among so many takes from the data."""
-    return math.log2(max(choices, 1))

@@ -31,25 +31,25 @@ _CHUNK_BYTES = 1 << 25
 _CHUNK_BYTES_IN_MEMORY = 1 << 28
 _CONVERTED_ELEMENTS = 1 << 21
 _LARGEST_GRAIN = 1 << 23
-_WHOLE = ((INT8, UINT8), (INT16, UINT16), (INT32, UINT32), (INT64, UINT64))
+_WIDE = (UINT8, INT8, UINT16, INT16, UINT32, INT32, UINT64, INT64, FLOAT32, FLOAT64)
 
 
 def common_type(a: ElementType, b: ElementType) -> ElementType | None:
     """The smallest type that holds every value of two types exactly; None where there is none."""
     if a is b:
         return a
-    if is_float(a) or is_float(b):
-        digits = [24 if FLOAT64 not in (a, b) else 53] if is_float(a) and is_float(b) else []
-        if not digits:
-            whole = b if is_float(a) else a
-            digits = [0 if whole is BOOL else whole.bits - (whole.kind == "signed")]
-        most = max(digits)
-        return None if most > 53 else FLOAT64 if most > 24 or FLOAT64 in (a, b) else FLOAT32
-    if BOOL in (a, b):
-        return a if b is BOOL else b
-    is_signed = "signed" in (a.kind, b.kind)
-    needed = max(each.bits + (is_signed and each.kind == "unsigned") for each in (a, b))
-    return next((pair[0] if is_signed else pair[1] for pair in _WHOLE if pair[0].bits >= needed), None)
+    return next((one for one in _WIDE if _holds(one, a) and _holds(one, b)), None)
+
+
+def _holds(wide: ElementType, narrow: ElementType) -> bool:
+    """Whether a type of the list holds every value of another one."""
+    if is_float(wide) and is_float(narrow):
+        return wide is FLOAT64 or narrow is not FLOAT64
+    if is_float(wide):
+        return narrow.bits - (narrow.kind == "signed") <= wide.digits
+    if narrow is BOOL:
+        return True
+    return narrow.is_integer and wide.limits[0] <= narrow.limits[0] and narrow.limits[1] <= wide.limits[1]
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,19 +106,21 @@ class Pair:
         a, b = self.a.at(indices), self.b.at(indices)
         return converted(a, self.element_type), converted(b, self.element_type)
 
-    def ranges(self) -> Iterator[tuple[int, int]]:
-        """Cut all elements into flat ranges of a bounded size, along the chunks of the files."""
-        step = self._step()
-        for start in range(0, self.size, step):
-            yield start, min(start + step, self.size)
+    def ranges(self, most: int | None = None) -> Iterator[tuple[int, int]]:
+        """Cut all elements into flat ranges along the chunks of the files, of bounded or so many elements."""
+        step = self._whole_chunks(self._most_at_once if most is None else most)
+        for start in range(0, self.b.size, step):
+            yield start, min(start + step, self.b.size)
 
-    def _step(self) -> int:
+    @property
+    def _most_at_once(self) -> int:
+        """How many elements are in memory at a time."""
         is_same = self.a.element_type is self.b.element_type is self.element_type
         is_held = isinstance(self.a.source, InMemory) and isinstance(self.b.source, InMemory)
         most = (_CHUNK_BYTES_IN_MEMORY if is_held else _CHUNK_BYTES) // storage_of(self.element_type).itemsize
-        return self.whole_chunks(most if is_same else min(most, _CONVERTED_ELEMENTS))
+        return most if is_same else min(most, _CONVERTED_ELEMENTS)
 
-    def whole_chunks(self, elements: int) -> int:
+    def _whole_chunks(self, elements: int) -> int:
         """So many elements or fewer, as whole chunks of the files; one chunk where that is not too large."""
         grain = max(self.a.grain, self.b.grain)
         if grain <= elements:

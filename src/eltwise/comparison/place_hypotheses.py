@@ -1,29 +1,32 @@
-"""Hypotheses that move elements: transposed, flipped, shifted, reordered, padded, broadcast, or stale."""
+"""Hypotheses that move elements: transposed, flipped, shifted, reordered, padded, broadcast, stale, or not written."""
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from eltwise.comparison.hypotheses import Hypothesis, Problem, free_bits_of
+from eltwise.comparison.hypotheses import BITS_OF_A_NUMBER, Hypothesis, Problem
 from eltwise.comparison.numbers import bits_of, is_float, values_of
 from eltwise.comparison.pairs import converted
-from eltwise.comparison.places import coordinates_of
 from eltwise.formats.lazy_tensors import LazyTensor
 
 Shape = Sequence[int]
 Place = Callable[[np.ndarray], np.ndarray]
-"""Gives for flat indices in B those in A; one that is negative stands for a fill value."""
+"""Gives for flat indices in B those in A, or for coordinates those there; a negative one stands for a fill value."""
 
-_MOST_AXES = 5
+_MOST_ORDERS = 120
 _LONGEST_LINE = 1 << 16
+_LONGEST_WINDOW, _WINDOWS = 8, 8
 _LONGEST_REORDERED = 4096
 _ROW_SAMPLE = 48
 _MOST_RUNS = 8
 _MOST_PADS = 256
+_LEAST_TAIL = 8
+_PERIODS = (1, 2, 4, 8, 16)
 _KNOWN_LAYOUTS: dict[tuple[int, ...], str] = {
     (0, 2, 3, 1): "NHWC for NCHW",
     (0, 3, 1, 2): "NCHW for NHWC",
@@ -51,7 +54,35 @@ def _moved(
             found = converted(found.astype(pair.b.storage), pair.element_type)
         return found if fill is None else np.where(places < 0, fill, found)
 
-    return Hypothesis(cause, text, predict, details, is_moved=True, free_bits=free_bits)
+    return Hypothesis(cause, text, predict, details, free_bits, is_moved=True)
+
+
+def _mapped(sizes: Shape, steps: Shape, changes: Mapping[int, Place] | None = None) -> Place:
+    """Indices in a tensor of some sizes as those in another, by the step that each axis has there.
+
+    Coordinates may change on the way; a negative one gives a negative index.
+    """
+
+    def place(indices: np.ndarray) -> np.ndarray:
+        found, is_outside, rest = np.zeros_like(indices), np.zeros(indices.shape, bool), indices
+        for axis in reversed(range(len(sizes))):
+            rest, coordinates = np.divmod(rest, sizes[axis])
+            if changes and axis in changes:
+                coordinates = changes[axis](coordinates)
+                is_outside |= coordinates < 0
+            found += coordinates * steps[axis]
+        return np.where(is_outside, -1, found) if changes else found
+
+    return place
+
+
+def _steps(shape: Shape) -> list[int]:
+    """How far apart in memory neighbours along each axis are."""
+    return [math.prod(shape[axis + 1 :]) for axis in range(len(shape))]
+
+
+def _same(indices: np.ndarray) -> np.ndarray:
+    return indices
 
 
 def transposed(problem: Problem) -> Iterator[Hypothesis]:
@@ -61,47 +92,22 @@ def transposed(problem: Problem) -> Iterator[Hypothesis]:
         return
     if not problem.has_one_shape:
         text = f"the same elements in the same order, as shape {list(b)} instead of {list(a)}"
-        yield _moved(problem, "reshaped", text, lambda indices: indices, {"shape": list(b)})
+        yield _moved(problem, "reshaped", text, _same, {"shape": list(b)})
     for axes in _orders(a):
-        known = _KNOWN_LAYOUTS.get(axes)
-        text = f"{{b}} is {{a}} transposed to the axes {list(axes)}" + (f": {known}" if known else "")
-        if tuple(a[axis] for axis in axes) != tuple(b):
-            text += ", kept as if it had the shape " + str(list(b))
-        details: dict[str, object] = {"axes": list(axes)} | ({"layout": known} if known else {})
-        yield _moved(problem, "transposed", text, _turned(a, axes), details)
+        known, shape = _KNOWN_LAYOUTS.get(tuple(axes)), [a[axis] for axis in axes]
+        text = f"{{b}} is {{a}} transposed to the axes {axes}" + (f": {known}" if known else "")
+        if shape != list(b):
+            text += f", kept as if it had the shape {list(b)}"
+        details: dict[str, object] = {"axes": axes} | ({"layout": known} if known else {})
+        yield _moved(problem, "transposed", text, _mapped(shape, [_steps(a)[axis] for axis in axes]), details)
 
 
-def _orders(shape: Shape) -> Iterator[tuple[int, ...]]:
-    """Orders of axes that move elements: all of up to five axes; of more, swaps, the reverse, and moves of one axis."""
-    axes = tuple(range(len(shape)))
-    orders: Iterable[tuple[int, ...]] = itertools.permutations(axes)
-    if len(shape) > _MOST_AXES:
-        pairs = itertools.combinations(axes, 2)
-        swaps = (tuple({i: j, j: i}.get(axis, axis) for axis in axes) for i, j in pairs)
-        rests = ((axis, [one for one in axes if one != axis]) for axis in axes)
-        moves = ((*rest[:to], axis, *rest[to:]) for axis, rest in rests for to in axes)
-        orders = dict.fromkeys((*swaps, axes[::-1], *moves))
-    seen = {tuple(axis for axis in axes if shape[axis] != 1)}
-    for order in orders:
-        moved = tuple(axis for axis in order if shape[axis] != 1)
-        if moved not in seen:
-            seen.add(moved)
-            yield order
-
-
-def _turned(shape: Shape, axes: Sequence[int]) -> Place:
-    """For indices into the transposed tensor, those in the tensor itself."""
-    after = [shape[axis] for axis in axes]
-    steps = [math.prod(shape[axis + 1 :]) for axis in axes]
-
-    def place(indices: np.ndarray) -> np.ndarray:
-        found, rest = np.zeros_like(indices), indices
-        for size, step in zip(reversed(after), reversed(steps), strict=True):
-            rest, coordinate = np.divmod(rest, size)
-            found = found + coordinate * step
-        return found
-
-    return place
+def _orders(shape: Shape) -> Iterator[list[int]]:
+    """Other orders of the axes; those of size 1 stay, and of many others the first ones do."""
+    moving = [axis for axis, size in enumerate(shape) if size != 1]
+    for order in itertools.islice(itertools.permutations(moving), 1, _MOST_ORDERS):
+        to = dict(zip(moving, order, strict=True))
+        yield [to.get(axis, axis) for axis in range(len(shape))]
 
 
 def flipped(problem: Problem) -> Iterator[Hypothesis]:
@@ -111,23 +117,11 @@ def flipped(problem: Problem) -> Iterator[Hypothesis]:
         return
     for axis, size in enumerate(shape):
         if size > 1:
-            place = _along(shape, axis, lambda c, size=size: size - 1 - c)  # type: ignore[misc]
+            place = _mapped(shape, _steps(shape), {axis: lambda c, size=size: size - 1 - c})  # type: ignore[misc]
             yield _moved(problem, "flipped", f"{{b}} is {{a}} reversed along axis {axis}", place, {"axis": axis})
     if len(shape) > 1:
         text = "{b} is {a} reversed along all axes"
         yield _moved(problem, "flipped", text, lambda indices: total - 1 - indices, {"axis": None})
-
-
-def _along(shape: Shape, axis: int, change: Place) -> Place:
-    """Indices with another coordinate on one axis; a negative coordinate gives a negative index."""
-    step, size = math.prod(shape[axis + 1 :]), shape[axis]
-
-    def place(indices: np.ndarray) -> np.ndarray:
-        old = indices // step % size
-        new = change(old)
-        return np.where(new < 0, -1, indices + (new - old) * step)
-
-    return place
 
 
 def shifted(problem: Problem) -> Iterator[Hypothesis]:
@@ -136,65 +130,45 @@ def shifted(problem: Problem) -> Iterator[Hypothesis]:
     if not sample.count or not problem.may_be_moved:
         return
     start = int(sample.indices[sample.count // 2])
-    lines: list[tuple[Shape, int, int | None, str]]
-    lines = [(shape, axis, axis, f" along axis {axis}") for axis, size in enumerate(shape) if size > 1]
-    lines += [((total,), 0, None, " in memory")] if len(shape) > 1 else []
-    for own, axis, said, words in lines:
-        step, size = math.prod(own[axis + 1 :]), own[axis]
+    lines: list[tuple[Shape, int, int | None]] = [(shape, axis, axis) for axis, size in enumerate(shape) if size > 1]
+    lines += [((total,), 0, None)] if len(shape) > 1 else []
+    for own, axis, said in lines:
+        step, size = _steps(own)[axis], own[axis]
         coordinate = start // step % size
         low = max(0, min(coordinate - _LONGEST_LINE // 2, size - _LONGEST_LINE))
         line = start + (np.arange(low, min(low + _LONGEST_LINE, size)) - coordinate) * step
-        for count in _shifts(problem, line):
-            yield from _shifts_of(problem, own, axis, count, words, said)
+        for count in _shifts(*map(bits_of, problem.pair.at(line))):
+            yield from _shifts_of(problem, own, axis, count, said)
 
 
-def _shifts(problem: Problem, line: np.ndarray) -> list[int]:
-    """By how much elements of a line, each of whose values is there once, have moved; at most two answers."""
-    a, b = map(bits_of, problem.pair.at(line))
-    once = [np.unique(one, return_index=True, return_counts=True) for one in (a, b)]
-    (of_a, from_), (of_b, to) = ((found[counts == 1], first[counts == 1]) for found, first, counts in once)
-    _common, in_a, in_b = np.intersect1d(of_a, of_b, assume_unique=True, return_indices=True)
-    moves = to[in_b] - from_[in_a]
-    found, counts = np.unique(moves[moves != 0], return_counts=True)
-    best = np.argsort(-counts, kind="stable")[:2]
-    least = min(len(line), max(len(moves), 1))
-    return [int(found[one]) for one in best if counts[one] * 4 >= least] or _of_few(a, b)
+def _shifts(a: np.ndarray, b: np.ndarray) -> list[int]:
+    """By how much short windows of a line have moved, where they are there once; at most two answers."""
+    length = min(_LONGEST_WINDOW, max(a.size // 2, 1))
+    windows, moves = np.lib.stride_tricks.sliding_window_view(a, length), Counter[int]()
+    for start in np.unique(np.linspace(0, a.size - length, _WINDOWS).astype(np.int64)):
+        found = np.flatnonzero((windows == b[start : start + length]).all(axis=1))
+        moves.update([int(start - found[0])] if found.size == 1 else [])
+    return [count for count, _times in moves.most_common(3) if count][:2]
 
 
-def _of_few(a: np.ndarray, b: np.ndarray) -> list[int]:
-    """Moves by a few elements, where values repeat."""
-    found = []
-    for count in range(1, min(9, a.size // 2)) if a.size >= 8 else ():
-        found += [count] if (a[:-count] == b[count:]).all() else []
-        found += [-count] if (b[:-count] == a[count:]).all() else []
-    return found[:2]
-
-
-def _shifts_of(
-    problem: Problem, shape: Shape, axis: int, count: int, words: str, said: int | None
-) -> Iterator[Hypothesis]:
-    size = shape[axis]
+def _shifts_of(problem: Problem, shape: Shape, axis: int, count: int, said: int | None) -> Iterator[Hypothesis]:
+    size, words = shape[axis], " in memory" if said is None else f" along axis {axis}"
     zero = np.zeros(1, problem.element_type.storage)[0] if problem.element_type.numpy else None
 
-    def outside(c: np.ndarray) -> np.ndarray:
-        return np.where((c - count < 0) | (c - count >= size), -1, c - count)
+    def moved(c: np.ndarray, other: np.ndarray | int) -> np.ndarray:
+        return np.where((c - count < 0) | (c - count >= size), other, c - count)
 
     ways: tuple[tuple[str, str, Place, np.generic | None], ...] = (
         ("cyclic", "cyclically", lambda c: (c - count) % size, None),
-        ("zeros", "with zeros where nothing comes in", outside, zero),
+        ("zeros", "with zeros where nothing comes in", lambda c: moved(c, -1), zero),
         ("edge", "with the edge repeated", lambda c: np.clip(c - count, 0, size - 1), None),
-        ("unchanged", "with the old elements where nothing comes in", lambda c: _or_old(outside(c), c), None),
+        ("unchanged", "with the old elements where nothing comes in", lambda c: moved(c, c), None),
     )
     for fill, how, change, value in ways:
         text = f"{{b}} is {{a}} shifted by {count}{words}, {how}"
         details: dict[str, object] = {"axis": said, "shift": count, "fill": fill}
-        yield _moved(
-            problem, "shifted", text, _along(shape, axis, change), details, value, free_bits=free_bits_of(2 * size)
-        )
-
-
-def _or_old(new: np.ndarray, old: np.ndarray) -> np.ndarray:
-    return np.where(new < 0, old, new)
+        place, free = _mapped(shape, _steps(shape), {axis: change}), math.log2(2 * size)
+        yield _moved(problem, "shifted", text, place, details, value, free)
 
 
 def reordered(problem: Problem) -> Iterator[Hypothesis]:
@@ -204,10 +178,11 @@ def reordered(problem: Problem) -> Iterator[Hypothesis]:
         rest = problem.pair.size // max(size, 1)
         order = _order_of(problem, axis, size, rest) if 1 < size <= _LONGEST_REORDERED and rest >= 4 else None
         if order is not None:
-            place = _along(shape, axis, lambda c, order=order: order[c])  # type: ignore[misc]
+            place = _mapped(shape, _steps(shape), {axis: lambda c, order=order: order[c]})  # type: ignore[misc]
             text = f"the slices along axis {axis} of {{b}} are those of {{a}} in another order{_said(order)}"
             details: dict[str, object] = {"axis": axis, "order": list(map(int, order[:64]))}
-            yield _moved(problem, "reordered", text, place, details, free_bits=math.lgamma(size + 1) / math.log(2))
+            free = math.lgamma(size + 1) / math.log(2)
+            yield _moved(problem, "reordered", text, place, details, free_bits=free)
 
 
 def _said(order: np.ndarray) -> str:
@@ -224,7 +199,7 @@ def _said(order: np.ndarray) -> str:
 
 def _order_of(problem: Problem, axis: int, size: int, rest: int) -> np.ndarray | None:
     """Which slice of A each slice of B is, as far as some elements of each tell; None if any is another."""
-    step = math.prod(problem.pair.a.shape[axis + 1 :])
+    step = _steps(problem.pair.a.shape)[axis]
     chosen = np.unique(np.linspace(0, rest - 1, _ROW_SAMPLE).astype(np.int64))
     base = chosen // step * (step * size) + chosen % step
     indices = (np.arange(size)[:, None] * step + base[None, :]).reshape(-1)
@@ -246,8 +221,7 @@ def stale(problem: Problem) -> Iterator[Hypothesis]:
     for other in problem.copies.of(problem.pair.b):
         if other.name != problem.pair.a.name:
             text = f"{{b}} is a copy of another tensor, {other.name!r}"
-            details: dict[str, object] = {"tensor": other.name}
-            yield _moved(problem, "stale_copy", text, lambda indices: indices, details, free_bits=8.0, source=other)
+            yield _moved(problem, "stale_copy", text, _same, {"tensor": other.name}, free_bits=8.0, source=other)
 
 
 def padded(problem: Problem) -> Iterator[Hypothesis]:
@@ -261,15 +235,19 @@ def padded(problem: Problem) -> Iterator[Hypothesis]:
         corner = 0 if any(before) else math.prod(b) - 1
         fill = converted(problem.pair.b.at(np.array([corner])), problem.element_type)
         value = values_of(fill, problem.element_type)[0]
-        for way, words, change in (
-            ("constant", f"with {value:g}", lambda c, _size: c),
+        ways: tuple[tuple[str, str, Callable[[np.ndarray, int], np.ndarray]], ...] = (
+            ("constant", f"with {value:g}", lambda c, size: np.where(c < size, c, -1)),
             ("edge", "with its edge", lambda c, size: np.clip(c, 0, size - 1)),
             ("reflect", "by reflection", lambda c, size: np.abs((c + size - 1) % max(2 * size - 2, 1) - (size - 1))),
-        ):
-            text = f"{{b}} is {{a}} padded {words} by {pads}"
-            details: dict[str, object] = {"pads": pads, "mode": way}
-            place = _inner(a, b, lambda c, axis, change=change, low=before: change(c - low[axis], a[axis]))  # type: ignore[misc]
-            yield _moved(problem, "padded", text, place, details, fill[0] if way == "constant" else None)
+        )
+        for way, words, change in ways:
+            changes: dict[int, Place] = {
+                axis: lambda c, change=change, low=low, size=size: change(c - low, size)  # type: ignore[misc]
+                for axis, (low, size) in enumerate(zip(before, a, strict=True))
+            }
+            text, details = f"{{b}} is {{a}} padded {words} by {pads}", {"pads": pads, "mode": way}
+            place = _mapped(b, _steps(a), changes)
+            yield _moved(problem, "padded", text, place, dict(details), fill[0] if way == "constant" else None)
 
 
 def expanded(problem: Problem) -> Iterator[Hypothesis]:
@@ -277,19 +255,23 @@ def expanded(problem: Problem) -> Iterator[Hypothesis]:
     a, b = problem.pair.a.shape, problem.pair.b.shape
     own = (1,) * (len(b) - len(a)) + tuple(a)
     if len(a) <= len(b) and 0 not in a and all(x in (1, y) for x, y in zip(own, b, strict=True)):
-        place = _inner(own, b, lambda c, axis: c if own[axis] > 1 else np.zeros_like(c))
+        place = _mapped(b, [step if size > 1 else 0 for size, step in zip(own, _steps(own), strict=True)])
         yield _moved(problem, "expanded", f"{{b}} is {{a}} broadcast to {list(b)}", place, {"shape": list(b)})
 
 
-def _inner(a: Shape, b: Shape, change: Callable[[np.ndarray, int], np.ndarray]) -> Place:
-    """For indices in B those in A, of which each coordinate is a function of that in B; -1 for those outside of A."""
-
-    def place(indices: np.ndarray) -> np.ndarray:
-        found, is_outside = np.zeros_like(indices), np.zeros(indices.shape, bool)
-        for axis, size in enumerate(a):
-            inner = change(coordinates_of(indices, axis, b), axis)
-            is_outside |= (inner < 0) | (inner >= size)
-            found = found * size + inner
-        return np.where(is_outside, -1, found)
-
-    return place
+def uninitialized(problem: Problem) -> Iterator[Hypothesis]:
+    """From some element on B holds a repeated pattern, as memory that nobody wrote does."""
+    first, total = problem.figures.first, problem.pair.size
+    count = total - first
+    if first <= 0 or count < _LEAST_TAIL or problem.figures.differing * 8 < count * 7:
+        return
+    ahead = converted(problem.pair.b.at(np.arange(first, min(first + 64, total))), problem.element_type)
+    for period in _PERIODS:
+        pattern = ahead[:period]
+        if period * 4 <= ahead.size and (bits_of(ahead) == np.resize(bits_of(pattern), ahead.size)).all():
+            said = ", ".join(f"0x{int(one):x}" for one in bits_of(pattern)[:4])
+            text = f"from element {first} on, {{b}} holds only {said}: the tail was not written"
+            details: dict[str, object] = {"from": first, "elements": count, "pattern": said}
+            predict = lambda indices, a: np.where(indices < first, a, pattern[(indices - first) % pattern.size])  # noqa: E731, B023
+            yield Hypothesis("uninitialized", text, predict, details, BITS_OF_A_NUMBER, 3.0)
+            return

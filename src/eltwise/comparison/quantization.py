@@ -1,31 +1,44 @@
 """Hypotheses on quantization: B on a grid of few levels, B as integers, or A as integers that were scaled again.
 
-A grid has a scale for the whole tensor or for each index of an axis. The differences of levels bound the scale.
+A grid has a scale for the whole tensor or for each index of an axis. The differences of levels bound the scale. Numbers
+without their fractions are those of a grid of scale 1.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
 
-from eltwise.comparison.fitted_hypotheses import candidates, factor_bounds, half_ulps, shown
-from eltwise.comparison.hypotheses import MOST_OF, Hypothesis, Problem, agrees, computed
-from eltwise.comparison.numbers import is_float, values_of
+from eltwise.comparison.fitted_hypotheses import candidates, factor_bounds, shown
+from eltwise.comparison.hypotheses import BITS_OF_A_NUMBER, MOST_OF, Hypothesis, Problem, agrees, computed
+from eltwise.comparison.numbers import values_of
 from eltwise.comparison.pairs import Pair, converted
 from eltwise.comparison.places import coordinates_of
-from eltwise.core.dtypes import FLOAT64, ElementType
+from eltwise.core.dtypes import ElementType
 from eltwise.oracle.numbers import FLOAT_LAYOUTS
 
 _MOST_LEVELS = 1 << 16
 _UNSURE = 0.25
 _MOST_CHANNELS, _LEAST_ELEMENTS, _SAMPLED, _PROBED = 4096, 16, 2048, 3
-_BITS_OF_A_SCALE = 24.0
 _LEAST_OF_CHANNELS = 0.9
 _LEVEL_BITS = 2.0
+
+ROUNDINGS: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
+    "rounded": lambda a, scale: np.rint(a / scale),
+    "rounded by the reciprocal": lambda a, scale: np.rint(a * (a.dtype.type(1) / scale)),
+    "truncated": lambda a, scale: np.trunc(a / scale),
+    "floored": lambda a, scale: np.floor(a / scale),
+    "rounded up": lambda a, scale: np.ceil(a / scale),
+    "rounded with ties up": lambda a, scale: np.floor(a / scale + a.dtype.type(0.5)),
+    "rounded with ties away from zero": lambda a, scale: np.copysign(
+        np.floor(np.abs(a / scale) + a.dtype.type(0.5)), a
+    ),
+}
+"""How quotients by a scale become integers, in words."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +51,121 @@ class _Grid:
     most: int
 
 
+@dataclass(frozen=True)
+class _Quantizing:
+    """How A becomes integers, and whether these stay or are multiplied by the scale again."""
+
+    own: ElementType
+    is_whole: bool
+    limits: tuple[float, float]
+    zero_point: int = 0
+    keeps_zero_sign: bool = False
+    rounding: str = "rounded"
+
+    def __call__(self, a: np.ndarray, scales: np.ndarray | float) -> np.ndarray:
+        """Quantize with one scale or one for each element; a scale of 0 stands for zeros."""
+        values = values_of(a, self.own)
+        scales = np.asarray(scales, values.dtype)
+        found = ROUNDINGS[self.rounding](values, scales)
+        found = found + values.dtype.type(self.zero_point) if self.zero_point else found
+        found = np.clip(found, *self.limits)
+        found = found if self.is_whole else found * scales
+        found = np.where(scales == 0, 0, found if self.keeps_zero_sign else found + values.dtype.type(0))
+        return converted(found, self.own)
+
+
+Parts = Sequence[tuple[np.ndarray, np.ndarray]]
+"""Elements of A and of B with one scale each."""
+
+
+def quantized(problem: Problem) -> Iterator[Hypothesis]:
+    """B is A quantized to integers, and either left there or multiplied by the scale again."""
+    plain = _quantizing(problem)
+    if plain is None:
+        return
+    own, wide, of_b = problem.element_type, problem.wide, problem.pair.b.element_type
+    parts = [(problem.sample.a, problem.sample.b)]
+    if problem.sample.has_most(problem.sample.y == np.rint(problem.sample.y)):
+        fitted = _fitted(parts, [_Grid(1.0, 1.0, 0, 0)], replace(plain, is_whole=True), MOST_OF)
+        if fitted is not None:
+            text = f"{{b}} is {{a}} {fitted[0].rounding} to {of_b.name if of_b.is_integer else 'integers'}"
+            details = {"scale": 1.0, "zero_point": 0, "rounding": fitted[0].rounding}
+            yield computed("quantized", text, partial(fitted[0], scales=1.0), details, 0, _LEVEL_BITS)
+    for zero_point in _zero_points(wide.x, wide.y, plain.limits) if plain.is_whole else (0,):
+        grid = _grid_of_integers(wide.x, wide.y, zero_point, plain.limits) if plain.is_whole else _grid_of(wide.y, own)
+        fitted = _fitted(parts, [grid], replace(plain, zero_point=zero_point), MOST_OF)
+        if fitted is not None:
+            found, (scale,) = fitted
+            kind, said = (of_b.name, zero_point) if plain.is_whole else integer_type_of(*found.limits)
+            details = {"scale": scale, "zero_point": said, "type": kind, "rounding": found.rounding}
+            text = f"{{b}} is {{a}} quantized to {kind} with scale {shown(scale)} and zero point {said}"
+            text += "" if plain.is_whole else ", and back"
+            free = 2 * BITS_OF_A_NUMBER
+            yield computed("quantized", text, partial(found, scales=scale), details, free, _LEVEL_BITS)
+            return
+
+
+def quantized_by_channel(problem: Problem) -> Iterator[Hypothesis]:
+    """B is A quantized with a scale for each index of an axis, and either left there or multiplied by it again."""
+    pair, plain = problem.pair, _quantizing(problem)
+    if plain is None or not problem.has_one_shape:
+        return
+
+    def grid_of(part: tuple[np.ndarray, np.ndarray]) -> _Grid | None:
+        a, b = (values_of(one, plain.own).astype(np.float64) for one in part)
+        return _grid_of_integers(a, b, 0, plain.limits) if plain.is_whole else _grid_of(b, plain.own)
+
+    for axis, size in enumerate(pair.shape):
+        if not 1 < size <= _MOST_CHANNELS or pair.size // size < _LEAST_ELEMENTS:
+            continue
+        probed = dict.fromkeys(int(one) for one in np.linspace(0, size - 1, _PROBED))
+        if any(grid_of(_channel(pair, axis, one)) is None for one in probed):
+            continue
+        parts = [_channel(pair, axis, number) for number in range(size)]
+        fitted = _fitted(parts, list(map(grid_of, parts)), plain, _LEAST_OF_CHANNELS)
+        if fitted is None:
+            continue
+        found, scales = fitted
+        kind, zero_point = integer_type_of(*map(int, found.limits))
+        details = {"axis": axis, "scales": scales[:64], "zero_point": zero_point, "type": kind}
+        details |= {"rounding": found.rounding}
+        text = f"{{b}} is {{a}} quantized to {kind} with a scale for each index of axis {axis}"
+        text += "" if plain.is_whole else ", and back"
+        free = size * BITS_OF_A_NUMBER * problem.sample.count / max(problem.figures.differing, 1)
+
+        def predict(
+            indices: np.ndarray,
+            a: np.ndarray,
+            axis: int = axis,
+            found: _Quantizing = found,
+            scales: np.ndarray = np.array(scales),  # noqa: B008
+        ) -> np.ndarray:
+            return found(a, scales[coordinates_of(indices, axis, pair.shape)])
+
+        yield Hypothesis("quantized", text, predict, details, free, _LEVEL_BITS)
+
+
+def _quantizing(problem: Problem) -> _Quantizing | None:
+    """What is known of a quantization from the types and the signs of zeros; None where there can be none."""
+    own, of_a, of_b, wide = problem.element_type, problem.pair.a.element_type, problem.pair.b.element_type, problem.wide
+    if own not in FLOAT_LAYOUTS or of_a.is_integer or not (of_b.is_integer or of_a is of_b):
+        return None
+    if of_b.is_integer:
+        return _Quantizing(own, True, of_b.limits)
+    keeps = bool(np.signbit(wide.y[wide.y == 0]).any())
+    return _Quantizing(own, False, (-math.inf, math.inf), keeps_zero_sign=keeps)
+
+
+def _channel(pair: Pair, axis: int, number: int) -> tuple[np.ndarray, np.ndarray]:
+    """Some evenly spread elements of one slice along an axis, of A and of B."""
+    step, count = math.prod(pair.shape[axis + 1 :]), pair.shape[axis]
+    rest = pair.size // count
+    chosen = np.unique(np.linspace(0, rest - 1, min(rest, _SAMPLED)).astype(np.int64))
+    return pair.at(chosen // step * (step * count) + number * step + chosen % step)
+
+
 def _grid_of(values: np.ndarray, own: ElementType) -> _Grid | None:
+    """The grid of levels that are multiples of a scale."""
     levels = np.unique(values[np.isfinite(values)])
     if not 3 <= levels.size <= _MOST_LEVELS:
         return None
@@ -50,15 +177,61 @@ def _grid_of(values: np.ndarray, own: ElementType) -> _Grid | None:
         used = multiples != 0
         if np.abs(levels[~used]).max(initial=0) > 0:
             continue
-        half = half_ulps(levels[used], own) * 1.01
-        ends = np.stack([(levels[used] - half) / multiples[used], (levels[used] + half) / multiples[used]])
-        low, high = float(ends.min(axis=0).max()), float(ends.max(axis=0).min())
+        low, high = factor_bounds(multiples[used], levels[used], own)
         if 0 < low <= high:
             return _Grid(low, high, int(multiples[0]), int(multiples[-1]))
     return None
 
 
-def integer_type_of(least: int, most: int) -> tuple[str, int]:
+def _grid_of_integers(a: np.ndarray, b: np.ndarray, zero_point: int, limits: tuple[float, float]) -> _Grid | None:
+    """The grid of which integers are the multiples that quotients are nearest to."""
+    inside = (b > limits[0]) & (b < limits[1]) & np.isfinite(a)
+    size, times = np.abs(a[inside]), (b[inside] - zero_point) * np.where(a[inside] < 0, -1.0, 1.0)
+    used = times > 0.5
+    if not used.any():
+        return None
+    slack = 1 + 2.0**-22
+    low = float((size[used] / (times[used] + 0.5)).max()) / slack
+    high = float((size[used] / (times[used] - 0.5)).min()) * slack
+    return _Grid(low, high, int(limits[0]), int(limits[1])) if 0 < low <= high else None
+
+
+def _fitted(
+    parts: Parts, grids: Sequence[_Grid | None], plain: _Quantizing, least: float
+) -> tuple[_Quantizing, list[float]] | None:
+    """The rounding that fits best, with a scale for each part: 0 for one of zeros; None if some part does not fit."""
+    known = [grid for grid in grids if grid is not None]
+    if not known or any(grid is None and b.any() for grid, (_a, b) in zip(grids, parts, strict=True)):
+        return None
+    if not plain.is_whole:
+        plain = replace(plain, limits=(min(grid.least for grid in known), max(grid.most for grid in known)))
+    best: tuple[float, _Quantizing, list[float]] = (0.0, plain, [])
+    for rounding in ROUNDINGS:
+        quantizing, shares, scales = replace(plain, rounding=rounding), [], []
+        for grid, (a, b) in zip(grids, parts, strict=True):
+            share, scale = (1.0, 0.0) if grid is None else _best_scale(a, b, grid, quantizing)
+            shares.append(share)
+            scales.append(scale)
+            if share < least:
+                break
+        else:
+            best = max(best, (float(np.mean(shares)), quantizing, scales), key=lambda one: one[0])
+            if min(shares) == 1:
+                break
+    return best[1:] if best[0] else None
+
+
+def _best_scale(a: np.ndarray, b: np.ndarray, grid: _Grid, quantizing: _Quantizing) -> tuple[float, float]:
+    """How much of a part the best scale between the bounds predicts, and that scale."""
+    best = (0.0, 0.0)
+    for scale in candidates(grid.low, grid.high):
+        best = max(best, (float(agrees(quantizing(a, scale), b, quantizing.own).mean()), scale), key=lambda one: one[0])
+        if best[0] == 1:
+            break
+    return best
+
+
+def integer_type_of(least: float, most: float) -> tuple[str, int]:
     """The integer type that multiples of a scale fit into, and the zero point.
 
     >>> integer_type_of(-127, 127), integer_type_of(-10, 245), integer_type_of(-8, 7)
@@ -69,233 +242,39 @@ def integer_type_of(least: int, most: int) -> tuple[str, int]:
         if -half <= least and most < half:
             return f"int{bits}", 0
         if most - least < 2 * half:
-            return f"uint{bits}", max(-least, 0)
+            return f"uint{bits}", max(-int(least), 0)
     return "int32", 0
 
 
-def _half(values: np.ndarray) -> np.ndarray:
-    return np.asarray(0.5, values.dtype)
+def _zero_points(a: np.ndarray, b: np.ndarray, limits: tuple[float, float]) -> tuple[int, ...]:
+    """The integers that 0 may have become, the nearest first."""
+    middle = _at_zero(a, np.where((b > limits[0]) & (b < limits[1]), b, np.nan))
+    return () if middle is None else (round(middle), round(middle) - 1, round(middle) + 1)
 
 
-def _plain(values: np.ndarray) -> np.ndarray:
-    """Zeros without a sign, as integers have."""
-    return np.asarray(values + values.dtype.type(0))
-
-
-Way = Callable[[np.ndarray, np.ndarray], np.ndarray]
-WAYS: dict[str, Way] = {
-    "nearest even": lambda a, scale: _plain(np.rint(a / scale)),
-    "nearest even, reciprocal": lambda a, scale: _plain(np.rint(a * (a.dtype.type(1) / scale))),
-    "nearest even, zeros keep their sign": lambda a, scale: np.rint(a / scale),
-    "half up": lambda a, scale: _plain(np.floor(a / scale + _half(a))),
-    "half away": lambda a, scale: _plain(np.copysign(np.floor(np.abs(a / scale) + _half(a)), a)),
-    "toward zero": lambda a, scale: _plain(np.trunc(a / scale)),
-    "down": lambda a, scale: _plain(np.floor(a / scale)),
-}
-"""How quotients by a scale become multiples of it, by name."""
-
-
-def _on_grid(
-    a: np.ndarray, scales: np.ndarray, way: str, limits: tuple[int, int], own: ElementType, is_whole: bool = False
-) -> np.ndarray:
-    """Quantize and multiply again, with one scale or one for each element; a scale of 0 stands for zeros.
-
-    Integers are left as they are where ``is_whole``.
-    """
-    values = values_of(a, own)
-    multiples = np.clip(WAYS[way](values, scales), *limits)
-    return np.asarray(np.where(scales == 0, 0, multiples if is_whole else multiples * scales)).astype(own.storage)
-
-
-def quantized(problem: Problem) -> Iterator[Hypothesis]:
-    """B is A quantized to integers, and either left there or multiplied by the scale again."""
-    own, sample = problem.element_type, problem.wide
-    of_a, of_b = problem.pair.a.element_type, problem.pair.b.element_type
-    if not is_float(own) or own.numpy is None:
-        return
-    if of_b.is_integer and not of_a.is_integer:
-        yield from _to_integers(problem, of_b)
-    elif of_a is of_b and own in FLOAT_LAYOUTS:
-        few = problem.sample
-        fitted = _fitted([(few.a, few.b)], [_grid_of(sample.y, own)], own, MOST_OF)
-        if fitted is None:
-            return
-        way, (scale,), limits = fitted
-        kind, zero_point = integer_type_of(*limits)
-        scales = np.asarray(scale, values_of(sample.a[:0], own).dtype)
-        function = partial(_on_grid, scales=scales, way=way, limits=limits, own=own)
-        details = {"scale": scale, "zero_point": zero_point, "type": kind, "rounding": way, "levels": list(limits)}
-        text = f"{{b}} is {{a}} quantized to {kind} with scale {shown(scale)} and zero point {zero_point}, and back"
-        yield computed("quantized", text, function, details, 2, _LEVEL_BITS)
-
-
-def quantized_by_channel(problem: Problem) -> Iterator[Hypothesis]:
-    """B is A quantized with a scale for each index of an axis, and either left there or multiplied by it again."""
-    pair, own = problem.pair, problem.element_type
-    types, whole = (pair.a.element_type, pair.b.element_type), pair.b.element_type.is_integer
-    if own not in FLOAT_LAYOUTS or not problem.has_one_shape or types[0].is_integer:
-        return
-    if not (whole or types[0] is types[1]):
-        return
-    grid_of = partial(_grid_of_integers, limits=types[1].limits) if whole else partial(_grid_of_channel, own=own)
-    for axis, size in enumerate(pair.shape):
-        if not 1 < size <= _MOST_CHANNELS or pair.size // size < _LEAST_ELEMENTS:
-            continue
-        probed = dict.fromkeys(int(one) for one in np.linspace(0, size - 1, _PROBED))
-        if any(grid_of(*_channel(pair, axis, one)) is None for one in probed):
-            continue
-        parts = [_channel(pair, axis, number) for number in range(size)]
-        fitted = _fitted(parts, [grid_of(a, b) for a, b in parts], own, _LEAST_OF_CHANNELS, whole)
-        if fitted is None:
-            continue
-        way, found, limits = fitted
-        kind, zero_point = integer_type_of(*limits)
-        scales = np.asarray(found, values_of(problem.sample.a[:0], own).dtype)
-        details: dict[str, object] = {"axis": axis, "scales": [float(one) for one in scales[:64]], "type": kind}
-        details |= {"zero_point": zero_point, "rounding": way, "levels": list(limits)}
-        text = f"{{b}} is {{a}} quantized to {kind} with a scale for each index of axis {axis}"
-        text += "" if whole else ", and back"
-        free = size * _BITS_OF_A_SCALE * problem.sample.count / max(problem.differing, 1)
-
-        def predict(
-            indices: np.ndarray,
-            a: np.ndarray,
-            axis: int = axis,
-            scales: np.ndarray = scales,
-            way: str = way,
-            limits: tuple[int, int] = limits,
-        ) -> np.ndarray:
-            return _on_grid(a, scales[coordinates_of(indices, axis, pair.shape)], way, limits, own, whole)
-
-        yield Hypothesis("quantized", text, predict, details, least_bits=_LEVEL_BITS, free_bits=free)
-
-
-def _channel(pair: Pair, axis: int, number: int) -> tuple[np.ndarray, np.ndarray]:
-    """Some evenly spread elements of one slice along an axis, of A and of B."""
-    step, count = math.prod(pair.shape[axis + 1 :]), pair.shape[axis]
-    rest = pair.size // count
-    chosen = np.unique(np.linspace(0, rest - 1, min(rest, _SAMPLED)).astype(np.int64))
-    return pair.at(chosen // step * (step * count) + number * step + chosen % step)
-
-
-def _grid_of_channel(_a: np.ndarray, b: np.ndarray, own: ElementType) -> _Grid | None:
-    return _grid_of(values_of(b, own).astype(np.float64), own)
-
-
-def _grid_of_integers(a: np.ndarray, b: np.ndarray, limits: tuple[int, int]) -> _Grid | None:
-    """The grid of which integers are the multiples that quotients are nearest to."""
-    inside = (b > limits[0]) & (b < limits[1]) & np.isfinite(a)
-    low, high = _scale_bounds(a[inside].astype(np.float64), b[inside].astype(np.float64))
-    return _Grid(low, high, *limits) if 0 < low <= high else None
-
-
-def _fitted(
-    parts: Sequence[tuple[np.ndarray, np.ndarray]],
-    grids: Sequence[_Grid | None],
-    own: ElementType,
-    least: float,
-    is_whole: bool = False,
-) -> tuple[str, list[float], tuple[int, int]] | None:
-    """The way to round that fits best, a scale for each part, 0 for one of zeros, and the limits of the multiples."""
-    known = [grid for grid in grids if grid is not None]
-    if not known or any(grid is None and b.any() for grid, (_a, b) in zip(grids, parts, strict=True)):
+def _at_zero(x: np.ndarray, y: np.ndarray) -> float | None:
+    """The y where x is 0 on a line through points; None if there is no such line."""
+    used = np.isfinite(x) & np.isfinite(y)
+    x, y = x[used], y[used]
+    if np.unique(x).size < 3:
         return None
-    limits = min(grid.least for grid in known), max(grid.most for grid in known)
-    best: tuple[float, str, list[float]] = (-1.0, "", [])
-    for way in WAYS:
-        quantize = partial(_on_grid, way=way, limits=limits, own=own, is_whole=is_whole)
-        scales, shares = [], []
-        for grid, (a, b) in zip(grids, parts, strict=True):
-            share, scale = (1.0, 0.0) if grid is None else _best_scale(a, b, grid, quantize, own)
-            scales.append(scale)
-            shares.append(share)
-            if share < least:
-                break
-        else:
-            best = max(best, (float(np.mean(shares)), way, scales), key=lambda one: one[0])
-            if min(shares) == 1:
-                break
-    return (best[1], best[2], limits) if best[1] else None
-
-
-def _best_scale(
-    a: np.ndarray, b: np.ndarray, grid: _Grid, quantize: Callable[..., np.ndarray], own: ElementType
-) -> tuple[float, float]:
-    """How much of a part the best scale between the bounds predicts, and that scale."""
-    best = (-1.0, 0.0)
-    for scale in candidates(grid.low, grid.high, own):
-        scales = np.asarray(scale, values_of(a[:0], own).dtype)
-        share = float(agrees(np.ascontiguousarray(quantize(a, scales)), b, own).mean())
-        best = max(best, (share, scale), key=lambda one: one[0])
-        if share == 1:
-            break
-    return best
-
-
-def _to_integers(problem: Problem, whole: ElementType) -> Iterator[Hypothesis]:
-    """B holds the quantized integers themselves."""
-    own, (a, b), limits = problem.element_type, (problem.wide.x, problem.wide.y), whole.limits
-    inside = (b > limits[0]) & (b < limits[1]) & np.isfinite(a)
-    a, b = a[inside], b[inside]
-    slope, _first = _line(b, a)
-    if not slope:
-        return
-    middle = float(np.median(b - a / slope))
-    for zero_point in dict.fromkeys((round(middle), round(middle) - 1, round(middle) + 1)):
-        for scale in candidates(*_scale_bounds(a, b - zero_point), FLOAT64):
-            for way in WAYS:
-                function = partial(_as_integers, way=way, scale=scale, zero_point=zero_point, limits=limits, own=own)
-                if problem.sample.fits(function):
-                    details = {"scale": scale, "zero_point": zero_point, "rounding": way, "type": whole.name}
-                    text = f"{{b}} is {{a}} quantized to {whole} with scale {shown(scale)} and zero point {zero_point}"
-                    yield computed("quantized", text, function, details, 2, _LEVEL_BITS)
-                    return
-
-
-def _line(x: np.ndarray, y: np.ndarray) -> tuple[float, int]:
-    """The slope between the least and the greatest ``y``, 0 where there is none, and the index of the least."""
-    if x.size < 3:
-        return 0.0, 0
-    first, last = int(np.argmin(y)), int(np.argmax(y))
-    return (float(y[last] - y[first]) / float(x[last] - x[first]) if x[last] != x[first] else 0.0), first
-
-
-def _scale_bounds(a: np.ndarray, multiples: np.ndarray) -> tuple[float, float]:
-    """The bounds of the scale where each quotient is within half of its multiple."""
-    size, times = np.abs(a), multiples * np.where(a < 0, -1.0, 1.0)
-    used = times > 0.5
-    if not used.any():
-        return 1.0, 0.0
-    slack = 1 + 2.0**-22
-    low = float((size[used] / (times[used] + 0.5)).max()) / slack
-    high = float((size[used] / (times[used] - 0.5)).min()) * slack
-    return low, high
-
-
-def _as_integers(
-    a: np.ndarray, way: str, scale: float, zero_point: int, limits: tuple[int, int], own: ElementType
-) -> np.ndarray:
-    values = values_of(a, own)
-    multiples = _plain(WAYS[way](values, np.asarray(scale, values.dtype)))
-    return converted(np.clip(multiples + values.dtype.type(zero_point), *limits), own)
+    aside = x - x.mean()
+    found = float(y.mean() - x.mean() * (aside * y).sum() / (aside * aside).sum())
+    return found if math.isfinite(found) else None
 
 
 def dequantized(problem: Problem) -> Iterator[Hypothesis]:
     """B is ``(A - zero point) * scale`` of integers in A."""
-    of_a, of_b, own = problem.pair.a.element_type, problem.pair.b.element_type, problem.element_type
-    if own not in FLOAT_LAYOUTS or not of_a.is_integer or of_b.is_integer:
+    of_a, own, a, b = problem.pair.a.element_type, problem.element_type, problem.wide.x, problem.wide.y
+    if own not in FLOAT_LAYOUTS or not of_a.is_integer or problem.pair.b.element_type.is_integer:
         return
-    a, b = problem.wide.x, problem.wide.y
-    zeros = np.unique(a[b == 0])
-    if zeros.size > 1 or not np.isfinite(b).all() or np.unique(a).size < 3:
-        return
-    slope, first = _line(b, a)
-    zero_point = int(zeros[0]) if zeros.size else round(a[first] - b[first] * slope) if slope else 0
-    used = (a != zero_point) & (b != 0)
-    for scale in candidates(*factor_bounds(a[used] - zero_point, b[used], own), own) if used.any() else ():
+    middle = _at_zero(b, a)
+    zero_point = 0 if middle is None else round(middle)
+    used = (a != zero_point) & (b != 0) & np.isfinite(b)
+    for scale in candidates(*factor_bounds(a[used] - zero_point, b[used], own)) if used.any() else ():
         function = lambda values, scale=scale: (values - values.dtype.type(zero_point)) * values.dtype.type(scale)  # noqa: E731
         if problem.sample.fits(function):
             details = {"scale": scale, "zero_point": zero_point, "type": of_a.name}
             text = f"{{b}} is {{a}} dequantized with scale {shown(scale)} and zero point {zero_point}"
-            yield computed("quantized", text, function, details, 2, _LEVEL_BITS)
+            yield computed("quantized", text, function, details, 2 * BITS_OF_A_NUMBER, _LEVEL_BITS)
             return

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 
 import numpy as np
 
-from eltwise.comparison.hypotheses import Hypothesis, Problem, computed
+from eltwise.comparison.hypotheses import BITS_OF_A_NUMBER, Hypothesis, Problem, computed, digits_of
 from eltwise.comparison.numbers import bits_of, is_float, values_of
 from eltwise.comparison.pairs import converted
 from eltwise.conformance.arithmetic import largest_finite
@@ -29,7 +29,7 @@ from eltwise.core.dtypes import (
 )
 from eltwise.oracle.numbers import FLOAT_LAYOUTS
 
-_FLOATS = (BFLOAT16, FLOAT16, FLOAT32, FLOAT8E4M3FN, FLOAT8E5M2)
+_FLOATS = (FLOAT32, FLOAT64, BFLOAT16, FLOAT16, FLOAT8E4M3FN, FLOAT8E5M2)
 _WHOLE = (INT8, UINT8, INT16, UINT16, INT32, UINT32)
 _TF32_DIGITS = 11
 _LIMIT_BITS = 4.0
@@ -59,18 +59,15 @@ def digits(problem: Problem) -> Iterator[Hypothesis]:
     own = problem.element_type
     if own.numpy is None or own.kind == "boolean":
         return
-    if not is_float(own):
-        for floats in (FLOAT32, FLOAT64, FLOAT16, BFLOAT16):
-            if own.bits > floats.digits:
-                words = f"{{b}} is {{a}} rounded to {floats.name} and back"
-                yield computed(f"{floats.name}_rounding", words, partial(_through_floats, own=own, floats=floats))
-        return
     for narrow in _FLOATS:
-        if own.bits > narrow.bits and _has_digits(problem, narrow.digits):
-            for slug, words, function, details in _ROUNDINGS:
-                if "saturates" not in details or narrow.bits == 8 or narrow is FLOAT16:
-                    text = f"{{b}} is {{a}} {words.format(narrow.name)}"
-                    yield computed(f"{narrow.name}_{slug}", text, partial(function, own=own, narrow=narrow), details)
+        if is_float(own) and own.bits > narrow.bits and _has_digits(problem, narrow.digits):
+            words = f"{{b}} is {{a}} rounded to {narrow.name}"
+            yield computed(f"{narrow.name}_rounding", words, partial(_rounded, own=own, narrow=narrow))
+            words = f"{{b}} is {{a}} truncated to {narrow.name} instead of rounded"
+            yield computed(f"{narrow.name}_truncation", words, partial(_truncated, own=own, narrow=narrow))
+        if own.is_integer and own.bits > narrow.digits > 8:
+            words = f"{{b}} is {{a}} rounded to {narrow.name} and back"
+            yield computed(f"{narrow.name}_rounding", words, partial(_through_floats, own=own, floats=narrow))
     if own in (FLOAT32, FLOAT64) and _has_digits(problem, _TF32_DIGITS):
         drop = own.digits - _TF32_DIGITS
         for slug, verb, cut in (("rounding", "rounded", _rounded_digits), ("truncation", "truncated", _cut_digits)):
@@ -84,86 +81,35 @@ def _has_digits(problem: Problem, count: int) -> bool:
     return problem.sample.has_most(b & b.dtype.type((1 << (problem.element_type.digits - count)) - 1) == 0)
 
 
-def _nearest(a: np.ndarray, own: ElementType, narrow: ElementType) -> np.ndarray:
-    return converted(_narrowed(a, own, narrow), own)
-
-
-def _saturated(a: np.ndarray, own: ElementType, narrow: ElementType) -> np.ndarray:
-    return converted(_narrowed(a, own, narrow, saturate=True), own)
-
-
-def _flushing(a: np.ndarray, own: ElementType, narrow: ElementType) -> np.ndarray:
-    values = _narrowed(a, own, narrow).astype(np.float32)
-    least = np.float32(smallest_normal(narrow))
-    return np.where(np.abs(values) < least, np.copysign(values.dtype.type(0), values), values).astype(a.dtype)
-
-
-def _narrowed(a: np.ndarray, own: ElementType, narrow: ElementType, saturate: bool = False) -> np.ndarray:
-    if narrow.bits == 8 or (narrow is BFLOAT16 and own is FLOAT64):
-        return cast(a, own, narrow, saturate)
-    there = a.astype(narrow.storage)
-    if saturate:
-        most = np.asarray(largest_finite(narrow), narrow.storage)
-        there = np.where(np.isinf(there), np.copysign(most, there), there)
-    return np.asarray(there)
+def _rounded(a: np.ndarray, own: ElementType, narrow: ElementType) -> np.ndarray:
+    return converted(cast(a, own, narrow), own)
 
 
 def _truncated(a: np.ndarray, own: ElementType, narrow: ElementType) -> np.ndarray:
     """Toward zero: where rounding went away from zero, the neighbour of the rounded number."""
-    if own is FLOAT32 and narrow is BFLOAT16:
-        return _cut_digits(a, 16)
-    there = np.ascontiguousarray(_narrowed(a, own, narrow, saturate=narrow.bits == 8))
+    there = np.ascontiguousarray(cast(a, own, narrow))
     is_larger = np.abs(converted(there, own)) > np.abs(a)
     bits = bits_of(there)
-    lower = np.where(is_larger, bits - bits.dtype.type(1), bits)
-    return converted(lower.view(there.dtype), own)
-
-
-def _away(a: np.ndarray, own: ElementType, narrow: ElementType) -> np.ndarray:
-    """To the nearest; of two that are as near, the one away from zero."""
-    low = np.ascontiguousarray(_narrowed(_truncated(a, own, narrow), own, narrow))
-    high = (bits_of(low) + bits_of(low).dtype.type(1)).view(low.dtype)
-    wide = [np.abs(converted(one, own).astype(np.float64)) for one in (low, high)]
-    size = np.abs(a.astype(np.float64))
-    is_up = (size - wide[0] >= wide[1] - size) & (size != wide[0])
-    return converted(np.where(is_up, high, low), own)
-
-
-_ROUNDINGS: tuple[tuple[str, str, Callable[..., np.ndarray], dict[str, object]], ...] = (
-    ("rounding", "rounded to {}", _nearest, {}),
-    ("rounding", "rounded to {}, with what is beyond its range at its largest number", _saturated, {"saturates": True}),
-    ("truncation", "truncated to {} instead of rounded", _truncated, {}),
-    ("rounding", "rounded to {} with ties away from zero", _away, {"ties": "away from zero"}),
-    ("rounding", "rounded to {}, with its subnormal numbers flushed to zero", _flushing, {"flushes": True}),
-)
-"""The ways to a narrower type: the end of the cause's name, the words, the function, the details."""
+    return converted((bits - is_larger.astype(bits.dtype)).view(there.dtype), own)
 
 
 def _rounded_digits(a: np.ndarray, drop: int) -> np.ndarray:
     bits = bits_of(a)
     one = bits.dtype.type
     half = one((1 << (drop - 1)) - 1) + (bits >> one(drop) & one(1))
-    rounded = (bits + half) & ~one((1 << drop) - 1)
-    return np.where(np.isfinite(a), rounded, bits).astype(bits.dtype).view(a.dtype)
+    return np.where(np.isfinite(a), _cut_digits((bits + half).view(a.dtype), drop), a)
 
 
 def _cut_digits(a: np.ndarray, drop: int) -> np.ndarray:
     bits = bits_of(a)
-    cut = bits & ~bits.dtype.type((1 << drop) - 1)
-    return np.where(np.isfinite(a), cut, bits).astype(bits.dtype).view(a.dtype)
+    return np.where(np.isfinite(a), (bits & ~bits.dtype.type((1 << drop) - 1)).view(a.dtype), a)
 
 
 def _through_floats(a: np.ndarray, own: ElementType, floats: ElementType) -> np.ndarray:
     """Integers that went through a float type with fewer digits than they have."""
     low, high = own.limits
     wide = cast(a, own, floats).astype(np.float64)
-    inside = np.clip(wide, float(low), np.nextafter(float(high + 1), 0))
-    return np.where(np.isfinite(wide), inside, 0).astype(a.dtype)
-
-
-def smallest_normal(element_type: ElementType) -> float:
-    """The smallest number of a float type that has all its digits."""
-    return float(2.0 ** FLOAT_LAYOUTS[element_type].least_exponent)
+    return np.clip(wide, float(low), np.nextafter(float(high + 1), 0)).astype(a.dtype)
 
 
 def subnormals(problem: Problem) -> Iterator[Hypothesis]:
@@ -171,25 +117,28 @@ def subnormals(problem: Problem) -> Iterator[Hypothesis]:
     own = problem.element_type
     if not is_float(own) or own.numpy is None or 0 not in problem.sample.common:
         return
-    least = np.asarray(smallest_normal(own), own.storage)
+    layout = FLOAT_LAYOUTS[own]
+    largest = 2.0**layout.least_exponent - 2.0 ** (layout.least_exponent - layout.mantissa_bits)
     for keeps, words in ((True, "of their sign"), (False, "+0")):
-        flush = partial(_flushed, least=least, keeps=keeps)
         text = f"subnormal numbers of {{a}} are zeros {words} in {{b}}"
+        flush = partial(_flushed, most=largest, keeps=keeps)
         yield computed("subnormals_flushed", text, flush, {"keeps_sign": keeps}, least_bits=7.0)
     wide, count = problem.wide, problem.wide.count
     values = np.abs(wide.x)
     if (wide.y[:count] != 0).any():
         return
-    limit, kept = values[:count].max(), values[count:][values[count:] > 0]
+    limit, kept = float(values[:count].max()), values[count:][values[count:] > 0]
     if kept.size and kept.min() > limit:
-        text = f"numbers of {{a}} up to {limit:.6g} are zero in {{b}}"
-        function = lambda a: np.where(np.abs(a) <= a.dtype.type(limit), a.dtype.type(0), a)  # noqa: E731
-        yield computed("small_values_zeroed", text, function, {"limit": float(limit)}, 1, _LIMIT_BITS)
+        text, flush = (
+            f"numbers of {{a}} up to {limit:.6g} are zero in {{b}}",
+            partial(_flushed, most=limit, keeps=False),
+        )
+        yield computed("small_values_zeroed", text, flush, {"limit": limit}, BITS_OF_A_NUMBER, _LIMIT_BITS)
 
 
-def _flushed(a: np.ndarray, least: np.ndarray, keeps: bool) -> np.ndarray:
+def _flushed(a: np.ndarray, most: float, keeps: bool) -> np.ndarray:
     zero = np.copysign(a.dtype.type(0), a) if keeps else a.dtype.type(0)
-    return np.asarray(np.where(np.abs(a) < least, zero, a))
+    return np.asarray(np.where(np.abs(a) <= a.dtype.type(most), zero, a))
 
 
 def ranges(problem: Problem) -> Iterator[Hypothesis]:
@@ -198,67 +147,43 @@ def ranges(problem: Problem) -> Iterator[Hypothesis]:
     kinds = {own.kind, problem.pair.a.element_type.kind, problem.pair.b.element_type.kind}
     if own.numpy is None or "boolean" in kinds or own.bits < 8:
         return
-    if sample.common.size:
-        for low, high, name in _limits(own) if own.bits > 8 else ():
-            reached = np.isin((low, high), sample.common)
-            if reached.all() or (reached.any() and name == problem.pair.b.element_type.name):
-                words = f"values of {{a}} beyond {name} are at its limits, {low:g} and {high:g}, in {{b}}"
-                details: dict[str, object] = {"low": low, "high": high, "type": name}
-                yield computed("saturation", words, partial(_clamped, low=low, high=high), details, 0, _LIMIT_BITS)
-            elif reached.any():  # Nothing says that the other limit is there, too.
-                one, side = (low, "below") if reached[0] else (high, "above")
-                clamp = partial(_clamped, low=low if reached[0] else -np.inf, high=np.inf if reached[0] else high)
-                words = f"values of {{a}} {side} {one:g} are {one:g} in {{b}}"
-                details = {"low": low if reached[0] else None, "high": None if reached[0] else high}
-                yield computed("saturation", words, clamp, details, 0, _LIMIT_BITS)
-        yield from _fitted_limits(problem)
+    a, b = sample.x[: sample.count], sample.y[: sample.count]
+    common = [float(one) for one in sample.common if np.isfinite(one)]
+    low = next((one for one in common if (a[b == one] < one).all()), None)
+    high = next((one for one in common if (a[b == one] > one).all()), None)
+    yield from _saturated(problem, low, high)
     for narrow in _WHOLE if own.is_integer else ():
         if narrow.bits > own.bits or narrow is own:
             continue
-        low, high = narrow.limits
-        if sample.has_most((sample.y >= low) & (sample.y <= high)):
+        least, most = narrow.limits
+        if sample.has_most((sample.y >= least) & (sample.y <= most)):
             words = f"{{b}} is {{a}} modulo 2^{narrow.bits}, as {narrow.name} wraps around"
             wrap = lambda a, narrow=narrow: a.astype(narrow.storage).astype(a.dtype)  # noqa: E731
             yield computed("wraparound", words, wrap, {"type": narrow.name}, least_bits=1.0)
 
 
-def _limits(own: ElementType) -> Iterator[tuple[float, float, str]]:
-    for whole in _WHOLE:
-        low, high = whole.limits
-        if is_float(own) or (whole is not own and (own.limits[0] < low or own.limits[1] > high)):
-            yield low, high, whole.name
-    for narrow in (*_FLOATS, FLOAT64) if is_float(own) else ():
-        if narrow.bits <= own.bits:
-            most = largest_finite(narrow)
-            yield -most, most, narrow.name
+def _saturated(problem: Problem, low: float | None, high: float | None) -> Iterator[Hypothesis]:
+    """B is A within limits, of which one may be missing: those of a type, or else what B is wherever it differs."""
+    own, reached = problem.element_type, [one for one in (low, high) if one is not None]
+    clamp = partial(_clamped, low=low, high=high)
+    for known in (*_WHOLE, *_FLOATS) if reached else ():
+        limits = known.limits if known.is_integer else (-largest_finite(known), largest_finite(known))
+        if set(reached) <= {*limits} and (len(reached) == 2 or known is problem.pair.b.element_type):
+            words = f"values of {{a}} beyond {known.name} are at its limits, {limits[0]:g} and {limits[1]:g}, in {{b}}"
+            details: dict[str, object] = {"low": limits[0], "high": limits[1], "type": known.name}
+            yield computed("saturation", words, clamp, details, 0, _LIMIT_BITS)
+            return
+    if np.isin(problem.sample.y[: problem.sample.count], reached).all():
+        said = " and ".join(f"{side} {one:g}" for side, one in (("below", low), ("above", high)) if one is not None)
+        free = float(np.maximum(digits_of(np.array(reached, own.storage), own), _LIMIT_BITS).sum())
+        words = f"{{b}} is {{a}} with what is {said} set to that"
+        yield computed("saturation", words, clamp, {"low": low, "high": high}, free, _LIMIT_BITS)
 
 
-def _clamped(a: np.ndarray, low: float, high: float) -> np.ndarray:
-    if a.dtype.kind in "iu":
-        limits = np.iinfo(a.dtype)
-        return np.asarray(np.clip(a, int(max(low, limits.min)), int(min(high, limits.max))))
-    wide = a.astype(np.float64)
-    return np.where(np.isnan(wide), a, np.clip(wide, low, high).astype(a.dtype))
-
-
-def _fitted_limits(problem: Problem) -> Iterator[Hypothesis]:
-    """Limits that are no type's: B has at most two values where it differs, with A beyond each."""
-    own, wide = problem.element_type, problem.wide
-    a, b = wide.x[: wide.count], wide.y[: wide.count]
-    found = np.unique(b)
-    if not 1 <= found.size <= 2 or np.isnan(found).any():
-        return
-    above = [float(one) for one in found if (a[b == one] > one).all()]
-    below = [float(one) for one in found if (a[b == one] < one).all()]
-    if len(above) + len(below) != found.size or len(above) > 1 or len(below) > 1:
-        return
-    low, high = (below[0] if below else -np.inf), (above[0] if above else np.inf)
-    if not is_float(own):
-        low, high = max(low, own.limits[0]), min(high, own.limits[1])
-    said = " and ".join(f"{'below' if one in below else 'above'} {one:g}" for one in found)
-    details: dict[str, object] = {"low": below[0] if below else None, "high": above[0] if above else None}
-    text = f"{{b}} is {{a}} with what is {said} set to that"
-    yield computed("saturation", text, partial(_clamped, low=low, high=high), details, found.size, _LIMIT_BITS)
+def _clamped(a: np.ndarray, low: float | None, high: float | None) -> np.ndarray:
+    for limit, function in ((low, np.maximum), (high, np.minimum)):
+        a = a if limit is None else function(a, np.asarray(limit).astype(a.dtype))
+    return a
 
 
 def one_value(problem: Problem) -> Iterator[Hypothesis]:
@@ -267,4 +192,4 @@ def one_value(problem: Problem) -> Iterator[Hypothesis]:
     if first.size and (bits_of(problem.sample.b) == bits_of(first)).all():
         value = float(values_of(first, problem.element_type)[0])
         text = f"every element of {{b}} is {value:g}"
-        yield computed("constant", text, lambda a: np.full_like(a, first[0]), {"value": value}, 1, 2.0)
+        yield computed("constant", text, lambda a: np.full_like(a, first[0]), {"value": value}, BITS_OF_A_NUMBER, 3.0)

@@ -60,17 +60,12 @@ def processors() -> int:
     return os.cpu_count() or 1
 
 
-def affinity_functions() -> tuple[int | None, int | None, int | None]:
-    """The addresses of sched_getcpu, sched_getaffinity and sched_setaffinity, which Linux has; else None for each."""
+def affinity_functions() -> tuple[Any, ...]:
+    """The C functions sched_getcpu, sched_getaffinity and sched_setaffinity; empty where the system lacks one."""
     names = ("sched_getcpu", "sched_getaffinity", "sched_setaffinity")
-    if sys.platform != "linux":
-        return None, None, None
-    try:
-        functions = [getattr(ctypes.pythonapi, name) for name in names]
-    except AttributeError:
-        return None, None, None
-    first, second, third = (ctypes.cast(function, ctypes.c_void_p).value for function in functions)
-    return first, second, third
+    if sys.platform != "linux" or not all(hasattr(ctypes.pythonapi, name) for name in names):
+        return ()
+    return tuple(getattr(ctypes.pythonapi, name) for name in names)
 
 
 def memory_bytes() -> int | None:

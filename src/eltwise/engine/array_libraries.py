@@ -7,18 +7,21 @@ and given back through it. All operands belong to one library, beside NumPy arra
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from eltwise.core.dtypes import BFLOAT16, FLOAT8E4M3FN, FLOAT8E5M2, of_numpy
-from eltwise.core.errors import ElementTypeError, EltwiseError, UnsupportedError
-from eltwise.engine.arrays import Kind, as_array, kind_of
+from eltwise.core.dtypes import of_numpy
+from eltwise.core.errors import ElementTypeError, UnsupportedError
+from eltwise.engine.arrays import NOT_IN_DLPACK, Kind, as_array, kind_of
 from eltwise.engine.call import calls_of, check_count
 from eltwise.ops.schema import Operation
 
-if TYPE_CHECKING:
-    from eltwise.engine.reduce import Axis, Reducing
+Axis: TypeAlias = int | str | Sequence[int | str] | None
+"""Some axes of a result, by number or name; None for all."""
+
+Compute: TypeAlias = Callable[[Sequence[object], Axis], Any]
+"""Computes a result of operands, and of the axes that it reduces."""
 
 _HOST_DEVICES = (1, 3)
 """kDLCPU, and kDLCUDAHost for memory of the host that a GPU reads."""
@@ -33,40 +36,46 @@ def apply(operation: Operation, operands: Sequence[object], out: object = None) 
     Raises:
         EltwiseError: where the operands do not go together, before anything is computed.
     """
-    try:
+
+    def on_arrays(arrays: Sequence[object], _axes: Axis) -> Any:
+        return calls_of(operation).apply(arrays)
+
+    def on_dask(lazy: Sequence[object], _axes: Axis) -> Any:
+        from eltwise.engine import dask_arrays
+
+        return dask_arrays.apply(operation, lazy)
+
+    if out is not None:
         kind = common_kind(operands, _names(operation, len(operands)))
-        if out is not None:
-            raise ElementTypeError(f"{kind} arrays have no out", operand="out", hint="assign the result instead")
-        match kind:
-            case "dask":
-                from eltwise.engine import dask_arrays
-
-                return dask_arrays.apply(operation, operands)
-            case "xarray":
-                from eltwise.engine import xarray_objects
-
-                return xarray_objects.apply(operation, operands)
-            case _:
-                return given_back(kind, calls_of(operation).apply(_host_arrays(operation, operands)))
-    except EltwiseError as error:
-        raise error.located(operator=operation.schema.versioned_name) from None
+        raise ElementTypeError(f"{kind} arrays have no out", operand="out", hint="assign the result instead")
+    return computed(operation, operands, on_arrays, on_dask, axis=())
 
 
-def reduce(reducing: Reducing, operands: Sequence[object], axis: Axis) -> Any:
-    """Reduce the results of an operation of operands of which some belong to another library."""
-    kind = common_kind(operands, _names(reducing.operation, len(operands)))
+def computed(operation: Operation, operands: Sequence[object], on_arrays: Compute, on_dask: Compute, axis: Axis) -> Any:
+    """Compute something of operands of which some belong to another library.
+
+    Args:
+        operation: says what the operands are called, and how they lie on each other.
+        operands: as for ``Calls.apply``.
+        on_arrays: computes it of the operands as arrays, and the axes of their result that it reduces.
+        on_dask: the same, of Dask arrays.
+        axis: the axes that it reduces; for xarray's objects also by name.
+
+    Returns:
+        The result, as what the operands were.
+    """
+    names = _names(operation, len(operands))
+    kind = common_kind(operands, names)
     match kind:
         case "dask":
-            from eltwise.engine import dask_arrays
-
-            return dask_arrays.reduce(reducing, operands, axis)
+            return on_dask(operands, axis)
         case "xarray":
             from eltwise.engine import xarray_objects
 
-            return xarray_objects.reduce(reducing, operands, axis)
+            return xarray_objects.computed(operation, operands, on_arrays, axis)
         case _:
-            partial, element_type = reducing.partial(_host_arrays(reducing.operation, operands), axis)
-            return given_back(kind, reducing.finished(partial, element_type))
+            arrays = [host_array(value, name) for value, name in zip(operands, names, strict=True)]
+            return given_back(kind, np.asarray(on_arrays(arrays, axis)))
 
 
 def common_kind(operands: Sequence[object], names: Sequence[str]) -> Kind:
@@ -100,10 +109,6 @@ def _article(kind: Kind) -> str:
     return f"an {kind}" if kind == "xarray" else f"a {kind}"
 
 
-def _host_arrays(operation: Operation, operands: Sequence[object]) -> list[object]:
-    return [host_array(value, name) for value, name in zip(operands, _names(operation, len(operands)), strict=True)]
-
-
 def host_array(value: object, operand: str) -> object:
     """The NumPy array of a tensor in the host's memory; any other value itself.
 
@@ -126,13 +131,7 @@ def host_array(value: object, operand: str) -> object:
 def _device(ask: Callable[[], tuple[int, int]]) -> int:
     try:
         return int(ask()[0])
-    except (
-        TypeError,
-        ValueError,
-        RuntimeError,
-        BufferError,
-        AttributeError,
-    ):  # What it is then is said when it is read.
+    except (TypeError, ValueError, RuntimeError, BufferError, AttributeError):  # The one that reads it says why.
         return _HOST_DEVICES[0]
 
 
@@ -154,7 +153,7 @@ def _torch_tensor(result: np.ndarray) -> Any:
     import torch
 
     element_type = of_numpy(result.dtype)
-    if element_type in (BFLOAT16, FLOAT8E4M3FN, FLOAT8E5M2):  # NumPy does not give them away by DLPack.
+    if element_type in NOT_IN_DLPACK:
         bits = torch.from_dlpack(result.view(f"u{result.itemsize}"))
         return bits.view(getattr(torch, element_type.name))
     return torch.from_dlpack(result)

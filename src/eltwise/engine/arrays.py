@@ -10,9 +10,8 @@ from typing import Any, Literal, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
-from eltwise.core.dtypes import BOOL, ElementType, of_numpy
+from eltwise.core.dtypes import BFLOAT16, BOOL, FLOAT8E4M3FN, FLOAT8E5M2, ElementType, of_numpy
 from eltwise.core.errors import ElementTypeError, ShapeError, ValueRangeError
-from eltwise.engine import dlpack
 
 
 class Lazy(Protocol):
@@ -53,6 +52,10 @@ _LIBRARIES: dict[str, Kind] = {
     "jaxlib": "jax",
     "cupy": "cupy",
 }
+
+
+NOT_IN_DLPACK = (BFLOAT16, FLOAT8E4M3FN, FLOAT8E5M2)
+"""The types that NumPy does not exchange by DLPack, so that PyTorch's tensors are exchanged as the bits of integers."""
 
 
 def kind_of(value: object) -> Kind:
@@ -118,13 +121,11 @@ def _by_protocol(value: object, operand: str) -> np.ndarray:
 
 
 def _by_dlpack(value: Any) -> np.ndarray:
-    try:
-        return np.from_dlpack(value)
-    except (BufferError, RuntimeError):
-        taken = dlpack.of_capsule(value.__dlpack__())
-        if taken is None:
-            raise
-        return taken
+    for element_type in NOT_IN_DLPACK if kind_of(value) == "torch" else ():
+        if str(value.dtype) == f"torch.{element_type.name}":
+            bits: Any = getattr(sys.modules["torch"], f"int{element_type.bits}")
+            return np.from_dlpack(value.view(bits)).view(element_type.storage)
+    return np.from_dlpack(value)
 
 
 _PROTOCOLS: tuple[tuple[str, Callable[[Any], np.ndarray]], ...] = (

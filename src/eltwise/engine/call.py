@@ -6,13 +6,15 @@ part of the key. A call that is made often gets a record, which is found without
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from functools import cached_property, lru_cache
 from typing import Any, TypeVar
 
 import numpy as np
 
-from eltwise.core.dtypes import ElementType, of_numpy
+from eltwise.core.dtypes import ElementType
 from eltwise.core.errors import ElementTypeError, EltwiseError, GraphError, ValueRangeError
 from eltwise.core.shapes import of_sizes
 from eltwise.engine.arrays import as_array, check_out, exact_scalar, is_scalar, kind_of
@@ -20,8 +22,8 @@ from eltwise.ir.types import TensorType, elementwise
 from eltwise.kernels import dispatch, float_mode
 from eltwise.kernels.native import Records
 from eltwise.kernels.numpy_kernel import Run
-from eltwise.kernels.plan import Plan, make_plan
-from eltwise.ops.schema import Operation
+from eltwise.kernels.plan import Plan, Sizes, make_plan
+from eltwise.ops.schema import ElementwiseSchema, Operation
 
 Take = Callable[[object, str, Sequence[ElementType]], tuple[Any, ElementType]]
 
@@ -76,22 +78,19 @@ class Calls:
 
     def _checked(self, operands: Sequence[object], out: object) -> np.ndarray:
         """Check a call, keep it, and compute it."""
-        if any(kind_of(operand) for operand in operands):
-            from eltwise.engine import array_libraries  # Few calls are on arrays of other libraries.
-
-            result: np.ndarray = array_libraries.apply(self.operation, operands, out)
-            return result
-        arrays, element_type, plan = self.check(operands)
         try:
+            if any(kind_of(operand) for operand in operands):
+                from eltwise.engine import array_libraries  # Few calls are on arrays of other libraries.
+
+                result: np.ndarray = array_libraries.apply(self.operation, operands, out)
+                return result
+            arrays, element_type, plan = self.check(operands)
             target = None if out is None else check_out(out, self.operation.result_type(element_type), plan.shape)
             if not element_type.is_integer:
                 float_mode.require_default()
-        except EltwiseError as error:
-            raise error.located(operator=self.operation.schema.versioned_name) from None
-        given = arrays if target is None else [*arrays, target]
-        run = self._run(given, element_type, plan)
-        self._keep(arrays, target, run)
-        try:
+            given = arrays if target is None else [*arrays, target]
+            run = self._run(given, element_type, plan)
+            _keep(self.known, _key(arrays, target), run)
             return run(*given)
         except EltwiseError as error:
             raise error.located(operator=self.operation.schema.versioned_name) from None
@@ -101,7 +100,7 @@ class Calls:
 
         Args:
             operands: as for ``apply``.
-            take: makes an array of an operand, or what has the dtype and shape of one, and gives its element type.
+            take: makes an array of an operand, or what has the shape of one, and gives its element type.
 
         Returns:
             What ``take`` made, Python numbers in the type of the first array; the element type; where they lie.
@@ -113,16 +112,18 @@ class Calls:
         if key in self._plans:
             return list(operands), *self._plans[key]
         try:
-            arrays, element_type = self._arrays(operands, take)
-            types = [TensorType(of_numpy(array.dtype), of_sizes(array.shape)) for array in arrays]
-            _result, found = elementwise(self.operation, types)
-            plan = make_plan(found, [array.shape for array in arrays], element_type)
+            arrays, types = self._arrays(operands, take)
+            shapes = [array.shape for array in arrays]
+            _result, found = elementwise(self.operation, list(map(TensorType, types, map(of_sizes, shapes))))
+            element_type = types[0]
+            plan = make_plan(found, shapes, element_type)
         except EltwiseError as error:
             raise error.located(operator=self.operation.schema.versioned_name) from None
         _keep(self._plans, key, (element_type, plan))
         return arrays, element_type, plan
 
-    def _arrays(self, operands: Sequence[object], take: Take) -> tuple[list[Any], ElementType]:
+    def _arrays(self, operands: Sequence[object], take: Take) -> tuple[list[Any], list[ElementType]]:
+        """What is made of the operands, and their types: that of the first array for Python numbers."""
         schema = self.operation.schema
         check_count(self.operation, len(operands))
         names = [f"operand {schema.operand_name(index)}" for index in range(len(operands))]
@@ -141,7 +142,7 @@ class Calls:
             exact_scalar(value, element_type, name) if each is None else each[0]
             for each, value, name in zip(taken, operands, names, strict=True)
         ]
-        return arrays, element_type
+        return arrays, [element_type if each is None else each[1] for each in taken]
 
     def _run(self, arrays: Sequence[np.ndarray], element_type: ElementType, plan: Plan) -> Run:
         """What computes the operands, which come first, into the array that follows them or into a new one."""
@@ -166,14 +167,34 @@ class Calls:
 
         return divided
 
-    def _keep(self, arrays: list[np.ndarray], target: np.ndarray | None, run: Run) -> None:
-        _keep(self.known, _key(arrays, target), run)
-
 
 @lru_cache(maxsize=1024)
 def calls_of(operation: Operation) -> Calls:
     """The calls of an operation."""
     return Calls(operation)
+
+
+@lru_cache(maxsize=256)
+def by_numpy_rule(operation: Operation) -> Operation:
+    """The same on operands that have the result's rank: these broadcast as NumPy does, whatever the rule was."""
+    schema = operation.schema
+    assert isinstance(schema, ElementwiseSchema)
+    return Operation(replace(schema, broadcasting="numpy"), operation.given)
+
+
+def first_dimension(padded: Sizes, own: Sizes) -> int:
+    """The dimension of the result that an operand's first one lies on; the last that is possible."""
+    return max(start for start in range(len(padded) - len(own) + 1) if padded[start : start + len(own)] == own)
+
+
+@contextmanager
+def without_index() -> Iterator[None]:
+    """Leave the index out of the errors of a computation on a part, as it would be one of the part."""
+    try:
+        yield
+    except ValueRangeError as error:
+        error.got = error.got.partition(" at index")[0]
+        raise
 
 
 def check_count(operation: Operation, count: int) -> None:

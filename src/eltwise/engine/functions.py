@@ -20,18 +20,16 @@ FUNCTIONS: dict[str, str] = {}
 
 
 class Unary(Protocol):
-    """A function of one operand."""
+    """A function of one operand: the result has its shape."""
 
     @overload
     def __call__(self, x: OtherT) -> OtherT: ...  # type: ignore[overload-overlap]
     @overload
     def __call__(self, x: object, out: np.ndarray | None = None) -> np.ndarray: ...
-    def __call__(self, x: object, out: np.ndarray | None = None) -> Any:
-        """Compute a result of the shape of x."""
 
 
 class Binary(Protocol):
-    """A function of two operands."""
+    """A function of two operands: the result has the shape that they broadcast to."""
 
     @overload
     def __call__(  # type: ignore[overload-overlap]
@@ -58,19 +56,10 @@ class Binary(Protocol):
         axis: int = -1,
         out: np.ndarray | None = None,
     ) -> np.ndarray: ...
-    def __call__(
-        self,
-        a: object,
-        b: object,
-        auto_broadcast: AutoBroadcast = "numpy",
-        axis: int = -1,
-        out: np.ndarray | None = None,
-    ) -> Any:
-        """Compute a result of the shape that a and b broadcast to."""
 
 
 class Quotient(Protocol):
-    """A function of two operands that rounds quotients of integers down, or with ``floor=False`` towards zero."""
+    """As ``Binary``; quotients of integers are rounded down, or with ``floor=False`` towards zero."""
 
     @overload
     def __call__(  # type: ignore[overload-overlap]
@@ -103,17 +92,6 @@ class Quotient(Protocol):
         *,
         floor: bool = True,
     ) -> np.ndarray: ...
-    def __call__(
-        self,
-        a: object,
-        b: object,
-        auto_broadcast: AutoBroadcast = "numpy",
-        axis: int = -1,
-        out: np.ndarray | None = None,
-        *,
-        floor: bool = True,
-    ) -> Any:
-        """Compute a result of the shape that a and b broadcast to."""
 
 
 @lru_cache(maxsize=256, typed=True)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from eltwise.core.casting import cast
-from eltwise.core.dtypes import of_numpy
+from eltwise.core.dtypes import ElementType, of_numpy
 from eltwise.core.errors import EltwiseError, ShapeError
 from eltwise.core.shapes import of_sizes
 from eltwise.engine.arrays import kind_of
@@ -74,18 +74,22 @@ class Runner:
 
     def _run(self, feeds: Mapping[str, object], observe: Observe | None = None) -> dict[str, np.ndarray]:
         """Run the program for what is given, which is kept."""
-        if self._names is not None and len(feeds) == len(self._names) and float_mode.is_default():
-            arrays: list[Any] = [feeds.get(name) for name in self._names]
-            program = self._programs.get(_key(arrays))
-            if program is not None:
-                return program.run(arrays, observe)
-        if any(kind_of(value) for value in feeds.values()):
-            from eltwise.engine import lazy_graph  # Few runs are on arrays of other libraries.
+        try:
+            if self._names is not None and len(feeds) == len(self._names) and float_mode.is_default():
+                arrays: list[Any] = [feeds.get(name) for name in self._names]
+                program = self._programs.get(_key(arrays))
+                if program is not None:
+                    return program.run(arrays, observe)
+            if any(kind_of(value) for value in feeds.values()):
+                from eltwise.engine import lazy_graph  # Few runs are on arrays of other libraries.
 
-            return lazy_graph.run(self._graph, self._outputs, feeds, lambda arrays: self._run(arrays, observe))
-        with float_mode.default_mode():  # Conversions need it too, not only kernels.
-            float_mode.require_default()
-            return self._bound_run(feeds, observe)
+                return lazy_graph.run(self._graph, self._outputs, feeds, lambda arrays: self._run(arrays, observe))
+            with float_mode.default_mode():  # Conversions need it too, not only kernels.
+                float_mode.require_default()
+                return self._bound_run(feeds, observe)
+        except MemoryError:
+            given = ", ".join(f"{name} {getattr(value, 'shape', ())}" for name, value in feeds.items())
+            raise ShapeError("a run on these inputs does not fit into memory", got=given) from None
 
     def _bound_run(self, feeds: Mapping[str, object], observe: Observe | None) -> dict[str, np.ndarray]:
         """Check what is given, and find or make the program for it."""
@@ -343,8 +347,12 @@ def _last_reads(graph: Graph, made: Mapping[str, Group | Node]) -> list[tuple[st
     return found[::-1]
 
 
-def run_node(node: Node, inputs: Sequence[np.ndarray | None]) -> np.ndarray:
+def run_node(node: Node, inputs: Sequence[Any]) -> Any:
     """Run one node; its types and shapes are inferred from the arrays.
+
+    Args:
+        node: the node.
+        inputs: arrays, also of Dask, or of xarray if the node is element-wise; None for an input that is left out.
 
     Raises:
         EltwiseError: for values that it cannot take, naming the node.
@@ -362,8 +370,18 @@ def run_node(node: Node, inputs: Sequence[np.ndarray | None]) -> np.ndarray:
         ]
         indices = inputs[1] if schema.index_types and len(inputs) > 1 else None
         result = node_result(node, types, indices).type
+        if schema.behaviour == "identity":
+            return data
         if schema.behaviour == "cast":
-            return cast(data, of_numpy(data.dtype), cast_target(node.operation), node.operation.value("saturate") == 1)
+            return _cast(data, cast_target(node.operation), node.operation.value("saturate") == 1)
         return data.reshape(result.shape.sizes())
     except EltwiseError as error:
         raise located(error, node) from None
+
+
+def _cast(data: Any, target: ElementType, saturate: bool) -> Any:
+    if not kind_of(data):
+        return cast(data, of_numpy(data.dtype), target, saturate)
+    from eltwise.engine.dask_arrays import cast_lazily  # Few graphs are run on lazy arrays.
+
+    return cast_lazily(data, of_numpy(data.dtype), target, saturate)

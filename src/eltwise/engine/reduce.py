@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from operator import index
-from typing import Any, TypeAlias, get_args
+from typing import Any, get_args
 
 import numpy as np
 
@@ -19,8 +19,8 @@ from eltwise.core.errors import (
     ValueRangeError,
     unknown_name,
 )
-from eltwise.engine import array_libraries
 from eltwise.engine.api import Operator, operator
+from eltwise.engine.array_libraries import Axis, computed
 from eltwise.engine.arrays import kind_of
 from eltwise.engine.call import calls_of, check_divisor
 from eltwise.engine.rounding import rounded
@@ -29,8 +29,6 @@ from eltwise.kernels.extremes import Extremes
 from eltwise.kernels.reduction import Elements, Partial, Reduction, reduced
 from eltwise.ops import registry
 from eltwise.ops.schema import ElementwiseSchema, Operation
-
-Axis: TypeAlias = int | str | Sequence[int | str] | None
 
 
 @dataclass(frozen=True)
@@ -101,22 +99,22 @@ class Reducing:
             elements = Elements(expression, element_type, self.elements_type(element_type), plan)
             return reduced(self.reduction, elements, arrays, axes, most_threads), element_type
 
-    def finished(self, partial: Partial, element_type: ElementType) -> np.ndarray:
+    def finished(self, found: Partial, element_type: ElementType) -> np.ndarray:
         """The result of a partial of everything.
 
         Args:
-            partial: the partial.
+            found: the partial.
             element_type: of the operands.
 
         Raises:
             ValueRangeError: where the result's type does not hold it, or there is nothing to reduce.
         """
         wanted = self.result_type(element_type)
-        if isinstance(partial, Extremes):
-            self.check_count(partial.count, partial.values.size)
-            return _converted(partial.values, partial.element_type, wanted)
-        self.check_count(partial.count, partial.special.size)
-        return rounded(partial, partial.count if self.reduction == "mean" and partial.count else 1, wanted)
+        if isinstance(found, Extremes):
+            self.check_count(found.count, found.values.size)
+            return _converted(found.values, found.element_type, wanted)
+        self.check_count(found.count, found.special.size)
+        return rounded(found, found.count if self.reduction == "mean" and found.count else 1, wanted)
 
 
 def _converted(values: np.ndarray, source: ElementType, target: ElementType) -> np.ndarray:
@@ -187,11 +185,16 @@ def run(reducing: Reducing, operands: Sequence[object], axis: Axis) -> Any:
     """Reduce operands of any kind; see ``reduce``."""
     try:
         if any(kind_of(operand) for operand in operands):
-            return array_libraries.reduce(reducing, operands, axis)
-        partial, element_type = reducing.partial(operands, axis)
-        return reducing.finished(partial, element_type)[()]
+            return computed(reducing.operation, operands, partial(run, reducing), partial(_on_dask, reducing), axis)
+        return reducing.finished(*reducing.partial(operands, axis))[()]
     except EltwiseError as error:
         raise error.located(operator=reducing.operation.schema.versioned_name) from None
+
+
+def _on_dask(reducing: Reducing, operands: Sequence[object], axis: Axis) -> Any:
+    from eltwise.engine import dask_arrays  # Few reductions are lazy.
+
+    return dask_arrays.reduce(reducing, operands, axis)
 
 
 def reduce(

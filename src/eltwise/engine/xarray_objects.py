@@ -7,45 +7,42 @@ coordinates; nothing is transposed or aligned silently.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from eltwise.core.errors import ElementTypeError, GraphError, ShapeError
 from eltwise.engine import dask_arrays
+from eltwise.engine.array_libraries import Axis, Compute
 from eltwise.engine.arrays import kind_of
-from eltwise.engine.call import calls_of
+from eltwise.engine.call import calls_of, first_dimension
+from eltwise.engine.reduce import normalized_axes
 from eltwise.kernels.plan import Plan
 from eltwise.ops.schema import Operation
 
 if TYPE_CHECKING:
     import xarray
 
-    from eltwise.engine.reduce import Axis, Reducing
 
+def computed(operation: Operation, operands: Sequence[object], compute: Compute, axis: Axis) -> Any:
+    """Compute something of an operation's results on DataArrays, or on the variables of Datasets.
 
-def apply(operation: Operation, operands: Sequence[object]) -> Any:
-    """Compute an operation on DataArrays, or on the variables of Datasets; lazily where they are Dask's."""
-
-    def on_arrays(operands: Sequence[object]) -> xarray.DataArray:
-        data = _data(operands)
-        frame = _frame(operation, operands, _plan(operation, data))
-        return frame.array(calls_of(operation).apply(data), frame.dims)
-
-    return _on_variables(operation, operands, on_arrays)
-
-
-def reduce(reducing: Reducing, operands: Sequence[object], axis: Axis) -> Any:
-    """Reduce an operation on DataArrays, or on the variables of Datasets; an axis may be the name of a dimension."""
-    from eltwise.engine.reduce import normalized_axes, run
+    Args:
+        operation: says how the operands lie on each other.
+        operands: at least one of xarray, beside arrays and numbers.
+        compute: computes the data, of the data of the operands and the axes that are reduced.
+        axis: the axes that are reduced; they may be names of dimensions.
+    """
 
     def on_arrays(operands: Sequence[object]) -> xarray.DataArray:
-        data = _data(operands)
-        frame = _frame(reducing.operation, operands, _plan(reducing.operation, data))
-        axes = normalized_axes(_positions(axis, frame.dims), len(frame.dims))
-        kept = [name for number, name in enumerate(frame.dims) if number not in axes]
-        return frame.array(run(reducing, data, axes), kept)
+        import xarray
 
-    return _on_variables(reducing.operation, operands, on_arrays)
+        data = _data(operands)
+        dims, rest = _frame(operation, operands, calls_of(operation).check(data, dask_arrays.taken)[2])
+        axes = normalized_axes(_positions(axis, dims), len(dims))
+        kept = [name for number, name in enumerate(dims) if number not in axes]
+        coords = {name: coord for name, coord in rest.pop("coords").items() if set(coord.dims) <= set(kept)}
+        return xarray.DataArray(compute(data, axes), coords, kept, **rest)
+
+    return _on_variables(operands, on_arrays)
 
 
 def _positions(axis: Any, dims: Sequence[Hashable]) -> Any:
@@ -57,9 +54,7 @@ def _positions(axis: Any, dims: Sequence[Hashable]) -> Any:
     return axis
 
 
-def _on_variables(
-    operation: Operation, operands: Sequence[object], on_arrays: Callable[[Sequence[object]], xarray.DataArray]
-) -> Any:
+def _on_variables(operands: Sequence[object], on_arrays: Callable[[Sequence[object]], xarray.DataArray]) -> Any:
     """Call a function on DataArrays: with the operands, or for each variable where some are Datasets."""
     import xarray
 
@@ -69,11 +64,8 @@ def _on_variables(
     names = list(datasets[0].data_vars)
     for other in datasets[1:]:
         if set(other.data_vars) != set(names):
-            raise GraphError(
-                "the Datasets have different variables",
-                operator=operation.schema.versioned_name,
-                got=f"{', '.join(map(str, names))} and {', '.join(map(str, other.data_vars))}",
-            )
+            got = f"{', '.join(map(str, names))} and {', '.join(map(str, other.data_vars))}"
+            raise GraphError("the Datasets have different variables", got=got)
     variables = {
         name: on_arrays([each[name] if isinstance(each, xarray.Dataset) else each for each in operands])
         for name in names
@@ -93,38 +85,8 @@ def _data(operands: Sequence[object]) -> list[Any]:
     return [operand.data if isinstance(operand, xarray.DataArray) else operand for operand in operands]
 
 
-def _plan(operation: Operation, data: Sequence[object]) -> Plan:
-    if any(kind_of(each) == "dask" for each in data):
-        return calls_of(operation).check(data, dask_arrays.taken)[2]
-    return calls_of(operation).check(data)[2]
-
-
-@dataclass(frozen=True)
-class _Frame:
-    """What a result has beside its data.
-
-    Attributes:
-        dims: the names of its dimensions.
-        coords: the coordinates by name.
-        name: its own name.
-        attrs: its attributes.
-    """
-
-    dims: tuple[Hashable, ...]
-    coords: dict[Hashable, Any]
-    name: Hashable
-    attrs: dict[Any, Any]
-
-    def array(self, data: Any, dims: Sequence[Hashable]) -> xarray.DataArray:
-        """A DataArray with those coordinates that lie in some of the dimensions."""
-        import xarray
-
-        coords = {name: coord for name, coord in self.coords.items() if set(coord.dims) <= set(dims)}
-        return xarray.DataArray(data, coords=coords, dims=dims, name=self.name, attrs=self.attrs)
-
-
-def _frame(operation: Operation, operands: Sequence[object], plan: Plan) -> _Frame:
-    """The names, coordinates and attributes of a result.
+def _frame(operation: Operation, operands: Sequence[object], plan: Plan) -> tuple[tuple[Hashable, ...], dict[str, Any]]:
+    """The names of a result's dimensions; its coordinates, its own name and its attributes.
 
     Raises:
         ShapeError: where dimensions that lie on each other have different names or coordinates.
@@ -138,27 +100,19 @@ def _frame(operation: Operation, operands: Sequence[object], plan: Plan) -> _Fra
             continue
         name = f"operand {operation.schema.operand_name(index)}"
         arrays.append((name, operand))
-        start = _start(padded, operand.shape)
+        start = first_dimension(padded, operand.shape)
         for number, dimension in enumerate(operand.dims, start=start):
             if dims[number] not in (None, dimension):
-                raise ShapeError(
-                    f"dimension {number} is {dims[number]!r} and {dimension!r}",
-                    operand=name,
-                    hint="transpose or rename one of the operands",
-                )
+                words = f"dimension {number} is {dims[number]!r} and {dimension!r}"
+                raise ShapeError(words, operand=name, hint="transpose or rename one of the operands")
             dims[number] = dimension
     names = tuple(f"dim_{number}" if each is None else each for number, each in enumerate(dims))
     if len(set(names)) != len(names):
         raise ShapeError(f"the result would have a dimension twice: {', '.join(map(str, names))}")
-    sizes = dict(zip(names, plan.shape, strict=True))
+    coords = _coords(arrays, dict(zip(names, plan.shape, strict=True)))
     first = arrays[0][1]
     is_one_name = all(array.name == first.name for _name, array in arrays)
-    return _Frame(names, _coords(arrays, sizes), first.name if is_one_name else None, dict(first.attrs))
-
-
-def _start(padded: tuple[int, ...], own: tuple[int, ...]) -> int:
-    """The dimension of the result that an operand's first one lies on; the last that is possible."""
-    return max(start for start in range(len(padded) - len(own) + 1) if padded[start : start + len(own)] == own)
+    return names, {"coords": coords, "name": first.name if is_one_name else None, "attrs": dict(first.attrs)}
 
 
 def _coords(arrays: Sequence[tuple[str, xarray.DataArray]], sizes: dict[Hashable, int]) -> dict[Hashable, Any]:

@@ -12,10 +12,9 @@ tolerance: the absolute and the relative one as float64, and the least distance 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from eltwise.core.dtypes import ElementType
-from eltwise.kernels.emit import MODE_INTRINSICS, set_default_mode, set_mode_back
 from eltwise.kernels.instructions import constant, of
 from eltwise.kernels.lanes import FLAGS, LANES, SHORT, Lanes
 
@@ -52,23 +51,7 @@ def differences_text(element_type: ElementType, has_mode: bool) -> str:
     """Write the LLVM module for an element type; its one function is ``kernel``."""
     kernel = _Kernel(element_type, has_mode)
     kernel.write()
-    head = "define void @kernel(ptr readonly %arguments, i64 %first, i64 %last) nounwind {"
-    return "\n".join([head, *kernel.code.lines, "}", *_declarations(), *(MODE_INTRINSICS if has_mode else ())])
-
-
-def _declarations() -> Iterator[str]:
-    yield from ("declare i16 @llvm.ctpop.i16(i16)", "declare i64 @llvm.umin.i64(i64, i64)")
-    for bits in (8, 16, 32, 64):
-        kind = of(LANES, f"i{bits}")
-        for name in ("umax", "smax", "smin", "umin"):
-            yield f"declare {kind} @llvm.{name}.v{LANES}i{bits}({kind}, {kind})"
-        yield f"declare i{bits} @llvm.vector.reduce.umax.v{LANES}i{bits}({kind})"
-        yield f"declare {kind} @llvm.ctlz.v{LANES}i{bits}({kind}, i1)"
-    for name, short in SHORT.items():
-        yield f"declare {of(LANES, name)} @llvm.fabs.v{LANES}{short}({of(LANES, name)})"
-        yield f"declare {name} @llvm.vector.reduce.fmax.v{LANES}{short}({of(LANES, name)})"
-    yield f"declare double @llvm.vector.reduce.fadd.v{LANES}f64(double, {of(LANES, 'double')})"
-    yield f"declare i32 @llvm.vector.reduce.or.v{LANES}i32({of(LANES, 'i32')})"
+    return kernel.code.kernel()
 
 
 class _Kernel(Lanes):
@@ -84,24 +67,21 @@ class _Kernel(Lanes):
         """Write all of it: the arguments, then block after block."""
         let = self.code.let
         self.code.do(f"%pairs = alloca <{_PAIRS} x i32>, align 64")
-        places = [let(f"getelementptr i64, ptr %arguments, i64 {number}") for number in range(8)]
-        *addresses, total, atol, rtol, too_far = [let(f"load i64, ptr {place}, align 8") for place in places]
-        self.a, self.b, self.records, self.tables = (let(f"inttoptr i64 {one} to ptr") for one in addresses)
+        *addresses, total, atol, rtol, too_far = map(self.code.argument, range(8))
+        self.a, self.b, self.records, self.tables = map(self.code.pointer, addresses)
         self.total, self.atol, self.rtol = total, self._limit(atol), self._limit(rtol)
         far = too_far if self.distance == "i64" else let(f"trunc i64 {too_far} to i32")
-        self.too_far = self.in_all_lanes(far, self.distance)
-        if self.has_mode:
-            set_default_mode(self.code)
+        self.too_far = self.code.in_all_lanes(self.distance, far, LANES)
+        self.code.in_default_mode(self._blocks, has_mode=self.has_mode)
+
+    def _blocks(self) -> None:
         self.code.fold("%first", "%last", 1, (("i1", "false"),), lambda number, seen: [self._block(number, seen[0])])
-        if self.has_mode:
-            set_mode_back(self.code)
-        self.code.do("ret void")
 
     def _limit(self, bits: str) -> str:
         value = self.code.let(f"bitcast i64 {bits} to double")
         if self.work == "float":
             value = self.code.let(f"fptrunc double {value} to float")
-        return self.in_all_lanes(value, self.work)
+        return self.code.in_all_lanes(self.work, value, LANES)
 
     def _block(self, number: str, was_unequal: str) -> str:
         """Measure a block, without looking for equal bits first where the one before it was unequal."""

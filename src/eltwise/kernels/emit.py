@@ -3,69 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import count
 
 from eltwise.kernels.builder import Builder, Loop
-from eltwise.kernels.instructions import Instructions
 from eltwise.kernels.structure import CACHE_LINE, Structure
 from eltwise.kernels.tiles import write_block
-
-_DEFAULT_MODE = 0x1F80
-"""MXCSR as a thread has it at its start: round to nearest, keep subnormals, raise nothing."""
-
-MODE_INTRINSICS = tuple(f"declare void @llvm.x86.sse.{name}(ptr)" for name in ("stmxcsr", "ldmxcsr"))
 
 
 def kernel_text(structure: Structure) -> str:
     """Write the LLVM module of a structure; its one function is ``kernel``."""
-    code = Builder(structure)
-    _write_kernel(code)
-    mode = MODE_INTRINSICS if _has_mode(structure) else ()
-    lines = [
-        "define void @kernel(ptr readonly %arguments, i64 %first, i64 %last) nounwind {",
-        *code.lines,
-        "}",
-        *(f"declare i64 @llvm.{name}.i64(i64, i64)" for name in ("umin", "usub.sat")),
-        *mode,
-        "!0 = !{i32 1}",
-    ]
-    return "\n".join(lines) + "\n"
-
-
-def _has_mode(structure: Structure) -> bool:
-    """Whether results depend on the thread's floating-point mode."""
-    return structure.target.has_mode and structure.element_type.kind == "float"
-
-
-def set_default_mode(code: Instructions) -> None:
-    """Write what sets the default floating-point mode of x86; the module must declare ``MODE_INTRINSICS``."""
-    for name in ("saved", "wanted"):
-        code.do(f"%{name} = alloca i32, align 4")
-    code.do("call void @llvm.x86.sse.stmxcsr(ptr %saved)")
-    code.do(f"store i32 {_DEFAULT_MODE}, ptr %wanted, align 4")
-    code.do("call void @llvm.x86.sse.ldmxcsr(ptr %wanted)")
-
-
-def set_mode_back(code: Instructions) -> None:
-    """Write what sets the mode from before ``set_default_mode``."""
-    code.do("call void @llvm.x86.sse.ldmxcsr(ptr %saved)")
-
-
-def _write_kernel(code: Builder) -> None:
-    structure, read = code.structure, iter(range(1 << 16))
-
-    def argument() -> str:
-        place = code.let(f"getelementptr i64, ptr %arguments, i64 {next(read)}")
-        return code.let(f"load i64, ptr {place}, align 8")
+    code, numbers = Builder(structure), count()
 
     def arguments() -> list[str]:
-        return [argument() for _array in range(structure.arrays)]
+        return [code.argument(next(numbers)) for _array in range(structure.arrays)]
 
-    places = [code.let(f"inttoptr i64 {address} to ptr") for address in arguments()]
-    inner = Loop(argument(), arguments())
-    second = Loop(argument(), arguments()) if structure.is_tiled else None
-    outer = [Loop(argument(), arguments()) for _loop in range(structure.outer_loops)]
-    if _has_mode(structure):
-        set_default_mode(code)
+    def loop() -> Loop:
+        return Loop(code.argument(next(numbers)), arguments())
+
+    places = list(map(code.pointer, arguments()))
+    inner = loop()
+    second = loop() if structure.is_tiled else None
+    outer = [loop() for _loop in range(structure.outer_loops)]
 
     def run(places: list[str], number: str) -> None:
         if second is None:
@@ -73,13 +31,12 @@ def _write_kernel(code: Builder) -> None:
         else:
             write_block(code, places, inner, second, number)
 
-    _write_runs(code, places, outer, run)
+    has_mode = structure.target.has_mode and structure.element_type.kind == "float"
+    code.in_default_mode(lambda: _write_runs(code, places, outer, run), has_mode=has_mode)
     if structure.streams:
         # Streaming stores are ordered by nothing else: another thread must see them when it learns of the end.
         code.do("fence seq_cst")
-    if _has_mode(structure):
-        set_mode_back(code)
-    code.do("ret void")
+    return code.kernel()
 
 
 def _write_runs(code: Builder, starts: list[str], outer: list[Loop], run: Callable[[list[str], str], None]) -> None:

@@ -36,8 +36,7 @@ def entry_text(operands: int, reads_mode: bool) -> str:
     entry = _Entry(operands, reads_mode)
     entry.write()
     head = "define ptr @kernel(ptr %table_object, ptr %arguments, i64 %count, ptr %names) nounwind {"
-    declared = ["declare i64 @llvm.aarch64.get.fpcr()"] if reads_mode else []
-    return "\n".join([head, *entry.code.lines, "}", *declared]) + "\n"
+    return "\n".join([head, *entry.code.lines, "}"]) + "\n"
 
 
 class _Entry:

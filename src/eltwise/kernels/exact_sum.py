@@ -18,7 +18,7 @@ import numpy as np
 from eltwise.core.dtypes import FLOAT64, ElementType
 from eltwise.kernels.float_mode import quietly
 from eltwise.kernels.pool import POOL
-from eltwise.kernels.records import address
+from eltwise.kernels.records import address, function_address
 from eltwise.kernels.sum_kernel import (
     DIGIT,
     HUGE_EXPONENT,
@@ -205,8 +205,8 @@ class FloatSums:
         table = np.column_stack([elements.addresses, address(self._digits) - self._first * digit + 8 * begins])
         status, stop = np.zeros(1 + groups, np.int64), np.zeros(1, np.int64)
         words = (ctypes.c_int64 * 7)(0, address(block), *geometry, digit, address(status))
-        computing = (_address(elements.kernel), ctypes.addressof(elements.words), elements.first, elements.last)
-        adding = (_address(add), ctypes.addressof(words), groups, address(status), address(stop))
+        computing = (function_address(elements.kernel), ctypes.addressof(elements.words), elements.first, elements.last)
+        adding = (function_address(add), ctypes.addressof(words), groups, address(status), address(stop))
         arguments = (ctypes.c_int64 * 11)(*computing, table.shape[1] - 1, address(table), *adding)
         begin = 0
         for end in (*range(MOST_BLOCKS, len(table), MOST_BLOCKS), len(table)):
@@ -245,10 +245,6 @@ def strip(values: np.ndarray, digits: np.ndarray, first: int, columns: Columns) 
         digits[number - first + 1, columns] += total >> DIGIT
         values -= shifted - constant
         number -= 1
-
-
-def _address(function: object) -> int:
-    return ctypes.cast(function, ctypes.c_void_p).value or 0  # type: ignore[arg-type]
 
 
 @lru_cache

@@ -11,6 +11,9 @@ from collections.abc import Callable, Sequence
 
 from eltwise.core.dtypes import BFLOAT16, FLOAT32, FLOAT64, ElementType
 
+_DEFAULT_MODE = 0x1F80
+"""MXCSR as a thread has it at its start: round to nearest, keep subnormals, raise nothing."""
+
 NATIVE_FLOATS = {FLOAT32: "float", FLOAT64: "double"}
 """What LLVM calls the float types that it computes with as they are."""
 
@@ -40,6 +43,34 @@ class Instructions:
         self.lines: list[str] = ["entry:"]
         self._block = "entry"
         self._count = 0
+
+    def kernel(self) -> str:
+        """The LLVM module of a kernel whose body this is: ``kernel(arguments, first, last)``.
+
+        Intrinsics need no declaration.
+        """
+        head = "define void @kernel(ptr readonly %arguments, i64 %first, i64 %last) nounwind {"
+        return "\n".join([head, *self.lines, "  ret void", "}", "!0 = !{i32 1}"]) + "\n"
+
+    def argument(self, number: int) -> str:
+        """An i64 of a kernel's arguments."""
+        return self.let(f"load i64, ptr {self.moved('%arguments', str(8 * number))}, align 8")
+
+    def pointer(self, address: str) -> str:
+        """An i64 as a pointer."""
+        return self.let(f"inttoptr i64 {address} to ptr")
+
+    def in_default_mode(self, body: Callable[[], None], *, has_mode: bool) -> None:
+        """Write what is computed in the default floating-point mode, whatever mode an x86 processor's thread has."""
+        if not has_mode:
+            body()
+            return
+        saved, wanted = self.let("alloca i32, align 4"), self.let("alloca i32, align 4")
+        self.do(f"call void @llvm.x86.sse.stmxcsr(ptr {saved})")
+        self.do(f"store i32 {_DEFAULT_MODE}, ptr {wanted}, align 4")
+        self.do(f"call void @llvm.x86.sse.ldmxcsr(ptr {wanted})")
+        body()
+        self.do(f"call void @llvm.x86.sse.ldmxcsr(ptr {saved})")
 
     def let(self, instruction: str) -> str:
         """Append an instruction and give the name of its result."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from eltwise.core.dtypes import BFLOAT16, FLOAT16, ElementType
+from eltwise.core.dtypes import ElementType
 from eltwise.kernels.instructions import Instructions, constant, of
 
 LANES = 16
@@ -39,12 +39,6 @@ class Lanes:
         self.distances, self.works = of(LANES, self.distance), of(LANES, self.work)
         self.infinity = f"splat ({self.work} 0x7FF0000000000000)"
 
-    def in_all_lanes(self, value: str, kind: str) -> str:
-        """A scalar in every lane."""
-        vector = of(LANES, kind)
-        one = self.code.let(f"insertelement {vector} poison, {kind} {value}, i64 0")
-        return self.code.let(f"shufflevector {vector} {one}, {vector} poison, <{LANES} x i32> zeroinitializer")
-
     def any(self, flags: str) -> str:
         """An i1: whether any lane of some flags is set."""
         return self.code.let(f"icmp ne i16 {self.code.let(f'bitcast {FLAGS} {flags} to i16')}, 0")
@@ -73,17 +67,10 @@ class Lanes:
 
     def value(self, loaded: str) -> str:
         """Elements as numbers that are computed with."""
-        let, words = self.code.let, of(LANES, "i32")
-        if not self.is_float:
-            kind = "sitofp" if self.type.kind == "signed" else "uitofp"
-            return let(f"{kind} {self.raw} {loaded} to {self.works}")
-        if self.type is BFLOAT16:
-            upper = let(f"shl {words} {let(f'zext {self.raw} {loaded} to {words}')}, {constant(LANES, 'i32', 16)}")
-            return let(f"bitcast {words} {upper} to {self.works}")
-        if self.type is FLOAT16:
-            half = of(LANES, "half")
-            return let(f"fpext {half} {let(f'bitcast {self.raw} {loaded} to {half}')} to {self.works}")
-        return let(f"bitcast {self.raw} {loaded} to {self.works}")
+        if self.is_float:
+            return self.code.widened(self.type, LANES, loaded)
+        kind = "sitofp" if self.type.kind == "signed" else "uitofp"
+        return self.code.let(f"{kind} {self.raw} {loaded} to {self.works}")
 
     def distance_of(self, loaded: Sequence[str]) -> str:
         """How many numbers lie between, from keys in the order of the numbers."""

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from eltwise.core.machine import is_arm64, is_x86
-from eltwise.kernels.records import MOST_PARTS, MOST_WORDS, Record, Table, hash_of, is_layout_known
+from eltwise.kernels.records import MOST_PARTS, MOST_WORDS, Record, Table, function_address, hash_of, is_layout_known
 from eltwise.kernels.threads import THREAD_POOL, sharing_function, start_workers
 
 MOST_RECORDS = 1024
@@ -99,7 +99,7 @@ class Records:
             following=self.slots[slot],
             hash=value,
             key=key_words,
-            kernel=_address(recipe.kernel),
+            kernel=function_address(recipe.kernel),
             count=len(parts),
             parts=part_words,
             words=words,
@@ -132,13 +132,13 @@ class NativeFunction(Table):
         python, numpy_functions = ctypes.pythonapi, _numpy_functions()
         super().__init__(
             array_type=id(np.ndarray),
-            call=_address(python.PyObject_Vectorcall),
+            call=function_address(python.PyObject_Vectorcall),
             function=id(function),
             new_array=numpy_functions[_NEW_ARRAY],
-            keep=_address(python.Py_IncRef),
-            forget_error=_address(python.PyErr_Clear),
-            release=_address(python.PyEval_SaveThread),
-            acquire=_address(python.PyEval_RestoreThread),
+            keep=function_address(python.Py_IncRef),
+            forget_error=function_address(python.PyErr_Clear),
+            release=function_address(python.PyEval_SaveThread),
+            acquire=function_address(python.PyEval_RestoreThread),
             pool=ctypes.addressof(THREAD_POOL),
             out=id(sys.intern("out")),
             slots=ctypes.addressof(records.slots),
@@ -160,7 +160,7 @@ class NativeFunction(Table):
 
     def use(self, entry_address: int) -> None:
         """Make machine code the entry."""
-        self.share = _address(sharing_function())
+        self.share = function_address(sharing_function())
         self._definition.function = entry_address
 
     def builtin(self) -> Callable[..., np.ndarray]:
@@ -182,15 +182,11 @@ def is_possible() -> bool:
 def _entry(operands: int) -> int:
     from eltwise.kernels import entry, jit  # Few calls need it.
 
-    return _address(jit.compiled(entry.entry_text(operands, is_arm64())))
+    return function_address(jit.compiled(entry.entry_text(operands, is_arm64())))
 
 
 def _key(operands: Sequence[np.ndarray]) -> tuple[int, ...]:
     return tuple(number for each in operands for number in (id(each.dtype), each.ndim, *each.shape, *each.strides))
-
-
-def _address(function: Any) -> int:
-    return ctypes.cast(function, c_void_p).value or 0
 
 
 @cache

@@ -9,6 +9,7 @@ import ctypes
 from collections.abc import Sequence
 from ctypes import c_int, c_int64, c_ssize_t, c_void_p
 from functools import cache
+from typing import Any
 
 import numpy as np
 
@@ -158,6 +159,11 @@ def _is_tuple_read_right() -> bool:
 
 address = _read_address if is_layout_known() else _asked_address
 """Gives the address of an array's first element. Asking NumPy for it takes eight times as long as reading it."""
+
+
+def function_address(function: Any) -> int:
+    """The address of a C function."""
+    return ctypes.cast(function, c_void_p).value or 0
 
 
 def hash_of(arrays: Sequence[np.ndarray]) -> int:

@@ -325,5 +325,3 @@ took:
 none:
   ret i1 0
 }
-
-$declaration$

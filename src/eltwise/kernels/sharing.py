@@ -112,7 +112,7 @@ def sharing_text(pause: str) -> str:
     pieces it is the life of the worker of that number.
 
     Args:
-        pause: the declaration of the intrinsic that a spinning thread calls, or empty.
+        pause: the intrinsic that a spinning thread calls, with its type, or empty.
     """
     names = {f"at_{name}": str(getattr(ThreadPool, name).offset) for name, *_rest in ThreadPool._fields_}
     names |= {"worker_bytes": str(ctypes.sizeof(Worker)), "at_lock": str(Worker.lock.offset)}
@@ -121,14 +121,8 @@ def sharing_text(pause: str) -> str:
     names["most_processors"] = str(_MOST_PROCESSORS)
     names |= {"set_words": str(_MOST_PROCESSORS // 64), "set_bytes": str(_MOST_PROCESSORS // 8)}
     names["pause"] = f"call {pause}" if pause else ""
-    names["declaration"] = f"declare {_without_values(pause)}" if pause else ""
     with open(os.path.splitext(__file__)[0] + ".ll", encoding="utf-8") as file:  # noqa: PTH122, PTH123 - fast to load
         text = file.read()
     for name, value in names.items():
         text = text.replace(f"${name}$", value)
     return text
-
-
-def _without_values(call: str) -> str:
-    """The declaration of a function from a call with a constant."""
-    return call.replace("i32 1", "i32")

@@ -15,7 +15,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from eltwise.core.dtypes import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, ElementType
-from eltwise.kernels.emit import MODE_INTRINSICS, set_default_mode, set_mode_back
 from eltwise.kernels.instructions import Instructions, constant, of
 from eltwise.kernels.structure import Target
 
@@ -89,20 +88,7 @@ def sum_text(element_type: ElementType, target: Target, *, is_row: bool) -> str:
     """
     writer = _Writer(element_type, target, is_row)
     writer.write()
-    reductions = (f"umax.v{writer.lanes}{writer.integer}", f"or.v{writer.lanes}i64", f"add.v{writer.lanes}i64")
-    kinds = (writer.integer, "i64", "i64")
-    lines = [
-        "define void @kernel(ptr readonly %arguments, i64 %first, i64 %last) nounwind {",
-        *writer.code.lines,
-        "}",
-        *(
-            f"declare {kind} @llvm.vector.reduce.{name}({of(writer.lanes, kind)})"
-            for name, kind in dict(zip(reductions, kinds, strict=True)).items()
-        ),
-        *(f"declare i64 @llvm.{name}.i64(i64, i64)" for name in ("umin", "smax")),
-        *(MODE_INTRINSICS if target.has_mode else ()),
-    ]
-    return "\n".join(lines) + "\n"
+    return writer.code.kernel()
 
 
 def blocks_text() -> str:
@@ -115,11 +101,9 @@ def blocks_text() -> str:
     """
     code = Instructions()
 
-    def argument(number: int) -> str:
-        value = code.let(f"load i64, ptr {code.moved('%arguments', str(8 * number))}, align 8")
-        return code.let(f"inttoptr i64 {value} to ptr") if number in (0, 1, 5, 6, 7, 9, 10) else value
-
-    elements, words, first, last, operands, table, sums, sum_words, groups, status, stop = map(argument, range(11))
+    places = {number: code.pointer(code.argument(number)) for number in (0, 1, 5, 6, 7, 9, 10)}
+    elements, words, table, sums, sum_words, status, stop = places.values()
+    first, last, operands, groups = map(code.argument, (2, 3, 4, 8))
     columns = code.let(f"add i64 {operands}, 1")
 
     def word(list_: str, index: str) -> str:
@@ -140,11 +124,9 @@ def blocks_text() -> str:
 
     code.loop("%first", "%last", 1, block)
     code.do(f"store i64 %last, ptr {stop}, align 8")
-    code.do("ret void")
+    code.do("br label %stopped")
     code.block("stopped")
-    code.do("ret void")
-    head = "define void @kernel(ptr readonly %arguments, i64 %first, i64 %last) nounwind {"
-    return "\n".join([head, *code.lines, "}"]) + "\n"
+    return code.kernel()
 
 
 class _Writer:
@@ -156,9 +138,8 @@ class _Writer:
 
     def write(self) -> None:
         code = self.code
-        digits, elements, vectors, step, group_step, digit_step, status = map(self._argument, range(7))
-        if self._target.has_mode:
-            set_default_mode(code)
+        digits, elements, vectors, step, group_step, digit_step, status = map(code.argument, range(7))
+        digits, elements, status = map(code.pointer, (digits, elements, status))
 
         def group(number: str) -> None:
             begin = code.moved(elements, code.let(f"mul i64 {number}, {group_step}"))
@@ -188,15 +169,7 @@ class _Writer:
             code.do(f"br label %{done}")
             code.block(done)
 
-        code.loop("%first", "%last", 1, group)
-        if self._target.has_mode:
-            set_mode_back(code)
-        code.do("ret void")
-
-    def _argument(self, number: int) -> str:
-        code = self.code
-        value = code.let(f"load i64, ptr {code.moved('%arguments', str(8 * number))}, align 8")
-        return code.let(f"inttoptr i64 {value} to ptr") if number in (0, 1, 6) else value
+        code.in_default_mode(lambda: code.loop("%first", "%last", 1, group), has_mode=self._target.has_mode)
 
     def _load(self, begin: str, number: str, step: str) -> tuple[str, str]:
         """The place of a vector, and its bits."""

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from eltwise.core.errors import AttributeValueError
 from eltwise.core.machine import affinity_functions, is_arm64, is_x86, processors
+from eltwise.kernels.records import function_address
 from eltwise.kernels.sharing import CACHE_LINE, MOST_WORKERS, Piece, ThreadPool, sharing_text
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ class Pieces:
 
     def __init__(self, kernel: Any, parts: Iterable[tuple[ctypes.Array[ctypes.c_int64], int, int]]) -> None:
         self._kept = kernel, list(parts)
-        address = ctypes.cast(kernel, c_void_p).value
+        address = function_address(kernel)
         pieces = [Piece(address, ctypes.addressof(numbers), first, last) for numbers, first, last in self._kept[1]]
         self._array = (Piece * len(pieces))(*pieces)
         self._call = sharing_function(), ctypes.addressof(THREAD_POOL), ctypes.addressof(self._array), len(pieces)
@@ -132,8 +133,9 @@ def _help(number: int) -> None:
 
 def _set_up(pool: ThreadPool) -> None:
     for name, function in (("acquire", "PyThread_acquire_lock"), ("release", "PyThread_release_lock")):
-        setattr(pool, name, ctypes.cast(getattr(ctypes.pythonapi, function), c_void_p))
-    pool.processor_of, pool.allowed, pool.allow = affinity_functions()
+        setattr(pool, name, function_address(getattr(ctypes.pythonapi, function)))
+    for name, function in zip(("processor_of", "allowed", "allow"), affinity_functions(), strict=False):
+        setattr(pool, name, function_address(function))
     _new_lock(pool, "finished")
     pool.spins = _spins()
 

@@ -133,7 +133,7 @@ def bits_of(array: npt.NDArray[Any]) -> list[int]:
     """
     element_type = element_type_of(array)
     unsigned = np.dtype(f"u{array.dtype.itemsize}").newbyteorder(array.dtype.byteorder)
-    patterns: list[int] = np.frombuffer(array.tobytes(), unsigned).tolist()
+    patterns: list[int] = np.frombuffer(array.reshape(-1).tobytes(), unsigned).tolist()
     unused = (1 << 8 * array.dtype.itemsize) - (1 << element_type.bits)
     return [pattern & ~unused for pattern in patterns] if unused else patterns
 

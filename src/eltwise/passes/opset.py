@@ -10,6 +10,7 @@ import operator
 from contextlib import suppress
 from dataclasses import replace
 
+import numpy as np
 from onnx import AttributeProto, NodeProto
 
 from eltwise.core.broadcasting import Rule, broadcast
@@ -84,8 +85,8 @@ def check_opset(opset: object) -> int:
         AttributeValueError: naming the opsets that are.
     """
     with suppress(TypeError):
-        number = operator.index(opset)  # type: ignore[arg-type]
-        if not isinstance(opset, bool) and 1 <= number <= newest_opset():
+        number = 0 if isinstance(opset, bool | np.bool) else operator.index(opset)  # type: ignore[arg-type]
+        if 1 <= number <= newest_opset():
             return number
     raise AttributeValueError("there is no such opset", got=repr(opset), allowed=f"1 to {newest_opset()}")
 

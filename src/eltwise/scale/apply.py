@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from contextlib import closing
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -14,21 +14,18 @@ from typing import Any
 import numpy as np
 
 from eltwise.core.dtypes import ElementType
-from eltwise.core.errors import FileFormatError, ValueRangeError
+from eltwise.core.errors import FileFormatError
 from eltwise.engine.api import Operator
 from eltwise.engine.call import calls_of
 from eltwise.formats import files
 from eltwise.formats.zarr_stores import is_url
 from eltwise.ops.schema import ElementwiseSchema, Operation
-from eltwise.scale.blocks import Application, BlockCall, Computation, flat_grid
-from eltwise.scale.file_target import FileTarget
-from eltwise.scale.in_order import in_order
-from eltwise.scale.jobs import Count, Outcome, Part, Resources, block_memory, follow, threads_for
-from eltwise.scale.journal import Journal
-from eltwise.scale.sources import Sources, local, open_sources
-
-BLOCK_BYTES = 8 << 20
-"""Of a block of a file; those of zarr are chunks."""
+from eltwise.scale.blocks import Application, Computation
+from eltwise.scale.cluster import connected, run_on
+from eltwise.scale.file_target import file_target
+from eltwise.scale.jobs import Count, Done, Outcome, Part, Resources, Target, follow, in_order, threads_for
+from eltwise.scale.sources import Recipe, Sources, absolute, local, open_sources
+from eltwise.scale.zarr_target import ZarrTarget, zarr_grid, zarr_target
 
 
 def apply_files(
@@ -60,18 +57,76 @@ def apply_files(
 def compute_files(computation: Computation, sources: Sources, output: str, resources: Resources) -> Outcome:
     """Compute a result of opened operands, block by block; see ``apply_files``."""
     output = local(output)
-    calls = sources.calls(computation)
+    parts = _parts(computation, sources, output)
     check_target(sources, output)
-    identity: dict[str, Any] = {"computation": computation.identity(), "operands": sources.identity()}
-    if is_url(output) or Path(output).suffix.lower() == ".zarr":
-        from eltwise.scale import zarr_apply
-
-        return zarr_apply.apply(computation, sources, calls[0][1], output, identity, resources)
-    if resources.scheduler is not None:
+    if resources.scheduler is not None and not _is_zarr(output):
         words, hint = "the workers of a cluster write zarr stores only", "name the output *.zarr"
         raise FileFormatError(words, where=output, hint=hint)
-    identity["block_bytes"] = BLOCK_BYTES
-    return _to_file(computation, sources, calls, Path(output), identity, resources)
+    threads = threads_for(resources.memory, parts, output)
+    count = lost_by(computation) if sources.is_named else None
+    identity = {"computation": computation.identity(), "operands": sources.identity()}
+    with connected(resources.scheduler) as client, _target(sources, parts, output, identity, client) as target:
+        outcome = Outcome(
+            blocks=sum(len(part.grid) for part in parts),
+            resumed=len(target.done),
+            elements=sum(prod(part.call.shape) for part in parts),
+            bytes=sum(part.call.bytes for part in parts),
+            is_complete=target.is_complete,
+        )
+        if outcome.is_complete:
+            return outcome
+        missing = _missing(parts, target)
+        if client is None:
+            done = in_order((partial(part.compute, index, target, count) for part, index in missing), threads)
+        else:
+            function = partial(compute_chunk, computation, sources.recipe(), absolute(output))
+            done = run_on(client, function, [index for _part, index in missing], parts[0].block_bytes)
+        follow(done, outcome, resources)
+        target.finish()
+        outcome.not_inverted = None if count is None else sum(target.done.values())
+    return outcome
+
+
+def _is_zarr(output: str) -> bool:
+    return is_url(output) or Path(output).suffix.lower() == ".zarr"
+
+
+def _parts(computation: Computation, sources: Sources, output: str) -> list[Part]:
+    """The tensors of a result; a zarr store holds one."""
+    parts, first = [], 0
+    for name, call in sources.calls(computation):
+        grid = zarr_grid(call) if _is_zarr(output) else call.flat_grid()
+        parts.append(Part(name if sources.is_named else "", call, grid, first))
+        first += len(grid)
+    return parts
+
+
+def _target(
+    sources: Sources, parts: Sequence[Part], output: str, identity: dict[str, Any], client: Any
+) -> AbstractContextManager[Target]:
+    if _is_zarr(output):
+        return zarr_target(output, parts[0], identity, client)
+    identity["blocks"] = [part.grid.step for part in parts]
+    return file_target(Path(output), parts, sources.metadata(), identity)
+
+
+def _missing(parts: Sequence[Part], target: Target) -> Iterator[tuple[Part, int]]:
+    for part in parts:
+        yield from ((part, index) for index in range(len(part.grid)) if part.first + index not in target.done)
+
+
+def compute_chunk(computation: Computation, recipe: Recipe, output: str, number: int) -> Done:
+    """Compute one chunk and write it: what a worker of a cluster runs."""
+    part, target = _opened(computation, recipe, output)
+    if target.has(part.grid.index(number)):  # The worker that computed it died before it could say so.
+        return part.name, None
+    return part.compute(number, target)
+
+
+@lru_cache(maxsize=4)
+def _opened(computation: Computation, recipe: Recipe, output: str) -> tuple[Part, ZarrTarget]:
+    (part,) = _parts(computation, recipe.opened(), output)
+    return part, ZarrTarget.opened(output)
 
 
 def check_target(sources: Sources, output: str) -> None:
@@ -91,42 +146,8 @@ def check_target(sources: Sources, output: str) -> None:
         raise FileFormatError("the output would be written over an input", where=output, hint="choose another name")
     if not is_url(output) and ending != ".zarr":
         files.check_writable(Path(output))
-
-
-def _to_file(
-    computation: Computation,
-    sources: Sources,
-    calls: Sequence[tuple[str, BlockCall]],
-    output: Path,
-    identity: dict[str, Any],
-    resources: Resources,
-) -> Outcome:
-    parts, first = [], 0
-    for name, call in calls:
-        parts.append(Part(name, call, flat_grid(call.shape, BLOCK_BYTES // call.result_type.storage.itemsize), first))
-        first += len(parts[-1].grid)
-    needed = max((block_memory(part.call, part.grid) for part in parts), default=0)
-    threads = threads_for(resources.memory, needed, str(output))
-    count = lost_by(computation) if sources.is_named else None
-    elements, size = sum(prod(call.shape) for _name, call in calls), sum(call.bytes for _name, call in calls)
-    with Journal(output, identity) as journal:
-        with closing(FileTarget(output, parts, sources.metadata(), journal)) as target:
-            outcome = Outcome(first, len(journal.done), elements, size)
-            missing = (
-                partial(part.compute, index, target, count)
-                for part in parts
-                for index in range(len(part.grid))
-                if part.first + index not in journal.done
-            )
-            try:
-                follow(in_order(missing, threads), outcome, resources)
-            except ValueRangeError:  # It would be raised again.
-                target.discard()
-                raise
-            target.finish()
-        outcome.not_inverted = None if count is None else sum(journal.done.values())
-        journal.remove()
-    return outcome
+    elif not is_url(output) and not Path(output).resolve().parent.is_dir():
+        raise FileFormatError("the output's folder does not exist", where=output, hint="create it first")
 
 
 def lost_by(computation: Computation) -> Count | None:

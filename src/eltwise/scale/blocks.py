@@ -11,16 +11,16 @@ from typing import Protocol
 import numpy as np
 
 from eltwise.core.dtypes import ElementType
-from eltwise.core.errors import EltwiseError, FileFormatError, ValueRangeError
-from eltwise.core.shapes import of_sizes
+from eltwise.core.errors import FileFormatError
 from eltwise.engine.api import Operator
-from eltwise.engine.call import calls_of, check_count
-from eltwise.engine.dask_arrays import by_numpy_rule
+from eltwise.engine.call import by_numpy_rule, calls_of, first_dimension, without_index
 from eltwise.formats.lazy_tensors import LazyTensor
-from eltwise.ir.types import TensorType, elementwise
-from eltwise.kernels.plan import Sizes, make_plan
+from eltwise.kernels.plan import Sizes
 from eltwise.kernels.reduction import Cut
 from eltwise.ops.schema import Operation
+
+BLOCK_BYTES = 8 << 20
+"""Of a block of a file; those of zarr are chunks."""
 
 
 @dataclass(frozen=True)
@@ -102,6 +102,10 @@ class BlockCall:
         """How many bytes the result has."""
         return prod(self.shape) * self.result_type.storage.itemsize
 
+    def flat_grid(self) -> Grid:
+        """The blocks of the result in a file, where no chunks say them."""
+        return flat_grid(self.shape, BLOCK_BYTES // self.result_type.storage.itemsize)
+
     def sizes_in(self, sizes: Sizes, axes: Axes) -> Sizes:
         """The sizes of an operand, or of a part of one, with 1s around them to the result's rank."""
         placed = {axis: size for size, axis in zip(sizes, axes, strict=True) if axis is not None}
@@ -119,11 +123,8 @@ class BlockCall:
 
     def compute(self, operands: Sequence[np.ndarray]) -> np.ndarray:
         """Compute a block of the operands that ``read`` gave."""
-        try:
+        with without_index():
             return self.function(operands)
-        except ValueRangeError as error:
-            error.got = error.got.partition(" at index")[0]  # It would be one of the block.
-            raise
 
 
 class Computation(Hashable, Protocol):
@@ -156,18 +157,20 @@ class Application:
 
     def call(self, tensors: Sequence[LazyTensor]) -> BlockCall:
         """Check the types and shapes of operands; see ``Computation``."""
-        check_count(self.operation, len(tensors))
-        try:
-            types = [TensorType(tensor.element_type, of_sizes(tensor.shape)) for tensor in tensors]
-            result, found = elementwise(self.operation, types)
-            element_type = result.element_type or tensors[0].element_type
-            plan = make_plan(found, [tensor.shape for tensor in tensors], element_type)
-        except EltwiseError as error:
-            raise error.located(operator=self.operation.schema.versioned_name) from None
+        _tensors, element_type, plan = calls_of(self.operation).check(tensors, taken)
         function = calls_of(by_numpy_rule(self.operation)).function
-        every = tuple(range(len(plan.shape)))
-        axes = [every[start or 0 :][: len(each.shape)] for start, each in zip(found.starts, tensors, strict=True)]
-        return BlockCall(lambda blocks: function(*blocks), tuple(tensors), tuple(axes), plan.shape, element_type)
+        axes = []
+        for padded, tensor in zip(plan.operands, tensors, strict=True):
+            start = first_dimension(padded, tensor.shape)
+            axes.append(tuple(range(start, start + len(tensor.shape))))
+        result_type = self.operation.result_type(element_type)
+        return BlockCall(lambda blocks: function(*blocks), tuple(tensors), tuple(axes), plan.shape, result_type)
+
+
+def taken(value: object, _operand: str, _types: Sequence[ElementType] = ()) -> tuple[LazyTensor, ElementType]:
+    """Take a tensor in as it is; see ``Take``."""
+    assert isinstance(value, LazyTensor)
+    return value, value.element_type
 
 
 def _read(tensor: LazyTensor, box: Cut, sizes: Sizes) -> np.ndarray:

@@ -20,7 +20,7 @@ from typing import Any, Literal, TypeVar, get_args
 from eltwise.core.errors import EltwiseError, FileFormatError
 from eltwise.formats import files
 from eltwise.formats.file_tensors import OpenFile
-from eltwise.formats.safetensors_files import type_of
+from eltwise.formats.safetensors_files import header_of, type_of
 
 MAGIC = b"ELTDELTA"
 VERSION = 1
@@ -230,19 +230,20 @@ def _check_result(header: bytes, tensors: Sequence[DeltaTensor]) -> None:
         raise _WrongHeaderError("'safetensors_header' is not JSON") from None
     if isinstance(fields, dict):
         fields.pop("__metadata__", None)
-    expected, start = {}, 0
     for tensor in tensors:
-        offsets = [start, start + tensor.size]
-        expected[tensor.name] = {"dtype": tensor.dtype, "shape": list(tensor.shape), "data_offsets": offsets}
-        start += tensor.size
         try:
             is_right = type_of(tensor.dtype).file_bytes(_product(tensor.shape)) == tensor.size
         except EltwiseError as error:
             raise _WrongHeaderError(str(error)) from None
         if not is_right:
             raise _WrongHeaderError(f"tensor {tensor.name!r} is {tensor.size} bytes, which its type and shape are not")
-    if fields != expected:
+    if fields != json.loads(header_of_tensors(tensors, {})):
         raise _WrongHeaderError("'safetensors_header' says something else than 'tensors'")
+
+
+def header_of_tensors(tensors: Sequence[DeltaTensor], metadata: dict[str, str]) -> bytes:
+    """The safetensors header of the result."""
+    return header_of([(each.name, each.dtype, each.shape, each.size) for each in tensors], metadata)
 
 
 def _product(shape: Sequence[int]) -> int:

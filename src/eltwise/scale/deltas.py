@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from eltwise.core.errors import FileFormatError, counted
 from eltwise.formats import files
 from eltwise.formats.file_tensors import OpenFile
-from eltwise.formats.safetensors_files import Checkpoint, StoredTensor, header_of, open_checkpoint, type_of
+from eltwise.formats.safetensors_files import Checkpoint, StoredTensor, open_checkpoint, type_of
 from eltwise.kernels.threads import num_threads
 from eltwise.scale.byte_planes import from_planes, to_planes
 from eltwise.scale.delta_file import (
@@ -24,12 +24,12 @@ from eltwise.scale.delta_file import (
     DeltaTensor,
     Kind,
     checksum,
+    header_of_tensors,
     open_delta,
     pieces_of,
     zstandard,
 )
-from eltwise.scale.in_order import in_order
-from eltwise.scale.jobs import Tell
+from eltwise.scale.jobs import Tell, in_order
 
 
 @dataclass(frozen=True)
@@ -79,11 +79,15 @@ def delta(
     Raises:
         EltwiseError: for checkpoints that cannot be read, and an output that cannot be written.
     """
-    target, compress = Path(output), _Compressor(level)
+    target, library = Path(output), zstandard()
     new, old = open_checkpoint(Path(tuned)), open_checkpoint(Path(base))
     _check_output(target, *_files(new), *_files(old))
     progress = _Progress(sum(tensor.size for tensor in new.tensors.values()), tell)
     found: list[DeltaTensor] = []
+
+    def compress(data: np.ndarray) -> bytes:
+        frame: bytes = library.ZstdCompressor(level=level).compress(data)
+        return frame
 
     def chunks() -> Iterator[bytes]:
         yield MAGIC
@@ -111,7 +115,11 @@ class _Progress:
 
 
 def _written(
-    stored: StoredTensor, there: StoredTensor | None, compress: _Compressor, offset: int, progress: _Progress
+    stored: StoredTensor,
+    there: StoredTensor | None,
+    compress: Callable[[np.ndarray], bytes],
+    offset: int,
+    progress: _Progress,
 ) -> Generator[bytes, None, DeltaTensor]:
     """Give the frames of a tensor, and return what the header says of it."""
     kind, width = _kind(stored, there), _width(stored)
@@ -138,9 +146,7 @@ def _written(
 
 def _finished(new: Checkpoint, old: Checkpoint, tensors: list[DeltaTensor]) -> Delta:
     dropped = tuple(name for name in old.tensors if name not in new.tensors)
-    header = new.header
-    if header is None:
-        header = header_of([(each.name, each.dtype, each.shape, each.size) for each in tensors], new.metadata)
+    header = header_of_tensors(tensors, new.metadata) if new.header is None else new.header
     return Delta(tuple(tensors), dropped, header)
 
 
@@ -167,19 +173,6 @@ def _width(stored: StoredTensor) -> int:
     return {16: 2, 32: 4, 64: 4 if stored.dtype == "C64" else 8}.get(type_of(stored.dtype).bits, 1)
 
 
-class _Compressor:
-    """zstd on several threads, each with an object of its own."""
-
-    def __init__(self, level: int) -> None:
-        self._library, self._level, self._local = zstandard(), level, threading.local()
-
-    def __call__(self, data: np.ndarray) -> bytes:
-        if not hasattr(self._local, "compressor"):
-            self._local.compressor = self._library.ZstdCompressor(level=self._level)
-        frame: bytes = self._local.compressor.compress(data)
-        return frame
-
-
 def restore(
     base: str | os.PathLike[str],
     delta: str | os.PathLike[str],
@@ -204,6 +197,9 @@ def restore(
     made, file = open_delta(Path(delta))
     old = open_checkpoint(Path(base))
     _check_output(target, str(delta), *_files(old))
+    if target.suffix.lower() != ".safetensors":
+        words, got = "a checkpoint cannot be written to a file with this ending", target.suffix or "none"
+        raise FileFormatError(words, where=str(target), got=got, allowed=".safetensors")
     for tensor in made.tensors:
         there = old.tensors.get(tensor.name)
         if tensor.kind == "difference" and (
@@ -260,15 +256,13 @@ def _pieces(
     yield from in_order(work(), num_threads())
 
 
-def _unpacked(library: object, frame: bytes, size: int, tensor: DeltaTensor, file: OpenFile) -> np.ndarray:
+def _unpacked(library: Any, frame: bytes, size: int, tensor: DeltaTensor, file: OpenFile) -> np.ndarray:
     """Unpack a frame, which must say that it has just this size."""
     place = {"where": str(file.path), "operand": f"tensor {tensor.name!r}"}
     try:
-        if library.frame_content_size(frame) != size:  # type: ignore[attr-defined]
+        if library.frame_content_size(frame) != size:
             raise FileFormatError("a frame of the delta has another size than its piece", **place)
-        found = np.frombuffer(library.ZstdDecompressor().decompress(frame), np.uint8)  # type: ignore[attr-defined]
-    except library.ZstdError as error:  # type: ignore[attr-defined]
+        found = np.frombuffer(library.ZstdDecompressor().decompress(frame), np.uint8)
+    except library.ZstdError as error:
         raise FileFormatError(f"a frame of the delta is damaged ({error})", **place) from None
-    if found.size != size:
-        raise FileFormatError("a frame of the delta has another size than its piece", **place)
     return found

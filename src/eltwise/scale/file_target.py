@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 from threading import Lock
+from typing import Any
 
 import numpy as np
 
+from eltwise.core.errors import ValueRangeError
 from eltwise.formats import files, npy
 from eltwise.formats.safetensors_files import dtype_of, header_of
 from eltwise.scale.jobs import Part
@@ -25,17 +28,32 @@ def _header(path: Path, parts: Sequence[Part], metadata: dict[str, str]) -> byte
     return len(text).to_bytes(8, "little") + text
 
 
-class FileTarget:
-    """The file while it is written.
+@contextmanager
+def file_target(
+    path: Path, parts: Sequence[Part], metadata: dict[str, str], identity: dict[str, Any]
+) -> Iterator[FileTarget]:
+    """Open a file to be written, or the one that the same job has begun.
 
-    Attributes:
-        journal: what is done of it.
+    Raises:
+        FileFormatError: where another job has begun one, or no file can be written.
     """
+    with Journal(path, identity) as journal, closing(FileTarget(path, parts, metadata, journal)) as target:
+        try:
+            yield target
+        except ValueRangeError:  # It would be raised again.
+            target.discard()
+            raise
+
+
+class FileTarget:
+    """The file while it is written; see ``Target``."""
+
+    is_complete = False
 
     def __init__(self, path: Path, parts: Sequence[Part], metadata: dict[str, str], journal: Journal) -> None:
         header = _header(path, parts, metadata)
         self._resolved = Path(os.path.realpath(path))
-        self.path, self.journal, self._lock = path, journal, Lock()
+        self.path, self.done, self._journal, self._lock = path, journal.done, journal, Lock()
         self._part = self._resolved.parent / f".{self._resolved.name}.part"
         self._offsets, size = {}, len(header)
         for part in parts:
@@ -61,9 +79,9 @@ class FileTarget:
         except OSError as error:
             failure = files.unwritable(self.path, error)
             failure.operand = part.grid.name(index)
-            failure.hint = f"{len(self.journal.done)} blocks are kept; the same command goes on there"
+            failure.hint = f"{len(self.done)} blocks are kept; the same command goes on there"
             raise failure from None
-        self.journal.add(part.first + index, counted)
+        self._journal.add(part.first + index, counted)
 
     def _write(self, offset: int, data: memoryview) -> None:
         while data:
@@ -83,11 +101,12 @@ class FileTarget:
             self._part.replace(self._resolved)
         except OSError as error:
             raise files.unwritable(self.path, error) from None
+        self._journal.remove()
 
     def discard(self) -> None:
         """Remove what was written."""
         self._part.unlink(missing_ok=True)
-        self.journal.remove()
+        self._journal.remove()
 
     def close(self) -> None:
         """Close the file."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from math import prod
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import numpy as np
 
@@ -14,6 +16,8 @@ from eltwise.formats.lazy_tensors import LazyTensor
 from eltwise.formats.zarr_stores import ZarrArray
 from eltwise.kernels.threads import num_threads
 from eltwise.scale.blocks import BlockCall, Grid
+
+T = TypeVar("T")
 
 Tell = Callable[[int, int, str], None]
 """Receives how many bytes are done, how many there are, and what is done now."""
@@ -75,7 +79,15 @@ class Outcome:
 
 
 class Target(Protocol):
-    """Where blocks are written."""
+    """Where blocks are written.
+
+    Attributes:
+        done: the blocks that are there already, with what was counted in each.
+        is_complete: whether there is nothing left to do.
+    """
+
+    done: dict[int, int]
+    is_complete: bool
 
     def write(self, part: Part, index: int, block: np.ndarray, counted: int) -> None:
         """Write a block and note that it is done.
@@ -83,6 +95,13 @@ class Target(Protocol):
         Raises:
             FileFormatError: where that is not possible; blocks that are there stay.
         """
+
+    def finish(self) -> None:
+        """Make the result appear, or say that it is whole."""
+
+
+Done = tuple[str, EltwiseError | None]
+"""The name of a tensor of which a block is done, and why it could not be read, if it could not."""
 
 
 @dataclass(frozen=True)
@@ -101,18 +120,48 @@ class Part:
     grid: Grid
     first: int = 0
 
-    def compute(self, index: int, target: Target, count: Count | None = None) -> tuple[str, EltwiseError | None]:
-        """Compute a block and write it; the name, and why it could not be read."""
+    @property
+    def block_bytes(self) -> int:
+        """How many bytes a block of the result has."""
+        return prod(self.grid.step) * self.call.result_type.storage.itemsize
+
+    def read(self, index: int) -> list[np.ndarray]:
+        """Read what a block needs of each operand.
+
+        Raises:
+            FileFormatError: where it cannot be read, naming the block.
+        """
         try:
-            operands = self.call.read(self.grid[index])
+            return self.call.read(self.grid[index])
         except FileFormatError as error:
-            return self.name, error.located(operand=self.grid.name(index))
+            raise error.located(operand=self.grid.name(index)) from None
+
+    def compute(self, index: int, target: Target, count: Count | None = None) -> Done:
+        """Compute a block and write it."""
+        try:
+            operands = self.read(index)
+        except FileFormatError as error:
+            return self.name, error
         result = self.call.compute(operands)
         target.write(self, index, result, 0 if count is None else count(operands, result))
         return self.name, None
 
+    def memory(self) -> int:
+        """How many bytes a block needs while it is worked on: parts of operands, stored and unpacked, and results."""
+        call, elements = self.call, prod(self.grid.step)
+        width = max(each.itemsize for each in (call.result_type.storage, *(tensor.storage for tensor in call.tensors)))
+        parts = sum(elements * width + 2 * _chunk_bytes(tensor) for tensor in call.tensors)
+        return parts + (2 + call.temporaries) * elements * width
 
-def follow(done: Iterator[tuple[str, EltwiseError | None]], outcome: Outcome, resources: Resources) -> None:
+
+def _chunk_bytes(tensor: LazyTensor) -> int:
+    """How many bytes of a tensor are held at least when a part of it is read."""
+    if isinstance(tensor.source, ZarrArray):
+        return prod(tensor.source.chunk) * tensor.storage.itemsize
+    return 0
+
+
+def follow(done: Iterator[Done], outcome: Outcome, resources: Resources) -> None:
     """Wait for blocks, and tell the progress.
 
     Raises:
@@ -129,12 +178,13 @@ def follow(done: Iterator[tuple[str, EltwiseError | None]], outcome: Outcome, re
         raise failures[0]
 
 
-def threads_for(memory: int, block: int, where: str) -> int:
+def threads_for(memory: int, parts: Iterable[Part], where: str) -> int:
     """How many blocks can be worked on at a time.
 
     Raises:
         FileFormatError: where not one fits into the memory that may be used.
     """
+    block = max((part.memory() for part in parts), default=0)
     fitting = (memory - _OWN_MEMORY) // max(block, 1)
     if fitting < 1:
         needed = -(-(block + _OWN_MEMORY) // (1 << 20))
@@ -143,16 +193,22 @@ def threads_for(memory: int, block: int, where: str) -> int:
     return min(num_threads(), int(fitting))
 
 
-def block_memory(call: BlockCall, grid: Grid) -> int:
-    """How many bytes a block needs while it is worked on: parts of operands, stored and unpacked, and results."""
-    elements = prod(grid.step)
-    width = max(each.itemsize for each in (call.result_type.storage, *(tensor.storage for tensor in call.tensors)))
-    parts = sum(elements * width + 2 * _chunk_bytes(tensor) for tensor in call.tensors)
-    return parts + (2 + call.temporaries) * elements * width
+def in_order(work: Iterable[Callable[[], T]], threads: int) -> Iterator[T]:
+    """Run pieces of work on threads, and give their results in order.
 
-
-def _chunk_bytes(tensor: LazyTensor) -> int:
-    """How many bytes of a tensor are held at least when a part of it is read."""
-    if isinstance(tensor.source, ZarrArray):
-        return prod(tensor.source.chunk) * tensor.storage.itemsize
-    return 0
+    Args:
+        work: the pieces; taken only when a thread is about to be free.
+        threads: how many; at most twice as many pieces are started and not yet given.
+    """
+    waiting: deque[Future[T]] = deque()
+    with ThreadPoolExecutor(threads, "eltwise-files") as pool:
+        try:
+            for piece in work:
+                waiting.append(pool.submit(piece))
+                if len(waiting) >= 2 * threads:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            for future in waiting:
+                future.cancel()

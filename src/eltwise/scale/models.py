@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from eltwise.core.dtypes import ElementType
 from eltwise.core.errors import FileFormatError
 from eltwise.engine.io_binding import Symbols, bound_inputs, match
 from eltwise.formats.lazy_tensors import LazyTensor, TensorSet, of_array
 from eltwise.model import Model, load
 from eltwise.scale.apply import check_target, compute_files
 from eltwise.scale.block_graphs import NotElementwiseError, block_call
-from eltwise.scale.blocks import BlockCall
+from eltwise.scale.blocks import BlockCall, taken
 from eltwise.scale.jobs import Outcome, Resources
 from eltwise.scale.sources import Sources, absolute, open_sources
 
@@ -27,11 +25,16 @@ class ModelOutput:
         path: of the model.
         inputs: the names of its inputs, in the order of the tensors.
         output: the name of the output.
+        loaded: the model; workers of a cluster load it from its path.
     """
 
     path: str
     inputs: tuple[str, ...]
     output: str
+    loaded: Model | None = field(default=None, compare=False, repr=False)
+
+    def __reduce__(self) -> tuple[type[ModelOutput], tuple[object, ...]]:
+        return ModelOutput, (self.path, self.inputs, self.output)
 
     def identity(self) -> object:
         """What changes when the model does."""
@@ -44,12 +47,12 @@ class ModelOutput:
         Raises:
             NotElementwiseError: where the output cannot be computed block by block.
         """
-        model = loaded(self.path)
+        model = self.loaded or load(self.path)
         for port in model.graph.inputs:
             if port.inner_type is not None:
                 raise NotElementwiseError(f"the input {port.name!r} is converted, which is not done in blocks")
         symbols: Symbols = {}
-        bound = bound_inputs(model.graph, dict(zip(self.inputs, tensors, strict=True)), symbols, _taken)
+        bound = bound_inputs(model.graph, dict(zip(self.inputs, tensors, strict=True)), symbols, taken)
         port = next(port for port in model.outputs if port.name == self.output)
         call = block_call(model.graph, port, bound)
         match(port.type.shape, call.shape, f"output {port.name!r}", symbols)
@@ -59,7 +62,11 @@ class ModelOutput:
 
 
 def run_files(
-    path: str, inputs: Mapping[str, str], outputs: Mapping[str, str], resources: Resources
+    path: str,
+    inputs: Mapping[str, str],
+    outputs: Mapping[str, str],
+    resources: Resources,
+    loaded: Model | None = None,
 ) -> dict[str, Outcome]:
     """Run a model on .npy files, zarr stores or checkpoints, and write outputs, one after the other.
 
@@ -71,20 +78,22 @@ def run_files(
         inputs: for each input, by its name, a path or the URL of a zarr store.
         outputs: for some outputs, by their names, the path or URL to write; its ending selects the format.
         resources: what may be used.
+        loaded: the model, where it is loaded already.
 
     Raises:
         EltwiseError: for a model or inputs that do not go together, before anything is read; for inputs that are too
             large; for blocks that cannot be read or written.
     """
-    ports = [loaded(path).graph.find_input(name) for name in inputs]
+    model = loaded or load(path)
+    ports = [model.graph.find_input(name) for name in inputs]
     sources = open_sources(list(inputs.values()), [port.type.element_type for port in ports])
-    made = {name: ModelOutput(absolute(path), tuple(inputs), name) for name in outputs}
+    made = {name: ModelOutput(absolute(path), tuple(inputs), name, model) for name in outputs}
     _check_targets(sources, outputs)
     try:
         for output in made.values():
             sources.calls(output)
     except NotElementwiseError as error:
-        return _run_whole(made, sources, outputs, resources, error.located(where=path))
+        return _run_whole(model, made, sources, outputs, resources, error.located(where=path))
     return {name: compute_files(output, sources, outputs[name], resources) for name, output in made.items()}
 
 
@@ -100,6 +109,7 @@ def _check_targets(sources: Sources, outputs: Mapping[str, str]) -> None:
 
 
 def _run_whole(
+    model: Model,
     made: Mapping[str, ModelOutput],
     sources: Sources,
     outputs: Mapping[str, str],
@@ -114,9 +124,9 @@ def _run_whole(
     if size > resources.memory:
         reason.hint = f"such a model needs its inputs in memory: --memory {-(-size // (1 << 20))}MiB"
         raise reason
-    model = next(iter(made.values()))
+    names = next(iter(made.values())).inputs
     arrays = [next(iter(each.values())).array() for each in sources.sets]
-    results = loaded(model.path).run(dict(zip(model.inputs, arrays, strict=True)))
+    results = model.run(dict(zip(names, arrays, strict=True)))
     found = {}
     for name, text in outputs.items():
         whole = TensorSet(name, {name: of_array(name, results[name])}, is_one=True)
@@ -138,22 +148,3 @@ class _Result:
         (tensor,) = tensors
         axes = tuple(range(len(tensor.shape)))
         return BlockCall(lambda blocks: blocks[0], (tensor,), (axes,), tensor.shape, tensor.element_type)
-
-
-def loaded(path: str) -> Model:
-    """A model that can be run; it is kept until its file changes.
-
-    Raises:
-        EltwiseError: as ``load`` does.
-    """
-    return _loaded(path, Path(path).stat().st_mtime_ns if Path(path).exists() else 0)
-
-
-@lru_cache(maxsize=4)
-def _loaded(path: str, _time: int) -> Model:
-    return load(path)
-
-
-def _taken(value: object, _operand: str, _types: Sequence[ElementType] = ()) -> tuple[LazyTensor, ElementType]:
-    assert isinstance(value, LazyTensor)
-    return value, value.element_type

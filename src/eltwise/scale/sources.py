@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
+from uuid import uuid4
 
 from eltwise.core.dtypes import ElementType
 from eltwise.core.errors import AttributeValueError, EltwiseError, FileFormatError, NameUnknownError, raise_all
@@ -90,6 +91,10 @@ class Sources:
                         allowed=f"the names of {where}",
                     )
 
+    def recipe(self) -> Recipe:
+        """What a worker of a cluster needs to open the operands."""
+        return Recipe(uuid4().hex, tuple(map(absolute, self.texts)), self.wanted)
+
     def metadata(self) -> dict[str, str]:
         """What the first checkpoint holds beside its tensors."""
         return open_checkpoint(Path(self.texts[0])).metadata if self.is_named else {}
@@ -104,6 +109,25 @@ class Sources:
             ]
             for text, found in zip(self.texts, self.sets, strict=True)
         ]
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What a worker of a cluster needs to open the operands of a job.
+
+    Attributes:
+        job: a name that no other job has, as files may change between two of them.
+        texts: the paths or URLs, for every worker.
+        wanted: for each, the element type of raw bytes in .npy files.
+    """
+
+    job: str
+    texts: tuple[str, ...]
+    wanted: tuple[ElementType | None, ...]
+
+    def opened(self) -> Sources:
+        """The operands."""
+        return open_sources(self.texts, self.wanted)
 
 
 def _files(path: Path, found: TensorSet) -> list[object]:

@@ -6,6 +6,8 @@ The store is what says which blocks are done: those whose chunk is there. Empty 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +16,13 @@ import numpy as np
 from eltwise.core.errors import FileFormatError
 from eltwise.formats import files
 from eltwise.formats.zarr_stores import ERRORS, ZarrArray, has_key, is_url, keys_of, library, unreadable_store
-from eltwise.scale.blocks import BlockCall, Grid, flat_grid
+from eltwise.scale.blocks import BlockCall, Grid
+from eltwise.scale.cluster import claimed
 from eltwise.scale.jobs import Part
+from eltwise.scale.journal import Journal
 
 MARK = "eltwise"
 """The attribute that says what made the array, and whether it is complete."""
-
-BLOCK_BYTES = 8 << 20
-"""Of a block where no operand has chunks."""
 
 
 def model_of(call: BlockCall) -> Any:
@@ -33,27 +34,64 @@ def model_of(call: BlockCall) -> Any:
 
 
 def zarr_grid(call: BlockCall) -> Grid:
-    """The blocks of a result in a zarr store."""
+    """The blocks of a result in a zarr store: the chunks or shards of an operand of its shape, if one has them."""
     model = model_of(call)
-    if model is not None:
-        return Grid(call.shape, tuple(map(int, model.shards or model.chunks)))
-    return flat_grid(call.shape, BLOCK_BYTES // call.result_type.storage.itemsize)
+    return call.flat_grid() if model is None else Grid(call.shape, tuple(map(int, model.shards or model.chunks)))
 
 
-class ZarrTarget:
-    """The array while it is written; it can be opened in other processes.
+@contextmanager
+def zarr_target(text: str, part: Part, identity: dict[str, Any], client: Any) -> Iterator[ZarrTarget]:
+    """Make an array to be written, or open the one that the same job has begun; no other process may write it.
 
     Args:
         text: the path or URL.
+        part: what is written.
+        identity: what the job is.
+        client: of the cluster whose workers write; None without one.
+
+    Raises:
+        FileFormatError: where something else is there, or another process writes it.
+    """
+    with _claimed(text, client):
+        target = _made(text, part, json.loads(json.dumps(identity)))
+        there, encode = keys_of(target.array), target.array.metadata.encode_chunk_key
+        if there:
+            numbers = (number for number in range(len(part.grid)) if encode(part.grid.index(number)) in there)
+            target.done = dict.fromkeys(numbers, 0)
+        yield target
+
+
+@contextmanager
+def _claimed(text: str, client: Any) -> Iterator[None]:
+    """Keep other processes from a target: those that see its folder, or, of a URL, those of the cluster."""
+    if is_url(text):
+        with nullcontext() if client is None else claimed(client, text):
+            yield
+        return
+    with Journal(Path(text.rstrip("/")), {}) as journal:  # What is done, the chunks say.
+        try:
+            yield
+        finally:
+            journal.remove()
+
+
+class ZarrTarget:
+    """The array while it is written, see ``Target``; it can be opened in other processes.
+
+    Args:
+        text: the path or URL.
+        array: what is there.
     """
 
-    def __init__(self, text: str, array: Any) -> None:
-        self.text, self.array = text, array
+    def __init__(self, text: str, array: Any, is_complete: bool = False) -> None:
+        self.text, self.array, self.is_complete = text, array, is_complete
+        self.done: dict[int, int] = {}
 
     @classmethod
-    def opened(cls, text: str) -> ZarrTarget:
+    def opened(cls, text: str, is_complete: bool = False) -> ZarrTarget:
         """Open an array that another process has made."""
-        return cls(text, library(text).open_array(text, mode="r+", config={"write_empty_chunks": True}))
+        array = library(text).open_array(text, mode="r+", config={"write_empty_chunks": True})
+        return cls(text, array, is_complete)
 
     def write(self, part: Part, index: int, block: np.ndarray, _counted: int) -> None:
         """Write a block; see ``Target``."""
@@ -72,14 +110,6 @@ class ZarrTarget:
         """Whether a block is there."""
         return has_key(self.array, self.array.metadata.encode_chunk_key(index))
 
-    def done(self, grid: Grid) -> set[int]:
-        """The numbers of the blocks that are there."""
-        there = keys_of(self.array)
-        if not there:
-            return set()
-        encode = self.array.metadata.encode_chunk_key
-        return {number for number in range(len(grid)) if encode(grid.index(number)) in there}
-
     def finish(self) -> None:
         """Mark the array as complete."""
         try:
@@ -91,14 +121,8 @@ class ZarrTarget:
             raise files.unwritable(Path(self.text), error, "zarr store") from None
 
 
-def zarr_target(text: str, call: BlockCall, grid: Grid, identity: dict[str, Any]) -> tuple[ZarrTarget, bool]:
-    """Make the array, or open the one that the same job has begun; and whether it is complete already.
-
-    Raises:
-        FileFormatError: where something else is there.
-    """
-    zarr = library(text)
-    identity = json.loads(json.dumps(identity))
+def _made(text: str, part: Part, identity: dict[str, Any]) -> ZarrTarget:
+    zarr, call = library(text), part.call
     if _exists(text):
         try:
             array = zarr.open(text, mode="r+")
@@ -108,9 +132,9 @@ def zarr_target(text: str, call: BlockCall, grid: Grid, identity: dict[str, Any]
         if not isinstance(array, zarr.Array) or not isinstance(mark, dict) or mark.get("job") != identity:
             words, hint = "the target exists, and is not what this command has begun", "delete it, or name another one"
             raise FileFormatError(words, where=text, hint=hint)
-        return ZarrTarget.opened(text), bool(mark.get("complete"))
+        return ZarrTarget.opened(text, bool(mark.get("complete")))
     model = model_of(call)
-    options: dict[str, Any] = {"chunks": grid.step, "zarr_format": 3}
+    options: dict[str, Any] = {"chunks": part.grid.step, "zarr_format": 3}
     if model is not None:
         options = {"chunks": model.chunks, "shards": model.shards, "zarr_format": model.metadata.zarr_format}
         options["compressors"] = model.compressors or None
@@ -131,7 +155,7 @@ def zarr_target(text: str, call: BlockCall, grid: Grid, identity: dict[str, Any]
     except ERRORS as error:
         words = " ".join(str(error).split())[:200]
         raise FileFormatError(f"the zarr store cannot be made ({words})", where=text) from None
-    return ZarrTarget(text, array), False
+    return ZarrTarget(text, array)
 
 
 def _exists(text: str) -> bool:

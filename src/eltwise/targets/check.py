@@ -11,13 +11,14 @@ from eltwise.core.errors import EltwiseError
 from eltwise.model import Model, load
 from eltwise.passes.upcast import exact_upcast
 from eltwise.targets.plan import (
-    Decision,
+    Steps,
     Subject,
     Versions,
     ask,
     choose_versions,
     decide,
     in_opset,
+    measured,
     read_subject,
     runtime_named,
     runtimes_on,
@@ -99,7 +100,7 @@ def loaded(source: Source | Model, weights: bytes | None = None) -> Model:
 
 def by_rules(subject: Subject, target: str, rules: RuleSet, least: Severity) -> TargetReport:
     """What the rules say of a model, without running it."""
-    checked = [site for site in subject.sites if ask(rules, site) is not None]
+    checked = measured(subject, rules)
     findings = _with_problems(subject.problems, find(subject, target, rules, least))
     named = {finding.node for finding in findings}
     unmeasured = (_not_measured(site) for site in subject.sites if ask(rules, site) is None)
@@ -118,9 +119,8 @@ def by_rules(subject: Subject, target: str, rules: RuleSet, least: Severity) -> 
 
 def find(subject: Subject, target: str, rules: RuleSet, least: Severity) -> list[Finding]:
     """Everything of a valid model that a runtime does not load or does not compute as it is meant."""
-    checked = [site for site in subject.sites if ask(rules, site) is not None]
-    versions = choose_versions(subject.graph, checked, rules, least)
-    return [*_of_versions(versions, target), *_of_sites(checked, versions, target, subject, rules, least)]
+    versions = choose_versions(subject, rules, least)
+    return [*_of_versions(versions, target), *_of_sites(versions, target, subject, rules, least)]
 
 
 def _with_problems(problems: Sequence[EltwiseError], found: list[Finding]) -> list[Finding]:
@@ -187,27 +187,29 @@ def _of_versions(versions: Versions, target: str) -> Iterator[Finding]:
         yield Finding("", subject, words=words, helps=helps, is_repairable=not versions.reason)
 
 
-def _of_sites(
-    checked: Sequence[Site], versions: Versions, target: str, subject: Subject, rules: RuleSet, least: Severity
-) -> Iterator[Finding]:
-    for site in checked:
+def _of_sites(versions: Versions, target: str, subject: Subject, rules: RuleSet, least: Severity) -> Iterator[Finding]:
+    for site in measured(subject, rules):
         matches = ask(rules, site) or ()
         severity = worst(matches)
         if severity is None:
             continue
-        decision = decide(rules, site, min(severity, least, key=level), versions.opset)
+        steps, then = decide(rules, site, min(severity, least, key=level), versions.opset)
         first = [rule for rule in matches if rule.severity == severity]
+        faults = [rule.fault for rule in first]
+        helps = "what would help cannot be written, since the IR has layers that are not known here"
+        if steps is None or not subject.unread:
+            helps = _helps(site, steps, then, faults, target, versions.opset)
         yield Finding(
             site.node,
             site.schema.versioned_name,
             site.type_name,
             site.broadcast,
             severity,
-            next((rule.fault for rule in first if rule.fault in (*REFUSALS, "refused in part")), "differs"),
-            tuple(rule.fault for rule in first if rule.fault not in (*REFUSALS, "refused in part")),
+            next((fault for fault in faults if fault in (*REFUSALS, "refused in part")), "differs"),
+            tuple(fault for fault in faults if fault not in (*REFUSALS, "refused in part")),
             "; ".join(dict.fromkeys(_words(rule, rules, site) for rule in first)),
-            _helps(decision, first, target, versions.opset, subject),
-            decision.steps is not None and not subject.unread,
+            helps,
+            steps is not None and not subject.unread,
         )
 
 
@@ -216,23 +218,16 @@ def _words(rule: Rule, rules: RuleSet, site: Site) -> str:
     return rule.words.replace("{op}", operator) or rules.faults.get(rule.fault, rule.fault)
 
 
-def _helps(decision: Decision, first: Sequence[Rule], target: str, opset: int, subject: Subject) -> str:
+def _helps(
+    site: Site, steps: Steps | None, then: Sequence[Rule], faults: Sequence[str], target: str, opset: int
+) -> str:
     """What to do about a node."""
-    if decision.steps is not None and subject.unread:
-        return "what would help cannot be written, since the IR has layers that are not known here"
-    if decision.steps is not None:
-        then = worst(decision.then)
-        outcome = f"after which only {then} is left" if then else "which was measured to be exact"
-        return f"eltwise repair --target {target} {_in_words(decision, opset)}, {outcome}"
-    if any(rule.fault in REFUSALS for rule in first):
+    if steps is None and any(fault in REFUSALS for fault in faults):
         return "no way to write it is exact there"
-    allowed = " ".join(f"--allow {rule.fault!r}" for rule in first)
-    return f"no way to write it is exact there; eltwise repair {allowed} leaves it as it is"
-
-
-def _in_words(decision: Decision, opset: int) -> str:
-    """What is done to a node, as a clause."""
-    site, words, steps = decision.site, [], decision.steps or ()
+    if steps is None:
+        allowed = " ".join(f"--allow {fault!r}" for fault in faults)
+        return f"no way to write it is exact there; eltwise repair {allowed} leaves it as it is"
+    words = []
     there = in_opset(site, opset) if opset else site
     if there is not None and there.schema != site.schema:
         words.append(f"upgrades the model to opset {opset}")
@@ -240,4 +235,5 @@ def _in_words(decision: Decision, opset: int) -> str:
         words.append("aligns B by its shape")
     if "upcast" in steps and site.element_type is not None:
         words.append(f"computes it in {exact_upcast(site.expression, site.element_type)} and casts back")
-    return " and ".join(words)
+    outcome = f"after which only {worst(then)} is left" if then else "which was measured to be exact"
+    return f"eltwise repair --target {target} {' and '.join(words)}, {outcome}"

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -22,7 +21,7 @@ from eltwise.ops.schema import ElementwiseSchema
 from eltwise.passes.scopes import all_scopes
 from eltwise.passes.upcast import exact_upcast
 from eltwise.runtimes import Runtime
-from eltwise.targets.rules import REFUSALS, Rule, RuleSet, Severity, level
+from eltwise.targets.rules import REFUSALS, Rule, RuleSet, Severity, level, span
 from eltwise.targets.sites import Site, find_sites
 
 if TYPE_CHECKING:
@@ -136,23 +135,6 @@ def version_note(runtime: Runtime, rules: RuleSet, run: str = "") -> str:
     )
 
 
-@dataclass(frozen=True)
-class Decision:
-    """How a node is to be written for a runtime.
-
-    Attributes:
-        site: the node.
-        now: the rules that apply to it as it is, the most severe first.
-        steps: what is to be done to it; None if nothing that was measured helps.
-        then: the rules that apply to it so.
-    """
-
-    site: Site
-    now: tuple[Rule, ...]
-    steps: Steps | None
-    then: tuple[Rule, ...]
-
-
 def worst(rules: Sequence[Rule]) -> Severity | None:
     """How severe the worst is of what applies; None if nothing does."""
     return rules[0].severity if rules else None
@@ -169,7 +151,12 @@ def ask(rules: RuleSet, site: Site) -> tuple[Rule, ...] | None:
     return found
 
 
-def decide(rules: RuleSet, site: Site, least: Severity, opset: int = 0) -> Decision:
+def measured(subject: Subject, rules: RuleSet) -> list[Site]:
+    """The nodes of a model that were measured."""
+    return [site for site in subject.sites if ask(rules, site) is not None]
+
+
+def decide(rules: RuleSet, site: Site, least: Severity, opset: int = 0) -> tuple[Steps | None, tuple[Rule, ...]]:
     """Find the simplest rewrite of a node with which nothing as severe as ``least`` happens.
 
     What is less severe already is left as it is; of what is not, an exact way comes before one that is less severe.
@@ -179,28 +166,25 @@ def decide(rules: RuleSet, site: Site, least: Severity, opset: int = 0) -> Decis
         site: the node.
         least: from which severity on something is to be done.
         opset: the opset that an ONNX model is to have; 0 for its own.
+
+    Returns:
+        What is to be done to it, None if nothing that was measured helps; and the rules that apply to it so.
     """
-    now = ask(rules, site) or ()
     there = in_opset(site, opset) if opset else site
-    if there is None:
-        return Decision(site, now, None, now)
-    known = {steps: found or () for steps, found in _rewrites(rules, there) if found is not None or not steps}
-    exact = (steps for steps, found in known.items() if not found)
-    better = (steps for steps, found in known.items() if level(worst(found)) < level(least))
-    chosen: Steps | None = () if level(worst(known[()])) < level(least) else next(chain(exact, better), None)
-    return Decision(site, now, chosen, now if chosen is None else known[chosen])
-
-
-def _rewrites(rules: RuleSet, site: Site) -> Iterator[tuple[Steps, tuple[Rule, ...] | None]]:
-    """The rewrites of a node that keep every bit by themselves, the simplest first."""
-    aligned = _with_numpy_broadcast(site, site.schema) if site.broadcast == "pdpd" else None
+    now = ask(rules, there or site) or ()
+    if there is None or level(worst(now)) < level(least):
+        return (None if there is None else ()), now
+    # Those that keep every bit by themselves, the simplest first.
+    aligned = _with_numpy_broadcast(there, there.schema) if there.broadcast == "pdpd" else None
     rewritten: dict[Steps, Site | None] = {
-        (): site,
-        ("upcast",): _upcast(site),
+        ("upcast",): _upcast(there),
         ("align",): aligned,
         ("align", "upcast"): aligned and _upcast(aligned),
     }
-    yield from ((steps, ask(rules, written)) for steps, written in rewritten.items() if written is not None)
+    known = {steps: ask(rules, written) for steps, written in rewritten.items() if written is not None}
+    better = [(steps, then) for steps, then in known.items() if then is not None and level(worst(then)) < level(least)]
+    exact = [(steps, then) for steps, then in better if not then]
+    return next(iter((*exact, *better)), (None, now))
 
 
 def _upcast(site: Site) -> Site | None:
@@ -247,19 +231,19 @@ class Versions:
     reason: str = ""
 
 
-def choose_versions(graph: Graph, sites: Sequence[Site], rules: RuleSet, least: Severity) -> Versions:
+def choose_versions(subject: Subject, rules: RuleSet, least: Severity) -> Versions:
     """Choose the versions in which a runtime loads a model and every node can be written."""
-    origin, refused = graph.origin, []
+    origin, refused = subject.graph.origin, []
     opset, file_version, reason = origin.opset, origin.file_version, ""
     if rules.opsets and opset:
         if opset not in rules.opsets:
-            refused.append((f"opset {opset}", f"opsets {_span(rules.opsets)}"))
-        opset = _nearest_opset(opset, sites, rules, least)
+            refused.append((f"opset {opset}", f"opsets {span(rules.opsets)}"))
+        opset = _nearest_opset(opset, measured(subject, rules), rules, least)
     # Files of ir_version 1 and 2 cannot say an opset, and are written in version 3 where that is needed.
     if file_version not in rules.file_versions and file_version >= min(rules.file_versions, default=0):
         name = "ir_version" if origin.domain == "ai.onnx" else "OpenVINO IR"
-        refused.append((f"{name} {file_version}", f"{name} {_span(rules.file_versions)}"))
-        file_version, reason = _older_file_version(graph, rules)
+        refused.append((f"{name} {file_version}", f"{name} {span(rules.file_versions)}"))
+        file_version, reason = _older_file_version(subject.graph, rules)
     return Versions(opset, file_version, tuple(refused), reason)
 
 
@@ -268,7 +252,7 @@ def _nearest_opset(own: int, sites: Sequence[Site], rules: RuleSet, least: Sever
     newer = sorted(opset for opset in rules.opsets if opset >= own)
     older = sorted((opset for opset in rules.opsets if opset < own), reverse=True)
     for opset in (*newer, *older):
-        if all(decide(rules, site, least, opset).steps is not None for site in sites):
+        if all(decide(rules, site, least, opset)[0] is not None for site in sites):
             return opset
     return (*newer, *older)[0]
 
@@ -284,7 +268,3 @@ def _older_file_version(graph: Graph, rules: RuleSet) -> tuple[int, str]:
 
     needed, words = needed_file_version(write_model_proto(graph))
     return (own, f"{words} needs ir_version {needed}, and it loads up to {wanted}") if needed > wanted else (wanted, "")
-
-
-def _span(numbers: Collection[int]) -> str:
-    return f"{min(numbers)} to {max(numbers)}" if numbers else "none"

@@ -31,6 +31,7 @@ from eltwise.targets.plan import (
     ask,
     choose_versions,
     decide,
+    measured,
     read_subject,
     runtime_named,
     runtimes_on,
@@ -47,7 +48,6 @@ from eltwise.targets.rules import (
     shipped_rules,
 )
 from eltwise.targets.run import observe
-from eltwise.targets.sites import Site
 
 if TYPE_CHECKING:
     from eltwise.model import Source
@@ -198,24 +198,20 @@ def _rewritten(subject: Subject, target: str, rules: RuleSet, least: Severity) -
         EltwiseError: with everything that cannot be repaired.
     """
     _raise_refusals(subject, target, rules, least)
-    versions = choose_versions(subject.graph, _measured(subject, rules), rules, least)
+    versions = choose_versions(subject, rules, least)
     graph, report = _in_versions(subject.graph, versions)
     for _round in range(_MOST_ROUNDS):
         current = Subject(graph)
-        decisions = [decide(rules, site, least) for site in _measured(current, rules)]
-        if any(decision.steps is None for decision in decisions):
+        decided = [(site.node, decide(rules, site, least)[0]) for site in measured(current, rules)]
+        if any(chosen is None for _node, chosen in decided):
             _raise_refusals(current, target, rules, least)
-        steps = {decision.site.node: decision.steps for decision in decisions if decision.steps}
+        steps = {node: chosen for node, chosen in decided if chosen}
         if not steps:
             break
         graph, first = align_broadcast(graph, lambda node, chosen=steps: "align" in chosen.get(node.label, ()))  # type: ignore[misc]
         graph, second = upcast(graph, lambda node, chosen=steps: "upcast" in chosen.get(node.label, ()))  # type: ignore[misc]
         report = _joined(report, _joined(first, second))
     return graph, report
-
-
-def _measured(subject: Subject, rules: RuleSet) -> list[Site]:
-    return [site for site in subject.sites if ask(rules, site) is not None]
 
 
 def _raise_refusals(subject: Subject, target: str, rules: RuleSet, least: Severity) -> None:
@@ -246,11 +242,11 @@ def _in_versions(graph: Graph, versions: Versions) -> tuple[Graph, Report]:
 def _left(subject: Subject, rules: RuleSet, allowed: Collection[str], least: Severity) -> Iterator[str]:
     """What is left as it is, a sentence each: what is allowed node by node, what is less severe by its kind."""
     less: Counter[tuple[Severity, str]] = Counter()
-    for site in _measured(subject, rules):
+    for site in measured(subject, rules):
         named = [rule.fault for rule in ask(rules, site) or () if rule.fault in allowed]
         if named:
             yield f"{site.schema.versioned_name} node {site.node!r}: allowed: {', '.join(named)}"
-        then = decide(rules.without(allowed), site, least).then
+        then = decide(rules.without(allowed), site, least)[1]
         if then:
             less[then[0].severity, ", ".join(rule.fault for rule in then)] += 1
     for (severity, faults), count in sorted(less.items(), key=lambda item: -level(item[0][0])):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -130,6 +130,17 @@ def severity_named(name: str) -> Severity:
     if len(found) != 1:
         raise unknown_name("severity", name, SEVERITIES)
     return found[0]
+
+
+def span(numbers: Sequence[int]) -> str:
+    """Numbers that follow each other as a span.
+
+    >>> span((1, 2, 3)), span((1, 3)), span(())
+    ('1 to 3', '1, 3', 'none')
+    """
+    if len(numbers) > 2 and [*numbers] == [*range(numbers[0], numbers[-1] + 1)]:
+        return f"{numbers[0]} to {numbers[-1]}"
+    return ", ".join(map(str, numbers)) or "none"
 
 
 def boxes(keys: Iterable[tuple[str, ...]], order: Iterable[int]) -> list[tuple[frozenset[str], ...]]:

@@ -18,10 +18,10 @@ from eltwise.ir.graph import Node
 from eltwise.model import load
 from eltwise.ops.schema import ElementwiseSchema
 from eltwise.runtimes import Model as Program
-from eltwise.tracing.difference import Difference, explained, measure
-from eltwise.tracing.model import TracedModel
+from eltwise.tracing.difference import Difference, explained
+from eltwise.tracing.model import Part, TracedModel
 from eltwise.tracing.precision import of_rounded_operands
-from eltwise.tracing.run import NodeRun, Outcome, Side, Values, rank
+from eltwise.tracing.run import NodeRun, Outcome, Side, Values, worst_value
 
 _MOST_EXPLAINED = 16
 """So many nodes that are wrong alone are run as models of their own, and their causes are looked for."""
@@ -108,10 +108,9 @@ class Blame:
         found = self._alone([run.number for run in runs], values) if runs else {}
         owns = {}
         for run in runs:
-            made = [value for value in self.model.made[run.number] if value in found and value in values]
-            if made:
-                differences = [measure(value, found[value], values[value], self.tolerances) for value in made]
-                owns[run.number] = max(differences, key=rank)
+            worst = worst_value(self.model.made[run.number], found, values, self.tolerances)
+            if worst is not None:
+                owns[run.number] = worst[0]
         return owns
 
     def finish(self) -> None:
@@ -149,7 +148,7 @@ class Blame:
         if len(numbers) == 1:
             return {}
         middle = len(numbers) // 2
-        first = {name: array.copy() for name, array in self._alone(numbers[:middle], values).items()}
+        first = copied(self._alone(numbers[:middle], values))
         return first | self._alone(numbers[middle:], values)
 
     def isolate(self, numbers: Sequence[int], values: Values) -> Isolated | None:
@@ -162,14 +161,8 @@ class Blame:
             return None
         outcomes = [side.run(group, values, wanted, apart=True) for side in (self.tested, self.reference)]
         got, right = (_values_or(outcome, values) for outcome in outcomes)
-        there = [value for value in wanted if value in got and value in right]
-        differences = [(measure(value, got[value], right[value], self.tolerances), value) for value in there]
-        if not differences or outcomes[0].words:
-            return None
-        own, value = max(differences, key=lambda pair: rank(pair[0]))
-        inputs, position = dict(zip(part.given, part.inputs, strict=True)), part.wanted.index(value)
-        name = self.tested.host.runtime.name
-        return Isolated(tuple(group), part.program, inputs, value, got[value], right[value], own, position, name)
+        worst = worst_value(wanted, got, right, self.tolerances)
+        return None if worst is None or outcomes[0].words else isolated_of(self.tested, group, part, got, right, worst)
 
     def with_exact(self, isolated: Isolated) -> Isolated:
         """The same with the exact result, if eltwise computes the node."""
@@ -203,15 +196,19 @@ class Blame:
         return cause
 
 
+def isolated_of(
+    tested: Side, numbers: Iterable[int], part: Part, got: Values, wanted: Values, worst: tuple[Difference, str]
+) -> Isolated:
+    """What shows nodes that were run as a part, with the value that differs most."""
+    (own, value), name = worst, tested.host.runtime.name
+    inputs, position = dict(zip(part.given, part.inputs, strict=True)), part.wanted.index(value)
+    return Isolated(tuple(numbers), part.program, inputs, value, got[value], wanted[value], own, position, name)
+
+
 def named(names: Sequence[str]) -> str:
     """The first names, and how many more there are."""
     more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
     return ", ".join(names[:_MOST_NAMED]) + more
-
-
-def copied(arrays: Iterable[np.ndarray]) -> tuple[np.ndarray, ...]:
-    """Copies of arrays that the next run of a host would overwrite."""
-    return tuple(array.copy() for array in arrays)
 
 
 def exact_result(program: Program, inputs: Mapping[str, np.ndarray], position: int) -> np.ndarray | None:
@@ -224,8 +221,13 @@ def exact_result(program: Program, inputs: Mapping[str, np.ndarray], position: i
     return list(results.values())[position]
 
 
+def copied(values: Values) -> Values:
+    """Copies of arrays that the next run of a host would overwrite."""
+    return {name: array.copy() for name, array in values.items()}
+
+
 def _values_or(outcome: Outcome, values: Values) -> Values:
-    return values if outcome.words else {name: array.copy() for name, array in outcome.values.items()}
+    return values if outcome.words else copied(outcome.values)
 
 
 def _operation(model: TracedModel, isolated: Isolated) -> tuple[Operation | None, list[np.ndarray]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -20,21 +19,11 @@ _LARGEST = 8
 """Integers of more than 8 bits are drawn below this number, since they often count or select something."""
 
 
-@dataclass(frozen=True)
-class Feeds:
-    """The inputs of a run.
-
-    Attributes:
-        values: the arrays by the value in the graph.
-        words: where they come from.
-    """
-
-    values: dict[str, np.ndarray]
-    words: str
-
-
-def feeds_for(graph: Graph, given: object, seed: int) -> Feeds:
+def feeds_for(graph: Graph, given: object, seed: int) -> tuple[dict[str, np.ndarray], str]:
     """Take the arrays that are given, and draw the others.
+
+    Returns:
+        The arrays by the value in the graph, and where they come from, in words.
 
     Raises:
         EltwiseError: for unknown names, and for arrays of another type or shape than the model declares.
@@ -58,7 +47,7 @@ def feeds_for(graph: Graph, given: object, seed: int) -> Feeds:
     if drawn:
         shapes = ", ".join(f"{port.name} ({of_sizes(arrays[port.name].shape)})" for port in drawn[:_LARGEST])
         words = f"{counted(len(drawn), 'input')} drawn with the seed {seed}: {shapes}"
-    return Feeds({ports[name].value: array for name, array in arrays.items()}, words)
+    return {ports[name].value: array for name, array in arrays.items()}, words
 
 
 def _port(graph: Graph, name: object) -> Port:

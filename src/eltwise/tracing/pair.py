@@ -11,7 +11,6 @@ from eltwise.comparison.tolerance import Tolerances
 from eltwise.core.errors import EltwiseError, GraphError
 from eltwise.ir.graph import Graph
 from eltwise.tracing.difference import measure
-from eltwise.tracing.inputs import Feeds
 from eltwise.tracing.matching import Matching, matched_inputs
 from eltwise.tracing.model import TracedModel
 from eltwise.tracing.run import Outcome, Side, Tracer, Values
@@ -23,12 +22,12 @@ _MOST_HELD = 1 << 26
 """How many bytes of values of other names are held until a value is found that belongs to them."""
 
 
-def other_feeds(graph: Graph, feeds: Feeds, first: Graph) -> Values:
+def other_feeds(graph: Graph, feeds: Values, first: Graph) -> Values:
     """The inputs of the second model, by value: those of the first, as the float type that the second one takes.
 
     Args:
         graph: the second model.
-        feeds: the inputs of the first.
+        feeds: the inputs of the first, by value.
         first: the first model.
 
     Raises:
@@ -36,7 +35,7 @@ def other_feeds(graph: Graph, feeds: Feeds, first: Graph) -> Values:
     """
     found: Values = {}
     for port, partner in matched_inputs(first, graph):
-        array = None if partner is None else feeds.values[partner.value]
+        array = None if partner is None else feeds[partner.value]
         wanted = port.inner_type or port.type.element_type
         if array is not None and wanted is not None and is_float(array.dtype) and wanted.kind == "float":
             array = array.astype(wanted.storage)

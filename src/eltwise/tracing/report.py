@@ -6,11 +6,12 @@ import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from eltwise.conformance.reproduce import files_of_case, write_case
 from eltwise.core.errors import UnsupportedError, counted
+from eltwise.formats.registry import of_bytes
 from eltwise.report.written import Written
 from eltwise.tracing.blame import Isolated
 from eltwise.tracing.page import content
-from eltwise.tracing.reproduce import write_blamed
 
 _MOST_SHOWN = 5
 
@@ -147,8 +148,19 @@ class TraceReport(Written):
         """
         if self.blamed is None:
             raise UnsupportedError("no node is wrong as a model of its own: there is nothing to reproduce")
-        about = [f"{self.runtime}: {self.first_node or self.first}, on {self.inputs}."]
-        return write_blamed(self.blamed, about, self.against, Path(folder))
+        blamed, program = self.blamed, self.blamed.program
+        model = "model.xml" if of_bytes(program.data).domain == "openvino" else "model.onnx"
+        inputs = {f"input_{number}": array for number, array in enumerate(blamed.inputs.values())}
+        names = ", ".join(f"input_{number} is {value!r}" for number, value in enumerate(blamed.inputs))
+        expected, gives = (blamed.wanted, self.against) if blamed.exact is None else (blamed.exact, "the specification")
+        lines = [
+            f"{self.runtime}: {self.first_node or self.first}, on {self.inputs}.",
+            f"The output is {blamed.value!r}; {names}.",
+            f"Expected is what {gives} gives.",
+        ]
+        files = files_of_case(blamed.adapter, lines, inputs, expected, blamed.got, output=blamed.position, model=model)
+        weights = {"model.bin": program.weights} if model == "model.xml" else {}
+        return write_case({model: program.data} | weights | files, Path(folder))
 
     def __str__(self) -> str:
         return "\n".join([*self.summary(), *self._table(), *self.notes]).rstrip("\n")

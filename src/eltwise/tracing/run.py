@@ -282,6 +282,15 @@ def rank(found: Difference) -> tuple[int, float]:
     return order, float("inf") if found.error is None else found.error
 
 
+def worst_value(
+    names: Iterable[str], got: Mapping[str, np.ndarray], wanted: Mapping[str, np.ndarray], tolerances: Tolerances
+) -> tuple[Difference, str] | None:
+    """The value that differs most of those that are in both; None if there is none."""
+    there = (name for name in names if name in got and name in wanted)
+    found = [(measure(name, got[name], wanted[name], tolerances), name) for name in there]
+    return max(found, key=lambda pair: rank(pair[0]), default=None)
+
+
 def worst(errors: Iterable[float | None]) -> float | None:
     """The largest error; None if one has no size."""
     known = list(errors)

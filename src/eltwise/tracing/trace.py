@@ -100,30 +100,37 @@ def trace(
     tolerances = parse_tolerances(tolerance)
     graph = read_graph(model)
     second = _second(graph, other, runtime, against)
-    is_pair = second is not graph
     wanted = [(runtime, graph), (against, second), *([(_SLOW, graph)] if against == FLOAT64 else [])]
     chosen = [_runtime_for(name, of.origin.domain) for name, of in wanted]
-    feeds = feeds_for(graph, {} if inputs is None else inputs, seed)
+    feeds, words = feeds_for(graph, {} if inputs is None else inputs, seed)
     with ExitStack() as stack:
         hosts = [stack.enter_context(Host(found, limit, shares_memory=True)) for found in chosen]
         starting = stack.enter_context(ThreadPoolExecutor()).map(Host.version, hosts)
-        traced = read_model(graph, feeds.values)
+        traced = read_model(graph, feeds)
         check_patterns(tolerances, traced.maker)
-        values = other_feeds(second, feeds, graph) if is_pair else feeds.values
-        compared = read_model(second, values) if is_pair else traced
-        first = Side(runtime, hosts[0], traced, dict(feeds.values))
-        last = (WideSide if against == FLOAT64 else Side)(against, hosts[1], compared, dict(values), against == EXACT)
-        if isinstance(last, WideSide):
-            last.slower, last.narrow = Side(against, hosts[2], compared), Side(against, hosts[1], traced)
+        first = Side(runtime, hosts[0], traced, dict(feeds))
+        last = _reference(first, second, against, hosts)
         versions = [_version(*pair) for pair in zip((first, last), starting, strict=False)]
-        tracer = (PairTracer if is_pair else Tracer)(first, last, tolerances)
+        tracer = (Tracer if second is graph else PairTracer)(first, last, tolerances)
         blame = _blame(tracer, tolerances)
         tracer.judge = blame.judge
         run_all(tracer, segment, progress or (lambda _done, _count, _name: None))
         blame.finish()
-        whole = WholeRun(first, last, feeds.values, tolerances).compare() if not is_pair else Whole()
+        whole = WholeRun(first, last, feeds, tolerances).compare() if second is graph else Whole()
     report = _report(tracer, blame, whole, versions)
-    return replace(report, inputs=feeds.words, tolerance="; ".join(map(str, tolerances)) or DEFAULT)
+    return replace(report, inputs=words, tolerance="; ".join(map(str, tolerances)) or DEFAULT)
+
+
+def _reference(first: Side, second: Graph, against: str, hosts: Sequence[Host]) -> Side:
+    """The side of the reference, on the inputs of the tested one."""
+    model, feeds = first.model, dict(first.values)
+    if second is not model.graph:
+        feeds = other_feeds(second, feeds, model.graph)
+        model = read_model(second, feeds)
+    if against != FLOAT64:
+        return Side(against, hosts[1], model, feeds, against == EXACT)
+    slower, narrow = Side(against, hosts[2], model), Side(against, hosts[1], first.model)
+    return WideSide(against, hosts[1], model, feeds, slower=slower, narrow=narrow)
 
 
 def _second(graph: Graph, other: Source | Model | Graph | None, runtime: str, against: str) -> Graph:

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 
 from eltwise.comparison.tolerance import Tolerances
 from eltwise.core.errors import counted
-from eltwise.tracing.blame import Isolated, copied
-from eltwise.tracing.difference import Difference, measure
+from eltwise.tracing.blame import Isolated, copied, isolated_of
 from eltwise.tracing.model import TracedModel, size_of
-from eltwise.tracing.run import Side, Values, rank
+from eltwise.tracing.run import Side, Values, worst_value
 
 _LARGEST_WEIGHTS = 1 << 29
 """A model with more bytes of weights is not run as a whole: it would take several times the memory."""
@@ -67,16 +66,13 @@ class WholeRun:
         got = self.tested.run(every, self.feeds, wanted)
         if got.words:
             return Whole(notes=(f"the whole model was not run: {self.tested.name}: {got.words}",), is_run=got.is_slow)
+        reference, tolerances = self.reference.values, self.tolerances
         for value in wanted:
-            before = self._measure(value, self.tested.values, self.reference.values)
-            found = self._measure(value, got.values, self.reference.values)
-            if found is not None and before is not None and found.is_beyond and not before.is_beyond:
+            before = worst_value([value], self.tested.values, reference, tolerances)
+            found = worst_value([value], got.values, reference, tolerances)
+            if found is not None and before is not None and found[0].is_beyond and not before[0].is_beyond:
                 return self._search()
         return Whole()
-
-    def _measure(self, value: str, got: Values, wanted: Values) -> Difference | None:
-        there = value in got and value in wanted
-        return measure(value, got[value], wanted[value], self.tolerances) if there else None
 
     def _reference_values(self, wanted: list[str]) -> Values:
         """Values of the reference, all other ones not given out; nothing where it does not run."""
@@ -119,16 +115,11 @@ class WholeRun:
         if not leaving or not all(value in values for value in (*read, *leaving)):
             return None
         outcome = self.tested.run(numbers, values, leaving)
-        found = [(self._measure(value, outcome.values, values), value) for value in leaving]
-        beyond = [(one, value) for one, value in found if one is not None and one.is_beyond]
-        if not beyond:
+        worst = worst_value(leaving, outcome.values, values, self.tolerances)
+        if worst is None or not worst[0].is_beyond:
             return None
-        difference, value = max(beyond, key=lambda pair: rank(pair[0]))
-        part = model.part(numbers, values, leaving)
-        inputs = dict(zip(part.given, copied(part.inputs), strict=True))
-        got, wanted = copied((outcome.values[value], values[value]))
-        position, name = leaving.index(value), self.tested.host.runtime.name
-        return Isolated(tuple(numbers), part.program, inputs, value, got, wanted, difference, position, name)
+        got, values = copied(outcome.values), copied(values)
+        return isolated_of(self.tested, numbers, model.part(numbers, values, leaving), got, values, worst)
 
 
 def _last_true(low: int, high: int, is_true: Callable[[int], bool]) -> int:

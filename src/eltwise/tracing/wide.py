@@ -22,8 +22,8 @@ class WideSide(Side):
         not_widened: the nodes that were computed in their own type.
     """
 
-    slower: Side = field(init=False)
-    narrow: Side = field(init=False)
+    slower: Side = field(kw_only=True)
+    narrow: Side = field(kw_only=True)
     not_widened: list[str] = field(default_factory=list)
 
     def run(self, numbers: Iterable[int], values: Mapping[str, np.ndarray], *given: Any, **options: Any) -> Outcome:
