@@ -15,11 +15,11 @@ from statistics import median
 import numpy as np
 
 from eltwise.comparison.records import measure
-from eltwise.comparison.tolerance import Limits
+from eltwise.comparison.tolerance import Tolerance
 from eltwise.core.dtypes import FLOAT32
 from eltwise.kernels.threads import num_threads
 
-_LIMITS = Limits(1e-6, 1e-5)
+_TOLERANCE = Tolerance(rtol=1e-5, atol=1e-6)
 _SIGN = 0x7FFFFFFF
 
 
@@ -76,7 +76,7 @@ def main() -> None:
     with ThreadPoolExecutor(threads) as pool:
         for name, (a, b) in pairs(options.size).items():
             runs = {
-                "eltwise": lambda a=a, b=b: measure(a, b, FLOAT32, _LIMITS),  # type: ignore[misc]
+                "eltwise": lambda a=a, b=b: measure(a, b, FLOAT32, _TOLERANCE),  # type: ignore[misc]
                 "reading": _reading(a, b, pool, threads),
                 "numpy": lambda a=a, b=b: with_numpy(a, b),  # type: ignore[misc]
             }

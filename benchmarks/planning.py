@@ -34,7 +34,7 @@ from eltwise.core.machine import machine_name
 from eltwise.scale.apply import compute_chunk
 from eltwise.scale.blocks import Application
 from eltwise.scale.cluster import connected, run_on
-from eltwise.scale.sources import Recipe
+from eltwise.scale.sources import Sources
 
 _SPEC = Task("chunk", operator.neg, 1)
 _WINDOW = 8
@@ -85,8 +85,8 @@ def _task_bytes() -> int:
     """How many bytes a client sends for a task, but for Dask's own envelope."""
     computation = Application(eltwise.operator("Subtract-1").operation)
     texts = "s3://bucket/folder/a.zarr", "s3://bucket/folder/b.zarr"
-    recipe = Recipe("0" * 32, texts, (None, None))
-    return len(pickle.dumps(partial(compute_chunk, computation, recipe, "s3://bucket/folder/c.zarr")))
+    sources = Sources(texts, (None, None), ())
+    return len(pickle.dumps(partial(compute_chunk, computation, sources, "s3://bucket/folder/c.zarr")))
 
 
 class _Scheduler(Scheduler):  # type: ignore[misc]

@@ -2,11 +2,26 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
 import onnx
-from onnx import TensorProto
+from onnx import NodeProto, TensorProto, helper, numpy_helper
 
 from onnx_models import model, node, value
 from openvino_models import Ir
+
+
+def chain(
+    *nodes: tuple[str, str, str] | NodeProto, constants: dict[str, Any] | None = None, kind: int = 1, size: object = 2
+) -> onnx.ModelProto:
+    """Nodes, each a kind, operands and a result, of vectors of one type and size; x, y and z are inputs."""
+    storage = helper.tensor_dtype_to_np_dtype(kind)
+    held = [numpy_helper.from_array(np.asarray(array, storage), name) for name, array in (constants or {}).items()]
+    made = [one if isinstance(one, NodeProto) else node(one[0], one[1].split(), [one[2]], one[2]) for one in nodes]
+    read = sorted({name for one in made for name in one.input} & set("xyz"))
+    inputs = [value(name, [size], kind) for name in read]  # type: ignore[list-item]
+    return model(made, inputs, [value(made[-1].output[0], None, kind)], 14, initializers=held)
 
 
 def bfloat16_model(opset: int = 13, ir_version: int = 8) -> onnx.ModelProto:

@@ -21,12 +21,8 @@ import eltwise
 from difference_cases import spoiled
 from eltwise.comparison.arrays import compare_arrays, compare_tensors
 from eltwise.comparison.hypotheses import Settings
-from eltwise.comparison.pairs import Pair
-from eltwise.comparison.places import where
 from eltwise.comparison.report import Report
-from eltwise.comparison.scan import scan
-from eltwise.comparison.tolerance import Limits
-from eltwise.core.dtypes import FLOAT32, FLOAT64
+from eltwise.core.dtypes import FLOAT64
 from eltwise.core.errors import EltwiseError, FileFormatError
 from eltwise.formats.lazy_tensors import InMemory, LazyTensor, of_array
 from peak import PEAK_KIB
@@ -193,16 +189,6 @@ def test_a_run_in_memory_is_said() -> None:
     b = W.copy()
     b.reshape(-1)[10:25] += V.reshape(-1)[10:25]
     assert compare_arrays(W, b).where == "one run of 15 elements in memory, from element 10 on"
-
-
-def test_a_stretch_of_memory_is_said_where_the_sample_shows_no_more() -> None:
-    a = np.random.default_rng(1).standard_normal((30, 40)).astype(np.float32)
-    b = a.copy()
-    b.reshape(-1)[100:400:2] += np.random.default_rng(2).random(150, np.float32) + 1
-    pair = Pair(of_array("a", a), of_array("b", b), FLOAT32)
-    figures = scan(pair, Limits())
-    figures.sample, figures.is_complete = np.array([100, 250, 398]), False
-    assert where(pair, figures).text == "only between the elements 100 and 398 in memory: 50.16 % of the elements there"
 
 
 def test_the_json_has_the_promised_keys(tmp_path: Path) -> None:

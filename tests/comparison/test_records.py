@@ -7,12 +7,12 @@ import pytest
 
 from eltwise.comparison import records
 from eltwise.comparison.numbers import distances
-from eltwise.comparison.tolerance import Limits
+from eltwise.comparison.tolerance import Tolerance
 from eltwise.core.dtypes import BFLOAT16, BOOL, FLOAT8E5M2, FLOAT16, FLOAT32, FLOAT64, INTEGERS, UINT8, ElementType
 from eltwise.kernels import jit
 from eltwise.kernels.differences import FIELDS
 
-LIMITS = Limits(0.5, 1e-3, 3)
+TOLERANCE = Tolerance(ulp=3, rtol=1e-3, atol=0.5)
 COMPILED = (FLOAT32, FLOAT64, FLOAT16, BFLOAT16, *INTEGERS, BOOL)
 SPECIAL = [0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, 2.0, 6e-8, 1e-40]
 
@@ -42,8 +42,8 @@ def test_the_kernel_and_numpy_give_the_same_figures(element_type: ElementType, s
     if not jit.target().compiles(kind):
         pytest.skip("this processor does not convert the type")
     a, b = arrays(element_type, size, seed)
-    compiled, histogram = records._compiled_records(a, b, kind, LIMITS)
-    expected, expected_histogram = records.numpy_records(a, b, element_type, LIMITS)
+    compiled, histogram = records._compiled_records(a, b, kind, TOLERANCE)
+    expected, expected_histogram = records.numpy_records(a, b, element_type, TOLERANCE)
     assert histogram.tolist() == expected_histogram.tolist()
     for name in FIELDS:
         if name.startswith("sum"):
@@ -56,7 +56,7 @@ def test_the_figures_are_those_of_plain_expressions(seed: int) -> None:
     rng = np.random.default_rng(seed)
     a = rng.standard_normal(100_000).astype(np.float32)
     b = a + rng.standard_normal(a.size).astype(np.float32) * np.float32(1e-4)
-    found, histogram = records.measure(a, b, FLOAT32, Limits(1e-5, 1e-4))
+    found, histogram = records.measure(a, b, FLOAT32, Tolerance(rtol=1e-4, atol=1e-5))
     gap = np.abs(a - b)
     assert found["differing"].sum() == (a != b).sum()
     assert found["max_abs"].max() == gap.max()
@@ -74,7 +74,7 @@ def test_the_figures_are_those_of_plain_expressions(seed: int) -> None:
 
 def test_what_has_no_kernel_is_measured(seed: int) -> None:
     a, b = arrays(FLOAT8E5M2, 5000, seed)
-    found, _histogram = records.measure(a, b, FLOAT8E5M2, LIMITS)
+    found, _histogram = records.measure(a, b, FLOAT8E5M2, TOLERANCE)
     x, y = a.astype(np.float32), b.astype(np.float32)
     assert found["nan"].sum() == (np.isnan(x) ^ np.isnan(y)).sum() > 0
     assert found["zero_sign"].sum() == ((x == 0) & (y == 0) & (a.view(np.uint8) != b.view(np.uint8))).sum()

@@ -92,11 +92,11 @@ def test_functions_mix_lazy_arrays_with_arrays_and_numbers(name: str) -> None:
     array = np.arange(1, 25, dtype=np.float32).reshape(4, 6)
     lazy = in_chunks(array, 3)
     count = len(eltwise.operator(FUNCTIONS[name]).operation.schema.operands)
-    for others, own in (((array[0],), (array[0],)), ((2,), (2,)), ((np.float32(2),), (np.float32(2),))):
-        rest, expected = others[: count - 1], own[: count - 1]
+    for other in (array[0], 2, np.float32(2)):
+        rest = (other,) if count == 2 else ()
         result = function(lazy, *rest)
         assert isinstance(result, da.Array)
-        assert same_bits(np.asarray(result.compute()), function(array, *expected))
+        assert same_bits(np.asarray(result.compute()), function(array, *rest))
     if count == 2:
         assert same_bits(np.asarray(function(2, lazy).compute()), function(2, array))
         assert same_bits(np.asarray(function(array, lazy).compute()), function(array, array))

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -278,7 +279,7 @@ def test_a_target_that_another_process_writes_is_refused(
     cli: Cli, operands: tuple[np.ndarray, np.ndarray], tmp_path: Path, output: str
 ) -> None:
     a = store(tmp_path / "a.zarr", operands[0])
-    with Journal(tmp_path / output, {}):
+    with closing(Journal(tmp_path / output, {})):
         code, _out, err = cli("apply", "Subtract-1", a, a, "-o", tmp_path / output)
     assert code == 2
     assert err == f"eltwise: {tmp_path / output}: another process writes this target; wait until it is done\n"

@@ -23,7 +23,7 @@ import eltwise
 from eltwise.scale.apply import apply_files, compute_chunk
 from eltwise.scale.blocks import Application
 from eltwise.scale.cluster import claimed, connected, run_on
-from eltwise.scale.sources import Recipe
+from eltwise.scale.sources import open_sources
 from onnx_models import model, node, value
 from stores import chunk_files, read, store, wait_for
 
@@ -197,7 +197,7 @@ def test_a_block_that_is_there_is_not_computed_again(operands: tuple[np.ndarray,
     apply_files(minus, texts, target)
     before = chunk_files(tmp_path / "c.zarr")
     (tmp_path / "c.zarr" / "c" / "0" / "1").unlink()
-    chunk = partial(compute_chunk, Application(minus.operation), Recipe("job", texts, (None, None)), target)
+    chunk = partial(compute_chunk, Application(minus.operation), open_sources(texts, (None, None)), target)
     assert [chunk(number) for number in range(3)] == [("", None)] * 3
     after = chunk_files(tmp_path / "c.zarr")
     assert [name for name in before if before[name] != after[name]] == [str(tmp_path / "c.zarr" / "c" / "0" / "1")]

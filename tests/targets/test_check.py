@@ -17,7 +17,6 @@ from eltwise.core.errors import NameUnknownError
 from eltwise.passes.report import Comparison
 from eltwise.targets import plan, run
 from eltwise.targets.report import Finding, TargetReport
-from eltwise.targets.run import Observed
 from onnx_models import model, node, value
 from openvino_models import Ir
 from target_models import bfloat16_model, bytes_model, integer_ir, legacy_model
@@ -148,13 +147,13 @@ def test_another_version_than_was_measured_is_told(monkeypatch: pytest.MonkeyPat
     assert eltwise.repair(bfloat16_model(), "onnxruntime")[1].assumptions == (note,)
 
 
-def observed(monkeypatch: pytest.MonkeyPatch, outcome: Observed) -> None:
+def observed(monkeypatch: pytest.MonkeyPatch, outcome: TargetReport) -> None:
     monkeypatch.setattr(run, "observe", lambda *_arguments: outcome)
 
 
 def test_what_a_run_shows_decides_and_rules_explain_it(monkeypatch: pytest.MonkeyPatch) -> None:
     output = replace(SEVERE, node="", subject="the model, output 'z'", reasons=(), is_seen=True)
-    observed(monkeypatch, Observed("1.31.1", (output,)))
+    observed(monkeypatch, TargetReport("", "1.31.1", findings=(output,)))
     (finding,) = eltwise.check(bytes_model(), "openvino").findings
     assert (finding.node, finding.is_seen) == ("n", True)  # The output is not named, since the rules explain it.
     unexplained = eltwise.check(model([node("Sub", ["x", "x"], ["z"])], [value("x")], [value("z")], 14), "openvino")
@@ -163,18 +162,18 @@ def test_what_a_run_shows_decides_and_rules_explain_it(monkeypatch: pytest.Monke
 
 
 def test_what_a_run_refutes_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
-    observed(monkeypatch, Observed("1.31.1", comparison=Comparison(4, 100)))
+    observed(monkeypatch, TargetReport("", "1.31.1", comparison=Comparison(4, 100)))
     report = eltwise.check(bytes_model(), "openvino")
     assert ([found.is_seen for found in report.findings], report.is_good) == ([False], True)
     assert "not seen in the run: 1 finding that the rules expect" in str(report)
     # What was only loaded tells of refusals and of nothing else.
-    observed(monkeypatch, Observed("1.31.1", comparison=Comparison(0, 0, "Relu does not run here")))
+    observed(monkeypatch, TargetReport("", "1.31.1", comparison=Comparison(0, 0, "Relu does not run here")))
     assert eltwise.check(bfloat16_model(), "onnxruntime").is_good
     assert not eltwise.check(bytes_model(), "openvino").is_good
 
 
 def test_without_the_runtime_the_rules_answer_and_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    observed(monkeypatch, Observed(comparison=Comparison(0, 0, "onnxruntime is not installed here")))
+    observed(monkeypatch, TargetReport("", "", comparison=Comparison(0, 0, "onnxruntime is not installed here")))
     report = eltwise.check(bfloat16_model(), "onnxruntime")
     assert not report.is_good
     assert "not verified: nothing could be compared: onnxruntime is not installed here" in str(report)

@@ -19,8 +19,9 @@ from eltwise.conformance.suite import Variant, variants
 from eltwise.runtimes import Host
 from eltwise.runtimes.eltwise import Eltwise
 from eltwise.targets import measure as measure_module
-from eltwise.targets.measure import Key, Seen, cases_of, measure, measure_variant, requested, rules_from
+from eltwise.targets.measure import cases_of, measure, measure_variant, requested
 from eltwise.targets.plan import TARGETS
+from eltwise.targets.rule_search import Key, Seen, rules_from
 from eltwise.targets.rules import (
     MEASURED_FACTS,
     SEVERITIES,

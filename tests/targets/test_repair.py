@@ -25,8 +25,7 @@ from eltwise.passes.report import Report
 from eltwise.passes.verify import VerificationError
 from eltwise.targets import repair as repair_module
 from eltwise.targets.repair import repair_file
-from eltwise.targets.report import Finding
-from eltwise.targets.run import Observed
+from eltwise.targets.report import Finding, TargetReport
 from onnx_models import model, node, value
 from openvino_models import Ir, binary
 from target_models import bfloat16_model, bytes_model, integer_ir, legacy_model
@@ -211,14 +210,14 @@ def test_nothing_is_written_that_a_run_shows_to_be_wrong(
     source, out = tmp_path / "in.onnx", tmp_path / "out.onnx"
     onnx.save(bytes_model(), source)
     wrong = Finding("", "the model, output 'z'", "", "", "wrong values", "differs", (), "gives other values: 0 for 1")
-    monkeypatch.setattr(repair_module, "observe", lambda *_arguments: Observed("1", (wrong,)))
+    monkeypatch.setattr(repair_module, "observe", lambda *_arguments: TargetReport("", "1", findings=(wrong,)))
     code, printed, said = cli("repair", source, out, "--target", "openvino", "--verify")
     assert (code, printed, out.exists()) == (1, "", False)
     assert "gives other values" in said
     with pytest.raises(VerificationError, match="gives other values"):
         eltwise.repair(source, "openvino", verify=True)
     slight = replace(wrong, severity="precision")
-    monkeypatch.setattr(repair_module, "observe", lambda *_arguments: Observed("1", (slight,)))
+    monkeypatch.setattr(repair_module, "observe", lambda *_arguments: TargetReport("", "1", findings=(slight,)))
     _made, report = eltwise.repair(source, "openvino", verify=True)
     assert "less severe, and seen in the run" in str(report)
 

@@ -7,34 +7,18 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import onnx
 import pytest
-from onnx import helper, numpy_helper
 
 import eltwise
-from eltwise import runtimes
+from eltwise.runtimes.registry import BY_NAME
 from eltwise.targets import run
 from eltwise.targets.run import observe, severity_of
+from target_models import chain
 
-ONNXRUNTIME = next(runtime for runtime in runtimes.RUNTIMES if runtime.name == "onnxruntime")
+ONNXRUNTIME = BY_NAME["onnxruntime"]
 needs_onnxruntime = pytest.mark.skipif(not ONNXRUNTIME.is_installed, reason="the extra 'witnesses' has the runtimes")
-
-
-def model(
-    *nodes: tuple[str, str, str], constants: dict[str, Any] | None = None, kind: int = 1, size: object = 3
-) -> onnx.ModelProto:
-    """A model of nodes, each a kind, operands and a result; of vectors of one size."""
-    storage = helper.tensor_dtype_to_np_dtype(kind)
-    held = [numpy_helper.from_array(np.asarray(value, storage), name) for name, value in (constants or {}).items()]
-    made = [helper.make_node(op, operands.split(), [result], name=result) for op, operands, result in nodes]
-    read = sorted({name for node in made for name in node.input} & set("xyz"))
-    inputs = [helper.make_tensor_value_info(name, kind, [size]) for name in read]
-    outputs = [helper.make_tensor_value_info(made[-1].output[0], kind, None)]
-    graph = helper.make_graph(made, "run", inputs, outputs, held)
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 14)], ir_version=8)
 
 
 LEFT_OUT = (("Mul", "x y", "p"), ("Add", "p zero", "s"), ("Sub", "s z", "r"))
@@ -66,20 +50,20 @@ def test_how_severe_a_difference_is(
 
 @needs_onnxruntime
 def test_equal_bits_are_a_proof_and_other_values_are_found_by_output() -> None:
-    right = model(("Sub", "x y", "r"))
+    right = chain(("Sub", "x y", "r"))
     observed = observe(ONNXRUNTIME, eltwise.load(right).graph, lambda: eltwise.load(right))
     assert observed.findings == ()
     assert observed.comparison is not None
     assert observed.comparison.is_proof
     assert observed.version.startswith("1.")
-    wrong = model(*LEFT_OUT, constants={"zero": [0]})
+    wrong = chain(*LEFT_OUT, constants={"zero": [0]})
     (finding,) = observe(ONNXRUNTIME, eltwise.load(wrong).graph, lambda: eltwise.load(wrong)).findings
     assert (finding.subject, finding.severity, finding.is_seen) == (
         "the model, output 'r'",
         "sign of zero or NaN",
         True,
     )
-    other = model(("Add", "x y", "r"))
+    other = chain(("Add", "x y", "r"))
     (finding,) = observe(ONNXRUNTIME, eltwise.load(right).graph, lambda: eltwise.load(other)).findings
     assert finding.severity == "wrong values"
     assert "gives other values" in finding.words
@@ -87,19 +71,19 @@ def test_equal_bits_are_a_proof_and_other_values_are_found_by_output() -> None:
 
 @needs_onnxruntime
 def test_a_model_that_is_not_loaded_or_not_run_here_is_told() -> None:
-    refused = model(("Sub", "x y", "r"), kind=16)
+    refused = chain(("Sub", "x y", "r"), kind=16)
     (finding,) = observe(ONNXRUNTIME, eltwise.load(refused).graph, lambda: eltwise.load(refused)).findings
     assert (finding.kind, finding.severity) == ("refused", "refused")
     assert "Sub(14)" in finding.words
-    plain = eltwise.load(model(("Sub", "x y", "r"))).graph
-    unknown = observe(ONNXRUNTIME, plain, lambda: eltwise.load(model(("Relu", "x", "r"))))
+    plain = eltwise.load(chain(("Sub", "x y", "r"))).graph
+    unknown = observe(ONNXRUNTIME, plain, lambda: eltwise.load(chain(("Relu", "x", "r"))))
     assert unknown.comparison is not None
     assert "Relu" in str(unknown.comparison)
-    assert not unknown.is_compared
+    assert not unknown.comparison.is_proof
 
 
 def test_what_is_too_large_or_not_installed_is_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    plain = model(("Sub", "x k", "r"), constants={"k": range(64)}, size=64)
+    plain = chain(("Sub", "x k", "r"), constants={"k": range(64)}, size=64)
     nowhere = replace(ONNXRUNTIME, packages=("no_such_package",))
     found = observe(nowhere, eltwise.load(plain).graph, lambda: eltwise.load(plain))
     assert (found.version, str(found.comparison)) == (
@@ -152,7 +136,7 @@ def test_a_crash_and_a_hang_are_findings(adapter: str, kind: str, words: str, mo
     environment = {"PYTHONPATH": os.pathsep.join(map(str, folders))}
     planted = replace(ONNXRUNTIME, adapter=f"test_target_run:{adapter}", packages=(), environment=environment)
     monkeypatch.setattr(run, "_LIMIT", 1.0)
-    made = model(("Sub", "x y", "r"))
+    made = chain(("Sub", "x y", "r"))
     (finding,) = observe(planted, eltwise.load(made).graph, lambda: eltwise.load(made)).findings
     assert (finding.kind, finding.severity) == (kind, "refused")
     assert words in finding.words

@@ -81,11 +81,6 @@ def is_wide() -> bool:
     return _console().width >= _WIDE
 
 
-def is_terminal() -> bool:
-    """Whether a person is likely to read what is printed."""
-    return _console().is_terminal
-
-
 def table(*columns: str, folding: str) -> Table:
     """Make a table with these columns; one of them may wrap its text."""
     from rich import box

@@ -15,7 +15,7 @@ from eltwise.comparison.pairs import Pair, common_type
 from eltwise.comparison.places import Claim, where
 from eltwise.comparison.report import Element, Status, TensorReport
 from eltwise.comparison.scan import Figures, scan
-from eltwise.comparison.tolerance import Given, Limits, parse_tolerances, tolerance_of
+from eltwise.comparison.tolerance import Given, Tolerance, parse_tolerances, tolerance_of
 from eltwise.conformance.fault_model import Operation
 from eltwise.core.errors import EltwiseError
 from eltwise.formats.lazy_tensors import LazyTensor, of_array, storage_of
@@ -50,18 +50,14 @@ def compare_arrays(
     return compare_tensors(of_array(name, a), of_array(name, b), settings)
 
 
+@np.errstate(all="ignore")
 def compare_tensors(a: LazyTensor, b: LazyTensor, settings: Settings) -> TensorReport:
     """Compare two tensors, which may be larger than memory."""
-    with np.errstate(all="ignore"):
-        return _compared(a, b, settings)
-
-
-def _compared(a: LazyTensor, b: LazyTensor, settings: Settings) -> TensorReport:
     element_type = common_type(a.element_type, b.element_type)
     report = TensorReport(
         name=a.name,
         other_name=b.name,
-        status="equal",
+        status="differs",
         dtype=a.element_type.name,
         other_dtype=b.element_type.name,
         shape=a.shape,
@@ -73,18 +69,12 @@ def _compared(a: LazyTensor, b: LazyTensor, settings: Settings) -> TensorReport:
     if element_type is None:
         words = f"{a.element_type} and {b.element_type} have no common type that holds both, so values are not compared"
         words += f"; {shapes}" if shapes else ""
-        return _not_measured(report, Cause("other_type", 1.0, words))
+        return _with_cause(report, Cause("other_type", 1.0, words))
     pair = Pair(a, b, element_type)
     if shapes:
         found = find_cause(pair, Figures(), settings) if settings.causes else Cause("other_shape", 1.0, shapes)
-        return _not_measured(report, found)
+        return _with_cause(report, found)
     return _measured(report, pair, settings)
-
-
-def _not_measured(report: TensorReport, cause: Cause) -> TensorReport:
-    nothing = dict.fromkeys(("differing", "beyond_tolerance", "max_abs", "mean_abs", "max_rel", "mean_rel", "max_ulp"))
-    nothing |= dict.fromkeys(("nan_mismatches", "infinity_mismatches", "zero_sign_mismatches"))
-    return _with_cause(replace(report, status="differs", **nothing), cause)  # type: ignore[arg-type]
 
 
 def _with_cause(report: TensorReport, cause: Cause) -> TensorReport:
@@ -99,7 +89,7 @@ def _with_cause(report: TensorReport, cause: Cause) -> TensorReport:
 
 def _measured(report: TensorReport, pair: Pair, settings: Settings) -> TensorReport:
     tolerance = settings.tolerance
-    figures = scan(pair, tolerance.limits if tolerance else Limits(), settings.progress)
+    figures = scan(pair, tolerance or Tolerance(), settings.progress)
     counts = figures.counts
     beyond = counts["beyond"] if tolerance else figures.differing
     is_exact = not is_float(pair.element_type)
@@ -107,7 +97,7 @@ def _measured(report: TensorReport, pair: Pair, settings: Settings) -> TensorRep
     status: Status = "differs" if beyond else "within_tolerance" if figures.differing else "equal"
     if has_other_type and status != "differs":
         status = "within_tolerance" if tolerance else "differs"
-    places = where(pair, figures)
+    place, claims = where(pair, figures)
     found = replace(
         report,
         status=status,
@@ -124,14 +114,14 @@ def _measured(report: TensorReport, pair: Pair, settings: Settings) -> TensorRep
         zero_sign_mismatches=counts["zero_sign"],
         first=_element(pair, figures.first),
         worst=_element(pair, figures.worst),
-        where=places.text,
-        where_details=tuple(claim.fields() for claim in places.claims),
+        where=place,
+        where_details=tuple(claim.fields() for claim in claims),
         heat_map=heat_map(pair, figures),
     )
     if not figures.differing:
         words = f"the same values, as {pair.b.element_type} instead of {pair.a.element_type}"
         return _with_cause(found, Cause("other_type", 1.0, words)) if has_other_type else found
-    return _with_cause(found, _cause(pair, figures, settings, places.claims)) if settings.causes else found
+    return _with_cause(found, _cause(pair, figures, settings, claims)) if settings.causes else found
 
 
 def _cause(pair: Pair, figures: Figures, settings: Settings, claims: Sequence[Claim]) -> Cause:

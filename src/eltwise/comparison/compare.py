@@ -105,30 +105,31 @@ def compare_sets(
     for side in (a, b):
         if not side and not side.unreadable:
             raise FileFormatError("there are no tensors to compare", where=side.where)
-    matches = match(a, b)
+    pairs, missing, extra = match(a, b)
     check_patterns(tolerances, [*a, *a.unreadable, *b, *b.unreadable])
-    total = sum(_bytes(one) + _bytes(other) for one, other in matches.pairs)
+    total = sum(_bytes(one) + _bytes(other) for one, other in pairs)
     copies = Copies(a)
     unreadable = [str(error) for side in (a, b) for error in side.unreadable.values()]
-    done, found = 0, list[TensorReport]()
-    for one, other in matches.pairs:
-        settings = Settings(
-            tolerance=tolerance_of(tolerances, one.name, other.name),
-            causes=causes,
-            progress=None if progress is None else _Told(progress, done, total, one.name),
-            copies=copies,
-        )
+    done, found, name = 0, list[TensorReport](), ""
+
+    def advance(count: int) -> None:
+        nonlocal done
+        done += count
+        if progress is not None:
+            progress(done, total, name)
+
+    for one, other in pairs:
+        name, end = one.name, done + _bytes(one) + _bytes(other)
+        settings = Settings(tolerance_of(tolerances, one.name, other.name), causes, advance, copies)
         try:
             found.append(_named(compare_tensors(one, other, settings), a.is_one or b.is_one))
         except EltwiseError as error:
             unreadable.append(str(error))
-        done += _bytes(one) + _bytes(other)
-        if progress is not None:
-            progress(done, total, one.name)
+        advance(end - done)  # Not all is read of other shapes, or of a file that turns bad.
     return Report(
         tensors=tuple(found),
-        missing=matches.missing,
-        extra=matches.extra,
+        missing=missing,
+        extra=extra,
         unreadable=tuple(dict.fromkeys(unreadable)),
         tolerances=tolerances,
         sources=(a.where, b.where),
@@ -138,17 +139,6 @@ def compare_sets(
 
 def _bytes(tensor: LazyTensor) -> int:
     return tensor.size * tensor.storage.itemsize
-
-
-class _Told:
-    """Tells of the bytes of one pair on top of those before it."""
-
-    def __init__(self, tell: Tell, done: int, total: int, name: str) -> None:
-        self._tell, self._done, self._total, self._name = tell, done, total, name
-
-    def __call__(self, count: int) -> None:
-        self._done += count
-        self._tell(self._done, self._total, self._name)
 
 
 def _named(report: TensorReport, has_no_names: bool) -> TensorReport:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -20,36 +19,26 @@ _NEAR = 0.05
 _SHARED, _MOST_COPIES = 4, 4
 
 
-@dataclass(frozen=True)
-class Matches:
-    """Pairs, and what has no partner.
+Pairs = tuple[tuple[LazyTensor, LazyTensor], ...]
 
-    Attributes:
-        pairs: the tensors of A with those of B, in the order of A.
-        missing: the names of A without a partner.
-        extra: the names of B without a partner.
+
+def match(a: TensorSet, b: TensorSet) -> tuple[Pairs, tuple[str, ...], tuple[str, ...]]:
+    """Match two sets. A tensor without a name is matched with the only one of the other set.
+
+    Returns:
+        The tensors of A with those of B, in the order of A; then the names of A and those of B without a partner.
     """
-
-    pairs: tuple[tuple[LazyTensor, LazyTensor], ...]
-    missing: tuple[str, ...]
-    extra: tuple[str, ...]
-
-
-def match(a: TensorSet, b: TensorSet) -> Matches:
-    """Match two sets. A tensor without a name is matched with the only one of the other set."""
     if len(a) == len(b) == 1 and (a.is_one or b.is_one):
-        return Matches(((next(iter(a.values())), next(iter(b.values()))),), (), ())
+        return ((next(iter(a.values())), next(iter(b.values()))),), (), ()
     known_a, known_b = {*a, *a.unreadable}, {*b, *b.unreadable}
     partner = {name: name for name in a if name in b}
     left = {name: tensor for name, tensor in a.items() if name not in known_b}
     other = {name: tensor for name, tensor in b.items() if name not in known_a}
     partner |= _by_content(left, other)
+    missing = tuple(name for name in left if name not in partner)
     found = set(partner.values())
-    return Matches(
-        tuple((a[name], b[partner[name]]) for name in a if name in partner),
-        tuple(name for name in left if name not in partner),
-        tuple(name for name in other if name not in found),
-    )
+    extra = tuple(name for name in other if name not in found)
+    return tuple((a[name], b[partner[name]]) for name in a if name in partner), missing, extra
 
 
 def _by_content(a: Mapping[str, LazyTensor], b: Mapping[str, LazyTensor]) -> dict[str, str]:

@@ -66,7 +66,7 @@ def _mapped(sizes: Shape, steps: Shape, changes: Mapping[int, Place] | None = No
     def place(indices: np.ndarray) -> np.ndarray:
         found, is_outside, rest = np.zeros_like(indices), np.zeros(indices.shape, bool), indices
         for axis in reversed(range(len(sizes))):
-            rest, coordinates = np.divmod(rest, sizes[axis])
+            rest, coordinates = np.divmod(rest, sizes[axis]) if axis else (rest, rest)
             if changes and axis in changes:
                 coordinates = changes[axis](coordinates)
                 is_outside |= coordinates < 0
@@ -225,7 +225,7 @@ def stale(problem: Problem) -> Iterator[Hypothesis]:
 
 
 def padded(problem: Problem) -> Iterator[Hypothesis]:
-    """A is a part of B, which has a constant, the edge or the mirrored elements around it."""
+    """A is a part of B, which has a constant around it."""
     a, b = problem.pair.a.shape, problem.pair.b.shape
     if len(a) != len(b) or not a or 0 in a or any(x > y for x, y in zip(a, b, strict=True)):
         return
@@ -234,20 +234,13 @@ def padded(problem: Problem) -> Iterator[Hypothesis]:
         pads = [[low, y - x - low] for x, y, low in zip(a, b, before, strict=True)]
         corner = 0 if any(before) else math.prod(b) - 1
         fill = converted(problem.pair.b.at(np.array([corner])), problem.element_type)
-        value = values_of(fill, problem.element_type)[0]
-        ways: tuple[tuple[str, str, Callable[[np.ndarray, int], np.ndarray]], ...] = (
-            ("constant", f"with {value:g}", lambda c, size: np.where(c < size, c, -1)),
-            ("edge", "with its edge", lambda c, size: np.clip(c, 0, size - 1)),
-            ("reflect", "by reflection", lambda c, size: np.abs((c + size - 1) % max(2 * size - 2, 1) - (size - 1))),
-        )
-        for way, words, change in ways:
-            changes: dict[int, Place] = {
-                axis: lambda c, change=change, low=low, size=size: change(c - low, size)  # type: ignore[misc]
-                for axis, (low, size) in enumerate(zip(before, a, strict=True))
-            }
-            text, details = f"{{b}} is {{a}} padded {words} by {pads}", {"pads": pads, "mode": way}
-            place = _mapped(b, _steps(a), changes)
-            yield _moved(problem, "padded", text, place, dict(details), fill[0] if way == "constant" else None)
+        changes: dict[int, Place] = {
+            axis: lambda c, low=low, size=size: np.where(c - low < size, c - low, -1)  # type: ignore[misc]
+            for axis, (low, size) in enumerate(zip(before, a, strict=True))
+        }
+        text = f"{{b}} is {{a}} padded with {values_of(fill, problem.element_type)[0]:g} by {pads}"
+        details: dict[str, object] = {"pads": pads, "mode": "constant"}
+        yield _moved(problem, "padded", text, _mapped(b, _steps(a), changes), details, fill[0])
 
 
 def expanded(problem: Problem) -> Iterator[Hypothesis]:

@@ -44,6 +44,13 @@ class Claim:
             return np.asarray(coordinates % self.numbers[0] == self.numbers[1])
         return np.isin(coordinates, self.numbers)
 
+    @property
+    def count(self) -> int:
+        """How many indices they are."""
+        if self.kind == "range":
+            return self.numbers[1] - self.numbers[0] + 1
+        return len(range(self.numbers[1], self.size, self.numbers[0])) if self.kind == "every" else len(self.numbers)
+
     def __str__(self) -> str:
         numbers = ", ".join(map(str, self.numbers))
         if self.kind == "every":
@@ -61,42 +68,28 @@ class Claim:
         return {"axis": self.axis, "kind": self.kind, "numbers": list(self.numbers)}
 
 
-@dataclass(frozen=True)
-class Where:
-    """Where the differences lie, in words and as claims; no claim where they show no pattern."""
-
-    text: str = ""
-    claims: tuple[Claim, ...] = ()
-
-
-def where(pair: Pair, figures: Figures) -> Where:
-    """Say where the differences of a pair lie."""
+def where(pair: Pair, figures: Figures) -> tuple[str, tuple[Claim, ...]]:
+    """Say where the differences of a pair lie, in words and as claims; no claim where they show no pattern."""
     differing, shape = figures.differing, pair.shape
     if not differing:
-        return Where()
+        return "", ()
     if differing == figures.total:
-        return Where("everywhere" if figures.total > 1 else "")
+        return "everywhere" if figures.total > 1 else "", ()
     if differing <= _FEW and figures.is_complete:
         indices = [list(map(int, np.unravel_index(one, shape))) for one in figures.sample]
-        return Where(f"at {', '.join(map(str, indices))}")
-    span = figures.last - figures.first + 1
+        return f"at {', '.join(map(str, indices))}", ()
     claims = [
         claim for axis, size in enumerate(shape) if size > 1 for claim in _claims(axis, size, pair, figures.sample)
     ]
     if not figures.is_complete:
         claims = _verified(pair, claims)
-    region = math.prod(_held(claims, axis, size) for axis, size in enumerate(shape))
-    words = " and ".join(map(str, claims))
-    if span == differing and (not claims or region != differing):
-        text = f"one run of {differing:,} elements in memory, from element {figures.first:,} on"
-        return Where(text, tuple(claims))
-    if not claims and span <= figures.total // 2:
-        share = f"{percent(differing / span)} of the elements there"
-        return Where(f"only between the elements {figures.first:,} and {figures.last:,} in memory: {share}")
+    region = pair.size // math.prod(claim.size for claim in claims) * math.prod(claim.count for claim in claims)
+    if figures.last - figures.first + 1 == differing and (not claims or region != differing):
+        return f"one run of {differing:,} elements in memory, from element {figures.first:,} on", tuple(claims)
     if not claims:
-        return Where()
+        return "", ()
     share = "every element there" if region == differing else f"{percent(differing / region)} of the elements there"
-    return Where(f"only on {words}: {share}", tuple(claims))
+    return f"only on {' and '.join(map(str, claims))}: {share}", tuple(claims)
 
 
 def coordinates_of(indices: np.ndarray, axis: int, shape: Sequence[int]) -> np.ndarray:
@@ -128,16 +121,6 @@ def _claims(axis: int, size: int, pair: Pair, sample: np.ndarray) -> list[Claim]
     if len(numbers) <= _MOST_LISTED and len(numbers) * _LEAST_SHARE <= size:
         return [Claim(axis, "indices", numbers, size)]
     return []
-
-
-def _held(claims: Sequence[Claim], axis: int, size: int) -> int:
-    """How many indices of an axis the claims leave."""
-    claim = next((one for one in claims if one.axis == axis), None)
-    if claim is None:
-        return size
-    if claim.kind == "range":
-        return claim.numbers[1] - claim.numbers[0] + 1
-    return len(range(claim.numbers[1], size, claim.numbers[0])) if claim.kind == "every" else len(claim.numbers)
 
 
 def _verified(pair: Pair, claims: list[Claim]) -> list[Claim]:

@@ -41,14 +41,8 @@ ROUNDINGS: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
 """How quotients by a scale become integers, in words."""
 
 
-@dataclass(frozen=True)
-class _Grid:
-    """Between which numbers a scale lies of which all values are multiples, and the least and greatest multiple."""
-
-    low: float
-    high: float
-    least: int
-    most: int
+_Grid = tuple[float, float, int, int]
+"""Between which numbers a scale lies of which all values are multiples, and the least and greatest multiple."""
 
 
 @dataclass(frozen=True)
@@ -80,69 +74,64 @@ Parts = Sequence[tuple[np.ndarray, np.ndarray]]
 
 def quantized(problem: Problem) -> Iterator[Hypothesis]:
     """B is A quantized to integers, and either left there or multiplied by the scale again."""
-    plain = _quantizing(problem)
+    plain, wide = _quantizing(problem), problem.wide
     if plain is None:
         return
-    own, wide, of_b = problem.element_type, problem.wide, problem.pair.b.element_type
     parts = [(problem.sample.a, problem.sample.b)]
     if problem.sample.has_most(problem.sample.y == np.rint(problem.sample.y)):
-        fitted = _fitted(parts, [_Grid(1.0, 1.0, 0, 0)], replace(plain, is_whole=True), MOST_OF)
+        fitted = _fitted(parts, [(1.0, 1.0, 0, 0)], replace(plain, is_whole=True), MOST_OF)
         if fitted is not None:
-            text = f"{{b}} is {{a}} {fitted[0].rounding} to {of_b.name if of_b.is_integer else 'integers'}"
+            kind = "integers" if plain.limits[1] == math.inf else problem.pair.b.element_type.name
             details = {"scale": 1.0, "zero_point": 0, "rounding": fitted[0].rounding}
-            yield computed("quantized", text, partial(fitted[0], scales=1.0), details, 0, _LEVEL_BITS)
+            predict = partial(fitted[0], scales=1.0)
+            yield computed(
+                "quantized", f"{{b}} is {{a}} {fitted[0].rounding} to {kind}", predict, details, 0, _LEVEL_BITS
+            )
     for zero_point in _zero_points(wide.x, wide.y, plain.limits) if plain.is_whole else (0,):
-        grid = _grid_of_integers(wide.x, wide.y, zero_point, plain.limits) if plain.is_whole else _grid_of(wide.y, own)
-        fitted = _fitted(parts, [grid], replace(plain, zero_point=zero_point), MOST_OF)
+        chosen = replace(plain, zero_point=zero_point)
+        fitted = _fitted(parts, [_grid(wide.x, wide.y, chosen)], chosen, MOST_OF)
         if fitted is not None:
-            found, (scale,) = fitted
-            kind, said = (of_b.name, zero_point) if plain.is_whole else integer_type_of(*found.limits)
-            details = {"scale": scale, "zero_point": said, "type": kind, "rounding": found.rounding}
-            text = f"{{b}} is {{a}} quantized to {kind} with scale {shown(scale)} and zero point {said}"
-            text += "" if plain.is_whole else ", and back"
-            free = 2 * BITS_OF_A_NUMBER
-            yield computed("quantized", text, partial(found, scales=scale), details, free, _LEVEL_BITS)
+            yield _named(problem, *fitted)
             return
 
 
 def quantized_by_channel(problem: Problem) -> Iterator[Hypothesis]:
     """B is A quantized with a scale for each index of an axis, and either left there or multiplied by it again."""
     pair, plain = problem.pair, _quantizing(problem)
-    if plain is None or not problem.has_one_shape:
+    if plain is None:
         return
-
-    def grid_of(part: tuple[np.ndarray, np.ndarray]) -> _Grid | None:
-        a, b = (values_of(one, plain.own).astype(np.float64) for one in part)
-        return _grid_of_integers(a, b, 0, plain.limits) if plain.is_whole else _grid_of(b, plain.own)
-
     for axis, size in enumerate(pair.shape):
         if not 1 < size <= _MOST_CHANNELS or pair.size // size < _LEAST_ELEMENTS:
             continue
         probed = dict.fromkeys(int(one) for one in np.linspace(0, size - 1, _PROBED))
-        if any(grid_of(_channel(pair, axis, one)) is None for one in probed):
+        if any(_grid(*_channel(pair, axis, one), plain) is None for one in probed):
             continue
         parts = [_channel(pair, axis, number) for number in range(size)]
-        fitted = _fitted(parts, list(map(grid_of, parts)), plain, _LEAST_OF_CHANNELS)
-        if fitted is None:
-            continue
-        found, scales = fitted
-        kind, zero_point = integer_type_of(*map(int, found.limits))
-        details = {"axis": axis, "scales": scales[:64], "zero_point": zero_point, "type": kind}
-        details |= {"rounding": found.rounding}
-        text = f"{{b}} is {{a}} quantized to {kind} with a scale for each index of axis {axis}"
-        text += "" if plain.is_whole else ", and back"
-        free = size * BITS_OF_A_NUMBER * problem.sample.count / max(problem.figures.differing, 1)
+        fitted = _fitted(parts, [_grid(*part, plain) for part in parts], plain, _LEAST_OF_CHANNELS)
+        if fitted is not None:
+            yield _named(problem, *fitted, axis)
 
-        def predict(
-            indices: np.ndarray,
-            a: np.ndarray,
-            axis: int = axis,
-            found: _Quantizing = found,
-            scales: np.ndarray = np.array(scales),  # noqa: B008
-        ) -> np.ndarray:
-            return found(a, scales[coordinates_of(indices, axis, pair.shape)])
 
-        yield Hypothesis("quantized", text, predict, details, free, _LEVEL_BITS)
+def _named(problem: Problem, found: _Quantizing, scales: Sequence[float], axis: int | None = None) -> Hypothesis:
+    """The hypothesis of one scale, or of one for each index of an axis."""
+    kind, zero_point = integer_type_of(*found.limits)
+    if found.is_whole:
+        kind, zero_point = problem.pair.b.element_type.name, found.zero_point
+    details: dict[str, object] = {"zero_point": zero_point, "type": kind, "rounding": found.rounding}
+    if axis is None:
+        details |= {"scale": scales[0]}
+        words, free = f"with scale {shown(scales[0])} and zero point {zero_point}", 2 * BITS_OF_A_NUMBER
+    else:
+        details |= {"axis": axis, "scales": scales[:64]}
+        words = f"with a scale for each index of axis {axis}"
+        free = len(scales) * BITS_OF_A_NUMBER * problem.sample.count / max(problem.figures.differing, 1)
+
+    def predict(indices: np.ndarray, a: np.ndarray) -> np.ndarray:
+        places = 0 if axis is None else coordinates_of(indices, axis, problem.pair.shape)
+        return found(a, np.array(scales)[places])
+
+    text = f"{{b}} is {{a}} quantized to {kind} {words}" + ("" if found.is_whole else ", and back")
+    return Hypothesis("quantized", text, predict, details, free, _LEVEL_BITS)
 
 
 def _quantizing(problem: Problem) -> _Quantizing | None:
@@ -164,8 +153,23 @@ def _channel(pair: Pair, axis: int, number: int) -> tuple[np.ndarray, np.ndarray
     return pair.at(chosen // step * (step * count) + number * step + chosen % step)
 
 
+def _grid(a: np.ndarray, b: np.ndarray, plain: _Quantizing) -> _Grid | None:
+    """The grid that B shows: of integers the multiples that quotients are nearest to, else of multiples of a scale."""
+    if not plain.is_whole:
+        return _grid_of(values_of(b, plain.own).astype(np.float64), plain.own)
+    inside = (b > plain.limits[0]) & (b < plain.limits[1]) & np.isfinite(a)
+    x, y = a[inside].astype(np.float64), b[inside].astype(np.float64)
+    size, times = np.abs(x), (y - plain.zero_point) * np.where(x < 0, -1.0, 1.0)
+    used = times > 0.5
+    if not used.any():
+        return None
+    slack = 1 + 2.0**-22
+    low = float((size[used] / (times[used] + 0.5)).max()) / slack
+    high = float((size[used] / (times[used] - 0.5)).min()) * slack
+    return (low, high, 0, 0) if 0 < low <= high else None
+
+
 def _grid_of(values: np.ndarray, own: ElementType) -> _Grid | None:
-    """The grid of levels that are multiples of a scale."""
     levels = np.unique(values[np.isfinite(values)])
     if not 3 <= levels.size <= _MOST_LEVELS:
         return None
@@ -179,21 +183,8 @@ def _grid_of(values: np.ndarray, own: ElementType) -> _Grid | None:
             continue
         low, high = factor_bounds(multiples[used], levels[used], own)
         if 0 < low <= high:
-            return _Grid(low, high, int(multiples[0]), int(multiples[-1]))
+            return low, high, int(multiples[0]), int(multiples[-1])
     return None
-
-
-def _grid_of_integers(a: np.ndarray, b: np.ndarray, zero_point: int, limits: tuple[float, float]) -> _Grid | None:
-    """The grid of which integers are the multiples that quotients are nearest to."""
-    inside = (b > limits[0]) & (b < limits[1]) & np.isfinite(a)
-    size, times = np.abs(a[inside]), (b[inside] - zero_point) * np.where(a[inside] < 0, -1.0, 1.0)
-    used = times > 0.5
-    if not used.any():
-        return None
-    slack = 1 + 2.0**-22
-    low = float((size[used] / (times[used] + 0.5)).max()) / slack
-    high = float((size[used] / (times[used] - 0.5)).min()) * slack
-    return _Grid(low, high, int(limits[0]), int(limits[1])) if 0 < low <= high else None
 
 
 def _fitted(
@@ -204,7 +195,7 @@ def _fitted(
     if not known or any(grid is None and b.any() for grid, (_a, b) in zip(grids, parts, strict=True)):
         return None
     if not plain.is_whole:
-        plain = replace(plain, limits=(min(grid.least for grid in known), max(grid.most for grid in known)))
+        plain = replace(plain, limits=(min(grid[2] for grid in known), max(grid[3] for grid in known)))
     best: tuple[float, _Quantizing, list[float]] = (0.0, plain, [])
     for rounding in ROUNDINGS:
         quantizing, shares, scales = replace(plain, rounding=rounding), [], []
@@ -224,7 +215,7 @@ def _fitted(
 def _best_scale(a: np.ndarray, b: np.ndarray, grid: _Grid, quantizing: _Quantizing) -> tuple[float, float]:
     """How much of a part the best scale between the bounds predicts, and that scale."""
     best = (0.0, 0.0)
-    for scale in candidates(grid.low, grid.high):
+    for scale in candidates(*grid[:2]):
         best = max(best, (float(agrees(quantizing(a, scale), b, quantizing.own).mean()), scale), key=lambda one: one[0])
         if best[0] == 1:
             break

@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 
 from eltwise.comparison.numbers import distances, is_float, values_of
-from eltwise.comparison.tolerance import Limits
+from eltwise.comparison.tolerance import Tolerance
 from eltwise.core.dtypes import BOOL, UINT8, ElementType
 from eltwise.kernels import jit
 from eltwise.kernels.differences import BUCKETS, FIELDS, TABLES, UNIT, block_elements, differences_text
@@ -30,14 +30,16 @@ _LEAST_BLOCKS = 64
 """So many blocks are worth a thread."""
 
 
-def measure(a: np.ndarray, b: np.ndarray, element_type: ElementType, limits: Limits) -> tuple[np.ndarray, np.ndarray]:
+def measure(
+    a: np.ndarray, b: np.ndarray, element_type: ElementType, tolerance: Tolerance
+) -> tuple[np.ndarray, np.ndarray]:
     """Measure the differences of two flat contiguous arrays.
 
     Args:
         a: the reference.
         b: what is compared with it, of the same type and size.
         element_type: their type.
-        limits: the tolerance.
+        tolerance: what is forgiven.
 
     Returns:
         A record for each block of ``block_elements``, and how many elements have a distance of so many binary digits.
@@ -45,8 +47,8 @@ def measure(a: np.ndarray, b: np.ndarray, element_type: ElementType, limits: Lim
     kind = UINT8 if element_type is BOOL else element_type
     is_small = a.size < LEAST_ELEMENTS and mode() != "compiled"
     if is_small or mode() == "numpy" or not _compiles(kind):
-        return numpy_records(a, b, element_type, limits)
-    return _compiled_records(a, b, kind, limits)
+        return numpy_records(a, b, element_type, tolerance)
+    return _compiled_records(a, b, kind, tolerance)
 
 
 @cache
@@ -60,7 +62,7 @@ def _kernel(element_type: ElementType) -> jit.Kernel:
 
 
 def _compiled_records(
-    a: np.ndarray, b: np.ndarray, element_type: ElementType, limits: Limits
+    a: np.ndarray, b: np.ndarray, element_type: ElementType, tolerance: Tolerance
 ) -> tuple[np.ndarray, np.ndarray]:
     size = block_elements(element_type)
     whole = a.size // UNIT * UNIT
@@ -76,9 +78,9 @@ def _compiled_records(
     def arguments(
         one: np.ndarray, other: np.ndarray, into: np.ndarray, table: np.ndarray, count: int
     ) -> ctypes.Array[ctypes.c_int64]:
-        floats = np.array([limits.absolute, limits.relative], np.float64).view(np.int64)
+        floats = np.array([tolerance.absolute, tolerance.rtol or 0.0], np.float64).view(np.int64)
         places = (array.ctypes.data for array in (one, other, into, table))
-        return (ctypes.c_int64 * 8)(*places, count, *map(int, floats), limits.too_far(element_type))
+        return (ctypes.c_int64 * 8)(*places, count, *map(int, floats), tolerance.too_far(element_type))
 
     work = [
         (arguments(a, b, records, tables[number], whole), first, last)
@@ -105,12 +107,12 @@ def _merge(records: np.ndarray, last: np.ndarray) -> None:
 
 
 def numpy_records(
-    a: np.ndarray, b: np.ndarray, element_type: ElementType, limits: Limits
+    a: np.ndarray, b: np.ndarray, element_type: ElementType, tolerance: Tolerance
 ) -> tuple[np.ndarray, np.ndarray]:
     """What ``measure`` gives, computed by NumPy, in pieces of whole blocks since it needs memory for each element."""
     step = _LARGEST_PIECE // block_elements_of(element_type) * block_elements_of(element_type)
     parts = [
-        _piece(a[start : start + step], b[start : start + step], element_type, limits)
+        _piece(a[start : start + step], b[start : start + step], element_type, tolerance)
         for start in range(0, max(a.size, 1), step)
     ]
     return np.concatenate([part[0] for part in parts]), np.asarray(
@@ -118,7 +120,9 @@ def numpy_records(
     )
 
 
-def _piece(a: np.ndarray, b: np.ndarray, element_type: ElementType, limits: Limits) -> tuple[np.ndarray, np.ndarray]:
+def _piece(
+    a: np.ndarray, b: np.ndarray, element_type: ElementType, tolerance: Tolerance
+) -> tuple[np.ndarray, np.ndarray]:
     size = block_elements_of(element_type)
     records, histogram = np.zeros(-(-a.size // size), RECORD), np.zeros(BUCKETS - 1, np.uint64)
     bits = np.dtype(f"u{a.dtype.itemsize}")
@@ -126,7 +130,7 @@ def _piece(a: np.ndarray, b: np.ndarray, element_type: ElementType, limits: Limi
     if not unequal.size:
         return records, histogram
     with default_mode(), np.errstate(all="ignore"):
-        found, digits = _of_unequal(a[unequal], b[unequal], element_type, limits)
+        found, digits = _of_unequal(a[unequal], b[unequal], element_type, tolerance)
         _reduce(records, found, unequal // size)
     histogram[:] = np.bincount(digits, minlength=BUCKETS - 1)
     return records, histogram
@@ -146,7 +150,7 @@ def block_elements_of(element_type: ElementType) -> int:
 
 
 def _of_unequal(
-    a: np.ndarray, b: np.ndarray, element_type: ElementType, limits: Limits
+    a: np.ndarray, b: np.ndarray, element_type: ElementType, tolerance: Tolerance
 ) -> tuple[dict[str, np.ndarray], np.ndarray]:
     """The figures of elements whose bits differ, and the binary digits of the distances of those that have one."""
     far = distances(a, b, element_type)
@@ -165,9 +169,9 @@ def _of_unequal(
     ratio = gap / np.abs(x)
     ratio = np.where(np.isnan(ratio), gap, ratio)  # Of two zeros 0, of an infinity infinite.
     is_finite, is_finite_ratio = np.isfinite(gap), np.isfinite(ratio)
-    absolute, relative = x.dtype.type(limits.absolute), x.dtype.type(limits.relative)
+    absolute, relative = x.dtype.type(tolerance.absolute), x.dtype.type(tolerance.rtol or 0.0)
     is_near = (gap <= absolute + relative * np.abs(x)) & is_finite
-    is_near |= far < np.uint64(limits.too_far(element_type))
+    is_near |= far < np.uint64(tolerance.too_far(element_type))
     found |= {"abs_infinite": ~is_finite, "rel_infinite": ~is_finite_ratio, "beyond": (measured & ~is_near) | alone}
     figures = {name: mask for name, mask in found.items() if mask.any()}
     figures |= {"max_ulp": far, "max_abs": gap, "max_rel": ratio}

@@ -10,7 +10,7 @@ import numpy as np
 from eltwise.comparison.numbers import is_float, values_of
 from eltwise.comparison.pairs import Pair, same_bits
 from eltwise.comparison.records import block_elements_of, measure
-from eltwise.comparison.tolerance import Limits
+from eltwise.comparison.tolerance import Tolerance
 from eltwise.core.errors import EltwiseError
 from eltwise.kernels.differences import BUCKETS, COUNTS
 
@@ -84,7 +84,7 @@ class Figures:
         return total / max(self.total - left_out, 1)
 
 
-def scan(pair: Pair, limits: Limits, progress: Progress | None = None) -> Figures:
+def scan(pair: Pair, tolerance: Tolerance, progress: Progress | None = None) -> Figures:
     """Measure all differences of a pair."""
     figures = Figures(total=pair.size)
     chunks = list(pair.ranges())
@@ -96,7 +96,7 @@ def scan(pair: Pair, limits: Limits, progress: Progress | None = None) -> Figure
             if start:
                 error.hint = f"of the {start:,} elements before it {figures.differing:,} differ"
             raise
-        records, histogram = measure(a, b, pair.element_type, limits)
+        records, histogram = measure(a, b, pair.element_type, tolerance)
         _Chunk(pair, figures, start, a, b, records).add(histogram, blocks)
         if progress is not None:
             progress((stop - start) * (pair.a.storage.itemsize + pair.b.storage.itemsize))

@@ -25,20 +25,6 @@ _LARGEST_FILE = 1 << 24
 
 
 @dataclass(frozen=True)
-class Limits:
-    """What a kernel compares with; negative where there is no such limit."""
-
-    absolute: float = -1.0
-    relative: float = 0.0
-    ulp: int = -1
-
-    def too_far(self, element_type: ElementType) -> int:
-        """The least distance that is too far, as far as the kernel can count."""
-        most = (1 << 63) - 1 if element_type.bits == 64 else (1 << 32) - 1
-        return min(self.ulp + 1, most)
-
-
-@dataclass(frozen=True)
 class Tolerance:
     """What is forgiven of some tensors.
 
@@ -62,11 +48,14 @@ class Tolerance:
         return (f"{self.pattern}: " if self.pattern else "") + ", ".join(parts)
 
     @property
-    def limits(self) -> Limits:
-        """For the kernel."""
-        has_numbers = self.rtol is not None or self.atol is not None
-        absolute = (self.atol or 0.0) if has_numbers else -1.0
-        return Limits(absolute, self.rtol or 0.0, -1 if self.ulp is None else self.ulp)
+    def absolute(self) -> float:
+        """The absolute limit of a kernel, negative for none: one of both says that numbers are compared."""
+        return -1.0 if self.rtol is None and self.atol is None else self.atol or 0.0
+
+    def too_far(self, element_type: ElementType) -> int:
+        """The least distance that is too far, as far as a kernel can count."""
+        most = (1 << 63) - 1 if element_type.bits == 64 else (1 << 32) - 1
+        return 0 if self.ulp is None else min(self.ulp + 1, most)
 
     def is_for(self, *names: str) -> bool:
         """Whether it is for a tensor of one of these names."""

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from eltwise.core.casting import cast
-from eltwise.core.dtypes import of_numpy
-from eltwise.core.errors import ElementTypeError, GraphError, ShapeError
+from eltwise.core.dtypes import ElementType, of_numpy
+from eltwise.core.errors import ElementTypeError, GraphError, ShapeError, UnsupportedError
 from eltwise.core.shapes import Shape, of_sizes
 from eltwise.engine.arrays import as_array, exact_scalar, is_scalar
 from eltwise.engine.call import Take
@@ -81,6 +81,17 @@ def match(declared: Shape, sizes: tuple[int, ...], operand: str, symbols: Symbol
         bound, by = symbols.setdefault(dimension.symbol, (size, operand)) if dimension.symbol else (size, "")
         if bound != size:
             raise ShapeError(f"{dimension.symbol} is {size} here and {bound} in {by}", **place)
+
+
+def refuse_conversion(port: Port, found: ElementType | None) -> None:
+    """Refuse what only a run on whole arrays does: to convert between the type of a port and that of its value.
+
+    Raises:
+        UnsupportedError: where the types differ, naming the port.
+    """
+    declared = port.type.element_type
+    if None not in (declared, found) and found is not declared:
+        raise UnsupportedError(f"{port.name!r} is converted from or to {declared}, which is only done for whole arrays")
 
 
 def bound_output(port: Port, array: np.ndarray, is_fresh: bool, symbols: Symbols) -> np.ndarray:

@@ -12,8 +12,7 @@ from eltwise.core.errors import ElementTypeError, UnsupportedError
 from eltwise.engine.array_libraries import common_kind, given_back, host_array
 from eltwise.engine.arrays import kind_of
 from eltwise.engine.dask_arrays import taken
-from eltwise.engine.io_binding import Symbols, bound_inputs
-from eltwise.engine.io_binding import match as check_shape
+from eltwise.engine.io_binding import Symbols, bound_inputs, match, refuse_conversion
 from eltwise.engine.program import run_node
 from eltwise.ir.graph import Graph, Node, Port
 from eltwise.ir.infer import located
@@ -44,15 +43,18 @@ def run(
     if kind not in ("dask", "xarray"):
         arrays = {name: host_array(value, f"input {name!r}") for name, value in feeds.items()}
         return {name: given_back(kind, result) for name, result in run_on_arrays(arrays).items()}
+    for port in graph.inputs:
+        refuse_conversion(port, port.inner_type)
     symbols: Symbols = {}
     values: dict[str, Any] = {name: tensor.array for name, tensor in graph.constants}
     values |= bound_inputs(graph, feeds, symbols, _taken)
-    for port in graph.inputs:
-        if port.inner_type is not None:
-            raise UnsupportedError(f"the input {port.name!r} is converted, which is not done for {kind} arrays")
     for node in graph.nodes:
         values[node.outputs[0]] = _made(node, [values[name] if name else None for name in node.inputs])
-    return {port.name: _checked(port, values[port.value], symbols) for port in outputs}
+    for port in outputs:
+        value = values[port.value]
+        match(port.type.shape, value.shape, f"output {port.name!r}", symbols)
+        refuse_conversion(port, of_numpy(value.dtype))
+    return {port.name: values[port.value] for port in outputs}
 
 
 def _taken(value: object, operand: str, types: Sequence[ElementType] = ()) -> tuple[Any, ElementType]:
@@ -72,12 +74,3 @@ def _made(node: Node, inputs: Sequence[Any]) -> Any:
     if is_moved and (kind == "xarray" or not kind_of(inputs[0])):
         raise located(UnsupportedError(f"{kind} arrays are only run through element-wise operators"), node)
     return run_node(node, inputs)
-
-
-def _checked(port: Port, value: Any, symbols: Symbols) -> Any:
-    """An output, if it is what the graph declares."""
-    check_shape(port.type.shape, value.shape, f"output {port.name!r}", symbols)
-    declared = port.type.element_type
-    if declared is not None and of_numpy(value.dtype) is not declared:
-        raise UnsupportedError(f"the output {port.name!r} is converted, which is not done for lazy arrays")
-    return value

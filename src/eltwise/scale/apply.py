@@ -24,7 +24,7 @@ from eltwise.scale.blocks import Application, Computation
 from eltwise.scale.cluster import connected, run_on
 from eltwise.scale.file_target import file_target
 from eltwise.scale.jobs import Count, Done, Outcome, Part, Resources, Target, follow, in_order, threads_for
-from eltwise.scale.sources import Recipe, Sources, absolute, local, open_sources
+from eltwise.scale.sources import Sources, absolute, local, open_sources
 from eltwise.scale.zarr_target import ZarrTarget, zarr_grid, zarr_target
 
 
@@ -79,7 +79,7 @@ def compute_files(computation: Computation, sources: Sources, output: str, resou
         if client is None:
             done = in_order((partial(part.compute, index, target, count) for part, index in missing), threads)
         else:
-            function = partial(compute_chunk, computation, sources.recipe(), absolute(output))
+            function = partial(compute_chunk, computation, sources, absolute(output))
             done = run_on(client, function, [index for _part, index in missing], parts[0].block_bytes)
         follow(done, outcome, resources)
         target.finish()
@@ -115,17 +115,17 @@ def _missing(parts: Sequence[Part], target: Target) -> Iterator[tuple[Part, int]
         yield from ((part, index) for index in range(len(part.grid)) if part.first + index not in target.done)
 
 
-def compute_chunk(computation: Computation, recipe: Recipe, output: str, number: int) -> Done:
+def compute_chunk(computation: Computation, sources: Sources, output: str, number: int) -> Done:
     """Compute one chunk and write it: what a worker of a cluster runs."""
-    part, target = _opened(computation, recipe, output)
+    part, target = _opened(computation, sources, output)
     if target.has(part.grid.index(number)):  # The worker that computed it died before it could say so.
         return part.name, None
     return part.compute(number, target)
 
 
 @lru_cache(maxsize=4)
-def _opened(computation: Computation, recipe: Recipe, output: str) -> tuple[Part, ZarrTarget]:
-    (part,) = _parts(computation, recipe.opened(), output)
+def _opened(computation: Computation, sources: Sources, output: str) -> tuple[Part, ZarrTarget]:
+    (part,) = _parts(computation, sources, output)
     return part, ZarrTarget.opened(output)
 
 

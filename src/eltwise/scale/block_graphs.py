@@ -23,10 +23,6 @@ Place = tuple[str, Axes]
 """A value of a graph, and the axes of the output that its own lie in."""
 
 
-class NotElementwiseError(UnsupportedError):
-    """A graph that computes an element from more than what lies at its place in the inputs."""
-
-
 def block_call(graph: Graph, output: Port, inputs: Mapping[str, LazyTensor]) -> BlockCall:
     """Make the function that computes blocks of an output.
 
@@ -36,7 +32,7 @@ def block_call(graph: Graph, output: Port, inputs: Mapping[str, LazyTensor]) -> 
         inputs: the tensors by value name.
 
     Raises:
-        NotElementwiseError: where a node that the output needs is not element-wise.
+        UnsupportedError: where an element is computed from more than what lies at its place in the inputs.
         EltwiseError: where types and shapes do not go together.
     """
     inference = infer_graph(with_inputs(graph, {name: _type_of(tensor) for name, tensor in inputs.items()}))
@@ -103,7 +99,7 @@ def _operands(node: Node, types: Mapping[str, TensorType], axes: Axes) -> list[P
         return [(data, axes)]
     sizes, result = _sizes(types, data), _sizes(types, node.outputs[0])
     if [size for size in sizes if size != 1] != [size for size in result if size != 1]:
-        raise located(NotElementwiseError("this moves elements, so that the model cannot run block by block"), node)
+        raise located(UnsupportedError("this moves elements, so that the model cannot run block by block"), node)
     long = iter([axis for axis, size in zip(axes, result, strict=True) if size != 1])
     return [(data, tuple(None if size == 1 else next(long) for size in sizes))]
 
@@ -111,7 +107,7 @@ def _operands(node: Node, types: Mapping[str, TensorType], axes: Axes) -> list[P
 def _sizes(types: Mapping[str, TensorType], value: str) -> Sizes:
     shape = types[value].shape
     if not shape.is_known:
-        raise NotElementwiseError("the shape depends on values", operand=repr(value), got=f"({shape})")
+        raise UnsupportedError("the shape depends on values", operand=repr(value), got=f"({shape})")
     return shape.sizes()
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from functools import partial
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,6 @@ from eltwise.scale.delta_file import (
     checksum,
     header_of_tensors,
     open_delta,
-    pieces_of,
     zstandard,
 )
 from eltwise.scale.jobs import Tell, in_order
@@ -79,21 +79,17 @@ def delta(
     Raises:
         EltwiseError: for checkpoints that cannot be read, and an output that cannot be written.
     """
-    target, library = Path(output), zstandard()
+    target, _library = Path(output), zstandard()  # Where it is missing, nothing is read.
     new, old = open_checkpoint(Path(tuned)), open_checkpoint(Path(base))
     _check_output(target, *_files(new), *_files(old))
     progress = _Progress(sum(tensor.size for tensor in new.tensors.values()), tell)
     found: list[DeltaTensor] = []
 
-    def compress(data: np.ndarray) -> bytes:
-        frame: bytes = library.ZstdCompressor(level=level).compress(data)
-        return frame
-
     def chunks() -> Iterator[bytes]:
         yield MAGIC
         offset = len(MAGIC)
         for name, stored in new.tensors.items():
-            found.append((yield from _written(stored, old.tensors.get(name), compress, offset, progress)))
+            found.append((yield from _written(stored, old.tensors.get(name), level, offset, progress)))
             offset += sum(found[-1].frames)
         yield _finished(new, old, found).encoded()
 
@@ -115,11 +111,7 @@ class _Progress:
 
 
 def _written(
-    stored: StoredTensor,
-    there: StoredTensor | None,
-    compress: Callable[[np.ndarray], bytes],
-    offset: int,
-    progress: _Progress,
+    stored: StoredTensor, there: StoredTensor | None, level: int, offset: int, progress: _Progress
 ) -> Generator[bytes, None, DeltaTensor]:
     """Give the frames of a tensor, and return what the header says of it."""
     kind, width = _kind(stored, there), _width(stored)
@@ -130,7 +122,7 @@ def _written(
         stop = min(start + PIECE, stored.size)
         own = stored.bytes_at(start, stop)
         other = None if base is None else base.bytes_at(start, stop)
-        return compress(to_planes(own, other, width)), own, other
+        return zstandard().ZstdCompressor(level=level).compress(to_planes(own, other, width)), own, other
 
     for frame, own, other in in_order((partial(piece, start) for start in range(0, stored.size, PIECE)), num_threads()):
         yield frame
@@ -247,13 +239,9 @@ def _pieces(
         other = None if base is None else base.bytes_at(start, stop)
         return from_planes(planes, other, tensor.width), other
 
-    def work() -> Iterator[Callable[[], tuple[np.ndarray, np.ndarray | None]]]:
-        offset = tensor.offset
-        for number in range(pieces_of(tensor.size)):
-            yield partial(piece, number, offset)
-            offset += tensor.frames[number]
-
-    yield from in_order(work(), num_threads())
+    offsets = accumulate(tensor.frames, initial=tensor.offset)
+    work = (partial(piece, number, offset) for number, offset in zip(range(len(tensor.frames)), offsets, strict=False))
+    yield from in_order(work, num_threads())
 
 
 def _unpacked(library: Any, frame: bytes, size: int, tensor: DeltaTensor, file: OpenFile) -> np.ndarray:

@@ -37,7 +37,7 @@ def file_target(
     Raises:
         FileFormatError: where another job has begun one, or no file can be written.
     """
-    with Journal(path, identity) as journal, closing(FileTarget(path, parts, metadata, journal)) as target:
+    with closing(Journal(path, identity)) as journal, closing(FileTarget(path, parts, metadata, journal)) as target:
         try:
             yield target
         except ValueRangeError:  # It would be raised again.

@@ -11,13 +11,11 @@ import os
 import sys
 from pathlib import Path
 from threading import Lock
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from eltwise.core.errors import FileFormatError
 from eltwise.formats import files
 
-_FLAGS = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)
 _LOCKED_BYTE = 1 << 40
 
 
@@ -35,32 +33,26 @@ class Journal:
         self.done: dict[int, int] = {}
         self._lock = Lock()
         try:
-            self._descriptor = os.open(self.path, _FLAGS, 0o666)
+            self._file = self.path.open("a+b", buffering=0)
         except OSError as error:
             raise files.unwritable(self.path, error) from None
-        if not _locked(self._descriptor) or not self._is_still_there():
-            os.close(self._descriptor)
+        if not _locked(self._file.fileno()) or not self._is_still_there():
+            self.close()
             words = "another process writes this target"
             raise FileFormatError(words, where=str(target), hint="wait until it is done")
-        lines = self._text().split(b"\n")[:-1]  # A line that was cut off does not count.
+        self._file.seek(0)
+        lines = self._file.readall().split(b"\n")[:-1]  # A line that was cut off does not count.
         if lines:
             self._resume(lines, identity)
         else:
-            os.ftruncate(self._descriptor, 0)
+            self._file.truncate(0)
             self._append(json.dumps(identity).encode())
 
     def _is_still_there(self) -> bool:
         try:
-            return os.path.samestat(os.fstat(self._descriptor), self.path.stat())
+            return os.path.samestat(os.fstat(self._file.fileno()), self.path.stat())
         except OSError:
             return False
-
-    def _text(self) -> bytes:
-        os.lseek(self._descriptor, 0, os.SEEK_SET)
-        parts = []
-        while part := os.read(self._descriptor, 1 << 20):
-            parts.append(part)
-        return b"".join(parts)
 
     def _resume(self, lines: list[bytes], identity: dict[str, Any]) -> None:
         try:
@@ -77,11 +69,12 @@ class Journal:
                 where=str(self.target),
                 hint=f"run that one again, or delete {self.path} and begin anew",
             )
-        os.ftruncate(self._descriptor, sum(len(line) + 1 for line in lines))
+        self._begun = len(lines[0]) + 1
+        self._file.truncate(sum(len(line) + 1 for line in lines))
 
     def forget(self) -> None:
         """Begin anew: what was written is not there."""
-        os.ftruncate(self._descriptor, len(self._text().split(b"\n")[0]) + 1)
+        self._file.truncate(self._begun)
         self.done.clear()
 
     def add(self, number: int, counted: int) -> None:
@@ -92,7 +85,7 @@ class Journal:
 
     def _append(self, line: bytes) -> None:
         try:
-            os.write(self._descriptor, line + b"\n")
+            self._file.write(line + b"\n")
         except OSError as error:
             raise files.unwritable(self.path, error) from None
 
@@ -102,15 +95,7 @@ class Journal:
 
     def close(self) -> None:
         """Let other processes take it."""
-        os.close(self._descriptor)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
+        self._file.close()
 
 
 def _locked(descriptor: int) -> bool:

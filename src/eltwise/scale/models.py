@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from eltwise.core.errors import FileFormatError
-from eltwise.engine.io_binding import Symbols, bound_inputs, match
+from eltwise.core.errors import FileFormatError, UnsupportedError
+from eltwise.engine.io_binding import Symbols, bound_inputs, match, refuse_conversion
 from eltwise.formats.lazy_tensors import LazyTensor, TensorSet, of_array
 from eltwise.model import Model, load
 from eltwise.scale.apply import check_target, compute_files
-from eltwise.scale.block_graphs import NotElementwiseError, block_call
+from eltwise.scale.block_graphs import block_call
 from eltwise.scale.blocks import BlockCall, taken
 from eltwise.scale.jobs import Outcome, Resources
 from eltwise.scale.sources import Sources, absolute, open_sources
@@ -45,19 +45,17 @@ class ModelOutput:
         """Check the types and shapes of inputs; see ``Computation``.
 
         Raises:
-            NotElementwiseError: where the output cannot be computed block by block.
+            UnsupportedError: where the output cannot be computed block by block.
         """
         model = self.loaded or load(self.path)
         for port in model.graph.inputs:
-            if port.inner_type is not None:
-                raise NotElementwiseError(f"the input {port.name!r} is converted, which is not done in blocks")
+            refuse_conversion(port, port.inner_type)
         symbols: Symbols = {}
         bound = bound_inputs(model.graph, dict(zip(self.inputs, tensors, strict=True)), symbols, taken)
         port = next(port for port in model.outputs if port.name == self.output)
         call = block_call(model.graph, port, bound)
         match(port.type.shape, call.shape, f"output {port.name!r}", symbols)
-        if port.type.element_type not in (None, call.result_type):
-            raise NotElementwiseError(f"the output {port.name!r} is converted, which is not done in blocks")
+        refuse_conversion(port, call.result_type)
         return call
 
 
@@ -92,7 +90,7 @@ def run_files(
     try:
         for output in made.values():
             sources.calls(output)
-    except NotElementwiseError as error:
+    except UnsupportedError as error:
         return _run_whole(model, made, sources, outputs, resources, error.located(where=path))
     return {name: compute_files(output, sources, outputs[name], resources) for name, output in made.items()}
 
@@ -114,7 +112,7 @@ def _run_whole(
     sources: Sources,
     outputs: Mapping[str, str],
     resources: Resources,
-    reason: NotElementwiseError,
+    reason: UnsupportedError,
 ) -> dict[str, Outcome]:
     """Run a model on whole arrays."""
     size = sum(tensor.size * tensor.storage.itemsize for each in sources.sets for tensor in each.values())

@@ -20,7 +20,7 @@ from eltwise.kernels.reduction import Partial
 from eltwise.scale.blocks import Application, Grid
 from eltwise.scale.cluster import connected, run_on
 from eltwise.scale.jobs import Part, Resources, in_order, threads_for
-from eltwise.scale.sources import Recipe, Sources, open_sources
+from eltwise.scale.sources import Sources, open_sources
 from eltwise.scale.zarr_target import zarr_grid
 
 Found = tuple[int, Partial]
@@ -53,11 +53,7 @@ class _Job:
         return self.part.call.tensors[0].element_type
 
     def partial(self, number: int) -> Found:
-        return number, self._partial(self.part.read(number))
-
-    def _partial(self, operands: Sequence[np.ndarray]) -> Partial:
-        reducing = replace(self.reducing, operation=by_numpy_rule(self.reducing.operation))
-        return reducing.partial(operands, self.axes)[0]
+        return number, self.reducing.partial(self.part.read(number), self.axes)[0]
 
     def result(self, found: Iterator[Found]) -> np.ndarray:
         """Merge partials, and round what is whole."""
@@ -82,7 +78,7 @@ class _Job:
         call, zero = self.part.call, np.zeros((), self.element_type.storage)
         places = zip(call.tensors, call.axes, strict=True)
         operands = [np.broadcast_to(zero, call.sizes_in(tensor.shape, axes)) for tensor, axes in places]
-        return self.reducing.finished(self._partial(operands), self.element_type)
+        return self.reducing.finished(*self.reducing.partial(operands, self.axes))
 
 
 def reduce_files(
@@ -112,7 +108,6 @@ def reduce_files(
     resources = resources or Resources()
     sources = open_sources(operands, [wanted] * len(operands))
     jobs = _jobs(reducing, sources, axis)
-    recipe = sources.recipe()
     sizes = {name: len(job.grid) * job.part.block_bytes for name, job in jobs.items()}
     results, done = {}, 0
     with connected(resources.scheduler) as client:
@@ -124,7 +119,7 @@ def reduce_files(
             if client is None:
                 found = in_order((partial(job.partial, number) for number in job.numbers()), threads)
             else:
-                function = partial(compute_partial, reducing, recipe, job.axes, name)
+                function = partial(compute_partial, reducing, sources, job.axes, name)
                 found = run_on(client, function, job.numbers(), job.part.block_bytes)
             results[name] = job.result(_told(found, resources, done, sum(sizes.values()), job.part))
             done += sizes[name]
@@ -138,23 +133,23 @@ def _told(found: Iterator[Found], resources: Resources, done: int, count: int, p
 
 
 def _jobs(reducing: Reducing, sources: Sources, axis: Axis) -> dict[str, _Job]:
-    """What is reduced of the tensors of each name."""
-    jobs = {}
+    """What is reduced of the tensors of each name; their blocks broadcast as NumPy's arrays do."""
+    on_blocks, jobs = replace(reducing, operation=by_numpy_rule(reducing.operation)), {}
     for name, call in sources.calls(Application(reducing.operation)):
         try:
             reducing.result_type(call.tensors[0].element_type)
             axes = normalized_axes(axis, len(call.shape))
         except EltwiseError as error:
             raise error.located(where=sources.texts[0]) from None
-        jobs[name] = _Job(reducing, Part(name, call, zarr_grid(call)), axes)
+        jobs[name] = _Job(on_blocks, Part(name, call, zarr_grid(call)), axes)
     return jobs
 
 
-def compute_partial(reducing: Reducing, recipe: Recipe, axes: tuple[int, ...], name: str, number: int) -> Found:
+def compute_partial(reducing: Reducing, sources: Sources, axes: tuple[int, ...], name: str, number: int) -> Found:
     """Reduce one block: what a worker of a cluster runs."""
-    return _opened(reducing, recipe, axes)[name].partial(number)
+    return _opened(reducing, sources, axes)[name].partial(number)
 
 
 @lru_cache(maxsize=4)
-def _opened(reducing: Reducing, recipe: Recipe, axes: tuple[int, ...]) -> dict[str, _Job]:
-    return _jobs(reducing, recipe.opened(), axes)
+def _opened(reducing: Reducing, sources: Sources, axes: tuple[int, ...]) -> dict[str, _Job]:
+    return _jobs(reducing, sources, axes)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import zip_longest
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from uuid import uuid4
 
@@ -41,19 +41,21 @@ def absolute(text: str) -> str:
     return text if is_url(text) else str(Path(text).resolve())
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Sources:
-    """Opened operands.
+    """Opened operands. A worker of a cluster, which is sent them, opens them itself: once a job, as files may change.
 
     Attributes:
         texts: their paths or URLs.
         wanted: for each, the element type of raw bytes in .npy files.
         sets: the tensors of each.
+        job: a name that no other job has.
     """
 
     texts: tuple[str, ...]
     wanted: tuple[ElementType | None, ...]
     sets: tuple[TensorSet, ...]
+    job: str = field(default_factory=lambda: uuid4().hex)
 
     @property
     def is_named(self) -> bool:
@@ -91,9 +93,8 @@ class Sources:
                         allowed=f"the names of {where}",
                     )
 
-    def recipe(self) -> Recipe:
-        """What a worker of a cluster needs to open the operands."""
-        return Recipe(uuid4().hex, tuple(map(absolute, self.texts)), self.wanted)
+    def __reduce__(self) -> tuple[Callable[..., Sources], tuple[object, ...]]:
+        return _opened_again, (self.job, tuple(map(absolute, self.texts)), self.wanted)
 
     def metadata(self) -> dict[str, str]:
         """What the first checkpoint holds beside its tensors."""
@@ -111,23 +112,9 @@ class Sources:
         ]
 
 
-@dataclass(frozen=True)
-class Recipe:
-    """What a worker of a cluster needs to open the operands of a job.
-
-    Attributes:
-        job: a name that no other job has, as files may change between two of them.
-        texts: the paths or URLs, for every worker.
-        wanted: for each, the element type of raw bytes in .npy files.
-    """
-
-    job: str
-    texts: tuple[str, ...]
-    wanted: tuple[ElementType | None, ...]
-
-    def opened(self) -> Sources:
-        """The operands."""
-        return open_sources(self.texts, self.wanted)
+@lru_cache(maxsize=4)
+def _opened_again(_job: str, texts: tuple[str, ...], wanted: tuple[ElementType | None, ...]) -> Sources:
+    return open_sources(texts, wanted)
 
 
 def _files(path: Path, found: TensorSet) -> list[object]:
@@ -137,7 +124,7 @@ def _files(path: Path, found: TensorSet) -> list[object]:
     return [[each, Path(each).stat().st_size, Path(each).stat().st_mtime_ns] for each in paths if Path(each).is_file()]
 
 
-def open_sources(texts: Sequence[str], wanted: Sequence[ElementType | None] = ()) -> Sources:
+def open_sources(texts: Sequence[str], wanted: Sequence[ElementType | None]) -> Sources:
     """Open operands; only headers are read.
 
     Args:
@@ -148,7 +135,7 @@ def open_sources(texts: Sequence[str], wanted: Sequence[ElementType | None] = ()
         EltwiseError: for one that cannot be opened, or holds tensors of types that nothing here reads.
     """
     texts = [local(text) for text in texts]
-    sets = tuple(_opened(*each) for each in zip_longest(texts, wanted))
+    sets = tuple(map(_opened, texts, wanted))
     for each in sets:
         raise_all(list(each.unreadable.values())[:_MOST_NAMED])
     kinds = {each.is_one for each in sets}

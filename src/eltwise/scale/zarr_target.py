@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -68,7 +68,7 @@ def _claimed(text: str, client: Any) -> Iterator[None]:
         with nullcontext() if client is None else claimed(client, text):
             yield
         return
-    with Journal(Path(text.rstrip("/")), {}) as journal:  # What is done, the chunks say.
+    with closing(Journal(Path(text.rstrip("/")), {})) as journal:  # What is done, the chunks say.
         try:
             yield
         finally:

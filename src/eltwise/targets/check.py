@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from eltwise.core.errors import EltwiseError
 from eltwise.model import Model, load
 from eltwise.passes.upcast import exact_upcast
+from eltwise.runtimes.registry import BY_NAME
 from eltwise.targets.plan import (
     Steps,
     Subject,
@@ -20,7 +21,6 @@ from eltwise.targets.plan import (
     in_opset,
     measured,
     read_subject,
-    runtime_named,
     runtimes_on,
     version_note,
     worst,
@@ -40,7 +40,6 @@ from eltwise.targets.sites import Site
 
 if TYPE_CHECKING:
     from eltwise.model import Source
-    from eltwise.targets.run import Observed
 
 
 def check(
@@ -79,7 +78,7 @@ def check(
     name = runtimes_of.get(subject.graph.origin.domain)
     if name is None:
         return TargetReport(target, "", findings=(not_read(subject),), severity=least)
-    runtime, rules = runtime_named(name), shipped_rules(name)
+    runtime, rules = BY_NAME[name], shipped_rules(name)
     report = by_rules(subject, target, rules, least)
     if not (run or verify):
         return replace(report, note=version_note(runtime, rules))
@@ -155,12 +154,13 @@ def _invalid(problem: EltwiseError) -> Finding:
     return Finding(problem.node, subject, words=words, helps=problem.hint or "the model is not valid")
 
 
-def _explained(report: TargetReport, observed: Observed) -> TargetReport:
+def _explained(report: TargetReport, observed: TargetReport) -> TargetReport:
     """The report of the rules with what came of the run, which decides if it compared anything."""
     report = replace(report, version=observed.version or report.version, comparison=observed.comparison)
     if not observed.version:
         return report
-    if not observed.is_compared:  # It was loaded, which tells of refusals only.
+    is_compared = bool(observed.findings) or bool(observed.comparison and observed.comparison.is_proof)
+    if not is_compared:  # It was loaded, which tells of refusals only.
         found = (replace(one, is_seen=False) if one.kind == "refused" else one for one in report.findings)
         return replace(report, findings=tuple(found))
     highest = max((level(finding.severity) for finding in observed.findings), default=-1)

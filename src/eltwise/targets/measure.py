@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import product
 from math import prod
@@ -27,9 +26,10 @@ from eltwise.ir.graph import Graph, Node, Origin, Port
 from eltwise.ir.types import TensorType
 from eltwise.ops import registry
 from eltwise.runtimes import Host, Runtime
-from eltwise.targets.rules import MEASURED_FACTS, SEVERITIES, Rule, RuleSet, Severity, level
+from eltwise.targets.rule_search import Key, Seen, rules_from
+from eltwise.targets.rules import MEASURED_FACTS, RuleSet, Severity, level
 from eltwise.targets.run import program_of, severity_of
-from eltwise.targets.sites import HIGHEST_ORDINARY_RANK, has_others_than_plain, is_narrow, patterns_of, plain_numbers
+from eltwise.targets.sites import HELD_IN_LESS, HIGHEST_ORDINARY_RANK, is_narrow, patterns_of, plain_numbers
 
 NEWEST_IR_VERSION = 14
 _OPENVINO_VERSIONS = range(7, 14)
@@ -70,17 +70,6 @@ _FAULTS = {
 """What faults are that are not known by values alone."""
 
 Tell = Callable[[int, int, str], None]
-Key = tuple[str, ...]
-"""The values of the measured facts."""
-
-
-@dataclass(frozen=True)
-class Seen:
-    """What a runtime did in one context: the severity and the faults of the worst, and its words if it refused."""
-
-    severity: Severity | None = None
-    faults: frozenset[str] = frozenset()
-    words: str = ""
 
 
 def requested(runtime: Runtime, ops: Collection[str] = (), types: Collection[str] = ()) -> list[Variant]:
@@ -162,7 +151,7 @@ def cases_of(variant: Variant) -> Iterator[tuple[tuple[str, str], Case]]:
     """The largest case of every operand source, broadcast pattern and number of operands, with the first two."""
     element_type, largest = variant.element_type, dict[tuple[str, str, int], Case]()
     sources = {name for name in variant.sources if name in _CONTEXTS}
-    if has_others_than_plain(element_type):
+    if element_type in HELD_IN_LESS:
         sources |= {"a-plain", *(["b-plain"] if variant.count > 1 else [])}
     if is_narrow(element_type) and variant.has_neutral:
         sources.add("read-wider")
@@ -275,70 +264,6 @@ def _told(rules: RuleSet, scopes: Collection[Key]) -> Iterator[tuple[Key, Seen]]
         first = [rule for rule in found if rule.severity == found[0].severity]
         words = next((rule.words for rule in first if rule.words), "")
         yield key, Seen(first[0].severity if first else None, frozenset(rule.fault for rule in first), words)
-
-
-def rules_from(seen: Mapping[Key, Seen]) -> list[Rule]:
-    """Find few rules that tell the severity of everything that was seen, the most severe first.
-
-    A rule is a box: a set of values for each fact. It is grown around something that no rule tells yet, and holds
-    nothing that is known to be less severe.
-    """
-    rules: list[Rule] = []
-    values = [sorted({key[axis] for key in seen}) for axis in range(len(MEASURED_FACTS))]
-    index_of = {key: tuple(of.index(value) for of, value in zip(values, key, strict=True)) for key in seen}
-    for severity in reversed(SEVERITIES):
-        told = {key: one for key, one in seen.items() if one.severity == severity}
-        forbidden = np.zeros([len(of) for of in values], bool)
-        for key in seen:
-            forbidden[index_of[key]] = not _may_be_called(severity, key, seen)
-        covered = np.zeros_like(forbidden)
-        counts = Counter(name for one in told.values() for name in one.faults)
-        for fault in sorted(counts, key=lambda name: (name == "other values", -counts[name])):
-            wanted = np.zeros_like(forbidden)
-            for key, one in told.items():
-                wanted[index_of[key]] = fault in one.faults
-                # What is explained is not to be called unexplained.
-                forbidden[index_of[key]] |= fault == "other values" and fault not in one.faults
-            while (left := wanted & ~covered).any():
-                box = _widest_box(left, wanted, forbidden)
-                covered[np.ix_(*box)] = True
-                pairs = zip(MEASURED_FACTS, values, box, strict=True)
-                where = {name: frozenset(of[i] for i in chosen) for name, of, chosen in pairs if len(chosen) < len(of)}
-                inside = (told[key].words for key in told if left[index_of[key]] and covered[index_of[key]])
-                words = Counter(filter(None, inside)).most_common(1)
-                rules.append(Rule(severity, fault, where, words[0][0] if words else ""))
-    return rules
-
-
-def _may_be_called(severity: Severity, key: Key, seen: Mapping[Key, Seen]) -> bool:
-    """Whether a rule of a severity may hold for what was seen.
-
-    Values that are wrong for equal shapes may be called so for others, and no values at all imprecise.
-    """
-    if level(seen[key].severity) >= level(severity):
-        return True
-    if severity == "refused" or key[-1] == "empty":
-        return severity in ("precision", "sign of zero or NaN")
-    equal = seen.get((*key[:-1], "equal"), Seen()).severity
-    return equal != "refused" and level(equal) >= level(severity)
-
-
-def _widest_box(left: np.ndarray, wanted: np.ndarray, forbidden: np.ndarray) -> list[list[int]]:
-    """Of the boxes around the first thing left, grown axis by axis in several orders, the one that covers the most."""
-    first, axes = np.argwhere(left)[0], range(left.ndim)
-    found = []
-    for start in axes:
-        box = [[int(number)] for number in first]
-        for axis in (*axes[start:], *axes[:start])[::-1]:
-            part = np.ix_(*box[:axis], range(left.shape[axis]), *box[axis + 1 :])
-            others = tuple(other for other in axes if other != axis)
-            is_wrong, has_fault = (np.asarray(where[part].any(axis=others)) for where in (forbidden, wanted))
-            # What was not measured may be in the box if that makes the rule shorter, and is no reason to widen it.
-            box[axis] = list(range(left.shape[axis]))
-            if is_wrong.any():
-                box[axis] = [number for number in box[axis] if has_fault[number] and not is_wrong[number]]
-        found.append(box)
-    return max(found, key=lambda box: (left[np.ix_(*box)].sum(), left[np.ix_(*box)].size))
 
 
 def _loaded_versions(host: Host) -> tuple[tuple[int, ...], tuple[int, ...]]:

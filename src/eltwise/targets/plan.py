@@ -11,7 +11,6 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from eltwise import runtimes
 from eltwise.core.errors import EltwiseError, UnsupportedError, raise_all, unknown_name
 from eltwise.formats import registry as formats
 from eltwise.ir.graph import Graph
@@ -113,11 +112,6 @@ def runtimes_on(target: object) -> Mapping[Domain, str]:
     if isinstance(target, str) and target in TARGETS:
         return TARGETS[target]
     raise unknown_name("target", target if isinstance(target, str) else repr(target), list(TARGETS))
-
-
-def runtime_named(name: str) -> Runtime:
-    """A runtime by its name, installed or not."""
-    return next(runtime for runtime in runtimes.RUNTIMES if runtime.name == name)
 
 
 def version_note(runtime: Runtime, rules: RuleSet, run: str = "") -> str:

@@ -24,6 +24,7 @@ from eltwise.passes.opset import convert_opset
 from eltwise.passes.report import Change, Report
 from eltwise.passes.upcast import upcast
 from eltwise.passes.verify import VerificationError
+from eltwise.runtimes.registry import BY_NAME
 from eltwise.targets.check import find, loaded, not_read
 from eltwise.targets.plan import (
     Subject,
@@ -33,7 +34,6 @@ from eltwise.targets.plan import (
     decide,
     measured,
     read_subject,
-    runtime_named,
     runtimes_on,
     version_note,
 )
@@ -151,13 +151,13 @@ def _repaired(
         graph, report = _rewritten(subject, target, rules.without(allowed), least)
     except EltwiseError as error:
         raise error.located(where=subject.where) from None
-    notes = [*_left(subject, rules, allowed, least), version_note(runtime_named(name), rules)]
+    notes = [*_left(subject, rules, allowed, least), version_note(BY_NAME[name], rules)]
     dropped = () if report.unchanged or subject.graph.origin.domain == "ai.onnx" else subject.graph.not_held
     assumptions = (*report.assumptions, *filter(None, notes))
     report = replace(report, assumptions=assumptions, dropped=(*report.dropped, *dropped))
     if not verify:
         return graph, report
-    observed = observe(runtime_named(name), graph, lambda: loaded(source, weights))
+    observed = observe(BY_NAME[name], graph, lambda: loaded(source, weights))
     for finding in observed.findings:
         if level(finding.severity) >= level(least):
             raise VerificationError(f"{target}: {finding.words}", operand=finding.subject)

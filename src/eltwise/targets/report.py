@@ -22,7 +22,7 @@ class Finding:
         node: the node's name, or the name of what it makes; empty for the model.
         subject: what it is, for example ``Sub-14``, or what else of the model.
         element_type: of the operands; empty for the model.
-        rule: the broadcast rule; empty for the model.
+        broadcast: the broadcast rule; empty for the model.
         severity: what it means.
         kind: ``differs`` if a runtime gives other values; ``refused``, ``refused in part``, ``hangs`` or ``crashes``.
         reasons: the faults that explain other values, by name; what ``--allow`` takes.
@@ -35,7 +35,7 @@ class Finding:
     node: str
     subject: str
     element_type: str = ""
-    rule: str = ""
+    broadcast: str = ""
     severity: Severity = "refused"
     kind: str = "refused"
     reasons: tuple[str, ...] = ()
@@ -55,19 +55,8 @@ class Finding:
 
     def fields(self) -> dict[str, object]:
         """Everything as plain values."""
-        return {
-            "node": self.node,
-            "subject": self.subject,
-            "element_type": self.element_type,
-            "broadcast": self.rule,
-            "severity": self.severity,
-            "kind": self.kind,
-            "reasons": list(self.reasons),
-            "words": self.words,
-            "helps": self.helps,
-            "repairable": self.is_repairable,
-            "seen": self.is_seen,
-        }
+        plain = {name: value for name, value in vars(self).items() if not name.startswith("is_")}
+        return {**plain, "reasons": list(self.reasons), "repairable": self.is_repairable, "seen": self.is_seen}
 
 
 @dataclass(frozen=True)
@@ -151,19 +140,10 @@ class TargetReport:
 
     def fields(self) -> dict[str, object]:
         """Everything as plain values, for programs that read it."""
-        return {
-            "target": self.target,
-            "version": self.version,
-            "note": self.note,
-            "good": self.is_good,
-            "severity": self.severity,
-            "judged": self.judged,
-            "right": self.right,
-            "beside_others": self.beside_others,
-            "not_judged": dict(self.not_judged),
-            "findings": [finding.fields() for finding in self.findings],
-            **verification_fields(self.comparison),
-        }
+        plain = {name: value for name, value in vars(self).items() if name != "comparison"}
+        findings = [finding.fields() for finding in self.findings]
+        lists = {"good": self.is_good, "not_judged": dict(self.not_judged), "findings": findings}
+        return {**plain, **lists, **verification_fields(self.comparison)}
 
 
 def _grouped(findings: Sequence[Finding]) -> list[list[Finding]]:

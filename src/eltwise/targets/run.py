@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import replace
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from eltwise.passes.scopes import all_graphs
 from eltwise.passes.verify import difference, runs_of
 from eltwise.runtimes import Answer, Host, Runtime
 from eltwise.runtimes import Model as Program
-from eltwise.targets.report import Finding
+from eltwise.targets.report import Finding, TargetReport
 from eltwise.targets.rules import Severity, level
 
 LARGEST = 1 << 28
@@ -39,27 +39,7 @@ _CLOSE = 2.0**-6
 """Ordinary numbers that differ by less than this part of the largest in the result differ in precision only."""
 
 
-@dataclass(frozen=True)
-class Observed:
-    """What came of running a model.
-
-    Attributes:
-        version: the version of the runtime that ran it; empty if none did.
-        findings: the outputs that differ, or that the model is refused.
-        comparison: what was equal, or why nothing could be compared; None if something differs.
-    """
-
-    version: str = ""
-    findings: tuple[Finding, ...] = ()
-    comparison: Comparison | None = None
-
-    @property
-    def is_compared(self) -> bool:
-        """Whether the runtime loaded the model, and values were compared or the model was refused."""
-        return bool(self.findings) or (self.comparison is not None and self.comparison.is_proof)
-
-
-def observe(runtime: Runtime, graph: Graph, reference: Callable[[], Model], seed: int = 0) -> Observed:
+def observe(runtime: Runtime, graph: Graph, reference: Callable[[], Model], seed: int = 0) -> TargetReport:
     """Load a model on a runtime, run it there and here, and compare the bits; any NaN equals any NaN.
 
     Args:
@@ -68,29 +48,32 @@ def observe(runtime: Runtime, graph: Graph, reference: Callable[[], Model], seed
         reference: gives the model that is right, which may raise if eltwise does not run it; then the model is only
             loaded.
         seed: of the drawn values.
+
+    Returns:
+        The version that ran, or none; and the outputs that differ or a refusal, else what was compared.
     """
+    report = TargetReport(runtime.name, "")
     if not runtime.is_installed:
-        return _not_compared("", f"{' and '.join(runtime.packages)} is not installed here")
+        return _not_compared(report, f"{' and '.join(runtime.packages)} is not installed here")
     try:
         program = program_of(graph)  # First, since it refuses what is too large.
     except EltwiseError as error:
-        return _not_compared("", str(error))
-    version = ""
+        return _not_compared(report, str(error))
     with Host(runtime, _LIMIT) as host:
         try:
-            version = host.version()
+            report = replace(report, version=host.version())
             answer = host.run(program, (), only_load=True)
             if answer.kind != "result":
-                return Observed(version, (_refused(answer),))
+                return replace(report, findings=(_refused(answer),))
             if foreign := _foreign_operators(graph):
-                return _not_compared(version, f"it is loaded, and eltwise does not run {foreign}")
+                return _not_compared(report, f"it is loaded, and eltwise does not run {foreign}")
             model = reference()
         except ManyProblemsError as error:
             first, *others = error.problems
-            return _not_compared(version, f"{first} and {counted(len(others), 'problem')} more")
+            return _not_compared(report, f"{first} and {counted(len(others), 'problem')} more")
         except EltwiseError as error:
-            return _not_compared(version, str(error))
-        return _compared(host, program, model, version, seed)
+            return _not_compared(report, str(error))
+        return _compared(report, host, program, model, seed)
 
 
 def program_of(graph: Graph) -> Program:
@@ -153,11 +136,11 @@ def _foreign_operators(graph: Graph) -> str:
     return f"{', '.join(names)}{more}" if names else ""
 
 
-def _not_compared(version: str, reason: str) -> Observed:
-    return Observed(version, comparison=Comparison(0, 0, reason))
+def _not_compared(report: TargetReport, reason: str) -> TargetReport:
+    return replace(report, comparison=Comparison(0, 0, reason))
 
 
-def _compared(host: Host, program: Program, model: Model, version: str, seed: int) -> Observed:
+def _compared(report: TargetReport, host: Host, program: Program, model: Model, seed: int) -> TargetReport:
     found: dict[str, Finding] = {}
     runs = elements = 0
     refusal = ""
@@ -170,16 +153,15 @@ def _compared(host: Host, program: Program, model: Model, version: str, seed: in
             break
         answer = host.run(program, list(run.feeds.values()))
         if answer.kind != "result":
-            return Observed(version, (*found.values(), _refused(answer)))
+            return replace(report, findings=(*found.values(), _refused(answer)))
         runs += 1
         elements += sum(array.size for array in run.expected.values())
         for (name, exact), got in zip(run.expected.items(), answer.arrays, strict=False):
             severity = severity_of(got, exact, run.is_ordinary)
             if severity and (name not in found or level(severity) > level(found[name].severity)):
                 found[name] = _different(name, "nothing" if got is None else difference(got, exact), severity)
-    if found:
-        return Observed(version, tuple(found.values()))
-    return Observed(version, comparison=Comparison(runs, elements, "" if runs else refusal))
+    comparison = None if found else Comparison(runs, elements, "" if runs else refusal)
+    return replace(report, findings=tuple(found.values()), comparison=comparison)
 
 
 def _different(name: str, words: str, severity: Severity) -> Finding:

@@ -36,7 +36,9 @@ _KEEPING_SIZES = (
 
 _ONE_NUMBER = frozenset({"number", "zero", "minus-zero", "almost-neutral"})
 _SEVERAL_NUMBERS = frozenset({"zeros", "minus-zeros"})
-_HELD_IN_LESS = (BFLOAT16, FLOAT32, FLOAT64, INT64, UINT32, UINT64)
+HELD_IN_LESS = (BFLOAT16, FLOAT32, FLOAT64, INT64, UINT32, UINT64)
+"""Types with numbers that are not plain."""
+
 _LEAST, _LARGEST = 2.0**-126, (2.0 - 2.0**-7) * 2.0**127
 """The least normal number of float32 and bfloat16, and the largest finite one of bfloat16."""
 _AT_A_TIME = 1 << 16
@@ -154,18 +156,13 @@ def is_narrow(element_type: ElementType) -> bool:
     return element_type.is_numeric and (element_type.bits <= 16 or element_type is UINT32)
 
 
-def has_others_than_plain(element_type: ElementType) -> bool:
-    """Whether a type has numbers that are not plain."""
-    return element_type in _HELD_IN_LESS
-
-
 def plain_numbers(array: np.ndarray, element_type: ElementType) -> np.ndarray:
     """Which numbers are the same in the types that runtimes hold constants in: float32 or bfloat16, normal, and int32.
 
     >>> plain_numbers(np.float32([0, 1, 1e-40, 3.4e38, np.inf]), FLOAT32).tolist()
     [True, True, False, False, True]
     """
-    if not has_others_than_plain(element_type):
+    if element_type not in HELD_IN_LESS:
         return np.ones(array.shape, bool)
     if element_type.is_integer:
         (low, high), own = INT32.limits, np.iinfo(array.dtype)
@@ -253,13 +250,12 @@ class _Values:
             source.add("dynamic")
         numbers, producers = set[str](), set[str]()
         for index, value in enumerate(node.inputs):
+            letter = "b" if index else "a"
             found = self._numbers(value) if index in made else frozenset[str]()
             if not element_type.is_integer:
-                numbers |= {f"{_letter(index)}-{name}" for name in found - {"plain"}}
-            if constants == {index} and "plain" in found and has_others_than_plain(element_type):
-                source = {
-                    f"{_letter(index)}-plain" if name == f"{_letter(index)}-constant" else name for name in source
-                }
+                numbers |= {f"{letter}-{name}" for name in found - {"plain"}}
+            if constants == {index} and "plain" in found and element_type in HELD_IN_LESS:
+                source = (source - {f"{letter}-constant"}) | {f"{letter}-plain"}
             if index not in constants:
                 producers |= self._producers(value)
         consumers = self.scope.consumers.get(node.outputs[0], [])
@@ -302,8 +298,4 @@ class _Values:
 def _sources(constants: set[int], count: int, is_static: bool) -> set[str]:
     if len(constants) == count > 1:
         return {"both-constant"}
-    return {f"{_letter(index)}-constant" for index in constants} or {"static" if is_static else "dynamic"}
-
-
-def _letter(index: int) -> str:
-    return "b" if index else "a"
+    return {f"{'b' if index else 'a'}-constant" for index in constants} or {"static" if is_static else "dynamic"}

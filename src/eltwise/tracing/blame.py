@@ -9,19 +9,17 @@ import numpy as np
 
 from eltwise import oracle
 from eltwise.comparison.causes import UNEXPLAINED
-from eltwise.comparison.tolerance import Tolerances
 from eltwise.conformance.fault_model import Operation
 from eltwise.core.dtypes import of_numpy
 from eltwise.core.errors import EltwiseError
 from eltwise.formats.registry import of_bytes
-from eltwise.ir.graph import Node
 from eltwise.model import load
 from eltwise.ops.schema import ElementwiseSchema
 from eltwise.runtimes import Model as Program
 from eltwise.tracing.difference import Difference, explained
 from eltwise.tracing.model import Part, TracedModel
 from eltwise.tracing.precision import of_rounded_operands
-from eltwise.tracing.run import NodeRun, Outcome, Side, Values, worst_value
+from eltwise.tracing.run import NodeRun, Outcome, Side, Tracer, Values, worst_value
 
 _MOST_EXPLAINED = 16
 """So many nodes that are wrong alone are run as models of their own, and their causes are looked for."""
@@ -65,23 +63,19 @@ class Blame:
     """Runs suspects alone.
 
     Attributes:
-        tested: the runtime that is tested.
-        reference: the reference.
-        tolerances: what does not count as a difference.
+        tracer: what ran them together.
         helper: what runs the nodes in place of a reference that cannot.
         found: the nodes that are wrong alone, by their numbers: the first ones.
     """
 
-    tested: Side
-    reference: Side
-    tolerances: Tolerances
+    tracer: Tracer
     helper: Side | None = None
     found: dict[int, Isolated] = field(default_factory=dict)
 
     @property
     def model(self) -> TracedModel:
         """The model of the tested runtime."""
-        return self.tested.model
+        return self.tracer.model
 
     def judge(self, runs: Sequence[NodeRun], values: Values) -> None:
         """Say of the nodes of a segment that are beyond the tolerance which are wrong themselves.
@@ -95,7 +89,8 @@ class Blame:
         for run in suspects:
             self.say(run, owns.get(run.number), self.model.behind([run.number], values))
         chosen = [run for run in suspects if run.blame == "own"][: _MOST_EXPLAINED - len(self.found)]
-        held = _around(self.model, self.model.behind((run.number for run in chosen), values))
+        numbers = self.model.behind((run.number for run in chosen), values)
+        held = {*self.model.read_by(numbers), *self.model.made_by(numbers)}
         values = {name: array.copy() for name, array in values.items() if name in held}
         for run in chosen:
             isolated = self.isolate([run.number], values)
@@ -108,7 +103,7 @@ class Blame:
         found = self._alone([run.number for run in runs], values) if runs else {}
         owns = {}
         for run in runs:
-            worst = worst_value(self.model.made[run.number], found, values, self.tolerances)
+            worst = worst_value(self.model.made[run.number], found, values, self.tracer.tolerances)
             if worst is not None:
                 owns[run.number] = worst[0]
         return owns
@@ -141,8 +136,8 @@ class Blame:
 
         Where the reference does not have what a node reads, the nodes that make it are run as well.
         """
-        wanted = [value for number in numbers for value in self.model.made[number] if value in values]
-        outcome = self.tested.run(self.model.behind(numbers, values), values, wanted, apart=True)
+        wanted = [value for value in self.model.made_by(numbers) if value in values]
+        outcome = self.tracer.tested.run(self.model.behind(numbers, values), values, wanted, apart=True)
         if not outcome.words:
             return outcome.values
         if len(numbers) == 1:
@@ -159,10 +154,14 @@ class Blame:
             part = self.model.part(group, values, wanted, apart=True)
         except EltwiseError:
             return None
-        outcomes = [side.run(group, values, wanted, apart=True) for side in (self.tested, self.reference)]
+        outcomes = [side.run(group, values, wanted, apart=True) for side in (self.tracer.tested, self.tracer.reference)]
         got, right = (_values_or(outcome, values) for outcome in outcomes)
-        worst = worst_value(wanted, got, right, self.tolerances)
-        return None if worst is None or outcomes[0].words else isolated_of(self.tested, group, part, got, right, worst)
+        worst = worst_value(wanted, got, right, self.tracer.tolerances)
+        return (
+            None
+            if worst is None or outcomes[0].words
+            else isolated_of(self.tracer.tested, group, part, got, right, worst)
+        )
 
     def with_exact(self, isolated: Isolated) -> Isolated:
         """The same with the exact result, if eltwise computes the node."""
@@ -171,7 +170,7 @@ class Blame:
         exact = exact_result(isolated.program, isolated.inputs, isolated.position)
         if exact is None:
             return isolated
-        results = ((self.tested.name, isolated.got), (self.reference.name, isolated.wanted))
+        results = ((self.tracer.tested.name, isolated.got), (self.tracer.reference.name, isolated.wanted))
         right = tuple(name for name, array in results if oracle.same_bits(array, exact))
         return replace(isolated, right=right, exact=exact)
 
@@ -181,18 +180,16 @@ class Blame:
         operation, operands = None, list[np.ndarray]()
         if isolated.exact is not None:
             wanted = isolated.exact
-            got = isolated.wanted if isolated.right == (self.tested.name,) else isolated.got
+            got = isolated.wanted if isolated.right == (self.tracer.tested.name,) else isolated.got
             operation, operands = _operation(self.model, isolated)
         cause = explained(isolated.own, got, wanted, operation, operands)
         runs = (
-            (self.helper or self.reference, isolated.got, self.tested),
-            (self.tested, isolated.wanted, self.reference),
+            (self.helper or self.tracer.reference, isolated.got, self.tracer.tested),
+            (self.tracer.tested, isolated.wanted, self.tracer.reference),
         )
         for side, result, other in runs:
             if cause.cause in (None, UNEXPLAINED):
-                cause = of_rounded_operands(
-                    cause, side, isolated.numbers, isolated.inputs, isolated.value, result, other.name
-                )
+                cause = of_rounded_operands(cause, side, isolated, result, other.name)
         return cause
 
 
@@ -233,7 +230,7 @@ def _values_or(outcome: Outcome, values: Values) -> Values:
 def _operation(model: TracedModel, isolated: Isolated) -> tuple[Operation | None, list[np.ndarray]]:
     """What a node computes, with its operands in the shape of the result; nothing where that is not so simple."""
     node = model.nodes[isolated.numbers[-1]]
-    operands = [_operand(model, node, name, isolated.inputs) for name in node.inputs]
+    operands = [model.known(name, isolated.inputs) for name in node.inputs]
     found = [operand for operand in operands if operand is not None]
     if not isinstance(node.schema, ElementwiseSchema) or isolated.exact is None or len(found) < len(operands):
         return None, []
@@ -244,18 +241,3 @@ def _operation(model: TracedModel, isolated: Isolated) -> tuple[Operation | None
     except ValueError:  # Another rule than NumPy's.
         return None, []
     return Operation(node.operation.expression(len(found)), of_numpy(found[0].dtype)), expanded
-
-
-def _operand(model: TracedModel, node: Node, name: str, values: Values) -> np.ndarray | None:
-    if name in values:
-        return values[name]
-    tensor = model.graph.constant.get(name)
-    try:
-        return None if tensor is None else tensor.array
-    except EltwiseError:
-        return None
-
-
-def _around(model: TracedModel, numbers: Sequence[int]) -> set[str]:
-    """What nodes read and make."""
-    return {value for number in numbers for value in (*model.reads[number], *model.made[number])}

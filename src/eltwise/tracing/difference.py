@@ -59,7 +59,7 @@ def measure(name: str, got: np.ndarray, wanted: np.ndarray, tolerances: Toleranc
     element_type = of_numpy(wanted.dtype)
     tolerance = tolerance_of(tolerances, name) or _default(element_type, wanted)
     first, second = (np.ascontiguousarray(array).reshape(-1) for array in (wanted, got))
-    records, _histogram = measure_blocks(first, second, element_type, tolerance.limits)
+    records, _histogram = measure_blocks(first, second, element_type, tolerance)
     if not records["differing"].any() or not (records["differing"] - records["both_nan"]).any():
         return EQUAL
     largest_distance = int(records["max_ulp"].max())

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from eltwise import oracle
 from eltwise.tracing.blame import Blame, Isolated, named
-from eltwise.tracing.matching import Matching
+from eltwise.tracing.pair import PairTracer
 from eltwise.tracing.run import NodeRun, Values
 
 UNPROVEN = "the other model has another value here, and that it should be the same was not shown"
@@ -37,13 +37,10 @@ class PairBlame(Blame):
     in its place, and it is an output, or a later node is right on the reference's value and wrong on the node's own. A
     later node that is wrong on the reference's shows the opposite: then both are run together.
 
-    Attributes:
-        matching: the values that belong together.
-        last_needed: the last node for which each value is kept, changed for nodes in doubt.
+    Nodes in doubt change for how long the tracer keeps values.
     """
 
-    matching: Matching = field(kw_only=True)
-    last_needed: dict[str, int] = field(kw_only=True)
+    tracer: PairTracer
     _doubts: dict[str, Doubt] = field(default_factory=dict)
     _beyond: list[NodeRun] = field(default_factory=list)
     _is_certain: bool = False
@@ -92,7 +89,7 @@ class PairBlame(Blame):
         if not self._doubts:
             return []
         group = self.model.behind([run.number], values)
-        read = dict.fromkeys(value for number in group for value in self.model.reads[number])
+        read = dict.fromkeys(self.model.read_by(group))
         return [value for value in read if value in self._doubts and value in values]
 
     def _weigh(self, run: NodeRun, isolated: Isolated | None) -> None:
@@ -109,15 +106,15 @@ class PairBlame(Blame):
 
     def _told(self, run: NodeRun) -> str:
         """Which nodes the second model has in place of a node, if these are several: any of them may be wrong."""
-        others = [f"{node.schema.name} {node.label!r}" for node in self.matching.others(run.number)]
+        others = [f"{node.schema.name} {node.label!r}" for node in self.tracer.matching.others(run.number)]
         return f"the other model has several nodes in its place: {named(others)}" if len(others) > 1 else ""
 
     def _doubt(self, run: NodeRun, isolated: Isolated | None) -> None:
         """Keep what a node was given, for as long as what it makes is read."""
         made = self.model.made[run.number]
-        last = max((self.last_needed[value] for value in made), default=0)
+        last = max((self.tracer.last_needed[value] for value in made), default=0)
         for value in (*(isolated.inputs if isolated else ()), *made):
-            self.last_needed[value] = max(self.last_needed.get(value, 0), last)
+            self.tracer.last_needed[value] = max(self.tracer.last_needed.get(value, 0), last)
         self._doubts.update(dict.fromkeys(made, Doubt(run, isolated)))
 
     def _is_its_own(self, isolated: Isolated) -> bool:
@@ -125,7 +122,7 @@ class PairBlame(Blame):
         if len(isolated.numbers) > 1:
             return False
         is_exact = isolated.exact is not None and oracle.same_bits(isolated.wanted, isolated.exact)
-        return is_exact or self.matching.is_same(isolated.numbers[-1])
+        return is_exact or self.tracer.matching.is_same(isolated.numbers[-1])
 
     def _is_output(self, run: NodeRun) -> bool:
         return any(self.model.last_reader[value] == len(self.model.nodes) for value in self.model.made[run.number])
@@ -149,7 +146,7 @@ class PairBlame(Blame):
         if doubt is not None and not doubt.run.has_failed and not self._is_output(doubt.run):
             _not_compared(doubt.run)
         values.pop(value, None)
-        self.reference.values.pop(value, None)
+        self.tracer.reference.values.pop(value, None)
 
 
 def _not_compared(run: NodeRun) -> None:

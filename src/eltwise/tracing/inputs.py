@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from eltwise.core.dtypes import BOOL, ElementType, not_run
-from eltwise.core.errors import ElementTypeError, GraphError, ShapeError, UnsupportedError, counted, unknown_name
+from eltwise.core.errors import ElementTypeError, GraphError, ShapeError, UnsupportedError, counted
 from eltwise.core.shapes import of_sizes
 from eltwise.engine.arrays import as_array
 from eltwise.ir.graph import Graph, Port
@@ -33,7 +33,7 @@ def feeds_for(graph: Graph, given: object, seed: int) -> tuple[dict[str, np.ndar
         raise GraphError("inputs are given by their names", got=type(given).__name__, allowed=f"a dict of {names}")
     arrays: dict[str, np.ndarray] = {}
     for name, value in given.items():
-        port = _port(graph, name)
+        port = graph.find_input(str(name))
         arrays[port.name] = _checked(port, value)
     ports = {port.name: port for port in (*graph.inputs, *graph.optional_inputs)}
     generator = np.random.default_rng(seed)
@@ -48,13 +48,6 @@ def feeds_for(graph: Graph, given: object, seed: int) -> tuple[dict[str, np.ndar
         shapes = ", ".join(f"{port.name} ({of_sizes(arrays[port.name].shape)})" for port in drawn[:_LARGEST])
         words = f"{counted(len(drawn), 'input')} drawn with the seed {seed}: {shapes}"
     return {ports[name].value: array for name, array in arrays.items()}, words
-
-
-def _port(graph: Graph, name: object) -> Port:
-    if not isinstance(name, str):
-        names = [port.name for port in (*graph.inputs, *graph.optional_inputs)]
-        raise unknown_name("input", repr(name), names)
-    return graph.find_input(name)
 
 
 def _checked(port: Port, value: object) -> np.ndarray:

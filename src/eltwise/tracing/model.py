@@ -12,7 +12,7 @@ from typing import Protocol, TypeGuard
 import numpy as np
 
 from eltwise.core.dtypes import ElementType, of_numpy
-from eltwise.core.errors import UnsupportedError, raise_all
+from eltwise.core.errors import EltwiseError, UnsupportedError, raise_all
 from eltwise.core.shapes import Dimension, Shape, of_sizes
 from eltwise.ir.graph import Graph, Node, Tensor
 from eltwise.ir.types import TensorType
@@ -109,6 +109,14 @@ class TracedModel:
         read = {value for values in self.reads for value in values} | {port.value for port in self.graph.outputs}
         return tuple(tuple(value for value in node.outputs if value in read) for node in self.nodes)
 
+    def read_by(self, numbers: Iterable[int]) -> list[str]:
+        """The values that nodes read, one after the other."""
+        return [value for number in numbers for value in self.reads[number]]
+
+    def made_by(self, numbers: Iterable[int]) -> list[str]:
+        """The values that nodes make."""
+        return [value for number in numbers for value in self.made[number]]
+
     @cached_property
     def last_reader(self) -> dict[str, int]:
         """The number of the last node that reads each value; behind all nodes for what the model gives out."""
@@ -163,28 +171,41 @@ class TracedModel:
             EltwiseError: if they cannot be written.
         """
         chosen = list(numbers)
-        made = {value for number in chosen for value in self.made[number]}
+        made = self.made_by(chosen)
         if wanted is None:
-            wanted = [value for number in chosen for value in self.made[number] if self.can_travel(value)]
-        read = dict.fromkeys(value for number in chosen for value in self.reads[number])
-        given = [value for value in read if value not in made or (apart and value in values)]
-        unknown = [value for value in given if value not in values]
-        if unknown:
-            raise UnsupportedError("what the nodes read is not known", operand=repr(unknown[0]))
-        fixed = {value for value in given if fixes_sizes and _is_short_list(values[value])}
-        given = [value for value in given if value not in fixed]
+            wanted = [value for value in made if self.can_travel(value)]
+        inner = {value for value in made if not (apart and value in values)}
+        given = [value for value in dict.fromkeys(self.read_by(chosen)) if value not in inner]
+        for value in given:
+            if value not in values:
+                raise UnsupportedError("what the nodes read is not known", operand=repr(value))
+        arrays = {value: values[value] for value in given if fixes_sizes and _is_short_list(values[value])}
+        given = [value for value in given if value not in arrays]
         types = {value: _type_of(values[value], keeps_sizes) for value in given}
-        arrays = {value: values[value] for value in sorted(fixed)} | dict(replaced or {})
+        arrays |= replaced or {}
         constants = {value: Tensor(array.copy(), of_numpy(array.dtype)) for value, array in arrays.items()}
-        key = None if constants else (tuple(chosen), tuple(types.items()), tuple(wanted))
-        with self._lock:  # Both runtimes are given the same parts, one after the other or at once.
+        inputs = tuple(values[value] for value in given)
+        program = self._program(chosen, types, wanted, constants)
+        return Part(program, inputs, tuple(wanted), tuple(given), self._results(wanted))
+
+    def _program(
+        self,
+        numbers: Sequence[int],
+        given: Mapping[str, TensorType],
+        wanted: Sequence[str],
+        constants: Mapping[str, Tensor],
+    ) -> Program:
+        """Nodes as a program; the last one is kept, as both runtimes are given it, one after the other or at once."""
+        key = None if constants else (tuple(numbers), tuple(given.items()), tuple(wanted))
+        with self._lock:
             if key is None or self._written is None or self._written[0] != key:
                 self._written = None
-                written = self.parts.write(self._with_constants(chosen), types, wanted, constants)
-                self._written = (key, Program(*written))
-            program = self._written[1]
-        inputs = tuple(values[value] for value in given)
-        return Part(program, inputs, tuple(wanted), tuple(given), self._results(wanted))
+                nodes = [self.nodes[number] for number in numbers]
+                known = self._constant_nodes
+                needed = (known[value] for node in nodes for value in reads(node) if value in known)
+                behind = [*{id(node): node for node in needed}.values(), *nodes]
+                self._written = (key, Program(*self.parts.write(behind, given, wanted, constants)))
+            return self._written[1]
 
     def _results(self, wanted: Sequence[str]) -> tuple[tuple[ElementType, tuple[int, ...]], ...]:
         """The types and shapes of values, if all of them are known and of NumPy's own types."""
@@ -194,14 +215,6 @@ class TracedModel:
                 return ()
             results.append((found.element_type, found.shape.sizes()))
         return tuple(results)
-
-    def _with_constants(self, numbers: Sequence[int]) -> list[Node]:
-        """Nodes behind the Constant nodes that they read."""
-        nodes = [self.nodes[number] for number in numbers]
-        needed = (
-            self._constant_nodes[value] for node in nodes for value in reads(node) if value in self._constant_nodes
-        )
-        return [*{id(node): node for node in needed}.values(), *nodes]
 
     def behind(self, numbers: Iterable[int], known: Container[str]) -> list[int]:
         """Nodes with all those that make what they read, back to the values that are known."""
@@ -219,6 +232,14 @@ class TracedModel:
         """A constant, for comparison with another; None for what is not constant."""
         node = self._constant_nodes.get(value)
         return self.graph.constant.get(value) if node is None else dict(node.operation.given).get("value", node)
+
+    def known(self, value: str, values: Mapping[str, np.ndarray]) -> np.ndarray | None:
+        """One of some values, or a constant of the model; None where there is none, or it cannot be read."""
+        tensor = self.graph.constant.get(value)
+        try:
+            return values.get(value) if value in values or tensor is None else tensor.array
+        except EltwiseError:
+            return None
 
     @cached_property
     def random(self) -> frozenset[int]:

@@ -8,7 +8,7 @@ from collections.abc import Container, Sequence
 import numpy as np
 
 from eltwise.comparison.tolerance import Tolerances
-from eltwise.core.errors import EltwiseError, GraphError
+from eltwise.core.errors import GraphError
 from eltwise.ir.graph import Graph
 from eltwise.tracing.difference import measure
 from eltwise.tracing.matching import Matching, matched_inputs
@@ -84,27 +84,13 @@ class PairTracer(Tracer):
     def _reference(self, numbers: Sequence[int]) -> Outcome:
         """Run the second model as far as it makes what belongs to the values of some nodes of the first."""
         model = self.other.model
-        targets = {
-            value: self._partners[value]
-            for number in numbers
-            for value in self.model.made[number]
-            if value in self._partners
-        }
+        made = self.model.made_by(numbers)
+        targets = {value: self._partners[value] for value in made if value in self._partners}
         makers = [model.maker[value] for value in targets.values() if value in model.maker]
         needed = set(model.behind(makers, self.other.values)) - self._done
         self._run_other(sorted({self._unit_of[number] for number in needed}, key=lambda unit: unit.start))
-        found = {value: self._value(partner) for value, partner in targets.items()}
+        found = {value: model.known(partner, self.other.values) for value, partner in targets.items()}
         return Outcome({value: array for value, array in found.items() if array is not None})
-
-    def _value(self, partner: str) -> np.ndarray | None:
-        """A value of the second model; a constant may be one, where nodes that make it were folded."""
-        tensor = self.other.model.graph.constant.get(partner)
-        if partner in self.other.values or tensor is None:
-            return self.other.values.get(partner)
-        try:
-            return tensor.array
-        except EltwiseError:
-            return None
 
     def _release(self, value: str) -> None:
         self._uses[value] -= 1
@@ -117,9 +103,9 @@ class PairTracer(Tracer):
             return
         model = self.other.model
         numbers = [number for unit in units for number in unit]
-        there = self.other.values.keys() | {value for number in numbers for value in model.made[number]}
+        there = self.other.values.keys() | {*model.made_by(numbers)}
         outcome = Outcome(words=_UNKNOWN)
-        if all(value in there for number in numbers for value in model.reads[number]):
+        if all(value in there for value in model.read_by(numbers)):
             outcome = self.other.run(numbers, self.other.values)
         if outcome.words and len(units) > 1:
             middle = len(units) // 2
@@ -135,7 +121,7 @@ class PairTracer(Tracer):
 
     def _take(self, numbers: Sequence[int], values: Values) -> None:
         """Keep what is still needed of a run, and for a while what belongs to no value of the first model."""
-        for value in (value for number in numbers for value in self.other.model.reads[number]):
+        for value in self.other.model.read_by(numbers):
             self._release(value)
         partners = set(self._partners.values())
         for value, array in values.items():
@@ -159,13 +145,13 @@ class PairTracer(Tracer):
                 with np.errstate(all="ignore"):
                     wanted.values[value] = other.astype(array.dtype)
         super()._compare(numbers, got, wanted)
-        for value in (value for number in numbers for value in self.model.made[number]):
+        for value in self.model.made_by(numbers):
             self._release(self._partners.get(value, ""))
 
     def _is_equal(self, value: str, array: np.ndarray, other: np.ndarray) -> bool:
         """Whether two arrays are within the tolerance."""
         is_alike = array.shape == other.shape and array.dtype == other.dtype
-        return is_alike and not measure(value, array, other, self._tolerances).is_beyond
+        return is_alike and not measure(value, array, other, self.tolerances).is_beyond
 
 
 def _last_needed(model: TracedModel, known: Container[str]) -> dict[str, int]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import ml_dtypes
 import numpy as np
@@ -11,7 +11,10 @@ import numpy as np
 from eltwise.core.errors import EltwiseError
 from eltwise.ir.verify import reads
 from eltwise.tracing.difference import Difference
-from eltwise.tracing.run import Side, Values
+from eltwise.tracing.run import Side
+
+if TYPE_CHECKING:
+    from eltwise.tracing.blame import Isolated
 
 _NARROW = {"bfloat16": ml_dtypes.bfloat16, "float16": np.float16}
 _LEAST_SHARE = 0.98
@@ -19,42 +22,36 @@ _CLOSE = 2.0**-16
 """Results of one precision differ by less than this part of the largest, as sums are added in another order."""
 
 
-def of_rounded_operands(
-    found: Difference, side: Side, group: Sequence[int], values: Values, value: str, got: np.ndarray, other: str
-) -> Difference:
+def of_rounded_operands(found: Difference, side: Side, isolated: Isolated, got: np.ndarray, other: str) -> Difference:
     """The same difference, explained by rounded operands if these predict nearly every element.
 
     Args:
         found: the difference, which nothing has explained.
         side: what is run on rounded operands.
-        group: the numbers of the nodes.
-        values: what they read.
-        value: the value that is compared.
-        got: that value of the other runtime.
+        isolated: the nodes, and what they read.
+        got: their value of the other runtime.
         other: the name of that one.
     """
     if got.dtype != np.float32:
         return found
-    best = found
-    shares = {name: _share(side, group, values, value, got, narrow) for name, narrow in _NARROW.items()}
+    shares = {name: _share(side, isolated, got, narrow) for name, narrow in _NARROW.items()}
     name = max(shares, key=lambda one: shares[one])
-    if shares[name] >= _LEAST_SHARE:
-        words = f"{other} rounds operands to {name}, which gives {100 * shares[name]:.3g} % of the elements"
-        best = replace(found, cause=f"{name}_operands", explanation=words)
-    return best
+    if shares[name] < _LEAST_SHARE:
+        return found
+    words = f"{other} rounds operands to {name}, which gives {100 * shares[name]:.3g} % of the elements"
+    return replace(found, cause=f"{name}_operands", explanation=words)
 
 
-def _share(side: Side, group: Sequence[int], values: Values, value: str, got: np.ndarray, narrow: type) -> float:
+def _share(side: Side, isolated: Isolated, got: np.ndarray, narrow: type) -> float:
     """The share of elements that rounded operands predict: as they come, or rounded once more."""
-    model = side.model
-    constant = model.graph.constant
-    read = {name for number in group for name in reads(model.nodes[number])}
+    constant, value = side.model.graph.constant, isolated.value
+    read = {name for number in isolated.numbers for name in reads(side.model.nodes[number])}
     try:
         constants = {name: _rounded(constant[name].array, narrow) for name in sorted(read & constant.keys())}
     except EltwiseError:
         return 0.0
-    rounded = {name: _rounded(array, narrow) for name, array in values.items() if name in read}
-    outcome = side.run(group, rounded, [value], apart=True, replaced=constants)
+    rounded = {name: _rounded(array, narrow) for name, array in isolated.inputs.items() if name in read}
+    outcome = side.run(isolated.numbers, rounded, [value], apart=True, replaced=constants)
     if value not in outcome.values or outcome.values[value].shape != got.shape:
         return 0.0
     predicted = outcome.values[value]

@@ -6,6 +6,7 @@ import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from eltwise.comparison.report import number
 from eltwise.conformance.reproduce import files_of_case, write_case
 from eltwise.core.errors import UnsupportedError, counted
 from eltwise.formats.registry import of_bytes
@@ -174,7 +175,9 @@ class TraceReport(Written):
         counts = self.counts()
         lines = [
             f"{self.runtime} against {self.against}: {counted(len(self.nodes), 'node')}"
-            + "".join(f", {count} {_WORDS.get(name, name)}" for name, count in counts.items()),
+            + "".join(
+                f", {count} {name.replace('differs', 'different').replace('_', ' ')}" for name, count in counts.items()
+            ),
             f"inputs: {self.inputs}; tolerance: {self.tolerance}",
         ]
         node = self.first_node
@@ -215,24 +218,13 @@ class TraceReport(Written):
         found = {name: sum(node.status == name for node in self.nodes) for name in order}
         return {name: count for name, count in found.items() if count}
 
-    def _shown(self) -> list[TracedNode]:
-        return [node for node in self.nodes if node.status not in ("equal", "within_tolerance")][:_MOST_SHOWN]
-
     def _table(self) -> list[str]:
-        shown = self._shown()
-        if not shown:
+        wrong = [node for node in self.nodes if node.status not in ("equal", "within_tolerance")]
+        if not wrong:
             return []
-        rows = [("node", "operator", *_COLUMNS, "cause"), *(node.cells() for node in shown)]
-        widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]) - 1)]
-        lines = ["  ".join([*map(str.ljust, row, widths), row[-1]]).rstrip() for row in rows]
-        left = sum(node.status not in ("equal", "within_tolerance") for node in self.nodes) - len(shown)
-        return ["", *lines, *([f"... and {left} more"] if left else []), ""]
-
-
-_WORDS = {"differs": "different", "within_tolerance": "within tolerance", "not_compared": "not compared"}
-_COLUMNS = ("error in", "error out", "own error")
-
-
-def number(value: float | None) -> str:
-    """An error for people."""
-    return "-" if value is None else f"{value:.4g}"
+        columns = ("node", "operator", "error in", "error out", "own error", "cause")
+        rows = [columns, *(node.cells() for node in wrong[:_MOST_SHOWN])]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
+        left = [f"... and {len(wrong) - _MOST_SHOWN} more"] if len(wrong) > _MOST_SHOWN else []
+        return ["", *lines, *left, ""]

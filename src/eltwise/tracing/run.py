@@ -141,6 +141,9 @@ class Tracer:
     """Runs one model on two sides at once.
 
     Attributes:
+        tested: the runtime that is tested.
+        reference: the reference.
+        tolerances: what does not count as a difference.
         nodes: what is known of each node that was reached, by its number.
         missing_words: why a node that ran has no value to compare.
         last_needed: the number of the last node for which each value is kept.
@@ -155,7 +158,7 @@ class Tracer:
         self.reference = reference
         self.nodes: dict[int, NodeRun] = {}
         self.judge: Callable[[list[NodeRun], Values], None] = lambda _runs, _values: None
-        self._tolerances = tolerances
+        self.tolerances = tolerances
         self._found: dict[str, Difference] = {}
         self._threads = ThreadPoolExecutor(1)
 
@@ -207,10 +210,10 @@ class Tracer:
         """The units whose inputs are there; of the others it is said that they are not."""
         there, ready = set(self.tested.values), []
         for unit in units:
-            made = {value for number in unit for value in self.model.made[number]}
-            if all(value in there or value in made for number in unit for value in self.model.reads[number]):
+            made = there | {*self.model.made_by(unit)}
+            if made.issuperset(self.model.read_by(unit)):
                 ready.append(unit)
-                there |= made
+                there = made
                 continue
             for number in unit:
                 self.nodes[number] = NodeRun(number, words="what it reads could not be computed")
@@ -252,7 +255,7 @@ class Tracer:
             if value not in values or value not in reference:
                 self._found[value] = max(behind, key=rank, default=EQUAL)
                 continue
-            found = self._found[value] = measure(value, values[value], reference[value], self._tolerances)
+            found = self._found[value] = measure(value, values[value], reference[value], self.tolerances)
             if run.out is None or rank(found) > rank(run.out):
                 run.out, run.value = found, value
         if run.out is None:
@@ -261,7 +264,7 @@ class Tracer:
     def _keep(self, numbers: Sequence[int], values: Values, reference: Values) -> None:
         """Keep what later nodes read; the same array for both sides if it is equal in both."""
         last = max(numbers)
-        for value in (value for number in numbers for value in self.model.made[number]):
+        for value in self.model.made_by(numbers):
             if self.last_needed[value] <= last:
                 continue
             if value in reference:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from eltwise import runtimes
-from eltwise.comparison.tolerance import Given, Tolerances, check_patterns, parse_tolerances
+from eltwise.comparison.tolerance import Given, check_patterns, parse_tolerances
 from eltwise.core.errors import EltwiseError, FileFormatError, UnsupportedError, counted
 from eltwise.formats import registry
 from eltwise.ir.graph import Graph
@@ -29,7 +29,7 @@ from eltwise.tracing.pair import PairTracer, other_feeds
 from eltwise.tracing.report import TracedNode, TraceReport
 from eltwise.tracing.run import NodeRun, Side, Tracer
 from eltwise.tracing.segments import Tell, run_all
-from eltwise.tracing.whole import Whole, WholeRun
+from eltwise.tracing.whole import Whole, compare_whole
 from eltwise.tracing.wide import WideSide
 
 if TYPE_CHECKING:
@@ -112,12 +112,12 @@ def trace(
         last = _reference(first, second, against, hosts)
         versions = [_version(*pair) for pair in zip((first, last), starting, strict=False)]
         tracer = (Tracer if second is graph else PairTracer)(first, last, tolerances)
-        blame = _blame(tracer, tolerances)
+        blame = _blame(tracer)
         tracer.judge = blame.judge
         run_all(tracer, segment, progress or (lambda _done, _count, _name: None))
         blame.finish()
-        whole = WholeRun(first, last, feeds, tolerances).compare() if second is graph else Whole()
-    report = _report(tracer, blame, whole, versions)
+        whole = compare_whole(tracer, feeds) if second is graph else Whole()
+    report = _report(blame, whole, versions)
     return replace(report, inputs=words, tolerance="; ".join(map(str, tolerances)) or DEFAULT)
 
 
@@ -144,8 +144,8 @@ def _second(graph: Graph, other: Source | Model | Graph | None, runtime: str, ag
     return in_float64(graph)
 
 
-def _report(tracer: Tracer, blame: Blame, whole: Whole, versions: Sequence[str]) -> TraceReport:
-    model = tracer.model
+def _report(blame: Blame, whole: Whole, versions: Sequence[str]) -> TraceReport:
+    tracer, model = blame.tracer, blame.model
     nodes = [_described(model, tracer.nodes[number]) for number in sorted(tracer.nodes)]
     if whole.fused is not None:
         last = whole.fused.numbers[-1]
@@ -166,14 +166,11 @@ def _report(tracer: Tracer, blame: Blame, whole: Whole, versions: Sequence[str])
     )
 
 
-def _blame(tracer: Tracer, tolerances: Tolerances) -> Blame:
+def _blame(tracer: Tracer) -> Blame:
     """What judges the nodes; in float64 every value belongs to that of its name."""
-    last = tracer.other if isinstance(tracer, PairTracer) else None
-    if last is None or isinstance(last, WideSide):
-        return Blame(tracer.tested, tracer.reference, tolerances, None if last is None else last.narrow)
-    assert isinstance(tracer, PairTracer)
-    kept = tracer.last_needed
-    return PairBlame(tracer.tested, tracer.reference, tolerances, matching=tracer.matching, last_needed=kept)
+    if not isinstance(tracer, PairTracer):
+        return Blame(tracer)
+    return Blame(tracer, tracer.other.narrow) if isinstance(tracer.other, WideSide) else PairBlame(tracer)
 
 
 def _version(side: Side, version: str) -> str:
