@@ -347,6 +347,20 @@ def test_a_value_of_unknown_type_is_no_obstacle_where_its_type_does_not_matter()
             convert_onnx_bytes(made.SerializeToString(), 17)
 
 
+@pytest.mark.parametrize(
+    ("made", "opset"),
+    [
+        (alone("QuantizeLinear", 13, {"x": (2, 3), "s": ()}, FLOAT), 10),
+        (alone("Split", 18, {"x": (2, 3), "k": (1,)}, FLOAT), 13),
+        (alone("AveragePool", 19, {"x": (1, 1, 9)}, FLOAT, kernel_shape=[2]), 11),
+    ],
+)
+def test_what_a_new_version_says_the_same_of_stays(made: onnx.ModelProto, opset: int) -> None:
+    made.graph.output[0].ClearField("type")
+    data, report = convert_onnx_bytes(made.SerializeToString(), opset)
+    assert (onnx.load_from_string(data).graph.node, report.changes) == (made.graph.node, ())
+
+
 @pytest.mark.parametrize("operator", ["Max", "Min", "Sum", "Mean"])
 @pytest.mark.parametrize("shapes", [[(2, 3)], [(2, 3)] * 3, [("N", 3)] * 2, [(2, 3), (3,)]])
 def test_operands_of_one_shape_need_no_broadcasting(operator: str, shapes: list[tuple[int | str, ...]]) -> None:

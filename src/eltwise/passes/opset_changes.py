@@ -150,7 +150,7 @@ def _has_one_scale(node: NodeProto, scope: Scope) -> bool:
 
 
 def _has_sizes(node: NodeProto, _scope: Scope) -> bool:
-    return len(node.input) > 1
+    return any(node.input[1:])
 
 
 def _rounds_down(node: NodeProto, _scope: Scope) -> bool:
