@@ -49,7 +49,7 @@ import sys
 import numpy as np, eltwise
 from eltwise.runtimes import Runtime, registry
 float32 = Runtime("openvino-f32", "benchmarks.traces:float32", ("openvino",), ("ai.onnx",))
-registry._BY_NAME[float32.name] = float32
+registry.BY_NAME[float32.name] = float32
 given = {"x": np.load(sys.argv[2])}
 report = eltwise.trace(
     sys.argv[1], runtime=float32.name, against="onnxruntime", inputs=given, segment=int(sys.argv[3])

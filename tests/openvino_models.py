@@ -140,7 +140,7 @@ def problems_of(reading: Reading) -> list[EltwiseError]:
 
 def read(ir: Ir) -> Graph:
     """Read an IR that has no problems."""
-    reading = read_openvino(ir.xml(), ir.weights, "model.xml")
+    reading = read_openvino(ir.xml(), ir.weights)
     assert reading.problems == ()
     assert structure_problems(reading.graph) == []
     return reading.graph

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import struct
-import zipfile
 from pathlib import Path
 
-import ml_dtypes
 import numpy as np
 import onnx
 import pytest
@@ -169,13 +167,6 @@ def test_small_types_are_read(tmp_path: Path) -> None:
     assert found["e"].at(np.array([3, 0])).astype(np.float32).tolist() == [-6.0, 0.5]
 
 
-def test_raw_bytes_are_read_as_the_type_that_is_wanted(tmp_path: Path) -> None:
-    np.save(tmp_path / "x.npy", np.array([1, 2], ml_dtypes.float8_e4m3fn).view("V1"))
-    with pytest.raises(EltwiseError, match="--type"):
-        open_tensors(tmp_path / "x.npy")
-    assert open_tensors(tmp_path / "x.npy", FLOAT8E4M3FN)["x"].array().astype(int).tolist() == [1, 2]
-
-
 def test_what_no_type_is_for_is_kept_apart(tmp_path: Path) -> None:
     entries = {"c": {"dtype": "C64", "shape": [1], "data_offsets": [0, 8]}}
     (tmp_path / "m.safetensors").write_bytes(header(entries) + bytes(8))
@@ -216,6 +207,7 @@ ONE = {"x": {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}}
             (lambda f, e=e: bad(f, f"m{e}", b"\x80\x04"), "this is a pickle")
             for e in (".pt", ".pth", ".ckpt", ".pkl", ".bin")
         ),
+        (lambda f: np.save(f / "x.npy", np.array([{}], object)) or f / "x.npy", "pickles are never loaded: save the"),
         (lambda f: bad(f, "m.safetensors", b""), "not a readable safetensors file"),
         (lambda f: bad(f, "m.safetensors", header(ONE) + bytes(7)), "not a readable safetensors file"),
         (lambda f: bad(f, "m.safetensors", header(ONE) + bytes(9)), "not a readable safetensors file"),
@@ -232,9 +224,6 @@ ONE = {"x": {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}}
         (lambda f: index(f, {"weight_map": {"x": "/etc/passwd"}}), "the index names what is not a file in its folder"),
         (lambda f: index(f, {"weight_map": {"x": "none.safetensors"}}), "there is no such file"),
         (lambda f: index(_safetensors(f).parent, {"weight_map": {"z": "m.safetensors"}}), "and it does not"),
-        (lambda f: bad(f, "m.npz", b"PK\x03\x04junk"), "not a readable .npz file"),
-        (lambda f: bad(f, "m.npy", b"\x93NUMPY"), "not an .npy file"),
-        (lambda f: bad(f, "m.npy", _npy(f).read_bytes()[:-1]), "the file is truncated"),
         (lambda f: bad(f, "m.onnx", b"\x08"), "m.onnx"),
         (lambda f: bad(f, "m.xml", b"<net"), "m.xml"),
         (lambda f: f, "the folder holds no tensor files"),
@@ -246,12 +235,6 @@ def test_a_bad_file_is_one_sentence(make: object, words: str, tmp_path: Path) ->
         open_tensors(make(tmp_path))  # type: ignore[operator]
     assert words in str(caught.value)
     assert "\n" not in str(caught.value)
-
-
-def test_an_array_of_objects_is_refused_with_the_way_out(tmp_path: Path) -> None:
-    np.save(tmp_path / "x.npy", np.array([{}], object), allow_pickle=True)
-    with pytest.raises(EltwiseError, match="pickles are never loaded: save the array with one of these"):
-        open_tensors(tmp_path / "x.npy")
 
 
 def test_a_file_that_shrinks_is_an_error_and_no_crash(tmp_path: Path) -> None:
@@ -269,15 +252,6 @@ def test_damaged_compressed_data_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "a.npz").write_bytes(content)
     with pytest.raises(FileFormatError, match="the archive cannot be unpacked"):
         open_tensors(tmp_path / "a.npz")["x"].read()
-
-
-def test_a_bomb_is_refused(tmp_path: Path) -> None:
-    with zipfile.ZipFile(tmp_path / "a.npz", "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("x.npy", bytes(1000))
-    content = (tmp_path / "a.npz").read_bytes().replace(struct.pack("<I", 1000), struct.pack("<I", 1 << 31))
-    (tmp_path / "a.npz").write_bytes(content)
-    found = open_tensors(tmp_path / "a.npz")
-    assert "the archive states an impossible size" in str(found.unreadable["x"])
 
 
 def test_zarr_says_how_to_install_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -223,6 +223,7 @@ def alone(
     return onnx.shape_inference.infer_shapes(made)
 
 
+SIZED = {"x": (1, 1, 4), "roi": (0,), "scales": (3,)}
 FLOAT, FLOAT16, DOUBLE = TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.DOUBLE
 MEND = [
     ("Resize", 10, 11, {"x": (1, 1, 3, 4)}, FLOAT, {"mode": "linear"}),
@@ -284,11 +285,52 @@ def test_what_the_converter_gets_wrong_is_mended(
         (alone("AveragePool", 19, {"x": (1, 1, 9)}, FLOAT, kernel_shape=[2], ceil_mode=1), 18, "which windows count"),
         (alone("ScatterND", 18, {"x": (3,), "k": (1, 1), "u": (1,)}, FLOAT, reduction="max"), 16, "value of reduction"),
         (alone("DequantizeLinear", 13, {"i": (2, 3), "s": (3,)}, FLOAT), 10, "there is one scale"),
+        (alone("Selu", 1, {"x": (3,)}, FLOAT), 6, "other defaults of alpha"),
+        (alone("Dropout", 6, {"x": (3,)}, FLOAT), 7, "without is_test is for training"),
+        (alone("Mod", 28, {"x": (3,), "y": (3,)}, FLOAT), 17, "fmod must be 1"),
+        (
+            alone("MaxPool", 22, {"x": (1, 1, 2)}, FLOAT, kernel_shape=[1], strides=[2], ceil_mode=1),
+            21,
+            "leaves out",
+        ),
+        (alone("ConvTranspose", 11, {"x": (1, 1, 3), "w": (1, 1, 2)}, FLOAT, auto_pad="SAME_LOWER"), 10, "odd padding"),
+        (
+            alone("Resize", 11, SIZED, FLOAT, coordinate_transformation_mode="tf_half_pixel_for_nn"),
+            13,
+            "opset 13 has not this value of coordinate",
+        ),
     ],
 )
 def test_what_the_converter_gets_wrong_is_refused(made: onnx.ModelProto, opset: int, reason: str) -> None:
     with pytest.raises(EltwiseError, match=reason):
         convert_onnx_bytes(made.SerializeToString(), opset)
+
+
+@pytest.mark.parametrize(
+    ("made", "opset"),
+    [
+        (alone("Selu", 5, {"x": (3,)}, FLOAT, alpha=1.5, gamma=1.25), 6),
+        (alone("Dropout", 6, {"x": (3,)}, FLOAT, is_test=1), 7),
+        (alone("Mod", 28, {"x": (3,), "y": (3,)}, FLOAT, fmod=1), 17),
+        (alone("MaxPool", 22, {"x": (1, 1, 5)}, FLOAT, kernel_shape=[3], strides=[2], ceil_mode=1), 17),
+        (alone("ConvTranspose", 11, {"x": (1, 1, 3), "w": (1, 1, 2)}, FLOAT), 10),
+    ],
+)
+def test_what_means_the_same_is_converted_where_others_are_refused(made: onnx.ModelProto, opset: int) -> None:
+    data, _report = convert_onnx_bytes(made.SerializeToString(), opset)
+    assert onnx.load_from_string(data).opset_import[0].version == opset
+
+
+@pytest.mark.parametrize(("indices", "is_converted"), [([0, 1], True), ([0, -1], False)])
+def test_indices_that_are_not_below_zero_go_down(indices: list[int], is_converted: bool) -> None:
+    made = alone("Gather", 11, {"x": (2, 3), "k": (2,)}, FLOAT)
+    made.graph.input.pop()
+    made.graph.initializer.append(numpy_helper.from_array(np.array(indices), "k"))
+    if is_converted:
+        assert in_opset(made, 10)[0].graph.node[0] == made.graph.node[0]
+    else:
+        with pytest.raises(EltwiseError, match=r"below zero.*#Gather-11"):
+            in_opset(made, 10)
 
 
 def test_a_value_of_unknown_type_is_no_obstacle_where_its_type_does_not_matter() -> None:
@@ -303,6 +345,20 @@ def test_a_value_of_unknown_type_is_no_obstacle_where_its_type_does_not_matter()
             continue
         with pytest.raises(UnsupportedError, match="makes limits of float32"):
             convert_onnx_bytes(made.SerializeToString(), 17)
+
+
+@pytest.mark.parametrize(
+    ("made", "opset"),
+    [
+        (alone("QuantizeLinear", 13, {"x": (2, 3), "s": ()}, FLOAT), 10),
+        (alone("Split", 18, {"x": (2, 3), "k": (1,)}, FLOAT), 13),
+        (alone("AveragePool", 19, {"x": (1, 1, 9)}, FLOAT, kernel_shape=[2]), 11),
+    ],
+)
+def test_what_a_new_version_says_the_same_of_stays(made: onnx.ModelProto, opset: int) -> None:
+    made.graph.output[0].ClearField("type")
+    data, report = convert_onnx_bytes(made.SerializeToString(), opset)
+    assert (onnx.load_from_string(data).graph.node, report.changes) == (made.graph.node, ())
 
 
 @pytest.mark.parametrize("operator", ["Max", "Min", "Sum", "Mean"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -56,39 +57,35 @@ def test_what_is_not_measured_is_not_said_to_run() -> None:
         assert steps(rules, other) == ()
 
 
+BYTES, LONG, INSIDE = site("Subtract-1", UINT8), site("Subtract-1", INT64), site("Subtract-1", UINT8, "pdpd", "inside")
+
+
 @pytest.mark.parametrize(
-    ("told", "asked", "wanted"),
+    ("told", "asked", "options", "wanted"),
     [
-        ([("numpy", SATURATES), ("numpy upcast", None)], site("Subtract-1", UINT8), ("upcast",)),
-        ([("numpy", None)], site("Subtract-1", UINT8), ()),
-        ([("numpy", SATURATES), ("numpy upcast", SATURATES)], site("Subtract-1", UINT8), None),
-        ([("numpy", SATURATES), ("numpy upcast", REFUSED)], site("Subtract-1", UINT8), None),
-        ([("numpy", SATURATES), ("numpy upcast", FUSED)], site("Subtract-1", UINT8), ("upcast",)),
-        ([("numpy", FUSED)], site("Subtract-1", UINT8), ()),
-        # Nothing is exact for 64 bits.
-        ([("numpy", SATURATES)], site("Subtract-1", INT64), None),
+        ([("numpy", SATURATES), ("numpy upcast", None)], BYTES, {}, ("upcast",)),
+        ([("numpy", None)], BYTES, {}, ()),
+        ([("numpy", SATURATES), ("numpy upcast", SATURATES)], BYTES, {}, None),
+        ([("numpy", SATURATES), ("numpy upcast", REFUSED)], BYTES, {}, None),
+        ([("numpy", SATURATES), ("numpy upcast", FUSED)], BYTES, {}, ("upcast",)),
+        # What is less severe is repaired only if that is asked for.
+        ([("numpy", FUSED)], BYTES, {}, ()),
+        ([("numpy", FUSED), ("numpy upcast", None)], BYTES, {"least": "precision"}, ("upcast",)),
+        # Nothing is exact for 64 bits, and only faults that are allowed by name are left.
+        ([("numpy", SATURATES)], LONG, {}, None),
+        ([("numpy", SATURATES)], LONG, {"allowed": ["saturation"]}, ()),
+        ([("numpy", SATURATES)], LONG, {"allowed": ["axis ignored"]}, None),
+        ([("numpy", REFUSED)], LONG, {"allowed": ["refused"]}, None),
         # An axis is aligned only if that helps.
-        ([("pdpd", AXIS), ("numpy", None)], site("Subtract-1", UINT8, "pdpd", "inside"), ("align",)),
-        ([("pdpd", AXIS), ("numpy", SATURATES)], site("Subtract-1", UINT8, "pdpd", "inside"), ("align", "upcast")),
+        ([("pdpd", AXIS), ("numpy", None)], INSIDE, {}, ("align",)),
+        ([("pdpd", AXIS), ("numpy", SATURATES)], INSIDE, {}, ("align", "upcast")),
     ],
 )
 def test_the_simplest_way_that_is_not_severe_is_taken(
-    told: list[tuple[str, Fault | None]], asked: Site, wanted: Steps | None
+    told: list[tuple[str, Fault | None]], asked: Site, options: dict[str, Any], wanted: Steps | None
 ) -> None:
     named = [("Subtract-1" + way.removeprefix(way.split()[0]), way.split()[0], fault) for way, fault in told]
-    assert steps(known(*named), asked) == wanted
-
-
-def test_what_is_less_severe_is_repaired_if_that_is_asked_for() -> None:
-    rules = known(("Subtract-1", "numpy", FUSED), ("Subtract-1 upcast", "numpy", None))
-    assert steps(rules, site("Subtract-1", UINT8), "precision") == ("upcast",)
-
-
-def test_only_faults_that_are_allowed_by_name_are_left() -> None:
-    rules = known(("Subtract-1", "numpy", SATURATES))
-    assert steps(rules, site("Subtract-1", INT64), allowed=["saturation"]) == ()
-    assert steps(rules, site("Subtract-1", INT64), allowed=["axis ignored"]) is None
-    assert steps(known(("Subtract-1", "numpy", REFUSED)), site("Subtract-1", INT64), allowed=["refused"]) is None
+    assert steps(known(*named), asked, **options) == wanted
 
 
 def test_an_old_version_is_asked_for_in_the_new_opset() -> None:

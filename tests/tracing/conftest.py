@@ -17,4 +17,4 @@ def planted(monkeypatch: pytest.MonkeyPatch) -> None:
             runtime = Runtime(
                 name, f"planted_runtimes:{name}", ("onnxruntime",), ("ai.onnx",), environment={"PYTHONPATH": FOLDERS}
             )
-            monkeypatch.setitem(registry._BY_NAME, name, runtime)
+            monkeypatch.setitem(registry.BY_NAME, name, runtime)

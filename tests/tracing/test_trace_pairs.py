@@ -86,7 +86,7 @@ def test_only_the_planted_node_is_blamed_in_a_converted_model(
 ) -> None:
     """Between ONNX and the IR that OpenVINO makes of it, which names the node of an output after that."""
     float32 = Runtime("openvino", "openvino_float32:OpenVinoFloat32", ("openvino",), ("openvino",))
-    monkeypatch.setitem(registry._BY_NAME, "openvino", float32)
+    monkeypatch.setitem(registry.BY_NAME, "openvino", float32)
     rng = random.Random(seed)  # noqa: S311 - models, not secrets
     model = generate(rng, rng.randrange(3, 14))
     changed, planted = plant(model, rng)

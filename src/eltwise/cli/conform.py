@@ -149,17 +149,12 @@ def _write(results: Results, json: Path | None, html: Path | None, document: Pat
     from eltwise.report.document import write_document
     from eltwise.report.page import write_page
 
-    source = "results.json" if json is None else str(json)
-    if json is not None:
-        write_results(results, json)
-    if html is not None:
-        write_page(results, html, source)
-    if document is not None:
-        write_document(results, document, source)
-    if known is not None:
-        write_expected(results, known)
-    for written in filter(None, (json, html, document, known)):
-        printing.note(f"written to {written}")
+    source = ("results.json" if json is None else str(json),)
+    written = ((json, write_results, ()), (html, write_page, source), (document, write_document, source))
+    for path, write, more in (*written, (known, write_expected, ())):
+        if path is not None:
+            write(results, path, *more)
+            printing.note(f"written to {path}")
 
 
 def _show(results: Results) -> None:
@@ -170,9 +165,7 @@ def _show(results: Results) -> None:
     groups: dict[tuple[str, str], list[TestResult]] = {}
     for test in results.tests:
         groups.setdefault((test.runtime, test.op), []).append(test)
-    is_wide = printing.is_wide()
-    columns = OUTCOMES if is_wide else ("cells",)
-    table = printing.table("runtime", "operator", *columns, "what differs", folding="what differs")
+    table = printing.table("runtime", "operator", "cells", "what differs", folding="what differs")
     for (runtime, op), tests in groups.items():
         counts = [sum(test.outcome == outcome for test in tests) for outcome in OUTCOMES]
         types: dict[str, dict[str, None]] = {}
@@ -183,8 +176,7 @@ def _show(results: Results) -> None:
             f"{name} ({', '.join(of) if len(of) <= 3 else f'{len(of)} types'})" for name, of in types.items()
         )
         named = (f"{count} {outcome}" for count, outcome in zip(counts, OUTCOMES, strict=True) if count)
-        cells = [str(count or "") for count in counts] if is_wide else ["\n".join(named)]
-        table.add_row(runtime, op, *cells, said)
+        table.add_row(runtime, op, "\n".join(named), said)
     printing.show(table)
     ended = ", interrupted" if results.interrupted else ""
     printing.line(f"{counted(len(results.tests), 'cell')}, {results.extent}, seed {results.seed}{ended}")

@@ -88,31 +88,22 @@ def _refresh(path: Path, runtime: Runtime, ops: Sequence[str], types: Sequence[s
 
 
 def _show(known: list[RuleSet], *, json: bool) -> None:
-    """Print of each runtime what was measured, and how many rules of each severity it has."""
-    from eltwise.targets.rules import SEVERITIES, span
+    """Print of each runtime what was measured, and how many rules it has."""
+    from eltwise.targets.rules import span
 
     if json:
         printing.json_text([_fields(rules) for rules in known])
         return
-    wide = (*reversed(SEVERITIES), "machine") if printing.is_wide() else ()
-    made = printing.table("runtime", "version", "opsets", "rules", *wide, folding=wide[-1] if wide else "version")
+    made = printing.table("runtime", "version", "opsets", "rules", "machine", folding="machine")
     for rules in known:
-        counts = _counts(rules)
-        cells = {**{name: str(count or "") for name, count in counts.items()}, "machine": rules.machine}
-        total = str(len(rules.rules))
-        made.add_row(rules.runtime, rules.number, span(rules.opsets), total, *(cells[name] for name in wide))
+        made.add_row(rules.runtime, rules.number, span(rules.opsets), str(len(rules.rules)), rules.machine)
     printing.show(made)
 
 
 def _fields(rules: RuleSet) -> dict[str, object]:
-    said = {name: getattr(rules, name) for name in ("runtime", "version", "machine", "date")}
-    versions = {"opsets": list(rules.opsets), "file_versions": list(rules.file_versions)}
-    measured = len(rules.measured)
-    return said | versions | {"subjects": measured, "rules": _counts(rules)}
-
-
-def _counts(rules: RuleSet) -> dict[str, int]:
     from eltwise.targets.rules import SEVERITIES
 
+    said = {name: getattr(rules, name) for name in ("runtime", "version", "machine", "date")}
+    versions = {"opsets": list(rules.opsets), "file_versions": list(rules.file_versions)}
     counts = Counter(rule.severity for rule in rules.rules)
-    return {severity: counts[severity] for severity in SEVERITIES}
+    return said | versions | {"subjects": len(rules.measured), "rules": {name: counts[name] for name in SEVERITIES}}

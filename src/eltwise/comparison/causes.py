@@ -130,7 +130,7 @@ def _restricted(predict: Predict, claims: Sequence[Claim], shape: Sequence[int])
 def _share_of_sample(hypothesis: Hypothesis, sample: Sample) -> float:
     """The share of what differs, or should, that is right in the sample; 0 without enough evidence, 1 for all of it."""
     predicted = hypothesis.predict(sample.indices, sample.a)
-    right = sample.agrees(predicted)
+    right = agrees(predicted, sample.b, sample.element_type)
     if not sample.has_most(right):
         return 0.0
     bits = evidence(hypothesis, sample, right)

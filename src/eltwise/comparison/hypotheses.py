@@ -134,17 +134,13 @@ class Sample:
             return np.zeros(0)
         return values_of(bits[chosen].view(self.b.dtype), self.element_type).astype(np.float64)
 
-    def agrees(self, predicted: np.ndarray) -> np.ndarray:
-        """Where B has the bits that are predicted."""
-        return agrees(predicted, self.b, self.element_type)
-
     def has_most(self, mask: np.ndarray) -> bool:
         """Whether a mask over the elements that differ, or over all, holds for most of those that differ."""
         return int(np.count_nonzero(mask[: self.count])) >= MOST_OF * self.count
 
     def fits(self, function: Callable[[np.ndarray], np.ndarray]) -> bool:
         """Whether a function of A gives most of B, which then is looked at closely."""
-        return bool(self.agrees(function(self.a)).mean() > MOST_OF)
+        return bool(agrees(function(self.a), self.b, self.element_type).mean() > MOST_OF)
 
 
 @dataclass(frozen=True, eq=False)

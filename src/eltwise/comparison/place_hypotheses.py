@@ -66,7 +66,7 @@ def _mapped(sizes: Shape, steps: Shape, changes: Mapping[int, Place] | None = No
     def place(indices: np.ndarray) -> np.ndarray:
         found, is_outside, rest = np.zeros_like(indices), np.zeros(indices.shape, bool), indices
         for axis in reversed(range(len(sizes))):
-            rest, coordinates = np.divmod(rest, sizes[axis])
+            rest, coordinates = np.divmod(rest, sizes[axis]) if axis else (rest, rest)
             if changes and axis in changes:
                 coordinates = changes[axis](coordinates)
                 is_outside |= coordinates < 0

@@ -44,6 +44,13 @@ class Claim:
             return np.asarray(coordinates % self.numbers[0] == self.numbers[1])
         return np.isin(coordinates, self.numbers)
 
+    @property
+    def count(self) -> int:
+        """How many indices they are."""
+        if self.kind == "range":
+            return self.numbers[1] - self.numbers[0] + 1
+        return len(range(self.numbers[1], self.size, self.numbers[0])) if self.kind == "every" else len(self.numbers)
+
     def __str__(self) -> str:
         numbers = ", ".join(map(str, self.numbers))
         if self.kind == "every":
@@ -76,7 +83,7 @@ def where(pair: Pair, figures: Figures) -> tuple[str, tuple[Claim, ...]]:
     ]
     if not figures.is_complete:
         claims = _verified(pair, claims)
-    region = math.prod(_held(claims, axis, size) for axis, size in enumerate(shape))
+    region = pair.size // math.prod(claim.size for claim in claims) * math.prod(claim.count for claim in claims)
     if figures.last - figures.first + 1 == differing and (not claims or region != differing):
         return f"one run of {differing:,} elements in memory, from element {figures.first:,} on", tuple(claims)
     if not claims:
@@ -114,16 +121,6 @@ def _claims(axis: int, size: int, pair: Pair, sample: np.ndarray) -> list[Claim]
     if len(numbers) <= _MOST_LISTED and len(numbers) * _LEAST_SHARE <= size:
         return [Claim(axis, "indices", numbers, size)]
     return []
-
-
-def _held(claims: Sequence[Claim], axis: int, size: int) -> int:
-    """How many indices of an axis the claims leave."""
-    claim = next((one for one in claims if one.axis == axis), None)
-    if claim is None:
-        return size
-    if claim.kind == "range":
-        return claim.numbers[1] - claim.numbers[0] + 1
-    return len(range(claim.numbers[1], size, claim.numbers[0])) if claim.kind == "every" else len(claim.numbers)
 
 
 def _verified(pair: Pair, claims: list[Claim]) -> list[Claim]:

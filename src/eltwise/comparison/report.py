@@ -86,18 +86,18 @@ class TensorReport:
     shape: tuple[int, ...]
     other_shape: tuple[int, ...]
     total: int = 0
-    differing: int | None = 0
-    beyond_tolerance: int | None = 0
+    differing: int | None = None
+    beyond_tolerance: int | None = None
     tolerance: str = ""
-    max_abs: float | int | None = 0.0
-    mean_abs: float | None = 0.0
-    max_rel: float | None = 0.0
-    mean_rel: float | None = 0.0
-    max_ulp: int | None = 0
+    max_abs: float | int | None = None
+    mean_abs: float | None = None
+    max_rel: float | None = None
+    mean_rel: float | None = None
+    max_ulp: int | None = None
     ulp_histogram: tuple[int, ...] = ()
-    nan_mismatches: int | None = 0
-    infinity_mismatches: int | None = 0
-    zero_sign_mismatches: int | None = 0
+    nan_mismatches: int | None = None
+    infinity_mismatches: int | None = None
+    zero_sign_mismatches: int | None = None
     first: Element | None = None
     worst: Element | None = None
     where: str = ""

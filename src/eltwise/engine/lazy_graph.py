@@ -12,8 +12,7 @@ from eltwise.core.errors import ElementTypeError, UnsupportedError
 from eltwise.engine.array_libraries import common_kind, given_back, host_array
 from eltwise.engine.arrays import kind_of
 from eltwise.engine.dask_arrays import taken
-from eltwise.engine.io_binding import Symbols, bound_inputs, refuse_conversion
-from eltwise.engine.io_binding import match as check_shape
+from eltwise.engine.io_binding import Symbols, bound_inputs, match, refuse_conversion
 from eltwise.engine.program import run_node
 from eltwise.ir.graph import Graph, Node, Port
 from eltwise.ir.infer import located
@@ -53,7 +52,7 @@ def run(
         values[node.outputs[0]] = _made(node, [values[name] if name else None for name in node.inputs])
     for port in outputs:
         value = values[port.value]
-        check_shape(port.type.shape, value.shape, f"output {port.name!r}", symbols)
+        match(port.type.shape, value.shape, f"output {port.name!r}", symbols)
         refuse_conversion(port, of_numpy(value.dtype))
     return {port.name: values[port.value] for port in outputs}
 

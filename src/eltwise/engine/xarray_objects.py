@@ -6,7 +6,7 @@ coordinates; nothing is transposed or aligned silently.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from eltwise.core.errors import ElementTypeError, GraphError, ShapeError
@@ -31,18 +31,34 @@ def computed(operation: Operation, operands: Sequence[object], compute: Compute,
         compute: computes the data, of the data of the operands and the axes that are reduced.
         axis: the axes that are reduced; they may be names of dimensions.
     """
+    import xarray
 
-    def on_arrays(operands: Sequence[object]) -> xarray.DataArray:
-        import xarray
+    datasets = [operand for operand in operands if isinstance(operand, xarray.Dataset)]
+    if datasets:
+        return _on_variables(datasets, operation, operands, compute, axis)
+    for operand in operands:
+        if kind_of(operand) == "xarray" and not isinstance(operand, xarray.DataArray):
+            got, allowed = f"an xarray {type(operand).__name__}", "an xarray DataArray or Dataset"
+            raise ElementTypeError("not an array", got=got, allowed=allowed)
+    data = [operand.data if isinstance(operand, xarray.DataArray) else operand for operand in operands]
+    dims, rest = _frame(operation, operands, calls_of(operation).check(data, dask_arrays.taken)[2])
+    axes = normalized_axes(_positions(axis, dims), len(dims))
+    kept = [name for number, name in enumerate(dims) if number not in axes]
+    coords = {name: coord for name, coord in rest.pop("coords").items() if set(coord.dims) <= set(kept)}
+    return xarray.DataArray(compute(data, axes), coords, kept, **rest)
 
-        data = _data(operands)
-        dims, rest = _frame(operation, operands, calls_of(operation).check(data, dask_arrays.taken)[2])
-        axes = normalized_axes(_positions(axis, dims), len(dims))
-        kept = [name for number, name in enumerate(dims) if number not in axes]
-        coords = {name: coord for name, coord in rest.pop("coords").items() if set(coord.dims) <= set(kept)}
-        return xarray.DataArray(compute(data, axes), coords, kept, **rest)
 
-    return _on_variables(operands, on_arrays)
+def _on_variables(datasets: Sequence[Any], operation: Operation, operands: Sequence[Any], *rest: Any) -> Any:
+    """Compute something for each variable of Datasets."""
+    names = list(datasets[0].data_vars)
+    for other in datasets[1:]:
+        if set(other.data_vars) != set(names):
+            got = f"{', '.join(map(str, names))} and {', '.join(map(str, other.data_vars))}"
+            raise GraphError("the Datasets have different variables", got=got)
+    kind = type(datasets[0])
+    given = {name: [each[name] if isinstance(each, kind) else each for each in operands] for name in names}
+    variables = {name: computed(operation, given[name], *rest) for name in names}
+    return kind(variables, attrs=datasets[0].attrs)
 
 
 def _positions(axis: Any, dims: Sequence[Hashable]) -> Any:
@@ -52,37 +68,6 @@ def _positions(axis: Any, dims: Sequence[Hashable]) -> Any:
     if isinstance(axis, list | tuple):
         return tuple(_positions(each, dims) for each in axis)
     return axis
-
-
-def _on_variables(operands: Sequence[object], on_arrays: Callable[[Sequence[object]], xarray.DataArray]) -> Any:
-    """Call a function on DataArrays: with the operands, or for each variable where some are Datasets."""
-    import xarray
-
-    datasets = [operand for operand in operands if isinstance(operand, xarray.Dataset)]
-    if not datasets:
-        return on_arrays(operands)
-    names = list(datasets[0].data_vars)
-    for other in datasets[1:]:
-        if set(other.data_vars) != set(names):
-            got = f"{', '.join(map(str, names))} and {', '.join(map(str, other.data_vars))}"
-            raise GraphError("the Datasets have different variables", got=got)
-    variables = {
-        name: on_arrays([each[name] if isinstance(each, xarray.Dataset) else each for each in operands])
-        for name in names
-    }
-    return xarray.Dataset(variables, attrs=datasets[0].attrs)
-
-
-def _data(operands: Sequence[object]) -> list[Any]:
-    """The arrays of the operands."""
-    import xarray
-
-    for operand in operands:
-        if kind_of(operand) == "xarray" and not isinstance(operand, xarray.DataArray):
-            raise ElementTypeError(
-                "not an array", got=f"an xarray {type(operand).__name__}", allowed="an xarray DataArray or Dataset"
-            )
-    return [operand.data if isinstance(operand, xarray.DataArray) else operand for operand in operands]
 
 
 def _frame(operation: Operation, operands: Sequence[object], plan: Plan) -> tuple[tuple[Hashable, ...], dict[str, Any]]:

@@ -12,16 +12,16 @@ import numpy as np
 
 from eltwise.core.dtypes import BOOL, ElementType
 from eltwise.core.errors import ShapeError, ValueRangeError
-from eltwise.core.shapes import LARGEST_RANK, LARGEST_SIZE
+from eltwise.core.shapes import LARGEST_RANK, is_addressable
 from eltwise.formats.files import Buffer
 from eltwise.ir.graph import Tensor
 
 
-def check_sizes(sizes: Sequence[int], element_type: ElementType) -> None:
-    """Refuse sizes that no array can have, before anything is allocated."""
+def check_sizes(sizes: Sequence[int], element_bytes: int) -> None:
+    """Refuse sizes that no array of elements of so many bytes can have, before anything is allocated."""
     if len(sizes) > LARGEST_RANK:
         raise ShapeError("the rank is too large", got=str(len(sizes)), allowed=f"up to {LARGEST_RANK}")
-    if math.prod(size or 1 for size in sizes) * element_type.storage.itemsize > LARGEST_SIZE:
+    if not is_addressable(sizes, element_bytes):
         raise ShapeError("a tensor of these sizes is too large", got=",".join(map(str, sizes)))
 
 

@@ -18,10 +18,10 @@ from threading import Lock
 import numpy as np
 
 from eltwise.core.dtypes import BOOL, ElementType
-from eltwise.core.errors import EltwiseError, FileFormatError, ShapeError
+from eltwise.core.errors import EltwiseError, FileFormatError
 from eltwise.formats import files
-from eltwise.formats.blobs import unpacked
-from eltwise.formats.lazy_tensors import Box, LazyTensor, Source, native, storage_of
+from eltwise.formats.blobs import check_sizes, unpacked
+from eltwise.formats.lazy_tensors import Box, LazyTensor, native, storage_of
 from eltwise.kernels.pool import POOL
 
 Clean = Callable[[np.ndarray], np.ndarray]
@@ -103,6 +103,23 @@ class OpenFile:
                     found[first:last] = data[places]
                 first = last
         return found
+
+
+class UnpackedFile(OpenFile):
+    """A file that is made when it is first read, from bytes that must be read in order, such as compressed ones."""
+
+    def __init__(self, path: Path, size: int, make: Callable[[], OpenFile]) -> None:
+        self.path = path
+        self.size = size
+        self._make = make
+
+    @cached_property
+    def _made(self) -> OpenFile:
+        return self._make()
+
+    def bytes_at(self, offset: int, count: int) -> np.ndarray:
+        """Read so many bytes of the file that was made."""
+        return self._made.bytes_at(offset, count)
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,9 +209,7 @@ def bytes_of_bool(data: np.ndarray) -> np.ndarray:
     return data
 
 
-def of_file(
-    name: str, element_type: ElementType, shape: tuple[int, ...], file: OpenFile, offset: int, order: str = "<"
-) -> LazyTensor:
+def of_file(name: str, element_type: ElementType, shape: tuple[int, ...], file: OpenFile, offset: int) -> LazyTensor:
     """A tensor whose elements lie one after another in a file, those of four bits two a byte.
 
     Raises:
@@ -202,39 +217,10 @@ def of_file(
     """
     where = str(file.path)
     try:
-        if not 0 <= math.prod(size or 1 for size in shape) < 2**63 or min(shape, default=0) < 0:
-            raise ShapeError("a tensor of these sizes is too large", got=str(shape))
-        stored = storage_of(element_type).newbyteorder(order)  # type: ignore[arg-type]
+        stored = storage_of(element_type).newbyteorder("<")
+        check_sizes(shape, stored.itemsize)
         clean = bytes_of_bool if element_type is BOOL else None
         source = FileRange(file, offset, shape, stored, element_type.bits == 4, clean)
     except EltwiseError as error:
         raise error.located(where=where, operand=f"tensor {name!r}") from None
     return LazyTensor(name, element_type, shape, source, where)
-
-
-@dataclass(frozen=True, eq=False)
-class Spool:
-    """Elements that must be read in order, such as compressed ones: copied once to a file without a name."""
-
-    make: Callable[[], Source]
-
-    @cached_property
-    def _copy(self) -> Source:
-        return self.make()
-
-    @property
-    def grain(self) -> int:
-        """Any size is as good as another."""
-        return 1
-
-    def read(self, start: int, stop: int) -> np.ndarray:
-        """Read from the copy."""
-        return self._copy.read(start, stop)
-
-    def box(self, box: Box) -> np.ndarray:
-        """Read from the copy."""
-        return self._copy.box(box)
-
-    def at(self, indices: np.ndarray) -> np.ndarray:
-        """Read from the copy."""
-        return self._copy.at(indices)

@@ -77,22 +77,19 @@ class LazyTensor:
         Raises:
             EltwiseError: where the file does not give them.
         """
-        try:
-            return self.source.read(start, self.size if stop is None else stop)
-        except EltwiseError as error:
-            raise error.located(where=self.where, operand=f"tensor {self.name!r}") from None
+        return self._located(self.source.read, start, self.size if stop is None else stop)
 
     def box(self, box: Box) -> np.ndarray:
         """Read a part, given by a slice for each axis, as an array of the same rank."""
-        try:
-            return self.source.box(box)
-        except EltwiseError as error:
-            raise error.located(where=self.where, operand=f"tensor {self.name!r}") from None
+        return self._located(self.source.box, box)
 
     def at(self, indices: np.ndarray) -> np.ndarray:
         """Read the elements at some flat indices."""
+        return self._located(self.source.at, indices)
+
+    def _located(self, read: Callable[..., np.ndarray], *arguments: object) -> np.ndarray:
         try:
-            return self.source.at(indices)
+            return read(*arguments)
         except EltwiseError as error:
             raise error.located(where=self.where, operand=f"tensor {self.name!r}") from None
 

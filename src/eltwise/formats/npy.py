@@ -58,14 +58,12 @@ class NpyLayout:
         order: the byte order as NumPy writes it.
         shape: the sizes.
         fortran: whether the first axis moves fastest.
-        needed: how many bytes the elements take, which lie behind the header.
     """
 
     element_type: ElementType
     order: str
     shape: tuple[int, ...]
     fortran: bool
-    needed: int
 
 
 def read_layout(file: BinaryIO, size: int, where: str, wanted: ElementType | None) -> NpyLayout:
@@ -97,7 +95,7 @@ def read_layout(file: BinaryIO, size: int, where: str, wanted: ElementType | Non
             hint="the file is truncated" if present < needed else "the file holds more than one array",
         )
     found = element_type or _type_of_raw_bytes(item_bytes, wanted, where)
-    return NpyLayout(found, order, shape, fortran, needed)
+    return NpyLayout(found, order, shape, fortran)
 
 
 def _read_header(file: BinaryIO, where: str) -> dict[str, object]:

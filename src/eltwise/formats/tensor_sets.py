@@ -19,7 +19,7 @@ from pathlib import Path
 from eltwise.core.dtypes import ElementType
 from eltwise.core.errors import EltwiseError, FileFormatError
 from eltwise.formats import files, npy
-from eltwise.formats.file_tensors import FileRange, OpenFile, Spool
+from eltwise.formats.file_tensors import FileRange, OpenFile, UnpackedFile
 from eltwise.formats.lazy_tensors import LazyTensor, Source, TensorSet, Transposed, of_array
 from eltwise.formats.registry import unknown_ending
 from eltwise.formats.safetensors_files import INDEX, open_checkpoint
@@ -157,9 +157,8 @@ def _member(
         begin = stream.tell()
     if member.compress_type == zipfile.ZIP_STORED:
         return _of_layout(name, layout, file, _offset_of(file, member, where) + begin, where)
-    element_type, shape = layout.element_type, layout.shape
-    spool = Spool(lambda: _of_layout(name, layout, _unpacked(file.path, member, where), begin, where).source)
-    return LazyTensor(name, element_type, shape, spool, where)
+    unpacked = UnpackedFile(file.path, member.file_size, lambda: _unpacked(file.path, member, where))
+    return _of_layout(name, layout, unpacked, begin, where)
 
 
 def check_archive(path: Path, name: str) -> None:

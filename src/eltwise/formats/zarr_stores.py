@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from eltwise.core.dtypes import of_numpy
-from eltwise.core.errors import FileFormatError, ShapeError, UnsupportedError
+from eltwise.core.errors import FileFormatError, UnsupportedError
+from eltwise.formats.blobs import check_sizes
 from eltwise.formats.lazy_tensors import Box, LazyTensor, TensorSet, native, read_boxes
 
 _MARKS = ("zarr.json", ".zarray", ".zgroup")
@@ -75,8 +76,7 @@ def open_store(path: Path | str) -> TensorSet:
 def _opened(name: str, array: Any, path: Path | str) -> LazyTensor:
     element_type = of_numpy(np.dtype(array.dtype))
     shape, chunk = tuple(map(int, array.shape)), tuple(map(int, array.shards or array.chunks))
-    if math.prod(size or 1 for size in shape) >= 2**63:
-        raise ShapeError("a tensor of these sizes is too large", got=str(shape))
+    check_sizes(shape, element_type.storage.itemsize)
     if math.prod(chunk) * element_type.storage.itemsize > _LARGEST_CHUNK:
         raise FileFormatError("a chunk is too large", got=str(chunk), allowed=f"up to {_LARGEST_CHUNK} bytes")
     return LazyTensor(name, element_type, shape, ZarrArray(array, shape, chunk, path), str(path))

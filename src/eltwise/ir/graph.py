@@ -190,6 +190,9 @@ class Origin:
     opset: int = 0
     other_opsets: tuple[tuple[str, int], ...] = ()
 
+    def __str__(self) -> str:
+        return f"ONNX opset {self.opset}" if self.domain == "ai.onnx" else f"OpenVINO IR {self.file_version}"
+
 
 @dataclass(frozen=True)
 class Graph:

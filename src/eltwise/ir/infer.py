@@ -6,7 +6,7 @@ arrays during one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -44,11 +44,7 @@ def node_result(node: Node, inputs: Sequence[TensorType | None], indices: np.nda
         if isinstance(schema, ElementwiseSchema):
             result, found = elementwise(node.operation, [operand for operand in inputs if operand is not None])
             return Result(result, found.assumptions)
-        assert isinstance(schema, DataMovementSchema)
-        data = inputs[0] if inputs else None
-        if data is not None and data.element_type is not None:
-            schema.check_type(data.element_type, f"operand {schema.operands[0]}")
-        return Result(_BEHAVIOURS[schema.behaviour](node.operation, inputs, indices))
+        return Result(_moved(node.operation, inputs, indices))
     except EltwiseError as error:
         raise located(error, node) from None
 
@@ -97,24 +93,6 @@ def constant_tensor(operation: Operation) -> Tensor:
         return Tensor(np.array(value, element_type.storage), element_type)
 
 
-def _constant(operation: Operation, _inputs: Sequence[TensorType | None], _indices: np.ndarray | None) -> TensorType:
-    tensor = constant_tensor(operation)
-    operation.schema.check_type(tensor.element_type, "attribute value")
-    return tensor.type
-
-
-def _identity(_operation: Operation, inputs: Sequence[TensorType | None], _indices: np.ndarray | None) -> TensorType:
-    assert inputs[0] is not None
-    return inputs[0]
-
-
-def _cast(operation: Operation, inputs: Sequence[TensorType | None], _indices: np.ndarray | None) -> TensorType:
-    target = cast_target(operation)
-    operation.schema.check_type(target, "the result's type")
-    assert inputs[0] is not None
-    return TensorType(target, inputs[0].shape)
-
-
 def cast_target(operation: Operation) -> ElementType:
     """The element type that a Cast or Convert makes."""
     target = operation.value("to") or operation.value("destination_type")
@@ -123,11 +101,24 @@ def cast_target(operation: Operation) -> ElementType:
 
 
 def _moved(operation: Operation, inputs: Sequence[TensorType | None], indices: np.ndarray | None) -> TensorType:
-    data = inputs[0]
+    """The type of what an operator makes that moves or converts values."""
+    schema, data = operation.schema, inputs[0] if inputs else None
+    if schema.behaviour == "constant":
+        tensor = constant_tensor(operation)
+        schema.check_type(tensor.element_type, "attribute value")
+        return tensor.type
     assert data is not None
+    if data.element_type is not None:
+        schema.check_type(data.element_type, f"operand {schema.operands[0]}")
+    if schema.behaviour == "identity":
+        return data
+    if schema.behaviour == "cast":
+        target = cast_target(operation)
+        schema.check_type(target, "the result's type")
+        return TensorType(target, data.shape)
     index_operand = inputs[1] if len(inputs) > 1 else None
     if index_operand is not None:
-        _check_index_operand(operation.schema, index_operand)
+        _check_index_operand(schema, index_operand)
     return TensorType(data.element_type, _moved_shape(operation, data.shape, index_operand, indices))
 
 
@@ -197,13 +188,3 @@ def _length(shape: Shape) -> int | None:
     if not shape.is_known:
         return None
     return int(np.prod(shape.sizes(), dtype=object))
-
-
-_BEHAVIOURS: dict[str, Callable[[Operation, Sequence[TensorType | None], np.ndarray | None], TensorType]] = {
-    "constant": _constant,
-    "identity": _identity,
-    "cast": _cast,
-    "reshape": _moved,
-    "squeeze": _moved,
-    "unsqueeze": _moved,
-}

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from eltwise.core.broadcasting import Broadcast, broadcast
 from eltwise.core.dtypes import BOOL, ElementType
 from eltwise.core.errors import ElementTypeError, EltwiseError
-from eltwise.core.shapes import Shape
+from eltwise.core.shapes import UNKNOWN_RANK, Shape
 from eltwise.ops.schema import Operation
 
 
@@ -25,6 +25,10 @@ class TensorType(NamedTuple):
 
     def __str__(self) -> str:
         return self.other or f"{self.element_type or 'any type'}({self.shape})"
+
+
+UNKNOWN_TYPE = TensorType(None, UNKNOWN_RANK)
+"""The type of a value of which nothing is known."""
 
 
 def elementwise(operation: Operation, operands: Sequence[TensorType]) -> tuple[TensorType, Broadcast]:

@@ -277,10 +277,10 @@ class Operation:
                 return value
         return next((attribute.default for attribute in self.schema.attributes if attribute.name == name), None)
 
-    def integer(self, name: str, otherwise: int) -> int:
-        """The value of an integer attribute; ``otherwise`` where it is unset."""
-        value = self.value(name)
-        return value if isinstance(value, int) else otherwise
+    @property
+    def _axis(self) -> int:
+        value = self.value("axis")
+        return value if isinstance(value, int) else -1
 
     @cached_property
     def rule(self) -> Rule:
@@ -289,11 +289,11 @@ class Operation:
             case "none" | "numpy":
                 return Rule(self._elementwise.broadcasting)
             case "legacy":
-                return Rule("legacy", self.integer("axis", -1), self.value("broadcast") == 1)
+                return Rule("legacy", self._axis, self.value("broadcast") == 1)
             case "auto_broadcast":
                 name = self.value("auto_broadcast")
                 assert name in ("none", "numpy", "pdpd")
-                return Rule(name, self.integer("axis", -1))
+                return Rule(name, self._axis)
 
     @property
     def function(self) -> str:

@@ -15,8 +15,9 @@ from eltwise.core.errors import ShapeError, UnsupportedError, counted
 from eltwise.core.shapes import Shape
 from eltwise.ir.graph import Graph, Node
 from eltwise.ops.schema import Broadcasting, ElementwiseSchema
-from eltwise.passes.builder import Builder, Chosen, rewrite
+from eltwise.passes.builder import Builder
 from eltwise.passes.report import Report
+from eltwise.passes.rewriting import Chosen, rewrite
 
 Attributes = tuple[tuple[str, object], ...]
 

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 from onnx import TensorProto
 
 from eltwise.core.dtypes import INT64, ElementType
-from eltwise.core.errors import ElementTypeError, EltwiseError, UnsupportedError, raise_all
+from eltwise.core.errors import ElementTypeError, EltwiseError, UnsupportedError
 from eltwise.formats.onnx.tensors import StoredTensor
-from eltwise.ir.graph import Foreign, Graph, Node, Origin, Tensor
-from eltwise.ir.infer_graph import infer_graph
+from eltwise.ir.graph import Graph, Node, Origin, Tensor
 from eltwise.ir.types import TensorType
-from eltwise.ir.verify import structure_problems
 from eltwise.ops import registry
 from eltwise.ops.schema import OpSchema
-from eltwise.passes.report import Change, Report
-from eltwise.passes.scopes import Names, Scope, all_scopes
+from eltwise.passes.report import Change
+from eltwise.passes.scopes import Names, Scope
 
 _FIRST_OPENVINO_OPSET = 1
 _CAST = {"ai.onnx": ("Cast", "to"), "openvino": ("Convert", "destination_type")}
@@ -57,11 +55,6 @@ class Builder:
     constants: dict[str, Tensor] = field(default_factory=dict, init=False)
     _made: dict[Hashable, str] = field(default_factory=dict, init=False)
 
-    @property
-    def format(self) -> str:
-        """The target in words."""
-        return described(self.target)
-
     def name(self, value: str) -> str:
         """What a value of the source is called in the new graph."""
         return self.renamed.get(value, value)
@@ -95,10 +88,10 @@ class Builder:
         """
         schema = self.schema(operator)
         if schema is None:
-            raise UnsupportedError(f"{self.format} has no operator {operator}")
+            raise UnsupportedError(f"{self.target} has no operator {operator}")
         for element_type in types:
             if element_type is not None and element_type not in schema.types:
-                raise _forbidden(schema, element_type, self.format)
+                raise _forbidden(schema, element_type, self.target)
         if self.target.domain == "openvino":
             name = output
         elif name == output:
@@ -152,7 +145,7 @@ class Builder:
         if key not in self._made:
             self._made[key] = self.names.fresh(f"{self.name(value)}_aligned")
             operator = "Squeeze" if axes else "Unsqueeze"
-            self.add_with_axes(operator, value, self._made[key], axes or tuple(range(rank, rank + trailing)))
+            self._add_with_axes(operator, value, self._made[key], axes or tuple(range(rank, rank + trailing)))
         return self._made[key]
 
     def index_values(self, node: Node, name: str) -> tuple[int, ...] | None:
@@ -163,13 +156,13 @@ class Builder:
         array = self.known(node.inputs[1]) if has_index_operand(node) else None
         return None if array is None else tuple(int(value) for value in np.atleast_1d(array).ravel())
 
-    def add_with_axes(self, operator: str, value: str, output: str, axes: tuple[int, ...], name: str = "") -> None:
+    def _add_with_axes(self, operator: str, value: str, output: str, axes: tuple[int, ...]) -> None:
         """Add a Squeeze or Unsqueeze with known axes, in an attribute or in a constant as the version has it."""
         schema, types, data = self.schema(operator), [self.type_of(value).element_type], self.name(value)
         if schema is not None and "axes" in schema.attribute_names:
-            self.add(operator, [data], output, types, name, axes=axes)
+            self.add(operator, [data], output, types, axes=axes)
         else:
-            self.add(operator, [data, self.integers(axes, f"{output}_axes")], output, types, name)
+            self.add(operator, [data, self.integers(axes, f"{output}_axes")], output, types)
 
     def changed(self, node: Node, first: int, reason: str, assumptions: Iterable[str] = ()) -> None:
         """Note that a node became the nodes from number ``first`` on."""
@@ -194,13 +187,6 @@ def has_index_operand(node: Node) -> bool:
     return len(node.inputs) > 1 and bool(node.inputs[1])
 
 
-def described(origin: Origin) -> str:
-    """A format with its version, in words."""
-    if origin.domain == "ai.onnx":
-        return f"ONNX opset {origin.opset}"
-    return f"OpenVINO IR {origin.file_version}"
-
-
 def _reshaped(tensor: Tensor, sizes: tuple[int, ...]) -> Tensor:
     """A constant with other sizes of as many elements; its values, wherever they are, stay untouched."""
     if not isinstance(tensor, StoredTensor):
@@ -211,7 +197,7 @@ def _reshaped(tensor: Tensor, sizes: tuple[int, ...]) -> Tensor:
     return StoredTensor(message, tensor.folder, tensor.operand)
 
 
-def _forbidden(schema: OpSchema, element_type: ElementType, target: str) -> ElementTypeError:
+def _forbidden(schema: OpSchema, element_type: ElementType, target: Origin) -> ElementTypeError:
     """The error for a type that the target's version does not allow, with the version that does."""
     newer = [
         other.version
@@ -226,79 +212,3 @@ def _forbidden(schema: OpSchema, element_type: ElementType, target: str) -> Elem
         allowed=", ".join(other.name for other in schema.types),
         hint=f"opset {min(newer)} and newer do" if newer else "",
     )
-
-
-Chosen = Callable[[Node], bool]
-"""Selects the nodes that a pass rewrites."""
-
-RewriteNode = Callable[[Builder, Node], bool]
-"""Adds what a node becomes and notes the change; or gives False for a node that stays."""
-
-
-def rewrite(graph: Graph, rewrite_node: RewriteNode) -> tuple[Graph, Report]:
-    """Rewrite nodes of a graph, and of the graphs in its nodes, without changing its format, version and ports.
-
-    The graph has no problems and may hold foreign operators; it comes back itself where every node stays.
-
-    Raises:
-        EltwiseError: with every problem of every node.
-    """
-    raise_all([*structure_problems(graph), *infer_graph(graph).problems])
-    rewriting = Rewriting(graph, rewrite_node)
-    made = rewriting.rewritten(graph, graph.origin)
-    raise_all([error for _node, error in rewriting.failures])
-    version = described(graph.origin)
-    if made is graph:
-        return graph, Report(version, version, unchanged=True)
-    raise_all([*structure_problems(made), *infer_graph(made).problems])
-    return made, Report(version, version, tuple(rewriting.root.changes), assumptions=tuple(rewriting.root.assumptions))
-
-
-class Rewriting:
-    """The rewriting of a model's graphs, with one set of names.
-
-    Attributes:
-        root: holds the names, and what was changed and assumed.
-        failures: the nodes that could not be rewritten, and why.
-    """
-
-    def __init__(self, graph: Graph, rewrite_node: RewriteNode) -> None:
-        self._rewrite_node = rewrite_node
-        self._scopes = {id(scope.graph): scope for scope in all_scopes(graph)}
-        names = Names(graph)
-        self.root = Builder(graph, graph.origin, self._scopes[id(graph)], names, names)
-        self.failures: list[tuple[Node, EltwiseError]] = []
-
-    def rewritten(self, graph: Graph, origin: Origin) -> Graph:
-        """Rewrite a graph of the model and the graphs in its nodes, as of another version if need be."""
-        builder = replace(self.root, source=graph, target=origin, scope=self._scopes[id(graph)])
-        for node in graph.nodes:
-            first, failed = len(builder.nodes), len(self.failures)
-            whole = self._with_inner_graphs(node, origin)
-            try:
-                if len(self.failures) > failed or not self._rewrite_node(builder, whole):
-                    builder.nodes.append(whole)
-            except EltwiseError as error:
-                self.failures.append((node, error.located(operator=node.schema.versioned_name, node=node.label)))
-                builder.nodes[first:] = [node]
-        constants = (*builder.source_constants(), *builder.constants.items())
-        is_same = len(constants) == len(graph.constants) and len(builder.nodes) == len(graph.nodes)
-        pairs = zip(builder.nodes, graph.nodes, strict=False)
-        is_same = is_same and all(made is old for made, old in pairs)
-        if origin == graph.origin and is_same and all(graph_id != id(graph) for graph_id, _name in builder.reshaped):
-            return graph
-        return replace(
-            graph,
-            origin=origin,
-            nodes=tuple(builder.nodes),
-            constants=constants,
-            declared=tuple(entry for entry in graph.declared if (id(graph), entry[0]) not in builder.reshaped),
-        )
-
-    def _with_inner_graphs(self, node: Node, origin: Origin) -> Node:
-        if not isinstance(node.operation, Foreign):
-            return node
-        graphs = tuple((name, self.rewritten(inner, origin)) for name, inner in node.graphs)
-        if all(made is inner for (_name, made), (_same, inner) in zip(graphs, node.graphs, strict=True)):
-            return node
-        return replace(node, operation=replace(node.operation, graphs=graphs))

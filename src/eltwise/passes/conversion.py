@@ -14,7 +14,7 @@ from eltwise.ir.infer import cast_target, constant_tensor
 from eltwise.ir.infer_graph import infer_graph
 from eltwise.ir.verify import structure_problems
 from eltwise.ops.schema import ElementwiseSchema
-from eltwise.passes.builder import Builder, described, has_index_operand
+from eltwise.passes.builder import Builder, has_index_operand
 from eltwise.passes.elementwise import convert_elementwise
 from eltwise.passes.metadata import converted_metadata, dropped
 from eltwise.passes.report import Change, Report
@@ -52,8 +52,8 @@ class Conversion(Builder):
         raise_all([*structure_problems(made), *infer_graph(made).problems])
         made = conversion._finished(made)
         return made, Report(
-            before=described(graph.origin),
-            after=described(target),
+            before=str(graph.origin),
+            after=str(target),
             changes=tuple(conversion.changes),
             dropped=dropped(graph, made),
             assumptions=tuple(conversion.assumptions),
@@ -193,7 +193,7 @@ class Conversion(Builder):
         except EltwiseError as error:
             self.problems.append(error.located(node=port.name))
             return
-        before = f"port {port.name!r} of {described(self.source.origin)}"
+        before = f"port {port.name!r} of {self.source.origin}"
         after = (self.nodes[-1].schema.versioned_name,)
         self.changes.append(Change("", before, after, f"{port.inner_type} inside, {port.type.element_type} outside"))
 

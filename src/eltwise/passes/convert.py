@@ -17,7 +17,6 @@ from eltwise.ir.graph import Graph, Origin
 from eltwise.ir.infer_graph import infer_graph
 from eltwise.ir.verify import structure_problems
 from eltwise.model import Examination, Model, load, save
-from eltwise.passes.builder import described
 from eltwise.passes.report import Change, Comparison, Report
 from eltwise.passes.to_onnx import ToOnnx
 from eltwise.passes.to_openvino import ToOpenVino
@@ -175,7 +174,7 @@ def _converted(
     origin, graph = before.graph.origin, before.graph
     if wanted == "openvino":
         target = Origin("openvino", ir_version or (origin.file_version if origin.domain == wanted else IR_VERSIONS[-1]))
-        unchanged = Report(described(target), described(target), unchanged=True)
+        unchanged = Report(str(target), str(target), unchanged=True)
         graph, report = (graph, unchanged) if target == origin else ToOpenVino.convert(graph, target)
     else:
         from eltwise.formats.onnx.header import least_ir_version

@@ -73,7 +73,7 @@ def _parts(builder: Builder, node: Node, element_type: ElementType | None) -> li
         found = equal_operator(domain, step.primitive, element_type)
         if found is None:
             reason = NEAR_MISSES.get((domain, function), "")
-            problem = f"{builder.format} has no operators for {expression}"
+            problem = f"{builder.target} has no operators for {expression}"
             raise UnsupportedError(f"{problem}: {reason}" if reason else problem)
         parts.append((*found, step.operands, step.primitive))
     return parts
@@ -108,7 +108,7 @@ def _alignment(builder: Builder, node: Node, operator: str) -> Alignment:
     """How the target's operator aligns the operands."""
     schema = builder.schema(operator)
     if not isinstance(schema, ElementwiseSchema):
-        raise UnsupportedError(f"{builder.format} has no operator {operator}")
+        raise UnsupportedError(f"{builder.target} has no operator {operator}")
     if len(set(node.inputs)) == 1:
         return Alignment()
     first, *others = (builder.type_of(value).shape for value in node.inputs)

@@ -20,11 +20,11 @@ from eltwise.formats.onnx.header import newest_opset
 from eltwise.formats.onnx.nodes import published_schema, write_node
 from eltwise.formats.onnx.reader import OnnxFile, node_reader
 from eltwise.formats.onnx.writer import write_graph
-from eltwise.ir.graph import Foreign, ForeignSchema, Function, Graph, Node
+from eltwise.ir.graph import ForeignSchema, Function, Graph, Node
 from eltwise.ops import registry
 from eltwise.ops.schema import ElementwiseSchema
 from eltwise.passes.align_broadcast import Alignment, align
-from eltwise.passes.builder import Builder, Rewriting
+from eltwise.passes.builder import Builder
 from eltwise.passes.onnx_converter import convert_node
 from eltwise.passes.onnx_schemas import (
     called_functions,
@@ -35,7 +35,8 @@ from eltwise.passes.onnx_schemas import (
     since_versions,
 )
 from eltwise.passes.report import Report
-from eltwise.passes.scopes import Names, all_graphs
+from eltwise.passes.rewriting import Rewriting
+from eltwise.passes.scopes import all_graphs
 
 LEGACY_OPERATORS = ("Add", "Sub", "Mul", "Div", "Pow", "And", "Or", "Xor", "Equal", "Greater", "Less")
 """The operators that had the attributes ``broadcast`` and ``axis`` up to opset 6, and broadcast as NumPy since 7."""
@@ -132,13 +133,7 @@ class _Conversion:
         """
         made = self._body(self._graph)
         made = replace(made, functions=tuple(map(self._function, self._graph.functions)))
-        made, gone = _without_unread(made, self.rewriting.root.uses)
-        failures = [(node, error) for node, error in self.rewriting.failures if gone.isdisjoint(node.outputs)]
-        # Whether a constant stays is not known where the node that reads it cannot be converted.
-        in_vain = {value for node, _error in failures for value in node.inputs}
-        raise_all(
-            [error for node, error in failures if node.schema.name != "Constant" or in_vain.isdisjoint(node.outputs)]
-        )
+        raise_all([error for _node, error in self.rewriting.failures])
         return made
 
     def _body(self, graph: Graph) -> Graph:
@@ -243,39 +238,3 @@ def _is_for_channels(builder: Builder, node: Node) -> bool:
         return False
     x, slope = (builder.scope.shape(value).rank for value in node.inputs[:2])
     return slope == 1 and x != 1
-
-
-def _is_removable(node: Node) -> bool:
-    """Whether a node goes away when nothing reads it any longer: a constant, or a change of shape."""
-    return node.schema.behaviour in ("unsqueeze", "squeeze") or (node.schema.name == "Constant" and not node.inputs)
-
-
-def _without_unread(graph: Graph, before: Names) -> tuple[Graph, set[str]]:
-    """A model without the constants and changes of shape that only its conversion left unread, and their names."""
-    gone: set[str] = set()
-    while True:
-        names, bodies = Names(graph), list(all_graphs(graph))
-        made = [name for body in bodies for name, _tensor in body.constants]
-        made += [value for body in bodies for node in body.nodes if _is_removable(node) for value in node.outputs]
-        unread = {value for value in made if before.is_read(value) and not names.is_read(value)}
-        if not unread:
-            return graph, gone
-        gone |= unread
-        graph = _without(graph, unread)
-
-
-def _without(graph: Graph, unread: set[str]) -> Graph:
-    nodes = []
-    for node in graph.nodes:
-        if isinstance(node.operation, Foreign) and node.graphs:
-            inner = tuple((name, _without(body, unread)) for name, body in node.graphs)
-            nodes.append(replace(node, operation=replace(node.operation, graphs=inner)))
-        elif not _is_removable(node) or unread.isdisjoint(node.outputs):
-            nodes.append(node)
-    return replace(
-        graph,
-        nodes=tuple(nodes),
-        constants=tuple(entry for entry in graph.constants if entry[0] not in unread),
-        declared=tuple(entry for entry in graph.declared if entry[0] not in unread),
-        functions=tuple(replace(function, body=_without(function.body, unread)) for function in graph.functions),
-    )

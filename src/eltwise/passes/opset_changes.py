@@ -7,10 +7,12 @@ wrong was found in onnx 1.23 by running both sides.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import operator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
 from onnx import AttributeProto, NodeProto
 from onnx.defs import OpSchema
 
@@ -27,6 +29,7 @@ CHANGELOG = "https://github.com/onnx/onnx/blob/main/docs/Changelog.md"
 FIRST_NEGATIVE = 11
 """The opset from which an axis may be counted from the end."""
 
+Direction = Literal["up", "down", "both"]
 Holds = Callable[[NodeProto, Scope], bool]
 
 
@@ -46,16 +49,11 @@ class Step:
 
     operators: tuple[str, ...]
     opset: int
-    direction: Literal["up", "down", "both"]
+    direction: Direction
     reason: str
     unless: Holds = lambda _node, _scope: False
     by_converter: bool = False
     writes: tuple[tuple[str, str], ...] = ()
-
-    @property
-    def source(self) -> str:
-        """Where the text of the newer version stands."""
-        return f"{CHANGELOG}#{self.operators[0]}-{self.opset}"
 
 
 def attribute_of(node: NodeProto, name: str) -> AttributeProto | None:
@@ -70,11 +68,56 @@ def _never_shrinks(node: NodeProto, scope: Scope) -> bool:
         return True
     if given is not None:
         return all(scale >= 1 for scale in given.floats)
-    scales = scope.constant(node.input[-1])
+    scales = _numbers(node.input[-1], scope)
+    return scales is not None and bool((scales >= 1).all())
+
+
+def _numbers(name: str, scope: Scope) -> np.ndarray | None:
+    """The elements of a small constant; None for any other value."""
+    tensor = scope.constant(name)
     try:
-        return scales is not None and is_small(scales) and bool((scales.array >= 1).all())
+        return tensor.array if tensor is not None and is_small(tensor) else None
     except EltwiseError:
-        return False
+        return None
+
+
+def _counts_from_start(node: NodeProto, scope: Scope) -> bool:
+    """Whether the indices of Gather or the axes of Slice are constants of which none is below zero."""
+    place = {"Gather": 1, "Slice": 3}.get(node.op_type, 0)
+    if node.op_type == "Slice" and len(node.input) <= place:
+        return True
+    numbers = _numbers(node.input[place], scope) if place else None
+    return numbers is not None and bool((numbers >= 0).all())
+
+
+def _windows_start_inside(node: NodeProto, _scope: Scope) -> bool:
+    """Whether no window starts in the padding behind the input: there are as many then, whatever the text."""
+    ceil_mode, automatic = (attribute_of(node, name) for name in ("ceil_mode", "auto_pad"))
+    if ceil_mode is None or not ceil_mode.i:
+        return True
+    kernel, strides, dilations, pads = (
+        list(attribute.ints) if (attribute := attribute_of(node, name)) else []
+        for name in ("kernel_shape", "strides", "dilations", "pads")
+    )
+    ones = [1] * len(kernel)
+    sizes = [(size - 1) * step + 1 for size, step in zip(kernel, dilations or ones, strict=False)]
+    after = pads[len(pads) // 2 :] or [0] * len(kernel)
+    is_given = automatic is None or automatic.s == b"NOTSET"
+    return is_given and all(map(operator.ge, sizes, map(operator.add, strides or ones, after)))
+
+
+def _is_test(node: NodeProto, _scope: Scope) -> bool:
+    attribute = attribute_of(node, "is_test")
+    return attribute is not None and attribute.i != 0
+
+
+def _gives_all(*names: str) -> Holds:
+    return lambda node, _scope: all(attribute_of(node, name) is not None for name in names)
+
+
+def _has_fmod(node: NodeProto, scope: Scope) -> bool:
+    attribute, found = attribute_of(node, "fmod"), scope.type_of(node.input[0]).element_type
+    return (attribute is not None and attribute.i == 1) or (found is not None and found.is_integer)
 
 
 def _takes_last_axis(node: NodeProto, scope: Scope) -> bool:
@@ -107,7 +150,7 @@ def _has_one_scale(node: NodeProto, scope: Scope) -> bool:
 
 
 def _has_sizes(node: NodeProto, _scope: Scope) -> bool:
-    return len(node.input) > 1
+    return any(node.input[1:])
 
 
 def _rounds_down(node: NodeProto, _scope: Scope) -> bool:
@@ -115,14 +158,17 @@ def _rounds_down(node: NodeProto, _scope: Scope) -> bool:
     return attribute is None or not attribute.i
 
 
-def _new_values(operators: tuple[str, ...], opset: int, name: str, *values: bytes) -> Step:
-    """The step down of operators that got values of an attribute."""
+def _values(
+    operators: tuple[str, ...], opset: int, direction: Direction, name: str, values: Sequence[bytes], reason: str = ""
+) -> Step:
+    """The step of operators that have values of an attribute on one side only."""
 
     def has_none(node: NodeProto, _scope: Scope) -> bool:
         attribute = attribute_of(node, name)
         return attribute is None or attribute.s not in values
 
-    return Step(operators, opset, "down", f"opset {opset - 1} has not this value of {name}", has_none)
+    without = opset - 1 if direction == "down" else opset
+    return Step(operators, opset, direction, reason or f"opset {without} has not this value of {name}", has_none)
 
 
 _SLOPE = "before opset 7 the text does not say which dimension the slope belongs to"
@@ -133,26 +179,38 @@ _AXIS = "opset 13 gave axis another meaning"
 _WINDOWS = "opset 19 says otherwise which windows count where ceil_mode is set"
 _SCALES = "since opset 21 there is a scale for each channel, before for each group; onnx's converter leaves it"
 
+_ODD = "the texts before and from opset 11 put odd padding on opposite sides"
+_BELOW_ZERO = "indices and axes below zero are allowed since opset 11 only"
+_TRAINING = "before opset 7 a node without is_test is for training"
+_FMOD = "before opset 28 fmod must be 1 for floats"
+_STARTS = "opset 22 leaves out windows that start in the padding behind the input, where ceil_mode is set"
+
 STEPS = (
+    Step(("Selu",), 6, "both", "opset 6 has other defaults of alpha and gamma", _gives_all("alpha", "gamma")),
+    Step(("BatchNormalization", "Dropout"), 7, "up", _TRAINING, _is_test),
     Step(("PRelu",), 7, "both", _SLOPE, _slope_is_shared),
     Step(("Max", "Mean", "Min", "Sum"), 8, "down", "before opset 8 the operands have one shape", _have_one_shape),
     Step(("Scan",), 9, "both", "opset 9 gave Scan other operands, and onnx's converter does not see it"),
     Step(("Clip", "Pad"), 11, "up", _FLOAT_LIMITS, _is_float32),
-    Step(("Gather", "OneHot", "Scan", "Slice"), 11, "down", "numbers below zero are allowed since opset 11 only"),
+    Step(("Gather", "OneHot", "Scan", "Slice"), 11, "down", _BELOW_ZERO, _counts_from_start),
+    _values(("ConvTranspose",), 11, "both", "auto_pad", (b"SAME_UPPER", b"SAME_LOWER"), _ODD),
     Step(("Resize", "Upsample"), 11, "up", _NEAREST, _never_shrinks, writes=_OLD_NEAREST),
     Step(("QuantizeLinear", "DequantizeLinear"), 13, "down", "before opset 13 there is one scale", _has_one_scale),
     Step(("Hardmax",), 13, "both", f"{_AXIS}, and onnx's converter does not see it"),
     Step(("Softmax", "LogSoftmax"), 13, "down", f"{_AXIS}, and onnx's converter does not see it", _takes_last_axis),
     Step(("Softmax", "LogSoftmax"), 13, "up", _AXIS, _takes_last_axis, by_converter=True),
+    _values(("Resize",), 13, "up", "coordinate_transformation_mode", (b"tf_half_pixel_for_nn",)),
     Step(("RoiAlign",), 16, "both", "opset 16 rounds otherwise by default", by_converter=True),
-    _new_values(("ScatterND", "ScatterElements"), 18, "reduction", b"max", b"min"),
+    _values(("ScatterND", "ScatterElements"), 18, "down", "reduction", (b"max", b"min")),
     Step(("Split",), 18, "both", "opset 18 states the number of equal parts", _has_sizes, by_converter=True),
     Step(("AveragePool",), 19, "down", _WINDOWS, _rounds_down),
-    _new_values(("Pad",), 19, "mode", b"wrap"),
-    _new_values(("Resize",), 19, "coordinate_transformation_mode", b"half_pixel_symmetric"),
+    _values(("Pad",), 19, "down", "mode", (b"wrap",)),
+    _values(("Resize",), 19, "down", "coordinate_transformation_mode", (b"half_pixel_symmetric",)),
     Step(("GridSample",), 20, "both", "opset 20 has other names for the modes", by_converter=True),
     Step(("GroupNormalization",), 21, "both", _SCALES),
+    Step(("AveragePool", "MaxPool"), 22, "down", _STARTS, _windows_start_inside),
     Step(("Range",), 27, "both", "opset 27 has an attribute that rounds in between", by_converter=True),
+    Step(("Mod",), 28, "down", _FMOD, _has_fmod),
 )
 """Every step that is known; over the others the schemas decide."""
 
@@ -167,7 +225,7 @@ def stays(node: NodeProto, before: int, after: int, scope: Scope) -> bool:
         if not step.unless(node, scope):
             if step.by_converter:
                 return False
-            raise UnsupportedError(step.reason, hint=f"see {step.source}")
+            raise UnsupportedError(step.reason, hint=f"see {CHANGELOG}#{node.op_type}-{step.opset}")
     if max(before, after) not in since_versions(node.op_type):
         return True
     old, new = published_schema(node.op_type, before), published_schema(node.op_type, after)

@@ -10,14 +10,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from eltwise.core.shapes import UNKNOWN_RANK, Shape
+from eltwise.core.shapes import Shape
 from eltwise.ir.graph import Graph, Node, Tensor
 from eltwise.ir.infer import constant_tensor
 from eltwise.ir.infer_graph import infer_graph
-from eltwise.ir.types import TensorType
+from eltwise.ir.types import UNKNOWN_TYPE, TensorType
 from eltwise.ir.verify import reads
 
-UNKNOWN = TensorType(None, UNKNOWN_RANK)
 Types = Mapping[str, TensorType]
 
 
@@ -72,10 +71,10 @@ class Scope:
         """The type of a value as far as it is known."""
         owner = self.owner(value)
         if owner is None:
-            return UNKNOWN
+            return UNKNOWN_TYPE
         if value in owner.graph.constant and value not in owner.inputs:
             return owner.graph.constant[value].type
-        return owner.own_types.get(value, UNKNOWN)
+        return owner.own_types.get(value, UNKNOWN_TYPE)
 
     def shape(self, value: str) -> Shape:
         """The shape of a value as far as it is known."""
@@ -134,6 +133,14 @@ def all_graphs(graph: Graph) -> Iterator[Graph]:
         waiting += (inner for node in body.nodes for _name, inner in node.graphs)
 
 
+def annotated(graph: Graph) -> set[str]:
+    """The values of an ONNX graph that a quantization annotation names."""
+    message = getattr(getattr(graph.message, "model", None), "graph", graph.message)
+    annotations = getattr(message, "quantization_annotation", ())
+    named = {entry.value for annotation in annotations for entry in annotation.quant_parameter_tensor_names}
+    return named.union(annotation.tensor_name for annotation in annotations)
+
+
 class Names:
     """The names in a model with all its nested graphs and functions: how often each value is read, and free ones.
 
@@ -163,10 +170,7 @@ class Names:
             self._taken.add(node.name)
             self._makers.update(node.outputs)
             self._reads.update(node.inputs)
-        message = getattr(getattr(graph.message, "model", None), "graph", graph.message)
-        for annotation in getattr(message, "quantization_annotation", ()):
-            self._reads[annotation.tensor_name] += 1
-            self._reads.update(entry.value for entry in annotation.quant_parameter_tensor_names)
+        self._reads.update(annotated(graph))
 
     def take(self, names: Iterable[str]) -> None:
         """Note that values have these names."""

@@ -103,13 +103,13 @@ class ToOnnx(Conversion):
         if "shape" in schema.attribute_names:
             if values is None or keeps_zeros:
                 raise UnsupportedError(
-                    f"{schema} of {self.format} needs a known shape, and reads a 0 in it as a copied size"
+                    f"{schema} of {self.target} needs a known shape, and reads a 0 in it as a copied size"
                 )
             self.add("Reshape", [data], output, types, node.name, shape=values)
             return "the shape is an attribute"
         if keeps_zeros and "allowzero" not in schema.attribute_names:
             raise UnsupportedError(
-                f"{schema} of {self.format} reads a 0 in the shape as a copied size",
+                f"{schema} of {self.target} reads a 0 in the shape as a copied size",
                 hint="opset 14 and newer have allowzero",
             )
         shape, reason = self.index_operand(node, values, "shape")
@@ -132,7 +132,7 @@ class ToOnnx(Conversion):
             self.add(operator, [data, axes], output, types, node.name)
             return reason
         if values is None:
-            raise UnsupportedError(f"{schema} of {self.format} needs axes that are known", operand="operand axes")
+            raise UnsupportedError(f"{schema} of {self.target} needs axes that are known", operand="operand axes")
         counted = self._counted_from_start(node, schema.version, values)
         self.add(operator, [data], output, types, node.name, axes=counted)
         return "the axes are an attribute"
@@ -156,7 +156,7 @@ class ToOnnx(Conversion):
         rank = self.type_of(node.inputs[0]).shape.rank
         if rank is None:
             raise UnsupportedError(
-                f"{self.format} cannot count axes from the end, and the rank is not known", operand="operand axes"
+                f"{self.target} cannot count axes from the end, and the rank is not known", operand="operand axes"
             )
         rank += len(values) if node.schema.name == "Unsqueeze" else 0
         return tuple(axis % rank for axis in values)

@@ -11,10 +11,10 @@ from dataclasses import replace
 
 from eltwise.core.dtypes import FLOAT16, FLOAT32, INT32, ElementType
 from eltwise.core.errors import ElementTypeError, UnsupportedError
-from eltwise.core.shapes import UNKNOWN, UNKNOWN_RANK
+from eltwise.core.shapes import UNKNOWN
 from eltwise.formats.openvino.ports import ResultNames, output_ports, with_version_10_types
 from eltwise.ir.graph import Graph, Node, Port
-from eltwise.ir.types import TensorType
+from eltwise.ir.types import UNKNOWN_TYPE, TensorType
 from eltwise.passes.builder import has_index_operand
 from eltwise.passes.conversion import FLOAT8, Conversion, Reason, each_dimension
 from eltwise.passes.metadata import result_name
@@ -45,7 +45,7 @@ class ToOpenVino(Conversion):
             layer, tensor = port.layer or result_name(port), names.get(value, ())
             own = tuple(name for name in (port.name, *port.aliases) if name != layer)
             made += output_ports([ResultNames(layer, value, () if set(own) <= set(tensor) else own, tensor)])
-        return tuple(replace(port, type=TensorType(None, UNKNOWN_RANK), inner_type=None) for port in made)
+        return tuple(replace(port, type=UNKNOWN_TYPE, inner_type=None) for port in made)
 
     def _output_value(self, port: Port) -> str:
         value, element_type = self.name(port.value), port.type.element_type

@@ -18,8 +18,9 @@ from eltwise.ir.graph import Graph, Node
 from eltwise.ops.expression import Expression
 from eltwise.ops.primitives import Interval
 from eltwise.ops.schema import ElementwiseSchema
-from eltwise.passes.builder import Builder, Chosen, rewrite
+from eltwise.passes.builder import Builder
 from eltwise.passes.report import Report
+from eltwise.passes.rewriting import Chosen, rewrite
 
 
 def exact_upcast(expression: Expression, element_type: ElementType) -> ElementType | None:

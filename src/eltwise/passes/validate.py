@@ -32,13 +32,7 @@ from eltwise.formats.onnx.tensors import StoredTensor, check_tensor, position_pr
 from eltwise.formats.onnx.types import type_text
 from eltwise.ir.graph import Graph, Node, Origin, Port
 from eltwise.ir.verify import structure_problems
-from eltwise.passes.onnx_schemas import (
-    called_functions,
-    check_operands,
-    is_onnx,
-    no_such_operator,
-    versioned_name,
-)
+from eltwise.passes.onnx_schemas import called_functions, check_operands, is_onnx, no_such_operator
 from eltwise.passes.onnx_types import HELD, bare_node, refused_by_inference
 from eltwise.passes.opset import FIRST_NUMPY, LEGACY_OPERATORS, read_rule
 from eltwise.passes.scopes import Scope, all_graphs, all_scopes
@@ -77,15 +71,15 @@ def find_problems(graph: Graph) -> list[EltwiseError]:
             if is_onnx(node, called):
                 checked[id(node)] = (node, scope)
                 found = list(_node_problems(node, scope.graph.origin, context))
-                problems += [_located(error, node, opset) for error in found or _type_problems(node, opset, scope)]
+                problems += [_located(error, node) for error in found or _type_problems(node, opset, scope)]
     if not problems and not any(domain == "" for domain, _name in called):
         refused = ((checked[number], words) for number, words in refused_by_inference(graph) if number in checked)
         problems += [_inferred(node, words, graph.origin.opset, scope) for (node, scope), words in refused]
     return problems
 
 
-def _located(error: EltwiseError, node: Node, opset: int) -> EltwiseError:
-    return error.located(operator=versioned_name(node.schema.name, opset), node=node.label)
+def _located(error: EltwiseError, node: Node) -> EltwiseError:
+    return error.located(operator=node.schema.versioned_name, node=node.label)
 
 
 def _endless_calls(graph: Graph) -> Iterator[EltwiseError]:
@@ -231,7 +225,7 @@ def _inferred(node: Node, words: str, opset: int, scope: Scope) -> EltwiseError:
         try:
             broadcast(Rule("numpy"), *(scope.shape(value) for value in node.inputs))
         except ShapeError as error:
-            return error.located(operator=versioned_name(node.schema.name, opset), node=node.label)
+            return _located(error, node)
     kind = ShapeError if words.startswith("[ShapeInferenceError]") else GraphError
     said = " ".join(words.partition("] ")[2].split()) or words
-    return _located(kind("onnx's inference refuses it", got=repr(said[:300])), node, opset)
+    return _located(kind("onnx's inference refuses it", got=repr(said[:300])), node)

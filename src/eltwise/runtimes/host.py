@@ -121,16 +121,14 @@ class Host:
         try:
             reply, timed_out = self._exchange(request, self.limit)
         except FileFormatError as error:
-            self.end()
-            return Answer("crashed", words=f"its answer could not be read: {error}")
-        if timed_out:
-            self.end()
-            return Answer("hung", words=f"no answer within {self.limit:g} seconds")
-        if reply is None:
-            words = self._last_words()
-            self.end()
-            return Answer("crashed", words=words)
-        return _answer(reply)
+            answer = Answer("crashed", words=f"its answer could not be read: {error}")
+        else:
+            if reply is not None:
+                return _answer(reply)
+            answer = Answer("hung", words=f"no answer within {self.limit:g} seconds")
+            answer = answer if timed_out else Answer("crashed", words=self._last_words())
+        self.end()
+        return answer
 
     def leave(self) -> str:
         """Let the process end by itself; returns how it ended if that was not well.

@@ -100,7 +100,12 @@ def find(name: str, *, only_models: bool = False) -> Runtime:
     """
     file, _colon, function = name.rpartition(":")
     if file.endswith(".py"):
-        return _checked(of_function(name), Path(file), function)
+        if not Path(file).is_file():
+            hint = "a function is named FILE.py:FUNCTION"
+            raise FileFormatError("there is no such file", where=str(Path(file)), hint=hint)
+        if not function.isidentifier():
+            raise unknown_name("function", function, ["run"], where=str(Path(file)))
+        return of_function(name)
     runtime = BY_NAME.get(name)
     if runtime is None:
         known = [one.name for one in RUNTIMES if one.loads_models or not only_models]
@@ -116,11 +121,3 @@ def find(name: str, *, only_models: bool = False) -> Runtime:
 def of_function(name: str) -> Runtime:
     """The runtime of a function, whether it exists or not."""
     return Runtime(name, f"{_HERE}.python_file:PythonFunction", loads_models=False, calls=True)
-
-
-def _checked(runtime: Runtime, file: Path, function: str) -> Runtime:
-    if not file.is_file():
-        raise FileFormatError("there is no such file", where=str(file), hint="a function is named FILE.py:FUNCTION")
-    if not function.isidentifier():
-        raise unknown_name("function", function, ["run"], where=str(file))
-    return runtime

@@ -175,7 +175,11 @@ def taken(value: object, _operand: str, _types: Sequence[ElementType] = ()) -> t
 
 def _read(tensor: LazyTensor, box: Cut, sizes: Sizes) -> np.ndarray:
     try:
-        return _flat(tensor, box, sizes) if _is_flat(sizes, tensor.shape) else tensor.box(box)
+        if not _is_flat(sizes, tensor.shape):
+            return tensor.box(box)
+        count = prod(sizes)
+        begin = int(np.ravel_multi_index([part.start for part in box], tensor.shape)) if box and count else 0
+        return tensor.read(begin, begin + count)
     except FileFormatError as error:
         text = f"{error.problem}, got {error.got}" if error.got else error.problem
         place = ", ".join(f"{part.start}:{part.stop}" for part in box)
@@ -186,9 +190,3 @@ def _is_flat(sizes: Sizes, shape: Sizes) -> bool:
     """Whether a box lies in one piece: single indices, then a range, then whole axes."""
     first = next((axis for axis, size in enumerate(sizes) if size != 1), len(sizes))
     return all(size == whole for size, whole in zip(sizes[first + 1 :], shape[first + 1 :], strict=True))
-
-
-def _flat(tensor: LazyTensor, box: Cut, sizes: Sizes) -> np.ndarray:
-    count = prod(sizes)
-    begin = int(np.ravel_multi_index([part.start for part in box], tensor.shape)) if box and count else 0
-    return tensor.read(begin, begin + count)

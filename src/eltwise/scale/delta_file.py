@@ -126,11 +126,6 @@ def zstandard() -> Any:
     return zstandard
 
 
-def pieces_of(size: int) -> int:
-    """How many pieces so many bytes are."""
-    return -(-size // PIECE)
-
-
 def open_delta(path: Path) -> tuple[Delta, OpenFile]:
     """Open a delta file; frames stay unread.
 
@@ -213,8 +208,8 @@ def _tensor(fields: Any, end: int) -> DeltaTensor:
     frames = _whole(_get(fields, "frames", list), "frames", 1)
     if kind not in get_args(Kind) or width not in (1, 2, 4, 8) or size % width:
         raise _WrongHeaderError(f"tensor {name!r} has an unknown form")
-    if len(frames) != pieces_of(size):
-        raise _WrongHeaderError(f"tensor {name!r} has {len(frames)} frames, expected {pieces_of(size)}")
+    if len(frames) != -(-size // PIECE):
+        raise _WrongHeaderError(f"tensor {name!r} has {len(frames)} frames, expected {-(-size // PIECE)}")
     if offset < len(MAGIC) or offset + sum(frames) > end:
         raise _WrongHeaderError(f"the frames of tensor {name!r} lie beyond the end")
     base = None if kind != "difference" else _get(fields, "base_checksum", int)

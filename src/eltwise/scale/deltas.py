@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from functools import partial
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,6 @@ from eltwise.scale.delta_file import (
     checksum,
     header_of_tensors,
     open_delta,
-    pieces_of,
     zstandard,
 )
 from eltwise.scale.jobs import Tell, in_order
@@ -239,13 +239,9 @@ def _pieces(
         other = None if base is None else base.bytes_at(start, stop)
         return from_planes(planes, other, tensor.width), other
 
-    def work() -> Iterator[Callable[[], tuple[np.ndarray, np.ndarray | None]]]:
-        offset = tensor.offset
-        for number in range(pieces_of(tensor.size)):
-            yield partial(piece, number, offset)
-            offset += tensor.frames[number]
-
-    yield from in_order(work(), num_threads())
+    offsets = accumulate(tensor.frames, initial=tensor.offset)
+    work = (partial(piece, number, offset) for number, offset in zip(range(len(tensor.frames)), offsets, strict=False))
+    yield from in_order(work, num_threads())
 
 
 def _unpacked(library: Any, frame: bytes, size: int, tensor: DeltaTensor, file: OpenFile) -> np.ndarray:

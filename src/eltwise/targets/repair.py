@@ -19,7 +19,6 @@ from eltwise.core.errors import (
 from eltwise.ir.graph import Graph
 from eltwise.model import Model, save
 from eltwise.passes.align_broadcast import align_broadcast
-from eltwise.passes.builder import described
 from eltwise.passes.convert import Progress, check_places, copy_ir, model_of, write_onnx
 from eltwise.passes.opset import convert_opset
 from eltwise.passes.report import Change, Report
@@ -228,7 +227,7 @@ def _raise_refusals(subject: Subject, target: str, rules: RuleSet, least: Severi
 def _in_versions(graph: Graph, versions: Versions) -> tuple[Graph, Report]:
     """The model with the opset and the file version that the runtime is to get."""
     origin = graph.origin
-    report = Report(described(origin), described(origin), unchanged=True)
+    report = Report(str(origin), str(origin), unchanged=True)
     if versions.file_version != origin.file_version:
         graph = replace(graph, origin=replace(origin, file_version=versions.file_version))
         reason = f"nothing in the model needs more than {versions.file_version}"

@@ -6,7 +6,6 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,7 +20,7 @@ from eltwise.passes.convert import read_onnx_graph
 from eltwise.passes.widen import in_float64
 from eltwise.runtimes import Host, Runtime
 from eltwise.tracing.blame import Blame, named
-from eltwise.tracing.difference import DEFAULT, Difference
+from eltwise.tracing.difference import DEFAULT
 from eltwise.tracing.doubts import PairBlame
 from eltwise.tracing.inputs import feeds_for
 from eltwise.tracing.model import TracedModel, read_model
@@ -117,8 +116,7 @@ def trace(
         run_all(tracer, segment, progress or (lambda _done, _count, _name: None))
         blame.finish()
         whole = compare_whole(tracer, feeds) if second is graph else Whole()
-    report = _report(blame, whole, versions)
-    return replace(report, inputs=words, tolerance="; ".join(map(str, tolerances)) or DEFAULT)
+    return _report(blame, whole, versions, words)
 
 
 def _reference(first: Side, second: Graph, against: str, hosts: Sequence[Host]) -> Side:
@@ -144,13 +142,16 @@ def _second(graph: Graph, other: Source | Model | Graph | None, runtime: str, ag
     return in_float64(graph)
 
 
-def _report(blame: Blame, whole: Whole, versions: Sequence[str]) -> TraceReport:
+def _report(blame: Blame, whole: Whole, versions: Sequence[str], inputs: str) -> TraceReport:
     tracer, model = blame.tracer, blame.model
-    nodes = [_described(model, tracer.nodes[number]) for number in sorted(tracer.nodes)]
     if whole.fused is not None:
         last = whole.fused.numbers[-1]
-        names = [nodes[number].name for number in model.behind([last], ()) if number in whole.fused.numbers]
-        nodes[last] = _wrong_together(nodes[last], whole.fused.own, names)
+        run = tracer.nodes[last]
+        names = [model.nodes[one].label for one in model.behind([last], ()) if one in whole.fused.numbers]
+        run.out, run.blame, run.words = whole.fused.own, "fused", "wrong if nothing else is read"
+        if len(names) > 1:
+            run.words = f"wrong together, right one by one: {', '.join(names)}"
+    nodes = [_described(model, tracer.nodes[number]) for number in sorted(tracer.nodes)]
     blamed = [number for number, node in enumerate(nodes) if node.blame in ("own", "in_graph", "fused")]
     first = nodes[blamed[0]] if blamed else None
     isolated = None if first is None else whole.fused if first.blame == "fused" else blame.found.get(blamed[0])
@@ -159,6 +160,8 @@ def _report(blame: Blame, whole: Whole, versions: Sequence[str]) -> TraceReport:
         None if first is None else first.name,
         versions[0],
         versions[1],
+        inputs,
+        "; ".join(map(str, tracer.tolerances)) or DEFAULT,
         right=isolated.right if isolated else None,
         notes=(*_notes(model), *_notes_of_pair(tracer), *whole.notes),
         is_run=whole.is_run,
@@ -192,23 +195,6 @@ def _notes_of_pair(tracer: Tracer) -> Iterator[str]:
     ):
         if names:
             yield f"{counted(len(names), 'value')} {kind}: {named(names)}"
-
-
-def _wrong_together(node: TracedNode, found: Difference, names: Sequence[str]) -> TracedNode:
-    """The last of several nodes that are wrong only where the runtime computes them as one."""
-    words = (
-        f"wrong together, right one by one: {', '.join(names)}" if len(names) > 1 else "wrong if nothing else is read"
-    )
-    return replace(
-        node,
-        status="differs",
-        error_out=found.error,
-        max_ulp=found.max_ulp,
-        cause=found.cause,
-        explanation=found.explanation,
-        blame="fused",
-        words=words,
-    )
 
 
 def read_graph(source: Source | Model | Graph) -> Graph:

@@ -46,7 +46,7 @@ TAGS = ["net", "layers", "layer", "edges", "edge", "data", "input", "output", "p
 def examine(xml: bytes, weights: bytes | None) -> None:
     """Read as ``eltwise.load`` does; what has no problems must also be written and read again."""
     try:
-        reading = read_openvino(xml, weights, "model.xml")
+        reading = read_openvino(xml, weights)
     except EltwiseError as error:
         problems = [error]
     else:

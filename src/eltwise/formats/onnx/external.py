@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path, PureWindowsPath
 
 import numpy as np
@@ -24,6 +24,9 @@ _ALIGNMENT = 4096
 
 _SMALLEST = 1024
 """The least number of bytes of a tensor that ``ExternalWriter`` writes."""
+
+_Part = tuple[int, Iterable[Chunk]]
+"""Where a part of a file starts, and its content."""
 
 
 class ExternalData:
@@ -173,7 +176,7 @@ class ExternalWriter:
 
     def __init__(self, model: Path) -> None:
         self._path = model.with_name(location_beside(model))
-        self._parts: list[tuple[int, np.ndarray]] = []
+        self._parts: list[_Part] = []
         self._end = 0
 
     def take(self, proto: TensorProto) -> None:
@@ -186,19 +189,12 @@ class ExternalWriter:
         proto.data_location = TensorProto.EXTERNAL
         for key, value in (("location", self._path.name), ("offset", str(offset)), ("length", str(data.nbytes))):
             proto.external_data.add(key=key, value=value)
-        self._parts.append((offset, data))
+        self._parts.append((offset, [data.data]))
         self._end = offset + data.nbytes
 
     def files(self) -> list[tuple[Path, Iterable[Chunk]]]:
         """The file and its content; none where no tensor is large."""
-        return [(self._path, self._chunks())] if self._parts else []
-
-    def _chunks(self) -> Iterator[Chunk]:
-        position = 0
-        for offset, data in self._parts:
-            yield offset - position
-            yield data.data
-            position = offset + data.nbytes
+        return [(self._path, _content(self._parts))] if self._parts else []
 
 
 def location_beside(path: Path) -> str:
@@ -252,15 +248,15 @@ def move_data(
         return [], False
     name = location_beside(target)
     check_not_read(target.with_name(name), files)
-    parts: list[tuple[Path, int, int]] = []
+    parts: list[_Part] = []
     end, is_moved = 0, False
     for path, tensors in files.items():
-        start = -(-end // _ALIGNMENT) * _ALIGNMENT
-        end = start + _size_of(path)
-        parts.append((path, start, end))
+        start, size = -(-end // _ALIGNMENT) * _ALIGNMENT, _size_of(path)
+        end = start + size
+        parts.append((start, copied(path, size)))
         for tensor in tensors:
             is_moved |= _move(tensor, name, start, keeps_notes=len(files) == 1)
-    return [(target.with_name(name), _content(parts, progress))], is_moved
+    return [(target.with_name(name), _content(parts, progress, end))], is_moved
 
 
 def _move(tensor: TensorProto, location: str, start: int, keeps_notes: bool) -> bool:
@@ -279,12 +275,12 @@ def _move(tensor: TensorProto, location: str, start: int, keeps_notes: bool) -> 
     return after != before
 
 
-def _content(parts: Sequence[tuple[Path, int, int]], progress: Progress | None) -> Iterator[Chunk]:
-    position, total = 0, parts[-1][-1]
-    for path, start, end in parts:
+def _content(parts: Iterable[_Part], progress: Progress | None = None, total: int = 0) -> Iterator[Chunk]:
+    position = 0
+    for start, pieces in parts:
         yield start - position
         position = start
-        for piece in copied(path, end - start):
+        for piece in pieces:
             yield piece
             position += piece if isinstance(piece, int) else len(piece)
             if progress:

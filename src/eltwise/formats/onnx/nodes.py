@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from functools import cache
 
 import onnx
-from onnx import AttributeProto, GraphProto, NodeProto
+from onnx import AttributeProto, GraphProto, NodeProto, helper
 
 from eltwise.core.dtypes import BY_ONNX_NAME, BY_ONNX_NUMBER, ElementType
 from eltwise.core.errors import AttributeValueError, EltwiseError, GraphError, UnsupportedError, raise_all
 from eltwise.formats.onnx.external import ExternalData
 from eltwise.formats.onnx.header import default_domain
-from eltwise.formats.onnx.tensors import StoredTensor, keep_tensor
+from eltwise.formats.onnx.tensors import StoredTensor, write_tensor
 from eltwise.ir.graph import Foreign, ForeignSchema, Graph, Node, Origin, Tensor, stored
 from eltwise.ops import registry
 from eltwise.ops.schema import Attribute, AttributeKind, AttributeValue, Operation, OpSchema
@@ -265,8 +265,7 @@ def _write_attributes(node: Node, proto: NodeProto) -> None:
         made.attribute.extend(value for _name, value in given if isinstance(value, AttributeProto))
     else:
         known = {attribute.name: attribute for attribute in node.schema.attributes}
-        for name, value in given:
-            _write_attribute(made.attribute.add(), value, known[name], node.schema)
+        made.attribute.extend(_written(value, known[name], node.schema) for name, value in given)
     before = {attribute.name: attribute for attribute in proto.attribute}
     for attribute in made.attribute:
         old = before.get(attribute.name)
@@ -286,14 +285,10 @@ def same_value(one: AttributeProto, other: AttributeProto) -> bool:
     return bool(plain[0] == plain[1])
 
 
-def _write_attribute(proto: AttributeProto, value: AttributeValue, attribute: Attribute, schema: OpSchema) -> None:
-    proto.name, proto.type = attribute.name, _attribute_type(attribute, schema)
-    field = _FIELD_OF_TYPE[proto.type]
+def _written(value: AttributeValue, attribute: Attribute, schema: OpSchema) -> AttributeProto:
+    kind = _attribute_type(attribute, schema)
     if isinstance(value, Tensor):
-        keep_tensor(proto.t, "", value)
+        value = write_tensor("", value)
     elif isinstance(value, ElementType):
-        setattr(proto, field, value.onnx.encode() if proto.type == AttributeProto.STRING else value.onnx_number)
-    elif isinstance(value, tuple):
-        getattr(proto, field).extend(value)
-    else:
-        setattr(proto, field, value.encode() if isinstance(value, str) else value)
+        value = value.onnx if kind == AttributeProto.STRING else value.onnx_number
+    return helper.make_attribute(attribute.name, value, attr_type=kind)

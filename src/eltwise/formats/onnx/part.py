@@ -13,7 +13,7 @@ from eltwise.formats.onnx.reader import OnnxFile
 from eltwise.formats.onnx.tensors import StoredTensor, check_tensor
 from eltwise.formats.onnx.writer import write_onnx
 from eltwise.ir.graph import Graph, Node, Port, Tensor
-from eltwise.ir.types import TensorType
+from eltwise.ir.types import UNKNOWN_TYPE, TensorType
 from eltwise.ir.verify import reads
 
 _OWN = "/of this part"
@@ -67,39 +67,28 @@ class OnnxParts:
         graph = self._graph
         made = {value for node in nodes for value in node.outputs}
         renamed = {value: value + _OWN for value in made & (given.keys() | fixed.keys())}
-        read = {value for node in nodes for value in reads(node)} | set(wanted)
-        constants = [
-            (name, tensor) for name, tensor in self._constants(read) if name not in given and name not in fixed
-        ]
-        constants += fixed.items()
-        unknown = TensorType(None, UNKNOWN_RANK)
+        read = {value for node in nodes for value in reads(node)}.union(wanted) - given.keys()
+        constants = {name: graph.constant[name] for name in sorted(read & graph.constant.keys())} | dict(fixed)
         types = dict(graph.declared) | {port.name: port.type for port in graph.outputs}
+
+        def renaming(node: Node) -> Node:
+            outputs = tuple(renamed.get(value, value) for value in node.outputs)
+            return node if outputs == node.outputs else replace(node, outputs=outputs)
+
+        def output(value: str) -> Port:
+            """The element type alone is known: the shape that a file declares may not be that of this run."""
+            name, found = renamed.get(value, value), types.get(value, UNKNOWN_TYPE)
+            return Port(name, found._replace(shape=UNKNOWN_RANK), name)
+
         part = replace(
             graph,
             inputs=tuple(Port(name, found, name) for name, found in given.items()),
-            outputs=tuple(
-                Port(renamed.get(value, value), _without_shape(types.get(value, unknown)), renamed.get(value, value))
-                for value in wanted
-            ),
-            nodes=tuple(
-                replace(node, outputs=tuple(renamed.get(value, value) for value in node.outputs))
-                if renamed.keys() & set(node.outputs)
-                else node
-                for node in nodes
-            ),
-            constants=tuple(constants),
+            outputs=tuple(map(output, wanted)),
+            nodes=tuple(map(renaming, nodes)),
+            constants=tuple(constants.items()),
             optional_inputs=(),
             input_order=tuple(given),
             declared=(),
             message=self._file,
         )
         return write_onnx(part), b""
-
-    def _constants(self, read: set[str]) -> list[tuple[str, Tensor]]:
-        constant = self._graph.constant
-        return [(name, constant[name]) for name in sorted(read & constant.keys())]
-
-
-def _without_shape(found: TensorType) -> TensorType:
-    """The element type alone: the shape that a file declares may not be that of this run."""
-    return found._replace(shape=UNKNOWN_RANK)

@@ -21,7 +21,6 @@ from eltwise.core.errors import (
     UnsupportedError,
     unknown_name,
 )
-from eltwise.core.shapes import UNKNOWN_RANK
 from eltwise.formats.onnx.external import ExternalData
 from eltwise.formats.onnx.header import default_domain, not_held, read_metadata, read_origin
 from eltwise.formats.onnx.messages import check_text, parse_message
@@ -30,7 +29,7 @@ from eltwise.formats.onnx.tensors import StoredTensor
 from eltwise.formats.onnx.types import check_type, value_type
 from eltwise.formats.registry import Reading, operator_names, unsupported_operators
 from eltwise.ir.graph import ForeignSchema, Function, Graph, Node, Origin, Port, Tensor, stored
-from eltwise.ir.types import TensorType
+from eltwise.ir.types import UNKNOWN_TYPE, TensorType
 from eltwise.ops import registry
 
 
@@ -182,12 +181,11 @@ class _Reader:
         """Read a function, whose values have no types."""
         opset = next((entry.version for entry in proto.opset_import if not default_domain(entry.domain)), 0)
         reader = replace(self, origin=replace(self.origin, opset=opset))
-        unknown = TensorType(None, UNKNOWN_RANK)
         body = Graph(
             name=proto.name,
             origin=reader.origin,
-            inputs=tuple(Port(name, unknown, name) for name in proto.input),
-            outputs=tuple(Port(name, unknown, name) for name in proto.output),
+            inputs=tuple(Port(name, UNKNOWN_TYPE, name) for name in proto.input),
+            outputs=tuple(Port(name, UNKNOWN_TYPE, name) for name in proto.output),
             nodes=reader.read_nodes(proto.node),
             declared=reader._declared(proto.value_info),
             message=proto,

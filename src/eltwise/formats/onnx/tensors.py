@@ -63,7 +63,7 @@ def read_tensor(proto: TensorProto, folder: ExternalData, operand: str = "") -> 
         if not element_type.runs:
             raise not_run(element_type)
         sizes = _sizes(proto)
-        check_sizes(sizes, element_type)
+        check_sizes(sizes, element_type.storage.itemsize)
         place, raw = _data_of(proto, element_type)
         if place == "external_data":
             data = folder.read(proto.external_data, element_type.file_bytes(element_count(sizes)))

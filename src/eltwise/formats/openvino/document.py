@@ -271,6 +271,22 @@ def _not_held(sections: Mapping[str, etree._Element]) -> Iterator[str]:
     yield from (f"the section <{tag}>" for tag in ("meta_data", "quantization_parameters") if tag in sections)
 
 
+def add_layer(
+    layers: etree._Element, number: int, name: str, kind: str, data: Mapping[str, str], version: str = "opset1"
+) -> etree._Element:
+    """Add a layer with its attributes."""
+    layer = etree.SubElement(layers, "layer", {"id": str(number), "name": name, "type": kind})
+    layer.set("version", version)
+    if data:
+        etree.SubElement(layer, "data", dict(data))
+    return layer
+
+
+def add_edge(edges: etree._Element, source: tuple[int, object], target: tuple[int, object]) -> None:
+    """Connect two ports, each of which is the number of a layer and its own in that."""
+    etree.SubElement(edges, "edge", dict(zip(_EDGE, map(str, (*source, *target)), strict=True)))
+
+
 def format_tree(root: etree._Element) -> bytes:
     """Write XML in UTF-8, a line an element, indented by tabs."""
     etree.indent(root, "\t")

@@ -98,7 +98,7 @@ def place_of_constant(layer: Layer) -> tuple[ElementType, tuple[int, ...], int, 
         words = f"the constant is {size} bytes, expected {expected} for its type and shape"
         raise FileFormatError(words, operand="attribute size")
     try:
-        blobs.check_sizes(sizes, element_type)
+        blobs.check_sizes(sizes, element_type.storage.itemsize)
     except EltwiseError as error:
         raise error.located(operand="attribute shape") from None
     return element_type, sizes, offset, size

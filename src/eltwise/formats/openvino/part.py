@@ -7,16 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
-from pathlib import Path
 
 from lxml import etree
 
 from eltwise.core.dtypes import BY_IR_NAME, ElementType
-from eltwise.core.errors import FileFormatError, UnsupportedError
+from eltwise.core.errors import UnsupportedError
 from eltwise.core.shapes import Dimension, Shape, known
-from eltwise.formats import blobs, files
-from eltwise.formats.openvino.document import format_tree, parse_xml
-from eltwise.formats.openvino.reader import IrFile
+from eltwise.formats import blobs
+from eltwise.formats.openvino.document import add_edge, add_layer, format_tree, parse_xml
+from eltwise.formats.openvino.reader import IrFile, open_weights
 from eltwise.ir.graph import Graph, Node, Tensor
 from eltwise.ir.types import TensorType
 
@@ -154,9 +153,7 @@ class _Part:
         self, value: str, name: str, kind: str, data: Mapping[str, str], element_type: ElementType, sizes: Sequence[int]
     ) -> None:
         number = self.take_number()
-        layer = etree.SubElement(self._layers, "layer", {"id": str(number), "name": name, "type": kind})
-        layer.set("version", "opset1")
-        etree.SubElement(layer, "data", dict(data))
+        layer = add_layer(self._layers, number, name, kind, data)
         port = etree.SubElement(
             etree.SubElement(layer, "output"), "port", {"id": "0", "precision": element_type.ir_precision}
         )
@@ -170,22 +167,21 @@ class _Part:
         copy.set("id", str(number))
         for data in copy.iter("data"):
             if data.get("offset") is not None and data.get("size") is not None:
-                offset, size = self._stored(self._read(int(data.get("offset", 0)), int(data.get("size", 0))))
+                with open_weights(self._file) as weights:
+                    part = weights.read(int(data.get("offset", 0)), int(data.get("size", 0)))
+                offset, size = self._stored(part)
                 data.set("offset", str(offset))
                 data.set("size", str(size))
         self._layers.append(copy)
 
     def add_result(self, value: str, source: tuple[int, str]) -> None:
         number = self.take_number()
-        layer = etree.SubElement(self._layers, "layer", {"id": str(number), "name": f"{value}/result"})
-        layer.set("type", "Result")
-        layer.set("version", "opset1")
+        layer = add_layer(self._layers, number, f"{value}/result", "Result", {})
         etree.SubElement(etree.SubElement(layer, "input"), "port", {"id": "0"})
         self.connect(source, (number, "0"))
 
     def connect(self, source: tuple[int, str], target: tuple[int, str]) -> None:
-        texts = {"from-layer": str(source[0]), "from-port": source[1]}
-        etree.SubElement(self._edges, "edge", texts | {"to-layer": str(target[0]), "to-port": target[1]})
+        add_edge(self._edges, source, target)
 
     def written(self) -> tuple[bytes, bytes]:
         return format_tree(self._root), bytes(self._weights)
@@ -194,21 +190,6 @@ class _Part:
         self._weights += bytes(-len(self._weights) % _ALIGNMENT)
         self._weights += data
         return len(self._weights) - len(data), len(data)
-
-    def _read(self, offset: int, size: int) -> bytes:
-        weights = self._file.weights
-        if isinstance(weights, Path):
-            try:
-                with weights.open("rb") as file:
-                    file.seek(offset)
-                    data = file.read(size)
-            except OSError as error:
-                raise files.unreadable(weights, error) from None
-        else:
-            data = (weights or b"")[offset : offset + size]
-        if len(data) != size:
-            raise FileFormatError("the .bin is too short", got=f"{len(data)} bytes", allowed=f"{size} bytes")
-        return data
 
 
 def _port_type(port: etree._Element) -> TensorType:

@@ -16,7 +16,7 @@ from eltwise.core.shapes import UNKNOWN_RANK
 from eltwise.formats.openvino.document import once
 from eltwise.ir.graph import Graph, Port
 from eltwise.ir.infer_graph import infer_graph
-from eltwise.ir.types import TensorType
+from eltwise.ir.types import UNKNOWN_TYPE, TensorType
 
 _RETURNED_AS_INT32 = (INT32, INT64, UINT32, UINT64)
 
@@ -63,7 +63,7 @@ def output_ports(results: Sequence[ResultNames]) -> tuple[Port, ...]:
     ports = []
     for result, name in zip(results, chosen, strict=True):
         aliases = tuple(other for other in result.ordered if other != name)
-        ports.append(Port(name, TensorType(None, UNKNOWN_RANK), result.value, aliases=aliases, layer=result.layer))
+        ports.append(Port(name, UNKNOWN_TYPE, result.value, aliases=aliases, layer=result.layer))
     return tuple(ports)
 
 

@@ -7,8 +7,9 @@ read: results are inferred anew. Which irregularities OpenVINO 2026.4 takes was 
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Hashable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from eltwise.core.errors import EltwiseError, GraphError
@@ -54,30 +55,34 @@ def stamp_of(path: Path) -> tuple[int, ...]:
     return status.st_ino, status.st_size, status.st_mtime_ns
 
 
-def read_openvino(xml: bytes, weights: bytes | None, where: str = "") -> Reading:
-    """Read an IR from memory.
+@contextmanager
+def open_weights(file: IrFile, where: str = "the .bin") -> Iterator[Weights]:
+    """The weights of a file, which is called ``where`` in errors, while they are read."""
+    if not isinstance(file.weights, Path):
+        yield Weights(None if file.weights is None else io.BytesIO(file.weights), where)
+        return
+    try:
+        with file.weights.open("rb") as opened:
+            yield Weights(opened, where)
+    except OSError as error:
+        raise files.unreadable(file.weights, error) from None
 
-    Args:
-        xml: the content of the .xml file.
-        weights: the content of the .bin file, None where there is none.
-        where: what the file is called in error sentences.
-    """
-    file = None if weights is None else io.BytesIO(weights)
-    return _read(IrFile(xml, weights), Weights(file, "the .bin"), where)
+
+def read_openvino(xml: bytes, weights: bytes | None) -> Reading:
+    """Read an IR from memory: the content of the .xml file, and that of the .bin file if there is one."""
+    file = IrFile(xml, weights)
+    with open_weights(file) as opened:
+        return _read(file, opened, "")
 
 
 def read_openvino_file(path: Path) -> Reading:
     """Read an IR from its .xml file and the .bin of the same name beside it, of which only the constants are copied."""
-    xml = files.read_bytes(path, LARGEST_XML)
-    beside = path.with_suffix(".bin")
-    try:
-        if not beside.exists():
-            return _read(IrFile(xml, None), Weights(None, beside.name), path.name)
-        files.check_regular(beside)
-        with beside.open("rb") as file:
-            return _read(IrFile(xml, beside.resolve(), stamp_of(beside)), Weights(file, beside.name), path.name)
-    except OSError as error:
-        raise files.unreadable(beside, error) from None
+    file, beside = IrFile(files.read_bytes(path, LARGEST_XML), None), path.with_suffix(".bin")
+    files.check_regular(beside)
+    if beside.exists():
+        file = replace(file, weights=beside.resolve(), stamp=stamp_of(beside))
+    with open_weights(file, beside.name) as opened:
+        return _read(file, opened, path.name)
 
 
 def _read(file: IrFile, weights: Weights, where: str) -> Reading:

@@ -17,7 +17,7 @@ from eltwise.core.dtypes import ElementType
 from eltwise.core.errors import EltwiseError, FileFormatError, ShapeError, UnsupportedError, raise_all
 from eltwise.core.shapes import Shape
 from eltwise.formats import blobs, files
-from eltwise.formats.openvino.document import DEEPEST_METADATA, VERSIONS, format_tree, join_names
+from eltwise.formats.openvino.document import DEEPEST_METADATA, VERSIONS, add_edge, add_layer, format_tree, join_names
 from eltwise.formats.openvino.layers import DIMENSION_WORDS, ir_name
 from eltwise.formats.openvino.ports import ResultNames, own_names
 from eltwise.formats.openvino.reader import IrFile, stamp_of
@@ -162,28 +162,19 @@ class _Net:
         version: str = "opset1",
     ) -> None:
         """Add the layer that makes a value."""
-        layer, number = self._add_layer(value, kind, version, data)
+        number = len(self._layers)
+        layer = add_layer(self._layers, number, value, kind, data, version)
         self._add_inputs(layer, number, inputs)
         names = self._names.get(value, ()) if names is None else names
         self._add_port(etree.SubElement(layer, "output"), len(inputs), value, names)
         self._makers[value] = number, len(inputs)
-
-    def _add_layer(self, name: str, kind: str, version: str, data: Mapping[str, str]) -> tuple[etree._Element, int]:
-        number = len(self._layers)
-        layer = etree.SubElement(self._layers, "layer", {"id": str(number), "name": name, "type": kind})
-        layer.set("version", version)
-        if data:
-            etree.SubElement(layer, "data", dict(data))
-        return layer, number
 
     def _add_inputs(self, layer: etree._Element, number: int, inputs: Sequence[str]) -> None:
         section = etree.SubElement(layer, "input") if inputs else None
         for index, value in enumerate(inputs):
             assert section is not None
             self._add_port(section, index, value)
-            numbers = (*self._makers[value], number, index)
-            texts = dict(zip(("from-layer", "from-port", "to-layer", "to-port"), map(str, numbers), strict=True))
-            etree.SubElement(self._edges, "edge", texts)
+            add_edge(self._edges, self._makers[value], (number, index))
 
     def _add_port(self, section: etree._Element, number: int, value: str, names: Sequence[str] = ()) -> None:
         element_type, dimensions = self._types[value].element_type, self._types[value].shape.dimensions
@@ -202,7 +193,8 @@ class _Net:
             taken.add(name)
             results.append(ResultNames(name, port.value, (), self._names.get(port.value, ())))
         for result, own in zip(results, own_names(results, ports), strict=True):
-            layer, number = self._add_layer(result.layer, "Result", "opset1", {})
+            number = len(self._layers)
+            layer = add_layer(self._layers, number, result.layer, "Result", {})
             if own:
                 layer.set("output_names", join_names(own))
             self._add_inputs(layer, number, [result.value])
