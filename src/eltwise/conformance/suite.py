@@ -45,9 +45,6 @@ The first type has all of them, and every type has ``_ALWAYS``.
 
 _ALWAYS = {*FEW_PAIRS, *HARD_PAIRS, ((1, 2) * 6, (1, 2, 1))}
 
-_SHARED = {((), ()), ((), (3,)), ((2, 3), (2, 1))}
-"""The shapes of which a quick run tests a share with the other operand sources too: they have shown nothing more."""
-
 _WHOLE_SOURCES = ("static", CALL)
 """The operand sources that are tested with all shapes."""
 
@@ -130,10 +127,10 @@ def cases_of(variant: Variant, source: str, extent: Extent, seed: int, checks: b
     valid, refused = value_cases(variant, source, extent, seed), []
     for number, case in enumerate(layout_cases(variant, source, extent, seed)):
         shapes = tuple(operand.shape for operand in case.operands)
-        is_shared = shapes not in _ALWAYS if is_whole else shapes in _SHARED
+        has_share = own == 0 or not (is_quick and is_whole) or (number - own) % _QUICK_SHARE == 0
         if not case.is_valid:
             refused.append(case)
-        elif own == 0 or not (is_quick and is_shared) or (number - own) % _QUICK_SHARE == 0:
+        elif has_share or shapes in _ALWAYS:
             valid.append(case)
     if is_quick and is_whole and own:
         refused = refused[own % _QUICK_SHARE :: _QUICK_SHARE] or refused[:1]
@@ -186,11 +183,10 @@ def value_cases(variant: Variant, source: str, extent: Extent, seed: int) -> lis
             made.append(case(made[0].operands, other))
     if rule == "none" or variant.count == 1:
         return made
-    if source in _WHOLE_SOURCES or extent != "quick":
-        # Every hard value with every other by broadcasting: a column and a row, or a matrix and a row.
-        column = hard.reshape(-1, 1)
-        spread = (column, hard.reshape(1, -1)) if rule == "numpy" else (np.repeat(column, hard.size, axis=1), hard)
-        made.append(case(spread, variant.switched_on))
+    # Every hard value with every other by broadcasting: a column and a row, or a matrix and a row.
+    column = hard.reshape(-1, 1)
+    spread = (column, hard.reshape(1, -1)) if rule == "numpy" else (np.repeat(column, hard.size, axis=1), hard)
+    made.append(case(spread, variant.switched_on))
     if source in (*_WHOLE_SOURCES, "dynamic"):
         for scalar in hard[:: -(-hard.size // _SCALARS[extent])]:
             made.append(case((hard, np.array(scalar)), variant.switched_on))
