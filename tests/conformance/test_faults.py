@@ -75,7 +75,11 @@ def example(formula: str, element_type: ElementType, name: str, a: object, b: ob
         ("subtract", INT64, "result clamped to int32", 2**40, 1, 2**31 - 1),
         ("subtract", INT64, "-B clamped to int32", 0, 2**40, 1 - 2**31 - 1),
         ("subtract", INT64, "float32 arithmetic, saturate", 2**24 + 1, 0, 2**24),
-        ("subtract", INT64, "float64 arithmetic, indefinite", -(2**63), 2**63 - 1, -(2**63)),
+        ("subtract", UINT64, "float32 arithmetic, saturate", 2**63, 0, 2**63),
+        ("subtract", UINT8, "float32 arithmetic, saturate", 3, 5, 0),
+        ("subtract", UINT8, "float32 arithmetic, wrap", 3, 5, 254),
+        ("subtract", INT64, "float16 arithmetic, saturate", -(10**6), 0, -(2**63)),
+        ("subtract", INT64, "float16 arithmetic, wrap", 10**6, 0, 0),
         ("subtract", FLOAT64, "float32 arithmetic", 1e300, 0, np.inf),
         ("subtract", FLOAT64, "float32 arithmetic, operands clamped", np.inf, 0, 3.4028234663852886e38),
         ("subtract", FLOAT32, "infinity clamped", 3e38, -3e38, 3.4028234663852886e38),
@@ -85,6 +89,7 @@ def example(formula: str, element_type: ElementType, name: str, a: object, b: ob
         ("squared_difference", FLOAT16, "rounded once", 85.25, 1.0009765625, 7096),
         ("squared_difference", FLOAT16, "fused", 85.25, 1.0009765625, 7096),
         ("subtract", FLOAT32, "A prepared for bfloat16", 3.4e38, 0, 3.3895313892515355e38),
+        ("subtract", FLOAT32, "A prepared for bfloat16", np.inf, 0, np.inf),
     ],
 )
 def test_a_fault_does_what_its_name_says(

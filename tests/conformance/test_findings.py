@@ -86,7 +86,7 @@ def test_the_runtime_still_shows_its_findings(name: str) -> None:
             continue
         _runtime, op, dtype, rule, source = finding["test"].split("/")
         selection = Selection((runtime,), (op,), (dtype,), (rule,), (source,))
-        (test,) = run_tests(selection, Settings("quick"), lambda *_: None).results.tests
+        (test,) = run_tests(selection, Settings("quick"), lambda *_: None).tests
         wanted = {finding["fault"], RENAMED.get(finding["fault"])}
         if test.outcome != finding["outcome"] or (finding["fault"] and not wanted & set(test.faults)):
             missing.append((finding["finding"], finding["test"], test.outcome, test.explanation))

@@ -59,7 +59,7 @@ def test_the_manifest_names_every_file_and_no_other(folder: Path, entries: list[
 def test_every_variant_has_what_must_work_and_what_must_be_refused(entries: list[dict[str, Any]]) -> None:
     counts = Counter((f"{entry['op']}/{entry['dtype']}/{entry['broadcast']}", entry["expected"]) for entry in entries)
     for variant in CHOSEN:
-        assert counts[str(variant), "ok"] > 4
+        assert counts[str(variant), "ok"] > 3
         assert counts[str(variant), "refused"] > 2
     for entry in entries:
         assert bool(entry.get("why")) == (entry["expected"] == "refused") == (not entry["outputs"])

@@ -15,7 +15,7 @@ from eltwise.core.errors import AttributeValueError, unknown_name
 
 if TYPE_CHECKING:
     from eltwise.conformance.results import Extent, Results, TestResult
-    from eltwise.conformance.run import Outcome, Selection
+    from eltwise.conformance.run import Selection
 
 
 @click.command(cls=options.Command)
@@ -80,15 +80,15 @@ def conform(
     known = None if resume is None else read_results(resume)
     expected = None if strict is None else read_expected(strict)  # An unreadable file is reported before a long run.
     with progress_of_many() as on_progress:
-        outcome = run_tests(selection, Settings(extent, seed, limit), on_progress, known)
-    _write(outcome.results, json, html, document, write_known)
-    _show(outcome.results)
-    for reason in outcome.not_started.values():
+        results = run_tests(selection, Settings(extent, seed, limit), on_progress, known)
+    _write(results, json, html, document, write_known)
+    _show(results)
+    for reason in results.not_started.values():
         printing.note(reason)
-    found = [] if expected is None else surprises(outcome.results.tests, expected)
+    found = [] if expected is None else surprises(results.tests, expected)
     for surprise in found:
         printing.note(surprise.text)
-    raise Exit(_exit_code(outcome, is_surprised=bool(found), is_named=bool(runtime)))
+    raise Exit(_exit_code(results, is_surprised=bool(found), is_named=bool(runtime)))
 
 
 def _check_outputs(outputs: Sequence[Path]) -> None:
@@ -123,7 +123,7 @@ def _selection(
         tuple(rules),
         tuple(sources),
     )
-    if not any(job.sources for job in selection.jobs()):
+    if not any(True for _job in selection.jobs()):
         raise AttributeValueError(
             "no test matches the selection", hint="`eltwise ops` lists the types and broadcast rules of each operator"
         )
@@ -182,7 +182,7 @@ def _show(results: Results) -> None:
     printing.line(f"{counted(len(results.tests), 'cell')}, {results.extent}, seed {results.seed}{ended}")
 
 
-def _exit_code(outcome: Outcome, *, is_surprised: bool, is_named: bool) -> int:
-    if outcome.results.interrupted:
+def _exit_code(results: Results, *, is_surprised: bool, is_named: bool) -> int:
+    if results.interrupted:
         return 130
-    return 2 if outcome.not_started and is_named else int(is_surprised)
+    return 2 if results.not_started and is_named else int(is_surprised)

@@ -22,22 +22,18 @@ from eltwise.oracle.numbers import FLOAT_LAYOUTS, decode
 
 Values = npt.NDArray[Any]
 Change = Callable[[Values], Values]
-Mode = Literal["nearest", "toward zero", "half away", "odd only"]
-Beyond = Literal["saturate", "wrap", "indefinite"]
+Mode = Literal["nearest", "toward zero", "odd only"]
+Beyond = Literal["saturate", "wrap"]
 
 
 def _odd_only(scaled: Values) -> Values:
     """Half the last digit is added before cutting: everything between an even number and the next is cut."""
-    cut: Values = np.floor(scaled)
-    return np.where((cut % 2 == 1) & (scaled - cut >= 0.5), cut + 1, cut)
+    magnitudes = np.abs(scaled)
+    cut: Values = np.floor(magnitudes)
+    return np.copysign(np.where((cut % 2 == 1) & (magnitudes - cut >= 0.5), cut + 1, cut), scaled)
 
 
-_ROUND: dict[Mode, Change] = {
-    "nearest": np.rint,
-    "toward zero": np.trunc,
-    "half away": lambda scaled: np.copysign(np.floor(np.abs(scaled) + 0.5), scaled),
-    "odd only": lambda scaled: np.copysign(_odd_only(np.abs(scaled)), scaled),
-}
+_ROUND: dict[Mode, Change] = {"nearest": np.rint, "toward zero": np.trunc, "odd only": _odd_only}
 
 
 def values_of(array: Values, element_type: ElementType) -> Values:
@@ -123,20 +119,15 @@ def as_floats(values: Values, element_type: ElementType) -> Values:
 def as_integers(values: Values, element_type: ElementType, beyond: Beyond) -> Values:
     """Cut floats to integers; ``beyond`` says what becomes of those outside an integer type, and of NaN.
 
-    ``saturate`` gives the nearest limit and 0 for NaN, ``wrap`` the value modulo 2^n and 0 for what is not finite,
-    ``indefinite`` what x86 instructions give: the least value of a signed type, the greatest of an unsigned one.
+    ``saturate`` gives the nearest limit and 0 for NaN, ``wrap`` the value modulo 2^n and 0 for what is not finite.
     """
     low, high = element_type.limits
     cut = np.trunc(values)
     whole = np.array([int(number) if np.isfinite(number) else 0 for number in cut], object)
     if beyond == "wrap":
         return wrapped(whole, element_type)
-    with np.errstate(invalid="ignore"):
-        inside = (cut >= low) & (cut <= high)
-    if beyond == "indefinite":
-        return np.where(inside, whole, low if low < 0 else high)
-    limits = np.array([low, high], object)  # NumPy takes two Python integers for int64.
-    return np.where(inside | np.isnan(cut), whole, limits[(cut > 0).astype(int)])
+    whole[cut > high], whole[cut < low] = high, low
+    return whole
 
 
 @dataclass(frozen=True)

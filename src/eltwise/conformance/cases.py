@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -66,12 +67,12 @@ class Case:
         operands = ", ".join(f"{operand.dtype}{list(operand.shape)}" for operand in self.operands)
         return f"{self.schema}{attributes} {operands}"
 
-    @property
+    @cached_property
     def element_type(self) -> ElementType:
         """The type of the first operand."""
         return of_numpy(self.operands[0].dtype)
 
-    @property
+    @cached_property
     def function(self) -> str:
         """What is computed, by the name that the reference has for it; an attribute may choose it."""
         try:
@@ -79,7 +80,7 @@ class Case:
         except EltwiseError:
             return self.schema.function  # It must be refused.
 
-    @property
+    @cached_property
     def expression(self) -> Expression:
         """What is computed, as steps."""
         return expression_of(self.function, len(self.operands))
@@ -94,7 +95,7 @@ class Case:
         """The number of elements of all operands."""
         return sum(operand.size for operand in self.operands)
 
-    @property
+    @cached_property
     def rule(self) -> oracle.RuleName:
         """The broadcast rule that the operator version and its attributes choose.
 
@@ -109,7 +110,7 @@ class Case:
                 return known
         raise oracle.OracleRefusal(f"there is no auto_broadcast {rule!r}")
 
-    @property
+    @cached_property
     def is_defined(self) -> bool:
         """Whether the specification defines a result: not for integers that are divided by 0."""
         if self.function not in DIVISIONS or not self.element_type.is_integer:
@@ -119,11 +120,17 @@ class Case:
     @property
     def is_valid(self) -> bool:
         """Whether the specification allows its attributes and shapes; if not, it must be refused."""
-        try:
-            self.shape()
-        except oracle.OracleRefusal:
-            return False
-        return True
+        return not isinstance(self._placement, str)
+
+    def placement(self) -> tuple[Sizes, tuple[int, ...]]:
+        """The shape of the result, and its dimension on which the first dimension of each operand lies.
+
+        Raises:
+            oracle.OracleRefusal: if the attributes or the shapes must be refused.
+        """
+        if isinstance(self._placement, str):
+            raise oracle.OracleRefusal(self._placement)
+        return self._placement
 
     def shape(self) -> Sizes:
         """The shape of the result.
@@ -131,26 +138,15 @@ class Case:
         Raises:
             oracle.OracleRefusal: if the attributes or the shapes must be refused.
         """
-        return self._placement()[0]
+        return self.placement()[0]
 
-    def starts(self) -> tuple[int, ...]:
-        """The dimension of the result on which the first dimension of each operand lies.
-
-        Raises:
-            oracle.OracleRefusal: if the attributes or the shapes must be refused.
-        """
-        return self._placement()[1]
-
-    def _placement(self) -> tuple[Sizes, tuple[int, ...]]:
-        axis, enabled = self._axis()
-        shapes = [operand.shape for operand in self.operands]
-        if len(shapes) == 2:
-            placement = oracle.place(self.rule, shapes[0], shapes[1], axis, enabled)
-            return placement.shape, (placement.a_start, placement.b_start)
-        shape = shapes[0]
-        for other in shapes[1:]:
-            shape = oracle.place(self.rule, shape, other, axis, enabled).shape
-        return shape, tuple(len(shape) - len(sizes) for sizes in shapes)
+    @cached_property
+    def _placement(self) -> tuple[Sizes, tuple[int, ...]] | str:
+        """The placement, or why there is none."""
+        try:
+            return oracle.place_all(self.rule, [operand.shape for operand in self.operands], *self._axis())
+        except oracle.OracleRefusal as refusal:
+            return str(refusal)
 
     def expected(self) -> np.ndarray:
         """Compute the reference result.
@@ -171,7 +167,7 @@ class Case:
 
     def operands_at(self, indices: np.ndarray) -> tuple[np.ndarray, ...]:
         """The elements of the operands that meet at flat indices of the result."""
-        shape, starts = self._placement()
+        shape, starts = self.placement()
         operands = zip(self.operands, starts, strict=True)
         return tuple(placed(operand, shape, start).reshape(-1)[indices] for operand, start in operands)
 

@@ -174,10 +174,9 @@ def _quoted(text: str) -> str:
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
-def _said(test: TestResult) -> str:
-    return f"{test.outcome}: {test.explanation}" if test.explanation else test.outcome
+def _said(item: TestResult | ExpectedFailure) -> str:
+    return f"{item.outcome}: {item.explanation}" if item.explanation else item.outcome
 
 
 def _stated(entry: ExpectedFailure) -> str:
-    what = f"{entry.outcome}: {entry.explanation}" if entry.explanation else entry.outcome
-    return f"the file says {what} ({entry.reason.strip()} {entry.link.strip()})"
+    return f"the file says {_said(entry)} ({entry.reason.strip()} {entry.link.strip()})"

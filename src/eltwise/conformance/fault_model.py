@@ -22,8 +22,9 @@ from eltwise.conformance.arithmetic import (
 from eltwise.core.dtypes import ElementType
 from eltwise.ops.expression import COMPOSITES, Expression
 
-Compute = Callable[[Sequence[Values], Keep], Values]
-Binary = Callable[[Values, Values, Keep], Values]
+Compute = Callable[..., Values]
+"""What is computed, as the primitives are: given what is kept of each step, and the operands."""
+
 OperandChange = tuple[int | None, Change]
 """An operand, None for every one, and what it is changed to."""
 
@@ -86,7 +87,7 @@ class Operation:
                 for index in range(len(changed)) if wanted is None else (wanted,):
                     changed[index] = change(changed[index])
             keep = fault.keep or Keep(self.element_type if self.element_type.kind == "float" else None)
-            result = fault.compute(changed, keep) if fault.compute else evaluated(self.expression, changed, keep)
+            result = fault.compute(keep, *changed) if fault.compute else evaluated(self.expression, changed, keep)
             for change in fault.after:
                 result = change(result)
             return stored(result, self.result_type)
@@ -102,8 +103,3 @@ def combined(faults: Sequence[FaultModel]) -> FaultModel:
         keep=next((fault.keep for fault in reversed(faults) if fault.keep), None),
         after=sum((fault.after for fault in faults), ()),
     )
-
-
-def of_two(compute: Binary) -> Compute:
-    """Make of a function of two operands what computes a list of them."""
-    return lambda operands, keep: compute(operands[0], operands[1], keep)

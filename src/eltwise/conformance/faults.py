@@ -5,7 +5,7 @@ The models of an operation are tried from the first to the last: of two that pre
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache, partial
 
 import numpy as np
@@ -18,11 +18,10 @@ from eltwise.conformance.arithmetic import (
 )
 from eltwise.conformance.fault_model import (
     SQUARED_DIFFERENCE,
-    Binary,
+    Compute,
     FaultModel,
     Operation,
     combined,
-    of_two,
 )
 from eltwise.conformance.number_faults import of_floats, of_integers
 from eltwise.ops.expression import expression_of
@@ -75,63 +74,55 @@ def fault_models(operation: Operation) -> Mapping[str, FaultModel]:
 _OPPOSITES = {"less": "greater_equal", "greater": "less_equal", "less_equal": "greater", "greater_equal": "less"}
 
 
-def _squared(inner: Binary) -> Binary:
-    return lambda a, b, keep: keep.product(inner(a, b, keep), inner(a, b, keep))
+def _squared(inner: Compute) -> Compute:
+    def compute(keep: Keep, a: Values, b: Values) -> Values:
+        difference = inner(keep, a, b)
+        return keep.product(difference, difference)
+
+    return compute
 
 
-def _difference(a: Values, b: Values, keep: Keep) -> Values:
-    return keep.sum(a, -b)
-
-
-def _negated_first(a: Values, b: Values, keep: Keep) -> Values:
+def _negated_first(keep: Keep, a: Values, b: Values) -> Values:
     return keep.sum(a, keep.of(-b))
 
 
-def _without_zeros(sign: int) -> Binary:
-    return lambda a, b, keep: np.where(b == 0, keep.of(a), keep.sum(a, sign * b))
+def _without_zeros(sign: int) -> Compute:
+    return lambda keep, a, b: np.where(b == 0, keep.of(a), keep.sum(a, sign * b))
 
 
-def _floored(a: Values, b: Values, keep: Keep) -> Values:
-    return np.floor(keep.quotient(a, b)) if a.dtype == np.float64 else keep.of(a // np.where(b == 0, 1, b))
-
-
-def _rounded_quotient(a: Values, b: Values, keep: Keep) -> Values:
-    if a.dtype == np.float64:
-        return np.rint(keep.quotient(a, b))
+def _rounded_quotient(keep: Keep, a: Values, b: Values) -> Values:
     divisor = np.where(b == 0, 1, b)
     whole, twice = a // divisor, 2 * np.abs(a % divisor)
     is_up = (twice > np.abs(b)) | ((twice == np.abs(b)) & (whole % 2 == 1))
     return keep.of(whole + is_up.astype(whole.dtype))
 
 
-_EXPRESSIONS: dict[str, tuple[tuple[str, str, Binary], ...]] = {
+_EXPRESSIONS: dict[str, tuple[tuple[str, str, Compute], ...]] = {
     "subtract": (
-        ("operands added", "A + B is computed instead of A - B", lambda a, b, keep: keep.sum(a, b)),
-        ("negated reverse difference", "-(B - A) is computed: equal floats give -0", lambda a, b, k: -k.sum(b, -a)),
+        ("operands added", "A + B is computed instead of A - B", PRIMITIVES["add"]),
+        ("negated reverse difference", "-(B - A) is computed: equal floats give -0", lambda k, a, b: -k.sum(b, -a)),
         ("B negated first", "A + (-B) is computed instead of A - B", _negated_first),
         ("zeros not subtracted", "where B is a zero the result is A", _without_zeros(-1)),
     ),
     SQUARED_DIFFERENCE: (
-        ("not squared", "the result is A - B, without the square", _difference),
-        ("fused", "the difference is not rounded before it is squared", _squared(lambda a, b, _k: Keep().sum(a, -b))),
+        ("not squared", "the result is A - B, without the square", PRIMITIVES["subtract"]),
+        ("fused", "the difference is not rounded before it is squared", _squared(lambda _k, a, b: Keep().sum(a, -b))),
         ("B negated first", "A + (-B) is computed instead of A - B", _squared(_negated_first)),
     ),
     "add": (
         ("zeros not added", "where B is a zero the result is A, also where that is -0", _without_zeros(1)),
-        ("operands subtracted", "A - B is computed instead of A + B", _difference),
+        ("operands subtracted", "A - B is computed instead of A + B", PRIMITIVES["subtract"]),
     ),
     "divide": (
-        ("floored", "the quotient is rounded down instead of toward zero", _floored),
+        ("floored", "the quotient is rounded down instead of toward zero", PRIMITIVES["floor_divide"]),
         ("quotient rounded", "the quotient is rounded to the nearest even instead of toward zero", _rounded_quotient),
         (
             "multiplied by the reciprocal",
             "A * (1 / B) is computed, rounded twice",
-            lambda a, b, keep: keep.product(a, keep.quotient(np.ones_like(b), b)),
+            lambda keep, a, b: keep.product(a, keep.quotient(np.ones_like(b), b)),
         ),
     ),
-    "floor_divide": (
-        ("truncated", "the quotient is rounded toward zero instead of down", lambda a, b, keep: keep.quotient(a, b)),
-    ),
+    "floor_divide": (("truncated", "the quotient is rounded toward zero instead of down", PRIMITIVES["divide"]),),
 }
 
 
@@ -139,26 +130,26 @@ def _of_expression(operation: Operation) -> Iterator[FaultModel]:
     """The faults that compute another expression, whatever the type."""
     element_type, function = operation.element_type, operation.function
     for name, text, compute in _EXPRESSIONS.get(function, ()):
-        yield FaultModel(name, text, compute=of_two(compute))
+        yield FaultModel(name, text, compute=compute)
     if operation.expression.operands == 2 and not operation.expression.steps[-1].definition.commutes:
         text = "the operands are swapped"
-        yield FaultModel("operands swapped", text, compute=lambda x, k: evaluated(operation.expression, x[::-1], k))
+        yield FaultModel("operands swapped", text, compute=lambda k, a, b: evaluated(operation.expression, (b, a), k))
     if operation.expression.operands == 2 and operation.result_type is element_type:
-        yield FaultModel("result is A", "the result is A", compute=lambda operands, _keep: operands[0])
-        yield FaultModel("result is B", "the result is B", compute=lambda operands, _keep: operands[1])
+        yield FaultModel("result is A", "the result is A", compute=lambda _keep, a, _b: a)
+        yield FaultModel("result is B", "the result is B", compute=lambda _keep, _a, b: b)
     if function == SQUARED_DIFFERENCE and element_type.is_integer and element_type.bits <= 16:
         yield FaultModel(
             "integers taken for float bits",
             "the 32-bit patterns of the integers are computed with as if they were float32: a negative operand, a NaN "
             "there, is the result (A's before B's), all else gives 0",
-            compute=of_two(lambda a, b, _keep: np.where(a < 0, a, np.where(b < 0, b, 0))),
+            compute=lambda _keep, a, b: np.where(a < 0, a, np.where(b < 0, b, 0)),
         )
     if operation.result_type is not element_type:
-        yield FaultModel("always false", "the result is false", compute=lambda x, _keep: np.zeros(x[0].shape, bool))
+        yield FaultModel("always false", "the result is false", compute=lambda _keep, a, *_b: np.zeros(a.shape, bool))
     if element_type.kind == "float" and function in _OPPOSITES:
         opposite = expression_of(_OPPOSITES[function])
         text = f"not ({opposite}) is computed, which is true where an operand is NaN"
-        yield FaultModel("true for NaN", text, compute=lambda x, keep: ~evaluated(opposite, x, keep))
+        yield FaultModel("true for NaN", text, compute=lambda keep, *x: ~evaluated(opposite, x, keep))
     if element_type.kind == "float" and function in ("maximum", "minimum"):
         for name, text, choose in (
             ("NaN gives B", "where an operand is NaN the result is B", lambda _a, b: b),
@@ -168,9 +159,7 @@ def _of_expression(operation: Operation) -> Iterator[FaultModel]:
             yield FaultModel(name, text, compute=partial(_without_nan, function, choose))
 
 
-def _without_nan(
-    function: str, choose: Callable[[Values, Values], object], operands: Sequence[Values], keep: Keep
-) -> Values:
+def _without_nan(function: str, choose: Callable[[Values, Values], object], keep: Keep, *operands: Values) -> Values:
     """What instructions and fmax do with NaN, from one operand to the next."""
     result = operands[0]
     for other in operands[1:]:

@@ -12,7 +12,6 @@ from eltwise.conformance.arithmetic import (
     Beyond,
     Change,
     Keep,
-    Mode,
     Values,
     as_floats,
     as_integers,
@@ -48,10 +47,8 @@ def of_floats(operation: Operation) -> Iterator[FaultModel]:
         if len(operation.expression.steps) > 1:
             text = f"the steps are not rounded to {element_type}, only the result is"
             yield FaultModel("rounded once", text, keep=Keep())
-        modes: tuple[tuple[Mode, str], ...] = (("toward zero", "toward zero"), ("half away", "ties away from zero"))
-        for mode, words in modes:
-            text = f"every step is rounded {words} instead of to nearest even"
-            yield FaultModel(f"rounding {words}", text, keep=Keep(element_type, mode))
+        text = "every step is rounded toward zero instead of to nearest even"
+        yield FaultModel("rounding toward zero", text, keep=Keep(element_type, "toward zero"))
     others = [other for other in (FLOAT32, FLOAT16, BFLOAT16, FLOAT64) if other is not element_type]
     for other in others:
         yield from _in_other_floats(element_type, other)
@@ -176,7 +173,6 @@ def _in_other_integers(element_type: ElementType, other: ElementType) -> Iterato
 _IN_WORDS: dict[Beyond, str] = {
     "saturate": "saturate at the limits of",
     "wrap": "wrap to",
-    "indefinite": "beyond it become x86's indefinite value of",
 }
 
 

@@ -112,6 +112,8 @@ class Results:
     extent: Extent = "usual"  # How much was tested.
     interrupted: bool = False  # Whether it was stopped before its end.
     versions: Mapping[str, str] = field(default_factory=dict)  # Of everything that took part, by name.
+    # The runtimes that could not be started, each with its reason; not written to files.
+    not_started: Mapping[str, str] = field(default_factory=dict)
 
     def find(self, key: str) -> TestResult:
         """Find a test result by its key.
@@ -234,13 +236,8 @@ def results_of(value: object) -> Results:
 
 
 def _test(fields: Fields) -> TestResult:
-    schema, message = registry.find(fields.take("op", str)), fields.take("message", str, "")
-    if fields.has("faults"):
-        reasons = tuple(
-            Fields({"faults": names}, "faults").each("faults", str) for names in fields.each("faults", list)
-        )
-    else:  # A file of an earlier version has them only as text.
-        reasons = ((fields.take("explanation", str),),) if fields.take("explanation", str, "") else ()
+    schema = registry.find(fields.take("op", str))
+    reasons = (Fields({"faults": names}, "faults").each("faults", str) for names in fields.each("faults", list))
     return TestResult(
         runtime=fields.take("runtime", str),
         version=fields.take("version", str, ""),
@@ -249,13 +246,13 @@ def _test(fields: Fields) -> TestResult:
         broadcast=fields.choice("broadcast", RULES),
         source=fields.choice("path", SOURCE_NAMES),
         outcome=fields.choice("verdict", OUTCOMES),
-        reasons=reasons,
+        reasons=tuple(reasons),
         wrong=fields.take("wrong", int, 0),
         total=fields.take("total", int, 0),
         example=_example(fields.inner("example")) if fields.has("example") else None,
-        message=message,
+        message=fields.take("message", str, ""),
         failing=_failing(fields.inner("case"), schema) if fields.has("case") else None,
-        words=fields.take("words", str, message),
+        words=fields.take("words", str, ""),
     )
 
 
@@ -277,9 +274,7 @@ def _shown(fields: Fields) -> Shown:
 
 def _failing(fields: Fields, schema: ElementwiseSchema) -> Failing:
     got = _read_array(fields.inner("got")) if fields.has("got") else None
-    # A file of an earlier version has one case, and not a list.
-    beside = [fields.inner("beside")] if isinstance(fields.value("beside"), dict) else []
-    beside += fields.items("beside", "case") if fields.has("beside") and not beside else ()
+    beside = fields.items("beside", "case") if fields.has("beside") else ()
     return Failing(_case(fields, schema), got, tuple(_case(item, schema) for item in beside))
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from eltwise.conformance.cases import CALL, Case
@@ -34,15 +34,16 @@ OnProgress = Callable[[int, int, str], None]
 
 @dataclass(frozen=True)
 class Job:
-    """A runtime and a variant, with some operand sources."""
+    """One test: a runtime, a variant and an operand source."""
 
     runtime: Runtime
     variant: Variant
-    sources: tuple[str, ...]
+    source: str
 
-    def key(self, source: str) -> str:
-        """The key of one of its tests."""
-        return f"{self.runtime.name}/{self.variant}/{source}"
+    @property
+    def key(self) -> str:
+        """The key of its result."""
+        return f"{self.runtime.name}/{self.variant}/{self.source}"
 
 
 @dataclass(frozen=True)
@@ -70,8 +71,8 @@ class Selection:
                 )
                 is_wanted = all(name in names for names, name in wanted if names) and (variant.is_quick or not is_thin)
                 if is_wanted and _has(runtime, variant):
-                    sources = (source for source in variant.sources if not self.sources or source in self.sources)
-                    yield Job(runtime, variant, tuple(source for source in sources if _takes(runtime, source)))
+                    sources = (source for source in variant.sources if source in (self.sources or variant.sources))
+                    yield from (Job(runtime, variant, source) for source in sources if _takes(runtime, source))
 
 
 def _has(runtime: Runtime, variant: Variant) -> bool:
@@ -99,17 +100,9 @@ class Settings:
     processes: int = 0  # How many run at a time; 0: as many as there are processors, up to 4.
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """The results, and the runtimes that could not be started, each with its reason."""
-
-    results: Results
-    not_started: dict[str, str] = field(default_factory=dict)
-
-
 def run_tests(
     selection: Selection, settings: Settings, on_progress: OnProgress, known: Results | None = None
-) -> Outcome:
+) -> Results:
     """Run tests; a ``KeyboardInterrupt`` ends the run with the results that are there.
 
     What is in the known results is not run again; several threads call ``on_progress``, one at a time.
@@ -124,9 +117,9 @@ def run_tests(
     session = _Session(settings, on_progress, known.tests if known else ())
     session.check_versions(selection.runtimes)
     interrupted = session.run(jobs)
-    order = {job.key(source): index for index, job in enumerate(jobs) for source in job.sources}
+    order = {job.key: index for index, job in enumerate(jobs)}
     tests = sorted(session.tests.values(), key=lambda test: order.get(test.key, -1))
-    results = Results(
+    return Results(
         tuple(tests),
         machine=machine_name(),
         date=datetime.now(UTC).strftime("%Y-%m-%d"),
@@ -134,8 +127,8 @@ def run_tests(
         extent=settings.extent,
         interrupted=interrupted,
         versions={"conformance suite": VERSION, **{test.runtime: test.version for test in tests if test.version}},
+        not_started=session.not_started,
     )
-    return Outcome(results, session.not_started)
 
 
 def _other(what: str, was: str, now: str, hint: str = "") -> FileFormatError:
@@ -173,16 +166,14 @@ class _Session:
 
     def run(self, jobs: Sequence[Job]) -> bool:
         """Work on what is not known, with several threads; whether it was interrupted."""
-        left = [
-            replace(job, sources=tuple(source for source in job.sources if job.key(source) not in self.tests))
-            for job in jobs
-        ]
-        self._total = sum(len(job.sources) for job in left)
-        is_quick = self._settings.extent == "quick"
+        left = [job for job in jobs if job.key not in self.tests]
+        self._total = len(left)
         groups: dict[object, list[Job]] = {}
-        for job in filter(lambda job: job.sources, left):
-            shares_models = is_quick and job.sources != (CALL,)
-            groups.setdefault((job.runtime.name, job.variant.schema if shares_models else job.variant), []).append(job)
+        for job in left:
+            is_call = job.source == CALL
+            shares_models = self._settings.extent == "quick" and not is_call
+            together = job.variant.schema if shares_models else job.variant
+            groups.setdefault((job.runtime.name, together, is_call), []).append(job)
         pool = ThreadPoolExecutor(self._settings.processes or max(1, min(_MOST_PROCESSES, processors())))
         try:
             for future in as_completed([pool.submit(self._run_jobs, group) for group in groups.values()]):
@@ -221,49 +212,42 @@ class _Session:
 
     def _run_tests(self, host: Host, jobs: Sequence[Job]) -> None:
         with self._lock:
-            self._on_progress(self._done, self._total, f"{jobs[0].runtime.name} {jobs[0].variant}/{jobs[0].sources[0]}")
-        tests = {(job.variant, source): self._cases(job, source) for job in jobs for source in job.sources}
-        models = {test: cases for test, cases in tests.items() if test[1] != CALL}
-        found = [*self._results(host, {test: tests[test] for test in tests if test not in models}, is_call=True)]
-        found += self._results(host, models, is_call=False)
+            self._on_progress(self._done, self._total, f"{jobs[0].runtime.name} {jobs[0].variant}/{jobs[0].source}")
+        found = list(self._results(host, jobs))
         with self._lock:
             if not self._is_stopped:  # What came while the processes were ended is not a result.
                 self.tests |= {test.key: test for test in found}
                 self._done += len(found)
 
-    def _cases(self, job: Job, source: str) -> tuple[Case, ...]:
-        return cases_of(job.variant, source, self._settings.extent, self._settings.seed, job.runtime.checks)
-
-    def _results(
-        self, host: Host, tests: Mapping[tuple[Variant, str], Sequence[Case]], *, is_call: bool
-    ) -> Iterator[TestResult]:
+    def _results(self, host: Host, jobs: Sequence[Job]) -> Iterator[TestResult]:
         """Run tests of one operator version; their cases share models."""
-        runtime, extent = (host.runtime.name, self._version(host)), self._settings.extent
+        runtime, extent, seed = (host.runtime.name, self._version(host)), self._settings.extent, self._settings.seed
+        tests = {job: cases_of(job.variant, job.source, extent, seed, job.runtime.checks) for job in jobs}
 
         def new_runner() -> CaseRunner:
             return CaseRunner(
                 host,
                 self._references,
-                is_call=is_call,
+                is_call=jobs[0].source == CALL,
                 most_together=_MOST_TOGETHER[extent],
                 is_thrifty=extent == "quick",
                 refused_types=self._refused_types.setdefault(host.runtime.name, set()),
             )
 
-        runner, results, smaller = new_runner(), dict[object, list[CaseResult]](), dict[object, list[Case]]()
+        runner, results, smaller = new_runner(), dict[Job, list[CaseResult]](), dict[Job, list[Case]]()
         runner.run([case for cases in tests.values() for case in cases])
-        for test, cases in tests.items():
+        for job, cases in tests.items():
             runner.separate(cases, self._explainer)
             found = ((runner.results.get(case), runner.beside.get(case)) for case in cases)
-            results[test] = [item for items in found for item in items if item is not None]
-            smaller[test] = smaller_cases(results[test])
+            results[job] = [item for items in found for item in items if item is not None]
+            smaller[job] = smaller_cases(results[job])
         alone = new_runner().run([case for cases in smaller.values() for case in cases])
-        for (variant, source), cases in tests.items():
-            test = variant, source
-            names = (*runtime, str(variant.schema), variant.element_type.name, variant.rule, source)
+        for job, cases in tests.items():
+            variant = job.variant
+            names = (*runtime, str(variant.schema), variant.element_type.name, variant.rule, job.source)
             not_run = sum(case not in runner.results for case in cases)
-            shown = [alone[case] for case in smaller[test] if case in alone]
-            yield summary(names, results[test], not_run, shown, self._explainer)
+            shown = [alone[case] for case in smaller[job] if case in alone]
+            yield summary(names, results[job], not_run, shown, self._explainer)
 
     @contextmanager
     def _starting(self, runtime: Runtime) -> Iterator[None]:

@@ -7,7 +7,6 @@ the cases are found that do so, and what no fault model explains is run again al
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -22,14 +21,8 @@ from eltwise.runtimes import Answer, Call, Host, Model
 
 Cases = Sequence[Case]
 
-_MOST_ENDS = {"crashed": 3, "hung": 1}
-"""After so many crashes or hangs, each of which takes as long as the limit, the rest of a test is not run."""
-
 _REPEATED = 20
 """So often two models are run in turn to see whether one breaks the process for the other: once may go well."""
-
-_MOST_SAME = 2
-"""After so many cases that come out alone as they did with others, the rest of a test is taken to do so too."""
 
 _SMALL = 128
 """Cases of so few elements are kept with one that is wrong beside them."""
@@ -82,7 +75,7 @@ class CaseRunner:
         self._accepted: set[object] = set()
         self._working: set[ElementType] = set()
         self._wrong_beside: set[object] = set()
-        self._ends: Counter[tuple[object, str]] = Counter()
+        self._ended: set[object] = set()  # The tests in which a case ended the process: the rest of them is not run.
         self._before: Cases = ()
 
     def run(self, cases: Cases) -> dict[Case, CaseResult]:
@@ -105,21 +98,19 @@ class CaseRunner:
     def separate(self, cases: Cases, explainer: Explainer) -> None:
         """Run what no fault model explains again, alone: a runtime may take one kernel for another.
 
+        After the first case that comes out alone as it did with others, the rest is taken to do so too.
+
         Args:
             cases: the cases of one test.
             explainer: knows the fault models.
         """
         _reasons, unexplained = explainer.explain([self.results[case] for case in cases if case in self.results])
-        left = 1 if self._is_thrifty else _MOST_SAME
         for case in (item.case for item in unexplained if item.case in self._together):
             item, alone = self.results[case], self._compare(case, self._answers([case])[0])
             if alone.got is None or alone.is_same(item):
-                left -= 1
-            else:
-                self.results[case] = alone
-                self.beside[case] = replace(item, problem=BESIDE_ANOTHER, beside=tuple(self._companions(alone, cases)))
-            if not left:
                 return
+            self.results[case] = alone
+            self.beside[case] = replace(item, problem=BESIDE_ANOTHER, beside=tuple(self._companions(alone, cases)))
 
     def _companions(self, alone: CaseResult, cases: Cases) -> Cases:
         """The small ones of some cases, if one comes out otherwise in one model with them than alone.
@@ -213,16 +204,16 @@ class CaseRunner:
             words = self._crash_of([self._before, batch] * _REPEATED) if self._before else ""
             if words:
                 (case,) = _narrowed(self._before, lambda part: bool(self._crash_of([part] * _REPEATED)))[:1]
-                self._ends[_test_of(case), "crashed"] += 1
                 crash = Answer("crashed", words=f"it answered, and then {words}")
                 self.results[case] = self._compare(case, crash)
             self._ask(batch)
             return
         if len(batch) == 1:
-            self._ends[_test_of(batch[0]), answer.kind] += 1
+            self._ended.add(_test_of(batch[0]))
             self.results[batch[0]] = self._compare(batch[0], answer)
             return
-        for part in [[case] for case in batch] if answer.kind == "hung" else self._parts(batch):
+        tests = _grouped(batch, _test_of)
+        for part in tests if len(tests) > 1 and answer.kind == "crashed" else [[case] for case in batch]:
             self._ask(part)
         if all(self.results[case].outcome != answer.kind for case in batch if case in self.results):
             words = f"{answer.words} (with {len(batch)} cases in one model)"
@@ -242,13 +233,13 @@ class CaseRunner:
         return list(filter(None, (cases[: len(cases) // 2], cases[len(cases) // 2 :])))
 
     def _is_asked(self, case: Case) -> bool:
-        """Whether the process did not end too often in the case's test, and a library has functions for it."""
+        """Whether the process did not end in the case's test, and a library has functions for it."""
         if self._is_call:
             try:
                 steps_of(self._host.runtime.library, case)  # An attribute may choose the function.
             except LookupError:
                 return False
-        return all(self._ends[_test_of(case), kind] < most for kind, most in _MOST_ENDS.items())
+        return _test_of(case) not in self._ended
 
     def _compare(self, case: Case, answer: Answer) -> CaseResult:
         return compare(case, self._references.of(case), answer)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 
 import numpy as np
 
@@ -26,7 +26,7 @@ _SHARES: dict[Extent, int] = {"quick": 0, "usual": 8, "thorough": 1}
 """One of so many further shapes is tested, beside the chosen few; 0: none."""
 
 _RANDOM: dict[Extent, int] = {"quick": 2000, "usual": 4000, "thorough": 20000}
-_SCALARS: dict[Extent, int] = {"quick": 4, "usual": 32, "thorough": 1 << 16}
+_SCALARS: dict[Extent, int] = {"quick": 2, "usual": 32, "thorough": 1 << 16}
 _ORDINARY = 256
 _COMMON_RANK = 12
 """Runtimes that limit the rank have a higher limit."""
@@ -44,6 +44,9 @@ The first type has all of them, and every type has ``_ALWAYS``.
 """
 
 _ALWAYS = {*FEW_PAIRS, *HARD_PAIRS, ((1, 2) * 6, (1, 2, 1))}
+
+_SHARED = {((), ()), ((), (3,)), ((2, 3), (2, 1))}
+"""The shapes of which a quick run tests a share with the other operand sources too: they have shown nothing more."""
 
 _WHOLE_SOURCES = ("static", CALL)
 """The operand sources that are tested with all shapes."""
@@ -102,10 +105,12 @@ class Variant:
         place = self.schema.types.index(self.element_type) + registry.ELEMENTWISE.index(self.schema)
         return not is_chosen or place % _QUICK_SHARE == 0
 
-    def case(self, operands: Sequence[np.ndarray], attributes: Attributes | None = None) -> Case:
+    def case(self, source: str, operands: Sequence[np.ndarray], attributes: Attributes | None = None) -> Case:
         """A case of this variant, by default with the attributes of the rule."""
-        made = Case(self.schema, self.attributes if attributes is None else attributes, tuple(operands))
-        return _without_undefined(made) if self.schema.function in DIVISIONS else made
+        if self.schema.function in DIVISIONS and self.element_type.is_integer:
+            operands = _without_undefined(self.element_type, *operands)
+        given = self.attributes if attributes is None else attributes
+        return Case(self.schema, given, tuple(operands), SOURCES.get(source, STATIC))
 
 
 def variants() -> Iterator[Variant]:
@@ -125,10 +130,10 @@ def cases_of(variant: Variant, source: str, extent: Extent, seed: int, checks: b
     valid, refused = value_cases(variant, source, extent, seed), []
     for number, case in enumerate(layout_cases(variant, source, extent, seed)):
         shapes = tuple(operand.shape for operand in case.operands)
-        has_share = own == 0 or not (is_quick and is_whole) or (number - own) % _QUICK_SHARE == 0
+        is_shared = shapes not in _ALWAYS if is_whole else shapes in _SHARED
         if not case.is_valid:
             refused.append(case)
-        elif has_share or shapes in _ALWAYS:
+        elif own == 0 or not (is_quick and is_shared) or (number - own) % _QUICK_SHARE == 0:
             valid.append(case)
     if is_quick and is_whole and own:
         refused = refused[own % _QUICK_SHARE :: _QUICK_SHARE] or refused[:1]
@@ -138,8 +143,7 @@ def cases_of(variant: Variant, source: str, extent: Extent, seed: int, checks: b
     if checks and is_whole:
         refused += foreign_cases(variant)
     context = SOURCES.get(source, STATIC)
-    risky = (replace(case, context=context, is_risky=True) for case in refused)
-    return (*(replace(case, context=context) for case in valid), *risky)
+    return (*valid, *(replace(case, context=context, is_risky=True) for case in refused))
 
 
 def kind_of(case: Case) -> int:
@@ -167,27 +171,29 @@ def value_cases(variant: Variant, source: str, extent: Extent, seed: int) -> lis
     Types of up to 8 bits are tested with every combination of two values where that costs no model of its own size.
     """
     element_type, rule = variant.element_type, variant.rule
-    made = [variant.case(_values(element_type, variant.count, extent, seed))]
+    case = partial(variant.case, source)
+    made = [case(_values(element_type, variant.count, extent, seed))]
     if element_type.bits <= 8 and (source in _WHOLE_SOURCES or extent != "quick"):
-        made.append(variant.case(_all_values(element_type, variant.count)))
+        made.append(case(_all_values(element_type, variant.count)))
     hard = hard_values_of(element_type)
     if variant.schema.is_variadic:
         generator = np.random.default_rng(seed)
         for count in (1, *range(3, _MOST_OPERANDS + 1)):
-            made.append(variant.case([generator.permutation(np.concatenate([hard] * 4)) for _index in range(count)]))
+            made.append(case([generator.permutation(np.concatenate([hard] * 4)) for _index in range(count)]))
     for attribute in variant.schema.attributes:
         if attribute.kind == "boolean":
             other: Attributes = (*variant.attributes, (attribute.name, not attribute.default))
-            made.append(variant.case(made[0].operands, other))
+            made.append(case(made[0].operands, other))
     if rule == "none" or variant.count == 1:
         return made
-    # Every hard value with every other by broadcasting: a column and a row, or a matrix and a row.
-    column = hard.reshape(-1, 1)
-    spread = (column, hard.reshape(1, -1)) if rule == "numpy" else (np.repeat(column, hard.size, axis=1), hard)
-    made.append(variant.case(spread, variant.switched_on))
+    if source in _WHOLE_SOURCES or extent != "quick":
+        # Every hard value with every other by broadcasting: a column and a row, or a matrix and a row.
+        column = hard.reshape(-1, 1)
+        spread = (column, hard.reshape(1, -1)) if rule == "numpy" else (np.repeat(column, hard.size, axis=1), hard)
+        made.append(case(spread, variant.switched_on))
     if source in (*_WHOLE_SOURCES, "dynamic"):
-        for scalar in hard[:: max(1, hard.size // _SCALARS[extent])]:
-            made.append(variant.case((hard, np.array(scalar)), variant.switched_on))
+        for scalar in hard[:: -(-hard.size // _SCALARS[extent])]:
+            made.append(case((hard, np.array(scalar)), variant.switched_on))
     return made
 
 
@@ -233,16 +239,19 @@ def _pool(element_type: ElementType, seed: int) -> np.ndarray:
 
 def layout_cases(variant: Variant, source: str, extent: Extent, seed: int) -> list[Case]:
     """A case for each combination of shapes and attributes, valid or not, filled with hard and random values."""
-    pool = _pool(variant.element_type, seed)
-    made = []
-    for attributes, shapes in dict.fromkeys(_layouts(variant, source, extent)):
-        if source == "dynamic" and not any(shapes):
-            continue  # Nothing of scalars is dynamic.
-        # Drawn by the shapes alone, so that every source, rule and version gets the same, which is computed once.
-        generator = np.random.default_rng([seed, *shapes[0], pool.size, *(size for one in shapes[1:] for size in one)])
-        operands = [np.asarray(pool[generator.integers(0, pool.size, size=sizes)]) for sizes in shapes]
-        made.append(variant.case(operands, attributes))
-    return made
+    return [
+        variant.case(source, _filled(variant.element_type, shapes, seed), attributes)
+        for attributes, shapes in dict.fromkeys(_layouts(variant, source, extent))
+        if source != "dynamic" or any(shapes)  # Nothing of scalars is dynamic.
+    ]
+
+
+@cache
+def _filled(element_type: ElementType, shapes: tuple[Sizes, ...], seed: int) -> Operands:
+    """Operands of these shapes, drawn by the shapes alone: the results for every source and version are the same."""
+    pool = _pool(element_type, seed)
+    generator = np.random.default_rng([seed, *shapes[0], pool.size, *(size for one in shapes[1:] for size in one)])
+    return tuple(_fixed(np.asarray(pool[generator.integers(0, pool.size, size=sizes)])) for sizes in shapes)
 
 
 def _layouts(variant: Variant, source: str, extent: Extent) -> Iterator[tuple[Attributes, tuple[Sizes, ...]]]:
@@ -274,22 +283,19 @@ def undefined_cases(variant: Variant) -> Iterator[Case]:
     if variant.schema.function not in DIVISIONS or not element_type.is_integer:
         return
     low, high = element_type.limits
-    ones = np.ones(2, element_type.storage)
-    yield Case(variant.schema, variant.attributes, (ones, np.zeros_like(ones)))
+    one = np.ones(1, element_type.storage)
+    yield Case(variant.schema, variant.attributes, (one, np.zeros_like(one)))
     if low < 0:
-        least, minus_one = (array_of(element_type, (bits, bits)) for bits in (high + 1, 2 * high + 1))
+        least, minus_one = (array_of(element_type, (bits,)) for bits in (high + 1, 2 * high + 1))
         yield Case(variant.schema, variant.attributes, (least, minus_one))
 
 
-def _without_undefined(case: Case) -> Case:
-    """A division without 0 as a divisor and without the least value, which may meet -1."""
-    if not case.element_type.is_integer:
-        return case
-    a, b = case.operands
-    low, _high = case.element_type.limits
-    storage = case.element_type.storage.type
-    a = np.where(a == storage(low), storage(low + 1), a) if low < 0 else a
-    return replace(case, operands=(np.asarray(a), np.asarray(np.where(b == storage(0), storage(1), b))))
+def _without_undefined(element_type: ElementType, a: np.ndarray, b: np.ndarray) -> Operands:
+    """Integers to divide: no 0 as a divisor, and not the least value, which may meet -1."""
+    low, _high = element_type.limits
+    kind = element_type.storage.type
+    a = np.where(a == kind(low), kind(low + 1), a) if low < 0 else a
+    return np.asarray(a), np.asarray(np.where(b == kind(0), kind(1), b))
 
 
 def foreign_cases(variant: Variant) -> Iterator[Case]:

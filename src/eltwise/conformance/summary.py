@@ -35,7 +35,7 @@ def smaller_cases(results: Sequence[CaseResult]) -> list[Case]:
     differing = [item for item in items if item.wrong and not item.problem]
     if outcome != "differs" or not differing or _smallest_seen(items).problem:
         return []
-    _rank, operands, case = min((simplest_operands(item) for item in differing), key=lambda found: found[0])
+    _rank, operands, case = min((_simplest_operands(item) for item in differing), key=lambda found: found[0])
     return [_of_elements(case, [np.repeat(operand, count) for operand in operands]) for count in (1, _REPEATED)]
 
 
@@ -100,12 +100,8 @@ def _size(item: CaseResult) -> tuple[bool, int]:
     return any(not operand.size for operand in item.case.operands), item.case.size
 
 
-def simplest_operands(item: CaseResult) -> tuple[tuple[float, ...], tuple[np.ndarray, ...], Case]:
-    """Find the simplest operands at the failing indices: finite before others, integers before fractions, small first.
-
-    Returns:
-        Their rank, the operands as arrays of one element, and the case.
-    """
+def _simplest_operands(item: CaseResult) -> tuple[tuple[float, ...], tuple[np.ndarray, ...], Case]:
+    """The rank of the simplest operands at the failing indices (finite, whole, small), they as arrays, and the case."""
     operands = item.case.operands_at(np.array(item.wrong, np.int64))
     with np.errstate(all="ignore"):
         numbers = np.array([operand.astype(np.float64) for operand in operands])

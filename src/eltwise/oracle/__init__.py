@@ -9,6 +9,7 @@ from eltwise.oracle.evaluation import (
     differences,
     evaluate,
     place,
+    place_all,
     same_bits,
 )
 from eltwise.oracle.reduction import ReductionName, absolute_differences, reduce
@@ -24,6 +25,7 @@ __all__ = [
     "differences",
     "evaluate",
     "place",
+    "place_all",
     "reduce",
     "same_bits",
 ]

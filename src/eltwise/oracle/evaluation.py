@@ -80,7 +80,7 @@ def evaluate(
     if len(operands) != (1 if function in UNARY else 2) and not (function in OF_ANY_NUMBER and operands):
         raise ValueError(f"{function} does not take {len(operands)} operands")
     element_type = _common_type(operands, function in OF_BOOLEANS)
-    shape, starts = _place_all(rule, [operand.shape for operand in operands], axis, enabled)
+    shape, starts = place_all(rule, [operand.shape for operand in operands], axis, enabled)
     bits = [
         np.array(bits_of(operand), object)[_flat_positions(shape, operand.shape, start)]
         for operand, start in zip(operands, starts, strict=True)
@@ -93,17 +93,23 @@ def evaluate(
     return array_of(BOOL if function in COMPARISONS else element_type, results, shape)
 
 
-def _place_all(rule: RuleName, shapes: Sequence[Sizes], axis: int, enabled: bool) -> tuple[Sizes, list[int]]:
-    """The shape of the result and where each operand starts in it; rules of two operands take exactly those."""
+def place_all(
+    rule: RuleName, shapes: Sequence[Sizes], axis: int = -1, enabled: bool = True
+) -> tuple[Sizes, tuple[int, ...]]:
+    """The shape of the result and the dimension that each operand starts at; the rest is as for ``place``.
+
+    >>> place_all("numpy", [(3,), (2, 1), ()])
+    ((2, 3), (1, 0, 2))
+    """
     if len(shapes) == 2:
         placement = place(rule, shapes[0], shapes[1], axis, enabled)
-        return placement.shape, [placement.a_start, placement.b_start]
+        return placement.shape, (placement.a_start, placement.b_start)
     if rule not in ("none", "numpy"):
         raise ValueError(f"{rule} broadcasts two operands, not {len(shapes)}")
     shape = shapes[0]
     for other in shapes[1:]:
         shape = place(rule, shape, other).shape
-    return shape, [len(shape) - len(own) for own in shapes]
+    return shape, tuple(len(shape) - len(own) for own in shapes)
 
 
 def place(rule: RuleName, a: Sizes, b: Sizes, axis: int = -1, enabled: bool = True) -> Placement:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Sequence
 from functools import cached_property, partial
 from typing import Any
 
 import ml_dtypes
 import numpy as np
-import openvino
+
+sys.modules.setdefault("openvino.tools.ovc", None)  # type: ignore[arg-type]  # The converter takes most of the import.
+import openvino  # noqa: E402
 
 FOREIGN: dict[str, Any] = {
     "bf16": ml_dtypes.bfloat16,

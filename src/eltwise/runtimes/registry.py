@@ -31,7 +31,7 @@ class Runtime:
     rules: tuple[str, ...] = RULES  # The broadcast rules that it has.
     checks: bool = True  # Whether it can be given mixed types and foreign attributes, which it must refuse.
     only: tuple[str, ...] = ()  # The names of the operand sources that it can be tested with; empty for all.
-    environment: Mapping[str, str] = field(default_factory=dict)  # Variables that are set for its process.
+    environment: Mapping[str, str] = field(default_factory=dict, hash=False)  # Variables that are set for its process.
     library: str = ""  # For a library of array functions, whose names for the primitives it has.
 
     @property
