@@ -30,6 +30,7 @@ from peak import PEAK_KIB
 Cli = Callable[..., tuple[int, str, str]]
 RNG = np.random.default_rng(5)
 W = RNG.standard_normal((8, 12)).astype(np.float32)
+HALF, BYTES = W.astype(np.float16), (np.arange(600) * 37 % 251).astype(np.uint8)
 V = RNG.standard_normal((8, 12)).astype(np.float32)
 KEYS = {
     *("name", "other_name", "status", "dtype", "other_dtype", "shape", "differing", "total", "beyond_tolerance"),
@@ -136,6 +137,8 @@ def test_a_near_miss_of_a_renamed_tensor_is_no_renamed_one(number: int, seed: in
     [
         (W, W.astype(np.float64), "differs", "other_type"),
         (W, W.astype(ml_dtypes.bfloat16), "differs", "bfloat16_rounding"),
+        (HALF, HALF.astype(ml_dtypes.bfloat16).astype(np.float16), "differs", "bfloat16_rounding"),
+        (BYTES, -BYTES, "differs", "negated"),
         (W, W[:4], "differs", "other_shape"),
         (np.arange(8), np.arange(8).astype(np.float32), "differs", "other_type"),
         (np.uint64([1, 2]), np.int64([1, 2]), "differs", "other_type"),

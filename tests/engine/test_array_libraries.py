@@ -333,6 +333,9 @@ def test_torch_tensors_mix_with_arrays_and_numbers() -> None:
         eltwise.subtract(tensor, da.ones(3, dtype="f4"))
     with pytest.raises(ElementTypeError, match=r"requires grad"):
         eltwise.subtract(tensor.requires_grad_(), tensor)
+    negative = torch.tensor([1 + 2j, 3 - 4j]).conj().imag
+    with pytest.raises(eltwise.EltwiseError, match="DLPack would lose the negative bit"):
+        eltwise.subtract(negative, torch.zeros(2))
     with pytest.raises(
         ElementTypeError, match=r"operand A: this Tensor does not give its data as an array: can't conv"
     ):

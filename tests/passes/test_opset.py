@@ -314,6 +314,7 @@ def test_what_the_converter_gets_wrong_is_refused(made: onnx.ModelProto, opset: 
         (alone("Mod", 28, {"x": (3,), "y": (3,)}, FLOAT, fmod=1), 17),
         (alone("MaxPool", 22, {"x": (1, 1, 5)}, FLOAT, kernel_shape=[3], strides=[2], ceil_mode=1), 17),
         (alone("ConvTranspose", 11, {"x": (1, 1, 3), "w": (1, 1, 2)}, FLOAT), 10),
+        (alone("Upsample", 8, {"x": (1, 1, 3, 4)}, FLOAT, mode="nearest", scales=[1.0, 1.0, 2.0, 2.0]), 17),
     ],
 )
 def test_what_means_the_same_is_converted_where_others_are_refused(made: onnx.ModelProto, opset: int) -> None:

@@ -44,7 +44,7 @@ def signs(problem: Problem) -> Iterator[Hypothesis]:
             "{b} is {a} with true and false exchanged" if own.kind == "boolean" else "{b} has the bits of {a} inverted"
         )
         yield Hypothesis("inverted", words, lambda _indices, a: np.invert(a), is_moved=True)
-    if own.kind in ("float", "signed"):
+    if own.kind != "boolean":
         yield computed("negated", "{b} is -{a}", np.negative)
         words = "{b} is -{a}, but zeros keep their sign: the operands of a subtraction are swapped"
         yield computed("swapped_operands", words, lambda a: np.where(a == 0, a, -a))
@@ -60,7 +60,7 @@ def digits(problem: Problem) -> Iterator[Hypothesis]:
     if own.numpy is None or own.kind == "boolean":
         return
     for narrow in _FLOATS:
-        if is_float(own) and own.bits > narrow.bits and _has_digits(problem, narrow.digits):
+        if is_float(own) and own.digits > narrow.digits and _has_digits(problem, narrow.digits):
             words = f"{{b}} is {{a}} rounded to {narrow.name}"
             yield computed(f"{narrow.name}_rounding", words, partial(_rounded, own=own, narrow=narrow))
             words = f"{{b}} is {{a}} truncated to {narrow.name} instead of rounded"

@@ -121,7 +121,10 @@ def _by_protocol(value: object, operand: str) -> np.ndarray:
 
 
 def _by_dlpack(value: Any) -> np.ndarray:
-    for element_type in NOT_IN_DLPACK if kind_of(value) == "torch" else ():
+    is_torch = kind_of(value) == "torch"
+    if is_torch and value.is_neg():
+        raise RuntimeError("DLPack would lose the negative bit")
+    for element_type in NOT_IN_DLPACK if is_torch else ():
         if str(value.dtype) == f"torch.{element_type.name}":
             bits: Any = getattr(sys.modules["torch"], f"int{element_type.bits}")
             return np.from_dlpack(value.view(bits)).view(element_type.storage)

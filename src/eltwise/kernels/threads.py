@@ -29,6 +29,7 @@ _SPINNING_SECONDS = 50e-6
 """How long a thread waits awake for the next call."""
 
 _TRIED_SPINS = 1000
+_ALLOWED = "a Python int from 1 to 9999"
 _POOL_MEMORY = (ctypes.c_char * (ctypes.sizeof(ThreadPool) + CACHE_LINE))()
 _start = ctypes.addressof(_POOL_MEMORY)
 
@@ -53,7 +54,9 @@ def num_threads() -> int:
     if _Wanted.count is None:
         text = os.environ.get("ELTWISE_NUM_THREADS", "")
         if text and not (text.isascii() and text.isdigit() and len(text) < 5 and int(text) > 0):
-            raise AttributeValueError("invalid number of threads", operand="ELTWISE_NUM_THREADS", got=repr(text))
+            raise AttributeValueError(
+                "invalid number of threads", operand="ELTWISE_NUM_THREADS", got=repr(text), allowed=_ALLOWED
+            )
         _Wanted.count = int(text) if text else processors()
     return _Wanted.count
 
@@ -65,7 +68,7 @@ def set_num_threads(count: int) -> None:
         AttributeValueError: where it is no positive integer.
     """
     if isinstance(count, bool) or not isinstance(count, int) or not 0 < count < 10000:
-        raise AttributeValueError("invalid number of threads", got=repr(count), allowed="1 or more")
+        raise AttributeValueError("invalid number of threads", got=repr(count), allowed=_ALLOWED)
     with _Wanted.lock:
         _Wanted.count = count
         THREAD_POOL.workers = min(count - 1, _Wanted.started)

@@ -109,6 +109,8 @@ class Builder:
         name = self.names.fresh(wanted)
         if self.source.origin.domain == self.target.domain == "ai.onnx":
             self.add("Constant", [], name, [tensor.element_type], value=tensor)
+            # Where its reader is converted further, its value is asked for.
+            self.scope.producers[name], self.scope.own_types[name] = self.nodes[-1], tensor.type
         else:
             self.constants[name] = tensor
         return name

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -17,7 +17,7 @@ from eltwise.ir.infer_graph import infer_graph
 from eltwise.ir.types import UNKNOWN_TYPE, TensorType
 from eltwise.ir.verify import reads
 
-Types = Mapping[str, TensorType]
+Types = dict[str, TensorType]
 
 
 @dataclass(eq=False)
