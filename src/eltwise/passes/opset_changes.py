@@ -55,6 +55,10 @@ class Step:
     by_converter: bool = False
     writes: tuple[tuple[str, str], ...] = ()
 
+    def source(self, op_type: str) -> str:
+        """Where the text of the newer version stands, of one of the operators."""
+        return f"{CHANGELOG}#{op_type}-{self.opset}"
+
 
 def attribute_of(node: NodeProto, name: str) -> AttributeProto | None:
     """An attribute of a node by its name."""
@@ -225,7 +229,7 @@ def stays(node: NodeProto, before: int, after: int, scope: Scope) -> bool:
         if not step.unless(node, scope):
             if step.by_converter:
                 return False
-            raise UnsupportedError(step.reason, hint=f"see {CHANGELOG}#{node.op_type}-{step.opset}")
+            raise UnsupportedError(step.reason, hint=f"see {step.source(node.op_type)}")
     if max(before, after) not in since_versions(node.op_type):
         return True
     old, new = published_schema(node.op_type, before), published_schema(node.op_type, after)
