@@ -51,7 +51,9 @@ def faults_table() -> str:
     for step in STEPS:
         if not step.by_converter:
             operators, between = ", ".join(step.operators), f"{step.opset - 1} and {step.opset}"
-            lines.append(f"| {operators} | {between} | {step.direction} | [{step.reason}]({step.source(step.operators[0])}) |")
+            lines.append(
+                f"| {operators} | {between} | {step.direction} | [{step.reason}]({step.source(step.operators[0])}) |"
+            )
     return "\n".join(lines)
 
 
