@@ -15,8 +15,8 @@ _STYLE = (
 
 
 def picture(rows: Sequence[Row]) -> str:
-    """Draw every row that has a memory limit; the length of a bar is the share of that limit, the longest fits."""
-    drawn = [row for row in rows if LIMIT in row.ratios and row.best_peer]
+    """Draw every large row that has a memory limit; the length of a bar is its share of that, the longest fits."""
+    drawn = [row for row in rows if LIMIT in row.ratios and row.best_peer and row.workload.group == "large"]
     shares = [row.ratios[LIMIT] / min(1, row.ratios[row.best_peer]) for row in drawn]
     limit = _SCALE / max([1 / 0.9, *shares])
     width, height = _LEFT + _SCALE + _RIGHT, _TOP + _LINE * len(drawn) + 10

@@ -18,6 +18,9 @@ _COLOURS = {
     "jax": "#bc4c00",
 }
 _OTHER = "#6e7781"
+_MARK, _LETTER = 42, 8
+"""About how wide a line of the legend and a letter are."""
+
 _STYLE = (
     "text{font:12px system-ui,sans-serif;fill:#57606a}.grid{stroke:#8c959f;stroke-opacity:.3}"
     "path{fill:none;stroke-width:1.5}.own{stroke:#3f51b5;stroke-width:3.5}.ownmark{fill:#3f51b5}"
@@ -55,8 +58,10 @@ def size_picture(rows: Sequence[Row]) -> str:
         parts.append(f'<text x="{left - 8:.1f}" y="{y + 4:.1f}" text-anchor="end">{10.0**power:g} ns</text>')
     parts.append(f'<text x="{_LEFT + _WIDTH / 2}" y="{height - 6}" text-anchor="middle">elements</text>')
     names = [*(name for name in lines if name != OWN), OWN]  # Its line is above the others.
-    for number, name in enumerate(reversed(names)):
-        parts.append(_legend(name, _LEFT + number * _WIDTH // max(1, len(names))))
+    left = 10
+    for name in reversed(names):
+        parts.append(_legend(name, left))
+        left += _MARK + _LETTER * len(name)
     parts += [_path(name, [place(*point) for point in lines[name]]) for name in names]
     return "\n".join([*parts, "</svg>"]) + "\n"
 
