@@ -14,17 +14,18 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from benchmarks.measure import LIMIT, OWN, Row, measure
+from benchmarks.measure import OWN, Row, measure
 from benchmarks.peers import PEERS, installed, versions
 from benchmarks.picture import picture
 from benchmarks.size_picture import size_picture
-from benchmarks.tables import markdown
+from benchmarks.tables import cells, markdown
 from benchmarks.workloads import SIZES, workloads
 from eltwise.core.machine import machine_name
 from eltwise.kernels.threads import num_threads
 
 _COLUMNS = ("workload", "expression", "type", "eltwise ms", "best peer", "its ms", "ratio", "share of limit", "remarks")
 _BUSY = 0.5
+_MILLISECONDS = 1e3
 
 
 def main() -> int:
@@ -87,28 +88,13 @@ def _show(rows: Sequence[Row], load: float, *, quick: bool) -> None:
     for column in _COLUMNS:
         table.add_column(column, no_wrap=column != "remarks", overflow="fold")
     for row in rows:
-        table.add_row(*_cells(row))
+        table.add_row(*cells(row, _MILLISECONDS), _remarks(row))
     console.print(table)
     console.print(", ".join(f"{name} {version}" for name, version in versions().items()))
 
 
-def _cells(row: Row) -> tuple[str, ...]:
-    best = row.best_peer
-    return (
-        str(row.workload),
-        str(row.workload.expression),
-        row.workload.element_type.name,
-        _milliseconds(row.seconds.get(OWN)),
-        best,
-        _milliseconds(row.seconds.get(best)),
-        f"{row.ratios[best]:.2f}" if best else "",
-        f"{row.ratios[LIMIT]:.2f}" if LIMIT in row.ratios else "",
-        "; ".join(f"{name} {remark}" for name, remark in row.remarks.items() if remark.startswith("differs")),
-    )
-
-
-def _milliseconds(seconds: float | None) -> str:
-    return "" if seconds is None else f"{seconds * 1e3:.3g}"
+def _remarks(row: Row) -> str:
+    return "; ".join(f"{name} {remark}" for name, remark in row.remarks.items() if remark.startswith("differs"))
 
 
 if __name__ == "__main__":

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from math import exp, log
 
-from benchmarks.measure import LIMIT, Row
+from benchmarks.measure import LIMIT, OWN, Row
 from benchmarks.workloads import GOALS, Group
+
+_MICROSECONDS = 1e6
 
 
 def markdown(rows: Sequence[Row]) -> str:
@@ -58,7 +60,7 @@ def _middle(rows: Sequence[Row]) -> Iterator[str]:
         yield _line((*kind, *(f"{ratios[size]:.2f}" if size in ratios else "" for size in sizes)))
 
 
-_RESULTS = {"out": "given", "allocate": "new", "model": "model"}
+_RESULTS = {"out": "given", "allocate": "new"}
 
 
 def _all(rows: Sequence[Row]) -> Iterator[str]:
@@ -67,8 +69,24 @@ def _all(rows: Sequence[Row]) -> Iterator[str]:
     )
     order: list[Group] = list(GOALS)
     for row in sorted(rows, key=lambda row: order.index(row.workload.group)):
-        own, other = (f"{row.seconds[name] * 1e6:.3g}" for name in ("eltwise", row.best_peer))
-        limit = f"{row.ratios[LIMIT]:.2f}" if LIMIT in row.ratios else ""
-        expression = str(row.workload.expression) if row.workload.function != "chain" else "ten steps"
-        what = (row.workload, expression.replace("|", "or"), row.workload.element_type)
-        yield _line((*what, own, row.best_peer, other, f"{_ratio(row):.2f}", limit))
+        name, expression, *others = cells(row, _MICROSECONDS)
+        yield _line((name, "ten steps" if row.workload.function == "chain" else expression, *others))
+
+
+def cells(row: Row, unit: float) -> tuple[str, ...]:
+    """What a table says of a row, with times in a unit, so many of which are a second; empty where there is nothing."""
+    best = row.best_peer
+    return (
+        str(row.workload),
+        str(row.workload.expression),
+        row.workload.element_type.name,
+        _time(row.seconds.get(OWN), unit),
+        best,
+        _time(row.seconds.get(best), unit),
+        f"{_ratio(row):.2f}" if best else "",
+        f"{row.ratios[LIMIT]:.2f}" if LIMIT in row.ratios else "",
+    )
+
+
+def _time(seconds: float | None, unit: float) -> str:
+    return "" if seconds is None else f"{seconds * unit:.3g}"

@@ -139,15 +139,14 @@ def _share_of_sample(hypothesis: Hypothesis, sample: Sample) -> float:
     is_concerned = ~agrees(predicted, sample.a, sample.element_type)
     is_concerned[: sample.count] = True
     share = int(right[: sample.count].sum()) / int(is_concerned.sum())
-    is_telling = share >= _least_share(hypothesis, sample) and is_enough(bits / 2, sample.element_type)
+    is_telling = share >= _least_share(hypothesis, sample, predicted) and is_enough(bits / 2, sample.element_type)
     return share if is_telling else 0.0
 
 
-def _least_share(hypothesis: Hypothesis, sample: Sample) -> float:
+def _least_share(hypothesis: Hypothesis, sample: Sample, predicted: np.ndarray) -> float:
     """What must be predicted of what differs: of moved elements more, as any order of few values predicts much."""
     if not hypothesis.is_moved:
         return MOST_OF
-    predicted = hypothesis.predict(sample.indices, sample.a)
     values, counts = np.unique(bits_of(np.ascontiguousarray(predicted)), return_counts=True)
     wanted = bits_of(sample.b[: sample.count])
     places = np.minimum(np.searchsorted(values, wanted), values.size - 1)
@@ -241,7 +240,8 @@ def _in_part(problem: Problem, best: tuple[float, Hypothesis, Problem] | None) -
     if best is not None:
         _share, hypothesis, own = best
         share = verified_share(own.pair, hypothesis.predict)
-        if share >= _least_share(hypothesis, own.sample):
+        predicted = hypothesis.predict(own.sample.indices, own.sample.a)
+        if share >= _least_share(hypothesis, own.sample, predicted):
             return _named(hypothesis, own, share)
     return bounded or _unexplained(problem.pair, problem.figures)
 

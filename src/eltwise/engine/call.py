@@ -22,7 +22,7 @@ from eltwise.ir.types import TensorType, elementwise
 from eltwise.kernels import dispatch, float_mode
 from eltwise.kernels.native import Records
 from eltwise.kernels.numpy_kernel import Run
-from eltwise.kernels.plan import Plan, Sizes, make_plan
+from eltwise.kernels.plan import Plan, make_plan
 from eltwise.ops.schema import ElementwiseSchema, Operation
 
 Take = Callable[[object, str, Sequence[ElementType]], tuple[Any, ElementType]]
@@ -180,11 +180,6 @@ def by_numpy_rule(operation: Operation) -> Operation:
     schema = operation.schema
     assert isinstance(schema, ElementwiseSchema)
     return Operation(replace(schema, broadcasting="numpy"), operation.given)
-
-
-def first_dimension(padded: Sizes, own: Sizes) -> int:
-    """The dimension of the result that an operand's first one lies on; the last that is possible."""
-    return max(start for start in range(len(padded) - len(own) + 1) if padded[start : start + len(own)] == own)
 
 
 @contextmanager

@@ -15,9 +15,9 @@ from eltwise.core.dtypes import ElementType, of_numpy
 from eltwise.core.errors import ElementTypeError, ShapeError, UnsupportedError
 from eltwise.engine.array_libraries import Axis
 from eltwise.engine.arrays import as_array, kind_of
-from eltwise.engine.call import by_numpy_rule, calls_of, first_dimension, without_index
+from eltwise.engine.call import by_numpy_rule, calls_of, without_index
 from eltwise.engine.reduce import Reducing, normalized_axes
-from eltwise.kernels.plan import Plan
+from eltwise.kernels.plan import Plan, first_dimension
 from eltwise.ops.schema import Operation
 
 if TYPE_CHECKING:

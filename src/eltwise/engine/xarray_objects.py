@@ -13,9 +13,9 @@ from eltwise.core.errors import ElementTypeError, GraphError, ShapeError
 from eltwise.engine import dask_arrays
 from eltwise.engine.array_libraries import Axis, Compute
 from eltwise.engine.arrays import kind_of
-from eltwise.engine.call import calls_of, first_dimension
+from eltwise.engine.call import calls_of
 from eltwise.engine.reduce import normalized_axes
-from eltwise.kernels.plan import Plan
+from eltwise.kernels.plan import Plan, first_dimension
 from eltwise.ops.schema import Operation
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from eltwise.kernels import jit, numpy_kernel
 from eltwise.kernels.emit import kernel_text
 from eltwise.kernels.native import Records
 from eltwise.kernels.nest import Nest, make_nest
-from eltwise.kernels.plan import Plan, Sizes
+from eltwise.kernels.plan import Plan, Sizes, first_dimension
 from eltwise.kernels.pool import allocated
 from eltwise.kernels.records import address
 from eltwise.kernels.structure import CACHE_LINE, Structure
@@ -233,7 +233,7 @@ def extent(sizes: Sequence[int], strides: Sequence[int], element_bytes: int) -> 
 
 def _broadcast_strides(padded: Sizes, own: Sizes, strides: tuple[int, ...]) -> tuple[int, ...]:
     """An operand's strides in the result's dimensions: 0 where it is broadcast."""
-    start = next(start for start in range(len(padded) + 1) if padded[start : start + len(own)] == own)
+    start = first_dimension(padded, own)
     steps = (0,) * start + strides + (0,) * (len(padded) - start - len(own))
     return tuple(0 if size == 1 else step for size, step in zip(padded, steps, strict=True))
 

@@ -66,7 +66,7 @@ class _Entry:
         record = self._find()
         self._require_workers(record)
         result = self._result(record, out, operands)
-        self._call(record, result, operands)
+        self._compute(record, result, self._write_pieces(record, [result, *operands]))
         code.block("no_memory")  # The Python function says so, or finds some in the pool.
         code.do(f"call void {self._field(self._table, Table.forget_error)}()")
         code.do("br label %python")
@@ -221,12 +221,12 @@ class _Entry:
             is_it = code.let(f"and i1 {lies_alike}, {code.let(f'icmp eq i64 {place}, {low}')}")
             self._require(f"or i1 {is_it}, {code.let(f'or i1 {is_below}, {is_above}')}", "python")
 
-    def _call(self, record: str, result: str, operands: list[str]) -> None:
-        """Write the arguments of the kernel for each part, and compute all parts."""
-        code, arrays = self.code, len(operands) + 1
+    def _write_pieces(self, record: str, arrays: list[str]) -> tuple[str, str]:
+        """Write the pieces of the call, and the arguments of the kernel for each; gives the kernel and their count."""
+        code = self.code
         count, words = self._number(record, Record.count), self._number(record, Record.words)
         kernel, parts = self._field(record, Record.kernel), self._field(record, Record.parts)
-        addresses = [self._number(array, ArrayHeader.data) for array in (result, *operands)]
+        addresses = [self._number(array, ArrayHeader.data) for array in arrays]
         part_words = code.let(f"add i64 {words}, 2")
 
         def prepare(index: str) -> None:
@@ -240,7 +240,7 @@ class _Entry:
             def copy(word: str) -> None:
                 code.do(f"store i64 {self._item(numbers, word)}, ptr {self._word(arguments, word)}, align 8")
 
-            code.loop(str(arrays), words, 1, copy)
+            code.loop(str(len(arrays)), words, 1, copy)
             piece = self._word(self._pieces, code.let(f"mul i64 {index}, 4"))
             first, last = self._at(source, 0), self._at(source, 8)
             for field, value in (("kernel", f"ptr {kernel}"), ("arguments", f"ptr {arguments}")):
@@ -249,6 +249,11 @@ class _Entry:
             self._put(piece, "last", f"i64 {last}")
 
         code.loop("0", count, 1, prepare)
+        return kernel, count
+
+    def _compute(self, record: str, result: str, pieces: tuple[str, str]) -> None:
+        """Compute all pieces, and give the result back."""
+        code, (kernel, count) = self.code, pieces
 
         def compute() -> None:
             first, last = (self._number(self._pieces, field) for field in (Piece.first, Piece.last))

@@ -43,6 +43,11 @@ def make_plan(found: Broadcast, operands: Sequence[Sizes], element_type: Element
     return Plan(sizes, tuple(_padded(*each, len(sizes)) for each in zip(operands, found.starts, strict=True)))
 
 
+def first_dimension(padded: Sizes, own: Sizes) -> int:
+    """The dimension of the result that an operand's first one lies on; the last that is possible."""
+    return max(start for start in range(len(padded) - len(own) + 1) if padded[start : start + len(own)] == own)
+
+
 def _padded(sizes: Sizes, start: int | None, rank: int) -> Sizes:
     before = start or 0
     return (1,) * before + sizes + (1,) * (rank - before - len(sizes))

@@ -29,7 +29,7 @@ class Builder:
     Attributes:
         source: the graph that it is made from.
         target: the format and the version of the new graph.
-        scope: what is known of the source's values.
+        scope: what is known of the source's values, and of the constants that are added.
         uses: how often they are read.
         names: the names in the new graph.
         changes: what became of the source's nodes.

@@ -13,9 +13,9 @@ import numpy as np
 from eltwise.core.dtypes import ElementType
 from eltwise.core.errors import FileFormatError
 from eltwise.engine.api import Operator
-from eltwise.engine.call import by_numpy_rule, calls_of, first_dimension, without_index
+from eltwise.engine.call import by_numpy_rule, calls_of, without_index
 from eltwise.formats.lazy_tensors import LazyTensor
-from eltwise.kernels.plan import Sizes
+from eltwise.kernels.plan import Sizes, first_dimension
 from eltwise.kernels.reduction import Cut
 from eltwise.ops.schema import Operation
 
