@@ -34,5 +34,5 @@ def chunk_files(path: Path) -> dict[str, tuple[int, int]]:
     found = {}
     for file in (path / "c").rglob("*") if path.exists() else ():
         if file.is_file() and file.suffix != ".partial":
-            found[str(file)] = (file.stat().st_ino, file.stat().st_mtime_ns)
+            found[file.relative_to(path).as_posix()] = (file.stat().st_ino, file.stat().st_mtime_ns)
     return found

@@ -108,7 +108,7 @@ def test_a_failing_write_leaves_what_was_there(
         assert str(caught.value) == f"{path}: the file cannot be written (No space left on device)"
 
 
-def test_a_write_keeps_permissions_and_follows_links(tmp_path: Path) -> None:
+def test_a_write_keeps_permissions_and_replaces_links(tmp_path: Path) -> None:
     path, link = tmp_path / "t.npy", tmp_path / "link.npy"
     mask = os.umask(0o027)
     try:
@@ -119,9 +119,11 @@ def test_a_write_keeps_permissions_and_follows_links(tmp_path: Path) -> None:
     path.chmod(0o604)
     link.symlink_to(path)
     write_tensor_files({"z": ARRAY + 1}, {"z": TensorFile(link)})
-    assert link.is_symlink()
+    assert not link.is_symlink()
+    assert (np.load(path) == ARRAY).all()
+    assert (np.load(link) == ARRAY + 1).all()
+    write_tensor_files({"z": ARRAY + 2}, {"z": TensorFile(path)})
     assert path.stat().st_mode & 0o777 == 0o604
-    assert (np.load(path) == ARRAY + 1).all()
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["link.npy", "t.npy"]
 
 

@@ -23,8 +23,9 @@ from eltwise.formats.lazy_tensors import of_array
 from eltwise.ir.infer_graph import infer_graph
 from eltwise.scale.block_graphs import block_call
 from eltwise.scale.blocks import BlockCall, Grid
-from eltwise.scale.jobs import Resources
+from eltwise.scale.jobs import Outcome, Resources
 from eltwise.scale.models import run_files
+from eltwise.scale.zarr_target import ZarrTarget
 from onnx_models import model, node, value
 from random_graphs import graphs
 from stores import read, store
@@ -132,19 +133,21 @@ def test_what_is_not_elementwise_runs_as_a_whole_where_it_fits(network: Path, op
     assert read(target).tobytes() == expected.tobytes()
 
 
-def test_a_model_that_changed_does_not_go_on(network: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_model_that_changed_begins_anew(network: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     inputs, target = {"a": str(network / "a.zarr"), "b": str(network / "b.zarr")}, network / "z.zarr"
 
-    def job() -> None:
-        run_files(str(network / "m.onnx"), inputs, {"z": str(target)}, Resources())
+    def job() -> Outcome:
+        return run_files(str(network / "m.onnx"), inputs, {"z": str(target)}, Resources())["z"]
 
     with monkeypatch.context() as patched:
-        patched.setattr(BlockCall, "compute", lambda *_given: (_ for _ in ()).throw(KeyboardInterrupt))
+        patched.setattr(ZarrTarget, "finish", lambda _self: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             job()
     text = (network / "m.onnx").read_bytes()
     (network / "m.onnx").write_bytes(text.replace(b"minus", b"MINUS"))
-    with pytest.raises(EltwiseError, match="is not what this command has begun"):
+    assert job().changed == ("the model",)
+    (network / "m.onnx").touch()
+    with pytest.raises(EltwiseError, match="made of another content of the model"):
         job()
 
 

@@ -50,7 +50,10 @@ def print_outcomes(outcomes: Mapping[str, Outcome]) -> None:
     for output, outcome in outcomes.items():
         if outcome.is_complete:
             printing.note(f"{output} is complete already")
-        elif outcome.resumed:
+        elif outcome.changed:
+            printing.note(f"begun anew, since {' and '.join(outcome.changed)} changed since {output} was begun")
+        elif outcome.resumed or outcome.damaged:
             of = f" of {output}" if len(outcomes) > 1 else ""
             blocks = counted(outcome.blocks, "block")
-            printing.note(f"resumed: {outcome.resumed} of {blocks}{of} were done before")
+            again = f"; {outcome.damaged} had changed since and were computed again" if outcome.damaged else ""
+            printing.note(f"resumed: {outcome.resumed} of {blocks}{of} were done before{again}")

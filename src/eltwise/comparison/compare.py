@@ -16,6 +16,7 @@ from eltwise.comparison.tolerance import Given, Tolerances, check_patterns, pars
 from eltwise.core.dtypes import ElementType
 from eltwise.core.errors import EltwiseError, FileFormatError
 from eltwise.engine.arrays import as_array
+from eltwise.formats.file_states import check_unchanged, states_of
 from eltwise.formats.lazy_tensors import LazyTensor, TensorSet, of_array
 from eltwise.formats.tensor_sets import open_tensors
 
@@ -49,7 +50,8 @@ def compare(
         The report: its fields, as text with ``str``, as JSON and HTML, and ``assert_within`` for tests.
 
     Raises:
-        EltwiseError: for what cannot be read, for what is no tolerance, and for a tolerance that is for no tensor.
+        EltwiseError: for what cannot be read, for what is no tolerance, for a tolerance that is for no tensor, and for
+            a file that changes while it is read.
     """
     return compare_sets(tensors_of(a, "A"), tensors_of(b, "B"), parse_tolerances(tolerance), causes, progress)
 
@@ -105,6 +107,7 @@ def compare_sets(
     for side in (a, b):
         if not side and not side.unreadable:
             raise FileFormatError("there are no tensors to compare", where=side.where)
+    states = states_of([a, b])
     pairs, missing, extra = match(a, b)
     check_patterns(tolerances, [*a, *a.unreadable, *b, *b.unreadable])
     total = sum(_bytes(one) + _bytes(other) for one, other in pairs)
@@ -126,6 +129,7 @@ def compare_sets(
         except EltwiseError as error:
             unreadable.append(str(error))
         advance(end - done)  # Not all is read of other shapes, or of a file that turns bad.
+    check_unchanged(states)
     return Report(
         tensors=tuple(found),
         missing=missing,

@@ -34,19 +34,23 @@ _MOST_READ = 1 << 24
 """So many bytes are read at once where elements are gathered."""
 
 
+def state_of(status: os.stat_result) -> str:
+    """What changes when a file does: its size, times of modification and change, and inode."""
+    return f"{status.st_size} {status.st_mtime_ns} {status.st_ctime_ns} {status.st_ino}"
+
+
 class OpenFile:
     """A file that stays open as long as something refers to it; a temporary one is removed after that."""
 
     def __init__(self, path: Path, is_temporary: bool = False) -> None:
         files.check_regular(path)
+        self.path, self._is_temporary, self._lock = path, is_temporary, Lock()
         try:
             self._descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
+            status = os.fstat(self._descriptor)
         except (OSError, ValueError) as error:
             raise files.unreadable(path, error) from None
-        self._lock = Lock()
-        self.path = path
-        self._is_temporary = is_temporary
-        self.size = os.fstat(self._descriptor).st_size
+        self.size, self.state = status.st_size, state_of(status)
 
     def __del__(self) -> None:
         if hasattr(self, "_descriptor"):
@@ -108,8 +112,8 @@ class OpenFile:
 class UnpackedFile(OpenFile):
     """A file that is made when it is first read, from bytes that must be read in order, such as compressed ones."""
 
-    def __init__(self, path: Path, size: int, make: Callable[[], OpenFile]) -> None:
-        self.path = path
+    def __init__(self, packed: OpenFile, size: int, make: Callable[[], OpenFile]) -> None:
+        self.path, self.state = packed.path, packed.state
         self.size = size
         self._make = make
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import shutil
 import stat
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from eltwise.core.errors import AttributeValueError, FileFormatError
+from eltwise.core.staging import Staging, sync_folder
 
 Buffer = bytes | bytearray | memoryview
 Chunk = Buffer | int
@@ -18,6 +17,9 @@ Chunk = Buffer | int
 
 Progress = Callable[[int, int], None]
 """What is told how many bytes of how many have been copied."""
+
+STAGED = "data"
+"""The name of a file or folder while it is written, in a folder of our own."""
 
 LARGEST_PROTOBUF = 2**31 - 1
 """The largest protobuf message, in bytes."""
@@ -98,38 +100,53 @@ def write_text(path: Path, text: str) -> None:
 def write_together(contents: Sequence[tuple[Path, Iterable[Chunk]]]) -> None:
     """Write a file, the last one, and its data: all of them to temporary files first, then rename each, in order.
 
-    A link at the file's path is followed, one at the data's path is replaced.
+    A link at one of the paths is replaced, not followed.
     """
-    staged: list[tuple[Path, Path]] = []
-    target = resolved = contents[-1][0]
-    try:
-        for path, chunks in contents:
-            check_writable(path)
-            if path != target and os.path.lexists(path) and not target.exists():
-                raise FileFormatError(
-                    f"the model's data would replace {path.name}, and there is no {target.name} that it belongs to",
-                    where=str(target),
-                    hint="choose another name",
-                )
-            resolved = Path(os.path.realpath(path)) if path == target else path
-            prefix = f".{resolved.name[:40]}."
-            descriptor, temporary = tempfile.mkstemp(dir=resolved.parent, prefix=prefix, suffix=".part")
-            staged.append((Path(temporary), resolved))
-            with os.fdopen(descriptor, "wb") as file:
-                for chunk in chunks:
-                    if isinstance(chunk, int):
-                        file.seek(chunk, os.SEEK_CUR)
-                    else:
-                        file.write(chunk)
-                file.truncate()
-            Path(temporary).chmod(_mode(resolved))
-        for written, resolved in staged:
-            written.replace(resolved)
-    except OSError as error:
-        raise unwritable(resolved, error) from None
-    finally:
-        for written, _resolved in staged:
-            written.unlink(missing_ok=True)
+    target, staged = contents[-1][0], list[tuple[Staging, Path]]()
+    path = target
+    with ExitStack() as stack:
+        try:
+            for path, chunks in contents:
+                check_writable(path)
+                if path != target and os.path.lexists(path) and not target.exists():
+                    raise FileFormatError(
+                        f"the model's data would replace {path.name}, and there is no {target.name} that it belongs to",
+                        where=str(target),
+                        hint="choose another name",
+                    )
+                resolved = unfollowed(path)
+                folder = Staging.made(str(resolved))
+                stack.callback(folder.remove)
+                staged.append((folder, resolved))
+                _write(folder.open(STAGED, is_new=True), chunks, resolved)
+            for folder, resolved in staged:
+                folder.publish(STAGED, str(resolved))
+                sync_folder(str(resolved.parent))
+        except OSError as error:
+            raise unwritable(path, error) from None
+
+
+def unfollowed(path: Path) -> Path:
+    """A path with the links to its folder resolved, and one at its own place not."""
+    return Path(os.path.realpath(path.parent)) / path.name
+
+
+def _write(descriptor: int, chunks: Iterable[Chunk], target: Path) -> None:
+    with os.fdopen(descriptor, "wb") as file:
+        for chunk in chunks:
+            if isinstance(chunk, int):
+                file.seek(chunk, os.SEEK_CUR)
+            else:
+                file.write(chunk)
+        file.truncate()
+        prepare(descriptor, target)
+
+
+def prepare(descriptor: int, target: Path) -> None:
+    """Give a written file the mode of what it replaces, and wait until it is on the disk."""
+    if hasattr(os, "fchmod"):
+        os.fchmod(descriptor, _mode(target))
+    os.fsync(descriptor)
 
 
 def _mode(resolved: Path) -> int:
@@ -156,6 +173,19 @@ def check_writable(path: Path) -> None:
         raise FileFormatError(words, where=str(path), got=str(path.parent), hint=hint)
 
 
+def check_space(path: Path, needed: int) -> None:
+    """Refuse a file of so many bytes that the disk of its folder has no room for, before anything is written."""
+    import shutil  # Only for what is large.
+
+    try:
+        free = shutil.disk_usage(path.resolve().parent).free
+    except OSError as error:
+        raise unwritable(path, error) from None
+    if needed > free:
+        words, hint = "the result is larger than the free space of its disk", "make room, or name another disk"
+        raise FileFormatError(words, where=str(path), got=f"{needed} bytes", allowed=f"up to {free} bytes", hint=hint)
+
+
 def check_outputs(outputs: Sequence[Path], inputs: Sequence[Path]) -> None:
     """Refuse, before long work, reports that cannot be written or would replace what is read.
 
@@ -177,8 +207,10 @@ def check_outputs(outputs: Sequence[Path], inputs: Sequence[Path]) -> None:
 
 def check_new_folder(folder: Path) -> None:
     """Refuse a path that no new folder can be made at."""
-    resolved = Path(os.path.realpath(folder))
+    resolved = unfollowed(folder)
     try:
+        if resolved.is_symlink():
+            raise FileFormatError("this is a link, not a folder", where=str(folder), hint="name the folder itself")
         if resolved.is_dir() and any(resolved.iterdir()):
             raise FileFormatError("the folder is not empty", where=str(folder), hint="name a new or an empty folder")
         if resolved.exists() and not resolved.is_dir():
@@ -194,18 +226,25 @@ def check_new_folder(folder: Path) -> None:
 def new_folder(folder: Path) -> Iterator[Path]:
     """A temporary folder to fill: renamed to its path on success, removed otherwise."""
     check_new_folder(folder)
-    resolved = Path(os.path.realpath(folder))
-    temporary = resolved.parent / f".{resolved.name[:40]}.{os.urandom(4).hex()}.part"
+    resolved = unfollowed(folder)
     try:
-        temporary.mkdir()
-        yield temporary
-        if resolved.is_dir():
-            resolved.rmdir()
-        temporary.rename(resolved)
+        with ExitStack() as stack:
+            staging = Staging.made(str(resolved))
+            stack.callback(staging.remove)
+            temporary = Path(staging.of(STAGED))
+            temporary.mkdir()
+            yield temporary
+            publish_folder(staging, resolved)
+            sync_folder(str(resolved.parent))
     except OSError as error:
         raise unwritable(folder, error, "folder") from None
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def publish_folder(staging: Staging, target: Path) -> None:
+    """Rename a filled folder to where it belongs; an empty folder there is replaced."""
+    if target.is_dir():
+        target.rmdir()  # Windows replaces no folder.
+    staging.publish(STAGED, str(target))
 
 
 def write_into(folder: Path, name: str, data: bytes) -> None:

@@ -15,6 +15,7 @@ import numpy as np
 from eltwise.core.dtypes import ElementType, of_numpy
 from eltwise.core.errors import FileFormatError, unknown_name
 from eltwise.formats import files, npy
+from eltwise.formats.file_states import check_unchanged, states_of
 from eltwise.formats.registry import unknown_ending
 from eltwise.formats.tensor_sets import check_archive, open_tensors
 from eltwise.ir.graph import Tensor
@@ -70,7 +71,9 @@ def read_tensor_file(file: TensorFile, wanted: ElementType | None = None) -> np.
         raise unknown_name("array", name, names, where=found.where)
     if file.ending == ".npz":
         check_archive(file.path, name)
-    return found[name].array()
+    array = found[name].array()
+    check_unchanged(states_of([found]))
+    return array
 
 
 def check_tensor_files(targets: Mapping[str, TensorFile], sources: Iterable[TensorFile] = ()) -> None:
@@ -97,17 +100,17 @@ def check_tensor_files(targets: Mapping[str, TensorFile], sources: Iterable[Tens
 
 def write_tensor_files(results: Mapping[str, np.ndarray], targets: Mapping[str, TensorFile]) -> None:
     """Write each named result to its file; results for one .npz file are written together."""
-    archives: dict[str, dict[str, np.ndarray]] = {}
+    archives: dict[Path, dict[str, np.ndarray]] = {}
     for name, file in targets.items():
         array = results[name]
         if file.ending == ".npz":
-            archives.setdefault(os.path.realpath(file.path), {})[file.key or name] = array
+            archives.setdefault(files.unfollowed(file.path), {})[file.key or name] = array
         else:
             files.write_atomically(
                 file.path, [npy.npy_bytes(array) if file.ending == ".npy" else _pb_bytes(name, array)]
             )
     for path, arrays in archives.items():
-        files.write_atomically(Path(path), [npy.npz_bytes(arrays)])
+        files.write_atomically(path, [npy.npz_bytes(arrays)])
 
 
 def _pb_bytes(name: str, array: np.ndarray) -> bytes:

@@ -157,7 +157,7 @@ def _member(
         begin = stream.tell()
     if member.compress_type == zipfile.ZIP_STORED:
         return _of_layout(name, layout, file, _offset_of(file, member, where) + begin, where)
-    unpacked = UnpackedFile(file.path, member.file_size, lambda: _unpacked(file.path, member, where))
+    unpacked = UnpackedFile(file, member.file_size, lambda: _unpacked(file.path, member, where))
     return _of_layout(name, layout, unpacked, begin, where)
 
 

@@ -20,6 +20,8 @@ import zlib
 from functools import cache
 from itertools import accumulate
 
+from eltwise.core.staging import Staging
+
 LARGEST_FOLDER = 64 << 20
 """How many bytes the folder may hold; beyond that the files that were used longest ago go."""
 
@@ -135,20 +137,18 @@ def _without_links(path: str, flags: int) -> int:
 
 def store(key: bytes, code: bytes) -> None:
     """Keep object code, and now and then let go of what was used longest ago where the folder got too large."""
-    import tempfile  # It takes as long to load as all kernels of a process.
-
     place = folder()
     if place is None:
         return
     with contextlib.suppress(OSError):
-        descriptor, beside = tempfile.mkstemp(dir=place, suffix=".part")
+        target = os.path.join(place, name_of(key))
+        staging = Staging.made(target)
         try:
-            with os.fdopen(descriptor, "wb") as file:
+            with os.fdopen(staging.open("object", is_new=True), "wb") as file:
                 file.write(_head(key, code) + key + code)
-            os.replace(beside, os.path.join(place, name_of(key)))
+            staging.publish("object", target)
         finally:
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(beside)
+            staging.remove()
         if zlib.crc32(key) % WRITES_UNTIL_PRUNED == 0:
             _prune(place)
 

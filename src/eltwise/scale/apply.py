@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from functools import lru_cache, partial
+from hashlib import sha256
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -14,18 +16,20 @@ from typing import Any
 import numpy as np
 
 from eltwise.core.dtypes import ElementType
-from eltwise.core.errors import FileFormatError
+from eltwise.core.errors import FileFormatError, ValueRangeError
 from eltwise.engine.api import Operator
 from eltwise.engine.call import calls_of
 from eltwise.formats import files
+from eltwise.formats.file_states import ChangedInputError, States, check_unchanged
 from eltwise.formats.zarr_stores import is_url
 from eltwise.ops.schema import ElementwiseSchema, Operation
 from eltwise.scale.blocks import Application, Computation
 from eltwise.scale.cluster import connected, run_on
 from eltwise.scale.file_target import file_target
 from eltwise.scale.jobs import Count, Done, Outcome, Part, Resources, Target, follow, in_order, threads_for
+from eltwise.scale.journal import Entry, JobIdentity, Journal
 from eltwise.scale.sources import Sources, absolute, local, open_sources
-from eltwise.scale.zarr_target import ZarrTarget, zarr_grid, zarr_target
+from eltwise.scale.zarr_target import ZarrBlocks, ZarrTarget, complete_array, zarr_grid, zarr_target
 
 
 def apply_files(
@@ -37,7 +41,7 @@ def apply_files(
 ) -> Outcome:
     """Apply an operator to .npy files, zarr stores or checkpoints, block by block.
 
-    A job that was ended goes on where it was: what is done of it lies beside the output, or in the zarr store.
+    A job that was ended goes on where it was: what is done of it is in the folder ``.NAME.eltwise`` beside the output.
 
     Args:
         operator_: the operator.
@@ -64,27 +68,86 @@ def compute_files(computation: Computation, sources: Sources, output: str, resou
         raise FileFormatError(words, where=output, hint=hint)
     threads = threads_for(resources.memory, parts, output)
     count = lost_by(computation) if sources.is_named else None
-    identity = {"computation": computation.identity(), "operands": sources.identity()}
-    with connected(resources.scheduler) as client, _target(sources, parts, output, identity, client) as target:
-        outcome = Outcome(
-            blocks=sum(len(part.grid) for part in parts),
-            resumed=len(target.done),
-            elements=sum(prod(part.call.shape) for part in parts),
-            bytes=sum(part.call.bytes for part in parts),
-            is_complete=target.is_complete,
-        )
-        if outcome.is_complete:
-            return outcome
-        missing = _missing(parts, target)
-        if client is None:
-            done = in_order((partial(part.compute, index, target, count) for part, index in missing), threads)
-        else:
-            function = partial(compute_chunk, computation, sources, absolute(output))
-            done = run_on(client, function, [index for _part, index in missing], parts[0].block_bytes)
-        follow(done, outcome, resources)
-        target.finish()
-        outcome.not_inverted = None if count is None else sum(target.done.values())
+    states = [computation.states(), *sources.states()]
+    identity = _identity(computation, sources, parts, states)
+    outcome = Outcome(
+        blocks=sum(len(part.grid) for part in parts),
+        elements=sum(prod(part.call.shape) for part in parts),
+        bytes=sum(part.call.bytes for part in parts),
+    )
+    try:
+        present = complete_array(output, identity) if _is_zarr(output) else None
+        if present is not None:
+            present.check_complete(_checksums(parts[0], present, threads))
+            return replace(outcome, is_complete=True)
+        with connected(resources.scheduler) as client, _target(sources, parts, output, identity, client) as target:
+            outcome.changed = target.journal.changed
+            if client is None:
+                done = _in_threads(parts, target, count, threads)
+            else:
+                done = _on_cluster(client, computation, sources, parts[0], target)
+            with _ending(target.journal):
+                follow(done, target.journal, outcome, resources)
+                for each in states:
+                    check_unchanged(each)
+            outcome.not_inverted = None if count is None else sum(each.counted for each in target.journal.done.values())
+            target.finish()
+    except OSError as error:
+        raise files.unwritable(Path(output), error) from None
     return outcome
+
+
+def _identity(
+    computation: Computation, sources: Sources, parts: Sequence[Part], states: Sequence[States]
+) -> JobIdentity:
+    """What the job is: what is computed of which operands, in which blocks, and in which state its files are."""
+    steps = [part.grid.step for part in parts]
+    digest = _digest([computation.identity(), sources.identities(), steps])
+    return JobIdentity(digest, tuple(map(_digest, states)), ("the model", *sources.texts))
+
+
+def _digest(value: object) -> str:
+    return sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
+
+
+@contextmanager
+def _ending(journal: Journal) -> Iterator[None]:
+    """End a job whose blocks are worth nothing: it would fail again, or its inputs changed while they were read."""
+    try:
+        yield
+    except (ValueRangeError, ChangedInputError):
+        journal.end()
+        raise
+
+
+def _in_threads(parts: Sequence[Part], target: Target, count: Count | None, threads: int) -> Iterator[Done]:
+    """Compute blocks in this process."""
+    before = dict(target.journal.done)
+
+    def work(part: Part, index: int) -> Done:
+        return _noted(part.compute(index, target, count, before.get(part.first + index)), target)
+
+    return in_order((partial(work, part, index) for part in parts for index in range(len(part.grid))), threads)
+
+
+def _on_cluster(client: Any, computation: Computation, sources: Sources, part: Part, target: Target) -> Iterator[Done]:
+    """Compute blocks on the workers of a cluster, which see the store in which the result is written."""
+    assert isinstance(target, ZarrTarget)
+    before = dict(target.journal.done)
+    function = partial(compute_chunk, computation, sources, target.text, absolute(target.store))
+    items = [(number, before.get(number)) for number in range(len(part.grid))]
+    return (_noted(each, target) for each in run_on(client, function, items, part.block_bytes))
+
+
+def _noted(done: Done, target: Target) -> Done:
+    """Note in the journal that a block is done, once its elements are written."""
+    if done.entry is not None and not done.is_old:
+        target.journal.add(done.number, done.entry)
+    return done
+
+
+def _checksums(part: Part, target: ZarrBlocks, threads: int) -> Iterator[int | None]:
+    return in_order((partial(target.checksum, part, index) for index in range(len(part.grid))), threads)
 
 
 def _is_zarr(output: str) -> bool:
@@ -102,31 +165,26 @@ def _parts(computation: Computation, sources: Sources, output: str) -> list[Part
 
 
 def _target(
-    sources: Sources, parts: Sequence[Part], output: str, identity: dict[str, Any], client: Any
+    sources: Sources, parts: Sequence[Part], output: str, identity: JobIdentity, client: Any
 ) -> AbstractContextManager[Target]:
     if _is_zarr(output):
         return zarr_target(output, parts[0], identity, client)
-    identity["blocks"] = [part.grid.step for part in parts]
     return file_target(Path(output), parts, sources.metadata(), identity)
 
 
-def _missing(parts: Sequence[Part], target: Target) -> Iterator[tuple[Part, int]]:
-    for part in parts:
-        yield from ((part, index) for index in range(len(part.grid)) if part.first + index not in target.done)
-
-
-def compute_chunk(computation: Computation, sources: Sources, output: str, number: int) -> Done:
-    """Compute one chunk and write it: what a worker of a cluster runs."""
-    part, target = _opened(computation, sources, output)
-    if target.has(part.grid.index(number)):  # The worker that computed it died before it could say so.
-        return part.name, None
-    return part.compute(number, target)
+def compute_chunk(
+    computation: Computation, sources: Sources, output: str, store: str, item: tuple[int, Entry | None]
+) -> Done:
+    """Compute one chunk and write it, unless it is there: what a worker of a cluster runs."""
+    part, target = _opened(computation, sources, output, store)
+    number, entry = item
+    return part.compute(number, target, entry=entry)
 
 
 @lru_cache(maxsize=4)
-def _opened(computation: Computation, sources: Sources, output: str) -> tuple[Part, ZarrTarget]:
+def _opened(computation: Computation, sources: Sources, output: str, store: str) -> tuple[Part, ZarrBlocks]:
     (part,) = _parts(computation, sources, output)
-    return part, ZarrTarget.opened(output)
+    return part, ZarrBlocks.opened(output, store)
 
 
 def check_target(sources: Sources, output: str) -> None:

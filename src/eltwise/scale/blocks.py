@@ -14,6 +14,7 @@ from eltwise.core.dtypes import ElementType
 from eltwise.core.errors import FileFormatError
 from eltwise.engine.api import Operator
 from eltwise.engine.call import by_numpy_rule, calls_of, without_index
+from eltwise.formats.file_states import States
 from eltwise.formats.lazy_tensors import LazyTensor
 from eltwise.kernels.plan import Sizes, first_dimension
 from eltwise.kernels.reduction import Cut
@@ -133,6 +134,9 @@ class Computation(Hashable, Protocol):
     def identity(self) -> object:
         """What differs where something else is computed, as JSON."""
 
+    def states(self) -> States:
+        """The states of the files that it was read from."""
+
     def call(self, tensors: Sequence[LazyTensor]) -> BlockCall:
         """Check the types and shapes of tensors; nothing is read.
 
@@ -154,6 +158,10 @@ class Application:
     def identity(self) -> object:
         """The operator with its attributes."""
         return repr(Operator(self.operation))
+
+    def states(self) -> States:
+        """None: nothing of it is in a file."""
+        return {}
 
     def call(self, tensors: Sequence[LazyTensor]) -> BlockCall:
         """Check the types and shapes of operands; see ``Computation``."""

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from eltwise.core.errors import EltwiseError, FileFormatError, UnsupportedError
 
+S = TypeVar("S")
 T = TypeVar("T")
 
 _PER_THREAD = 8
@@ -72,7 +73,7 @@ def claimed(client: Any, target: str) -> Iterator[None]:
         lock.release()
 
 
-def run_on(client: Any, function: Callable[[int], T], numbers: Sequence[int], size: int) -> Iterator[T]:
+def run_on(client: Any, function: Callable[[S], T], numbers: Sequence[S], size: int) -> Iterator[T]:
     """Run a function for each number on a cluster; results come in the order in which they are done.
 
     Args:
@@ -101,7 +102,7 @@ def run_on(client: Any, function: Callable[[int], T], numbers: Sequence[int], si
             running.add(another)
 
 
-def _each(function: Callable[[int], T], numbers: Iterable[int]) -> list[T]:
+def _each(function: Callable[[S], T], numbers: Iterable[S]) -> list[T]:
     return [function(number) for number in numbers]
 
 

@@ -1,21 +1,25 @@
-"""A result in one file, .npy or .safetensors: written beside its path block by block, and renamed with the last one."""
+"""A result in one file, .npy or .safetensors: written in a folder of its own, and renamed with the last block."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from threading import Lock
-from typing import Any
 
 import numpy as np
 
-from eltwise.core.errors import ValueRangeError
+from eltwise.core.staging import Staging, sync_folder
 from eltwise.formats import files, npy
+from eltwise.formats.file_tensors import OpenFile
 from eltwise.formats.safetensors_files import dtype_of, header_of
+from eltwise.scale.checksum import crc32c
 from eltwise.scale.jobs import Part
-from eltwise.scale.journal import Journal
+from eltwise.scale.journal import JobIdentity, Journal, open_journal
+
+_BLOCK = 512
+"""Bytes in which systems count the room that a file takes."""
 
 
 def _header(path: Path, parts: Sequence[Part], metadata: dict[str, str]) -> bytes:
@@ -30,58 +34,69 @@ def _header(path: Path, parts: Sequence[Part], metadata: dict[str, str]) -> byte
 
 @contextmanager
 def file_target(
-    path: Path, parts: Sequence[Part], metadata: dict[str, str], identity: dict[str, Any]
+    path: Path, parts: Sequence[Part], metadata: dict[str, str], identity: JobIdentity
 ) -> Iterator[FileTarget]:
     """Open a file to be written, or the one that the same job has begun.
 
     Raises:
         FileFormatError: where another job has begun one, or no file can be written.
     """
-    with closing(Journal(path, identity)) as journal, closing(FileTarget(path, parts, metadata, journal)) as target:
-        try:
-            yield target
-        except ValueRangeError:  # It would be raised again.
-            target.discard()
-            raise
+    with ExitStack() as stack:
+        folder, journal = open_journal(stack, path, identity, sum(len(part.grid) for part in parts))
+        target = FileTarget(path, parts, metadata, folder, journal)
+        stack.callback(target.close)
+        target.begin()
+        yield target
 
 
 class FileTarget:
     """The file while it is written; see ``Target``."""
 
-    is_complete = False
-
-    def __init__(self, path: Path, parts: Sequence[Part], metadata: dict[str, str], journal: Journal) -> None:
-        header = _header(path, parts, metadata)
-        self._resolved = Path(os.path.realpath(path))
-        self.path, self.done, self._journal, self._lock = path, journal.done, journal, Lock()
-        self._part = self._resolved.parent / f".{self._resolved.name}.part"
-        self._offsets, size = {}, len(header)
+    def __init__(
+        self, path: Path, parts: Sequence[Part], metadata: dict[str, str], folder: Staging, journal: Journal
+    ) -> None:
+        self._header = _header(path, parts, metadata)
+        self.path, self.journal, self._folder, self._lock = path, journal, folder, Lock()
+        self._resolved = files.unfollowed(path)
+        self._offsets, self._size = dict[str, int](), len(self._header)
         for part in parts:
-            self._offsets[part.name] = size
-            size += part.call.bytes
-        is_whole = self._part.exists() and self._part.stat().st_size == size
-        if not is_whole and journal.done:
-            journal.forget()
-        try:
-            self._descriptor = os.open(self._part, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o666)
-            os.ftruncate(self._descriptor, size)
-            self._write(0, memoryview(header))
-        except OSError as error:
-            raise files.unwritable(path, error) from None
+            self._offsets[part.name] = self._size
+            self._size += part.call.bytes
+        self._descriptor, self._reader = -1, None  # type: int, OpenFile | None
 
-    def write(self, part: Part, index: int, block: np.ndarray, counted: int) -> None:
+    def begin(self) -> None:
+        """Open the file that the job has begun, or a new one, and write what precedes the elements.
+
+        Raises:
+            FileFormatError: where the disk has no room for it.
+            OSError: where it cannot be written.
+        """
+        self._descriptor = self._folder.open(files.STAGED)
+        status = os.fstat(self._descriptor)
+        if status.st_size != self._size:
+            self.journal.forget()
+        files.check_space(self.path, self._size - getattr(status, "st_blocks", 0) * _BLOCK)
+        os.ftruncate(self._descriptor, self._size)
+        self._write(0, memoryview(self._header))
+        if self.journal.done:
+            self._reader = OpenFile(Path(self._folder.of(files.STAGED)))
+
+    def write(self, part: Part, index: int, block: np.ndarray) -> None:
         """Write a block; see ``Target``."""
+        try:
+            self._write(self._offset(part, index), block.reshape(-1).view(np.uint8).data)
+        except OSError as error:
+            raise files.unwritable(self.path, error).located(operand=part.grid.name(index)) from None
+
+    def checksum(self, part: Part, index: int) -> int:
+        """The CRC-32C of a block as it is in the file; see ``Target``."""
+        assert self._reader is not None
+        return crc32c(self._reader.bytes_at(self._offset(part, index), part.bytes_of(index)))
+
+    def _offset(self, part: Part, index: int) -> int:
         begin = tuple(each.start for each in part.grid[index])
         start = int(np.ravel_multi_index(begin, part.grid.shape)) if begin else 0
-        offset = self._offsets[part.name] + start * block.itemsize
-        try:
-            self._write(offset, np.ascontiguousarray(block).reshape(-1).view(np.uint8).data)
-        except OSError as error:
-            failure = files.unwritable(self.path, error)
-            failure.operand = part.grid.name(index)
-            failure.hint = f"{len(self.done)} blocks are kept; the same command goes on there"
-            raise failure from None
-        self._journal.add(part.first + index, counted)
+        return self._offsets[part.name] + start * part.call.result_type.storage.itemsize
 
     def _write(self, offset: int, data: memoryview) -> None:
         while data:
@@ -95,21 +110,15 @@ class FileTarget:
 
     def finish(self) -> None:
         """Rename the file, which is whole now."""
-        try:
-            os.fsync(self._descriptor)
-            self.close()
-            self._part.replace(self._resolved)
-        except OSError as error:
-            raise files.unwritable(self.path, error) from None
-        self._journal.remove()
-
-    def discard(self) -> None:
-        """Remove what was written."""
-        self._part.unlink(missing_ok=True)
-        self._journal.remove()
+        files.prepare(self._descriptor, self._resolved)
+        self.close()
+        self._folder.publish(files.STAGED, str(self._resolved))
+        self.journal.end()
+        sync_folder(str(self._resolved.parent))
 
     def close(self) -> None:
         """Close the file."""
+        self._reader = None
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1

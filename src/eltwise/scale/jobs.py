@@ -16,6 +16,8 @@ from eltwise.formats.lazy_tensors import LazyTensor
 from eltwise.formats.zarr_stores import ZarrArray
 from eltwise.kernels.threads import num_threads
 from eltwise.scale.blocks import BlockCall, Grid
+from eltwise.scale.checksum import crc32c
+from eltwise.scale.journal import Entry, Journal
 
 T = TypeVar("T")
 
@@ -58,50 +60,79 @@ class Outcome:
 
     Attributes:
         blocks: how many blocks the result has.
-        resumed: how many of them were done before.
+        resumed: how many of them were done before, and have the same elements still.
+        damaged: how many were done before, and had other elements when they were read again, so that they were computed
+            again.
+        changed: the inputs that are others than when the job was begun, so that all blocks were computed again.
         elements: how many elements the result has.
         bytes: how many bytes it has.
         not_inverted: for a subtraction of floats in checkpoints, of how many elements b + (a - b) is not a.
-        is_complete: whether there was nothing to do.
+        is_complete: whether the result was there already, with the elements that were written.
     """
 
     blocks: int
-    resumed: int
     elements: int
     bytes: int
+    resumed: int = 0
     not_inverted: int | None = None
     is_complete: bool = False
+    damaged: int = 0
+    changed: tuple[str, ...] = ()
 
     def fields(self) -> dict[str, object]:
         """The numbers, for programs that read them."""
-        numbers: dict[str, object] = {"blocks": self.blocks, "resumed": self.resumed, "elements": self.elements}
+        numbers: dict[str, object] = {
+            name: getattr(self, name) for name in ("blocks", "resumed", "damaged", "elements")
+        }
         return numbers if self.not_inverted is None else {**numbers, "not_inverted": self.not_inverted}
 
 
-class Target(Protocol):
-    """Where blocks are written.
+class Blocks(Protocol):
+    """Where blocks are written."""
 
-    Attributes:
-        done: the blocks that are there already, with what was counted in each.
-        is_complete: whether there is nothing left to do.
-    """
-
-    done: dict[int, int]
-    is_complete: bool
-
-    def write(self, part: Part, index: int, block: np.ndarray, counted: int) -> None:
-        """Write a block and note that it is done.
+    def write(self, part: Part, index: int, block: np.ndarray) -> None:
+        """Write a block, which is in C order.
 
         Raises:
             FileFormatError: where that is not possible; blocks that are there stay.
+            OSError: the same.
         """
 
+    def checksum(self, part: Part, index: int) -> int | None:
+        """The CRC-32C of a block as it is there; None where it cannot be read."""
+
+
+class Target(Blocks, Protocol):
+    """Where a result is written.
+
+    Attributes:
+        journal: which blocks are done.
+    """
+
+    @property
+    def journal(self) -> Journal: ...  # noqa: D102 - said by the class
+
     def finish(self) -> None:
-        """Make the result appear, or say that it is whole."""
+        """Make the result appear under its name."""
 
 
-Done = tuple[str, EltwiseError | None]
-"""The name of a tensor of which a block is done, and why it could not be read, if it could not."""
+@dataclass(frozen=True)
+class Done:
+    """A block that was worked on.
+
+    Attributes:
+        number: of the block in the result.
+        name: of its tensor.
+        entry: what the journal says of it; None where it could not be read.
+        is_old: whether it was done before.
+        failure: why it could not be read.
+    """
+
+    number: int
+    name: str
+    entry: Entry | None = None
+    is_old: bool = False
+    failure: EltwiseError | None = None
 
 
 @dataclass(frozen=True)
@@ -136,15 +167,24 @@ class Part:
         except FileFormatError as error:
             raise error.located(operand=self.grid.name(index)) from None
 
-    def compute(self, index: int, target: Target, count: Count | None = None) -> Done:
-        """Compute a block and write it."""
+    def bytes_of(self, index: int) -> int:
+        """How many bytes a block of the result has, which is the last of an axis or not."""
+        elements: int = prod(each.stop - each.start for each in self.grid[index])
+        return elements * self.call.result_type.storage.itemsize
+
+    def compute(self, index: int, target: Blocks, count: Count | None = None, entry: Entry | None = None) -> Done:
+        """Compute a block and write it, unless it is there as the journal says."""
+        number = self.first + index
+        if entry is not None and target.checksum(self, index) == entry.checksum:
+            return Done(number, self.name, entry, is_old=True)
         try:
             operands = self.read(index)
         except FileFormatError as error:
-            return self.name, error
-        result = self.call.compute(operands)
-        target.write(self, index, result, 0 if count is None else count(operands, result))
-        return self.name, None
+            return Done(number, self.name, failure=error)
+        result = np.asarray(self.call.compute(operands), order="C")
+        target.write(self, index, result)
+        counted = 0 if count is None else count(operands, result)
+        return Done(number, self.name, Entry(counted, crc32c(result.reshape(-1).view(np.uint8))))
 
     def memory(self) -> int:
         """How many bytes a block needs while it is worked on: parts of operands, stored and unpacked, and results."""
@@ -161,20 +201,26 @@ def _chunk_bytes(tensor: LazyTensor) -> int:
     return 0
 
 
-def follow(done: Iterator[Done], outcome: Outcome, resources: Resources) -> None:
+def follow(done: Iterator[Done], journal: Journal, outcome: Outcome, resources: Resources) -> None:
     """Wait for blocks, and tell the progress.
 
     Raises:
         EltwiseError: the first failure, with what is kept, once all others are done.
     """
     failures: list[EltwiseError] = []
-    for count, (name, failure) in enumerate(done, start=outcome.resumed + 1):
-        failures += [failure] if failure else []
-        resources.told(outcome.bytes * count // outcome.blocks, outcome.bytes, name)
+    before = set(journal.done)
+    try:
+        for count, each in enumerate(done, start=1):
+            failures += [each.failure] if each.failure else []
+            outcome.resumed += each.is_old
+            outcome.damaged += not each.is_old and each.number in before
+            resources.told(outcome.bytes * count // outcome.blocks, outcome.bytes, each.name)
+    except FileFormatError as error:  # Of a block that cannot be written.
+        failures = [error]
     if failures:
         others = f"; {len(failures) - 1} more blocks failed" if len(failures) > 1 else ""
-        kept = f"{outcome.blocks - len(failures)} of {outcome.blocks} blocks are kept{others}"
-        failures[0].hint = f"{kept}; fix it and run the same command again"
+        kept = f"{len(journal.done)} of {outcome.blocks} blocks are kept{others}"
+        failures[0].hint = f"{kept} for the same command with the same inputs"
         raise failures[0]
 
 

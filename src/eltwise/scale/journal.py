@@ -1,101 +1,327 @@
-"""The journal of a job: who writes a target, what the job is, and which blocks are done.
+"""The journal of a job: what the job is, and which blocks of its target are done.
 
-It lies beside the target, is locked while a process works on it, and is removed with the last block. Its first line
-says what the job is; every other line is a block that is done, written after its elements.
+Its first line says what the job is, in digests. Every other line is a block that is done, written after its elements:
+its number, what was counted in it, the CRC-32C of its elements, and the CRC-32C of the line before that. A journal is
+never trusted further than to say which blocks are worth reading again.
 """
 
 from __future__ import annotations
 
-import json
+import contextlib
+import io
 import os
+import re
 import sys
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import Protocol
 
 from eltwise.core.errors import FileFormatError
+from eltwise.core.staging import ENDING, Staging, in_the_way
 from eltwise.formats import files
+from eltwise.scale.checksum import crc32c
 
+NAME = "journal"
+"""What it is called in the folder of a job."""
+
+_KIND = "eltwise-job-2"
+_LINE = re.compile(rb"((0|[1-9]\d{0,17}) (0|[1-9]\d{0,17}) ([0-9a-f]{8})) ([0-9a-f]{8})", re.ASCII)
+_LONGEST_FIRST, _LONGEST_LINE = 1 << 20, 1 << 7
 _LOCKED_BYTE = 1 << 40
 
 
-class Journal:
-    """An open and locked journal.
+@dataclass(frozen=True)
+class Entry:
+    """A block that is done.
 
     Attributes:
-        done: for each block that is done, the number that was counted in it.
+        counted: how many of its elements were counted.
+        checksum: the CRC-32C of its elements in C order.
     """
 
-    def __init__(self, target: Path, identity: dict[str, Any]) -> None:
-        resolved = Path(os.path.realpath(target))
-        self.path = resolved.parent / f".{resolved.name}.eltwise"
-        self.target = target
-        self.done: dict[int, int] = {}
+    counted: int
+    checksum: int
+
+
+@dataclass(frozen=True)
+class JobIdentity:
+    """What a job is.
+
+    Attributes:
+        computation: a digest of what is computed of which operands, and in which blocks; with another one it is another
+            job.
+        states: a digest of the state of each input's files; with another one it is the same job, begun anew.
+        texts: the path or URL of each input, for messages.
+    """
+
+    computation: str
+    states: tuple[str, ...]
+    texts: tuple[str, ...]
+
+    def text(self) -> str:
+        """The first line of a journal."""
+        return " ".join((_KIND, self.computation, *self.states))
+
+    def changed(self, text: str) -> tuple[str, ...]:
+        """The inputs that were others when a first line was written.
+
+        Raises:
+            FileFormatError: for the first line of another job.
+        """
+        kind, computation, *states = *text.split(" "), "", ""
+        if (kind, computation) != (_KIND, self.computation) or len(states) != len(self.states) + 2:
+            raise FileFormatError("another job on this target was begun and not finished")
+        return tuple(name for name, a, b in zip(self.texts, states, self.states, strict=False) if a != b)
+
+
+class Lines(Protocol):
+    """Where the lines of a journal are kept."""
+
+    def read(self) -> Iterator[bytes]:
+        """All lines, without their ends; the first may be of any length, the last may be cut off."""
+
+    def append(self, line: bytes) -> None:
+        """Keep another line."""
+
+    def clear(self) -> None:
+        """Remove all lines."""
+
+    def close(self) -> None:
+        """Keep what is not kept yet."""
+
+
+class Journal:
+    """An open journal.
+
+    Args:
+        target: what the job writes, for errors.
+        identity: what the job is.
+        blocks: how many blocks it has.
+        lines: where the lines are.
+        where: what to delete to begin anew, for errors.
+
+    Attributes:
+        identity: what the job is.
+        done: the blocks that are done.
+        changed: the inputs that changed since the job was begun, so that none of its blocks is used.
+
+    Raises:
+        FileFormatError: for the journal of another job, and for one that was not written by this package.
+    """
+
+    def __init__(self, target: str, identity: JobIdentity, blocks: int, lines: Lines, where: str) -> None:
+        self.done: dict[int, Entry] = {}
+        self.changed: tuple[str, ...] = ()
+        self._target, self.identity, self._blocks, self._lines, self._where = target, identity, blocks, lines, where
         self._lock = Lock()
-        try:
-            self._file = self.path.open("a+b", buffering=0)
-        except OSError as error:
-            raise files.unwritable(self.path, error) from None
-        if not _locked(self._file.fileno()) or not self._is_still_there():
-            self.close()
-            words = "another process writes this target"
-            raise FileFormatError(words, where=str(target), hint="wait until it is done")
-        self._file.seek(0)
-        lines = self._file.readall().split(b"\n")[:-1]  # A line that was cut off does not count.
-        if lines:
-            self._resume(lines, identity)
-        else:
-            self._file.truncate(0)
-            self._append(json.dumps(identity).encode())
+        found = lines.read()
+        first = next(found, b"").decode("ascii", "replace")
+        if first and first != identity.text():
+            self.changed = self._changed(first)
+        if not first or self.changed:
+            self.forget()
+            return
+        for line in found:
+            number, entry = self._entry(line)
+            self.done[number] = entry
 
-    def _is_still_there(self) -> bool:
+    def _changed(self, first: str) -> tuple[str, ...]:
         try:
-            return os.path.samestat(os.fstat(self._file.fileno()), self.path.stat())
-        except OSError:
-            return False
+            return self.identity.changed(first)
+        except FileFormatError as error:
+            error.hint = f"run that one again, or delete {self._where} and begin anew"
+            raise error.located(where=self._target) from None
 
-    def _resume(self, lines: list[bytes], identity: dict[str, Any]) -> None:
-        try:
-            begun = json.loads(lines[0])
-            for line in lines[1:]:
-                number, counted = map(int, line.split())
-                self.done[number] = counted
-        except (ValueError, TypeError):
-            begun = None
-        if begun != json.loads(json.dumps(identity)):
-            self.close()
+    def _entry(self, line: bytes) -> tuple[int, Entry]:
+        match = _LINE.fullmatch(line)
+        if match is None or crc32c(match[1]) != int(match[5], 16) or int(match[2]) >= self._blocks:
             raise FileFormatError(
-                "another job on this target was begun and not finished, or its operands were changed",
-                where=str(self.target),
-                hint=f"run that one again, or delete {self.path} and begin anew",
+                "the journal of the unfinished job names a block that the result does not have, or is damaged",
+                where=self._target,
+                got=ascii(line[:40].decode("ascii", "replace")),
+                hint=f"delete {self._where} and begin anew",
             )
-        self._begun = len(lines[0]) + 1
-        self._file.truncate(sum(len(line) + 1 for line in lines))
+        return int(match[2]), Entry(int(match[3]), int(match[4], 16))
 
     def forget(self) -> None:
         """Begin anew: what was written is not there."""
-        self._file.truncate(self._begun)
+        self._lines.clear()
+        self._lines.append(self.identity.text().encode())
         self.done.clear()
 
-    def add(self, number: int, counted: int) -> None:
+    def add(self, number: int, entry: Entry) -> None:
         """Note that a block is done."""
+        line = f"{number} {entry.counted} {entry.checksum:08x}".encode()
         with self._lock:
-            self._append(f"{number} {counted}".encode())
-            self.done[number] = counted
+            self._lines.append(line + b" %08x" % crc32c(line))
+            self.done[number] = entry
 
-    def _append(self, line: bytes) -> None:
-        try:
-            self._file.write(line + b"\n")
-        except OSError as error:
-            raise files.unwritable(self.path, error) from None
-
-    def remove(self) -> None:
-        """Remove it: the job is done."""
-        self.path.unlink(missing_ok=True)
+    def end(self) -> None:
+        """Note that nothing of it will be gone on with: the job is done, or what was written is worth nothing."""
+        self.done.clear()
 
     def close(self) -> None:
         """Let other processes take it."""
-        self._file.close()
+        self._lines.close()
+
+
+def checksum_of(checksums: Iterable[int]) -> int:
+    """One CRC-32C of those of all blocks in their order."""
+    total = 0
+    for each in checksums:
+        total = crc32c(each.to_bytes(4, "little"), total)
+    return total
+
+
+class FileLines:
+    """Lines in the file ``journal`` of a folder of our own; locked as long as it is open."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    def read(self) -> Iterator[bytes]:
+        """See ``Lines``; what follows the last whole line is cut off."""
+        os.lseek(self._descriptor, 0, os.SEEK_SET)
+        whole, longest = 0, _LONGEST_FIRST
+        with io.BufferedReader(io.FileIO(self._descriptor, closefd=False)) as reader:
+            while (line := reader.readline(longest)).endswith(b"\n"):
+                yield line[:-1]
+                whole, longest = whole + len(line), _LONGEST_LINE
+        if line.strip(b"\0") and len(line) == longest:
+            yield line  # Longer than any line of ours.
+        os.ftruncate(self._descriptor, whole)
+        os.lseek(self._descriptor, whole, os.SEEK_SET)
+
+    def append(self, line: bytes) -> None:
+        """See ``Lines``."""
+        data = memoryview(line + b"\n")
+        while data:
+            data = data[os.write(self._descriptor, data) :]
+
+    def clear(self) -> None:
+        """See ``Lines``."""
+        os.lseek(self._descriptor, 0, os.SEEK_SET)
+        os.ftruncate(self._descriptor, 0)
+
+    def close(self) -> None:
+        """See ``Lines``."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+
+class RemoteLines:
+    """Lines below the URL of a target, in objects of some lines each, as object stores append to none.
+
+    Raises:
+        FileFormatError: where the file system of the URL does not read, write or remove them.
+    """
+
+    _MOST, _SECONDS = 256, 2.0
+
+    def __init__(self, url: str) -> None:
+        from fsspec.core import url_to_fs
+
+        self._url, (self._system, root) = url, url_to_fs(url)
+        self._folder = f"{root.rstrip('/')}/.{NAME}{ENDING}"
+        self._number, self._open, self._since = 0, list[bytes](), time.monotonic()
+
+    def read(self) -> Iterator[bytes]:
+        """See ``Lines``."""
+        with _foreign(self._url):
+            names = self._names()
+            self._number = 1 + max((int(name.rpartition("/")[2]) for name in names), default=-1)
+            lines = [line for name in names for line in self._system.cat_file(name).split(b"\n")[:-1]]
+        yield from lines
+
+    def _names(self) -> list[str]:
+        self._system.invalidate_cache()
+        with contextlib.suppress(FileNotFoundError):
+            return sorted(name for name in self._system.find(self._folder) if name.rpartition("/")[2].isdecimal())
+        return []
+
+    def append(self, line: bytes) -> None:
+        """See ``Lines``; lines of the last seconds are lost with the process."""
+        self._open.append(line + b"\n")
+        if len(self._open) >= self._MOST or time.monotonic() - self._since > self._SECONDS:
+            self._flush()
+
+    def _flush(self) -> None:
+        with _foreign(self._url):
+            if self._open:
+                self._system.pipe_file(f"{self._folder}/{self._number:010d}", b"".join(self._open))
+        self._number, self._open, self._since = self._number + 1, [], time.monotonic()
+
+    def clear(self) -> None:
+        """See ``Lines``."""
+        with _foreign(self._url):
+            for name in self._names():
+                self._system.rm_file(name)
+        self._number, self._open = 0, []
+
+    def close(self) -> None:
+        """See ``Lines``."""
+        self._flush()
+
+
+@contextlib.contextmanager
+def _foreign(url: str) -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:  # noqa: BLE001 - file systems raise what they like
+        reason = " ".join(str(error).split())[:200] or type(error).__name__
+        raise FileFormatError(f"the journal of the job cannot be kept there ({reason})", where=url) from None
+
+
+def open_journal(stack: ExitStack, target: Path, identity: JobIdentity, blocks: int) -> tuple[Staging, Journal]:
+    """Open and lock the folder in which a target is written, and the journal in it.
+
+    Args:
+        stack: closes both; where no block is done, nothing of them stays.
+        target: what is written.
+        identity: what the job is.
+        blocks: how many blocks it has.
+
+    Raises:
+        FileFormatError: where another process writes the target, another job has begun it, or something that is not of
+            this package lies where the folder is.
+    """
+    folder = Staging.at(str(files.unfollowed(target)))
+    stack.callback(folder.leave)
+    names = folder.names()
+    if set(names) - {NAME, files.STAGED} or (names and NAME not in names):
+        raise in_the_way(folder.path, "a folder that holds " + ", ".join(names[:4]))
+    descriptor = folder.open(NAME)
+    lines = FileLines(descriptor)
+    stack.callback(lines.close)
+    if not _locked(descriptor) or not folder.has(NAME, descriptor):
+        raise FileFormatError("another process writes this target", where=str(target), hint="wait until it is done")
+    journal = Journal(str(target), identity, blocks, lines, folder.path)
+    stack.callback(_clean, folder, journal, lines)
+    return folder, journal
+
+
+def open_remote_journal(stack: ExitStack, url: str, identity: JobIdentity, blocks: int) -> Journal:
+    """Open the journal of a target behind a URL; see ``open_journal``."""
+    lines = RemoteLines(url)
+    stack.callback(lines.close)
+    journal = Journal(url, identity, blocks, lines, url)
+    stack.callback(lambda: None if journal.done else lines.clear())
+    return journal
+
+
+def _clean(folder: Staging, journal: Journal, lines: FileLines) -> None:
+    """Remove what nobody can go on with."""
+    if journal.done:
+        return
+    folder.discard(files.STAGED)
+    if sys.platform == "win32":  # It removes no open file.
+        lines.close()
+    folder.discard(NAME)
 
 
 def _locked(descriptor: int) -> bool:

@@ -8,7 +8,9 @@ from pathlib import Path
 
 from eltwise.core.errors import FileFormatError, UnsupportedError
 from eltwise.engine.io_binding import Symbols, bound_inputs, match, refuse_conversion
+from eltwise.formats.file_states import States, state, states_of
 from eltwise.formats.lazy_tensors import LazyTensor, TensorSet, of_array
+from eltwise.formats.tensor_sets import open_tensors
 from eltwise.model import Model, load
 from eltwise.scale.apply import check_target, compute_files
 from eltwise.scale.block_graphs import block_call
@@ -37,9 +39,12 @@ class ModelOutput:
         return ModelOutput, (self.path, self.inputs, self.output)
 
     def identity(self) -> object:
-        """What changes when the model does."""
-        found = Path(self.path).stat()
-        return [self.path, *self.inputs, self.output, found.st_size, found.st_mtime_ns]
+        """The model's path, its inputs and the output."""
+        return [self.path, *self.inputs, self.output]
+
+    def states(self) -> States:
+        """The states of the model's file and of those with its constants."""
+        return {self.path: state(self.path)} | states_of([open_tensors(Path(self.path))])
 
     def call(self, tensors: Sequence[LazyTensor]) -> BlockCall:
         """Check the types and shapes of inputs; see ``Computation``.
@@ -123,13 +128,18 @@ def _run_whole(
         reason.hint = f"such a model needs its inputs in memory: --memory {-(-size // (1 << 20))}MiB"
         raise reason
     names = next(iter(made.values())).inputs
+    states = {
+        name: text
+        for each in (*sources.states(), *(each.states() for each in made.values()))
+        for name, text in each.items()
+    }
     arrays = [next(iter(each.values())).array() for each in sources.sets]
     results = model.run(dict(zip(names, arrays, strict=True)))
     found = {}
     for name, text in outputs.items():
         whole = TensorSet(name, {name: of_array(name, results[name])}, is_one=True)
-        made_of = _Result((made[name].identity(), sources.identity()))
-        found[name] = compute_files(made_of, Sources((name,), (None,), (whole,)), text, resources)
+        result = _Result((made[name].identity(), sources.identities()), states)
+        found[name] = compute_files(result, Sources((name,), (None,), (whole,)), text, resources)
     return found
 
 
@@ -138,9 +148,13 @@ class _Result:
     """A result in memory, as a ``Computation`` of that one tensor."""
 
     made_of: object
+    read_from: States = field(hash=False)
 
     def identity(self) -> object:
         return self.made_of
+
+    def states(self) -> States:
+        return self.read_from
 
     def call(self, tensors: Sequence[LazyTensor]) -> BlockCall:
         (tensor,) = tensors

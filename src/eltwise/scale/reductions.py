@@ -15,6 +15,7 @@ from eltwise.core.errors import EltwiseError
 from eltwise.engine.array_libraries import Axis
 from eltwise.engine.call import by_numpy_rule
 from eltwise.engine.reduce import Reducing, normalized_axes
+from eltwise.formats.file_states import check_unchanged
 from eltwise.kernels.plan import Sizes
 from eltwise.kernels.reduction import Partial
 from eltwise.scale.blocks import Application, Grid
@@ -109,7 +110,7 @@ def reduce_files(
     sources = open_sources(operands, [wanted] * len(operands))
     jobs = _jobs(reducing, sources, axis)
     sizes = {name: len(job.grid) * job.part.block_bytes for name, job in jobs.items()}
-    results, done = {}, 0
+    results, done, states = {}, 0, sources.states()
     with connected(resources.scheduler) as client:
         for name, job in jobs.items():
             if not len(job.grid):
@@ -123,6 +124,8 @@ def reduce_files(
                 found = run_on(client, function, job.numbers(), job.part.block_bytes)
             results[name] = job.result(_told(found, resources, done, sum(sizes.values()), job.part))
             done += sizes[name]
+    for each in states:
+        check_unchanged(each)
     return {name: np.asarray(value)[()] for name, value in results.items()}
 
 

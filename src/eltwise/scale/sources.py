@@ -11,6 +11,7 @@ from uuid import uuid4
 from eltwise.core.dtypes import ElementType
 from eltwise.core.errors import AttributeValueError, EltwiseError, FileFormatError, NameUnknownError, raise_all
 from eltwise.formats import files
+from eltwise.formats.file_states import States, states_of
 from eltwise.formats.lazy_tensors import TensorSet
 from eltwise.formats.safetensors_files import INDEX, open_checkpoint
 from eltwise.formats.tensor_sets import open_tensors
@@ -100,28 +101,21 @@ class Sources:
         """What the first checkpoint holds beside its tensors."""
         return open_checkpoint(Path(self.texts[0])).metadata if self.is_named else {}
 
-    def identity(self) -> list[object]:
-        """What changes when an operand does: its path, types and shapes, and the size and time of each file."""
+    def states(self) -> tuple[States, ...]:
+        """The state of each operand: of all files and stores in which its tensors lie."""
+        return tuple(states_of([each]) for each in self.sets)
+
+    def identities(self) -> list[object]:
+        """What each operand is beside the state of its files: its path, and the types and shapes of its tensors."""
         return [
-            [
-                absolute(text),
-                [[name, tensor.element_type.name, tensor.shape] for name, tensor in found.items()],
-                [] if is_url(text) else _files(Path(text), found),
-            ]
-            for text, found in zip(self.texts, self.sets, strict=True)
+            [absolute(text), [[name, tensor.element_type.name, tensor.shape] for name, tensor in tensors.items()]]
+            for text, tensors in zip(self.texts, self.sets, strict=True)
         ]
 
 
 @lru_cache(maxsize=4)
 def _opened_again(_job: str, texts: tuple[str, ...], wanted: tuple[ElementType | None, ...]) -> Sources:
     return open_sources(texts, wanted)
-
-
-def _files(path: Path, found: TensorSet) -> list[object]:
-    if is_store(path):
-        return []
-    paths = sorted({tensor.where for tensor in found.values()} | {found.where})
-    return [[each, Path(each).stat().st_size, Path(each).stat().st_mtime_ns] for each in paths if Path(each).is_file()]
 
 
 def open_sources(texts: Sequence[str], wanted: Sequence[ElementType | None]) -> Sources:

@@ -1,25 +1,27 @@
 """A result in a zarr store: a block is one chunk, or one shard, that appears as a whole; marked when all are there.
 
-The store is what says which blocks are done: those whose chunk is there. Empty chunks are written too.
+A local store is written in a folder of its own and renamed with the last block; one behind a URL is written in place.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
-from contextlib import closing, contextmanager, nullcontext
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from eltwise.core.errors import FileFormatError
+from eltwise.core.staging import Staging, in_the_way, sync_folder
 from eltwise.formats import files
-from eltwise.formats.zarr_stores import ERRORS, ZarrArray, has_key, is_url, keys_of, library, unreadable_store
+from eltwise.formats.zarr_stores import ZarrArray, is_url, library, unreadable_store
 from eltwise.scale.blocks import BlockCall, Grid
+from eltwise.scale.checksum import crc32c
 from eltwise.scale.cluster import claimed
 from eltwise.scale.jobs import Part
-from eltwise.scale.journal import Journal
+from eltwise.scale.journal import JobIdentity, Journal, checksum_of, open_journal, open_remote_journal
 
 MARK = "eltwise"
 """The attribute that says what made the array, and whether it is complete."""
@@ -40,7 +42,7 @@ def zarr_grid(call: BlockCall) -> Grid:
 
 
 @contextmanager
-def zarr_target(text: str, part: Part, identity: dict[str, Any], client: Any) -> Iterator[ZarrTarget]:
+def zarr_target(text: str, part: Part, identity: JobIdentity, client: Any) -> Iterator[ZarrTarget]:
     """Make an array to be written, or open the one that the same job has begun; no other process may write it.
 
     Args:
@@ -52,87 +54,199 @@ def zarr_target(text: str, part: Part, identity: dict[str, Any], client: Any) ->
     Raises:
         FileFormatError: where something else is there, or another process writes it.
     """
-    with _claimed(text, client):
-        target = _made(text, part, json.loads(json.dumps(identity)))
-        there, encode = keys_of(target.array), target.array.metadata.encode_chunk_key
-        if there:
-            numbers = (number for number in range(len(part.grid)) if encode(part.grid.index(number)) in there)
-            target.done = dict.fromkeys(numbers, 0)
-        yield target
+    present = _present(text, identity)
+    with ExitStack() as stack:
+        if not is_url(text):
+            folder, journal = open_journal(stack, Path(text), identity, len(part.grid))
+            yield _staged(text, part, journal, folder)
+            return
+        if client is not None:
+            stack.enter_context(claimed(client, text))
+        journal = open_remote_journal(stack, text, identity, len(part.grid))
+        array = _made(text, text, part, identity) if present is None else present.array
+        yield ZarrTarget(text, text, array, journal)
 
 
-@contextmanager
-def _claimed(text: str, client: Any) -> Iterator[None]:
-    """Keep other processes from a target: those that see its folder, or, of a URL, those of the cluster."""
-    if is_url(text):
-        with nullcontext() if client is None else claimed(client, text):
-            yield
-        return
-    with closing(Journal(Path(text.rstrip("/")), {})) as journal:  # What is done, the chunks say.
-        try:
-            yield
-        finally:
-            journal.remove()
-
-
-class ZarrTarget:
-    """The array while it is written, see ``Target``; it can be opened in other processes.
+class ZarrBlocks:
+    """The array of a result, of which blocks are written and read; it can be opened in other processes.
 
     Args:
-        text: the path or URL.
+        text: the path or URL that the result gets.
+        store: the path or URL at which it is written.
         array: what is there.
     """
 
-    def __init__(self, text: str, array: Any, is_complete: bool = False) -> None:
-        self.text, self.array, self.is_complete = text, array, is_complete
-        self.done: dict[int, int] = {}
+    def __init__(self, text: str, store: str, array: Any) -> None:
+        self.text, self.store, self.array = text, store, array
 
     @classmethod
-    def opened(cls, text: str, is_complete: bool = False) -> ZarrTarget:
-        """Open an array that another process has made."""
-        array = library(text).open_array(text, mode="r+", config={"write_empty_chunks": True})
-        return cls(text, array, is_complete)
+    def opened(cls, text: str, store: str) -> ZarrBlocks:
+        """Open an array that is there."""
+        array = library(text).open_array(store, mode="r+", config={"write_empty_chunks": True})
+        return ZarrBlocks(text, store, array)
 
-    def write(self, part: Part, index: int, block: np.ndarray, _counted: int) -> None:
+    @property
+    def mark(self) -> dict[str, Any]:
+        """What the array says of itself."""
+        found = dict(self.array.attrs).get(MARK)
+        return dict(found) if isinstance(found, dict) else {}
+
+    def write(self, part: Part, index: int, block: np.ndarray) -> None:
         """Write a block; see ``Target``."""
-        place = part.grid.name(index)
         try:
             self.array[part.grid[index]] = block
         except OSError as error:
             failure = files.unwritable(Path(self.text), error, "zarr store")
-            failure.operand = place
-            failure.hint = "the blocks that are there are kept; the same command goes on there"
-            raise failure from None
-        except ERRORS as error:
-            raise unreadable_store(self.text, error).located(operand=place) from None
+            raise failure.located(operand=part.grid.name(index)) from None
+        except Exception as error:  # noqa: BLE001 - zarr, its codecs and file systems raise what they like
+            raise unreadable_store(self.text, error).located(operand=part.grid.name(index)) from None
 
-    def has(self, index: tuple[int, ...]) -> bool:
-        """Whether a block is there."""
-        return has_key(self.array, self.array.metadata.encode_chunk_key(index))
+    def checksum(self, part: Part, index: int) -> int | None:
+        """The CRC-32C of a block as it is in the store, None for one that cannot be read; see ``Target``."""
+        try:
+            return crc32c(np.ascontiguousarray(self.array[part.grid[index]]).reshape(-1).view(np.uint8))
+        except Exception:  # noqa: BLE001 - zarr, its codecs and file systems raise what they like
+            return None
+
+    def check_complete(self, checksums: Iterable[int | None]) -> None:
+        """Compare the blocks of a complete array with those that were written.
+
+        Args:
+            checksums: of all blocks, in their order.
+
+        Raises:
+            FileFormatError: where they are others.
+        """
+        actual = list(checksums)
+        if None in actual or checksum_of(each or 0 for each in actual) != self.mark.get("crc32c"):
+            words = "the target is complete, and its elements are not those that were written"
+            raise FileFormatError(words, where=self.text, hint="delete it and run the command again")
+
+
+class ZarrTarget(ZarrBlocks):
+    """The array while it is written; see ``Target``.
+
+    Args:
+        text: the path or URL that the result gets.
+        store: the path or URL at which it is written.
+        array: what is there.
+        journal: which blocks are done.
+        folder: in which it is written; None for one that is written in place.
+    """
+
+    def __init__(self, text: str, store: str, array: Any, journal: Journal, folder: Staging | None = None) -> None:
+        super().__init__(text, store, array)
+        self.journal, self._folder = journal, folder
 
     def finish(self) -> None:
-        """Mark the array as complete."""
+        """Mark the array as complete, and rename it to where it belongs."""
+        entries = self.journal.done
+        total = checksum_of(entries[number].checksum for number in sorted(entries))
         try:
-            self.array.update_attributes({MARK: {**dict(self.array.attrs[MARK]), "complete": True}})
-            if not is_url(self.text):
-                for leftover in Path(self.text).rglob("*.partial"):
+            mark = {"job": self.journal.identity.text(), "complete": True, "crc32c": total}
+            self.array.update_attributes({MARK: mark})
+            if self._folder is not None:
+                for leftover in Path(self.store).rglob("*.partial"):
                     leftover.unlink(missing_ok=True)
+                target = files.unfollowed(Path(self.text))
+                files.publish_folder(self._folder, target)
+                self.journal.end()
+                sync_folder(str(target.parent))
         except OSError as error:
             raise files.unwritable(Path(self.text), error, "zarr store") from None
+        except Exception as error:  # noqa: BLE001 - as above
+            raise unreadable_store(self.text, error) from None
+        self.journal.end()
 
 
-def _made(text: str, part: Part, identity: dict[str, Any]) -> ZarrTarget:
+def complete_array(text: str, identity: JobIdentity) -> ZarrBlocks | None:
+    """The array that this job has made, which says that it is complete; None where nothing or a part is there.
+
+    Raises:
+        FileFormatError: where something else is there.
+    """
+    present = _present(text, identity)
+    return present if present is not None and present.mark.get("complete") is True else None
+
+
+def _staged(text: str, part: Part, journal: Journal, folder: Staging) -> ZarrTarget:
+    """The array in the folder of a job, which is made where no block of it is done."""
+    store = folder.of(files.STAGED)
+    array = _begun(store, part, journal.identity) if journal.done else None
+    if array is None:
+        journal.forget()
+        folder.discard(files.STAGED)
+        array = _made(text, store, part, journal.identity)
+    if not (array.compressors or array.filters):  # What is compressed may need less.
+        files.check_space(Path(text), part.call.bytes - sum(_sizes_of_plain_files(store)))
+    return ZarrTarget(text, store, array, journal, folder)
+
+
+def _begun(store: str, part: Part, identity: JobIdentity) -> Any:
+    """The array that this job has begun; None where it is gone or is another one."""
+    sum(_sizes_of_plain_files(store))
+    try:
+        blocks = ZarrBlocks.opened(store, store)
+    except Exception:  # noqa: BLE001 - as above
+        return None
+    is_same = (tuple(blocks.array.shape), blocks.array.dtype) == (part.call.shape, part.call.result_type.storage)
+    return blocks.array if is_same and blocks.mark.get("job") == identity.text() else None
+
+
+def _sizes_of_plain_files(folder: str) -> Iterator[int]:
+    """The sizes of the files in a folder of our own; whatever else lies in it is refused."""
+    if not os.path.isdir(folder):  # noqa: PTH112 - a store has up to millions of chunks
+        return
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            status = entry.stat(follow_symlinks=False)
+            if entry.is_dir(follow_symlinks=False):
+                yield from _sizes_of_plain_files(entry.path)
+            elif entry.is_file(follow_symlinks=False) and status.st_nlink <= 1:
+                yield status.st_size
+            else:
+                raise in_the_way(entry.path, "a link, a pipe or a device")
+
+
+def _present(text: str, identity: JobIdentity) -> ZarrBlocks | None:
+    """The array that is at a path or URL, if this job has begun or made it; None where nothing is there."""
+    zarr = library(text)
+    hint = "delete it, or name another one"
+    if not is_url(text):
+        path = Path(text)
+        if not os.path.lexists(path) or (path.is_dir() and not path.is_symlink() and not any(path.iterdir())):
+            return None
+        if path.is_symlink() or not path.is_dir():
+            words = "the target exists, and is not what this command has begun"
+            raise FileFormatError(words, where=text, got="a link or a file", hint=hint)
+    try:
+        array = zarr.open(text, mode="r+")
+    except Exception as error:  # noqa: BLE001 - as above
+        if is_url(text) and isinstance(error, (FileNotFoundError, KeyError)):
+            return None
+        raise unreadable_store(text, error) from None
+    mark = dict(array.attrs).get(MARK)
+    job = mark.get("job") if isinstance(mark, dict) else None
+    if not isinstance(array, zarr.Array) or not isinstance(job, str):
+        raise FileFormatError("the target exists, and is not what this command has begun", where=text, hint=hint)
+    changed, blocks = _changed(text, job, identity), ZarrBlocks.opened(text, text)
+    if changed and blocks.mark.get("complete") is True:
+        words = f"the target is complete, and was made of another content of {' and '.join(changed)}"
+        raise FileFormatError(words, where=text, hint=hint)
+    return blocks
+
+
+def _changed(text: str, job: str, identity: JobIdentity) -> tuple[str, ...]:
+    try:
+        return identity.changed(job)
+    except FileFormatError:
+        words, hint = "the target exists, and is not what this command has begun", "delete it, or name another one"
+        raise FileFormatError(words, where=text, hint=hint) from None
+
+
+def _made(text: str, store: str, part: Part, identity: JobIdentity) -> Any:
+    """Make the array in a store, for the result at a path or URL."""
     zarr, call = library(text), part.call
-    if _exists(text):
-        try:
-            array = zarr.open(text, mode="r+")
-        except ERRORS as error:
-            raise unreadable_store(text, error) from None
-        mark = dict(array.attrs).get(MARK)
-        if not isinstance(array, zarr.Array) or not isinstance(mark, dict) or mark.get("job") != identity:
-            words, hint = "the target exists, and is not what this command has begun", "delete it, or name another one"
-            raise FileFormatError(words, where=text, hint=hint)
-        return ZarrTarget.opened(text, bool(mark.get("complete")))
     model = model_of(call)
     options: dict[str, Any] = {"chunks": part.grid.step, "zarr_format": 3}
     if model is not None:
@@ -143,30 +257,15 @@ def _made(text: str, part: Part, identity: dict[str, Any]) -> ZarrTarget:
     if 0 in options["chunks"]:
         options["chunks"] = tuple(max(size, 1) for size in options["chunks"])
     try:
-        array = zarr.create_array(
-            text,
+        return zarr.create_array(
+            store,
             shape=call.shape,
             dtype=call.result_type.storage,
-            attributes={MARK: {"job": identity, "complete": False}},
+            attributes={MARK: {"job": identity.text(), "complete": False}},
             config={"write_empty_chunks": True},
             fill_value=0,
             **options,
         )
-    except ERRORS as error:
+    except Exception as error:  # noqa: BLE001 - as above
         words = " ".join(str(error).split())[:200]
         raise FileFormatError(f"the zarr store cannot be made ({words})", where=text) from None
-    return ZarrTarget(text, array)
-
-
-def _exists(text: str) -> bool:
-    if not is_url(text):
-        path = Path(text)
-        return path.exists() and not (path.is_dir() and not any(path.iterdir()))
-    zarr = library(text)
-    try:
-        zarr.open(text, mode="r")
-    except (FileNotFoundError, KeyError):
-        return False
-    except ERRORS as error:
-        raise unreadable_store(text, error) from None
-    return True

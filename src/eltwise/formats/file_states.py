@@ -1,0 +1,122 @@
+"""What the file system knows of inputs; it is compared before and after a job, so that no result mixes two versions."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from eltwise.core.errors import FileFormatError
+from eltwise.formats import files
+from eltwise.formats.file_tensors import FileRange, state_of
+from eltwise.formats.lazy_tensors import LazyTensor, TensorSet, Transposed
+from eltwise.formats.zarr_stores import ZarrArray, is_url
+
+
+class ChangedInputError(FileFormatError):
+    """An input that was changed while it was read."""
+
+
+States = dict[str, str]
+"""For each path or URL what changes when its content does."""
+
+
+def state(text: str) -> str:
+    """What changes when a file, a zarr store or what a URL names does; empty where that is not known.
+
+    Of a file these are its size, times of modification and change in nanoseconds, and inode; of a local store the same
+    of every file in it; of a URL what its file system says of every file below it.
+
+    Raises:
+        FileFormatError: where it cannot be looked at.
+    """
+    if is_url(text):
+        return _digest(_below_url(text))
+    try:
+        return _digest(_below(text, set())) if os.path.isdir(text) else state_of(os.stat(text))  # noqa: PTH112, PTH116
+    except OSError as error:
+        raise files.unreadable(Path(text), error) from None
+
+
+def states_of(sets: Iterable[TensorSet]) -> States:
+    """The states of all files and stores in which tensors lie, files as they were when they were opened."""
+    found: States = {}
+    for tensors in sets:
+        if Path(tensors.where).is_file() and any(tensor.where for tensor in tensors.values()):
+            found[tensors.where] = state(tensors.where)  # An index, which names the files of its tensors.
+        for tensor in tensors.values():
+            path, opened = _source(tensor)
+            if opened or (path and path not in found and (is_url(path) or Path(path).exists())):
+                found[path] = opened or state(path)
+    return found
+
+
+def check_unchanged(before: States) -> None:
+    """Compare the states of inputs with those before.
+
+    Raises:
+        FileFormatError: for the first input that is another one now, or is gone.
+    """
+    for text, expected in before.items():
+        if state(text) != expected:
+            raise ChangedInputError(
+                "this input was changed while it was read, so that the result would mix two versions of it",
+                where=text,
+                hint="run the command again when nothing writes it",
+            )
+
+
+def _source(tensor: LazyTensor) -> tuple[str, str]:
+    """The path or URL in which a tensor lies, and the state that its file had when it was opened."""
+    source: Any = tensor.source
+    while isinstance(source, Transposed):
+        source = source.inner
+    if isinstance(source, FileRange):
+        return str(source.file.path), source.file.state
+    return (str(source.path), "") if isinstance(source, ZarrArray) else (tensor.where, "")
+
+
+def _below(folder: str, above: set[tuple[int, int]]) -> Iterator[str]:
+    """The files of a folder and of those below it, with their states; links are followed, but in no circle."""
+    status = os.stat(folder)  # noqa: PTH116 - a store has up to millions of chunks
+    key = status.st_dev, status.st_ino
+    if key in above:
+        return
+    with os.scandir(folder) as entries:
+        inside = sorted(entries, key=lambda entry: entry.name)
+    for entry in inside:
+        if entry.is_dir():
+            yield entry.path
+            yield from _below(entry.path, above | {key})
+        else:
+            yield f"{entry.path} {_state_of_entry(entry)}"
+
+
+def _state_of_entry(entry: os.DirEntry[str]) -> str:
+    try:
+        return state_of(entry.stat())
+    except FileNotFoundError:  # A link that leads nowhere, or a file that is removed meanwhile.
+        return "missing"
+
+
+def _below_url(url: str) -> Iterator[str]:
+    """What a file system says of all files below a URL; nothing where it can list none."""
+    try:
+        from fsspec.core import url_to_fs
+
+        file_system, root = url_to_fs(url)
+        listed = file_system.find(root, detail=True)
+    except Exception:  # noqa: BLE001 - file systems raise what they like where they cannot list
+        return
+    for name, facts in sorted(listed.items()):
+        yield f"{name} {sorted((key, str(value)) for key, value in facts.items())}"
+
+
+def _digest(lines: Iterable[str]) -> str:
+    hashed, is_empty = sha256(), True
+    for line in lines:
+        hashed.update(line.encode(errors="surrogateescape") + b"\n")
+        is_empty = False
+    return "" if is_empty else hashed.hexdigest()

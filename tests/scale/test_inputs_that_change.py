@@ -1,0 +1,392 @@
+"""Inputs that change before, during and after a job: the result of the new content or a refusal, never a mixture."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+import zarr
+from safetensors.numpy import load_file, save_file
+
+import eltwise
+from eltwise.scale import blocks
+from eltwise.scale.apply import apply_files
+from eltwise.scale.blocks import BlockCall
+from eltwise.scale.checksum import crc32c
+from eltwise.scale.file_target import FileTarget
+from eltwise.scale.jobs import Resources
+from eltwise.scale.models import run_files
+from eltwise.scale.zarr_target import ZarrTarget
+from onnx_models import model, node, value
+from stores import store
+
+Cli = Callable[..., tuple[int, str, str]]
+Write = Callable[[Path, np.ndarray], str]
+MEMORY = "memory://eltwise-changes"
+
+
+def _npy(folder: Path, values: np.ndarray) -> str:
+    np.save(folder / "a.npy", values)
+    return str(folder / "a.npy")
+
+
+def _fortran(folder: Path, values: np.ndarray) -> str:
+    np.save(folder / "a.npy", np.asfortranarray(values))
+    return str(folder / "a.npy")
+
+
+def _safetensors(folder: Path, values: np.ndarray) -> str:
+    save_file({"x": values}, folder / "a.safetensors")
+    return str(folder / "a.safetensors")
+
+
+def _shards(folder: Path, values: np.ndarray) -> str:
+    save_file({"x": values}, folder / "one.safetensors")
+    index = folder / "a.safetensors.index.json"
+    index.write_text(json.dumps({"weight_map": {"x": "one.safetensors"}}))
+    return str(index)
+
+
+def _zarr(**options: Any) -> Write:
+    def write(folder: Path, values: np.ndarray) -> str:
+        return str(store(folder / "a.zarr", values, overwrite=True, **options))
+
+    return write
+
+
+def _url(folder: Path, values: np.ndarray) -> str:
+    place = f"{MEMORY}{folder}/a.zarr"
+    zarr.create_array(place, shape=values.shape, chunks=(5, 7), dtype="f4", overwrite=True)[...] = values
+    return place
+
+
+KINDS: dict[str, Write] = {
+    "npy": _npy,
+    "fortran": _fortran,
+    "safetensors": _safetensors,
+    "shards": _shards,
+    "zarr 3": _zarr(),
+    "zarr 2": _zarr(zarr_format=2),
+    "not compressed": _zarr(compressors=None),
+    "sharded": _zarr(shards=(10, 14)),
+    "url": _url,
+}
+
+
+class Stop(BaseException):
+    """What a test ends a job with."""
+
+
+@pytest.fixture(autouse=True)
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blocks, "BLOCK_BYTES", 124)
+
+
+@pytest.fixture
+def contents(seed: int) -> tuple[np.ndarray, np.ndarray]:
+    draw = np.random.default_rng(seed)
+    old = draw.standard_normal((23, 31), np.float32)
+    return old, old + np.float32(1)
+
+
+def targets(kind: str, folder: Path) -> list[str]:
+    if kind in ("safetensors", "shards"):
+        return [str(folder / "c.safetensors")]
+    return [str(folder / "c.npy"), str(folder / "c.zarr"), f"{MEMORY}{folder}/c.zarr"]
+
+
+def read(target: str) -> np.ndarray:
+    if target.endswith(".npy"):
+        return np.asarray(np.load(target))
+    if target.endswith(".safetensors"):
+        return load_file(target)["x"]
+    return np.asarray(zarr.open_array(target, mode="r")[...])
+
+
+def exists(target: str) -> bool:
+    if "://" not in target:
+        return Path(target).exists()
+    try:
+        return zarr.open_array(target, mode="r").attrs["eltwise"]["complete"] is True
+    except FileNotFoundError:
+        return False
+
+
+def twice(path: str) -> list[str]:
+    return [path, path]
+
+
+def apply(path: str, target: str) -> Any:
+    return apply_files(eltwise.operator("Add-14"), twice(path), target)
+
+
+def replaced(path: str, write: Callable[[], object]) -> None:
+    """Write an input anew with its old times, as ``cp -p`` and ``rsync -t`` do."""
+    if "://" in path:
+        write()
+        return
+    files = [Path(path)] if Path(path).is_file() else [each for each in Path(path).rglob("*") if each.is_file()]
+    if path.endswith(".index.json"):
+        files.append(Path(path).with_name("one.safetensors"))
+    times = {file: file.stat() for file in files}
+    write()
+    for file, status in times.items():
+        if file.exists():
+            os.utime(file, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+
+def with_change(change: Callable[[], None]) -> Callable[..., np.ndarray]:
+    """A method that computes blocks, and makes a change before the third."""
+    compute, calls = BlockCall.compute, [0]
+
+    def changing(self: BlockCall, operands: Any) -> np.ndarray:
+        calls[0] += 1
+        if calls[0] == 3:
+            change()
+        return compute(self, operands)
+
+    return changing
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_before_a_job_goes_on(
+    kind: str, contents: tuple[np.ndarray, np.ndarray], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old, new = contents
+    for target in targets(kind, tmp_path):
+        path = KINDS[kind](tmp_path, old)
+        with monkeypatch.context() as patched:
+            for each in (FileTarget, ZarrTarget):
+                patched.setattr(each, "finish", lambda _self: (_ for _ in ()).throw(Stop))
+            with pytest.raises(Stop):
+                apply(path, target)
+        assert not exists(target)
+        replaced(path, lambda: KINDS[kind](tmp_path, new))
+        outcome = apply(path, target)
+        assert (outcome.resumed, outcome.changed[:1]) == (0, (path,))
+        assert read(target).tobytes() == (new + new).tobytes()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_while_a_job_runs(
+    kind: str, contents: tuple[np.ndarray, np.ndarray], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old, new = contents
+    for target in targets(kind, tmp_path):
+        path = KINDS[kind](tmp_path, old)
+
+        def change(path: str = path) -> None:
+            replaced(path, lambda: KINDS[kind](tmp_path, new))
+
+        with monkeypatch.context() as patched:
+            patched.setattr(BlockCall, "compute", with_change(change))
+            with pytest.raises(eltwise.EltwiseError, match=r"changed while it was read|cannot be read") as refused:
+                apply(path, target)
+        assert path.removesuffix(".index.json").removesuffix("a.safetensors") in str(refused.value)
+        assert not exists(target)
+        apply(path, target)
+        assert read(target).tobytes() == (new + new).tobytes()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_after_a_job(kind: str, contents: tuple[np.ndarray, np.ndarray], tmp_path: Path) -> None:
+    old, new = contents
+    for target in targets(kind, tmp_path):
+        path = KINDS[kind](tmp_path, old)
+        apply(path, target)
+        assert read(target).tobytes() == (old + old).tobytes()
+        replaced(path, lambda: KINDS[kind](tmp_path, new))
+        try:
+            apply(path, target)
+        except eltwise.EltwiseError as refused:
+            assert "was made of another content of" in str(refused)  # noqa: PT017 - one of two right answers
+            assert read(target).tobytes() == (old + old).tobytes()
+        else:
+            assert read(target).tobytes() == (new + new).tobytes()
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in ("safetensors", "shards")])
+@pytest.mark.parametrize("output", ["z.npy", "z.zarr"])
+def test_models_while_they_run(
+    kind: str, output: str, contents: tuple[np.ndarray, np.ndarray], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The input and the model itself."""
+    old, new = contents
+    path, target, file = KINDS[kind](tmp_path, old), tmp_path / output, tmp_path / "m.onnx"
+    onnx.save(model([node("Add", ["x", "x"], ["z"], "plus")], [value("x", None)], [value("z", None)]), file)
+
+    def job() -> None:
+        run_files(str(file), {"x": path}, {"z": str(target)}, Resources())
+
+    def of_input() -> None:
+        KINDS[kind](tmp_path, new)
+
+    def of_model() -> None:
+        file.write_bytes(file.read_bytes().replace(b"plus", b"PLUS"))
+
+    for change in (of_model, of_input):
+        with monkeypatch.context() as patched:
+            patched.setattr(BlockCall, "compute", with_change(change))
+            with pytest.raises(eltwise.EltwiseError, match=r"changed while it was read|cannot be read"):
+                job()
+        assert not target.exists()
+    job()
+    assert read(str(target)).tobytes() == (new + new).tobytes()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("command", ["reduce", "compare"])
+def test_what_gives_one_answer(
+    cli: Cli,
+    kind: str,
+    command: str,
+    contents: tuple[np.ndarray, np.ndarray],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from eltwise.formats.lazy_tensors import LazyTensor
+
+    old, new = contents
+    path, located, calls = KINDS[kind](tmp_path, old), LazyTensor._located, [0]
+    if kind == "url" and command == "compare":
+        pytest.skip("compare takes no URL")
+
+    def changing(self: LazyTensor, *arguments: Any) -> np.ndarray:
+        calls[0] += 1
+        if calls[0] == 2:
+            replaced(path, lambda: KINDS[kind](tmp_path, new))
+        return located(self, *arguments)
+
+    arguments = ("compare", *twice(path)) if command == "compare" else ("reduce", "sum", "Subtract-1", *twice(path))
+    with monkeypatch.context() as patched:
+        patched.setattr(LazyTensor, "_located", changing)
+        code, out, err = cli(*arguments)
+    assert calls[0] >= 2
+    assert (code, out) == (2, "")
+    assert err.count("\n") == 1
+    assert cli(*arguments)[0] == 0
+
+
+def test_a_chunk_that_is_added_or_removed_is_a_change(contents: tuple[np.ndarray, np.ndarray], tmp_path: Path) -> None:
+    from eltwise.formats.file_states import state
+
+    path = store(tmp_path / "a.zarr", contents[0])
+    states = [state(str(path))]
+    chunk = path / "c" / "1" / "1"
+    content = chunk.read_bytes()
+    chunk.unlink()
+    states.append(state(str(path)))
+    chunk.write_bytes(content)
+    states.append(state(str(path)))
+    (path / "c" / "1" / "loop").symlink_to(path)
+    states.append(state(str(path)))
+    assert len(set(states)) == 4
+    shutil.rmtree(path)
+    with pytest.raises(eltwise.EltwiseError, match="there is no such file"):
+        state(str(path))
+
+
+@pytest.mark.parametrize("output", ["c.npy", "c.zarr", "c.safetensors", f"{MEMORY}/damage/c.zarr"])
+@pytest.mark.parametrize("length", [0, 1, 60])
+def test_a_finished_block_that_changed_on_disk_is_computed_again(
+    cli: Cli,
+    output: str,
+    length: int,
+    contents: tuple[np.ndarray, np.ndarray],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The bytes of a block are others, or, of a chunk, fewer."""
+    import fsspec
+
+    is_checkpoint = output.endswith(".safetensors")
+    path = KINDS["safetensors" if is_checkpoint else "not compressed"](tmp_path, contents[0])
+    target = output.replace("damage", f"damage{length}") if "://" in output else str(tmp_path / output)
+    with monkeypatch.context() as patched:
+        for each in (FileTarget, ZarrTarget):
+            patched.setattr(each, "finish", lambda _self: (_ for _ in ()).throw(Stop))
+        with pytest.raises(Stop):
+            apply(path, target)
+    folder = tmp_path / f".{output}.eltwise" / "data"
+    if "://" in target:
+        system, root = fsspec.core.url_to_fs(target)
+        content = system.cat_file(f"{root}/c/1/2")
+        system.pipe_file(f"{root}/c/1/2", bytes(length) + content[length + 1 :])
+    elif output == "c.zarr":
+        chunk = folder / "c" / "1" / "2"
+        chunk.write_bytes(bytes(length) + chunk.read_bytes()[length + 1 :])
+    else:
+        content = folder.read_bytes()
+        folder.write_bytes(content[: -400 - length] + bytes(length + 1) + content[-399:])
+    code, _out, err = cli("apply", "Add-14", *twice(path), "-o", target)
+    assert code == 0
+    assert "1 had changed since and were computed again" in err
+    assert read(target).tobytes() == (contents[0] + contents[0]).tobytes()
+    assert not [each for each in tmp_path.iterdir() if each.name.startswith(".")]
+
+
+def lined(line: bytes) -> bytes:
+    """A line of a journal with its own checksum."""
+    return line + b" %08x" % crc32c(line)
+
+
+@pytest.mark.parametrize("output", ["c.npy", "c.zarr"])
+@pytest.mark.parametrize(
+    "forged",
+    [
+        lambda line: lined(b"199 0 00000000"),
+        lambda line: lined(b"23 0 00000000" if line.count(b" ") else b""),
+        lambda line: b"-5 0 00000000 00000000",
+        lambda line: b"1000000000000000000000000000000 0 00000000 00000000",
+        lambda line: b"0 0",
+        lambda line: line[:-1] + (b"0" if line[-1:] != b"0" else b"1"),
+        lambda line: b"[" * 200_000,
+        lambda line: b"\xff" * 50,
+    ],
+)
+def test_a_forged_journal_is_refused(
+    cli: Cli,
+    output: str,
+    forged: Callable[[bytes], bytes],
+    contents: tuple[np.ndarray, np.ndarray],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    path, target = KINDS["not compressed"](tmp_path, contents[0][:, :1]), tmp_path / output
+    with monkeypatch.context() as patched:
+        for each in (FileTarget, ZarrTarget):
+            patched.setattr(each, "finish", lambda _self: (_ for _ in ()).throw(Stop))
+        with pytest.raises(Stop):
+            apply(path, str(target))
+    journal = tmp_path / f".{output}.eltwise" / "journal"
+    head, *lines = journal.read_bytes().split(b"\n")
+    journal.write_bytes(b"\n".join([head, forged(lines[0]), *lines[1:]]))
+    code, _out, err = cli("apply", "Add-14", *twice(path), "-o", target)
+    assert (code, err.count("\n"), target.exists()) == (2, 1, False)
+    assert "names a block that the result does not have, or is damaged" in err
+    journal.write_bytes(b"[" * 200_000 + b"\n")
+    code, _out, err = cli("apply", "Add-14", *twice(path), "-o", target)
+    assert (code, err.count("\n"), "another job on this target" in err) == (2, 1, True)
+    shutil.rmtree(journal.parent)
+    assert cli("apply", "Add-14", *twice(path), "-o", target) == (0, "", "")
+
+
+def test_a_complete_target_whose_elements_changed_is_refused(
+    cli: Cli, contents: tuple[np.ndarray, np.ndarray], tmp_path: Path
+) -> None:
+    path, target = KINDS["not compressed"](tmp_path, contents[0]), tmp_path / "c.zarr"
+    command = ("apply", "Add-14", *twice(path), "-o", target)
+    assert cli(*command) == (0, "", "")
+    assert cli(*command) == (0, "", f"{target} is complete already\n")
+    chunk = target / "c" / "0" / "0"
+    chunk.write_bytes(b"\1" + chunk.read_bytes()[1:])
+    code, _out, err = cli(*command)
+    assert (code, err.count("\n")) == (2, 1)
+    assert "its elements are not those that were written; delete it" in err
