@@ -119,6 +119,30 @@ def test_every_broadcast(
         assert read(tmp_path / output).tobytes() == expected.tobytes()
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"dimension_names": ("row", None), "chunks": (4, 9)},
+        {"shards": (10, 14)},
+        {"compressors": None},
+        {"compressors": [{"name": "gzip", "configuration": {"level": 2}}]},
+        {"zarr_format": 2, "compressors": None},
+        {"zarr_format": 2, "chunks": (23, 3)},
+    ],
+    ids=str,
+)
+def test_a_store_is_described_as_its_first_operand_is(
+    cli: Cli, operands: tuple[np.ndarray, np.ndarray], tmp_path: Path, options: dict[str, Any]
+) -> None:
+    a = store(tmp_path / "a.zarr", operands[0], **options)
+    assert cli("apply", "Sub-14", a, a, "-o", tmp_path / "c.zarr") == (0, "", "")
+    expected, made = (zarr.open_array(str(path), mode="r") for path in (a, tmp_path / "c.zarr"))
+    for name in ("shape", "dtype", "chunks", "shards", "compressors"):
+        assert getattr(made, name) == getattr(expected, name), name
+    for name in ("zarr_format", "dimension_names"):
+        assert getattr(made.metadata, name, None) == getattr(expected.metadata, name, None), name
+
+
 def test_no_elements_and_one(cli: Cli, tmp_path: Path) -> None:
     for name, values in (("none", np.zeros((0, 4), np.int8)), ("one", np.array(5, np.int8))):
         path = store(tmp_path / f"{name}.zarr", values, chunks=(1,) * values.ndim if values.ndim else ())
