@@ -1,9 +1,12 @@
 # `make demo` and `make test` need only Python 3.11 or newer, git and make.
-.PHONY: demo demo-scale test test-slow test-all test-matrix test-aarch64 test-levels wheel check format docs serve-docs bench conform clean
+.DEFAULT_GOAL := help
+.PHONY: help demo demo-scale test test-slow test-all test-matrix test-aarch64 test-levels wheel check format docs serve-docs bench conform clean
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+LEVELS := x86-64-v3 x86-64-v2 x86-64
+LEVEL_TESTS := tests/kernels tests/engine
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 $(BIN)/python:
@@ -38,6 +41,10 @@ $(VENV)/.installed-bench: $(VENV)/.installed
 	$(PIP) install --constraint constraints.txt --editable '.[bench]'
 	touch $@
 
+# Print what each target does.
+help:
+	@awk '/^# /{text=substr($$0, 3)} /^[a-z0-9-]+:/{if (text) {sub(/:.*/, ""); printf "%-14s %s\n", $$0, text}} !/^# /{text=""}' Makefile
+
 # Run the example models and compare the results with known ones.
 demo: $(VENV)/.installed
 	$(BIN)/python examples/make_models.py
@@ -52,10 +59,12 @@ test: $(VENV)/.installed-test
 	.ci/browser
 	$(BIN)/python -m pytest -n auto -m "not slow" --durations=15
 
+# The tests that take longer.
 test-slow: $(VENV)/.installed-test
 	.ci/browser
 	$(BIN)/python -m pytest -n auto -m slow --durations=15
 
+# All tests.
 test-all: test test-slow
 
 # Lint, format and types.
@@ -64,6 +73,7 @@ check: $(VENV)/.installed-check
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+# Fix what ruff can fix, and format.
 format: $(VENV)/.installed-check
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
@@ -72,6 +82,7 @@ format: $(VENV)/.installed-check
 docs: $(VENV)/.installed-docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
+# Serve the documentation on this machine, built anew at each change.
 serve-docs: $(VENV)/.installed-docs
 	$(BIN)/mkdocs serve
 
@@ -107,9 +118,10 @@ test-aarch64: $(VENV)/.installed-test
 
 # The tests of kernels as processors without AVX-512, AVX2 and SSE 4.2 run them, whatever this processor has.
 test-levels: $(VENV)/.installed-test
-	for level in x86-64-v3 x86-64-v2 x86-64; do \
-		ELTWISE_CPU=$$level $(BIN)/python -m pytest -q -n auto -m "not slow" tests/kernels tests/engine || exit 1; \
+	for level in $(LEVELS); do \
+		ELTWISE_CPU=$$level $(BIN)/python -m pytest -q -n auto -m "not slow" $(LEVEL_TESTS) || exit 1; \
 	done
 
+# Remove what the other targets made.
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis examples/models

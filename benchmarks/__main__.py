@@ -21,6 +21,7 @@ from benchmarks.size_picture import size_picture
 from benchmarks.tables import cells, markdown
 from benchmarks.workloads import SIZES, workloads
 from eltwise.core.machine import machine_name
+from eltwise.formats import files
 from eltwise.kernels.threads import num_threads
 
 _COLUMNS = ("workload", "expression", "type", "eltwise ms", "best peer", "its ms", "ratio", "share of limit", "remarks")
@@ -53,12 +54,12 @@ def main() -> int:
     else:
         _show(rows, load, quick=options.quick)
     if options.markdown is not None:
-        options.markdown.write_text(markdown(rows), encoding="utf-8")
+        files.write_text(options.markdown, markdown(rows))
     if options.picture is not None:
-        options.picture.write_text(picture(rows), encoding="utf-8")
+        files.write_text(options.picture, picture(rows))
     if options.size_picture is not None:
         sizes = [row for row in rows if row.workload in SIZES]
-        options.size_picture.write_text(size_picture(sizes), encoding="utf-8")
+        files.write_text(options.size_picture, size_picture(sizes))
     if interrupted:
         return 130
     return 1 if any(OWN in row.remarks for row in rows) else 0

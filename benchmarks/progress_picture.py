@@ -19,6 +19,7 @@ from rich.console import Console
 from rich.text import Text
 
 from benchmarks.stores import make_array
+from eltwise.formats import files
 
 _TARGET = Path(__file__).parent.parent / "docs" / "assets" / "progress.svg"
 _COMMAND = "eltwise apply Subtract-1 a.zarr b.zarr --output c.zarr"
@@ -37,7 +38,7 @@ def main() -> None:
         for line in lines:
             console.print(Text.from_ansi(line), no_wrap=True, crop=True)
     picture = re.sub(r"@font-face \{.*?\}\s*", "", console.export_svg(title="eltwise apply"), flags=re.DOTALL)
-    _TARGET.write_text(picture + "\n")  # Fonts of the reader's machine do; nothing is fetched.
+    files.write_text(_TARGET, f"{picture}\n")  # Fonts of the reader's machine do; nothing is fetched.
 
 
 def _shown(folder: str, share: float, ending: signal.Signals | None) -> tuple[str, str]:

@@ -6,6 +6,7 @@ import onnx
 import pytest
 
 from eltwise.core.dtypes import TYPES
+from eltwise.core.errors import NameUnknownError
 from eltwise.ops import registry
 from eltwise.ops.schema import ElementwiseSchema, OpSchema
 from onnx_models import NEIGHBOURS, NEWEST
@@ -103,3 +104,22 @@ def test_names_that_both_domains_have_say_the_domain() -> None:
     assert registry.find("Equal-1").domain == "ai.onnx"
     assert registry.find("openvino.Equal-1").domain == "openvino"
     assert registry.find("LessEqual-1").domain == "openvino"
+
+
+@pytest.mark.parametrize("schema", registry.ELEMENTWISE, ids=str)
+def test_a_qualified_name_is_always_known(schema: ElementwiseSchema) -> None:
+    for domain in {"ai.onnx": ("onnx", "ai.onnx"), "openvino": ("openvino",)}[schema.domain]:
+        assert registry.find(f"{domain}.{schema.name}-{schema.version}") is schema
+    assert registry.find(str(schema)) is schema
+
+
+@pytest.mark.parametrize("schema", registry.ELEMENTWISE, ids=str)
+def test_a_name_without_its_version_names_the_versions(schema: ElementwiseSchema) -> None:
+    own = [each for each in registry.ELEMENTWISE if (each.name, each.domain) == (schema.name, schema.domain)]
+    newest = max(own, key=lambda each: each.version)
+    for name in (schema.name, schema.name.lower(), f"{schema.name}-99", f"{schema.domain}.{schema.name}"):
+        with pytest.raises(NameUnknownError) as caught:
+            registry.find(name)
+        assert {str(each) for each in own} <= set(caught.value.allowed.split(", "))
+        if "." in name:
+            assert caught.value.hint == f"the newest is {newest}"

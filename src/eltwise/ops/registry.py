@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from eltwise.core.errors import unknown_name
+from eltwise.core.errors import NameUnknownError, unknown_name
 from eltwise.ops import data_movement, elementwise
 from eltwise.ops.schema import Domain, ElementwiseSchema, OpSchema
 
@@ -14,18 +14,37 @@ NEWEST_OPSET: dict[Domain, int] = {"ai.onnx": 28, "openvino": 16}
 ELEMENTWISE = elementwise.SCHEMAS
 DATA_MOVEMENT = data_movement.SCHEMAS
 _BY_VERSIONED_NAME = {schema.versioned_name: schema for schema in ELEMENTWISE}
+_BY_QUALIFIED_NAME = {f"{schema.domain}.{schema.name}-{schema.version}": schema for schema in ELEMENTWISE}
 
 
 def find(versioned_name: str) -> ElementwiseSchema:
-    """Find an element-wise op schema by its versioned name.
+    """Find an element-wise op schema by its versioned name, which a domain may precede.
+
+    >>> [str(find(name)) for name in ("Sub-14", "onnx.Sub-14", "ai.onnx.Sub-14", "openvino.Divide-1", "openvino.Add-1")]
+    ['Sub-14', 'Sub-14', 'Sub-14', 'Divide-1', 'openvino.Add-1']
 
     Raises:
-        NameUnknownError: where there is none of this name, with the nearest name.
+        NameUnknownError: where there is none of this name, with the versions of the operator, or the nearest name.
     """
-    found = _BY_VERSIONED_NAME.get(versioned_name)
-    if found is None:
-        raise unknown_name("operator", versioned_name, _BY_VERSIONED_NAME)
-    return found
+    qualified_name = f"ai.{versioned_name}" if versioned_name.startswith("onnx.") else versioned_name
+    schema = _BY_VERSIONED_NAME.get(versioned_name) or _BY_QUALIFIED_NAME.get(qualified_name)
+    if schema is None:
+        raise _unknown(versioned_name, qualified_name)
+    return schema
+
+
+def _unknown(versioned_name: str, qualified_name: str) -> NameUnknownError:
+    """Make the error for a name without a version, or with one that there is not, or for one that is unknown."""
+    name = qualified_name.partition("-")[0].casefold()
+    versions = [each for each in ELEMENTWISE if name in (each.name.casefold(), f"{each.domain}.{each.name}".casefold())]
+    if not versions:
+        return unknown_name("operator", versioned_name, _BY_VERSIONED_NAME)
+    newest = max(versions, key=lambda each: (each.domain == versions[0].domain, each.version))
+    return NameUnknownError(
+        f"there is no operator version {versioned_name!r}",
+        allowed=", ".join(map(str, versions)),
+        hint=f"the newest is {newest}",
+    )
 
 
 @lru_cache(maxsize=1024)  # Models have many nodes of few operators.
