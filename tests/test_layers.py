@@ -37,7 +37,7 @@ HEAVY = {
     "click": ("cli/",),
     "rich": ("cli/",),
     "safetensors": ("formats/safetensors_files.py",),
-    "zarr": ("formats/zarr_stores.py",),
+    "zarr": ("formats/zarr_stores.py", "formats/zarr_guards.py"),
     "zstandard": ("scale/",),
     "google_crc32c": ("scale/",),
     "distributed": ("scale/",),

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-import zlib
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,15 +17,18 @@ from eltwise.core.errors import FileFormatError, UnsupportedError
 from eltwise.formats.blobs import check_sizes
 from eltwise.formats.lazy_tensors import Box, LazyTensor, TensorSet, native, read_boxes
 
+if TYPE_CHECKING:
+    from eltwise.formats.zarr_guards import GuardedArray
+
 _MARKS = ("zarr.json", ".zarray", ".zgroup")
-ERRORS = (
-    *(OSError, ValueError, TypeError, RuntimeError, LookupError, AttributeError, ImportError),
-    *(ArithmeticError, AssertionError, EOFError, BufferError, zlib.error),
-)
-"""What zarr, its codecs and fsspec raise for stores that cannot be opened."""
+ERRORS = (Exception,)
+"""What zarr, its codecs and file systems raise: whatever they like."""
 
 _LARGEST_CHUNK = 1 << 30
 """In bytes; zarr holds a whole chunk in memory."""
+
+_MOST_PARTS = 1 << 14
+"""So many chunks are read at a time, as zarr needs about 3 kB for each beside its elements."""
 
 
 def is_store(path: Path) -> bool:
@@ -60,11 +63,13 @@ def open_store(path: Path | str) -> TensorSet:
         FileFormatError: where zarr cannot open the store.
     """
     zarr = library(str(path))
+    from eltwise.formats.zarr_guards import opened  # It needs the library.
+
     try:
-        opened: Any = zarr.open(str(path), mode="r")
-        is_one = isinstance(opened, zarr.Array)
-        arrays = [(Path(path).stem, opened)] if is_one else sorted(opened.members(max_depth=None), key=itemgetter(0))
-    except ERRORS as error:
+        root: Any = zarr.open(opened(str(path)), mode="r")
+        is_one = isinstance(root, zarr.Array)
+        arrays = [(Path(path).stem, root)] if is_one else sorted(root.members(max_depth=None), key=itemgetter(0))
+    except Exception as error:  # noqa: BLE001  # zarr and file systems raise what they like.
         raise unreadable_store(path, error) from None
     found = TensorSet(str(path), is_one=is_one)
     for name, array in arrays:
@@ -74,12 +79,21 @@ def open_store(path: Path | str) -> TensorSet:
 
 
 def _opened(name: str, array: Any, path: Path | str) -> LazyTensor:
+    from eltwise.formats.zarr_guards import guarded  # It needs the library.
+
     element_type = of_numpy(np.dtype(array.dtype))
     shape, chunk = tuple(map(int, array.shape)), tuple(map(int, array.shards or array.chunks))
-    check_sizes(shape, element_type.storage.itemsize)
-    if math.prod(chunk) * element_type.storage.itemsize > _LARGEST_CHUNK:
+    itemsize = np.dtype(array.dtype).itemsize
+    check_sizes(shape, itemsize)
+    if math.prod(chunk) * itemsize > _LARGEST_CHUNK:
         raise FileFormatError("a chunk is too large", got=str(chunk), allowed=f"up to {_LARGEST_CHUNK} bytes")
-    return LazyTensor(name, element_type, shape, ZarrArray(array, shape, chunk, path), str(path))
+    if any(size and not step for size, step in zip(shape, chunk, strict=True)):
+        raise FileFormatError("a chunk has no elements", got=str(chunk), allowed="sizes of at least 1")
+    try:
+        reader = guarded(array, itemsize)
+    except Exception as error:  # noqa: BLE001  # Codecs raise what they like.
+        raise unreadable_store(path, error) from None
+    return LazyTensor(name, element_type, shape, ZarrArray(array, shape, chunk, path, deque([reader])), str(path))
 
 
 def unreadable_store(path: Path | str, error: BaseException) -> FileFormatError:
@@ -111,12 +125,21 @@ def keys_of(array: Any) -> set[str]:
 
 @dataclass(frozen=True, eq=False)
 class ZarrArray:
-    """An array of a store."""
+    """An array of a store.
+
+    Attributes:
+        array: zarr's own, for its metadata.
+        shape: its sizes.
+        chunk: the sizes of a chunk, or of a shard.
+        path: the store.
+        idle: what reads it and is not used just now: a read that fails spoils its own reader only.
+    """
 
     array: Any
     shape: Sequence[int]
     chunk: Sequence[int]
     path: Path | str
+    idle: deque[GuardedArray]
 
     @property
     def grain(self) -> int:
@@ -129,16 +152,58 @@ class ZarrArray:
 
     def box(self, box: Box) -> np.ndarray:
         """Read the chunks that a part touches."""
-        try:
-            return native(np.asarray(self.array[box]))
-        except ERRORS as error:
-            raise unreadable_store(self.path, error) from None
+        return self._read(lambda reader: _joined(reader, box))
 
     def at(self, indices: np.ndarray) -> np.ndarray:
         """Read the chunks that the indices touch."""
         if not self.shape:
             return np.broadcast_to(self.box(()), indices.shape)
+        return self._read(lambda reader: reader.array.vindex[np.unravel_index(indices, tuple(self.shape))])
+
+    def _read(self, read: Callable[[GuardedArray], Any]) -> np.ndarray:
         try:
-            return native(np.asarray(self.array.vindex[np.unravel_index(indices, tuple(self.shape))]))
-        except ERRORS as error:
+            reader = self._reader()
+            found = native(np.asarray(read(reader)))
+        except Exception as error:  # noqa: BLE001  # zarr raises what it likes.
             raise unreadable_store(self.path, error) from None
+        if reader.first.error is not None:
+            raise unreadable_store(self.path, reader.first.error)
+        self.idle.append(reader)
+        return found
+
+    def _reader(self) -> GuardedArray:
+        from eltwise.formats.zarr_guards import guarded  # It needs the library.
+
+        try:
+            return self.idle.pop()
+        except IndexError:  # Other threads have them all.
+            return guarded(self.array, np.dtype(self.array.dtype).itemsize)
+
+
+def _joined(reader: GuardedArray, box: Box) -> Any:
+    """Read a part, in halves where it touches too many chunks."""
+    halves = _halves(box, reader.part)
+    if not halves:
+        return reader.array[box]
+    found = np.empty([part.stop - part.start for part in box], reader.array.dtype)
+    for half in halves:
+        starts = zip(half, box, strict=True)
+        found[tuple(slice(own.start - whole.start, own.stop - whole.start) for own, whole in starts)] = _joined(
+            reader, half
+        )
+    return found
+
+
+def _halves(box: Box, part: Sequence[int]) -> tuple[Box, ...]:
+    """A box that touches too many chunks as two, cut between chunks; nothing for others.
+
+    >>> _halves((slice(0, 3 << 14),), (2,))
+    ((slice(0, 24576, None),), (slice(24576, 49152, None),))
+    """
+    counts = [-(-own.stop // step) - own.start // step if step else 0 for own, step in zip(box, part, strict=True)]
+    if math.prod(counts) <= _MOST_PARTS:
+        return ()
+    axis = next(number for number, count in enumerate(counts) if count > 1)
+    middle = (box[axis].start // part[axis] + counts[axis] // 2) * part[axis]
+    lower, upper = slice(box[axis].start, middle), slice(middle, box[axis].stop)
+    return (*box[:axis], lower, *box[axis + 1 :]), (*box[:axis], upper, *box[axis + 1 :])

@@ -1,0 +1,249 @@
+"""What a compressed chunk may hold: sizes along a chain of codecs, headers that are checked, decoders that stop.
+
+A chunk of N bytes may take twice that and 64 MiB while it is decoded, whatever its file says. So what goes into a codec
+and what comes out of it are each at most N and half of that slack, and less where the codec's own overhead is known.
+"""
+
+from __future__ import annotations
+
+import base64
+import bz2
+import lzma
+import struct
+import zlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+SLACK = 1 << 25
+"""In bytes: so much may each end of a codec hold beyond the size of the chunk."""
+
+_PIECE = 1 << 16
+_LONGEST_ZSTD_BLOCK = 1 << 17
+_SKIPPABLE = range(0x184D2A50, 0x184D2A60)
+_BLOSC_HEADER = 16
+
+_COMPRESSORS = ("gzip", "zlib", "bz2", "lzma", "zstd", "lz4", "blosc")
+_CHECKSUMS = ("crc32", "crc32c", "adler32", "fletcher32", "jenkins_lookup3")
+_KEEP_SIZE = ("bytes", "endian", "transpose", "shuffle", "bitround")
+_OTHER_TYPE = {
+    "delta": ("dtype", "astype"),
+    "fixedscaleoffset": ("dtype", "astype"),
+    "quantize": ("dtype", "astype"),
+    "astype": ("decode_dtype", "encode_dtype"),
+}
+"""The codecs that store another element type: the names of the parameters with the decoded and the encoded one."""
+
+OF_OBJECTS = (
+    *("pickle", "json", "json2", "msgpack", "msgpack2", "categorize"),
+    *("vlen-utf8", "vlen-bytes", "vlen-array"),
+)
+"""Codecs of Python objects, which arrays of numbers do not need; reading a pickle runs code."""
+
+
+def longest_encoded(codec: str, config: Mapping[str, Any], size: int) -> int:
+    """So many bytes a codec makes at most of ``size`` bytes.
+
+    >>> longest_encoded("gzip", {}, 1 << 20), longest_encoded("crc32c", {}, 100)
+    (1146880, 104)
+
+    Raises:
+        ValueError: for a codec of Python objects, and for one whose element type is not one of numbers.
+    """
+    if codec in OF_OBJECTS:
+        raise ValueError(f"the codec {codec!r} stores Python objects, and only those of numbers are read")
+    if codec in _OTHER_TYPE:
+        decoded, encoded = (config.get(name) for name in _OTHER_TYPE[codec])
+        return size * _width(codec, encoded or decoded) // _width(codec, decoded or encoded)
+    if codec in _KEEP_SIZE:
+        return size
+    if codec in _CHECKSUMS:
+        return size + 4
+    if codec in _COMPRESSORS:
+        return size + size // 32 + _PIECE
+    if codec == "packbits":
+        return size // 8 + 2
+    if codec == "base64":
+        return 4 * (size // 3 + 1)
+    return 2 * size + (1 << 20)
+
+
+def _width(codec: str, element_type: object) -> int:
+    found = np.dtype(element_type)  # type: ignore[call-overload]
+    if found.kind not in "biufc":
+        raise ValueError(f"the codec {codec!r} stores {found}, and only numbers are read")
+    return int(found.itemsize)
+
+
+@dataclass(frozen=True)
+class CodecLimits:
+    """A codec, and how many bytes may go into its decoder and come out of it.
+
+    Attributes:
+        codec: its name in the registry of numcodecs.
+        config: its parameters.
+        decoded: what its decoder may give.
+        encoded: what its decoder may be given.
+    """
+
+    codec: str
+    config: Mapping[str, Any]
+    decoded: int
+    encoded: int
+
+    def check(self, data: memoryview) -> None:
+        """Check what is to be decoded, before a decoder written in C trusts its header.
+
+        Raises:
+            ValueError: where it is too long, too short for what its header says, or would become too long.
+        """
+        if len(data) > self.encoded:
+            raise ValueError(f"a {self.codec} chunk is {len(data)} bytes, expected up to {self.encoded}")
+        if self.codec == "blosc":
+            _check_blosc(data, self.decoded)
+        elif self.codec == "lz4":
+            self.check_decoded(int.from_bytes(data[:4], "little"))
+        elif self.codec == "zstd":
+            stated, at_most = _zstd_sizes(data)
+            if stated is not None:
+                self.check_decoded(stated)
+            elif at_most > self.decoded + SLACK:  # Whole blocks are counted where the frame states no size.
+                raise ValueError(f"a zstd chunk holds up to {at_most} bytes, expected up to {self.decoded}")
+
+    def check_decoded(self, size: int) -> None:
+        """Check how many bytes a decoder gives, or will give."""
+        if size > self.decoded:
+            raise ValueError(f"a {self.codec} chunk holds {size} bytes, expected up to {self.decoded}")
+
+    @property
+    def decoder(self) -> Callable[[memoryview], memoryview] | None:
+        """A decoder that stops at the limit, for the formats that state no size; None for others."""
+        new = _streams(self.codec, self.config)
+        if new is not None:
+            return lambda data: self._decoded(data, new)
+        if self.codec == "base64":
+            return lambda data: memoryview(base64.b64decode(data, validate=True))
+        return None
+
+    def _decoded(self, data: memoryview, new: Callable[[], _Stream]) -> memoryview:
+        """Decode streams that follow each other up to the end of the chunk."""
+        out, size, position = np.empty(self.decoded, np.uint8), 0, 0
+        while position < len(data):
+            stream = new()
+            while not stream.eof:
+                piece = data[position : position + _PIECE] if stream.needs_input else data[:0]
+                position += len(piece)
+                part = stream.decompress(piece, 16 * _PIECE)
+                if not part and not piece and not stream.eof:
+                    raise ValueError(f"a {self.codec} chunk ends too early, after {len(data)} bytes")
+                self.check_decoded(size + len(part))
+                out[size : size + len(part)] = np.frombuffer(part, np.uint8)
+                size += len(part)
+            position -= len(stream.unused_data)
+        return out[:size].data
+
+
+class _Stream(Protocol):
+    """A decoder that can be stopped, as those of bz2 and lzma."""
+
+    @property
+    def eof(self) -> bool: ...
+
+    @property
+    def needs_input(self) -> bool: ...
+
+    @property
+    def unused_data(self) -> bytes: ...
+
+    def decompress(self, data: memoryview, max_length: int) -> bytes: ...
+
+
+class _Deflated:
+    """The decoder of zlib with the attributes that those of bz2 and lzma have."""
+
+    def __init__(self, bits: int) -> None:
+        self._inner = zlib.decompressobj(bits)
+
+    @property
+    def eof(self) -> bool:
+        return self._inner.eof
+
+    @property
+    def needs_input(self) -> bool:
+        return not self._inner.unconsumed_tail
+
+    @property
+    def unused_data(self) -> bytes:
+        return self._inner.unused_data
+
+    def decompress(self, data: memoryview, max_length: int) -> bytes:
+        return self._inner.decompress(self._inner.unconsumed_tail or data, max_length)
+
+
+def _streams(codec: str, config: Mapping[str, Any]) -> Callable[[], _Stream] | None:
+    if codec in ("gzip", "zlib"):
+        bits = zlib.MAX_WBITS + (16 if codec == "gzip" else 0)
+        return lambda: _Deflated(bits)
+    if codec == "bz2":
+        return bz2.BZ2Decompressor
+    if codec == "lzma":
+        form = config.get("format", lzma.FORMAT_XZ)
+        filters = config.get("filters") if form == lzma.FORMAT_RAW else None
+        return lambda: lzma.LZMADecompressor(format=form, filters=filters)
+    return None
+
+
+def _check_blosc(data: memoryview, limit: int) -> None:
+    """Compare the header of a blosc chunk with its length: the C library reads as many bytes as the header says."""
+    if len(data) < _BLOSC_HEADER:
+        raise ValueError(f"a blosc chunk is {len(data)} bytes, expected at least {_BLOSC_HEADER}")
+    _version, _lz, flags, width, size, block, length = struct.unpack("<BBBBIII", data[:_BLOSC_HEADER])
+    if length != len(data):
+        raise ValueError(f"a blosc chunk is {len(data)} bytes, and its header says {length}")
+    if size > limit:
+        raise ValueError(f"a blosc chunk holds {size} bytes, expected up to {limit}")
+    is_copy = bool(flags & 2)
+    if (is_copy and size + _BLOSC_HEADER != length) or not width or not 0 < block <= max(size, 1):
+        raise ValueError("the header of a blosc chunk contradicts itself")
+    if not is_copy and _BLOSC_HEADER + 4 * -(-size // block) > length:
+        raise ValueError("a blosc chunk is too short for its blocks")
+    if length + size + 2 * block > 2 * (limit + SLACK):  # Two blocks are held beside the result.
+        raise ValueError(f"the blocks of a blosc chunk are {block} bytes, which is too large")
+
+
+def _zstd_sizes(data: memoryview) -> tuple[int | None, int]:
+    """The bytes that zstd frames state together, None where one does not, and what their blocks can hold at most."""
+    stated: int | None = 0
+    at_most, position = 0, 0
+    while position < len(data):
+        magic = int.from_bytes(data[position : position + 4], "little")
+        if magic in _SKIPPABLE:
+            position += 8 + int.from_bytes(data[position + 4 : position + 8], "little")
+        elif magic == 0xFD2FB528:
+            size, held, position = _zstd_frame(data, position + 4)
+            stated, at_most = (None if size is None or stated is None else stated + size), at_most + held
+        else:
+            raise ValueError("a zstd chunk holds something else than zstd frames")
+    if position > len(data):
+        raise ValueError(f"a zstd chunk ends too early, after {len(data)} bytes")
+    return stated, at_most
+
+
+def _zstd_frame(data: memoryview, position: int) -> tuple[int | None, int, int]:
+    """The bytes that a frame states, what its blocks can hold at most, and where it ends; see RFC 8878."""
+    descriptor = int.from_bytes(data[position : position + 1], "little")
+    is_single, width = descriptor >> 5 & 1, (descriptor >> 5 & 1, 2, 4, 8)[descriptor >> 6]
+    window = int.from_bytes(data[position + 1 : position + 2], "little")
+    position += 2 - is_single + (0, 1, 2, 4)[descriptor & 3]
+    size = int.from_bytes(data[position : position + width], "little") + (256 if width == 2 else 0) if width else None
+    position += width
+    longest = (size or 0) if is_single else (8 + (window & 7)) << (7 + (window >> 3))
+    longest, held, is_last = min(longest, _LONGEST_ZSTD_BLOCK), 0, 0
+    while not is_last and position <= len(data):
+        header = int.from_bytes(data[position : position + 3], "little")
+        is_last, kind, length = header & 1, header >> 1 & 3, header >> 3
+        held += longest if kind == 2 else length
+        position += 3 + (1 if kind == 1 else length)
+    return size, held, position + 4 * (descriptor >> 2 & 1)
