@@ -21,9 +21,6 @@ if TYPE_CHECKING:
     from eltwise.formats.zarr_guards import GuardedArray
 
 _MARKS = ("zarr.json", ".zarray", ".zgroup")
-ERRORS = (Exception,)
-"""What zarr, its codecs and file systems raise: whatever they like."""
-
 _LARGEST_CHUNK = 1 << 30
 """In bytes; zarr holds a whole chunk in memory."""
 
@@ -100,27 +97,6 @@ def unreadable_store(path: Path | str, error: BaseException) -> FileFormatError:
     """Make the error for a store that zarr cannot read."""
     text = " ".join(str(error).split()) or type(error).__name__
     return FileFormatError(f"the zarr store cannot be read ({text[:200]})", where=str(path))
-
-
-def has_key(array: Any, key: str) -> bool:
-    """Whether an array's store holds a key below the array's own."""
-    from zarr.core.sync import sync
-
-    return bool(sync((array.store_path / key).exists()))
-
-
-def keys_of(array: Any) -> set[str]:
-    """The keys of an array's store below the array's own."""
-    from zarr.core.sync import sync
-
-    place = array.store_path
-    prefix = f"{place.path}/" if place.path else ""
-
-    async def listed() -> set[str]:
-        return {key.removeprefix(prefix) async for key in place.store.list_prefix(prefix)}
-
-    found: set[str] = sync(listed())
-    return found
 
 
 @dataclass(frozen=True, eq=False)
