@@ -50,6 +50,11 @@ click.version_option(VERSION, message="%(version)s", help="Print the version.")(
 
 def main() -> None:
     """Run the command line and exit."""
+    with printing.escaping_streams():
+        _main()
+
+
+def _main() -> NoReturn:
     try:
         try:
             with app.make_context("eltwise", sys.argv[1:]) as context:
@@ -102,7 +107,7 @@ def _command(arguments: list[str]) -> str:
 def _leave(message: str, code: int) -> NoReturn:
     """Print a message and exit; drop what is left for a closed stdout, or Python would fail on it again."""
     if message:
-        print(message, file=sys.stderr)  # noqa: T201
+        printing.note_lines(message)
     with contextlib.suppress(OSError, ValueError):
         sys.stdout.flush()
         sys.exit(code)

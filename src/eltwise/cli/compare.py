@@ -41,7 +41,7 @@ def compare(
     with progress_of_bytes() as tell:
         report = compare_sets(*sides, tolerances, causes, tell)
     if not printing.write_report(report, json, html):
-        printing.line(str(report))
-    for sentence in report.unreadable:
+        printing.lines(str(report))
+    for sentence in report.unreadable_shown():
         printing.note(f"eltwise: {sentence}")
     raise Exit(2 if report.unreadable else 0 if report.is_good else 1)

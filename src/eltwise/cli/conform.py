@@ -165,7 +165,7 @@ def _show(results: Results) -> None:
     groups: dict[tuple[str, str], list[TestResult]] = {}
     for test in results.tests:
         groups.setdefault((test.runtime, test.op), []).append(test)
-    table = printing.table("runtime", "operator", "cells", "what differs", folding="what differs")
+    rows = []
     for (runtime, op), tests in groups.items():
         counts = [sum(test.outcome == outcome for test in tests) for outcome in OUTCOMES]
         types: dict[str, dict[str, None]] = {}
@@ -175,9 +175,9 @@ def _show(results: Results) -> None:
         said = "; ".join(
             f"{name} ({', '.join(of) if len(of) <= 3 else f'{len(of)} types'})" for name, of in types.items()
         )
-        named = (f"{count} {outcome}" for count, outcome in zip(counts, OUTCOMES, strict=True) if count)
-        table.add_row(runtime, op, "\n".join(named), said)
-    printing.show(table)
+        named = [f"{count} {outcome}" for count, outcome in zip(counts, OUTCOMES, strict=True) if count]
+        rows.append((runtime, op, named, said))
+    printing.table(("runtime", "operator", "cells", "what differs"), rows, folding="what differs")
     ended = ", interrupted" if results.interrupted else ""
     printing.line(f"{counted(len(results.tests), 'cell')}, {results.extent}, seed {results.seed}{ended}")
 

@@ -25,18 +25,19 @@ def ops(json: bool) -> None:
         printing.json_text([schema_fields(schema) for schema in registry.ELEMENTWISE])
         return
     columns = _COLUMNS if printing.is_wide() else _COLUMNS[:-1]
-    table = printing.table(*columns, folding="types")
-    for schema in registry.ELEMENTWISE:
-        cells = (
-            schema.versioned_name,
-            FORMATS[schema.domain],
-            opset_range(schema),
-            schema.broadcasting,
-            " ".join(element_type.ir or element_type.name for element_type in schema.types),
-            " ".join(schema.attribute_names) or "none",
-        )
-        table.add_row(*cells[: len(columns)])
-    printing.show(table)
+    rows = [_cells(schema)[: len(columns)] for schema in registry.ELEMENTWISE]
+    printing.table(columns, rows, folding="types")
+
+
+def _cells(schema: ElementwiseSchema) -> tuple[str, ...]:
+    return (
+        schema.versioned_name,
+        FORMATS[schema.domain],
+        opset_range(schema),
+        schema.broadcasting,
+        " ".join(element_type.ir or element_type.name for element_type in schema.types),
+        " ".join(schema.attribute_names) or "none",
+    )
 
 
 def opset_range(schema: ElementwiseSchema) -> str:

@@ -1,20 +1,27 @@
-"""Output: lines, tables, arrays and JSON. Tables fit the terminal; in a pipe they are 180 columns wide."""
+"""Output: lines, tables, arrays, JSON and progress. Tables fit the terminal; in a pipe they are 180 columns wide.
+
+No other module writes to stdout or stderr. What is not printable is escaped here: a name in a file never speaks to the
+terminal. What libraries write to these streams is escaped, too, inside of ``escaping_streams``.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import io
+import os
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-import click
+from typing import TYPE_CHECKING, TextIO, cast
 
 from eltwise.core.errors import AttributeValueError, EltwiseError, ManyProblemsError
+from eltwise.core.escaping import as_lines, escape_lines, on_one_line, to_json
 
 if TYPE_CHECKING:
     import numpy as np
     from rich.console import Console
-    from rich.table import Table
 
+    from eltwise.cli.progress import Tell
     from eltwise.passes.report import Report
     from eltwise.report.written import Written
     from eltwise.scale.deltas import DeltaReport
@@ -26,21 +33,68 @@ _WIDTH_IN_A_PIPE = 180
 _WIDE = 140
 
 
+class _Escaping(io.TextIOBase):
+    """A stream in which everything but line feeds is escaped that is not printable."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self.stream = stream
+
+    def write(self, text: str) -> int:
+        self.stream.write(escape_lines(text))
+        return len(text)
+
+    def flush(self) -> None:
+        self.stream.flush()
+
+    def fileno(self) -> int:
+        return self.stream.fileno()
+
+    def isatty(self) -> bool:
+        return self.stream.isatty()
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]
+        return self.stream.encoding
+
+
+@contextmanager
+def escaping_streams() -> Iterator[None]:
+    """Escape what anything writes to stdout and stderr, such as a library's warning, and what their encoding lacks."""
+    with redirect_stdout(_escaping(sys.stdout)), redirect_stderr(_escaping(sys.stderr)):
+        yield
+
+
+def _escaping(stream: TextIO | None) -> TextIO:
+    if stream is None:  # Where the program was started with a closed stream.
+        stream = open(os.devnull, "w")  # noqa: PTH123, SIM115 - it lives as long as the program
+    if isinstance(stream, io.TextIOWrapper):
+        stream.reconfigure(errors="backslashreplace")
+    return cast("TextIO", _Escaping(stream))
+
+
 def line(text: str) -> None:
     """Print one line."""
-    click.echo(text)
+    print(on_one_line(text))  # noqa: T201
+
+
+def lines(text: str) -> None:
+    """Print a text of lines, in which what is made of names is escaped already: its line feeds stay."""
+    print(escape_lines(text))  # noqa: T201
 
 
 def note(text: str) -> None:
     """Print one line to stderr."""
-    click.echo(text, err=True)
+    print(on_one_line(text), file=sys.stderr)  # noqa: T201
+
+
+def note_lines(text: str) -> None:
+    """Print a text of lines to stderr, as ``lines`` does."""
+    print(escape_lines(text), file=sys.stderr)  # noqa: T201
 
 
 def json_text(value: object) -> None:
     """Print a value as JSON."""
-    import json
-
-    click.echo(json.dumps(value, indent=2, ensure_ascii=False))
+    lines(to_json(value, indent=2))
 
 
 def report(found: Report | TargetReport | DeltaReport, as_json: bool) -> None:
@@ -48,7 +102,7 @@ def report(found: Report | TargetReport | DeltaReport, as_json: bool) -> None:
     if as_json:
         json_text(found.fields())
     else:
-        line(str(found))
+        lines(str(found))
 
 
 def check_report(json: Path | None, html: Path | None, inputs: Sequence[Path]) -> None:
@@ -64,7 +118,7 @@ def write_report(found: Written, json: Path | None, html: Path | None) -> bool:
     """Write a report to files; whether one was printed instead, since its file is ``-``."""
     for path, write in ((json, found.to_json), (html, found.to_html)):
         if path == _STDOUT:
-            line(write())
+            lines(write())
         elif path is not None:
             write(path)
     return _STDOUT in (json, html)
@@ -81,39 +135,72 @@ def is_wide() -> bool:
     return _console().width >= _WIDE
 
 
-def table(*columns: str, folding: str) -> Table:
-    """Make a table with these columns; one of them may wrap its text."""
+def table(columns: Sequence[str], rows: Iterable[Sequence[str | Sequence[str]]], *, folding: str) -> None:
+    """Print a table; one of its columns may wrap its text. A cell is one line, or a sequence of them."""
     from rich import box
     from rich.table import Table
 
     made = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for column in columns:
         made.add_column(column, overflow="fold", no_wrap=column != folding)
-    return made
+    for row in rows:
+        made.add_row(*(on_one_line(cell) if isinstance(cell, str) else as_lines(cell) for cell in row))
+    _console().print(made)
 
 
-def pairs(lines: Iterable[tuple[str, str]]) -> None:
+def pairs(rows: Iterable[tuple[str, str]]) -> None:
     """Print names and texts in two columns."""
     from rich.table import Table
 
     grid = Table.grid(padding=(0, 2))
     grid.add_column(no_wrap=True)
     grid.add_column(overflow="fold")
-    for name, text in lines:
-        grid.add_row(name, text)
-    show(grid)
+    for name, text in rows:
+        grid.add_row(on_one_line(name), on_one_line(text))
+    _console().print(grid)
 
 
-def show(made: Table) -> None:
-    """Print a table."""
-    _console().print(made)
+def is_terminal() -> bool:
+    """Whether stderr is a terminal, where progress can be shown."""
+    return sys.stderr.isatty()
 
 
-def _console() -> Console:
+@contextmanager
+def progress(columns: Sequence[str], text: str = "", *, is_visible: bool = False) -> Iterator[Tell]:
+    """Show progress on stderr, which is a terminal, until the block ends.
+
+    Args:
+        columns: the names of rich's columns before the text.
+        text: what is shown before the first call.
+        is_visible: whether something is shown before the first call.
+    """
+    from rich import progress as bars
+
+    described = bars.TextColumn("{task.description}", markup=False)
+    shown = [bars.BarColumn(bar_width=24) if name == "BarColumn" else getattr(bars, name)() for name in columns]
+    console = _console(sys.stderr)
+    # Not redirected: rich would print what others write meanwhile past the streams that escape.
+    with bars.Progress(
+        *shown, described, console=console, transient=True, redirect_stdout=False, redirect_stderr=False
+    ) as bar:
+        task = bar.add_task(on_one_line(text), total=None, visible=is_visible)
+
+        def tell(done: int, count: int, text: str = "", /) -> None:
+            bar.update(task, completed=done, total=count, description=on_one_line(text), visible=True)
+
+        yield tell
+
+
+def _console(stream: TextIO | None = None) -> Console:
+    """A console of rich on the stream itself: all texts for it are escaped before, and its own sequences stay."""
     from rich.console import Console
 
-    console = Console(markup=False, highlight=False)
-    return console if console.is_terminal else Console(markup=False, highlight=False, width=_WIDTH_IN_A_PIPE)
+    stream = sys.stdout if stream is None else stream
+    file = stream.stream if isinstance(stream, _Escaping) else stream
+    console = Console(file=file, markup=False, highlight=False, emoji=False)
+    if not console.is_terminal:
+        console.width = _WIDTH_IN_A_PIPE
+    return console
 
 
 def results(arrays: Mapping[str, np.ndarray], *, json: bool) -> None:

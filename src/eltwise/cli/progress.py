@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Protocol
+
+from eltwise.cli import printing
 
 
 class Tell(Protocol):
@@ -16,38 +17,28 @@ class Tell(Protocol):
 
 def progress_of_many() -> AbstractContextManager[Tell]:
     """Show a bar with the remaining time."""
-    return _bar("MofNCompleteColumn", "TimeElapsedColumn", "TimeRemainingColumn")
+    return _bar("BarColumn", "MofNCompleteColumn", "TimeElapsedColumn", "TimeRemainingColumn")
 
 
 def progress_of_bytes() -> AbstractContextManager[Tell]:
     """Show how many bytes are done, how fast, and what is next."""
-    return _bar("DownloadColumn", "TransferSpeedColumn", "TimeRemainingColumn")
+    return _bar("BarColumn", "DownloadColumn", "TransferSpeedColumn", "TimeRemainingColumn")
 
 
 @contextmanager
 def _bar(*columns: str) -> Iterator[Tell]:
-    if not sys.stderr.isatty():
+    if not printing.is_terminal():
         yield lambda _done, _count, _text="", /: None
         return
-    from rich import progress
-    from rich.console import Console
-
-    shown = [progress.BarColumn(bar_width=24), *(getattr(progress, column)() for column in columns)]
-    described = progress.TextColumn("{task.description}", markup=False)
-    with progress.Progress(*shown, described, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=None, visible=False)
-        yield lambda done, count, text="", /: bar.update(
-            task, completed=done, total=count, description=text, visible=True
-        )
+    with printing.progress(columns) as tell:
+        yield tell
 
 
 @contextmanager
 def waiting(text: str) -> Iterator[None]:
     """Show a text while something runs whose length is not known."""
-    if not sys.stderr.isatty():
+    if not printing.is_terminal():
         yield
         return
-    from rich.console import Console
-
-    with Console(stderr=True).status(text):
+    with printing.progress(["SpinnerColumn"], text, is_visible=True):
         yield

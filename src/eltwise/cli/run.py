@@ -76,7 +76,7 @@ def run(
     types = {name: loaded.graph.find_input(name).type.element_type for name in given}
     feeds = {name: read_tensor_file(source, types[name]) for name, source in sources.items()}
     if dump is not None:
-        click.echo(loaded.explain(feeds, dump), nl=False)  # type: ignore[arg-type]
+        printing.lines(loaded.explain(feeds, dump).expandtabs().removesuffix("\n"))  # type: ignore[arg-type]
         return
     places = {name: parse_tensor_file(text) for name, text in wanted.items()}
     check_tensor_files(places, sources.values())

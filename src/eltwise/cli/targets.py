@@ -94,10 +94,8 @@ def _show(known: list[RuleSet], *, json: bool) -> None:
     if json:
         printing.json_text([_fields(rules) for rules in known])
         return
-    made = printing.table("runtime", "version", "opsets", "rules", "machine", folding="machine")
-    for rules in known:
-        made.add_row(rules.runtime, rules.number, span(rules.opsets), str(len(rules.rules)), rules.machine)
-    printing.show(made)
+    rows = [(one.runtime, one.number, span(one.opsets), str(len(one.rules)), one.machine) for one in known]
+    printing.table(("runtime", "version", "opsets", "rules", "machine"), rows, folding="machine")
 
 
 def _fields(rules: RuleSet) -> dict[str, object]:

@@ -86,7 +86,7 @@ def trace(
             progress=progress,
         )
     if not printing.write_report(report, json, html):
-        printing.line(str(report))
+        printing.lines(str(report))
     if reproduce is not None and report.blamed is not None:
         report.reproduce(reproduce)
         printing.note(f"run: python {shlex.quote(str(reproduce / SCRIPT))}")

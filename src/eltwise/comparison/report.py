@@ -10,12 +10,14 @@ from typing import Literal
 
 from eltwise.comparison.heat_map import HeatMap
 from eltwise.comparison.tolerance import Given, Tolerances, parse_tolerances
-from eltwise.core.errors import counted, on_one_line
+from eltwise.core.errors import counted
+from eltwise.core.escaping import as_lines, on_one_line
 from eltwise.report.written import Written
 
 Status = Literal["equal", "within_tolerance", "differs"]
 
 _MOST_SHOWN = 40
+_MOST_UNREADABLE = 20
 _DIGITS = 4
 
 
@@ -242,8 +244,8 @@ class Report(Written):
             lines.append(f"... and {len(shown) - _MOST_SHOWN} more")
         lines += [f"missing in B: {_listed(self.missing)}"] if self.missing else []
         lines += [f"extra in B: {_listed(self.extra)}"] if self.extra else []
-        lines += [f"not read: {sentence}" for sentence in self.unreadable]
-        return "\n".join(lines)
+        lines += [f"not read: {sentence}" for sentence in self.unreadable_shown()]
+        return as_lines(lines)
 
     def fields(self) -> dict[str, object]:
         """Everything as plain values: the JSON."""
@@ -254,6 +256,11 @@ class Report(Written):
             "unreadable": list(self.unreadable),
             "sources": list(self.sources),
         }
+
+    def unreadable_shown(self) -> list[str]:
+        """The first sentences on tensors that could not be read, and how many more there are."""
+        more = len(self.unreadable) - _MOST_UNREADABLE
+        return [*self.unreadable[:_MOST_UNREADABLE], *([f"... and {more:,} more"] if more > 0 else [])]
 
     def page_content(self) -> tuple[str, str]:
         """The title of its page and the content."""
@@ -283,4 +290,4 @@ STATUS_WORDS: dict[Status, str] = {"differs": "different", "within_tolerance": "
 def _listed(names: Iterable[str]) -> str:
     known = list(names)
     more = f", ... ({len(known)} in all)" if len(known) > _MOST_SHOWN else ""
-    return on_one_line(", ".join(known[:_MOST_SHOWN])) + more
+    return ", ".join(known[:_MOST_SHOWN]) + more

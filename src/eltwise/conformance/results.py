@@ -21,6 +21,7 @@ from eltwise.conformance.cases import LETTERS, SOURCE_NAMES, Case
 from eltwise.conformance.json_fields import Fields
 from eltwise.core.dtypes import TYPES, ElementType, of_numpy
 from eltwise.core.errors import EltwiseError, FileFormatError, unknown_name
+from eltwise.core.escaping import to_json
 from eltwise.formats import files
 from eltwise.ops import registry
 from eltwise.ops.schema import ElementwiseSchema
@@ -156,8 +157,8 @@ def write_results(results: Results, path: Path) -> None:
 def results_text(results: Results) -> str:
     """Write results as JSON, a line a test; the same text for the same results."""
     names = ("machine", "date", "seed", "extent", "interrupted", "versions")
-    head = json.dumps({name: getattr(results, name) for name in names}, ensure_ascii=False)
-    lines = ",\n".join(json.dumps(fields_of(test), ensure_ascii=False) for test in results.tests)
+    head = to_json({name: getattr(results, name) for name in names})
+    lines = ",\n".join(to_json(fields_of(test)) for test in results.tests)
     return f'{head[:-1]}, "cells": [\n{lines}\n]}}\n'
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Self
 
+from eltwise.core.escaping import as_lines, on_one_line
+
 _FIELDS = ("where", "operator", "node", "operand", "got", "allowed", "hint")
 
 
@@ -77,15 +79,6 @@ class EltwiseError(Exception):
         return {"kind": type(self).__name__, "problem": self.problem, **known, "sentence": str(self)}
 
 
-def on_one_line(text: str) -> str:
-    r"""A text with its line breaks and control characters escaped, as names in files may have any.
-
-    >>> on_one_line("two\nlines")
-    'two\\nlines'
-    """
-    return "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in text)
-
-
 class NameUnknownError(EltwiseError):
     """A name that is not one of those that exist here: an operator, an attribute, an input, a choice."""
 
@@ -129,7 +122,7 @@ class ManyProblemsError(EltwiseError):
 
     def __str__(self) -> str:
         lines = self.problem.split("\n")[1:]
-        return "\n".join([on_one_line(f"{self._place()}{len(self.problems)} problems:"), *lines])
+        return as_lines([f"{self._place()}{len(self.problems)} problems:", *lines])
 
 
 def raise_all(problems: Sequence[EltwiseError]) -> None:

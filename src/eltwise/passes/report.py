@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 
 from eltwise.core.errors import counted
+from eltwise.core.escaping import as_lines, on_one_line
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,7 @@ class Change:
     def __str__(self) -> str:
         site = f"{self.before} node {self.node!r}" if self.node else self.before
         became = f" became {', '.join(self.after)}" if self.after else ""
-        return site + became + (f": {self.reason}" if self.reason else "")
+        return on_one_line(site + became + (f": {self.reason}" if self.reason else ""))
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,7 @@ class Report:
         lines += [f"dropped: {sentence}" for sentence in self.dropped]
         lines += [f"assumed: {sentence}" for sentence in self.assumptions]
         lines += verification_lines(self.comparison)
-        return "\n".join(lines)
+        return as_lines(lines)
 
     @property
     def is_verified(self) -> bool:

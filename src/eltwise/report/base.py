@@ -13,7 +13,7 @@ from html import escape
 from importlib.resources import files as package_files
 from string import Template
 
-from eltwise.core.errors import on_one_line
+from eltwise.core.escaping import on_one_line
 
 MOST_LISTED = 5000
 """So many lines of a list or a table are shown."""

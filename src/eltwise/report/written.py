@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import math
 from pathlib import Path
 
+from eltwise.core.escaping import to_json
 from eltwise.formats import files
 from eltwise.report.base import document, part
 
@@ -23,7 +23,7 @@ class Written:
 
     def to_json(self, path: Path | str | None = None) -> str:
         """The report as JSON, written to a file if one is named; what is not finite is a text such as ``"inf"``."""
-        text = json.dumps(_finite(self.fields()), indent=2, ensure_ascii=False)
+        text = to_json(_finite(self.fields()), indent=2)
         if path is not None:
             files.write_text(Path(path), f"{text}\n")
         return text

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from eltwise.core.errors import counted
+from eltwise.core.escaping import as_lines, on_one_line
 from eltwise.passes.report import Comparison, verification_fields, verification_lines
 from eltwise.targets.rules import DEFAULT_SEVERITY, Severity, level
 
@@ -45,7 +46,7 @@ class Finding:
     is_seen: bool | None = None
 
     def __str__(self) -> str:
-        return _sentence([self])
+        return on_one_line(_sentence([self]))
 
     @property
     def cause(self) -> tuple[object, ...]:
@@ -113,7 +114,7 @@ class TargetReport:
             found = len({finding.node for finding in self.counting if finding.node})
             standing = f": {self.judged - found} ok, {found} not ok" if self.judged else ""
             lines.append(f"{self.target} {self.version}: {counted(self.judged, 'node')} checked{standing}")
-        return "\n".join(lines)
+        return as_lines(lines)
 
     def _counts(self, found: Finding) -> bool:
         return level(found.severity) >= level(self.severity)

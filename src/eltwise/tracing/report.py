@@ -9,6 +9,7 @@ from pathlib import Path
 from eltwise.comparison.report import number
 from eltwise.conformance.reproduce import files_of_case, write_case
 from eltwise.core.errors import UnsupportedError, counted
+from eltwise.core.escaping import as_lines, on_one_line
 from eltwise.formats.registry import of_bytes
 from eltwise.report.written import Written
 from eltwise.tracing.blame import Isolated
@@ -54,7 +55,7 @@ class TracedNode:
     words: str = ""
 
     def __str__(self) -> str:
-        return f"{self.op_type} {self.name!r}"
+        return on_one_line(f"{self.op_type} {self.name!r}")
 
     def fields(self) -> dict[str, object]:
         """Everything as plain values."""
@@ -164,7 +165,7 @@ class TraceReport(Written):
         return write_case({model: program.data} | weights | files, Path(folder))
 
     def __str__(self) -> str:
-        return "\n".join([*self.summary(), *self._table(), *self.notes]).rstrip("\n")
+        return as_lines([*self.summary(), *self._table(), *self.notes]).rstrip("\n")
 
     def page_content(self) -> tuple[str, str]:
         """The title of its page and the content."""
@@ -223,7 +224,7 @@ class TraceReport(Written):
         if not wrong:
             return []
         columns = ("node", "operator", "error in", "error out", "own error", "cause")
-        rows = [columns, *(node.cells() for node in wrong[:_MOST_SHOWN])]
+        rows = [columns, *(tuple(map(on_one_line, node.cells())) for node in wrong[:_MOST_SHOWN])]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
         left = [f"... and {len(wrong) - _MOST_SHOWN} more"] if len(wrong) > _MOST_SHOWN else []

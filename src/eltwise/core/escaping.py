@@ -1,0 +1,48 @@
+r"""Texts without control characters, bidirectional overrides and lone surrogates; names in files may hold any."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+
+
+def on_one_line(text: str) -> str:
+    r"""A text with its line breaks and everything else that is not printable escaped.
+
+    >>> on_one_line("two\nlines")
+    'two\\nlines'
+    """
+    if text.isprintable():
+        return text
+    return "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in text)
+
+
+def as_lines(lines: Iterable[object]) -> str:
+    r"""A text of these lines, in which every line break is one between them.
+
+    >>> as_lines(["one", "a name\nwith a break"])
+    'one\na name\\nwith a break'
+    """
+    return "\n".join(on_one_line(str(line)) for line in lines)
+
+
+def escape_lines(text: str) -> str:
+    r"""A text with everything escaped that is not printable, except its line feeds.
+
+    >>> escape_lines("one\ntwo\r")
+    'one\ntwo\\r'
+    """
+    return as_lines(text.split("\n"))
+
+
+def to_json(value: object, indent: int | None = None) -> str:
+    r"""A value as JSON in which only the line feeds of ``indent`` are not printable; it is read back as the same value.
+
+    >>> to_json("é\x9b")
+    '"é\\u009b"'
+    """
+    lines = json.dumps(value, indent=indent, ensure_ascii=False).split("\n")
+    return "\n".join(
+        line if line.isprintable() else "".join(s if s.isprintable() else json.dumps(s)[1:-1] for s in line)
+        for line in lines
+    )
