@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import importlib
 import itertools
-import os
 import sys
 from typing import NoReturn
 
@@ -60,7 +59,7 @@ def _main() -> NoReturn:
             with app.make_context("eltwise", sys.argv[1:]) as context:
                 app.invoke(context)
         finally:
-            sys.stdout.flush()
+            printing.flush()
         _leave("", 0)
     except click.exceptions.Exit as ended:
         _leave("", ended.exit_code)
@@ -105,11 +104,11 @@ def _command(arguments: list[str]) -> str:
 
 
 def _leave(message: str, code: int) -> NoReturn:
-    """Print a message and exit; drop what is left for a closed stdout, or Python would fail on it again."""
+    """Print a message and exit."""
     if message:
         printing.note_lines(message)
-    with contextlib.suppress(OSError, ValueError):
-        sys.stdout.flush()
-        sys.exit(code)
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    try:
+        printing.flush()
+    except (OSError, ValueError):
+        printing.drop_output()
     sys.exit(code)

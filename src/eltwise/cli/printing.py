@@ -92,6 +92,16 @@ def note_lines(text: str) -> None:
     print(escape_lines(text), file=sys.stderr)  # noqa: T201
 
 
+def flush() -> None:
+    """Write what is buffered for stdout; raises OSError where that cannot be written."""
+    sys.stdout.flush()
+
+
+def drop_output() -> None:
+    """Drop what is left for a stdout that cannot be written, or Python would fail on it again."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def json_text(value: object) -> None:
     """Print a value as JSON."""
     lines(to_json(value, indent=2))

@@ -133,10 +133,8 @@ def _cause(pair: Pair, figures: Figures, settings: Settings, claims: Sequence[Cl
 
 
 def _without_end(figures: Figures) -> tuple[int, ...]:
-    counts = list(map(int, figures.histogram))
-    while counts and not counts[-1]:
-        counts.pop()
-    return tuple(counts)
+    used = np.flatnonzero(figures.histogram)
+    return tuple(figures.histogram[: used[-1] + 1].tolist()) if used.size else ()
 
 
 def _element(pair: Pair, index: int) -> Element | None:

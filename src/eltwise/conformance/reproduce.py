@@ -18,6 +18,7 @@ from eltwise.conformance.results import Results, TestResult
 from eltwise.conformance.runner import steps_of
 from eltwise.core.dtypes import of_numpy
 from eltwise.core.errors import UnsupportedError
+from eltwise.core.escaping import on_one_line
 from eltwise.formats.files import new_folder, write_into
 from eltwise.formats.npy import npy_bytes
 from eltwise.runtimes import Runtime
@@ -102,7 +103,7 @@ def files_of_case(
     module, _colon, adapter = runtime.adapter.partition(":")
     file, _colon, function = name.rpartition(":")
     case = {
-        "about": list(about),
+        "about": list(map(on_one_line, about)),
         "adapter": adapter,
         "arguments": [f"{Path(file).absolute()}:{function}"] if is_function else [],
         "environment": dict(runtime.environment),

@@ -72,7 +72,7 @@ def _kind_of_type(type_: Any) -> Kind:
 
 def is_scalar(value: object) -> bool:
     """Whether it is a plain Python number, which has no element type of its own."""
-    return isinstance(value, int | float) and not isinstance(value, np.generic)
+    return isinstance(value, (int, float)) and not isinstance(value, np.generic)
 
 
 def as_array(value: object, operand: str, types: Sequence[ElementType] = ()) -> tuple[np.ndarray, ElementType]:

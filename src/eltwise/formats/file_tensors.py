@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from threading import Lock
 
@@ -213,6 +213,11 @@ def bytes_of_bool(data: np.ndarray) -> np.ndarray:
     return data
 
 
+@cache
+def _little_endian(element_type: ElementType) -> np.dtype[np.generic]:
+    return storage_of(element_type).newbyteorder("<")
+
+
 def of_file(name: str, element_type: ElementType, shape: tuple[int, ...], file: OpenFile, offset: int) -> LazyTensor:
     """A tensor whose elements lie one after another in a file, those of four bits two a byte.
 
@@ -221,7 +226,7 @@ def of_file(name: str, element_type: ElementType, shape: tuple[int, ...], file: 
     """
     where = str(file.path)
     try:
-        stored = storage_of(element_type).newbyteorder("<")
+        stored = _little_endian(element_type)
         check_sizes(shape, stored.itemsize)
         clean = bytes_of_bool if element_type is BOOL else None
         source = FileRange(file, offset, shape, stored, element_type.bits == 4, clean)

@@ -126,6 +126,9 @@ class TensorSet(Mapping[str, LazyTensor]):
     def __getitem__(self, name: str) -> LazyTensor:
         return self.tensors[name]
 
+    def __contains__(self, name: object) -> bool:
+        return name in self.tensors
+
     def __iter__(self) -> Iterator[str]:
         return iter(self.tensors)
 

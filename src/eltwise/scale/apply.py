@@ -157,9 +157,10 @@ def _is_zarr(output: str) -> bool:
 def _parts(computation: Computation, sources: Sources, output: str) -> list[Part]:
     """The tensors of a result; a zarr store holds one."""
     parts, first = [], 0
+    is_zarr, is_named = _is_zarr(output), sources.is_named
     for name, call in sources.calls(computation):
-        grid = zarr_grid(call) if _is_zarr(output) else call.flat_grid()
-        parts.append(Part(name if sources.is_named else "", call, grid, first))
+        grid = zarr_grid(call) if is_zarr else call.flat_grid()
+        parts.append(Part(name if is_named else "", call, grid, first))
         first += len(grid)
     return parts
 
@@ -199,7 +200,7 @@ def check_target(sources: Sources, output: str) -> None:
         words = "the result cannot be written to a file with this ending"
         raise FileFormatError(words, where=output, got=ending or "none", allowed=", ".join(allowed))
     read = {os.path.realpath(text) for text in sources.texts if not is_url(text)}
-    read |= {os.path.realpath(tensor.where) for each in sources.sets for tensor in each.values()}
+    read |= set(map(os.path.realpath, {tensor.where for each in sources.sets for tensor in each.values()}))
     if output in sources.texts or (not is_url(output) and os.path.realpath(output) in read):
         raise FileFormatError("the output would be written over an input", where=output, hint="choose another name")
     if not is_url(output) and ending != ".zarr":

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from math import prod
-from typing import Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -46,7 +46,7 @@ class Grid:
         return tuple(-(-size // step) for size, step in zip(self.shape, self.step, strict=True))
 
     def __len__(self) -> int:
-        return prod(self.counts)
+        return 0 if 0 in self.shape else prod(self.counts)
 
     def index(self, number: int) -> Sizes:
         """The coordinates of a block."""
@@ -165,19 +165,35 @@ class Application:
 
     def call(self, tensors: Sequence[LazyTensor]) -> BlockCall:
         """Check the types and shapes of operands; see ``Computation``."""
-        _tensors, element_type, plan = calls_of(self.operation).check(tensors, taken)
-        function = calls_of(by_numpy_rule(self.operation)).function
-        axes = []
-        for padded, tensor in zip(plan.operands, tensors, strict=True):
-            start = first_dimension(padded, tensor.shape)
-            axes.append(tuple(range(start, start + len(tensor.shape))))
-        result_type = self.operation.result_type(element_type)
-        return BlockCall(lambda blocks: function(*blocks), tuple(tensors), tuple(axes), plan.shape, result_type)
+        types = tuple(TensorKind(tensor.element_type, tensor.shape) for tensor in tensors)
+        function, axes, shape, result_type = _applied(self.operation, types)
+        return BlockCall(function, tuple(tensors), axes, shape, result_type)
 
 
-def taken(value: object, _operand: str, _types: Sequence[ElementType] = ()) -> tuple[LazyTensor, ElementType]:
+class TensorKind(NamedTuple):
+    """What an operator's checks need of a tensor."""
+
+    element_type: ElementType
+    shape: Sizes
+
+
+@lru_cache(maxsize=1024)  # Checkpoints have many tensors of few shapes.
+def _applied(
+    operation: Operation, types: Sequence[TensorKind]
+) -> tuple[Callable[[Sequence[np.ndarray]], np.ndarray], tuple[Axes, ...], Sizes, ElementType]:
+    """The function of a block, where each operand lies in the result, its shape and its type."""
+    _types, element_type, plan = calls_of(operation).check(types, taken)
+    function = calls_of(by_numpy_rule(operation)).function
+    axes = []
+    for padded, tensor in zip(plan.operands, types, strict=True):
+        start = first_dimension(padded, tensor.shape)
+        axes.append(tuple(range(start, start + len(tensor.shape))))
+    return lambda blocks: function(*blocks), tuple(axes), plan.shape, operation.result_type(element_type)
+
+
+def taken(value: object, _operand: str, _types: Sequence[ElementType] = ()) -> tuple[Any, ElementType]:
     """Take a tensor in as it is; see ``Take``."""
-    assert isinstance(value, LazyTensor)
+    assert isinstance(value, LazyTensor | TensorKind)
     return value, value.element_type
 
 

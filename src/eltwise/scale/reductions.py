@@ -76,10 +76,20 @@ class _Job:
 
     def empty(self) -> np.ndarray:
         """The result of no elements."""
-        call, zero = self.part.call, np.zeros((), self.element_type.storage)
+        call = self.part.call
         places = zip(call.tensors, call.axes, strict=True)
-        operands = [np.broadcast_to(zero, call.sizes_in(tensor.shape, axes)) for tensor, axes in places]
-        return self.reducing.finished(*self.reducing.partial(operands, self.axes))
+        shapes = tuple(call.sizes_in(tensor.shape, axes) for tensor, axes in places)
+        return _of_nothing(self.reducing, self.element_type, shapes, self.axes).copy()
+
+
+@lru_cache(maxsize=1024)  # Checkpoints have many tensors of few shapes.
+def _of_nothing(
+    reducing: Reducing, element_type: ElementType, shapes: Sequence[Sizes], axes: tuple[int, ...]
+) -> np.ndarray:
+    """The result for operands of these shapes, whose results have no elements."""
+    zero = np.zeros((), element_type.storage)
+    partial_, found_type = reducing.partial([np.broadcast_to(zero, shape) for shape in shapes], axes)
+    return np.asarray(reducing.finished(partial_, found_type))
 
 
 def reduce_files(
