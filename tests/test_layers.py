@@ -19,7 +19,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("engine",),
     ("model",),
     ("scale",),
-    ("passes", "runtimes", "backend"),
+    ("passes", "runtimes", "backend", "faults"),
     ("conformance",),
     ("report",),
     ("targets", "comparison"),

@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 
 from eltwise import runtimes
-from eltwise.conformance.arithmetic import patterns_of, values_of
-from eltwise.conformance.explain import is_alignment
-from eltwise.conformance.fault_model import AS_SPECIFIED, BESIDE_ANOTHER, WRONG_SHAPE, Operation
-from eltwise.conformance.faults import COMBINATIONS, fault_models
 from eltwise.conformance.run import Selection, Settings, run_tests
 from eltwise.core.dtypes import BY_NAME
+from eltwise.faults.alignments import is_alignment
+from eltwise.faults.catalog import COMBINATIONS, faults_of
+from eltwise.faults.families import AFFECTED_BY_OTHER_NODES, OTHER_SHAPE
+from eltwise.faults.record import AS_SPECIFIED, Operation
+from eltwise.faults.values import patterns_of, values_of
 from eltwise.ops import registry
 from eltwise.oracle import array_of
 
@@ -25,7 +26,7 @@ FINDINGS: list[dict[str, Any]] = json.loads((Path(__file__).parent / "findings.j
 Each has a test that shows it, its outcome, the fault model that explains it, and one element of the smallest case.
 """
 
-NOT_BY_VALUE = {"", WRONG_SHAPE, BESIDE_ANOTHER}
+NOT_BY_VALUE = {"", OTHER_SHAPE, AFFECTED_BY_OTHER_NODES}
 
 
 def operation_of(finding: dict[str, Any]) -> Operation:
@@ -44,14 +45,14 @@ def test_the_values_of_a_finding_are_predicted(finding: dict[str, Any]) -> None:
     a, b, expected, got = (array_of(element_type, [int(example[name], 16)]) for name in ("a", "b", "expected", "got"))
     operands = [values_of(array, element_type) for array in (a, b)]
     assert operation.predict(AS_SPECIFIED, operands) == patterns_of(expected, element_type)
-    known = fault_models(operation)
-    reasons = [known[name] for name in map(" + ".join, finding["reasons"]) if name in known]
+    known = faults_of(operation)
+    reasons = [known[name] for name in map("+".join, finding["reasons"]) if name in known]
     assert any(operation.predict(fault, operands) == patterns_of(got, element_type) for fault in reasons)
 
 
 @pytest.mark.parametrize("finding", FINDINGS, ids=numbered)
 def test_the_fault_of_a_finding_is_known(finding: dict[str, Any]) -> None:
-    known = {*fault_models(operation_of(finding)), *NOT_BY_VALUE}
+    known = {*faults_of(operation_of(finding)), *NOT_BY_VALUE}
     assert finding["fault"] in known or is_alignment(finding["fault"])
 
 
@@ -60,14 +61,14 @@ def test_every_combination_is_of_known_faults() -> None:
         name
         for schema in registry.ELEMENTWISE
         for element_type in schema.types
-        for name in fault_models(Operation(schema.expression(), element_type))
+        for name in faults_of(Operation(schema.expression(), element_type))
     }
-    assert {" + ".join(names) for names in COMBINATIONS} <= every
+    assert {"+".join(names) for names in COMBINATIONS} <= every
 
 
 RENAMED = {
-    "A clamped to float32": "A prepared for bfloat16",
-    "B flushed": "A flushed",
+    "a_clamped_to_float32": "a_prepared_for_bfloat16",
+    "b_flushed": "a_flushed",
 }
 """What explains the same values and is tried before."""
 

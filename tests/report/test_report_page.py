@@ -144,7 +144,7 @@ def test_a_result_of_another_shape_is_shown_by_its_shapes() -> None:
     case = Case(registry.find("Sub-14"), (), (np.zeros((0,), np.uint8), np.zeros((1,), np.uint8)))
     words = "gave uint8[7] instead of uint8[3]"
     where = ("Sub-14", "uint8", "numpy", "static")
-    cell = TestResult("r", "1", *where, "differs", (("wrong shape",),), 1, 2, words=words)
+    cell = TestResult("r", "1", *where, "differs", (("other_shape",),), 1, 2, words=words)
     told = {
         got.shape: findings(Results((replace(cell, failing=Failing(case, got)),)))[0].sentences[1] for got in SHAPED
     }

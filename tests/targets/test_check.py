@@ -25,7 +25,7 @@ SEVERE = Finding(
     "a", "Sub-14", "uint8", "numpy", "wrong values", "differs", ("saturation",), "results saturate", "repair it"
 )
 SLIGHT = Finding(
-    "b", "Add-14", "float32", "numpy", "sign of zero or NaN", "differs", ("constant left out",), "left out", ""
+    "b", "Add-14", "float32", "numpy", "sign of zero or NaN", "differs", ("constant_left_out",), "left out", ""
 )
 
 
@@ -58,7 +58,7 @@ def test_what_does_not_count_is_one_line_and_counts_where_it_is_asked_for() -> N
     chain = model(nodes, inputs, [value("z", [3], kind)], 14)
     report = by_rules(chain, "onnxruntime")
     assert [(found.node, found.severity, found.reasons) for found in report.findings] == [
-        ("last", "precision", ("computed together with the node before",))
+        ("last", "precision", ("fused_with_producer",))
     ]
     assert report.is_good
     assert "less severe: precision at 1 node (--severity precision shows them)" in str(report)
@@ -78,7 +78,7 @@ def test_a_zero_that_is_left_out_is_not_severe() -> None:
     made = model(nodes, [value("x", (3,)), value("y", (3,))], [value("z", (3,))], 14, initializers=[zero])
     report = by_rules(made, "onnxruntime")
     assert [(found.severity, found.reasons) for found in report.findings] == [
-        ("sign of zero or NaN", ("constant left out",))
+        ("sign of zero or NaN", ("constant_left_out",))
     ]
     assert report.is_good
     assert not by_rules(made, "onnxruntime", "sign of zero or NaN").is_good
@@ -102,7 +102,7 @@ def test_a_constant_is_checked_by_its_numbers(number: float, found: list[str]) -
         (bytes_model, "openvino", [("saturation",)]),
         (legacy_model, "openvino", []),
         (legacy_model, "onnxruntime", [()]),
-        (lambda: integer_ir().xml(), "openvino", [("int32 arithmetic",), ("int32 arithmetic",)]),
+        (lambda: integer_ir().xml(), "openvino", [("int32_arithmetic",), ("int32_arithmetic",)]),
     ],
 )
 def test_what_the_rules_know_of_each_runtime_is_told(

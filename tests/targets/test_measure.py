@@ -127,7 +127,7 @@ def test_what_a_runtime_gets_wrong_becomes_a_rule_and_what_was_known_stays() -> 
 
     assert told(rules, "Sub")[0] == "wrong values"
     by_hand = Rule("refused", "by a person", {"op": frozenset({"Add"}), "producer": frozenset({"cast"})}, by_hand=True)
-    slow = Rule("precision", "float32 arithmetic", {"op": frozenset({"Mul"})})
+    slow = Rule("precision", "float32_arithmetic", {"op": frozenset({"Mul"})})
     of_sub = (replace(rule, where={**rule.where, "op": frozenset({"Sub"})}) for rule in rules.rules)
     known = replace(rules, rules=(*of_sub, slow, by_hand), measured=rules.measured | {("Mul-14", "uint32", "numpy")})
     wanted = requested(runtime, ["Add-14", "Sub-14"], ["uint32"])
@@ -136,7 +136,7 @@ def test_what_a_runtime_gets_wrong_becomes_a_rule_and_what_was_known_stays() -> 
     assert told_of == [1]
     assert by_hand in again.rules
     assert told(again, "Sub") == told(rules, "Sub")
-    assert told(again, "Mul") == ("precision", "float32 arithmetic")
+    assert told(again, "Mul") == ("precision", "float32_arithmetic")
     assert ("Add-14", "uint32", "numpy") in again.measured
 
 

@@ -17,9 +17,9 @@ from eltwise.targets.sites import Site
 
 Fault = tuple[Severity, str]
 SATURATES: Fault = ("wrong values", "saturation")
-FUSED: Fault = ("precision", "computed together with the node before")
+FUSED: Fault = ("precision", "fused_with_producer")
 REFUSED: Fault = ("refused", "refused")
-AXIS: Fault = ("wrong values", "axis ignored")
+AXIS: Fault = ("wrong values", "wrong_alignment")
 
 
 def site(op: str, element_type: ElementType, broadcast: str = "numpy", pattern: str = "equal") -> Site:
@@ -74,7 +74,7 @@ BYTES, LONG, INSIDE = site("Subtract-1", UINT8), site("Subtract-1", INT64), site
         # Nothing is exact for 64 bits, and only faults that are allowed by name are left.
         ([("numpy", SATURATES)], LONG, {}, None),
         ([("numpy", SATURATES)], LONG, {"allowed": ["saturation"]}, ()),
-        ([("numpy", SATURATES)], LONG, {"allowed": ["axis ignored"]}, None),
+        ([("numpy", SATURATES)], LONG, {"allowed": ["wrong_alignment"]}, None),
         ([("numpy", REFUSED)], LONG, {"allowed": ["refused"]}, None),
         # An axis is aligned only if that helps.
         ([("pdpd", AXIS), ("numpy", None)], INSIDE, {}, ("align",)),
@@ -98,7 +98,7 @@ def test_an_old_version_is_asked_for_in_the_new_opset() -> None:
 
 def test_sizes_of_tensors_show_nothing_of_what_large_numbers_do() -> None:
     of_sizes = replace(site("Subtract-1", INT64), are_sizes=True)
-    assert ask(known(("Subtract-1", "numpy", ("wrong values", "int32 arithmetic"))), of_sizes) == ()
+    assert ask(known(("Subtract-1", "numpy", ("wrong values", "int32_arithmetic"))), of_sizes) == ()
     assert ask(known(("Subtract-1", "numpy", REFUSED)), of_sizes) != ()
 
 
@@ -107,7 +107,7 @@ def test_casts_between_nodes_that_are_computed_in_float32_are_said_to_be_dropped
         "precision", "computed together", {"source": frozenset({"neighbours"}), "upcast": frozenset({"float16"})}
     )
     rules = known(("Subtract-1", "numpy", None))
-    rules = replace(rules, rules=(Rule("precision", "float32 arithmetic", {"type": frozenset({"float16"})}), dropped))
+    rules = replace(rules, rules=(Rule("precision", "float32_arithmetic", {"type": frozenset({"float16"})}), dropped))
     alone = site("Subtract-1", FLOAT16)
     between = replace(alone, context={**alone.context, "source": frozenset({"static", "neighbours"})})
     assert (steps(rules, alone, "precision"), steps(rules, between, "precision")) == (("upcast",), None)

@@ -16,8 +16,8 @@ from eltwise.comparison.places import Claim, where
 from eltwise.comparison.report import Element, Status, TensorReport
 from eltwise.comparison.scan import Figures, scan
 from eltwise.comparison.tolerance import Given, Tolerance, parse_tolerances, tolerance_of
-from eltwise.conformance.fault_model import Operation
 from eltwise.core.errors import EltwiseError
+from eltwise.faults.record import Operation
 from eltwise.formats.lazy_tensors import LazyTensor, of_array, storage_of
 
 

@@ -21,6 +21,7 @@ from eltwise.comparison import quantization
 from eltwise.comparison import value_hypotheses as value
 from eltwise.comparison.bounds import BOUNDS, PIECE
 from eltwise.comparison.fitted_hypotheses import offset, scaled
+from eltwise.comparison.fixed_hypotheses import of_operation
 from eltwise.comparison.hypotheses import (
     MOST_OF,
     Cause,
@@ -36,7 +37,6 @@ from eltwise.comparison.hypotheses import (
 )
 from eltwise.comparison.matching import Copies
 from eltwise.comparison.numbers import bits_of
-from eltwise.comparison.operation_causes import of_operation
 from eltwise.comparison.pairs import Pair, converted, same_bits
 from eltwise.comparison.places import Claim, covered, percent
 from eltwise.comparison.scan import Figures, spread

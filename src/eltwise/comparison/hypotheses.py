@@ -13,8 +13,8 @@ from eltwise.comparison.numbers import bits_of, is_float, values_of
 from eltwise.comparison.pairs import Pair
 from eltwise.comparison.scan import Figures, Progress
 from eltwise.comparison.tolerance import Tolerance
-from eltwise.conformance.fault_model import Operation
 from eltwise.core.dtypes import ElementType
+from eltwise.faults.record import Operation
 
 LEAST_BITS_OF_FLOATS, LEAST_BITS_OF_INTEGERS = 20.0, 32.0
 """So many bits must have been predicted: with less, some hypothesis fits elements that have nothing to do with it."""

@@ -10,7 +10,6 @@ import numpy as np
 from eltwise.comparison.hypotheses import BITS_OF_A_NUMBER, Hypothesis, Problem, computed, digits_of
 from eltwise.comparison.numbers import bits_of, is_float, values_of
 from eltwise.comparison.pairs import converted
-from eltwise.conformance.arithmetic import largest_finite
 from eltwise.core.casting import cast
 from eltwise.core.dtypes import (
     BFLOAT16,
@@ -27,6 +26,7 @@ from eltwise.core.dtypes import (
     UINT32,
     ElementType,
 )
+from eltwise.faults.values import largest_finite
 from eltwise.oracle.numbers import FLOAT_LAYOUTS
 
 _FLOATS = (FLOAT32, FLOAT64, BFLOAT16, FLOAT16, FLOAT8E4M3FN, FLOAT8E5M2)

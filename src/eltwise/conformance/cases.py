@@ -10,6 +10,7 @@ import numpy as np
 from eltwise import oracle
 from eltwise.core.dtypes import ElementType, of_numpy
 from eltwise.core.errors import EltwiseError
+from eltwise.faults.alignments import placed
 from eltwise.ops.expression import Expression, expression_of
 from eltwise.ops.schema import ElementwiseSchema
 
@@ -18,9 +19,6 @@ Sizes = tuple[int, ...]
 
 LETTERS = "abcdefgh"
 """The names of operands in models, files and results."""
-
-DIVISIONS = ("divide", "floor_divide")
-"""What is not defined for integers and a second operand of 0."""
 
 
 @dataclass(frozen=True)
@@ -113,7 +111,7 @@ class Case:
     @cached_property
     def is_defined(self) -> bool:
         """Whether the specification defines a result: not for integers that are divided by 0."""
-        if self.function not in DIVISIONS or not self.element_type.is_integer:
+        if not self.expression.divides or not self.element_type.is_integer:
             return True
         return not (self.operands[1] == 0).any()
 
@@ -165,11 +163,15 @@ class Case:
             return str(refusal)
         return ""
 
-    def operands_at(self, indices: np.ndarray) -> tuple[np.ndarray, ...]:
-        """The elements of the operands that meet at flat indices of the result."""
+    def aligned(self) -> list[np.ndarray]:
+        """The operands expanded to the shape of the result, flat."""
         shape, starts = self.placement()
         operands = zip(self.operands, starts, strict=True)
-        return tuple(placed(operand, shape, start).reshape(-1)[indices] for operand, start in operands)
+        return [placed(operand, shape, start).reshape(-1) for operand, start in operands]
+
+    def operands_at(self, indices: np.ndarray) -> tuple[np.ndarray, ...]:
+        """The elements of the operands that meet at flat indices of the result."""
+        return tuple(operand[indices] for operand in self.aligned())
 
     def _axis(self) -> tuple[int, bool]:
         """The axis, and whether legacy broadcasting is switched on."""
@@ -180,15 +182,3 @@ class Case:
         axis = given.get("axis", -1)
         assert isinstance(axis, int)
         return axis, given.get("broadcast", 0) == 1
-
-
-def placed(operand: np.ndarray, shape: Sizes, start: int) -> np.ndarray:
-    """Expand an operand whose first dimension lies on the dimension ``start`` of a shape.
-
-    Raises:
-        ValueError: if it does not fit.
-    """
-    after = len(shape) - start - operand.ndim
-    if start < 0 or after < 0:
-        raise ValueError(f"{operand.shape} does not lie in {shape} from {start} on")
-    return np.broadcast_to(operand.reshape((1,) * start + operand.shape + (1,) * after), shape)

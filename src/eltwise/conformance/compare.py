@@ -8,16 +8,13 @@ from hashlib import blake2b
 
 import numpy as np
 
-from eltwise.conformance.arithmetic import patterns_of
 from eltwise.conformance.cases import Case
-from eltwise.conformance.fault_model import WRONG_SHAPE, WRONG_TYPE
 from eltwise.conformance.results import Outcome
 from eltwise.core.dtypes import of_numpy
+from eltwise.faults.families import OTHER_SHAPE, OTHER_TYPE
+from eltwise.faults.values import patterns_of
 from eltwise.oracle import OracleRefusal
 from eltwise.runtimes import Answer
-
-_EITHER_ZERO = ("maximum", "minimum")
-"""What may give a zero of either sign where both signs are among the operands."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +42,7 @@ class CaseResult:
     @property
     def wrong_count(self) -> int:
         """How many of them are wrong; all if the type or the shape is."""
-        return self.elements if self.problem in (WRONG_TYPE, WRONG_SHAPE) else len(self.wrong)
+        return self.elements if self.problem in (OTHER_TYPE, OTHER_SHAPE) else len(self.wrong)
 
     @property
     def is_explainable(self) -> bool:
@@ -112,9 +109,9 @@ def compare(case: Case, expected: np.ndarray | None, answer: Answer) -> CaseResu
         return CaseResult(case, None, answer, "accepted")
     got = answer.arrays[0] if answer.arrays else None
     if got is None or got.dtype != expected.dtype:
-        return CaseResult(case, expected, answer, "differs", WRONG_TYPE)
+        return CaseResult(case, expected, answer, "differs", OTHER_TYPE)
     if got.shape != expected.shape:
-        return CaseResult(case, expected, answer, "differs", WRONG_SHAPE)
+        return CaseResult(case, expected, answer, "differs", OTHER_SHAPE)
     wrong = wrong_indices(case, got, expected)
     return CaseResult(case, expected, answer, "differs" if wrong else "ok", wrong=wrong)
 
@@ -125,7 +122,7 @@ def wrong_indices(case: Case, got: np.ndarray, expected: np.ndarray) -> tuple[in
         return ()
     element_type = of_numpy(expected.dtype)
     differing = np.flatnonzero(patterns_of(got, element_type) != patterns_of(expected, element_type))
-    if differing.size and case.function in _EITHER_ZERO and element_type.kind == "float":
+    if differing.size and case.expression.ignores_zero_sign and element_type.kind == "float":
         with np.errstate(invalid="ignore"):
             zeros = (got.reshape(-1)[differing] == 0) & (expected.reshape(-1)[differing] == 0)
             signs = [(operand == 0, np.signbit(operand)) for operand in case.operands_at(differing)]

@@ -1,24 +1,31 @@
-"""Why results differ: the fault models that predict every value, tried one after the other.
+"""Why results differ: the faults of the catalog that predict every value, tried one after the other.
 
-A case is explained by a fault model that predicts each of its elements bit for bit, the wrong and the right ones; if
-none does, by one under a wrong alignment of the operands. A runtime may take another kernel for another shape, so that
-several fault models explain the cases of one test.
+A case is explained by a fault that predicts each of its elements bit for bit, the wrong and the right ones; if none
+does, by one under a wrong alignment of the operands. A runtime may take another kernel for another shape, so that
+several faults explain the cases of one test.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from eltwise.conformance.arithmetic import Values, values_of
-from eltwise.conformance.cases import Case, placed
+from eltwise.conformance.cases import Case
 from eltwise.conformance.compare import CaseResult
-from eltwise.conformance.fault_model import AS_SPECIFIED, OTHER_TEXTS, UNEXPLAINED, FaultModel, Operation
-from eltwise.conformance.faults import fault_models
+from eltwise.faults.alignments import WRONG_ALIGNMENTS, Alignment
+from eltwise.faults.catalog import faults_of
+from eltwise.faults.families import UNEXPLAINED
+from eltwise.faults.record import AS_SPECIFIED, Fault, Operation
+from eltwise.faults.values import Values, values_of
 
-Operands = tuple[np.ndarray, ...]
+Hypothesis = tuple[Alignment | None, Fault]
+"""How elements are paired, None for as specified, and what is computed of them."""
+
+Errors = dict[str, None]
+"""What hypotheses raised, each once."""
 
 _MOST_REASONS = 4
 _SAMPLED = 48
@@ -26,65 +33,17 @@ _MOST_SHAPES_NAMED = 3
 
 
 @dataclass(frozen=True)
-class Alignment:
-    """A way to pair the elements of operands."""
-
-    name: str  # Its name.
-    text: str  # What happens, as a clause for users.
-    # The dimension of a result of some rank on which each operand begins; None if it does not apply.
-    starts: Callable[[Case, int], Sequence[int] | None]
-    change: Callable[[Operands], Operands] = tuple  # What operands are changed to first.
-
-    def align(self, case: Case, shape: tuple[int, ...]) -> list[np.ndarray] | None:
-        """Expand the operands to the shape of the result, flat; None if they cannot be paired so."""
-        starts = self.starts(case, len(shape))
-        if starts is None:
-            return None
-        operands = zip(self.change(case.operands), starts, strict=True)
-        try:
-            return [placed(operand, shape, start).reshape(-1) for operand, start in operands]
-        except ValueError:
-            return None
-
-
-def _at_the_ends(case: Case, rank: int) -> Sequence[int]:
-    return [rank - operand.ndim for operand in case.operands]
-
-
-def _first_of_b(operands: Operands) -> Operands:
-    return (operands[0], *(operand.reshape(-1)[:1].reshape((1,) * operand.ndim) for operand in operands[1:]))
-
-
-SPECIFIED = Alignment("as specified", "operands are paired as specified", lambda case, _rank: case.placement()[1])
-WRONG_ALIGNMENTS: tuple[Alignment, ...] = (
-    Alignment("axis ignored", "axis is ignored: the ends of the shapes are aligned", _at_the_ends),
-    Alignment(
-        "axis taken as 0",
-        "axis is taken as 0: the starts of the shapes are aligned",
-        lambda case, _rank: [0] * len(case.operands),
-    ),
-    Alignment("first element of B", "B's first element is used everywhere", _at_the_ends, _first_of_b),
-)
-"""Simplest first."""
-
-
-def is_alignment(name: str) -> bool:
-    """Whether a fault pairs the wrong elements, so that the shapes show it and single elements do not."""
-    return any(alignment.name == name for alignment in WRONG_ALIGNMENTS)
-
-
-def text_of(name: str, operation: Operation) -> str:
-    """What a fault does, as a clause; empty for what is not a known fault."""
-    known = OTHER_TEXTS | {alignment.name: alignment.text for alignment in WRONG_ALIGNMENTS}
-    fault = fault_models(operation).get(name)
-    return fault.text if fault else known.get(name, "")
-
-
-@dataclass(frozen=True)
 class Reason:
-    """One explanation of some cases: the fault models that act together, and what happens, in words for users."""
+    """One explanation of some cases.
 
-    names: tuple[str, ...]
+    Attributes:
+        slugs: the faults that act jointly.
+        families: their families.
+        text: what happens, as a clause for users.
+    """
+
+    slugs: tuple[str, ...]
+    families: tuple[str, ...]
     text: str
 
 
@@ -92,11 +51,13 @@ class Explainer:
     """Explains the results of tests; the same results, and the same values of a case, only once."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[bytes, ...], tuple[tuple[Reason, ...], tuple[int, ...]]] = {}
-        self._held: dict[bytes, list[tuple[Alignment, FaultModel]]] = {}
+        self._explained: dict[tuple[bytes, ...], tuple[tuple[Reason, ...], tuple[int, ...]]] = {}
+        self._matching: dict[bytes, tuple[tuple[Hypothesis, ...], Errors]] = {}
 
     def explain(self, results: Sequence[CaseResult]) -> tuple[tuple[Reason, ...], list[CaseResult]]:
-        """Explain the wrong values of some cases of one operation; the right ones help to tell fault models apart.
+        """Explain the wrong values of some cases of one operation; the right ones help to tell faults apart.
+
+        A hypothesis that raises explains nothing; the text of ``unexplained`` names it.
 
         Returns:
             The reasons, that of the largest case first and ``unexplained`` last, and the cases that none explains.
@@ -105,92 +66,115 @@ class Explainer:
         if not any(item.wrong for item in compared):
             return (), []
         key = tuple(item.digest for item in compared)
-        if key not in self._known:
-            self._known[key] = self._explained(compared)
-        reasons, unexplained = self._known[key]
+        if key not in self._explained:
+            self._explained[key] = self._explain(compared)
+        reasons, unexplained = self._explained[key]
         return reasons, [compared[index] for index in unexplained]
 
-    def _explained(self, compared: Sequence[CaseResult]) -> tuple[tuple[Reason, ...], tuple[int, ...]]:
+    def _explain(self, compared: Sequence[CaseResult]) -> tuple[tuple[Reason, ...], tuple[int, ...]]:
         """The reasons, and the indices of the cases that none explains."""
         left = sorted((item for item in compared if item.wrong), key=lambda item: -item.elements)
         right = [item for item in compared if not item.wrong]
-        found: list[tuple[Reason, list[CaseResult]]] = []
+        groups: list[tuple[Reason, list[CaseResult]]] = []
         unexplained: list[CaseResult] = []
-        while left and len(found) < _MOST_REASONS:
-            reason, explained = self._reason(left, right)
+        errors: Errors = {}
+        while left and len(groups) < _MOST_REASONS:
+            reason, explained = self._reason(left, right, errors)
             if reason is None:
                 unexplained.append(left.pop(0))
                 continue
-            found.append((reason, explained))
+            groups.append((reason, explained))
             left = [item for item in left if not any(item is one for one in explained)]
         unexplained += left
         if unexplained:
-            found.append((Reason((UNEXPLAINED,), "unexplained"), unexplained))
+            text = "; ".join((UNEXPLAINED, *errors))
+            groups.append((Reason((UNEXPLAINED,), (UNEXPLAINED,), text), unexplained))
         indices = tuple(index for index, item in enumerate(compared) if any(item is one for one in unexplained))
-        if len(found) == 1:
-            return (found[0][0],), indices
+        if len(groups) == 1:
+            return (groups[0][0],), indices
         return tuple(
-            Reason(reason.names, f"{reason.text} (where {_shapes(items)})") for reason, items in found
+            replace(reason, text=f"{reason.text} (where {_shapes(items)})") for reason, items in groups
         ), indices
 
     def _reason(
-        self, left: Sequence[CaseResult], right: Sequence[CaseResult]
+        self, left: Sequence[CaseResult], right: Sequence[CaseResult], errors: Errors
     ) -> tuple[Reason | None, list[CaseResult]]:
         """What explains the first case, and as many of the others as can be."""
         key = left[0].digest
-        if key not in self._held:
-            self._held[key] = list(_holding(left[0]))
+        if key not in self._matching:
+            own_errors: Errors = {}
+            self._matching[key] = tuple(_matching(left[0], own_errors)), own_errors
+        hypotheses, more_errors = self._matching[key]
+        errors |= more_errors
         best: tuple[tuple[int, int], Reason | None, list[CaseResult]] = (0, 0), None, []
-        for alignment, fault in self._held[key]:
-            explained = [left[0], *(item for item in left[1:] if _holds(item, alignment, fault.name))]
-            score = len(explained), sum(_holds(item, alignment, fault.name) for item in right)
+        for hypothesis in hypotheses:
+            explained = [left[0], *(item for item in left[1:] if _predicts(hypothesis, item, errors))]
+            score = len(explained), sum(_predicts(hypothesis, item, errors) for item in right)
             if score > best[0]:
-                parts = [part for part in (alignment, fault) if part.name != AS_SPECIFIED.name]
-                names = tuple(name for part in parts for name in part.name.split(" + "))
-                best = score, Reason(names, "; ".join(part.text for part in parts)), explained
+                best = score, _reason_of(hypothesis), explained
             if score == (len(left), len(right)):
                 break
         return best[1:]
 
 
-def _operation_of(case: Case) -> Operation:
-    return Operation(case.expression, case.element_type)
-
-
-def _values(item: CaseResult, alignment: Alignment, indices: Values | slice = slice(None)) -> list[Values] | None:
-    """The operands' values at some indices, as an alignment pairs them; None if it cannot."""
-    aligned = alignment.align(item.case, item.case.shape())
-    return None if aligned is None else [values_of(operand[indices], item.case.element_type) for operand in aligned]
-
-
-def _holds(item: CaseResult, alignment: Alignment, fault: str) -> bool:
-    """Whether a fault model predicts every element."""
-    operation, values = _operation_of(item.case), _values(item, alignment)
-    model = AS_SPECIFIED if fault == AS_SPECIFIED.name else fault_models(operation).get(fault)
-    return model is not None and values is not None and np.array_equal(operation.predict(model, values), item.patterns)
-
-
-def _holding(item: CaseResult) -> Iterator[tuple[Alignment, FaultModel]]:
-    """The fault models that predict a case; those under a wrong alignment only if no other does.
+def _matching(item: CaseResult, errors: Errors) -> Iterator[Hypothesis]:
+    """The hypotheses that predict a case; those under a wrong alignment only if no other does.
 
     A sample of the case is predicted first, and then all of it.
     """
     is_wrong = np.zeros(item.elements, bool)
     is_wrong[list(item.wrong)] = True
     sample = np.concatenate([_spread(np.flatnonzero(is_wrong)), _spread(np.flatnonzero(~is_wrong))])
-    operation = _operation_of(item.case)
-    models = tuple(fault_models(operation).values())
-    for alignments, tried in (((SPECIFIED,), models), (WRONG_ALIGNMENTS, (AS_SPECIFIED, *models) if models else ())):
+    faults: tuple[Fault, ...] = ()
+    with _noted(errors, "the catalog of faults"):
+        faults = tuple(faults_of(_operation_of(item.case)).values())
+    misaligned = [(alignment, fault) for alignment in WRONG_ALIGNMENTS for fault in (AS_SPECIFIED, *faults)]
+    for hypotheses in ([(None, fault) for fault in faults], misaligned):
         has_one = False
-        for alignment in alignments:
-            values = _values(item, alignment, sample)
-            for fault in tried if values is not None else ():
-                predicted = operation.predict(fault, values or ())
-                if np.array_equal(predicted, item.patterns[sample]) and _holds(item, alignment, fault.name):
-                    has_one = True
-                    yield alignment, fault
+        for hypothesis in hypotheses:
+            if _predicts(hypothesis, item, errors, sample) and _predicts(hypothesis, item, errors):
+                has_one = True
+                yield hypothesis
         if has_one:
             return
+
+
+def _predicts(hypothesis: Hypothesis, item: CaseResult, errors: Errors, indices: Values | slice = slice(None)) -> bool:
+    """Whether a hypothesis predicts every element at some indices."""
+    alignment, fault = hypothesis
+    case, operation = item.case, _operation_of(item.case)
+    is_predicted = False
+    with _noted(errors, "the hypothesis " + "+".join(_reason_of(hypothesis).slugs)):
+        # With another number of operands it is another record.
+        same = AS_SPECIFIED if fault is AS_SPECIFIED else faults_of(operation).get(fault.slug)
+        aligned = case.aligned() if alignment is None else alignment.align(case.operands, case.shape())
+        if same is not None and aligned is not None:
+            values = [values_of(operand[indices], case.element_type) for operand in aligned]
+            is_predicted = np.array_equal(operation.predict(same, values), item.patterns[indices])
+    return is_predicted
+
+
+@contextmanager
+def _noted(errors: Errors, name: str) -> Iterator[None]:
+    """Note what a hypothesis raises, whatever it is: results are worth more than the reasons for them."""
+    try:
+        yield
+    except Exception as error:  # noqa: BLE001
+        errors[f"internal error in {name}: {type(error).__name__}: {error}"] = None
+
+
+def _reason_of(hypothesis: Hypothesis) -> Reason:
+    alignment, fault = hypothesis
+    slugs, families, texts = tuple[str, ...](), tuple[str, ...](), tuple[str, ...]()
+    if alignment is not None:
+        slugs, families, texts = (alignment.slug,), (alignment.family,), (alignment.text,)
+    if fault is not AS_SPECIFIED:
+        slugs, families, texts = (*slugs, *fault.slugs), (*families, *fault.families), (*texts, fault.text)
+    return Reason(slugs, families, "; ".join(texts))
+
+
+def _operation_of(case: Case) -> Operation:
+    return Operation(case.expression, case.element_type)
 
 
 def _spread(indices: Values) -> Values:
@@ -201,7 +185,7 @@ def _spread(indices: Values) -> Values:
 
 
 def _shapes(items: Sequence[CaseResult]) -> str:
-    """The operands' shapes of some cases in words."""
+    """The operands' shapes of some cases as text."""
     shapes = dict.fromkeys("-".join(str(list(operand.shape)) for operand in item.case.operands) for item in items)
     more = len(shapes) - _MOST_SHAPES_NAMED
     named = ", ".join(list(shapes)[:_MOST_SHAPES_NAMED]) + (f" and {more} others" if more > 0 else "")

@@ -213,11 +213,11 @@ class _Session:
     def _run_tests(self, host: Host, jobs: Sequence[Job]) -> None:
         with self._lock:
             self._on_progress(self._done, self._total, f"{jobs[0].runtime.name} {jobs[0].variant}/{jobs[0].source}")
-        found = list(self._results(host, jobs))
-        with self._lock:
-            if not self._is_stopped:  # What came while the processes were ended is not a result.
-                self.tests |= {test.key: test for test in found}
-                self._done += len(found)
+        for test in self._results(host, jobs):
+            with self._lock:
+                if not self._is_stopped:  # What came while the processes were ended is not a result.
+                    self.tests[test.key] = test
+                    self._done += 1
 
     def _results(self, host: Host, jobs: Sequence[Job]) -> Iterator[TestResult]:
         """Run tests of one operator version; their cases share models."""

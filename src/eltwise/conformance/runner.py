@@ -1,7 +1,7 @@
 """Cases run on a runtime, many in one model; refusals, crashes and hangs are traced to single cases.
 
 What a model holds does not change what comes out: a model that is refused, or that ends the process, is divided until
-the cases are found that do so, and what no fault model explains is run again alone.
+the cases are found that do so, and what no fault explains is run again alone.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from dataclasses import replace
 from eltwise.conformance.cases import Case
 from eltwise.conformance.compare import CaseResult, References, compare
 from eltwise.conformance.explain import Explainer
-from eltwise.conformance.fault_model import BESIDE_ANOTHER
 from eltwise.conformance.models import build
 from eltwise.conformance.suite import HIGH_RANK, kind_of
 from eltwise.core.dtypes import ElementType
+from eltwise.faults.families import AFFECTED_BY_OTHER_NODES
 from eltwise.runtimes import Answer, Call, Host, Model
 
 Cases = Sequence[Case]
@@ -96,13 +96,13 @@ class CaseRunner:
         return self.results
 
     def separate(self, cases: Cases, explainer: Explainer) -> None:
-        """Run what no fault model explains again, alone: a runtime may take one kernel for another.
+        """Run what no fault explains again, alone: a runtime may take one kernel for another.
 
         After the first case that comes out alone as it did with others, the rest is taken to do so too.
 
         Args:
             cases: the cases of one test.
-            explainer: knows the fault models.
+            explainer: explains with the catalog of faults.
         """
         _reasons, unexplained = explainer.explain([self.results[case] for case in cases if case in self.results])
         for case in (item.case for item in unexplained if item.case in self._together):
@@ -110,7 +110,9 @@ class CaseRunner:
             if alone.got is None or alone.is_same(item):
                 return
             self.results[case] = alone
-            self.beside[case] = replace(item, problem=BESIDE_ANOTHER, beside=tuple(self._companions(alone, cases)))
+            self.beside[case] = replace(
+                item, problem=AFFECTED_BY_OTHER_NODES, beside=tuple(self._companions(alone, cases))
+            )
 
     def _companions(self, alone: CaseResult, cases: Cases) -> Cases:
         """The small ones of some cases, if one comes out otherwise in one model with them than alone.

@@ -11,7 +11,7 @@ from functools import cache, lru_cache, partial
 
 import numpy as np
 
-from eltwise.conformance.cases import CALL, DIVISIONS, SOURCE_NAMES, SOURCES, STATIC, Attributes, Case, Sizes
+from eltwise.conformance.cases import CALL, SOURCE_NAMES, SOURCES, STATIC, Attributes, Case, Sizes
 from eltwise.conformance.models import NEUTRAL_OPS
 from eltwise.conformance.results import Extent
 from eltwise.conformance.shape_pairs import FEW_ONTO, FEW_PAIRS, HARD_PAIRS, NUMPY_PAIRS, one_directional
@@ -104,7 +104,7 @@ class Variant:
 
     def case(self, source: str, operands: Sequence[np.ndarray], attributes: Attributes | None = None) -> Case:
         """A case of this variant, by default with the attributes of the rule."""
-        if self.schema.function in DIVISIONS and self.element_type.is_integer:
+        if self.schema.expression().divides and self.element_type.is_integer:
             operands = _without_undefined(self.element_type, *operands)
         given = self.attributes if attributes is None else attributes
         return Case(self.schema, given, tuple(operands), SOURCES.get(source, STATIC))
@@ -276,7 +276,7 @@ def _layouts(variant: Variant, source: str, extent: Extent) -> Iterator[tuple[At
 def undefined_cases(variant: Variant) -> Iterator[Case]:
     """Integers divided by 0, for which any answer will do, and the least value divided by -1, on which some crash."""
     element_type = variant.element_type
-    if variant.schema.function not in DIVISIONS or not element_type.is_integer:
+    if not variant.schema.expression().divides or not element_type.is_integer:
         return
     low, high = element_type.limits
     one = np.ones(1, element_type.storage)

@@ -11,8 +11,8 @@ import numpy as np
 from eltwise.conformance.cases import LETTERS, Case
 from eltwise.conformance.compare import CaseResult
 from eltwise.conformance.explain import Explainer
-from eltwise.conformance.fault_model import BESIDE_ANOTHER, MODE_CHANGED
 from eltwise.conformance.results import OUTCOMES, Example, Failing, Outcome, TestResult, shown
+from eltwise.faults.families import AFFECTED_BY_OTHER_NODES, FLOAT_MODE_CHANGED
 
 _LARGEST_STORED = 4096
 _LONGEST_MESSAGE = 1000
@@ -53,7 +53,7 @@ def summary(
         results: of all cases that were run.
         not_run: how many were not.
         smaller: what came for the ``smaller_cases``.
-        explainer: knows the fault models.
+        explainer: explains with the catalog of faults.
     """
     outcome, items = worst_of(results)
     changed = [item for item in results if item.answer.mode]
@@ -63,7 +63,9 @@ def summary(
             return TestResult(*names, "ok", total=len(results), message="; ".join(notes))
         first, counts = min(changed, key=lambda item: item.case.size), (len(changed), len(results))
         failing, message = Failing(first.case), "; ".join(notes)
-        return TestResult(*names, "differs", ((MODE_CHANGED,),), *counts, _example(first), message, failing, message)
+        return TestResult(
+            *names, "differs", ((FLOAT_MODE_CHANGED,),), *counts, _example(first), message, failing, message
+        )
     reasons, words = _explained(results, items, explainer) if outcome == "differs" else ((), items[0].answer.words)
     shows = (item for item in smaller if item.outcome == outcome and (item.wrong or outcome == "crashed"))
     smallest = next(shows, None) or _smallest_seen(items)
@@ -75,18 +77,18 @@ def summary(
 def _explained(
     results: Sequence[CaseResult], items: Sequence[CaseResult], explainer: Explainer
 ) -> tuple[tuple[tuple[str, ...], ...], str]:
-    """The reasons by the names of their fault models, and what to say."""
+    """The reasons by the slugs of their faults, and what to say."""
     names: list[tuple[str, ...]] = [(problem,) for problem in dict.fromkeys(item.problem for item in items) if problem]
     words = [_problem_in_words(item) for item in items if item.problem][:1]
     for reason in explainer.explain(results)[0]:
-        names.append(reason.names)
+        names.append(reason.slugs)
         words.append(reason.text)
     return tuple(names), "; ".join(filter(None, words))
 
 
 def _smallest_seen(items: Sequence[CaseResult]) -> CaseResult:
     # What fails alone shows more than what fails beside others, and a wrong type or shape more than wrong values.
-    alone = [item for item in items if item.problem != BESIDE_ANOTHER]
+    alone = [item for item in items if item.problem != AFFECTED_BY_OTHER_NODES]
     return min([item for item in alone if item.problem] or alone or items, key=_size)
 
 
@@ -114,7 +116,7 @@ def _simplest_operands(item: CaseResult) -> tuple[tuple[float, ...], tuple[np.nd
 
 
 def _problem_in_words(item: CaseResult) -> str:
-    if item.problem == BESIDE_ANOTHER:
+    if item.problem == AFFECTED_BY_OTHER_NODES:
         return f"{item.case} gives other values in one model with others than alone"
     assert item.expected is not None
     came = item.answer.words if item.got is None else f"gave {item.got.dtype}{list(item.got.shape)}"

@@ -94,6 +94,11 @@ class Expression:
         return any(step.definition.divides for step in self.steps)
 
     @property
+    def ignores_zero_sign(self) -> bool:
+        """Whether specifications leave open which zero the result is of operands with zeros of both signs."""
+        return self.steps[-1].definition.ignores_zero_sign
+
+    @property
     def gives_booleans(self) -> bool:
         """Whether the result is a boolean, whatever the operands' type."""
         return self.steps[-1].definition.result == "boolean"
@@ -121,20 +126,25 @@ def expression_of(function: str, count: int | None = None) -> Expression:
 
     Args:
         function: its name.
-        count: the number of operands; by default as many as it has. A primitive of two takes any number from 1 on,
-            from left to right.
+        count: the number of operands; by default as many as it has. A primitive of two takes any number from 2 on,
+            from left to right, and one operand where it gives that as it is.
+
+    Raises:
+        ValueError: for one operand of a primitive of two that is not idempotent.
 
     >>> print(expression_of("squared_difference"), "|", expression_of("add", 3))
     (a - b) * (a - b) | (a + b) + c
     """
     if function in COMPOSITES:
         return COMPOSITES[function]
-    arity = primitives.find(function).arity
-    if arity == 1:
+    primitive = primitives.find(function)
+    if primitive.arity == 1:
         return Expression(1, (Step(function, (0,)),))
-    wanted = arity if count is None else count
-    if wanted == 1:
-        return Expression(1, (Step(function, (0, 0)),))  # Only of maxima and minima, which it leaves as they are.
+    count = primitive.arity if count is None else count
+    if count == 1:
+        if not primitive.idempotent:
+            raise ValueError(f"{function} takes at least 2 operands")
+        return Expression(1, (Step(function, (0, 0)),))
     steps = [Step(function, (0, 1))]
-    steps += [Step(function, (wanted + index - 2, index)) for index in range(2, wanted)]
-    return Expression(wanted, tuple(steps))
+    steps += [Step(function, (count + index - 2, index)) for index in range(2, count)]
+    return Expression(count, tuple(steps))

@@ -61,6 +61,8 @@ class Primitive:
         libraries: the name of the function in ``numpy``, ``torch`` and ``jax.numpy``, by kind.
         result: whether the result has the operands' type or is a boolean.
         divides: whether it is undefined for integers and a second operand of 0, which is refused.
+        idempotent: whether it gives an operand as it is where both operands are that one.
+        ignores_zero_sign: whether specifications leave open which zero it gives of operands with zeros of both signs.
     """
 
     name: str
@@ -75,6 +77,8 @@ class Primitive:
     libraries: Mapping[str, Mapping[Kind, str]]
     result: Literal["same", "boolean"] = "same"
     divides: bool = False
+    idempotent: bool = False
+    ignores_zero_sign: bool = False
 
     def numpy_function(self, element_type: ElementType) -> ArrayFunction:
         """The function on arrays of an element type."""
@@ -257,6 +261,8 @@ def _extremum(
         rounds=False,
         commutes=True,
         libraries=_names(name, name),
+        idempotent=True,
+        ignores_zero_sign=True,
     )
 
 

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from itertools import takewhile
 
 from eltwise.conformance.cases import LETTERS
-from eltwise.conformance.explain import is_alignment, text_of
-from eltwise.conformance.fault_model import BESIDE_ANOTHER, WRONG_SHAPE, WRONG_TYPE, Operation
 from eltwise.conformance.results import OUTCOMES, Outcome, Results, TestResult
 from eltwise.core.dtypes import BY_NAME
+from eltwise.faults.alignments import is_alignment
+from eltwise.faults.catalog import text_of
+from eltwise.faults.families import AFFECTED_BY_OTHER_NODES, OTHER_SHAPE, OTHER_TYPE
+from eltwise.faults.record import Operation
 from eltwise.ops import registry
 from eltwise.report.legend import call_of, counted, first_line, listed, operators_of, types_of
 
@@ -61,7 +63,7 @@ def _faults(test: TestResult) -> tuple[str, ...]:
 
 
 def _finding(fault: str, tests: list[TestResult], of_operator: OfOperator) -> Finding:
-    needs_beside = fault == BESIDE_ANOTHER
+    needs_beside = fault == AFFECTED_BY_OTHER_NODES
     best = min(
         tests,
         key=lambda test: (
@@ -88,7 +90,7 @@ def _operation(test: TestResult) -> Operation:
 def _does(fault: str, outcome: Outcome) -> str:
     """What a runtime does, in a few words."""
     return {
-        "differs": fault or "other bits",
+        "differs": fault.replace("_", " ") or "other bits",
         "refused": "refuses what is allowed",
         "accepted": "accepts what must be refused",
         "hung": "does not answer in time",
@@ -131,14 +133,16 @@ def _shows(fault: str, test: TestResult) -> str:
     if test.outcome == "accepted" and failing is not None:
         refusal = failing.case.refusal() or "it must be refused"
         return f"For {call_of(test)} it returns a result, where the specification requires an error: {refusal}."
-    if fault in (WRONG_TYPE, WRONG_SHAPE):
+    if fault in (OTHER_TYPE, OTHER_SHAPE):
         return _wrong_result(test)
     if expected is None or got is None:
         if test.outcome in ("crashed", "hung") and failing is not None:
             return f"For {call_of(test)}: {said}."
         return f"Message: {said}" if said else "There is no message."
     where = (
-        f"{test.op} with {call_of(test)}" if failing and (is_alignment(fault) or fault == BESIDE_ANOTHER) else test.op
+        f"{test.op} with {call_of(test)}"
+        if failing and (is_alignment(fault) or fault == AFFECTED_BY_OTHER_NODES)
+        else test.op
     )
     if failing is not None and failing.beside:
         where += f", beside {counted(len(failing.beside), 'other')} in the same model,"

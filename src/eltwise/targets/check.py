@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from eltwise.core.errors import EltwiseError
+from eltwise.faults.families import REFUSED_IN_PART, sentence_of
 from eltwise.model import Model, load
 from eltwise.passes.upcast import exact_upcast
 from eltwise.runtimes.registry import BY_NAME
@@ -205,17 +206,17 @@ def _of_sites(versions: Versions, target: str, subject: Subject, rules: RuleSet,
             site.type_name,
             site.broadcast,
             severity,
-            next((fault for fault in faults if fault in (*REFUSALS, "refused in part")), "differs"),
-            tuple(fault for fault in faults if fault not in (*REFUSALS, "refused in part")),
-            "; ".join(dict.fromkeys(_words(rule, rules, site) for rule in first)),
+            next((fault for fault in faults if fault in (*REFUSALS, REFUSED_IN_PART)), "differs"),
+            tuple(fault for fault in faults if fault not in (*REFUSALS, REFUSED_IN_PART)),
+            "; ".join(dict.fromkeys(_words(rule, site) for rule in first)),
             helps,
             steps is not None and not subject.unread,
         )
 
 
-def _words(rule: Rule, rules: RuleSet, site: Site) -> str:
+def _words(rule: Rule, site: Site) -> str:
     operator = f"{site.schema.name}({site.schema.version})"
-    return rule.words.replace("{op}", operator) or rules.faults.get(rule.fault, rule.fault)
+    return rule.words.replace("{op}", operator) or sentence_of(rule.fault)
 
 
 def _helps(
@@ -225,7 +226,7 @@ def _helps(
     if steps is None and any(fault in REFUSALS for fault in faults):
         return "no way to write it is exact there"
     if steps is None:
-        allowed = " ".join(f"--allow {fault!r}" for fault in faults)
+        allowed = " ".join(f"--allow {fault}" for fault in faults)
         return f"no way to write it is exact there; eltwise repair {allowed} leaves it as it is"
     words = []
     there = in_opset(site, opset) if opset else site

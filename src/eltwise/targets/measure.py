@@ -14,13 +14,22 @@ import numpy as np
 from eltwise.conformance.cases import SOURCES, Case, Context
 from eltwise.conformance.compare import CaseResult, References
 from eltwise.conformance.explain import Explainer
-from eltwise.conformance.fault_model import UNEXPLAINED
 from eltwise.conformance.runner import CaseRunner
 from eltwise.conformance.suite import Variant, hard_values_of, layout_cases, value_cases, variants
 from eltwise.core.broadcasting import Rule as BroadcastRule
 from eltwise.core.dtypes import FLOAT32
 from eltwise.core.machine import machine_name
 from eltwise.core.shapes import of_sizes
+from eltwise.faults.families import (
+    CRASHES,
+    HANGS,
+    OTHER_SHAPE,
+    OTHER_TYPE,
+    REFUSED,
+    REFUSED_IN_PART,
+    WIDER_BETWEEN_NODES,
+    WRONG_ALIGNMENT,
+)
 from eltwise.formats.openvino.ports import ResultNames, output_ports
 from eltwise.ir.graph import Graph, Node, Origin, Port
 from eltwise.ir.types import TensorType
@@ -45,29 +54,6 @@ _CONTEXTS: dict[str, Context] = {
     "read-wider": Context(is_cast=True),
 }
 _PATTERNS = ("equal", "broadcast", "inside", "scalars", "empty", "high-rank")
-
-_FAMILIES: tuple[tuple[str, str], ...] = (
-    (r".*int32 arithmetic.*|.*clamped to int32", "int32 arithmetic"),
-    (r".*(prepared for|clamped to) bfloat16", "constant prepared for bfloat16"),
-    (r"float32 arithmetic.*|.*(rounded|clamped) to float32|float64 arithmetic|round.*", "float32 arithmetic"),
-    (r"sign of zero lost|zeros not added|negated reverse difference|result is B", "sign of zero lost"),
-    (r"saturation.*|B negated first", "saturation"),
-    (r".*flushed.*", "subnormals flushed"),
-    (r"true for NaN|NaN gives .*", "NaN taken for a number"),
-    (r"quotient rounded|floored", "quotient rounded"),
-    (UNEXPLAINED, "other values"),
-)
-"""Fault models that mean the same for a model, and the one name that rules have for them."""
-
-_FAULTS = {
-    "refused": "the runtime does not load or run it",
-    "refused in part": "the runtime refuses it for some shapes",
-    "crashes": "the process of the runtime ends",
-    "hangs": "the runtime gives no answer",
-    "kept wider between nodes": "the result is not brought to its type before the next node reads it",
-    "other values": "other values, which no known fault explains",
-}
-"""What faults are that are not known by values alone."""
 
 Tell = Callable[[int, int, str], None]
 
@@ -123,10 +109,8 @@ def measure(
         seen |= _told(same, same.measured - measured)
         measured |= same.measured
     rules = (*rules_from(seen), *(rule for rule in (known.rules if known else ()) if rule.by_hand))
-    texts = _FAULTS | dict(known.faults if known else {})
-    faults = {rule.fault: texts.get(rule.fault, rule.fault) for rule in rules}
     date = datetime.now(UTC).strftime("%Y-%m-%d")
-    return RuleSet(runtime.name, version, machine_name(), date, *loaded, frozenset(measured), rules, faults), len(left)
+    return RuleSet(runtime.name, version, machine_name(), date, *loaded, frozenset(measured), rules), len(left)
 
 
 def scope_of(variant: Variant) -> Key:
@@ -198,20 +182,19 @@ def _seen(source: str, results: Sequence[CaseResult], explainer: Explainer) -> S
     """What a runtime did in one context, by the worst of its cases."""
     outcomes = {result.outcome for result in results}
     words = next((result.answer.words for result in results if result.outcome in ("crashed", "hung", "refused")), "")
-    partly = "refused" if outcomes == {"refused"} else "refused in part"
-    for outcome, fault in (("crashed", "crashes"), ("hung", "hangs"), ("refused", partly)):
+    refusal = REFUSED if outcomes == {"refused"} else REFUSED_IN_PART
+    for outcome, fault in (("crashed", CRASHES), ("hung", HANGS), ("refused", refusal)):
         if outcome in outcomes:
             return Seen("refused", frozenset({fault}), _general(words))
-    severities = [found for found in map(_severity, results) if found]
+    severities = [severity for severity in map(_severity, results) if severity]
     if not severities:
         return Seen()
     worst = max(severities, key=level)
     if source == "read-wider":
-        return Seen(worst, frozenset({"kept wider between nodes"}))
-    names = {result.problem for result in results if result.problem}
-    names |= {name for reason in explainer.explain(results)[0] for name in reason.names}
-    faults = frozenset(next((known for text, known in _FAMILIES if re.fullmatch(text, name)), name) for name in names)
-    is_severe = faults & {"wrong shape", "wrong type", "axis ignored"}
+        return Seen(worst, frozenset({WIDER_BETWEEN_NODES}))
+    faults = frozenset(result.problem for result in results if result.problem)
+    faults |= {family for reason in explainer.explain(results)[0] for family in reason.families}
+    is_severe = faults & {OTHER_SHAPE, OTHER_TYPE, WRONG_ALIGNMENT}
     return Seen("wrong values" if is_severe else worst, faults)
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from eltwise.core.errors import EltwiseError, UnsupportedError, raise_all, unknown_name
+from eltwise.faults.families import OTHER_SHAPE, REFUSED_IN_PART, WRONG_ALIGNMENT
 from eltwise.formats import registry as formats
 from eltwise.ir.graph import Graph
 from eltwise.model import Model, examine
@@ -38,7 +39,7 @@ Step = Literal["align", "upcast"]
 
 Steps = tuple[Step, ...]
 
-_OF_SHAPES = ("refused in part", "wrong shape", "axis ignored")
+_OF_SHAPES = (REFUSED_IN_PART, OTHER_SHAPE, WRONG_ALIGNMENT)
 
 
 @dataclass(frozen=True)

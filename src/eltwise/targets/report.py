@@ -25,7 +25,7 @@ class Finding:
         element_type: of the operands; empty for the model.
         broadcast: the broadcast rule; empty for the model.
         severity: what it means.
-        kind: ``differs`` if a runtime gives other values; ``refused``, ``refused in part``, ``hangs`` or ``crashes``.
+        kind: ``differs`` if a runtime gives other values; ``refused``, ``refused_in_part``, ``hangs`` or ``crashes``.
         reasons: the faults that explain other values, by name; what ``--allow`` takes.
         words: what happens, in words.
         helps: what to do about it.

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from eltwise.faults.families import UNEXPLAINED
 from eltwise.targets.rules import MEASURED_FACTS, SEVERITIES, Rule, Severity, level
 
 Key = tuple[str, ...]
@@ -39,12 +40,12 @@ def rules_from(seen: Mapping[Key, Seen]) -> list[Rule]:
             forbidden[index_of[key]] = not _may_be_called(severity, key, seen)
         covered = np.zeros_like(forbidden)
         counts = Counter(name for one in told.values() for name in one.faults)
-        for fault in sorted(counts, key=lambda name: (name == "other values", -counts[name])):
+        for fault in sorted(counts, key=lambda name: (name == UNEXPLAINED, -counts[name])):
             wanted = np.zeros_like(forbidden)
             for key, one in told.items():
                 wanted[index_of[key]] = fault in one.faults
                 # What is explained is not to be called unexplained.
-                forbidden[index_of[key]] |= fault == "other values" and fault not in one.faults
+                forbidden[index_of[key]] |= fault == UNEXPLAINED and fault not in one.faults
             while (left := wanted & ~covered).any():
                 box = _widest_box(left, wanted, forbidden)
                 covered[np.ix_(*box)] = True

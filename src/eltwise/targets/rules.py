@@ -15,6 +15,7 @@ from typing import Literal, get_args
 
 from eltwise.conformance.json_fields import Fields
 from eltwise.core.errors import EltwiseError, FileFormatError, UnsupportedError, unknown_name
+from eltwise.faults.families import CRASHES, HANGS, REFUSED, sentence_of
 from eltwise.formats import files
 
 SHIPPED = Path(__file__).with_name("rules.toml")
@@ -33,7 +34,7 @@ FACTS = (*MEASURED_FACTS, "producer", "constant", "upcast")
 Facts = Mapping[str, frozenset[str]]
 """What may hold for an op site: the possible values of each fact."""
 
-REFUSALS = ("refused", "hangs", "crashes")
+REFUSALS = (REFUSED, HANGS, CRASHES)
 """Faults that cannot be allowed, since there is no result."""
 
 _SCOPE = ("op", "type", "broadcast")
@@ -54,7 +55,7 @@ class Rule:
 
     Attributes:
         severity: what it means for a model.
-        fault: its name in plain words.
+        fault: the slug of the family of faults.
         where: by fact, the values for which the rule applies; a fact that is not named may have any value.
         words: what the runtime itself says if it refuses; ``{op}`` stands for the operator.
         by_hand: whether a person wrote it; ``eltwise targets --refresh`` keeps it as it is.
@@ -84,7 +85,6 @@ class RuleSet:
         opsets: the ONNX opsets that it loads; none for IR.
         measured: the operator version, type and broadcast rule of everything that was measured.
         rules: what it does otherwise than specified.
-        faults: what each fault is, in a clause.
     """
 
     runtime: str
@@ -95,7 +95,6 @@ class RuleSet:
     opsets: tuple[int, ...] = ()
     measured: frozenset[tuple[str, ...]] = frozenset()
     rules: tuple[Rule, ...] = ()
-    faults: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def number(self) -> str:
@@ -175,7 +174,7 @@ def runtimes_in(path: Path) -> tuple[str, ...]:
     Raises:
         FileFormatError: if there is no such file, or it is not TOML.
     """
-    return tuple(name for name in _document(path) if name != "faults")
+    return tuple(_document(path))
 
 
 def read_rules(path: Path, runtime: str) -> RuleSet:
@@ -190,7 +189,7 @@ def read_rules(path: Path, runtime: str) -> RuleSet:
         hint = f"measure it: eltwise targets --refresh --runtime {runtime}"
         raise UnsupportedError(f"nothing was measured of {runtime}", where=path.name, hint=hint)
     try:
-        values, faults = (Fields(document.get(name, {}), f"[{name}]") for name in (runtime, "faults"))
+        values = Fields(document[runtime], f"[{runtime}]")
         return RuleSet(
             runtime,
             version=values.take("version", str, ""),
@@ -200,7 +199,6 @@ def read_rules(path: Path, runtime: str) -> RuleSet:
             opsets=values.each("opsets", int),
             measured=frozenset(key for line in _lines(values, "measured") for key in _scope_keys(_facts(line))),
             rules=tuple(map(_rule, _lines(values, "rules"))),
-            faults={name: faults.take(name, str) for name in faults},
         )
     except EltwiseError as error:
         raise error.located(where=str(path)) from None
@@ -214,9 +212,7 @@ def write_rules(path: Path, rule_set: RuleSet) -> None:
     """
     known = {name: read_rules(path, name) for name in (runtimes_in(path) if path.exists() else ())}
     known[rule_set.runtime] = rule_set
-    faults = {name: text for rules in known.values() for name, text in rules.faults.items()}
-    table = "\n".join(["[faults]", *(f"{json.dumps(name)} = {json.dumps(faults[name])}" for name in sorted(faults))])
-    text = "\n\n".join([_HEADER.strip(), table, *map(_section, known.values())]) + "\n"
+    text = "\n\n".join([_HEADER.strip(), *map(_section, known.values())]) + "\n"
     files.write_atomically(path, [text.encode()])
 
 
@@ -238,6 +234,7 @@ def _rule(line: str) -> Rule:
     severity, fault, rest = [*line.split(_BAR, 2), "", ""][:3]
     if severity not in SEVERITIES:
         raise unknown_name("severity", severity, SEVERITIES)
+    sentence_of(fault)
     facts = _facts(rest)
     where = {name: frozenset(facts[name].split()) for name in FACTS if name in facts}
     return Rule(severity_named(severity), fault, where, facts.get("words", ""), by_hand=facts.get("by") == "hand")

@@ -9,9 +9,9 @@ import numpy as np
 
 from eltwise import oracle
 from eltwise.comparison.causes import UNEXPLAINED
-from eltwise.conformance.fault_model import Operation
 from eltwise.core.dtypes import of_numpy
 from eltwise.core.errors import EltwiseError
+from eltwise.faults.record import Operation
 from eltwise.formats.registry import of_bytes
 from eltwise.model import load
 from eltwise.ops.schema import ElementwiseSchema

@@ -11,9 +11,9 @@ from eltwise.comparison.arrays import compare_arrays
 from eltwise.comparison.records import measure as measure_blocks
 from eltwise.comparison.report import Status
 from eltwise.comparison.tolerance import Tolerance, Tolerances, tolerance_of
-from eltwise.conformance.fault_model import Operation
 from eltwise.core.dtypes import ElementType, of_numpy
 from eltwise.core.shapes import of_sizes
+from eltwise.faults.record import Operation
 
 _BY_DIGITS = ((50, 1e-7, 1e-9), (20, 1e-3, 1e-5), (10, 1e-2, 1e-3), (8, 5e-2, 1e-2), (0, 0.25, 0.125))
 """The relative tolerance of floats of so many digits, and the absolute one as a part of the largest value."""

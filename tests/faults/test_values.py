@@ -9,16 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eltwise.conformance.arithmetic import (
-    as_floats,
-    patterns_of,
-    stored,
-    values_of,
-)
 from eltwise.core.dtypes import (
     FLOAT64,
     TYPES,
     ElementType,
+)
+from eltwise.faults.values import (
+    as_floats,
+    patterns_of,
+    stored,
+    values_of,
 )
 from eltwise.oracle import bits_of, hard_values
 from eltwise.oracle.numbers import FLOAT_LAYOUTS, decode, encode, is_nan

@@ -1,4 +1,4 @@
-"""Exact numbers as arrays, and what arithmetics do to them: round, wrap, clamp, flush, convert; and the primitives.
+"""Exact numbers as arrays, and what arithmetics do to them: round, wrap, clamp, flush, convert.
 
 Integers and booleans are Python integers (int64 for types of up to 16 bits); floats are float64, which holds every
 value of every float type. Where a sum, a product or a quotient does not fit into float64, its last digit is made odd,
@@ -16,7 +16,8 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from eltwise.core.dtypes import FLOAT64, ElementType
+from eltwise.core.dtypes import FLOAT64, INT64, ElementType
+from eltwise.ops import primitives
 from eltwise.ops.expression import Expression
 from eltwise.oracle.numbers import FLOAT_LAYOUTS, decode
 
@@ -131,62 +132,73 @@ def as_integers(values: Values, element_type: ElementType, beyond: Beyond) -> Va
 
 
 @dataclass(frozen=True)
-class Keep:
-    """What is kept of the result of each step."""
+class StepPolicy:
+    """What is retained of the result of each step.
 
-    element_type: ElementType | None = None  # The type that it is brought to; None keeps all of it.
-    mode: Mode = "nearest"  # How floats are rounded.
-    clamps: bool = False  # Whether integers beyond the type are clamped to its limits; else they wrap.
+    Attributes:
+        element_type: the type that results are brought to; None retains all digits.
+        mode: how floats are rounded.
+        clamps: whether integers beyond the type are clamped to its limits; else they wrap.
+    """
 
-    def of(self, values: Values) -> Values:
-        """Bring values to what is kept of them."""
+    element_type: ElementType | None = None
+    mode: Mode = "nearest"
+    clamps: bool = False
+
+    def retain(self, values: Values) -> Values:
+        """Bring values to what is retained of them; booleans stay."""
         if self.element_type is None or values.dtype == np.bool_:
             return values
         if not self.element_type.is_integer:
             return rounded(values, self.element_type, self.mode)
         return clamped(values, *self.element_type.limits) if self.clamps else wrapped(values, self.element_type)
 
-    def sum(self, a: Values, b: Values) -> Values:
-        """Compute a + b and keep what is kept."""
-        if a.dtype != np.float64:
-            return self.of(a + b)
+    def apply(self, primitive: str, *operands: Values) -> Values:
+        """Compute a primitive of exact values; the quotient of an integer and 0 is that of the integer and 1."""
+        record, is_float = primitives.find(primitive), operands[0].dtype == np.float64
+        function = record.numpy_function(FLOAT64 if is_float else INT64)
+        if record.divides and not is_float:
+            operands = (operands[0], np.where(operands[1] == 0, 1, operands[1]))
         with np.errstate(all="ignore"):
-            plain = a + b
-            b_part = plain - a  # Knuth's two-sum: what float64 lost of the sum.
-            return self._rounded(plain, (a - (plain - b_part)) + (b - b_part))
+            result: Values = function(*operands)
+            if is_float and record.rounds and self.element_type is not FLOAT64:
+                result = _odd(result, ERRORS[function](*operands, result))
+        return self.retain(result)
 
-    def product(self, a: Values, b: Values) -> Values:
-        """Compute a * b and keep what is kept."""
-        if a.dtype != np.float64:
-            return self.of(a * b)
-        with np.errstate(all="ignore"):
-            plain = a * b
-            return self._rounded(plain, _lost(a, b, plain))
-
-    def quotient(self, a: Values, b: Values) -> Values:
-        """Compute a / b, truncated for integers, whose divisors are not 0, and keep what is kept."""
-        if a.dtype != np.float64:
-            magnitudes = np.abs(a) // np.maximum(np.abs(b), 1)
-            return self.of(np.where((a < 0) != (b < 0), -magnitudes, magnitudes))
-        with np.errstate(all="ignore"):
-            plain = a / b
-            rest = (a - plain * b) - _lost(plain, b, plain * b)
-            return self._rounded(plain, np.copysign(1.0, b) * rest)
-
-    def _rounded(self, plain: Values, lost: Values) -> Values:
-        """Move numbers whose last digit is even by one digit towards what was lost of them, and keep what is kept."""
-        if self.element_type is FLOAT64:
-            return plain
-        is_moved = ((plain.view(np.int64) & 1) == 0) & (lost != 0) & np.isfinite(plain) & np.isfinite(lost)
-        return self.of(np.where(is_moved, np.nextafter(plain, np.where(lost > 0, np.inf, -np.inf)), plain))
+    def evaluate(self, expression: Expression, operands: Sequence[Values]) -> Values:
+        """Compute an expression of exact values, step by step."""
+        values = list(operands)
+        for step in expression.steps:
+            values.append(self.apply(step.primitive, *(values[number] for number in step.operands)))
+        return values[-1]
 
 
-def _lost(a: Values, b: Values, plain: Values) -> Values:
+def _odd(result: Values, error: Values) -> Values:
+    """Move results whose last digit is even by one digit towards the exact one, where they differ from it."""
+    is_moved = ((result.view(np.int64) & 1) == 0) & (error != 0) & np.isfinite(result) & np.isfinite(error)
+    return np.where(is_moved, np.nextafter(result, np.where(error > 0, np.inf, -np.inf)), result)
+
+
+def _error_of_sum(a: Values, b: Values, result: Values) -> Values:
+    """What float64 lost of a sum (Knuth's two-sum)."""
+    b_part = result - a
+    error: Values = (a - (result - b_part)) + (b - b_part)
+    return error
+
+
+def _error_of_product(a: Values, b: Values, result: Values) -> Values:
     """What float64 lost of a product (Dekker)."""
     a_high, a_low = _halves(a)
     b_high, b_low = _halves(b)
-    lost: Values = a_low * b_low - (((plain - a_high * b_high) - a_low * b_high) - a_high * b_low)
-    return lost
+    error: Values = a_low * b_low - (((result - a_high * b_high) - a_low * b_high) - a_high * b_low)
+    return error
+
+
+def _error_of_quotient(a: Values, b: Values, result: Values) -> Values:
+    """A number of the sign of what float64 lost of a quotient."""
+    product = result * b
+    error: Values = np.copysign(1.0, b) * ((a - product) - _error_of_product(result, b, product))
+    return error
 
 
 def _halves(values: Values) -> tuple[Values, Values]:
@@ -196,44 +208,10 @@ def _halves(values: Values) -> tuple[Values, Values]:
     return high, values - high
 
 
-def _floored(keep: Keep, a: Values, b: Values) -> Values:
-    return keep.quotient(a, b) if a.dtype == np.float64 else keep.of(a // np.where(b == 0, 1, b))
-
-
-def _extreme(choose: Callable[[Values, Values], Values], prefers_plus: bool) -> Callable[..., Values]:
-    """The larger or smaller one; NaN wins, and +0 is larger than -0."""
-
-    def compute(_keep: Keep, a: Values, b: Values) -> Values:
-        if a.dtype != np.float64:
-            return choose(a, b)
-        return np.where(a == b, np.where(np.signbit(a) == prefers_plus, b, a), choose(a, b))
-
-    return compute
-
-
-PRIMITIVES: dict[str, Callable[..., Values]] = {
-    "add": Keep.sum,
-    "subtract": lambda keep, a, b: keep.sum(a, -b),
-    "multiply": Keep.product,
-    "divide": Keep.quotient,
-    "floor_divide": _floored,
-    "maximum": _extreme(np.maximum, True),
-    "minimum": _extreme(np.minimum, False),
-    "negative": lambda keep, a: keep.of(-a),
-    "absolute": lambda keep, a: keep.of(np.abs(a)),
-    "equal": lambda _keep, a, b: a == b,
-    "not_equal": lambda _keep, a, b: a != b,
-    "less": lambda _keep, a, b: a < b,
-    "less_equal": lambda _keep, a, b: a <= b,
-    "greater": lambda _keep, a, b: a > b,
-    "greater_equal": lambda _keep, a, b: a >= b,
+ERRORS: dict[Callable[..., Any], Callable[..., Values]] = {
+    np.add: _error_of_sum,
+    np.subtract: lambda a, b, result: _error_of_sum(a, -b, result),
+    np.multiply: _error_of_product,
+    np.divide: _error_of_quotient,
 }
-"""What each primitive computes of exact values; one without an entry has no fault models."""
-
-
-def evaluated(expression: Expression, operands: Sequence[Values], keep: Keep) -> Values:
-    """Compute an expression, keeping what is kept of each step."""
-    values = list(operands)
-    for step in expression.steps:
-        values.append(PRIMITIVES[step.primitive](keep, *(values[number] for number in step.operands)))
-    return values[-1]
+"""What float64 lost of a result, at least its sign, for each function of a primitive that rounds."""

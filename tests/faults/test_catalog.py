@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from eltwise import oracle
-from eltwise.conformance.arithmetic import patterns_of, values_of
-from eltwise.conformance.fault_model import AS_SPECIFIED, Operation
-from eltwise.conformance.faults import fault_models
 from eltwise.core.dtypes import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, INT8, INT64, TYPES, UINT8, UINT64, ElementType
+from eltwise.faults.catalog import faults_of
+from eltwise.faults.record import AS_SPECIFIED, Operation
+from eltwise.faults.values import patterns_of, values_of
 from eltwise.ops import registry
 from eltwise.ops.expression import expression_of
 from eltwise.oracle import hard_values
@@ -47,7 +47,7 @@ def test_computing_as_specified_gives_the_reference_and_a_fault_does_not(
     values = [values_of(array, element_type) for array in operands]
     got = operation.predict(AS_SPECIFIED, values)
     assert (got == patterns_of(exact, operation.result_type)).all()
-    known = fault_models(operation).values()
+    known = faults_of(operation).values()
     assert len({fault.text for fault in known}) == len(known)
     assert any((operation.predict(fault, values) != got).any() for fault in known)
 
@@ -55,7 +55,7 @@ def test_computing_as_specified_gives_the_reference_and_a_fault_does_not(
 def example(formula: str, element_type: ElementType, name: str, a: object, b: object) -> object:
     """What a fault gives for one pair."""
     operation = Operation(expression_of(formula), element_type)
-    fault = fault_models(operation)[name]
+    fault = faults_of(operation)[name]
     operands = [values_of(np.array([number], element_type.storage), element_type) for number in (a, b)]
     return operation.predict(fault, operands).view(element_type.storage)[0]
 
@@ -65,31 +65,31 @@ def example(formula: str, element_type: ElementType, name: str, a: object, b: ob
     [
         ("subtract", UINT8, "saturation", 3, 5, 0),
         ("subtract", INT8, "saturation", 100, -100, 127),
-        ("squared_difference", INT8, "saturation at every step", 100, -100, 127),
+        ("squared_difference", INT8, "saturation_at_every_step", 100, -100, 127),
         ("squared_difference", UINT8, "saturation", 3, 5, 4),
-        ("squared_difference", UINT8, "saturation through uint16 and int16", 254, 2, 0),
-        ("squared_difference", INT8, "integers taken for float bits", 7, -3, -3),
-        ("subtract", INT64, "int32 arithmetic", 2**31, 1, 2**31 - 1),
-        ("subtract", INT64, "int32 arithmetic, operands clamped", 2**40, 0, 2**31 - 1),
-        ("subtract", UINT64, "int32 arithmetic", 0, 1, 2**64 - 1),
-        ("subtract", INT64, "result clamped to int32", 2**40, 1, 2**31 - 1),
-        ("subtract", INT64, "-B clamped to int32", 0, 2**40, 1 - 2**31 - 1),
-        ("subtract", INT64, "float32 arithmetic, saturate", 2**24 + 1, 0, 2**24),
-        ("subtract", UINT64, "float32 arithmetic, saturate", 2**63, 0, 2**63),
-        ("subtract", UINT8, "float32 arithmetic, saturate", 3, 5, 0),
-        ("subtract", UINT8, "float32 arithmetic, wrap", 3, 5, 254),
-        ("subtract", INT64, "float16 arithmetic, saturate", -(10**6), 0, -(2**63)),
-        ("subtract", INT64, "float16 arithmetic, wrap", 10**6, 0, 0),
-        ("subtract", FLOAT64, "float32 arithmetic", 1e300, 0, np.inf),
-        ("subtract", FLOAT64, "float32 arithmetic, operands clamped", np.inf, 0, 3.4028234663852886e38),
-        ("subtract", FLOAT32, "infinity clamped", 3e38, -3e38, 3.4028234663852886e38),
-        ("subtract", FLOAT32, "subnormal results flushed", 2.0**-126, 2.0**-127, 0),
-        ("subtract", BFLOAT16, "rounding toward zero", 1, -0.0077, 1),
-        ("subtract", BFLOAT16, "float32 arithmetic, even results truncated", 1, -0.0076, 1),
-        ("squared_difference", FLOAT16, "rounded once", 85.25, 1.0009765625, 7096),
+        ("squared_difference", UINT8, "saturation_through_uint16_and_int16", 254, 2, 0),
+        ("squared_difference", INT8, "integers_as_float_bits", 7, -3, -3),
+        ("subtract", INT64, "int32_arithmetic", 2**31, 1, 2**31 - 1),
+        ("subtract", INT64, "int32_arithmetic_clamped_operands", 2**40, 0, 2**31 - 1),
+        ("subtract", UINT64, "int32_arithmetic", 0, 1, 2**64 - 1),
+        ("subtract", INT64, "result_clamped_to_int32", 2**40, 1, 2**31 - 1),
+        ("subtract", INT64, "minus_b_clamped_to_int32", 0, 2**40, 1 - 2**31 - 1),
+        ("subtract", INT64, "float32_arithmetic_saturated", 2**24 + 1, 0, 2**24),
+        ("subtract", UINT64, "float32_arithmetic_saturated", 2**63, 0, 2**63),
+        ("subtract", UINT8, "float32_arithmetic_saturated", 3, 5, 0),
+        ("subtract", UINT8, "float32_arithmetic_wrapped", 3, 5, 254),
+        ("subtract", INT64, "float16_arithmetic_saturated", -(10**6), 0, -(2**63)),
+        ("subtract", INT64, "float16_arithmetic_wrapped", 10**6, 0, 0),
+        ("subtract", FLOAT64, "float32_arithmetic", 1e300, 0, np.inf),
+        ("subtract", FLOAT64, "float32_arithmetic_clamped_operands", np.inf, 0, 3.4028234663852886e38),
+        ("subtract", FLOAT32, "infinity_clamped", 3e38, -3e38, 3.4028234663852886e38),
+        ("subtract", FLOAT32, "subnormal_results_flushed", 2.0**-126, 2.0**-127, 0),
+        ("subtract", BFLOAT16, "rounded_toward_zero", 1, -0.0077, 1),
+        ("subtract", BFLOAT16, "float32_arithmetic_even_truncated", 1, -0.0076, 1),
+        ("squared_difference", FLOAT16, "rounded_once", 85.25, 1.0009765625, 7096),
         ("squared_difference", FLOAT16, "fused", 85.25, 1.0009765625, 7096),
-        ("subtract", FLOAT32, "A prepared for bfloat16", 3.4e38, 0, 3.3895313892515355e38),
-        ("subtract", FLOAT32, "A prepared for bfloat16", np.inf, 0, np.inf),
+        ("subtract", FLOAT32, "a_prepared_for_bfloat16", 3.4e38, 0, 3.3895313892515355e38),
+        ("subtract", FLOAT32, "a_prepared_for_bfloat16", np.inf, 0, np.inf),
     ],
 )
 def test_a_fault_does_what_its_name_says(
@@ -101,6 +101,6 @@ def test_a_fault_does_what_its_name_says(
 
 def test_what_acts_together_acts_in_the_listed_order() -> None:
     operation = Operation(expression_of("subtract"), INT64)
-    both = fault_models(operation)["A clamped to int32 + int32 arithmetic"]
+    both = faults_of(operation)["a_clamped_to_int32+int32_arithmetic"]
     operands = [values_of(np.array([number]), INT64) for number in (2**40, 2**32 + 1)]
     assert operation.predict(both, operands).view(np.int64)[0] == 2**31 - 2

@@ -1,0 +1,65 @@
+"""The catalog: the faults of an operation, simplest first, and those that act jointly.
+
+They are tried from the first to the last: of two that predict the same, the first one is named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+
+from eltwise.faults.alignments import WRONG_ALIGNMENTS
+from eltwise.faults.expressions import of_expression
+from eltwise.faults.families import FAMILIES
+from eltwise.faults.floats import of_floats
+from eltwise.faults.integers import of_integers
+from eltwise.faults.record import Fault, Operation, combined
+
+_FLOAT32 = "float32_arithmetic_clamped_operands"
+_CLAMPED: tuple[tuple[str, ...], ...] = ((), ("a_clamped_to_int32",), ("b_clamped_to_int32",))
+COMBINATIONS: tuple[tuple[str, ...], ...] = (
+    ("sign_of_zero_lost", "subnormal_results_flushed"),
+    ("subnormal_results_flushed", "sign_of_zero_lost"),
+    ("subnormal_results_flushed", "float32_arithmetic"),
+    *(("subnormal_results_flushed", f"{operand}_flushed") for operand in "ab"),
+    ("subnormal_results_flushed", "float32_arithmetic_even_truncated", "a_flushed"),
+    ("b_negated_first", "saturation_at_every_step"),
+    *((f"nan_gives_{operand}", other) for operand in "ab" for other in ("subnormal_results_flushed", _FLOAT32)),
+    *((f"{first}_prepared_for_bfloat16", f"nan_gives_{operand}") for first in ("a", "b", "result") for operand in "ab"),
+    ("quotient_rounded", "saturation"),
+    ("multiplied_by_reciprocal", "subnormal_results_flushed"),
+    *((f"{operand}_prepared_for_bfloat16", "multiplied_by_reciprocal") for operand in "ab"),
+    *((*first, "int32_arithmetic", "float32_arithmetic") for first in _CLAMPED),
+    *((*first, "int32_arithmetic", "float32_arithmetic_saturated") for first in _CLAMPED),
+    *((f"{operand}_clamped_to_int32", "int32_arithmetic") for operand in ("a", "b", "minus_b")),
+    (_FLOAT32, "result_clamped_to_float32"),
+    (_FLOAT32, "result_clamped_to_float32", "sign_of_zero_lost"),
+    *((_FLOAT32, f"{operand}_prepared_for_bfloat16", "result_clamped_to_float32") for operand in ("a", "b", "minus_b")),
+    *((_FLOAT32, f"{operand}_clamped_to_bfloat16", "result_clamped_to_float32") for operand in "ab"),
+    ("zeros_not_added", _FLOAT32),
+    ("float32_arithmetic", "result_clamped_to_float32", "a_clamped_to_float32"),
+    ("result_rounded_to_float32", "result_clamped_to_float32"),
+)
+"""What acts jointly, in this order."""
+
+
+@cache
+def faults_of(operation: Operation) -> Mapping[str, Fault]:
+    """The faults of an operation by slug, simplest first, and then those that act jointly."""
+    kind, gives_booleans = operation.element_type.kind, operation.result_type is not operation.element_type
+    of_kind = of_floats(operation) if kind == "float" else of_integers(operation) if kind != "boolean" else ()
+    single = {
+        fault.slug: fault
+        for fault in (*of_expression(operation), *of_kind)
+        if all(index is None or index < operation.expression.operands for index, _change in fault.before)
+        and not (fault.after and gives_booleans)
+    }
+    joint = (combined([single[slug] for slug in slugs]) for slugs in COMBINATIONS if set(slugs) <= set(single))
+    return single | {fault.slug: fault for fault in joint}
+
+
+def text_of(slug: str, operation: Operation) -> str:
+    """What a fault of an operation, a wrong alignment or a family is, as a clause; empty for any other slug."""
+    texts = FAMILIES | {alignment.slug: alignment.text for alignment in WRONG_ALIGNMENTS}
+    fault = faults_of(operation).get(slug)
+    return fault.text if fault else texts.get(slug, "")

@@ -1,0 +1,114 @@
+"""What a fault is: a named way in which something else is computed than what is specified.
+
+A computation has four stages, and a fault is a small function at one or several of them: what an operand is changed to,
+what is computed, what is retained of each step, and what becomes of the result before it is stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from eltwise.core.dtypes import ElementType
+from eltwise.faults.values import Change, StepPolicy, Values, stored
+from eltwise.ops.expression import Expression
+
+Compute = Callable[..., Values]
+"""What is computed: given the policy of each step, and the operands."""
+
+OperandChange = tuple[int | None, Change]
+"""An operand, None for every one, and what it is changed to."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fault:
+    """A named way to compute something else than what is specified, for one expression and one element type.
+
+    Attributes:
+        slug: its identifier, for example ``saturation_at_every_step``; of faults that act jointly theirs, with ``+``.
+        text: what happens, as a clause for users, for example ``results saturate at the limits of uint8``.
+        family: the slug of its family.
+        before: what operands go through, in order.
+        compute: what is computed; None for the specified expression.
+        steps: what is retained of each step; None: floats are rounded to their type, integers lose nothing.
+        after: what the result goes through before it is stored, where integers wrap and floats are rounded.
+        parts: the faults that act jointly; none of a single one.
+    """
+
+    slug: str
+    text: str
+    family: str
+    before: tuple[OperandChange, ...] = ()
+    compute: Compute | None = None
+    steps: StepPolicy | None = None
+    after: tuple[Change, ...] = ()
+    parts: tuple[Fault, ...] = ()
+
+    @property
+    def slugs(self) -> tuple[str, ...]:
+        """The slugs of all that act."""
+        return tuple(part.slug for part in self.parts or (self,))
+
+    @property
+    def families(self) -> tuple[str, ...]:
+        """The slugs of the families of all that act."""
+        return tuple(part.family for part in self.parts or (self,))
+
+
+@dataclass(frozen=True)
+class Operation:
+    """What is computed: an expression of operands of one element type."""
+
+    expression: Expression
+    element_type: ElementType
+
+    @property
+    def function(self) -> str:
+        """The primitive that is computed; the expression as text if there are different ones."""
+        names = {step.primitive for step in self.expression.steps}
+        return names.pop() if len(names) == 1 else str(self.expression)
+
+    @property
+    def result_type(self) -> ElementType:
+        """The type of the result."""
+        return self.expression.result_type(self.element_type)
+
+    def predict(self, fault: Fault, operands: Sequence[Values]) -> Values:
+        """Compute with a fault.
+
+        Args:
+            fault: the fault; ``AS_SPECIFIED`` for none.
+            operands: the exact values of each, as ``values_of`` gives them.
+
+        Returns:
+            The bit patterns of the results, with one pattern for every NaN.
+        """
+        values = list(operands)
+        with np.errstate(all="ignore"):
+            for operand, change in fault.before:
+                for index in range(len(values)) if operand is None else (operand,):
+                    values[index] = change(values[index])
+            steps = fault.steps or StepPolicy(self.element_type if self.element_type.kind == "float" else None)
+            result = fault.compute(steps, *values) if fault.compute else steps.evaluate(self.expression, values)
+            for change in fault.after:
+                result = change(result)
+            return stored(result, self.result_type)
+
+
+AS_SPECIFIED = Fault(slug="as_specified", text="the result is right", family="")
+
+
+def combined(faults: Sequence[Fault]) -> Fault:
+    """Let several faults act, each after the one before it where they change the same; the first gives the family."""
+    return Fault(
+        slug="+".join(fault.slug for fault in faults),
+        text="; ".join(fault.text for fault in faults),
+        family=faults[0].family,
+        before=sum((fault.before for fault in faults), ()),
+        compute=next((fault.compute for fault in faults if fault.compute), None),
+        steps=next((fault.steps for fault in reversed(faults) if fault.steps), None),
+        after=sum((fault.after for fault in faults), ()),
+        parts=tuple(faults),
+    )

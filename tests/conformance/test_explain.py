@@ -1,0 +1,106 @@
+"""Explanations: no hypothesis raises, whatever the shapes, and one that does costs a reason and never a result."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from eltwise.conformance import explain
+from eltwise.conformance.cases import Case
+from eltwise.conformance.compare import CaseResult, References, compare
+from eltwise.conformance.explain import Explainer
+from eltwise.conformance.suite import Variant, cases_of, variants
+from eltwise.conformance.summary import summary
+from eltwise.faults import alignments
+from eltwise.faults.catalog import faults_of
+from eltwise.faults.families import UNEXPLAINED
+from eltwise.faults.record import Fault, Operation
+from eltwise.runtimes import Answer
+
+REFERENCES = References()
+VARIANTS = {(str(one.schema), one.element_type.name, one.rule): one for one in variants()}
+NAMES = ("runtime", "1", "Sub-14", "uint8", "numpy", "static")
+SOME = [
+    ("Sub-14", "uint8", "numpy"),
+    ("Sub-6", "float32", "legacy"),
+    ("Subtract-1", "int32", "pdpd"),
+    ("Subtract-1", "int8", "none"),
+    ("Max-13", "float16", "numpy"),
+    ("Neg-13", "float32", "none"),
+    ("Less-13", "float32", "numpy"),
+    ("Equal-13", "bool", "numpy"),
+]
+
+
+def answered(case: Case, *, is_wrong: bool) -> CaseResult:
+    """The reference result, or it with other bits in every element, as the answer to a case."""
+    expected = REFERENCES.of(case)
+    assert expected is not None
+    got = expected.copy()
+    if is_wrong:
+        bits = got.reshape(-1).view(f"u{got.itemsize}")
+        bits ^= bits.dtype.type(1 if got.dtype.name in ("bool", "int4", "uint4") else 0b101)
+    return compare(case, expected, Answer("result", (got,)))
+
+
+def valid_cases(variant: Variant) -> Iterator[Case]:
+    yield from (case for case in cases_of(variant, "static", "usual", 0, True) if REFERENCES.of(case) is not None)
+
+
+@pytest.mark.parametrize("name", SOME, ids="/".join)
+def test_no_hypothesis_raises_whatever_the_shapes(name: tuple[str, str, str]) -> None:
+    """One case is wrong, so that every hypothesis is asked about all the others, those without elements too."""
+    right = [answered(case, is_wrong=False) for case in valid_cases(VARIANTS[name])]
+    assert any(0 in operand.shape for item in right for operand in item.case.operands)
+    for index in [*range(0, len(right), max(1, len(right) // 12))]:
+        wrong = answered(right[index].case, is_wrong=True)
+        reasons, _unexplained = Explainer().explain([*right[:index], wrong, *right[index + 1 :]])
+        assert not any("internal error" in reason.text for reason in reasons)
+
+
+@pytest.mark.parametrize("name", SOME[:3], ids="/".join)
+def test_every_alignment_is_asked_of_every_shape(name: tuple[str, str, str]) -> None:
+    for case in valid_cases(VARIANTS[name]):
+        for alignment in alignments.WRONG_ALIGNMENTS:
+            aligned = alignment.align(case.operands, case.shape())
+            assert aligned is None or all(one.size == np.prod(case.shape()) for one in aligned)
+
+
+@pytest.mark.parametrize(
+    "error", [ValueError, KeyError, ZeroDivisionError, MemoryError, RecursionError, AssertionError]
+)
+@pytest.mark.parametrize("name", [SOME[0], SOME[2], SOME[5]], ids="/".join)
+def test_a_hypothesis_that_raises_never_loses_a_result(
+    name: tuple[str, str, str], error: type[Exception], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each of the catalog in turn, all of them, the alignments, and the catalog itself."""
+    variant = VARIANTS[name]
+    operation = Operation(variant.schema.expression(), variant.element_type)
+    cases = list(valid_cases(variant))[:4]
+    results = [answered(case, is_wrong=index == 0) for index, case in enumerate(cases)]
+
+    def broken(*_arguments: object) -> np.ndarray:
+        raise error("planted")
+
+    def explained(faults: dict[str, Fault]) -> str:
+        monkeypatch.setattr(explain, "faults_of", lambda _operation: faults)
+        test = summary((*NAMES[:2], *name, "static"), results, 0, (), Explainer())
+        assert (test.outcome, test.faults, test.wrong) == ("differs", (UNEXPLAINED,), len(results[0].wrong))
+        return test.message
+
+    known = dict(faults_of(operation))
+    for slug in [*known][:: max(1, len(known) // 8)]:
+        message = explained(known | {slug: replace(known[slug], compute=broken)})
+        assert f"internal error in the hypothesis {slug}: {error.__name__}:" in message
+    explained({slug: replace(fault, compute=broken) for slug, fault in known.items()})
+    with monkeypatch.context() as context:
+        context.setattr(alignments.Alignment, "align", broken)
+        assert "internal error in the hypothesis axis_ignored" in explained(known)
+    with monkeypatch.context() as context:
+        context.setattr(explain, "faults_of", broken)
+        test = summary((*NAMES[:2], *name, "static"), results, 0, (), Explainer())
+    assert "internal error in the catalog of faults" in test.message
+    assert test.faults == (UNEXPLAINED,)
