@@ -11,44 +11,36 @@ from eltwise.faults.values import StepPolicy, Values
 from eltwise.ops.expression import COMPOSITES, Expression, Step, expression_of
 
 SQUARED_DIFFERENCE = str(COMPOSITES["squared_difference"])
-_NEGATED_FIRST = (Step("negative", (1,)), Step("add", (0, 2)))
 _OPPOSITES = {"less": "greater_equal", "greater": "less_equal", "less_equal": "greater", "greater_equal": "less"}
 
 
 def of_expression(operation: Operation) -> Iterator[Fault]:
     """The faults of an operation that compute something else."""
-    element_type, function = operation.element_type, operation.function
-    for slug, text, family, compute in _OTHERS.get(function, ()):
-        yield Fault(slug=slug, text=text, family=family, compute=compute)
-    is_binary, is_float = operation.expression.operands == 2, element_type.kind == "float"
-    gives_booleans = operation.result_type is not element_type
-    if is_binary and not operation.expression.steps[-1].definition.commutes:
-        swapped: Compute = lambda steps, a, b: steps.evaluate(operation.expression, (b, a))  # noqa: E731
-        text = "the operands are swapped"
-        yield Fault(slug="swapped_operands", text=text, family="swapped_operands", compute=swapped)
-    if is_binary and not gives_booleans:
-        for name, copy in (("A", lambda _steps, a, _b: a), ("B", lambda _steps, _a, b: b)):
-            slug, text = f"result_is_{name.lower()}", f"the result is {name}"
-            yield Fault(slug=slug, text=text, family="operand_copied", compute=copy)
+    expression, element_type, function = operation.expression, operation.element_type, operation.function
+    is_float, gives_booleans = element_type.kind == "float", operation.result_type is not element_type
+    yield from _OTHERS.get(function, ())
+    if expression.operands == 2 and not expression.steps[-1].definition.commutes:
+        swapped: Compute = lambda steps, a, b: steps.evaluate(expression, (b, a))  # noqa: E731
+        yield Fault("swapped_operands", "swapped_operands", "the operands are swapped", compute=swapped)
+    if expression.operands == 2 and not gives_booleans:
+        yield Fault("result_is_a", "operand_copied", "the result is A", compute=lambda _steps, a, _b: a)
+        yield Fault("result_is_b", "operand_copied", "the result is B", compute=lambda _steps, _a, b: b)
     if function == SQUARED_DIFFERENCE and element_type.is_integer and element_type.bits <= 16:
-        yield Fault(
-            slug="integers_as_float_bits",
-            text="the 32-bit patterns of the integers are computed with as if they were float32: a negative operand, a "
-            "NaN there, is the result (A's before B's), all else gives 0",
-            family="integers_as_float_bits",
-            compute=lambda _steps, a, b: np.where(a < 0, a, np.where(b < 0, b, 0)),
-        )
+        text = "the 32-bit patterns of the integers are computed with as if they were float32: a negative operand, a "
+        text += "NaN there, is the result (A's before B's), all else gives 0"
+        first_negative: Compute = lambda _steps, a, b: np.where(a < 0, a, np.where(b < 0, b, 0))  # noqa: E731
+        yield Fault("integers_as_float_bits", "integers_as_float_bits", text, compute=first_negative)
     if gives_booleans:
         false: Compute = lambda _steps, a, *_others: np.zeros(a.shape, bool)  # noqa: E731
-        yield Fault(slug="always_false", text="the result is false", family="always_false", compute=false)
+        yield Fault("always_false", "always_false", "the result is false", compute=false)
     if is_float and function in _OPPOSITES:
         opposite = expression_of(_OPPOSITES[function])
         negated: Compute = lambda steps, *operands: ~steps.evaluate(opposite, operands)  # noqa: E731
         text = f"not ({opposite}) is computed, which is true where an operand is NaN"
-        yield Fault(slug="true_for_nan", text=text, family="nan_handling", compute=negated)
+        yield Fault("true_for_nan", "nan_handling", text, compute=negated)
     if is_float and function in ("maximum", "minimum"):
         for slug, text, choose in _OF_NAN:
-            yield Fault(slug=slug, text=text, family="nan_handling", compute=_without_nan(function, choose))
+            yield Fault(slug, "nan_handling", text, compute=_without_nan(function, choose))
 
 
 def _of(function: str) -> Compute:
@@ -100,59 +92,67 @@ _OF_NAN: tuple[tuple[str, str, Callable[[Values, Values], object]], ...] = (
     ("nan_gives_a", "where an operand is NaN the result is A", lambda a, _b: a),
     ("nan_ignored", "where one operand is NaN the result is the other", lambda a, b: np.where(np.isnan(a), b, a)),
 )
-_OTHERS: dict[str, tuple[tuple[str, str, str, Compute], ...]] = {
+_B_NEGATED_FIRST = "b_negated_first", "saturation", "A + (-B) is computed instead of A - B"
+_NEGATED = (Step("negative", (1,)), Step("add", (0, 2)))
+_REVERSED = (Step("subtract", (1, 0)), Step("negative", (2,)))
+_OTHERS: dict[str, tuple[Fault, ...]] = {
     "subtract": (
-        ("operands_added", "A + B is computed instead of A - B", "wrong_operation", _of("add")),
-        (
+        Fault("operands_added", "wrong_operation", "A + B is computed instead of A - B", compute=_of("add")),
+        Fault(
             "negated_reverse_difference",
-            "-(B - A) is computed: equal floats give -0",
             "zero_sign",
-            _expression(Step("subtract", (1, 0)), Step("negative", (2,))),
+            "-(B - A) is computed: equal floats give -0",
+            compute=_expression(*_REVERSED),
         ),
-        (
-            "b_negated_first",
-            "A + (-B) is computed instead of A - B",
-            "saturation",
-            _expression(*_NEGATED_FIRST),
+        Fault(*_B_NEGATED_FIRST, compute=_expression(*_NEGATED)),
+        Fault(
+            "zeros_not_subtracted",
+            "zero_sign",
+            "where B is a zero the result is A",
+            compute=_without_zeros("subtract"),
         ),
-        ("zeros_not_subtracted", "where B is a zero the result is A", "zero_sign", _without_zeros("subtract")),
     ),
     SQUARED_DIFFERENCE: (
-        ("not_squared", "the result is A - B, without the square", "wrong_operation", _of("subtract")),
-        ("fused", "the difference is not rounded before it is squared", "fused_rounding", _fused),
-        (
-            "b_negated_first",
-            "A + (-B) is computed instead of A - B",
-            "saturation",
-            _expression(*_NEGATED_FIRST, Step("multiply", (3, 3))),
-        ),
+        Fault("not_squared", "wrong_operation", "the result is A - B, without the square", compute=_of("subtract")),
+        Fault("fused", "fused_rounding", "the difference is not rounded before it is squared", compute=_fused),
+        Fault(*_B_NEGATED_FIRST, compute=_expression(*_NEGATED, Step("multiply", (3, 3)))),
     ),
     "add": (
-        (
+        Fault(
             "zeros_not_added",
-            "where B is a zero the result is A, also where that is -0",
             "zero_sign",
-            _without_zeros("add"),
+            "where B is a zero the result is A, also where that is -0",
+            compute=_without_zeros("add"),
         ),
-        ("operands_subtracted", "A - B is computed instead of A + B", "wrong_operation", _of("subtract")),
+        Fault("operands_subtracted", "wrong_operation", "A - B is computed instead of A + B", compute=_of("subtract")),
     ),
     "divide": (
-        ("floored", "the quotient is rounded down instead of toward zero", "quotient_rounded", _of("floor_divide")),
-        (
+        Fault(
+            "floored",
+            "quotient_rounded",
+            "the quotient is rounded down instead of toward zero",
+            compute=_of("floor_divide"),
+        ),
+        Fault(
+            "quotient_rounded",
             "quotient_rounded",
             "the quotient is rounded to the nearest even instead of toward zero",
-            "quotient_rounded",
-            _rounded_quotient,
+            compute=_rounded_quotient,
         ),
-        (
+        Fault(
+            "multiplied_by_reciprocal",
             "multiplied_by_reciprocal",
             "A * (1 / B) is computed, rounded twice",
-            "multiplied_by_reciprocal",
-            _by_reciprocal,
+            compute=_by_reciprocal,
         ),
     ),
     "floor_divide": (
-        ("truncated", "the quotient is rounded toward zero instead of down", "quotient_rounded", _of("divide")),
+        Fault(
+            "truncated",
+            "quotient_rounded",
+            "the quotient is rounded toward zero instead of down",
+            compute=_of("divide"),
+        ),
     ),
 }
-"""By what is computed, other expressions: the slug, what happens, the family, and what is computed instead."""
+"""By what is computed, what computes another expression."""

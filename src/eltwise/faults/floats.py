@@ -16,51 +16,38 @@ from eltwise.oracle.numbers import FLOAT_LAYOUTS
 def of_floats(operation: Operation) -> Iterator[Fault]:
     """The faults of the float type of an operation."""
     element_type = operation.element_type
-    text, positive = "zero results are always +0", (lambda values: values + 0.0,)
-    yield Fault(slug="sign_of_zero_lost", text=text, family="zero_sign", after=positive)
-    text, without_nan = "results that must be NaN are 0", (lambda values: np.where(np.isnan(values), 0.0, values),)
-    yield Fault(slug="nan_becomes_zero", text=text, family="nan_handling", after=without_nan)
+    flush: Change = partial(flushed, element_type=element_type)
+    bounded = (partial(rounded, element_type=element_type), _clamp(element_type))
+    yield Fault("sign_of_zero_lost", "zero_sign", "zero results are always +0", after=(lambda values: values + 0.0,))
+    text = "results that must be NaN are 0"
+    yield Fault("nan_becomes_zero", "nan_handling", text, after=(lambda x: np.where(np.isnan(x), 0.0, x),))
     text = f"infinity becomes the largest finite {element_type} in every result"
-    after = (partial(rounded, element_type=element_type), _clamp(element_type))
-    yield Fault(slug="infinity_clamped", text=text, family="saturation", after=after)
-    yield from _flushed(element_type)
+    yield Fault("infinity_clamped", "saturation", text, after=bounded)
+    results = "subnormal results become zeros of their sign"
+    operands = "subnormal operands count as zeros of their sign"
+    yield Fault("subnormal_results_flushed", "subnormals_flushed", results, after=(flush,))
+    yield Fault("subnormal_operands_flushed", "subnormals_flushed", operands, before=((None, flush),))
+    text = f"{operands}; {results}"
+    yield Fault("subnormals_flushed", "subnormals_flushed", text, before=((None, flush),), after=(flush,))
     if element_type is not FLOAT64:
         if len(operation.expression.steps) > 1:
             text = f"the steps are not rounded to {element_type}, only the result is"
-            yield Fault(slug="rounded_once", text=text, family="fused_rounding", steps=StepPolicy())
+            yield Fault("rounded_once", "fused_rounding", text, steps=StepPolicy())
         text = "every step is rounded toward zero instead of to nearest even"
-        steps = StepPolicy(element_type, "toward zero")
-        yield Fault(slug="rounded_toward_zero", text=text, family="last_bit", steps=steps)
+        yield Fault("rounded_toward_zero", "last_bit", text, steps=StepPolicy(element_type, "toward zero"))
     others = [other for other in (FLOAT32, FLOAT16, BFLOAT16, FLOAT64) if other is not element_type]
     for other in others:
         yield from _in_other_floats(element_type, other)
     if element_type in (FLOAT32, FLOAT64):
         yield from _prepared_for_bfloat16(operation)
-    flush: Change = partial(flushed, element_type=element_type)
     for index, name in enumerate("AB"):
-        slug, text = f"{name.lower()}_flushed", f"operand {name} has its subnormal numbers flushed to zero"
-        yield Fault(slug=slug, text=text, family="subnormals_flushed", before=((index, flush),))
+        text = f"operand {name} has its subnormal numbers flushed to zero"
+        yield Fault(f"{name.lower()}_flushed", "subnormals_flushed", text, before=((index, flush),))
         for other in others:
             if _has_less(other, element_type):
-                yield _clamped_operand(index, name, other)
-
-
-def _flushed(element_type: ElementType) -> Iterator[Fault]:
-    """Subnormal numbers that become zeros: results, operands, or both."""
-    flush, family = partial(flushed, element_type=element_type), "subnormals_flushed"
-    results = "subnormal results become zeros of their sign"
-    operands = "subnormal operands count as zeros of their sign"
-    yield Fault(slug="subnormal_results_flushed", text=results, family=family, after=(flush,))
-    yield Fault(slug="subnormal_operands_flushed", text=operands, family=family, before=((None, flush),))
-    text = f"{operands}; {results}"
-    yield Fault(slug="subnormals_flushed", text=text, family=family, before=((None, flush),), after=(flush,))
-
-
-def _clamped_operand(index: int, name: str, other: ElementType) -> Fault:
-    family = "prepared_for_bfloat16" if other is BFLOAT16 else f"{other}_arithmetic"
-    slug = f"{name.lower()}_clamped_to_{other}"
-    text = f"operand {name} is clamped to the largest finite number of {other}"
-    return Fault(slug=slug, text=text, family=family, before=((index, _clamp(other)),))
+                family = "prepared_for_bfloat16" if other is BFLOAT16 else f"{other}_arithmetic"
+                text = f"operand {name} is clamped to the largest finite number of {other}"
+                yield Fault(f"{name.lower()}_clamped_to_{other}", family, text, before=((index, _clamp(other)),))
 
 
 def _clamp(element_type: ElementType) -> Change:
@@ -76,46 +63,35 @@ def _has_less(other: ElementType, element_type: ElementType) -> bool:
 
 def _in_other_floats(element_type: ElementType, other: ElementType) -> Iterator[Fault]:
     """Computed in another float type, which may have fewer digits, more of them, or another range."""
-    into, clamp, has_less = partial(rounded, element_type=other), _clamp(other), _has_less(other, element_type)
+    into, clamp, steps = partial(rounded, element_type=other), _clamp(other), StepPolicy(other)
     slug = family = f"{other}_arithmetic"
     text = f"computed in {other}: operands and every step are rounded to it"
-    yield Fault(slug=slug, text=text, family=family, before=((None, into),), steps=StepPolicy(other))
+    yield Fault(slug, family, text, before=((None, into),), steps=steps)
     if other is FLOAT32 and element_type is not FLOAT64:
-        yield Fault(
-            slug=f"{slug}_even_truncated",
-            text=f"computed in {other}; from there to {element_type} half the last digit is added before cutting, so "
-            "that between an even number and the next one all results are cut instead of rounded",
-            family=family,
-            steps=StepPolicy(other),
-            after=(partial(rounded, element_type=element_type, mode="odd only"),),
-        )
-    if has_less:
-        yield Fault(
-            slug=f"{slug}_clamped_operands",
-            text=f"computed in {other}: operands, infinities too, are clamped to its largest finite number; every step "
-            "is rounded to it",
-            family=family,
-            before=((None, clamp), (None, into)),
-            steps=StepPolicy(other),
-        )
-        text = f"results are rounded to {other}"
-        yield Fault(slug=f"result_rounded_to_{other}", text=text, family=family, after=(into,))
+        text = f"computed in {other}; from there to {element_type} half the last digit is added before cutting, so that"
+        text += " between an even number and the next one all results are cut instead of rounded"
+        cut: Change = partial(rounded, element_type=element_type, mode="odd only")
+        yield Fault(f"{slug}_even_truncated", family, text, steps=steps, after=(cut,))
+    if _has_less(other, element_type):
+        text = f"computed in {other}: operands, infinities too, are clamped to its largest finite number; every step is"
+        text += " rounded to it"
+        before = ((None, clamp), (None, into))
+        yield Fault(f"{slug}_clamped_operands", family, text, before=before, steps=steps)
+        yield Fault(f"result_rounded_to_{other}", family, f"results are rounded to {other}", after=(into,))
         text = f"results are clamped to the largest finite number of {other}"
-        yield Fault(slug=f"result_clamped_to_{other}", text=text, family=family, after=(clamp,))
+        yield Fault(f"result_clamped_to_{other}", family, text, after=(clamp,))
 
 
 def _prepared_for_bfloat16(operation: Operation) -> Iterator[Fault]:
     """What is done to constants that may be needed in bfloat16 later."""
-    family, suffix = "prepared_for_bfloat16", "prepared_for_bfloat16"
+    family = "prepared_for_bfloat16"
     text = "finite values beyond the largest bfloat16 become that, subnormal float32 values become +0"
     for index, name in enumerate("AB"):
-        slug, clause = f"{name.lower()}_{suffix}", f"in operand {name}, {text}"
-        yield Fault(slug=slug, text=clause, family=family, before=((index, _prepared),))
+        yield Fault(f"{name.lower()}_{family}", family, f"in operand {name}, {text}", before=((index, _prepared),))
     if operation.function == "subtract":
-        clause = f"A + (-B) is computed, and in -B, {text}"
         before = ((1, lambda values: -_prepared(-values)),)
-        yield Fault(slug=f"minus_b_{suffix}", text=clause, family=family, before=before)
-    yield Fault(slug=f"result_{suffix}", text=f"in the result, {text}", family=family, after=(_prepared,))
+        yield Fault(f"minus_b_{family}", family, f"A + (-B) is computed, and in -B, {text}", before=before)
+    yield Fault(f"result_{family}", family, f"in the result, {text}", after=(_prepared,))
 
 
 def _prepared(values: Values) -> Values:

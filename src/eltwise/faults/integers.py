@@ -18,20 +18,15 @@ _BEYOND: dict[Beyond, tuple[str, str]] = {
 
 def of_integers(operation: Operation) -> Iterator[Fault]:
     """The faults of the integer type of an operation."""
-    element_type, family = operation.element_type, "saturation"
-    limits = _limit(element_type)
+    element_type, limits = operation.element_type, _limit(operation.element_type)
     text = f"results saturate at the limits of {element_type}"
-    yield Fault(slug="saturation", text=text, family=family, after=(limits,))
+    yield Fault("saturation", "saturation", text, after=(limits,))
     text, steps = f"every step saturates at the limits of {element_type}", StepPolicy(element_type, clamps=True)
-    yield Fault(slug="saturation_at_every_step", text=text, family=family, steps=steps)
-    if element_type.bits <= 8:
-        yield Fault(
-            slug="saturation_through_uint16_and_int16",  # By instructions that take saturated words for signed ones.
-            text=f"results saturate at the limits of uint16, are taken for int16, and saturate at those of "
-            f"{element_type}",
-            family=family,
-            after=(_limit(UINT16), partial(wrapped, element_type=INT16), limits),
-        )
+    yield Fault("saturation_at_every_step", "saturation", text, steps=steps)
+    if element_type.bits <= 8:  # By instructions that take saturated words for signed ones.
+        text = f"results saturate at the limits of uint16, are taken for int16, and saturate at those of {element_type}"
+        after = (_limit(UINT16), partial(wrapped, element_type=INT16), limits)
+        yield Fault("saturation_through_uint16_and_int16", "saturation", text, after=after)
     of_other_sign = [
         other
         for other in TYPES
@@ -61,51 +56,42 @@ def _in_other_integers(element_type: ElementType, other: ElementType) -> Iterato
     """Computed in another integer type, which may be narrower, wider, or as wide but with the other sign."""
     if _holds(other, element_type):
         text = f"computed in {other}, saturating at its limits; the low {element_type.bits} bits are the result"
-        steps = StepPolicy(other, clamps=True)
-        yield Fault(slug=f"saturation_in_{other}", text=text, family="saturation", steps=steps)
+        yield Fault(f"saturation_in_{other}", "saturation", text, steps=StepPolicy(other, clamps=True))
         return
-    family = slug = f"{other}_arithmetic"
-    wrap, steps = partial(wrapped, element_type=other), StepPolicy(other)
+    slug = family = f"{other}_arithmetic"
+    wrap, limits, steps = partial(wrapped, element_type=other), _limit(other), StepPolicy(other)
     text = f"computed in {other}: operands lose what does not fit, results wrap there"
-    yield Fault(slug=slug, text=text, family=family, before=((None, wrap),), steps=steps)
+    yield Fault(slug, family, text, before=((None, wrap),), steps=steps)
     text = f"computed in {other}: operands are clamped to its limits, results wrap there"
-    before = ((None, _limit(other)),)
-    yield Fault(slug=f"{slug}_clamped_operands", text=text, family=family, before=before, steps=steps)
-    text = f"results are clamped to the limits of {other}"
-    after = (partial(wrapped, element_type=element_type), _limit(other))
-    yield Fault(slug=f"result_clamped_to_{other}", text=text, family=family, after=after)
+    yield Fault(f"{slug}_clamped_operands", family, text, before=((None, limits),), steps=steps)
+    text, after = f"results are clamped to the limits of {other}", (partial(wrapped, element_type=element_type), limits)
+    yield Fault(f"result_clamped_to_{other}", family, text, after=after)
 
 
 def _in_floats(operation: Operation, floats: ElementType) -> Iterator[Fault]:
     """Computed in a float type and converted back in each of the ways that there are."""
-    family = slug = f"{floats}_arithmetic"
+    slug = family = f"{floats}_arithmetic"
     before, steps = ((None, partial(as_floats, element_type=floats)),), StepPolicy(floats)
+    text = f"computed in {floats}: operands are rounded to it"
     if operation.result_type is not operation.element_type:
-        text = f"computed in {floats}: operands are rounded to it"
-        yield Fault(slug=slug, text=text, family=family, before=before, steps=steps)
+        yield Fault(slug, family, text, before=before, steps=steps)
         return
     for beyond, (suffix, verb) in _BEYOND.items():
-        yield Fault(
-            slug=f"{slug}_{suffix}",
-            text=f"computed in {floats}: operands and every step are rounded to it; results {verb} "
-            f"{operation.element_type}",
-            family=family,
-            before=before,
-            steps=steps,
-            after=(partial(as_integers, element_type=operation.element_type, beyond=beyond),),
-        )
+        text = f"computed in {floats}: operands and every step are rounded to it; results {verb} "
+        text += f"{operation.element_type}"
+        after = (partial(as_integers, element_type=operation.element_type, beyond=beyond),)
+        yield Fault(f"{slug}_{suffix}", family, text, before=before, steps=steps, after=after)
 
 
 def _of_one_operand(operation: Operation, other: ElementType) -> Iterator[Fault]:
     """Only one operand is converted, as happens to a constant."""
-    limits, wrap = _limit(other), partial(wrapped, element_type=other)
-    family = f"{other}_arithmetic"
+    limits, wrap, family = _limit(other), partial(wrapped, element_type=other), f"{other}_arithmetic"
     for index, name in enumerate("AB" if operation.expression.operands > 1 else ""):
-        slug, text = f"{name.lower()}_clamped_to_{other}", f"operand {name} is clamped to the limits of {other}"
-        yield Fault(slug=slug, text=text, family=family, before=((index, limits),))
-        slug, text = f"{name.lower()}_wrapped_to_{other}", f"operand {name} loses what does not fit into {other}"
-        yield Fault(slug=slug, text=text, family=family, before=((index, wrap),))
+        text = f"operand {name} is clamped to the limits of {other}"
+        yield Fault(f"{name.lower()}_clamped_to_{other}", family, text, before=((index, limits),))
+        text = f"operand {name} loses what does not fit into {other}"
+        yield Fault(f"{name.lower()}_wrapped_to_{other}", family, text, before=((index, wrap),))
     if operation.function == "subtract":
         text = f"A + (-B) is computed, and -B is clamped to the limits of {other}"
         negated: Change = lambda values: -limits(wrapped(-values, operation.element_type))  # noqa: E731
-        yield Fault(slug=f"minus_b_clamped_to_{other}", text=text, family=family, before=((1, negated),))
+        yield Fault(f"minus_b_clamped_to_{other}", family, text, before=((1, negated),))

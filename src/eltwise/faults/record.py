@@ -7,7 +7,7 @@ what is computed, what is retained of each step, and what becomes of the result 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
 
@@ -22,14 +22,14 @@ OperandChange = tuple[int | None, Change]
 """An operand, None for every one, and what it is changed to."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Fault:
     """A named way to compute something else than what is specified, for one expression and one element type.
 
     Attributes:
         slug: its identifier, for example ``saturation_at_every_step``; of faults that act jointly theirs, with ``+``.
-        text: what happens, as a clause for users, for example ``results saturate at the limits of uint8``.
         family: the slug of its family.
+        text: what happens, as a clause for users, for example ``results saturate at the limits of uint8``.
         before: what operands go through, in order.
         compute: what is computed; None for the specified expression.
         steps: what is retained of each step; None: floats are rounded to their type, integers lose nothing.
@@ -38,8 +38,9 @@ class Fault:
     """
 
     slug: str
-    text: str
     family: str
+    text: str
+    _: KW_ONLY
     before: tuple[OperandChange, ...] = ()
     compute: Compute | None = None
     steps: StepPolicy | None = None
@@ -97,15 +98,15 @@ class Operation:
             return stored(result, self.result_type)
 
 
-AS_SPECIFIED = Fault(slug="as_specified", text="the result is right", family="")
+AS_SPECIFIED = Fault("as_specified", "", "the result is right")
 
 
 def combined(faults: Sequence[Fault]) -> Fault:
     """Let several faults act, each after the one before it where they change the same; the first gives the family."""
     return Fault(
-        slug="+".join(fault.slug for fault in faults),
-        text="; ".join(fault.text for fault in faults),
-        family=faults[0].family,
+        "+".join(fault.slug for fault in faults),
+        faults[0].family,
+        "; ".join(fault.text for fault in faults),
         before=sum((fault.before for fault in faults), ()),
         compute=next((fault.compute for fault in faults if fault.compute), None),
         steps=next((fault.steps for fault in reversed(faults) if fault.steps), None),
