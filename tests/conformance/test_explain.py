@@ -17,7 +17,8 @@ from eltwise.conformance.summary import summary
 from eltwise.faults import alignments
 from eltwise.faults.catalog import faults_of
 from eltwise.faults.families import UNEXPLAINED
-from eltwise.faults.record import Fault, Operation
+from eltwise.faults.record import AS_SPECIFIED, Fault, Operation
+from eltwise.faults.values import values_of
 from eltwise.runtimes import Answer
 
 REFERENCES = References()
@@ -59,6 +60,29 @@ def test_no_hypothesis_raises_whatever_the_shapes(name: tuple[str, str, str]) ->
         wrong = answered(right[index].case, is_wrong=True)
         reasons, _unexplained = Explainer().explain([*right[:index], wrong, *right[index + 1 :]])
         assert not any("internal error" in reason.text for reason in reasons)
+
+
+@pytest.mark.parametrize("alignment", alignments.WRONG_ALIGNMENTS, ids=lambda one: one.slug)
+@pytest.mark.parametrize("name", [*SOME[:3], SOME[4]], ids="/".join)
+def test_a_wrong_alignment_is_asked_about_every_case(
+    name: tuple[str, str, str], alignment: alignments.Alignment
+) -> None:
+    """A runtime aligns operands so wherever the result has the right shape: that is found, and raises nowhere."""
+    results = []
+    for case in valid_cases(VARIANTS[name]):
+        expected = REFERENCES.of(case)
+        assert expected is not None
+        aligned, operation = alignment.align(case.operands, case.shape()), Operation(case.expression, case.element_type)
+        got = expected
+        if aligned is not None:
+            values = [values_of(operand, case.element_type) for operand in aligned]
+            patterns = operation.predict(AS_SPECIFIED, values)
+            got = patterns.view(operation.result_type.storage).reshape(expected.shape)
+        results.append(compare(case, expected, Answer("result", (got,))))
+    reasons, unexplained = Explainer().explain(results)
+    assert not any("internal error" in reason.text for reason in reasons)
+    assert not unexplained
+    assert bool(reasons) == any(result.wrong for result in results)
 
 
 @pytest.mark.parametrize("name", SOME[:3], ids="/".join)

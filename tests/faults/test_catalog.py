@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
 from eltwise import oracle
 from eltwise.core.dtypes import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, INT8, INT64, TYPES, UINT8, UINT64, ElementType
+from eltwise.faults.alignments import WRONG_ALIGNMENTS
 from eltwise.faults.catalog import faults_of
+from eltwise.faults.families import FAMILIES
 from eltwise.faults.record import AS_SPECIFIED, Operation
-from eltwise.faults.values import patterns_of, values_of
+from eltwise.faults.values import ERRORS, patterns_of, values_of
 from eltwise.ops import registry
 from eltwise.ops.expression import expression_of
+from eltwise.ops.primitives import PRIMITIVES
 from eltwise.oracle import hard_values
 
 FUNCTIONS = {schema.function: schema for schema in registry.ELEMENTWISE} | {"divide": registry.find("Div-14")}
@@ -82,6 +87,13 @@ def example(formula: str, element_type: ElementType, name: str, a: object, b: ob
         ("subtract", INT64, "float16_arithmetic_wrapped", 10**6, 0, 0),
         ("subtract", FLOAT64, "float32_arithmetic", 1e300, 0, np.inf),
         ("subtract", FLOAT64, "float32_arithmetic_clamped_operands", np.inf, 0, 3.4028234663852886e38),
+        (
+            *("floor_divide", FLOAT64),
+            "float32_arithmetic_clamped_operands+multiplied_by_reciprocal+result_clamped_to_float32",
+            *(1, 0, 3.4028234663852886e38),
+        ),
+        ("floor_divide", INT64, "int32_arithmetic+float32_arithmetic_indefinite", -(2**31), -1, -(2**31)),
+        ("divide", UINT8, "quotient_rounded", 3, 2, 2),
         ("subtract", FLOAT32, "infinity_clamped", 3e38, -3e38, 3.4028234663852886e38),
         ("subtract", FLOAT32, "subnormal_results_flushed", 2.0**-126, 2.0**-127, 0),
         ("subtract", BFLOAT16, "rounded_toward_zero", 1, -0.0077, 1),
@@ -104,3 +116,37 @@ def test_what_acts_together_acts_in_the_listed_order() -> None:
     both = faults_of(operation)["a_clamped_to_int32+int32_arithmetic"]
     operands = [values_of(np.array([number]), INT64) for number in (2**40, 2**32 + 1)]
     assert operation.predict(both, operands).view(np.int64)[0] == 2**31 - 2
+
+
+@pytest.mark.parametrize("element_type", [each for each in TYPES if each.is_numeric and each.kind == "float"], ids=str)
+def test_floats_have_one_division_whatever_integers_are_rounded_to(element_type: ElementType) -> None:
+    one, other = (faults_of(Operation(expression_of(name), element_type)) for name in ("divide", "floor_divide"))
+    assert [*one] == [*other]
+    assert "multiplied_by_reciprocal" in one
+
+
+OPERATIONS = [Operation(schema.expression(), each) for schema in registry.ELEMENTWISE for each in schema.types]
+
+
+def test_every_fault_is_of_a_family_and_has_one_meaning() -> None:
+    """A slug is an identifier; the same fault of another operation or type is of the same family."""
+    family_of: dict[str, str] = {}
+    for operation in OPERATIONS:
+        for slug, fault in faults_of(operation).items():
+            assert slug == fault.slug == "+".join(fault.slugs)
+            assert re.fullmatch("[a-z][a-z0-9_]*([+][a-z0-9_]+)*", slug)
+            assert set(fault.families) <= FAMILIES.keys()
+            assert fault.families == tuple(faults_of(operation)[part].family for part in fault.slugs)
+            assert family_of.setdefault(slug, fault.family) == fault.family
+    assert all(alignment.family in FAMILIES for alignment in WRONG_ALIGNMENTS)
+
+
+def test_every_primitive_that_rounds_has_faults_of_floats(seed: int) -> None:
+    """What float64 loses of its result is known, so that nothing is rounded twice."""
+    for primitive in PRIMITIVES.values():
+        if primitive.rounds:
+            assert primitive.numpy_function(FLOAT64) in ERRORS
+        operation = Operation(expression_of(primitive.name), FLOAT32)
+        operands = [values_of(array, FLOAT32) for array in operands_of(operation, seed)]
+        for fault in faults_of(operation).values():
+            assert operation.predict(fault, operands).size == operands[0].size

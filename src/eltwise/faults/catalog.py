@@ -17,6 +17,7 @@ from eltwise.faults.record import Fault, Operation, combined
 
 _FLOAT32 = "float32_arithmetic_clamped_operands"
 _CLAMPED: tuple[tuple[str, ...], ...] = ((), ("a_clamped_to_int32",), ("b_clamped_to_int32",))
+_CONVERTED = ("saturated", "wrapped", "indefinite")
 COMBINATIONS: tuple[tuple[str, ...], ...] = (
     ("sign_of_zero_lost", "subnormal_results_flushed"),
     ("subnormal_results_flushed", "sign_of_zero_lost"),
@@ -30,12 +31,14 @@ COMBINATIONS: tuple[tuple[str, ...], ...] = (
     ("multiplied_by_reciprocal", "subnormal_results_flushed"),
     *((f"{operand}_prepared_for_bfloat16", "multiplied_by_reciprocal") for operand in "ab"),
     *((*first, "int32_arithmetic", "float32_arithmetic") for first in _CLAMPED),
-    *((*first, "int32_arithmetic", "float32_arithmetic_saturated") for first in _CLAMPED),
+    *((*first, "int32_arithmetic", f"float32_arithmetic_{end}") for end in _CONVERTED for first in _CLAMPED),
     *((f"{operand}_clamped_to_int32", "int32_arithmetic") for operand in ("a", "b", "minus_b")),
     (_FLOAT32, "result_clamped_to_float32"),
     (_FLOAT32, "result_clamped_to_float32", "sign_of_zero_lost"),
     *((_FLOAT32, f"{operand}_prepared_for_bfloat16", "result_clamped_to_float32") for operand in ("a", "b", "minus_b")),
     *((_FLOAT32, f"{operand}_clamped_to_bfloat16", "result_clamped_to_float32") for operand in "ab"),
+    (_FLOAT32, "multiplied_by_reciprocal", "result_clamped_to_float32"),
+    (_FLOAT32, "a_prepared_for_bfloat16", "multiplied_by_reciprocal", "result_clamped_to_float32"),
     ("zeros_not_added", _FLOAT32),
     ("float32_arithmetic", "result_clamped_to_float32", "a_clamped_to_float32"),
     ("result_rounded_to_float32", "result_clamped_to_float32"),

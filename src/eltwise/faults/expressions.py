@@ -19,6 +19,8 @@ def of_expression(operation: Operation) -> Iterator[Fault]:
     expression, element_type, function = operation.expression, operation.element_type, operation.function
     is_float, gives_booleans = element_type.kind == "float", operation.result_type is not element_type
     yield from _OTHERS.get(function, ())
+    if expression.divides:
+        yield from _OF_FLOAT_QUOTIENTS if is_float else _OF_INTEGER_QUOTIENTS.get(function, ())
     if expression.operands == 2 and not expression.steps[-1].definition.commutes:
         swapped: Compute = lambda steps, a, b: steps.evaluate(expression, (b, a))  # noqa: E731
         yield Fault("swapped_operands", "swapped_operands", "the operands are swapped", compute=swapped)
@@ -126,6 +128,16 @@ _OTHERS: dict[str, tuple[Fault, ...]] = {
         ),
         Fault("operands_subtracted", "wrong_operation", "A - B is computed instead of A + B", compute=_of("subtract")),
     ),
+}
+"""By what is computed, what computes another expression."""
+
+_TO_NEAREST = Fault(
+    "quotient_rounded",
+    "quotient_rounded",
+    "the quotient is rounded to the nearest integer, ties to even",
+    compute=_rounded_quotient,
+)
+_OF_INTEGER_QUOTIENTS: dict[str, tuple[Fault, ...]] = {
     "divide": (
         Fault(
             "floored",
@@ -133,18 +145,7 @@ _OTHERS: dict[str, tuple[Fault, ...]] = {
             "the quotient is rounded down instead of toward zero",
             compute=_of("floor_divide"),
         ),
-        Fault(
-            "quotient_rounded",
-            "quotient_rounded",
-            "the quotient is rounded to the nearest even instead of toward zero",
-            compute=_rounded_quotient,
-        ),
-        Fault(
-            "multiplied_by_reciprocal",
-            "multiplied_by_reciprocal",
-            "A * (1 / B) is computed, rounded twice",
-            compute=_by_reciprocal,
-        ),
+        _TO_NEAREST,
     ),
     "floor_divide": (
         Fault(
@@ -153,6 +154,14 @@ _OTHERS: dict[str, tuple[Fault, ...]] = {
             "the quotient is rounded toward zero instead of down",
             compute=_of("divide"),
         ),
+        _TO_NEAREST,
     ),
 }
-"""By what is computed, what computes another expression."""
+_OF_FLOAT_QUOTIENTS = (
+    Fault(
+        "multiplied_by_reciprocal",
+        "multiplied_by_reciprocal",
+        "A * (1 / B) is computed, rounded twice",
+        compute=_by_reciprocal,
+    ),
+)

@@ -81,6 +81,13 @@ def _in_floats(operation: Operation, floats: ElementType) -> Iterator[Fault]:
         text += f"{operation.element_type}"
         after = (partial(as_integers, element_type=operation.element_type, beyond=beyond),)
         yield Fault(f"{slug}_{suffix}", family, text, before=before, steps=steps, after=after)
+    if operation.element_type.bits >= 32:
+        text = (
+            f"computed in {floats}: operands and every step are rounded to it; results beyond int32 become its least "
+        )
+        text += "value, as x86 converts them"
+        after = (partial(as_integers, element_type=INT32, beyond="indefinite"),)
+        yield Fault(f"{slug}_indefinite", family, text, before=before, steps=steps, after=after)
 
 
 def _of_one_operand(operation: Operation, other: ElementType) -> Iterator[Fault]:

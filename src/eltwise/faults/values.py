@@ -24,7 +24,7 @@ from eltwise.oracle.numbers import FLOAT_LAYOUTS, decode
 Values = npt.NDArray[Any]
 Change = Callable[[Values], Values]
 Mode = Literal["nearest", "toward zero", "odd only"]
-Beyond = Literal["saturate", "wrap"]
+Beyond = Literal["saturate", "wrap", "indefinite"]
 
 
 def _odd_only(scaled: Values) -> Values:
@@ -120,13 +120,16 @@ def as_floats(values: Values, element_type: ElementType) -> Values:
 def as_integers(values: Values, element_type: ElementType, beyond: Beyond) -> Values:
     """Cut floats to integers; ``beyond`` says what becomes of those outside an integer type, and of NaN.
 
-    ``saturate`` gives the nearest limit and 0 for NaN, ``wrap`` the value modulo 2^n and 0 for what is not finite.
+    ``saturate`` gives the nearest limit and 0 for NaN, ``wrap`` the value modulo 2^n and 0 for what is not finite,
+    ``indefinite`` the lower limit, as x86's conversions do.
     """
     low, high = element_type.limits
     cut = np.trunc(values)
     whole = np.array([int(number) if np.isfinite(number) else 0 for number in cut], object)
     if beyond == "wrap":
         return wrapped(whole, element_type)
+    if beyond == "indefinite":
+        return np.where((cut >= low) & (cut <= high), whole, low)
     whole[cut > high], whole[cut < low] = high, low
     return whole
 
