@@ -26,8 +26,7 @@ from eltwise.core.dtypes import (
     UINT32,
     ElementType,
 )
-from eltwise.faults.values import largest_finite
-from eltwise.oracle.numbers import FLOAT_LAYOUTS
+from eltwise.faults.values import clamped, flushed, largest_finite, least_normal
 
 _FLOATS = (FLOAT32, FLOAT64, BFLOAT16, FLOAT16, FLOAT8E4M3FN, FLOAT8E5M2)
 _WHOLE = (INT8, UINT8, INT16, UINT16, INT32, UINT32)
@@ -38,41 +37,47 @@ _LIMIT_BITS = 4.0
 
 def signs(problem: Problem) -> Iterator[Hypothesis]:
     """Another sign, inverted bits, or bytes in the other order."""
-    own = problem.element_type
-    if not is_float(own) and own.numpy is not None:
-        words = (
-            "{b} is {a} with true and false exchanged" if own.kind == "boolean" else "{b} has the bits of {a} inverted"
+    element_type = problem.element_type
+    if not is_float(element_type) and element_type.numpy is not None:
+        text = (
+            "{b} is {a} with true and false exchanged"
+            if element_type.kind == "boolean"
+            else "{b} has the bits of {a} inverted"
         )
-        yield Hypothesis("inverted", words, lambda _indices, a: np.invert(a), is_moved=True)
-    if own.kind != "boolean":
+        yield Hypothesis("inverted", text, lambda _indices, a: np.invert(a), is_moved=True)
+    if element_type.kind != "boolean":
         yield computed("negated", "{b} is -{a}", np.negative)
-        words = "{b} is -{a}, but zeros keep their sign: the operands of a subtraction are swapped"
-        yield computed("swapped_operands", words, lambda a: np.where(a == 0, a, -a))
+        text = "{b} is -{a}, but zeros keep their sign: the operands of a subtraction are swapped"
+        yield computed("swapped_operands", text, lambda a: np.where(a == 0, a, -a))
         yield computed("sign_lost", "{b} is the absolute value of {a}", np.abs)
-    if own.numpy is not None and own.storage.itemsize > 1:
-        words = "the bytes of each element are in the other order"
-        yield computed("byte_order", words, lambda a: bits_of(a).byteswap().view(a.dtype))
+    if element_type.numpy is not None and element_type.storage.itemsize > 1:
+        text = "the bytes of each element are in the other order"
+        yield computed("byte_order", text, lambda a: bits_of(a).byteswap().view(a.dtype))
 
 
 def digits(problem: Problem) -> Iterator[Hypothesis]:
     """Fewer digits: rounded or truncated to a narrower type and back."""
-    own = problem.element_type
-    if own.numpy is None or own.kind == "boolean":
+    element_type = problem.element_type
+    if element_type.numpy is None or element_type.kind == "boolean":
         return
     for narrow in _FLOATS:
-        if is_float(own) and own.digits > narrow.digits and _has_digits(problem, narrow.digits):
-            words = f"{{b}} is {{a}} rounded to {narrow.name}"
-            yield computed(f"{narrow.name}_rounding", words, partial(_rounded, own=own, narrow=narrow))
-            words = f"{{b}} is {{a}} truncated to {narrow.name} instead of rounded"
-            yield computed(f"{narrow.name}_truncation", words, partial(_truncated, own=own, narrow=narrow))
-        if own.is_integer and own.bits > narrow.digits > 8:
-            words = f"{{b}} is {{a}} rounded to {narrow.name} and back"
-            yield computed(f"{narrow.name}_rounding", words, partial(_through_floats, own=own, floats=narrow))
-    if own in (FLOAT32, FLOAT64) and _has_digits(problem, _TF32_DIGITS):
-        drop = own.digits - _TF32_DIGITS
+        if is_float(element_type) and element_type.digits > narrow.digits and _has_digits(problem, narrow.digits):
+            text = f"{{b}} is {{a}} rounded to {narrow.name}"
+            yield computed(f"{narrow.name}_rounding", text, partial(_rounded, element_type=element_type, narrow=narrow))
+            text = f"{{b}} is {{a}} truncated to {narrow.name} instead of rounded"
+            yield computed(
+                f"{narrow.name}_truncation", text, partial(_truncated, element_type=element_type, narrow=narrow)
+            )
+        if element_type.is_integer and element_type.bits > narrow.digits > 8:
+            text = f"{{b}} is {{a}} rounded to {narrow.name} and back"
+            yield computed(
+                f"{narrow.name}_rounding", text, partial(_through_floats, element_type=element_type, floats=narrow)
+            )
+    if element_type in (FLOAT32, FLOAT64) and _has_digits(problem, _TF32_DIGITS):
+        drop = element_type.digits - _TF32_DIGITS
         for slug, verb, cut in (("rounding", "rounded", _rounded_digits), ("truncation", "truncated", _cut_digits)):
-            words = f"{{b}} is {{a}} {verb} to the 10 binary digits of TF32"
-            yield computed(f"tf32_{slug}", words, partial(cut, drop=drop))
+            text = f"{{b}} is {{a}} {verb} to the 10 binary digits of TF32"
+            yield computed(f"tf32_{slug}", text, partial(cut, drop=drop))
 
 
 def _has_digits(problem: Problem, count: int) -> bool:
@@ -81,16 +86,16 @@ def _has_digits(problem: Problem, count: int) -> bool:
     return problem.sample.has_most(b & b.dtype.type((1 << (problem.element_type.digits - count)) - 1) == 0)
 
 
-def _rounded(a: np.ndarray, own: ElementType, narrow: ElementType) -> np.ndarray:
-    return converted(cast(a, own, narrow), own)
+def _rounded(a: np.ndarray, element_type: ElementType, narrow: ElementType) -> np.ndarray:
+    return converted(cast(a, element_type, narrow), element_type)
 
 
-def _truncated(a: np.ndarray, own: ElementType, narrow: ElementType) -> np.ndarray:
+def _truncated(a: np.ndarray, element_type: ElementType, narrow: ElementType) -> np.ndarray:
     """Toward zero: where rounding went away from zero, the neighbour of the rounded number."""
-    there = np.ascontiguousarray(cast(a, own, narrow))
-    is_larger = np.abs(converted(there, own)) > np.abs(a)
-    bits = bits_of(there)
-    return converted((bits - is_larger.astype(bits.dtype)).view(there.dtype), own)
+    narrowed = np.ascontiguousarray(cast(a, element_type, narrow))
+    is_larger = np.abs(converted(narrowed, element_type)) > np.abs(a)
+    bits = bits_of(narrowed)
+    return converted((bits - is_larger.astype(bits.dtype)).view(narrowed.dtype), element_type)
 
 
 def _rounded_digits(a: np.ndarray, drop: int) -> np.ndarray:
@@ -105,85 +110,72 @@ def _cut_digits(a: np.ndarray, drop: int) -> np.ndarray:
     return np.where(np.isfinite(a), (bits & ~bits.dtype.type((1 << drop) - 1)).view(a.dtype), a)
 
 
-def _through_floats(a: np.ndarray, own: ElementType, floats: ElementType) -> np.ndarray:
+def _through_floats(a: np.ndarray, element_type: ElementType, floats: ElementType) -> np.ndarray:
     """Integers that went through a float type with fewer digits than they have."""
-    low, high = own.limits
-    wide = cast(a, own, floats).astype(np.float64)
+    low, high = element_type.limits
+    wide = cast(a, element_type, floats).astype(np.float64)
     return np.clip(wide, float(low), np.nextafter(float(high + 1), 0)).astype(a.dtype)
 
 
 def subnormals(problem: Problem) -> Iterator[Hypothesis]:
     """Subnormal numbers that became zeros, and other small numbers that did."""
-    own = problem.element_type
-    if not is_float(own) or own.numpy is None or 0 not in problem.sample.common:
+    element_type = problem.element_type
+    if not is_float(element_type) or element_type.numpy is None or 0 not in problem.sample.common:
         return
-    layout = FLOAT_LAYOUTS[own]
-    largest = 2.0**layout.least_exponent - 2.0 ** (layout.least_exponent - layout.mantissa_bits)
-    for keeps, words in ((True, "of their sign"), (False, "+0")):
-        text = f"subnormal numbers of {{a}} are zeros {words} in {{b}}"
-        flush = partial(_flushed, most=largest, keeps=keeps)
-        yield computed("subnormals_flushed", text, flush, {"keeps_sign": keeps}, least_bits=7.0)
+    for keeps_sign, zeros in ((True, "of their sign"), (False, "+0")):
+        text = f"subnormal numbers of {{a}} are zeros {zeros} in {{b}}"
+        flush = partial(flushed, least=least_normal(element_type), keeps_sign=keeps_sign)
+        yield computed("subnormals_flushed", text, flush, {"keeps_sign": keeps_sign}, least_bits=7.0)
     wide, count = problem.wide, problem.wide.count
     values = np.abs(wide.x)
     if (wide.y[:count] != 0).any():
         return
-    limit, kept = float(values[:count].max()), values[count:][values[count:] > 0]
-    if kept.size and kept.min() > limit:
-        text, flush = (
-            f"numbers of {{a}} up to {limit:.6g} are zero in {{b}}",
-            partial(_flushed, most=limit, keeps=False),
-        )
+    limit, retained = float(values[:count].max()), values[count:][values[count:] > 0]
+    if retained.size and retained.min() > limit:
+        text = f"numbers of {{a}} up to {limit:.6g} are zero in {{b}}"
+        flush = partial(flushed, least=float(retained.min()), keeps_sign=False)
         yield computed("small_values_zeroed", text, flush, {"limit": limit}, BITS_OF_A_NUMBER, _LIMIT_BITS)
-
-
-def _flushed(a: np.ndarray, most: float, keeps: bool) -> np.ndarray:
-    zero = np.copysign(a.dtype.type(0), a) if keeps else a.dtype.type(0)
-    return np.asarray(np.where(np.abs(a) <= a.dtype.type(most), zero, a))
 
 
 def ranges(problem: Problem) -> Iterator[Hypothesis]:
     """Another range: values at its limits, or wrapped around."""
-    own, sample = problem.element_type, problem.sample
-    kinds = {own.kind, problem.pair.a.element_type.kind, problem.pair.b.element_type.kind}
-    if own.numpy is None or "boolean" in kinds or own.bits < 8:
+    element_type, sample = problem.element_type, problem.sample
+    kinds = {element_type.kind, problem.pair.a.element_type.kind, problem.pair.b.element_type.kind}
+    if element_type.numpy is None or "boolean" in kinds or element_type.bits < 8:
         return
     a, b = sample.x[: sample.count], sample.y[: sample.count]
     common = [float(one) for one in sample.common if np.isfinite(one)]
     low = next((one for one in common if (a[b == one] < one).all()), None)
     high = next((one for one in common if (a[b == one] > one).all()), None)
     yield from _saturated(problem, low, high)
-    for narrow in _WHOLE if own.is_integer else ():
-        if narrow.bits > own.bits or narrow is own:
+    for narrow in _WHOLE if element_type.is_integer else ():
+        if narrow.bits > element_type.bits or narrow is element_type:
             continue
         least, most = narrow.limits
         if sample.has_most((sample.y >= least) & (sample.y <= most)):
-            words = f"{{b}} is {{a}} modulo 2^{narrow.bits}, as {narrow.name} wraps around"
+            text = f"{{b}} is {{a}} modulo 2^{narrow.bits}, as {narrow.name} wraps around"
             wrap = lambda a, narrow=narrow: a.astype(narrow.storage).astype(a.dtype)  # noqa: E731
-            yield computed("wraparound", words, wrap, {"type": narrow.name}, least_bits=1.0)
+            yield computed("wraparound", text, wrap, {"type": narrow.name}, least_bits=1.0)
 
 
 def _saturated(problem: Problem, low: float | None, high: float | None) -> Iterator[Hypothesis]:
     """B is A within limits, of which one may be missing: those of a type, or else what B is wherever it differs."""
-    own, reached = problem.element_type, [one for one in (low, high) if one is not None]
-    clamp = partial(_clamped, low=low, high=high)
-    for known in (*_WHOLE, *_FLOATS) if reached else ():
-        limits = known.limits if known.is_integer else (-largest_finite(known), largest_finite(known))
-        if set(reached) <= {*limits} and (len(reached) == 2 or known is problem.pair.b.element_type):
-            words = f"values of {{a}} beyond {known.name} are at its limits, {limits[0]:g} and {limits[1]:g}, in {{b}}"
-            details: dict[str, object] = {"low": limits[0], "high": limits[1], "type": known.name}
-            yield computed("saturation", words, clamp, details, 0, _LIMIT_BITS)
+    element_type, reached = problem.element_type, [one for one in (low, high) if one is not None]
+    clamp = partial(clamped, low=low, high=high)
+    for bounded in (*_WHOLE, *_FLOATS) if reached else ():
+        limits = bounded.limits if bounded.is_integer else (-largest_finite(bounded), largest_finite(bounded))
+        if set(reached) <= {*limits} and (len(reached) == 2 or bounded is problem.pair.b.element_type):
+            text = f"values of {{a}} beyond {bounded.name} are at its limits, {limits[0]:g} and {limits[1]:g}, in {{b}}"
+            details: dict[str, object] = {"low": limits[0], "high": limits[1], "type": bounded.name}
+            yield computed("saturation", text, clamp, details, 0, _LIMIT_BITS)
             return
     if np.isin(problem.sample.y[: problem.sample.count], reached).all():
-        said = " and ".join(f"{side} {one:g}" for side, one in (("below", low), ("above", high)) if one is not None)
-        free = float(np.maximum(digits_of(np.array(reached, own.storage), own), _LIMIT_BITS).sum())
-        words = f"{{b}} is {{a}} with what is {said} set to that"
-        yield computed("saturation", words, clamp, {"low": low, "high": high}, free, _LIMIT_BITS)
-
-
-def _clamped(a: np.ndarray, low: float | None, high: float | None) -> np.ndarray:
-    for limit, function in ((low, np.maximum), (high, np.minimum)):
-        a = a if limit is None else function(a, np.asarray(limit).astype(a.dtype))
-    return a
+        limits_text = " and ".join(
+            f"{side} {one:g}" for side, one in (("below", low), ("above", high)) if one is not None
+        )
+        free = float(np.maximum(digits_of(np.array(reached, element_type.storage), element_type), _LIMIT_BITS).sum())
+        text = f"{{b}} is {{a}} with what is {limits_text} set to that"
+        yield computed("saturation", text, clamp, {"low": low, "high": high}, free, _LIMIT_BITS)
 
 
 def one_value(problem: Problem) -> Iterator[Hypothesis]:

@@ -9,14 +9,14 @@ import numpy as np
 
 from eltwise.core.dtypes import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, ElementType
 from eltwise.faults.record import Fault, Operation
-from eltwise.faults.values import Change, StepPolicy, Values, clamped, flushed, largest_finite, rounded
+from eltwise.faults.values import Change, StepPolicy, Values, clamped, flushed, largest_finite, least_normal, rounded
 from eltwise.oracle.numbers import FLOAT_LAYOUTS
 
 
 def of_floats(operation: Operation) -> Iterator[Fault]:
     """The faults of the float type of an operation."""
     element_type = operation.element_type
-    flush: Change = partial(flushed, element_type=element_type)
+    flush: Change = partial(flushed, least=least_normal(element_type))
     bounded = (partial(rounded, element_type=element_type), _clamp(element_type))
     yield Fault("sign_of_zero_lost", "zero_sign", "zero results are always +0", after=(lambda values: values + 0.0,))
     text = "results that must be NaN are 0"
@@ -96,4 +96,4 @@ def _prepared_for_bfloat16(operation: Operation) -> Iterator[Fault]:
 
 def _prepared(values: Values) -> Values:
     largest = largest_finite(BFLOAT16)
-    return flushed(clamped(values, -largest, largest, infinities=False), FLOAT32, keep_sign=False)
+    return flushed(clamped(values, -largest, largest, infinities=False), least_normal(FLOAT32), keeps_sign=False)

@@ -92,18 +92,23 @@ def wrapped(values: Values, element_type: ElementType) -> Values:
     return reduced
 
 
-def clamped(values: Values, low: float | int, high: float | int, infinities: bool = True) -> Values:
-    """Move values beyond limits to the limits; NaN stays, and infinities stay unless they are to be clamped too."""
-    if values.dtype == np.float64:
-        stays = np.isnan(values) if infinities else ~np.isfinite(values)
-        return np.where(stays, values, np.clip(values, low, high))
-    return np.minimum(np.maximum(values, low), high)
+def clamped(values: Values, low: float | None, high: float | None, infinities: bool = True) -> Values:
+    """Move values of any type beyond limits to the limits, None for no limit; NaN stays, and infinities may stay."""
+    result = values
+    for limit, function in ((low, np.maximum), (high, np.minimum)):
+        result = result if limit is None else function(result, np.asarray(limit).astype(values.dtype))
+    return result if infinities else np.where(np.isfinite(values), result, values)
 
 
-def flushed(values: Values, element_type: ElementType, keep_sign: bool = True) -> Values:
-    """Turn what is smaller than the smallest normal number of a type into a zero, of its sign or always +0."""
-    zeros = np.copysign(0.0, values) if keep_sign else np.zeros_like(values)
-    return np.where(np.abs(values) < 2.0 ** FLOAT_LAYOUTS[element_type].least_exponent, zeros, values)
+def flushed(values: Values, least: float, keeps_sign: bool = True) -> Values:
+    """Turn floats of any type that are smaller than a number into zeros, of their sign or always +0."""
+    zeros = np.copysign(values.dtype.type(0), values) if keeps_sign else np.zeros_like(values)
+    return np.asarray(np.where(np.abs(values) < values.dtype.type(least), zeros, values))
+
+
+def least_normal(element_type: ElementType) -> float:
+    """The smallest positive number of a float type that is not subnormal."""
+    return float(2.0 ** FLOAT_LAYOUTS[element_type].least_exponent)
 
 
 def as_floats(values: Values, element_type: ElementType) -> Values:
