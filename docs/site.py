@@ -16,6 +16,9 @@ import eltwise
 from eltwise.cli import COMMANDS, app
 from eltwise.cli.ops import FORMATS, opset_range
 from eltwise.engine.functions import FUNCTIONS
+from eltwise.faults.catalog import faults_of
+from eltwise.faults.families import FAMILIES, OF_RUNS, OTHER_SHAPE, OTHER_TYPE, WRONG_ALIGNMENT
+from eltwise.faults.record import Operation
 from eltwise.ops import registry
 from eltwise.ops.schema import ElementwiseSchema
 from eltwise.passes.opset_changes import STEPS
@@ -23,6 +26,7 @@ from eltwise.passes.opset_changes import STEPS
 ROOT = Path(__file__).parent.parent
 OPERATORS_MARK = "<!-- operators -->"
 FAULTS_MARK = "<!-- converter faults -->"
+FAMILIES_MARK = "<!-- fault families -->"
 _PAGE = "reference/python.md"
 
 
@@ -42,7 +46,20 @@ def on_files(files: Files, config: Any) -> Files:
 def on_page_markdown(markdown: str, page: Any, **_rest: object) -> str:
     """Replace the marks of the pages by tables that are made from the package."""
     del page
-    return markdown.replace(OPERATORS_MARK, functions_table()).replace(FAULTS_MARK, faults_table())
+    markdown = markdown.replace(OPERATORS_MARK, functions_table()).replace(FAULTS_MARK, faults_table())
+    return markdown.replace(FAMILIES_MARK, families_table())
+
+
+def families_table() -> str:
+    """The families of faults that conformance findings and the rules of targets name, and what they do."""
+    operations = [Operation(schema.expression(), each) for schema in registry.ELEMENTWISE for each in schema.types]
+    of_values = {fault.family for operation in operations for fault in faults_of(operation).values()}
+    lines = ["| family | what happens |", "|---|---|", "| `TYPE_arithmetic` | values are held or computed in TYPE |"]
+    for family, sentence in FAMILIES.items():
+        is_shown = family in of_values or family in OF_RUNS or family in (OTHER_SHAPE, OTHER_TYPE, WRONG_ALIGNMENT)
+        if is_shown and not family.endswith("_arithmetic"):
+            lines.append(f"| `{family}` | {sentence} |")
+    return "\n".join(lines)
 
 
 def faults_table() -> str:

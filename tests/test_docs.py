@@ -13,8 +13,10 @@ from types import ModuleType
 import pytest
 
 import eltwise
+from eltwise.faults.families import FAMILIES
 from eltwise.ops import registry
 from eltwise.passes.opset_changes import STEPS
+from eltwise.targets.rules import SHIPPED, read_rules, runtimes_in
 
 ROOT = Path(__file__).parent.parent
 GENERATED = ROOT / "docs" / "conformance.md"
@@ -111,6 +113,20 @@ def test_the_page_of_operators_lists_the_registry() -> None:
     page = site().operators_page()
     for schema in (*registry.ELEMENTWISE, *registry.DATA_MOVEMENT):
         assert f"{schema.versioned_name}" in page
+
+
+def test_the_table_of_fault_families_has_a_sentence_for_each_that_a_rule_names() -> None:
+    table = site().families_table()
+    families = {rule.fault for name in runtimes_in(SHIPPED) for rule in read_rules(SHIPPED, name).rules}
+    assert all(f"| `{family}` |" in table for family in families if not family.endswith("_arithmetic"))
+
+
+def test_every_cause_of_the_guide_to_compare_is_in_the_catalog() -> None:
+    text = (ROOT / "docs" / "guides" / "compare.md").read_text(encoding="utf-8")
+    table = text[text.index("| cause |") : text.index("`explanation_details` of")]
+    causes = {cause for row in table.splitlines()[2:] for cause in re.findall("`([a-z0-9_]+)`", row.split("|")[1])}
+    assert len(causes) > 30
+    assert causes <= FAMILIES.keys()
 
 
 def test_the_table_of_converter_faults_has_links() -> None:

@@ -39,11 +39,8 @@ def signs(problem: Problem) -> Iterator[Hypothesis]:
     """Another sign, inverted bits, or bytes in the other order."""
     element_type = problem.element_type
     if not is_float(element_type) and element_type.numpy is not None:
-        text = (
-            "{b} is {a} with true and false exchanged"
-            if element_type.kind == "boolean"
-            else "{b} has the bits of {a} inverted"
-        )
+        is_boolean = element_type.kind == "boolean"
+        text = "{b} is {a} with true and false exchanged" if is_boolean else "{b} has the bits of {a} inverted"
         yield Hypothesis("inverted", text, lambda _indices, a: np.invert(a), is_moved=True)
     if element_type.kind != "boolean":
         yield computed("negated", "{b} is -{a}", np.negative)
@@ -63,16 +60,12 @@ def digits(problem: Problem) -> Iterator[Hypothesis]:
     for narrow in _FLOATS:
         if is_float(element_type) and element_type.digits > narrow.digits and _has_digits(problem, narrow.digits):
             text = f"{{b}} is {{a}} rounded to {narrow.name}"
-            yield computed(f"{narrow.name}_rounding", text, partial(_rounded, element_type=element_type, narrow=narrow))
+            yield computed(f"{narrow.name}_rounding", text, partial(_rounded, wide=element_type, narrow=narrow))
             text = f"{{b}} is {{a}} truncated to {narrow.name} instead of rounded"
-            yield computed(
-                f"{narrow.name}_truncation", text, partial(_truncated, element_type=element_type, narrow=narrow)
-            )
+            yield computed(f"{narrow.name}_truncation", text, partial(_truncated, wide=element_type, narrow=narrow))
         if element_type.is_integer and element_type.bits > narrow.digits > 8:
             text = f"{{b}} is {{a}} rounded to {narrow.name} and back"
-            yield computed(
-                f"{narrow.name}_rounding", text, partial(_through_floats, element_type=element_type, floats=narrow)
-            )
+            yield computed(f"{narrow.name}_rounding", text, partial(_through_floats, wide=element_type, narrow=narrow))
     if element_type in (FLOAT32, FLOAT64) and _has_digits(problem, _TF32_DIGITS):
         drop = element_type.digits - _TF32_DIGITS
         for slug, verb, cut in (("rounding", "rounded", _rounded_digits), ("truncation", "truncated", _cut_digits)):
@@ -86,16 +79,16 @@ def _has_digits(problem: Problem, count: int) -> bool:
     return problem.sample.has_most(b & b.dtype.type((1 << (problem.element_type.digits - count)) - 1) == 0)
 
 
-def _rounded(a: np.ndarray, element_type: ElementType, narrow: ElementType) -> np.ndarray:
-    return converted(cast(a, element_type, narrow), element_type)
+def _rounded(a: np.ndarray, wide: ElementType, narrow: ElementType) -> np.ndarray:
+    return converted(cast(a, wide, narrow), wide)
 
 
-def _truncated(a: np.ndarray, element_type: ElementType, narrow: ElementType) -> np.ndarray:
+def _truncated(a: np.ndarray, wide: ElementType, narrow: ElementType) -> np.ndarray:
     """Toward zero: where rounding went away from zero, the neighbour of the rounded number."""
-    narrowed = np.ascontiguousarray(cast(a, element_type, narrow))
-    is_larger = np.abs(converted(narrowed, element_type)) > np.abs(a)
+    narrowed = np.ascontiguousarray(cast(a, wide, narrow))
+    is_larger = np.abs(converted(narrowed, wide)) > np.abs(a)
     bits = bits_of(narrowed)
-    return converted((bits - is_larger.astype(bits.dtype)).view(narrowed.dtype), element_type)
+    return converted((bits - is_larger.astype(bits.dtype)).view(narrowed.dtype), wide)
 
 
 def _rounded_digits(a: np.ndarray, drop: int) -> np.ndarray:
@@ -110,11 +103,11 @@ def _cut_digits(a: np.ndarray, drop: int) -> np.ndarray:
     return np.where(np.isfinite(a), (bits & ~bits.dtype.type((1 << drop) - 1)).view(a.dtype), a)
 
 
-def _through_floats(a: np.ndarray, element_type: ElementType, floats: ElementType) -> np.ndarray:
+def _through_floats(a: np.ndarray, wide: ElementType, narrow: ElementType) -> np.ndarray:
     """Integers that went through a float type with fewer digits than they have."""
-    low, high = element_type.limits
-    wide = cast(a, element_type, floats).astype(np.float64)
-    return np.clip(wide, float(low), np.nextafter(float(high + 1), 0)).astype(a.dtype)
+    low, high = wide.limits
+    floats = cast(a, wide, narrow).astype(np.float64)
+    return np.clip(floats, float(low), np.nextafter(float(high + 1), 0)).astype(a.dtype)
 
 
 def subnormals(problem: Problem) -> Iterator[Hypothesis]:
@@ -170,11 +163,9 @@ def _saturated(problem: Problem, low: float | None, high: float | None) -> Itera
             yield computed("saturation", text, clamp, details, 0, _LIMIT_BITS)
             return
     if np.isin(problem.sample.y[: problem.sample.count], reached).all():
-        limits_text = " and ".join(
-            f"{side} {one:g}" for side, one in (("below", low), ("above", high)) if one is not None
-        )
+        sides = [f"{side} {one:g}" for side, one in (("below", low), ("above", high)) if one is not None]
         free = float(np.maximum(digits_of(np.array(reached, element_type.storage), element_type), _LIMIT_BITS).sum())
-        text = f"{{b}} is {{a}} with what is {limits_text} set to that"
+        text = f"{{b}} is {{a}} with what is {' and '.join(sides)} set to that"
         yield computed("saturation", text, clamp, {"low": low, "high": high}, free, _LIMIT_BITS)
 
 

@@ -64,7 +64,7 @@ _OF_POSITIONS = {
     "uninitialized": "the tail was not written",
     WRONG_ALIGNMENT: "an operand is not aligned at the specified axis",
 }
-_OF_RUNS = {
+OF_RUNS = {
     AFFECTED_BY_OTHER_NODES: "in one model with other nodes it gives other values than alone",
     "constant_left_out": "the node is left out, since its constant is 0, or is 0 or 1 in float32",
     CRASHES: "the process of the runtime ends",
@@ -84,7 +84,7 @@ _OF_TYPES = {
     **{f"{name}_rounding": f"elements are rounded to {name}" for name in _FLOAT_NAMES},
     **{f"{name}_truncation": f"elements are truncated to {name}" for name in _FLOAT_NAMES},
 }
-FAMILIES: dict[str, str] = _OF_VALUES | _OF_POSITIONS | _OF_RUNS | _OF_TYPES
+FAMILIES: dict[str, str] = _OF_VALUES | _OF_POSITIONS | OF_RUNS | _OF_TYPES
 """A sentence for each family by its slug."""
 
 
