@@ -7,8 +7,10 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+import eltwise
 from difference_cases import CASES, spoiled, unrelated, upper
 from eltwise.comparison.arrays import compare_arrays
+from eltwise.faults.families import FAMILIES
 
 CHANCE = {"unexplained", "zero_sign", "other_shape", "last_bit", ""}
 """What may be said of arrays that have nothing to do with each other: the last two where it can be counted."""
@@ -37,6 +39,66 @@ def test_a_near_miss_is_refused(cause: str, number: int, seed: int) -> None:
     a, b = CASES[cause](rng)
     found = compare_arrays(a, spoiled(b, rng))
     assert found.cause != cause or (found.cause_share or 1) < 1, found.explanation
+
+
+KEYS: dict[str, set[str]] = {
+    "constant": {"value"},
+    "expanded": {"shape"},
+    "flipped": {"axis"},
+    "offset": {"offset"},
+    "padded": {"mode", "pads"},
+    "quantized": {"rounding", "scale", "type", "zero_point"},
+    "reordered": {"axis", "order"},
+    "reshaped": {"shape"},
+    "saturation": {"high", "low"},
+    "scaled": {"factor", "power_of_two"},
+    "shifted": {"axis", "fill", "shift"},
+    "small_values_zeroed": {"limit"},
+    "subnormals_flushed": {"keeps_sign"},
+    "transposed": {"axes"},
+    "uninitialized": {"elements", "from"},
+    "wraparound": {"type"},
+}
+"""What the details of each cause have in the JSON; those of other causes are empty."""
+
+MORE_KEYS = {"saturation": {"type"}, "uninitialized": {"pattern"}, "transposed": {"layout"}}
+"""What they may have."""
+
+
+@pytest.mark.parametrize("cause", CASES)
+def test_the_details_of_a_cause_have_the_same_keys_in_every_case(cause: str, seed: int) -> None:
+    for number in range(8):
+        found = compare_arrays(*CASES[cause](rng_of(seed, cause, number)))
+        if found.cause != cause:  # A simpler cause predicts the same.
+            continue
+        details, expected = found.explanation_details, KEYS.get(cause, set())
+        if "axis" in details and cause == "quantized":
+            expected = expected - {"scale"} | {"axis", "scales"}
+        assert expected <= details.keys() <= expected | MORE_KEYS.get(cause, set())
+
+
+@pytest.mark.parametrize("cause", CASES)
+def test_two_comparisons_of_the_same_arrays_are_equal_reports(cause: str, seed: int) -> None:
+    a, b = CASES[cause](rng_of(seed, cause))
+    first, second = (eltwise.compare({"x": a.copy()}, {"x": b.copy()}) for _turn in range(2))
+    assert first.to_json() == second.to_json()
+    assert first == second or '"nan"' in first.to_json()  # A NaN is not equal to itself.
+    assert first["x"] != eltwise.compare({"x": a}, {"x": a})["x"]
+    assert cause in FAMILIES
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64, np.float16, np.int8, np.uint8, np.int32])
+def test_unrelated_sparse_or_few_valued_tensors_have_no_cause(kind: type, seed: int) -> None:
+    """Most elements agree, and what differs has few values: any clamp, mask or order predicts some of it."""
+    rng = rng_of(seed, kind.__name__)
+    for number in range(40):
+        shape = tuple(rng.integers(8, 40, rng.integers(1, 3)))
+        values = rng.integers(0, int(rng.integers(2, 6)), (2, *shape))
+        if number % 2:
+            values = rng.integers(1, 100, (2, *shape)) * (rng.random((2, *shape)) < rng.choice([0.02, 0.1, 0.3]))
+        a, b = values.astype(kind)
+        found = compare_arrays(a, b)
+        assert found.cause in CHANCE, (number, found.explanation)
 
 
 @pytest.mark.parametrize("size", [20, 300])

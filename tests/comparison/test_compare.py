@@ -109,6 +109,19 @@ def test_a_renamed_tensor_with_another_dimension_of_1_is_found() -> None:
     assert report["bias"].explanation.endswith("as shape [1, 12] instead of [12], as float16 instead of float32")
 
 
+@pytest.mark.parametrize("shape", [(0,), (0, 3), (2, 0, 1)])
+def test_a_renamed_tensor_without_elements_is_found(shape: tuple[int, ...]) -> None:
+    """By its type and shape; one of another type or shape is another tensor."""
+    empty = np.zeros(shape, np.float32)
+    report = eltwise.compare({"old": empty, "x": V}, {"new": empty, "x": V})
+    assert (report["old"].other_name, report["old"].cause, report["old"].status) == ("new", "renamed", "equal")
+    assert not report.missing
+    assert not report.extra
+    for other in (empty.astype(np.int8), np.zeros((*shape, 5), np.float32)):
+        report = eltwise.compare({"old": empty, "x": V}, {"new": other, "x": V})
+        assert [len(report.missing), len(report.extra)] == [1, 1]
+
+
 @pytest.mark.parametrize("number", range(8))
 def test_a_tensor_that_equals_another_name_is_said(number: int, seed: int) -> None:
     rng = np.random.default_rng([seed, number])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from fractions import Fraction
+from math import isqrt
 
 import pytest
 
@@ -39,6 +40,19 @@ def test_hard_integers_hold_the_limits_and_the_widths_of_other_types(element_typ
     assert {int("0x" + digit * (element_type.bits // 4), 16) for digit in "5a"} <= set(
         bits_of(hard_values(element_type))
     )
+
+
+@pytest.mark.parametrize("element_type", FLOATS, ids=str)
+def test_hard_floats_hold_both_neighbours_of_every_limit(element_type: ElementType) -> None:
+    """Of either sign: where numbers become subnormal, where they end, at 1, and where squares vanish or overflow."""
+    layout = FLOAT_LAYOUTS[element_type]
+    largest = decode(element_type, layout.largest_finite)
+    assert isinstance(largest, Fraction)
+    limits = [1 << layout.mantissa_bits, encode(element_type, Fraction(1)), encode(element_type, isqrt(int(largest)))]
+    limits += [encode(element_type, Fraction(2) ** (layout.least_exponent // 2)), layout.largest_finite, 1]
+    patterns = set(bits_of(hard_values(element_type)))
+    for limit, step, sign in itertools.product(limits, (-1, 0, 1), (0, layout.sign)):
+        assert limit + step + sign in patterns, (limit, step, sign)
 
 
 @pytest.mark.parametrize("element_type", FLOATS, ids=str)

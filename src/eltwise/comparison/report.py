@@ -181,7 +181,7 @@ def number(value: float | int | None) -> str:
     return f"{value:,}" if isinstance(value, int) else f"{value:.{_DIGITS}g}"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Report(Written):
     """What a comparison of two sets of tensors found.
 
@@ -200,7 +200,7 @@ class Report(Written):
     unreadable: tuple[str, ...] = ()
     tolerances: Tolerances = ()
     sources: tuple[str, str] = ("A", "B")
-    _again: Callable[[Tolerances], Report] | None = field(default=None, repr=False)
+    _again: Callable[[Tolerances], Report] | None = field(default=None, repr=False, compare=False)
 
     @property
     def is_good(self) -> bool:

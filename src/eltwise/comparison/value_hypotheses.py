@@ -157,7 +157,8 @@ def _saturated(problem: Problem, low: float | None, high: float | None) -> Itera
     clamp = partial(clamped, low=low, high=high)
     for bounded in (*_WHOLE, *_FLOATS) if reached else ():
         limits = bounded.limits if bounded.is_integer else (-largest_finite(bounded), largest_finite(bounded))
-        if set(reached) <= {*limits} and (len(reached) == 2 or bounded is problem.pair.b.element_type):
+        is_reached = low in (None, limits[0]) and high in (None, limits[1])
+        if is_reached and (len(reached) == 2 or bounded is problem.pair.b.element_type):
             text = f"values of {{a}} beyond {bounded.name} are at its limits, {limits[0]:g} and {limits[1]:g}, in {{b}}"
             details: dict[str, object] = {"low": limits[0], "high": limits[1], "type": bounded.name}
             yield computed("saturation", text, clamp, details, 0, _LIMIT_BITS)

@@ -1,0 +1,68 @@
+"""Quantization is named exactly where A and B are of types between which values are quantized."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+from eltwise.comparison.arrays import compare_arrays
+from eltwise.comparison.pairs import common_type
+from eltwise.core.dtypes import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, TYPES, ElementType
+
+FLOATS = (FLOAT16, BFLOAT16, FLOAT32, FLOAT64)
+INTEGERS = tuple(each for each in TYPES if each.is_integer and each.runs)
+SCALE = np.float32(0.25)
+
+
+def planted(a_type: ElementType, b_type: ElementType, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Numbers, and the multiples of a scale that are nearest to them, as such or as integers."""
+    if a_type.is_integer:
+        low, high = max(a_type.limits[0], -100), min(a_type.limits[1], 100)
+        a = rng.integers(low, high, (30, 40), endpoint=True).astype(a_type.storage)
+    else:
+        a = (rng.standard_normal((30, 40)) * 4).astype(a_type.storage)
+    values = a.astype(np.float32)
+    if b_type.is_integer:
+        levels = np.rint(values / SCALE) if not a_type.is_integer else np.rint(values * SCALE)
+        return a, np.clip(levels, *b_type.limits).astype(b_type.storage)
+    levels = values * 3 if a_type.is_integer else np.rint(values / SCALE)
+    return a, (levels * SCALE).astype(b_type.storage)
+
+
+@pytest.mark.parametrize(("a_type", "b_type"), list(product((*FLOATS, *INTEGERS), repeat=2)), ids=str)
+def test_quantization_is_named_exactly_between_the_types_that_allow_it(
+    a_type: ElementType, b_type: ElementType, seed: int
+) -> None:
+    common = common_type(a_type, b_type)
+    is_quantized = not a_type.is_integer and (b_type.is_integer or a_type is b_type)
+    is_dequantized = a_type.is_integer and not b_type.is_integer
+    found = compare_arrays(*planted(a_type, b_type, np.random.default_rng(seed)))
+    if common is None:
+        assert found.cause == "other_type"
+    elif is_quantized or (is_dequantized and a_type.bits >= 8):
+        # A factor is simpler than a scale and no zero point, where both predict everything.
+        assert found.cause in ("quantized", *(("scaled",) if is_dequantized else ())), found.explanation
+        assert found.cause_share == 1.0
+    else:
+        assert found.cause != "quantized", found.explanation
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("b_type", [np.int8, np.float32])
+def test_a_channel_of_zeros_has_the_scale_0(b_type: type, axis: int, seed: int) -> None:
+    """It shows no grid, which makes the others' scales no less known; one other element in it is not explained."""
+    a = np.random.default_rng(seed).standard_normal((24, 24)).astype(np.float32)
+    a, a_rows = (a, a) if axis == 0 else (a, a.T)
+    a_rows[5] = 0
+    scales = np.abs(a).max(1 - axis, keepdims=True) / np.float32(127)
+    levels = np.rint(a / np.where(scales == 0, np.float32(1), scales))
+    b = (levels if b_type is np.int8 else levels * scales).astype(b_type)
+    found = compare_arrays(a, b)
+    assert (found.cause, found.cause_share) == ("quantized", 1.0), found.explanation
+    scales_found = found.explanation_details["scales"]
+    assert isinstance(scales_found, list)
+    assert [index for index, scale in enumerate(scales_found) if scale == 0] == [5]
+    (b if axis == 0 else b.T)[5, 3] = 1
+    assert compare_arrays(a, b).cause_share != 1.0

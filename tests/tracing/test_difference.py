@@ -1,0 +1,23 @@
+"""The default tolerance: what is within it does not depend on the size of the values."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from eltwise.tracing.difference import measure
+
+
+@pytest.mark.parametrize(
+    ("kind", "exponent"), [(np.float64, 990), (np.float64, -990), (np.float32, 90), (np.float32, -90)]
+)
+@pytest.mark.parametrize("error", [0.0, 1e-12, 1e-8, 1e-6, 1e-4, 1e-2, 1.0])
+def test_the_default_tolerance_scales_with_the_values(kind: type, exponent: int, error: float, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    expected = rng.standard_normal(200).astype(kind)
+    got = (expected * (1 + error * rng.standard_normal(200))).astype(kind)
+    scale = kind(2.0**exponent)
+    alone, scaled = (measure("x", got * one, expected * one, ()) for one in (kind(1), scale))
+    assert scaled.status == alone.status
+    assert scaled.error == (alone.error or 0.0) * float(scale)
+    assert (alone.status == "differs") == (error >= 1e-2 or (error >= 1e-6 and kind is np.float64))
