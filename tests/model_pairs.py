@@ -158,7 +158,7 @@ def reordered(model: ModelProto, rng: random.Random) -> ModelProto:
         if not (is_chain and all(len(node.input) == 2 and node.input[1] in constants for node in (one, two))):
             continue
         a, b = one.input[1], two.input[1]
-        name, both = rng.choice((between, f"{between} swapped")), f"{one.name}+{two.name}"
+        name = rng.choice((between, f"{between} swapped"))
         if kinds in (("Sub", "Mul"), ("Add", "Mul")):
             constants[f"{a}*{b}"] = constants[a] * constants[b]
             new = ("Mul", b), (kinds[0], f"{a}*{b}")
@@ -166,8 +166,8 @@ def reordered(model: ModelProto, rng: random.Random) -> ModelProto:
             new = (kinds[1], b), (kinds[0], a)
         else:
             continue
-        first = helper.make_node(new[0][0], [one.input[0], new[0][1]], [name], both)
-        second = helper.make_node(new[1][0], [name, new[1][1]], list(two.output), both)
+        first = helper.make_node(new[0][0], [one.input[0], new[0][1]], [name], f"{one.name}+{two.name}")
+        second = helper.make_node(new[1][0], [name, new[1][1]], list(two.output), f"{two.name}+{one.name}")
         nodes[nodes.index(one)], nodes[nodes.index(two)] = first, second
     _set_nodes(model, nodes)
     _set_constants(model, constants)

@@ -7,18 +7,19 @@ from pathlib import Path
 import pytest
 
 from browser import Page
-from eltwise.tracing.report import TracedNode, TraceReport
+from eltwise.tracing.report import TracedNode, TracedOutput, TraceReport
 
 HOSTILE = "<script>window.taken = 1</script>"
+OUTPUTS = (TracedOutput("scores", "differs", 255.0), TracedOutput(f"{HOSTILE} 2", "not_compared", message="it hangs"))
 
 
 def report(nodes: int = 40) -> TraceReport:
     found = [TracedNode(f"node_{number}_of_a_network_with_long_names", "Conv", "equal") for number in range(nodes)]
     found[5] = TracedNode(HOSTILE, "Sub", "differs", 0.0, 255.0, 255.0, "saturation", "own", explanation="it saturates")
     found[6] = TracedNode("shape", "Reshape", "differs", 255.0, None, None, None, "inherited")
-    found[7] = TracedNode("dead", "Relu", "failed", words="openvino: crashed: the process ended with SIGSEGV")
+    found[7] = TracedNode("dead", "Relu", "failed", message="openvino: crashed: the process ended with SIGSEGV")
     return TraceReport(
-        tuple(found), HOSTILE, "openvino 1", "onnxruntime 2", "given", "ulp<=1", ("onnxruntime",), ("a note",)
+        tuple(found), OUTPUTS, HOSTILE, "openvino 1", "onnxruntime 2", "given", "ulp<=1", ("onnxruntime",), ("a note",)
     )
 
 

@@ -91,7 +91,7 @@ def trace(
         report.reproduce(reproduce)
         printing.note(f"run: python {shlex.quote(str(reproduce / SCRIPT))}")
     if not report.is_good:
-        raise Exit(1)
+        raise Exit(3 if report.verdict == "not_established" else 1)
 
 
 def _read_inputs(graph: Graph, texts: Sequence[str]) -> dict[str, object]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -49,16 +49,16 @@ class Difference:
 EQUAL = Difference("equal")
 
 
-def measure(name: str, got: np.ndarray, wanted: np.ndarray, tolerances: Tolerances) -> Difference:
+def measure(name: str, actual: np.ndarray, expected: np.ndarray, tolerances: Tolerances) -> Difference:
     """Compare two arrays; the second one is the reference, and the name chooses the tolerance."""
-    if got.dtype != wanted.dtype or got.shape != wanted.shape:
-        kind = "other_type" if got.dtype != wanted.dtype else "other_shape"
-        return Difference("differs", None, None, kind, f"{_described(got)} instead of {_described(wanted)}")
-    if _same_bytes(got, wanted):
+    if actual.dtype != expected.dtype or actual.shape != expected.shape:
+        kind = "other_type" if actual.dtype != expected.dtype else "other_shape"
+        return Difference("differs", None, None, kind, f"{_described(actual)} instead of {_described(expected)}")
+    if _same_bytes(actual, expected):
         return EQUAL
-    element_type = of_numpy(wanted.dtype)
-    tolerance = tolerance_of(tolerances, name) or _default(element_type, wanted)
-    first, second = (np.ascontiguousarray(array).reshape(-1) for array in (wanted, got))
+    element_type = of_numpy(expected.dtype)
+    tolerance = tolerance_of(tolerances, name) or _default(element_type, expected)
+    first, second = (np.ascontiguousarray(array).reshape(-1) for array in (expected, actual))
     records, _histogram = measure_blocks(first, second, element_type, tolerance)
     if not records["differing"].any() or not (records["differing"] - records["both_nan"]).any():
         return EQUAL
@@ -69,31 +69,57 @@ def measure(name: str, got: np.ndarray, wanted: np.ndarray, tolerances: Toleranc
 
 
 def explained(
-    found: Difference,
-    got: np.ndarray,
-    wanted: np.ndarray,
+    difference: Difference,
+    actual: np.ndarray,
+    expected: np.ndarray,
     operation: Operation | None = None,
     operands: Sequence[np.ndarray] = (),
 ) -> Difference:
     """The same difference with its cause; for the exact result of an operation its fault models are tried first."""
-    record = compare_arrays(wanted, got, operation=operation, operands=operands)
-    return replace(found, cause=record.cause or found.cause, explanation=record.explanation or found.explanation)
+    record = compare_arrays(expected, actual, operation=operation, operands=operands)
+    return replace(
+        difference, cause=record.cause or difference.cause, explanation=record.explanation or difference.explanation
+    )
 
 
-def _same_bytes(got: np.ndarray, wanted: np.ndarray) -> bool:
-    """Whether all bytes are equal, which is found fast where both lie in one piece."""
-    if not (got.flags.c_contiguous and wanted.flags.c_contiguous):
+def rank(difference: Difference) -> tuple[int, float]:
+    """The key by which differences are sorted from equal to worst."""
+    order = ("equal", "within_tolerance", "differs").index(difference.status)
+    return order, float("inf") if difference.error is None else difference.error
+
+
+def worst_value(
+    names: Iterable[str],
+    actual: Mapping[str, np.ndarray],
+    expected: Mapping[str, np.ndarray],
+    tolerances: Tolerances,
+) -> tuple[Difference, str] | None:
+    """The value that differs most of those that are in both; None if there is none."""
+    common = (name for name in names if name in actual and name in expected)
+    pairs = [(measure(name, actual[name], expected[name], tolerances), name) for name in common]
+    return max(pairs, key=lambda pair: rank(pair[0]), default=None)
+
+
+def largest(errors: Iterable[float | None]) -> float | None:
+    """The largest error; None if one has no size."""
+    values = list(errors)
+    return None if None in values else max((error for error in values if error is not None), default=0.0)
+
+
+def _same_bytes(actual: np.ndarray, expected: np.ndarray) -> bool:
+    """Whether all bytes are equal, which is difference fast where both lie in one piece."""
+    if not (actual.flags.c_contiguous and expected.flags.c_contiguous):
         return False
-    one, other = (array.reshape(-1).view(np.uint8).data for array in (got, wanted))
+    one, other = (array.reshape(-1).view(np.uint8).data for array in (actual, expected))
     return one == other
 
 
-def _default(element_type: ElementType, wanted: np.ndarray) -> Tolerance:
+def _default(element_type: ElementType, expected: np.ndarray) -> Tolerance:
     """Nothing for integers; for floats relative to each value, and for small ones to the largest."""
     if element_type.kind != "float":
         return Tolerance(ulp=0)
     relative, part = next((one, other) for digits, one, other in _BY_DIGITS if element_type.digits >= digits)
-    return Tolerance(rtol=relative, atol=part * _largest(wanted))
+    return Tolerance(rtol=relative, atol=part * _largest(expected))
 
 
 def _largest(array: np.ndarray) -> float:

@@ -11,6 +11,8 @@ from eltwise.core.errors import ElementTypeError, GraphError, ShapeError, Unsupp
 from eltwise.core.shapes import of_sizes
 from eltwise.engine.arrays import as_array
 from eltwise.ir.graph import Graph, Port
+from eltwise.tracing.matching import matched_inputs
+from eltwise.tracing.runner import cast_float, is_float
 
 _DRAWN_SIZES = (1, 16)
 """The size of a first dimension that is not known, and that of others."""
@@ -48,6 +50,31 @@ def feeds_for(graph: Graph, given: object, seed: int) -> tuple[dict[str, np.ndar
         shapes = ", ".join(f"{port.name} ({of_sizes(arrays[port.name].shape)})" for port in drawn[:_LARGEST])
         words = f"{counted(len(drawn), 'input')} drawn with the seed {seed}: {shapes}"
     return {ports[name].value: array for name, array in arrays.items()}, words
+
+
+def reference_feeds(graph: Graph, feeds: Mapping[str, np.ndarray], first: Graph) -> dict[str, np.ndarray]:
+    """Return the inputs of the second model by value: those of the first, as the float type that the second one takes.
+
+    Args:
+        graph: the second model.
+        feeds: the inputs of the first, by value.
+        first: the first model.
+
+    Raises:
+        GraphError: if the models have other inputs.
+    """
+    arrays: dict[str, np.ndarray] = {}
+    for port, partner in matched_inputs(first, graph):
+        array = None if partner is None else feeds[partner.value]
+        expected = port.inner_type or port.type.element_type
+        if array is not None and expected is not None and is_float(array.dtype) and expected.kind == "float":
+            array = cast_float(array, expected.storage)
+        if array is None or (expected is not None and expected.numpy != array.dtype):
+            got = "none of this name" if array is None else str(array.dtype)
+            operand, allowed = f"input {port.name!r} of the second model", str(port.type)
+            raise GraphError("the models have other inputs", operand=operand, got=got, allowed=allowed)
+        arrays[port.value] = array
+    return arrays
 
 
 def _checked(port: Port, value: object) -> np.ndarray:

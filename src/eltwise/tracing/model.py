@@ -1,4 +1,4 @@
-"""A model as it is traced: its nodes in order, what each reads, and the parts of it that a runtime is given."""
+"""A model as it is traced: its nodes in order, what each reads, and its subgraphs as models of their own."""
 
 from __future__ import annotations
 
@@ -30,66 +30,70 @@ _TRAINING = 2
 """The input of Dropout that says whether it drops."""
 
 
-class Parts(Protocol):
-    """What writes nodes as a model of their own."""
+class Writer(Protocol):
+    """Writes nodes as a model of their own."""
 
     def write(
         self,
         nodes: Sequence[Node],
-        given: Mapping[str, TensorType],
-        wanted: Sequence[str],
-        fixed: Mapping[str, Tensor],
+        inputs: Mapping[str, TensorType],
+        outputs: Sequence[str],
+        constants: Mapping[str, Tensor],
+        /,
     ) -> tuple[bytes, bytes]:
-        """Write nodes as the bytes of a model and those of its weights."""
+        """Return the bytes of a model and those of its weights."""
 
 
 @dataclass(frozen=True)
-class Part:
-    """Nodes as a program, with the arrays for its inputs, and what its inputs and outputs are.
+class Submodel:
+    """Nodes as a model of their own.
 
-    ``results`` are the types and shapes of the outputs, if all of them are known.
+    Attributes:
+        program: the model.
+        inputs: the arrays of its inputs by value, in order.
+        outputs: the values that it gives out, in order.
+        output_types: their types and shapes; empty if any of these is unknown.
     """
 
     program: Program
-    inputs: tuple[np.ndarray, ...]
-    wanted: tuple[str, ...]
-    given: tuple[str, ...]
-    results: tuple[tuple[ElementType, tuple[int, ...]], ...] = ()
+    inputs: Mapping[str, np.ndarray]
+    outputs: tuple[str, ...]
+    output_types: tuple[tuple[ElementType, tuple[int, ...]], ...] = ()
 
 
 @dataclass(eq=False)
 class TracedModel:
-    """A model.
+    """A model with the types of its values for the inputs of one trace.
 
     Attributes:
-        graph: all of it.
-        parts: what writes parts of it.
-        types: what is known of its values for the inputs of this run.
+        graph: the whole graph.
+        writer: writes subgraphs as models.
+        types: the types of values, where inference knows them.
         fed: the values that the caller gives.
-        kept_together: values that cannot be given to a runtime, as sequences: what makes and what reads them stays
-            in one part.
+        indivisible: values that cannot be given to a runtime, such as sequences: their producer and their readers
+            stay in one submodel. Learned from the runtimes as the trace goes on.
     """
 
     graph: Graph
-    parts: Parts
+    writer: Writer
     types: Mapping[str, TensorType]
     fed: frozenset[str] = frozenset()
-    kept_together: set[str] = field(default_factory=set)
+    indivisible: set[str] = field(default_factory=set)
     _written: tuple[object, Program] | None = None
     _lock: Lock = field(default_factory=Lock)
 
     @cached_property
     def nodes(self) -> tuple[Node, ...]:
-        """The nodes that compute something that is read, in an order in which each finds its inputs made."""
+        """The nodes that an output depends on, in topological order."""
         ordered = [self.graph.nodes[number] for number in topological_order(self.graph.nodes)]
         needed = {port.value for port in self.graph.outputs}
-        found = []
+        nodes = []
         for node in reversed(ordered):
             if needed & set(node.outputs) and not _is_constant(node):
-                found.append(node)
+                nodes.append(node)
             if needed & set(node.outputs):
                 needed.update(reads(node))
-        return tuple(reversed(found))
+        return tuple(reversed(nodes))
 
     @cached_property
     def _constant_nodes(self) -> dict[str, Node]:
@@ -97,7 +101,7 @@ class TracedModel:
 
     @cached_property
     def reads(self) -> tuple[tuple[str, ...], ...]:
-        """The values that each node reads and that are no constants."""
+        """The values that each node reads, without constants."""
         constant = self._constant_nodes.keys() | {
             name for name, _tensor in self.graph.constants if name not in self.fed
         }
@@ -110,7 +114,7 @@ class TracedModel:
         return tuple(tuple(value for value in node.outputs if value in read) for node in self.nodes)
 
     def read_by(self, numbers: Iterable[int]) -> list[str]:
-        """The values that nodes read, one after the other."""
+        """The values that nodes read, in their order."""
         return [value for number in numbers for value in self.reads[number]]
 
     def made_by(self, numbers: Iterable[int]) -> list[str]:
@@ -119,16 +123,16 @@ class TracedModel:
 
     @cached_property
     def last_reader(self) -> dict[str, int]:
-        """The number of the last node that reads each value; behind all nodes for what the model gives out."""
-        found = {value: number for number, values in enumerate(self.reads) for value in values}
-        return found | {port.value: len(self.nodes) for port in self.graph.outputs}
+        """The number of the last node that reads each value; the number of nodes for an output of the model."""
+        last = {value: number for number, values in enumerate(self.reads) for value in values}
+        return last | {port.value: len(self.nodes) for port in self.graph.outputs}
 
     def units(self) -> list[range]:
-        """The nodes in groups that cannot be divided, nearly all of them of one node."""
-        apart = self.kept_together | {value for value, found in self.types.items() if not _travels(found)}
-        starts = {value: number for number, values in enumerate(self.made) for value in values if value in apart}
+        """The nodes in indivisible groups, nearly all of one node."""
+        opaque = self.indivisible | {value for value, one in self.types.items() if not _can_be_given(one)}
+        starts = {value: number for number, values in enumerate(self.made) for value in values if value in opaque}
         ends = {start: max(self.last_reader.get(value, start), start) for value, start in starts.items()}
-        found: list[range] = []
+        units: list[range] = []
         number = 0
         while number < len(self.nodes):
             end = number
@@ -136,32 +140,32 @@ class TracedModel:
             while position <= min(end, len(self.nodes) - 1):
                 end = max(end, ends.get(position, position))
                 position += 1
-            found.append(range(number, min(end, len(self.nodes) - 1) + 1))
-            number = found[-1].stop
-        return found
+            units.append(range(number, min(end, len(self.nodes) - 1) + 1))
+            number = units[-1].stop
+        return units
 
-    def can_travel(self, value: str) -> bool:
+    def is_tensor(self, value: str) -> bool:
         """Whether a value can be given to a runtime and be compared."""
-        return value not in self.kept_together and (value not in self.types or _travels(self.types[value]))
+        return value not in self.indivisible and (value not in self.types or _can_be_given(self.types[value]))
 
-    def part(
+    def submodel(
         self,
         numbers: Iterable[int],
         values: Mapping[str, np.ndarray],
-        wanted: Sequence[str] | None = None,
+        outputs: Sequence[str] | None = None,
         *,
-        apart: bool = False,
+        isolated: bool = False,
         fixes_sizes: bool = False,
         keeps_sizes: bool = True,
         replaced: Mapping[str, np.ndarray] | None = None,
-    ) -> Part:
+    ) -> Submodel:
         """Write some nodes as a model.
 
         Args:
             numbers: of the nodes.
-            values: what they can be given.
-            wanted: the outputs; by default all that the nodes make and that can be compared.
-            apart: whether each node reads the given value also where another one of them makes it.
+            values: the arrays that its inputs are taken from.
+            outputs: by default all values that the nodes make and that can be compared.
+            isolated: whether each node reads one of ``values`` also where another one of the nodes makes it.
             fixes_sizes: whether short lists of integers become constants.
             keeps_sizes: whether the inputs are declared with their sizes, or only with their ranks. A runtime may
                 refuse a body that it does not run for sizes that only another one takes.
@@ -172,69 +176,70 @@ class TracedModel:
         """
         chosen = list(numbers)
         made = self.made_by(chosen)
-        if wanted is None:
-            wanted = [value for value in made if self.can_travel(value)]
-        inner = {value for value in made if not (apart and value in values)}
-        given = [value for value in dict.fromkeys(self.read_by(chosen)) if value not in inner]
-        for value in given:
+        if outputs is None:
+            outputs = [value for value in made if self.is_tensor(value)]
+        inner = {value for value in made if not (isolated and value in values)}
+        names = [value for value in dict.fromkeys(self.read_by(chosen)) if value not in inner]
+        for value in names:
             if value not in values:
                 raise UnsupportedError("what the nodes read is not known", operand=repr(value))
-        arrays = {value: values[value] for value in given if fixes_sizes and _is_short_list(values[value])}
-        given = [value for value in given if value not in arrays]
-        types = {value: _type_of(values[value], keeps_sizes) for value in given}
+        arrays = {value: values[value] for value in names if fixes_sizes and _is_short_list(values[value])}
+        inputs = {value: values[value] for value in names if value not in arrays}
+        types = {value: _type_of(array, keeps_sizes) for value, array in inputs.items()}
         arrays |= replaced or {}
         constants = {value: Tensor(array.copy(), of_numpy(array.dtype)) for value, array in arrays.items()}
-        inputs = tuple(values[value] for value in given)
-        program = self._program(chosen, types, wanted, constants)
-        return Part(program, inputs, tuple(wanted), tuple(given), self._results(wanted))
+        program = self._program(chosen, types, outputs, constants)
+        return Submodel(program, inputs, tuple(outputs), self._output_types(outputs))
 
     def _program(
         self,
         numbers: Sequence[int],
-        given: Mapping[str, TensorType],
-        wanted: Sequence[str],
+        inputs: Mapping[str, TensorType],
+        outputs: Sequence[str],
         constants: Mapping[str, Tensor],
     ) -> Program:
-        """Nodes as a program; the last one is kept, as both runtimes are given it, one after the other or at once."""
-        key = None if constants else (tuple(numbers), tuple(given.items()), tuple(wanted))
+        """Nodes as a program; the last one is cached, as both runtimes are given it, one after the other or at once."""
+        key = None if constants else (tuple(numbers), tuple(inputs.items()), tuple(outputs))
         with self._lock:
             if key is None or self._written is None or self._written[0] != key:
                 self._written = None
                 nodes = [self.nodes[number] for number in numbers]
-                known = self._constant_nodes
-                needed = (known[value] for node in nodes for value in reads(node) if value in known)
-                behind = [*{id(node): node for node in needed}.values(), *nodes]
-                self._written = (key, Program(*self.parts.write(behind, given, wanted, constants)))
+                producers = self._constant_nodes
+                needed = (producers[value] for node in nodes for value in reads(node) if value in producers)
+                every = [*{id(node): node for node in needed}.values(), *nodes]
+                self._written = (key, Program(*self.writer.write(every, inputs, outputs, constants)))
             return self._written[1]
 
-    def _results(self, wanted: Sequence[str]) -> tuple[tuple[ElementType, tuple[int, ...]], ...]:
+    def _output_types(self, outputs: Sequence[str]) -> tuple[tuple[ElementType, tuple[int, ...]], ...]:
         """The types and shapes of values, if all of them are known and of NumPy's own types."""
-        results = []
-        for found in map(self.types.get, wanted):
-            if found is None or not size_of(found) or not _is_native(found.element_type):
+        types = []
+        for one in map(self.types.get, outputs):
+            if one is None or not size_of(one) or not _is_native(one.element_type):
                 return ()
-            results.append((found.element_type, found.shape.sizes()))
-        return tuple(results)
+            types.append((one.element_type, one.shape.sizes()))
+        return tuple(types)
 
-    def behind(self, numbers: Iterable[int], known: Container[str]) -> list[int]:
-        """Nodes with all those that make what they read, back to the values that are known."""
-        found, waiting = set[int](), list(numbers)
+    def ancestors(self, numbers: Iterable[int], known: Container[str]) -> list[int]:
+        """The nodes with their producers, back to the values that are known, in topological order."""
+        visited, waiting = set[int](), list(numbers)
         while waiting:
             number = waiting.pop()
-            if number not in found:
-                found.add(number)
+            if number not in visited:
+                visited.add(number)
                 waiting += [
-                    self.maker[value] for value in self.reads[number] if value in self.maker and value not in known
+                    self.producer[value]
+                    for value in self.reads[number]
+                    if value in self.producer and value not in known
                 ]
-        return sorted(found)
+        return sorted(visited)
 
     def constant(self, value: str) -> object:
         """A constant, for comparison with another; None for what is not constant."""
         node = self._constant_nodes.get(value)
         return self.graph.constant.get(value) if node is None else dict(node.operation.given).get("value", node)
 
-    def known(self, value: str, values: Mapping[str, np.ndarray]) -> np.ndarray | None:
-        """One of some values, or a constant of the model; None where there is none, or it cannot be read."""
+    def array_of(self, value: str, values: Mapping[str, np.ndarray]) -> np.ndarray | None:
+        """An array of ``values``, or a constant of the model; None where there is none, or it cannot be read."""
         tensor = self.graph.constant.get(value)
         try:
             return values.get(value) if value in values or tensor is None else tensor.array
@@ -258,8 +263,8 @@ class TracedModel:
         return node.schema.name in _RANDOM
 
     @cached_property
-    def maker(self) -> dict[str, int]:
-        """The number of the node that makes each value."""
+    def producer(self) -> dict[str, int]:
+        """The number of the node that produces each value."""
         return {value: number for number, values in enumerate(self.made) for value in values}
 
     def weight_of(self, number: int) -> int:
@@ -285,16 +290,16 @@ def read_model(graph: Graph, arrays: Mapping[str, np.ndarray]) -> TracedModel:
     else:
         from eltwise.formats.openvino.part import IrParts
 
-        parts = IrParts(graph)
-        model = TracedModel(graph, parts, parts.types | types, frozenset(arrays))
+        writer = IrParts(graph)
+        model = TracedModel(graph, writer, writer.types | types, frozenset(arrays))
     return model
 
 
-def size_of(found: TensorType | None) -> int | None:
-    """How many bytes a value has, if its type says so."""
-    if found is None or found.element_type is None or not found.shape.is_known:
+def size_of(value_type: TensorType | None) -> int | None:
+    """The bytes of a value; None where its type does not tell."""
+    if value_type is None or value_type.element_type is None or not value_type.shape.is_known:
         return None
-    return prod(found.shape.sizes()) * max(1, found.element_type.bits // 8)
+    return prod(value_type.shape.sizes()) * max(1, value_type.element_type.bits // 8)
 
 
 def _is_constant(node: Node) -> bool:
@@ -305,8 +310,8 @@ def _is_native(element_type: ElementType | None) -> TypeGuard[ElementType]:
     return element_type is not None and element_type.runs and element_type.storage.isbuiltin == 1
 
 
-def _travels(found: TensorType) -> bool:
-    return not found.other and (found.element_type is None or found.element_type.runs)
+def _can_be_given(value_type: TensorType) -> bool:
+    return not value_type.other and (value_type.element_type is None or value_type.element_type.runs)
 
 
 def _type_of(array: np.ndarray, keeps_sizes: bool = True) -> TensorType:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from eltwise.report.base import fold, head, table, text
 from eltwise.report.pictures import Bar, bars
-
-if TYPE_CHECKING:
-    from eltwise.tracing.report import TracedNode, TraceReport
+from eltwise.tracing.records import TracedNode
 
 _MOST_BARS = 600
 _WIDTH = 900
@@ -17,25 +15,31 @@ _DIGITS = 12
 """How many decimal digits below the largest error a bar can show."""
 
 
-def content(report: TraceReport) -> str:
-    """Make the content of the page of a report."""
-    summary, _inputs, *found = report.summary()
-    facts = [("tested", report.runtime), ("reference", report.against)]
-    facts += [("inputs", report.inputs), ("tolerance", report.tolerance)]
-    parts = [head("Two runs of a model", found or [summary], facts)]
-    parts += [f"<p>{text(note)}</p>" for note in report.notes]
-    parts += ["<h2>Errors, node after node</h2>", _picture(report.nodes)]
-    different = [node for node in report.nodes if node.status not in ("equal", "within_tolerance")]
-    rest = [node for node in report.nodes if node.status in ("equal", "within_tolerance")]
+def content(
+    findings: Sequence[str], facts: Sequence[tuple[str, str]], notes: Sequence[str], nodes: Sequence[TracedNode]
+) -> str:
+    """Make the content of the page of a report.
+
+    Args:
+        findings: the result in sentences.
+        facts: what was traced, by name.
+        notes: what else is to be said.
+        nodes: all nodes, in order.
+    """
+    parts = [head("Two runs of a model", findings, facts)]
+    parts += [f"<p>{text(note)}</p>" for note in notes]
+    parts += ["<h2>Errors, node after node</h2>", _picture(nodes)]
+    different = [node for node in nodes if node.status not in ("equal", "within_tolerance")]
+    rest = [node for node in nodes if node.status in ("equal", "within_tolerance")]
     columns = ("node", "operator", "error in", "error out", "own error", "cause")
-    for title, nodes, is_open in (("Beyond the tolerance, or not run", different, True), ("Others", rest, False)):
-        if nodes:
-            shown = f"<div>{table((node.cells() for node in nodes), columns)}</div>"
-            parts.append(fold(f"<b>{title}</b> {len(nodes):,}", shown, is_open=is_open))
+    for title, group, is_open in (("Beyond the tolerance, or not run", different, True), ("Others", rest, False)):
+        if group:
+            shown = f"<div>{table((node.columns() for node in group), columns)}</div>"
+            parts.append(fold(f"<b>{title}</b> {len(group):,}", shown, is_open=is_open))
     return "\n".join(parts)
 
 
-def _picture(nodes: tuple[TracedNode, ...]) -> str:
+def _picture(nodes: Sequence[TracedNode]) -> str:
     """Draw the error of what each node makes, by its digits; of many nodes, the worst of those beside each other."""
     step = max(1, -(-len(nodes) // _MOST_BARS))
     worst = [max(nodes[start : start + step], key=_size) for start in range(0, len(nodes), step)]

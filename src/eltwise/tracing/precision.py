@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import ml_dtypes
 import numpy as np
 
 from eltwise.core.errors import EltwiseError
+from eltwise.ir.graph import Tensor
 from eltwise.ir.verify import reads
 from eltwise.tracing.difference import Difference
-from eltwise.tracing.run import Side
-
-if TYPE_CHECKING:
-    from eltwise.tracing.blame import Isolated
+from eltwise.tracing.runner import Runner
 
 _NARROW = {"bfloat16": ml_dtypes.bfloat16, "float16": np.float16}
 _LEAST_SHARE = 0.98
@@ -22,43 +20,60 @@ _CLOSE = 2.0**-16
 """Results of one precision differ by less than this part of the largest, as sums are added in another order."""
 
 
-def of_rounded_operands(found: Difference, side: Side, isolated: Isolated, got: np.ndarray, other: str) -> Difference:
+def of_rounded_operands(
+    difference: Difference,
+    runner: Runner,
+    numbers: Sequence[int],
+    inputs: Mapping[str, np.ndarray],
+    value: str,
+    result: np.ndarray,
+    other: str,
+) -> Difference:
     """The same difference, explained by rounded operands if these predict nearly every element.
 
     Args:
-        found: the difference, which nothing has explained.
-        side: what is run on rounded operands.
-        isolated: the nodes, and what they read.
-        got: their value of the other runtime.
+        difference: one that nothing has explained.
+        runner: what is run on rounded operands.
+        numbers: its nodes.
+        inputs: what they read.
+        value: what they make.
+        result: that value of the other runtime.
         other: the name of that one.
     """
-    if got.dtype != np.float32:
-        return found
-    shares = {name: _share(side, isolated, got, narrow) for name, narrow in _NARROW.items()}
+    if result.dtype != np.float32:
+        return difference
+    shares = {name: _share(runner, numbers, inputs, value, result, narrow) for name, narrow in _NARROW.items()}
     name = max(shares, key=lambda one: shares[one])
     if shares[name] < _LEAST_SHARE:
-        return found
-    words = f"{other} rounds operands to {name}, which gives {100 * shares[name]:.3g} % of the elements"
-    return replace(found, cause=f"{name}_operands", explanation=words)
+        return difference
+    message = f"{other} rounds operands to {name}, which gives {100 * shares[name]:.3g} % of the elements"
+    return replace(difference, cause=f"{name}_operands", explanation=message)
 
 
-def _share(side: Side, isolated: Isolated, got: np.ndarray, narrow: type) -> float:
+def _share(
+    runner: Runner,
+    numbers: Sequence[int],
+    inputs: Mapping[str, np.ndarray],
+    value: str,
+    result: np.ndarray,
+    narrow: type,
+) -> float:
     """The share of elements that rounded operands predict: as they come, or rounded once more."""
-    constant, value = side.model.graph.constant, isolated.value
-    read = {name for number in isolated.numbers for name in reads(side.model.nodes[number])}
+    names = sorted({name for number in numbers for name in reads(runner.model.nodes[number])})
+    tensors = {name: runner.model.constant(name) for name in names}
     try:
-        constants = {name: _rounded(constant[name].array, narrow) for name in sorted(read & constant.keys())}
+        constants = {name: _rounded(one.array, narrow) for name, one in tensors.items() if isinstance(one, Tensor)}
     except EltwiseError:
         return 0.0
-    rounded = {name: _rounded(array, narrow) for name, array in isolated.inputs.items() if name in read}
-    outcome = side.run(isolated.numbers, rounded, [value], apart=True, replaced=constants)
-    if value not in outcome.values or outcome.values[value].shape != got.shape:
+    rounded = {name: _rounded(array, narrow) for name, array in inputs.items() if name in names}
+    outcome = runner.run(numbers, rounded, [value], isolated=True, replaced=constants)
+    if value not in outcome.values or outcome.values[value].shape != result.shape:
         return 0.0
     predicted = outcome.values[value]
     with np.errstate(all="ignore"):
         near = _CLOSE * np.max(np.abs(predicted), initial=0)
-        is_right = (np.abs(predicted - got) <= near) | (_rounded(predicted, narrow) == got)
-    return float(np.mean(is_right)) if got.size else 0.0
+        is_right = (np.abs(predicted - result) <= near) | (_rounded(predicted, narrow) == result)
+    return float(np.mean(is_right)) if result.size else 0.0
 
 
 def _rounded(array: np.ndarray, narrow: type) -> np.ndarray:

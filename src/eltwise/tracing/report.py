@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 from eltwise.comparison.report import number
 from eltwise.conformance.reproduce import files_of_case, write_case
@@ -12,84 +14,34 @@ from eltwise.core.errors import UnsupportedError, counted
 from eltwise.core.escaping import as_lines, on_one_line
 from eltwise.formats.registry import of_bytes
 from eltwise.report.written import Written
-from eltwise.tracing.blame import Isolated
+from eltwise.tracing.isolated import Isolated
 from eltwise.tracing.page import content
+from eltwise.tracing.records import TracedNode, TracedOutput, named
 
 _MOST_SHOWN = 5
 
-
-@dataclass(frozen=True)
-class TracedNode:
-    """What a trace found of one node.
-
-    Attributes:
-        name: its name, or the name of what it makes where it has none.
-        op_type: its operator.
-        status: ``equal``, ``within_tolerance`` or ``differs``; ``failed`` where a runtime did not run it, and
-            ``not_compared`` where nothing could be compared.
-        error_in: the largest absolute difference of what it reads; None where it has no size.
-        error_out: the largest absolute difference of what it makes.
-        own_error: that of the node run alone on what the reference reads; None where that was not needed.
-        cause: the cause of its own difference, or that of what it makes.
-        blame: of a node that differs, ``own`` where it is wrong alone too, ``inherited`` where it is not, and
-            ``in_graph`` where it is right alone, its inputs are equal and it is wrong in the model, ``fused`` where it
-            and those before it are right one by one, and wrong where only the last result is read, and
-            ``not_isolated`` where it could not be run without others.
-        value: the value that differs most.
-        max_ulp: the largest distance in units in the last place.
-        explanation: the cause in words.
-        words: why it failed or could not be compared.
-    """
-
-    name: str
-    op_type: str
-    status: str
-    error_in: float | None = 0.0
-    error_out: float | None = 0.0
-    own_error: float | None = None
-    cause: str | None = None
-    blame: str | None = None
-    value: str = ""
-    max_ulp: int | None = None
-    explanation: str = ""
-    words: str = ""
-
-    def __str__(self) -> str:
-        return on_one_line(f"{self.op_type} {self.name!r}")
-
-    def fields(self) -> dict[str, object]:
-        """Everything as plain values."""
-        return dict(vars(self))
-
-    def cells(self) -> tuple[str, ...]:
-        """What a table shows of it: its name, its operator, its errors and the cause."""
-        said = self.words or self.cause or ""
-        if self.blame == "inherited":
-            said = "inherited"
-        elif self.blame == "in_graph":
-            said = f"only in the model {said}".rstrip()
-        own = "within" if self.blame in ("inherited", "in_graph") else number(self.own_error)
-        return (self.name, self.op_type, number(self.error_in), number(self.error_out), own, said)
+Verdict = Literal["agree", "disagree", "not_established"]
 
 
 @dataclass(frozen=True)
 class TraceReport(Written):
-    """What came of a trace; ``str`` gives it in words.
+    """The result of a trace; ``str`` gives it in words.
 
     Attributes:
-        nodes: the nodes in an order in which each finds its inputs made.
-        first: the name of the first node that is wrong by itself; None if there is none.
+        nodes: the nodes in topological order.
+        outputs: the outputs of the whole model, on which the verdict rests.
+        first: the name of the first node that is wrong by itself, or changed; None if there is none.
         runtime: the runtime that was tested, with its version.
         against: the reference, with its version.
         inputs: where the inputs come from.
         tolerance: what counts as a difference.
         right: whose result of the first node has the bits of the exact one; None where that is not known.
-        notes: what else is to be said: what was not matched, not run, or differs only in the whole model.
+        notes: what was matched by its contents, or has no partner, and what else restricts the report.
         blamed: the first node with its inputs and results.
-        is_run: whether the runtime ran the whole model.
     """
 
     nodes: tuple[TracedNode, ...]
+    outputs: tuple[TracedOutput, ...]
     first: str | None
     runtime: str
     against: str
@@ -98,24 +50,35 @@ class TraceReport(Written):
     right: tuple[str, ...] | None = None
     notes: tuple[str, ...] = ()
     blamed: Isolated | None = field(default=None, repr=False, compare=False)
-    is_run: bool = True
+
+    @property
+    def verdict(self) -> Verdict:
+        """Whether the outputs of the whole model are those of the reference.
+
+        ``agree`` if every output was compared and is within the tolerance; ``disagree`` if one is not, or if one was
+        not compared and a node differs or failed; otherwise ``not_established``.
+        """
+        outputs, nodes = {output.status for output in self.outputs}, {node.status for node in self.nodes}
+        if outputs and outputs <= {"equal", "within_tolerance"}:
+            return "agree"
+        return "disagree" if "differs" in outputs or nodes & {"differs", "failed"} else "not_established"
 
     @property
     def is_good(self) -> bool:
-        """Whether something was compared, nothing is beyond the tolerance, and every node and the whole model ran."""
-        found = {node.status for node in self.nodes}
-        is_compared = found != {"not_compared"}
-        return self.is_run and is_compared and self.first is None and not found & {"differs", "failed"}
+        """Whether every output of the whole model was compared and is within the tolerance."""
+        return self.verdict == "agree"
 
     @property
     def first_node(self) -> TracedNode | None:
         """The first node that is wrong by itself."""
-        found = (node for node in self.nodes if node.name == self.first and node.blame not in (None, "inherited"))
-        return next(found, None)
+        nodes = (node for node in self.nodes if node.name == self.first and node.blame not in (None, "inherited"))
+        return next(nodes, None)
 
     def fields(self) -> dict[str, object]:
         """Everything as plain values, as ``--json`` writes it."""
         return {
+            "verdict": self.verdict,
+            "outputs": [output.fields() for output in self.outputs],
             "nodes": [node.fields() for node in self.nodes],
             "first": self.first,
             "runtime": self.runtime,
@@ -127,7 +90,7 @@ class TraceReport(Written):
         }
 
     def assert_within(self) -> None:
-        """Do nothing if no node is beyond the tolerance.
+        """Do nothing if every output was compared and is within the tolerance.
 
         Raises:
             AssertionError: with the report as its message.
@@ -154,13 +117,17 @@ class TraceReport(Written):
         model = "model.xml" if of_bytes(program.data).domain == "openvino" else "model.onnx"
         inputs = {f"input_{number}": array for number, array in enumerate(blamed.inputs.values())}
         names = ", ".join(f"input_{number} is {value!r}" for number, value in enumerate(blamed.inputs))
-        expected, gives = (blamed.wanted, self.against) if blamed.exact is None else (blamed.exact, "the specification")
+        expected, gives = (
+            (blamed.expected, self.against) if blamed.exact is None else (blamed.exact, "the specification")
+        )
         lines = [
             f"{self.runtime}: {self.first_node or self.first}, on {self.inputs}.",
             f"The output is {blamed.value!r}; {names}.",
             f"Expected is what {gives} gives.",
         ]
-        files = files_of_case(blamed.adapter, lines, inputs, expected, blamed.got, output=blamed.position, model=model)
+        files = files_of_case(
+            blamed.adapter, lines, inputs, expected, blamed.actual, output=blamed.position, model=model
+        )
         weights = {"model.bin": program.weights} if model == "model.xml" else {}
         return write_case({model: program.data} | weights | files, Path(folder))
 
@@ -169,43 +136,67 @@ class TraceReport(Written):
 
     def page_content(self) -> tuple[str, str]:
         """The title of its page and the content."""
-        return f"{self.first or 'nothing'}: {self.runtime}", content(self)
+        facts = [("tested", self.runtime), ("reference", self.against)]
+        facts += [("inputs", self.inputs), ("tolerance", self.tolerance)]
+        lines = [*self._outputs(), *self._findings()]
+        return f"{self.first or 'nothing'}: {self.runtime}", content(lines, facts, self.notes, self.nodes)
 
     def summary(self) -> list[str]:
-        """What was found, a sentence each."""
-        counts = self.counts()
+        """The result in sentences."""
         lines = [
-            f"{self.runtime} against {self.against}: {counted(len(self.nodes), 'node')}"
-            + "".join(
-                f", {count} {name.replace('differs', 'different').replace('_', ' ')}" for name, count in counts.items()
-            ),
+            f"{self.runtime} against {self.against}: {counted(len(self.nodes), 'node')}{_listed(self.counts())}",
             f"inputs: {self.inputs}; tolerance: {self.tolerance}",
         ]
-        node = self.first_node
-        if node is not None:
-            lines.append(f"first: {node}: {self._said_of(node)}")
-        elif found := [node for node in self.nodes if node.blame == "not_isolated"]:
-            words = f"no node is wrong alone; first beyond the tolerance, by {number(found[0].error_out)}"
-            lines.append(f"{words}: {found[0]}, {found[0].words}")
-        elif counts.keys() == {"not_compared"}:
-            lines.append("nothing was compared: see what is said of each node")
-        elif counts.get("differs"):
-            lines.append("no node is wrong alone: small errors add up to what is beyond the tolerance")
-        return lines
+        return [*lines, *self._outputs(), *self._findings()]
 
-    def _said_of(self, node: TracedNode) -> str:
+    def _outputs(self) -> list[str]:
+        """The outputs with the worst of them, and for each reason those that were not compared."""
+        worst = max(
+            (output for output in self.outputs if output.status == "differs"),
+            key=lambda output: float("inf") if output.error is None else output.error,
+            default=None,
+        )
+        line = f"the whole model: {counted(len(self.outputs), 'output')}{_listed(_counts(self.outputs))}"
+        if worst is not None:
+            line += (
+                f"; {worst.name!r} by {number(worst.error)}"
+                if not worst.message
+                else f"; {worst.name!r}: {worst.message}"
+            )
+        reasons: dict[str, list[str]] = {}
+        for output in self.outputs:
+            if output.status in ("failed", "not_compared"):
+                reasons.setdefault(output.message, []).append(output.name)
+        return [line, *(f"not established: output {named(names)}: {reason}" for reason, names in reasons.items())]
+
+    def _findings(self) -> list[str]:
+        """The first node that is wrong, or why there is none though values differ."""
+        node, counts = self.first_node, self.counts()
+        if node is not None:
+            return [f"first: {node}: {self._finding(node)}"]
+        isolated = next((node for node in self.nodes if node.blame == "not_isolated"), None)
+        if isolated is not None:
+            line = f"no node is wrong alone; first beyond the tolerance, by {number(isolated.error_out)}"
+            return [f"{line}: {isolated}, {isolated.message}"]
+        if counts.keys() == {"not_compared"}:
+            return ["nothing was compared: see the reason of each node"]
+        if counts.get("differs"):
+            return ["no node is wrong alone: small errors add up to what is beyond the tolerance"]
+        return []
+
+    def _finding(self, node: TracedNode) -> str:
         if node.blame == "in_graph":
-            words = f"right alone and wrong in the model, by {number(node.error_out)}"
-        elif node.blame == "fused":
-            words = f"{node.words}, by {number(node.error_out)}"
+            message = f"right alone and wrong in the model, by {number(node.error_out)}"
+        elif node.blame in ("fused", "changed"):
+            message = f"{node.message}, by {number(node.error_out)}"
         else:
             inputs = "equal inputs" if node.error_in == 0 else "the inputs of the reference"
-            words = f"alone, on {inputs}, it differs by {number(node.own_error)}"
+            message = f"alone, on {inputs}, it differs by {number(node.own_error)}"
         if node.explanation or node.cause:
-            words += f"; {self._wrong_one()}{node.explanation or node.cause}"
+            message += f"; {self._wrong_one()}{node.explanation or node.cause}"
         if self.right is not None and not self.against.startswith("exact "):
-            words += f"; {' and '.join(self.right) or 'neither'} has the exact result"
-        return words
+            message += f"; {' and '.join(self.right) or 'neither'} has the exact result"
+        return message
 
     def _wrong_one(self) -> str:
         """The runtime that a cause is about, where it is known that one of the two is right."""
@@ -215,17 +206,26 @@ class TraceReport(Written):
 
     def counts(self) -> dict[str, int]:
         """How many nodes have each status."""
-        order = ("equal", "within_tolerance", "differs", "failed", "not_compared")
-        found = {name: sum(node.status == name for node in self.nodes) for name in order}
-        return {name: count for name, count in found.items() if count}
+        return _counts(self.nodes)
 
     def _table(self) -> list[str]:
         wrong = [node for node in self.nodes if node.status not in ("equal", "within_tolerance")]
         if not wrong:
             return []
         columns = ("node", "operator", "error in", "error out", "own error", "cause")
-        rows = [columns, *(tuple(map(on_one_line, node.cells())) for node in wrong[:_MOST_SHOWN])]
+        rows = [columns, *(tuple(map(on_one_line, node.columns())) for node in wrong[:_MOST_SHOWN])]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
         left = [f"... and {len(wrong) - _MOST_SHOWN} more"] if len(wrong) > _MOST_SHOWN else []
         return ["", *lines, *left, ""]
+
+
+def _counts(results: Sequence[TracedNode | TracedOutput]) -> dict[str, int]:
+    order = ("equal", "within_tolerance", "differs", "failed", "not_compared")
+    counts = {name: sum(result.status == name for result in results) for name in order}
+    return {name: count for name, count in counts.items() if count}
+
+
+def _listed(counts: Mapping[str, int]) -> str:
+    names = {"differs": "different"}
+    return "".join(f", {count} {names.get(name, name).replace('_', ' ')}" for name, count in counts.items())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 from eltwise import runtimes
 from eltwise.comparison.tolerance import Given, check_patterns, parse_tolerances
+from eltwise.core.dtypes import FLOAT32
+from eltwise.core.dtypes import FLOAT64 as FLOAT64_TYPE
 from eltwise.core.errors import EltwiseError, FileFormatError, UnsupportedError, counted
 from eltwise.formats import registry
 from eltwise.ir.graph import Graph
@@ -19,23 +21,29 @@ from eltwise.ops.schema import Domain
 from eltwise.passes.convert import read_onnx_graph
 from eltwise.passes.widen import in_float64
 from eltwise.runtimes import Host, Runtime
-from eltwise.tracing.blame import Blame, named
+from eltwise.tracing.conclude import Conclusion, conclude
 from eltwise.tracing.difference import DEFAULT
-from eltwise.tracing.doubts import PairBlame
-from eltwise.tracing.inputs import feeds_for
+from eltwise.tracing.inputs import feeds_for, reference_feeds
+from eltwise.tracing.matching import match
 from eltwise.tracing.model import TracedModel, read_model
-from eltwise.tracing.pair import PairTracer, other_feeds
-from eltwise.tracing.report import TracedNode, TraceReport
-from eltwise.tracing.run import NodeRun, Side, Tracer
-from eltwise.tracing.segments import Tell, run_all
-from eltwise.tracing.whole import Whole, compare_whole
-from eltwise.tracing.wide import WideSide
+from eltwise.tracing.partners import identity
+from eltwise.tracing.records import TracedNode, named
+from eltwise.tracing.report import TraceReport
+from eltwise.tracing.runner import Runner
+from eltwise.tracing.runs import NodeResult, Runs
+from eltwise.tracing.segments import next_segment
+from eltwise.tracing.tracer import Tracer
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from eltwise.model import Source
 
+Progress = Callable[[int, int, str], None]
+"""Called with the number of nodes that were run, their total, and the name of the next."""
+
 SEGMENT = 1 << 26
-"""How many bytes the values and weights of a segment may have, by default."""
+"""The bytes that the values and weights of a segment may have, by default."""
 
 LIMIT = 120.0
 """How many seconds a runtime may take for a segment, by default."""
@@ -48,7 +56,7 @@ FLOAT64 = "float64"
 
 _REFERENCES = {EXACT: "eltwise", FLOAT64: "onnxruntime"}
 _SLOW = "onnx-reference"
-"""What computes in float64 what the faster one does not have in it."""
+"""The runtime that computes in float64 what the faster one does not have in it."""
 
 _FOR_ONNX = {"openvino": "openvino-onnx"}
 """The adapters for ONNX models, of runtimes that have two."""
@@ -65,14 +73,15 @@ def trace(
     seed: int = 0,
     segment: int = SEGMENT,
     limit: float = LIMIT,
-    progress: Tell | None = None,
+    progress: Progress | None = None,
 ) -> TraceReport:
     """Run a model in two runtimes and find the first node whose result differs although its inputs are equal.
 
     Each runtime runs in a process of its own. The model is run in segments whose values are all compared, so that the
     memory that is needed does not grow with the model. A node that is beyond the tolerance is run alone on what the
-    reference reads, which tells its own error from what it inherits. At last the model is run as a whole: nodes that
-    are right one by one and wrong together, as where a runtime fuses them, are found as well.
+    reference reads, which tells its own error from what it inherits. At last the model is run as a whole, as it is
+    deployed, and its outputs are compared with those of the reference: the verdict is about these. Where they differ
+    and those of the segments do not, as where a runtime fuses nodes, the nodes that are wrong only together are found.
 
     Args:
         model: what ``load`` takes (a path, the bytes of a file or an ``onnx.ModelProto``), or a loaded model. Its
@@ -88,10 +97,10 @@ def trace(
         seed: of the inputs that are drawn.
         segment: how many bytes the values and weights of a segment may have.
         limit: how many seconds a runtime may take for a segment.
-        progress: told how many nodes of how many were run, and the name of the next.
+        progress: called before each segment, and at the end.
 
     Returns:
-        The report, with everything that was found until a runtime failed.
+        The report; a runtime that fails, hangs or crashes is a finding, not an error.
 
     Raises:
         EltwiseError: for a model that cannot be read, inputs that do not fit it, and runtimes that are not there.
@@ -99,36 +108,53 @@ def trace(
     tolerances = parse_tolerances(tolerance)
     graph = read_graph(model)
     second = _second(graph, other, runtime, against)
-    wanted = [(runtime, graph), (against, second), *([(_SLOW, graph)] if against == FLOAT64 else [])]
-    chosen = [_runtime_for(name, of.origin.domain) for name, of in wanted]
-    feeds, words = feeds_for(graph, {} if inputs is None else inputs, seed)
+    names = [(runtime, graph), (against, second), *([(_SLOW, graph)] if against == FLOAT64 else [])]
+    adapters = [_runtime_for(name, each.origin.domain) for name, each in names]
+    feeds, source = feeds_for(graph, {} if inputs is None else inputs, seed)
     with ExitStack() as stack:
-        hosts = [stack.enter_context(Host(found, limit, shares_memory=True)) for found in chosen]
+        hosts = [stack.enter_context(Host(adapter, limit, shares_memory=True)) for adapter in adapters]
         starting = stack.enter_context(ThreadPoolExecutor()).map(Host.version, hosts)
         traced = read_model(graph, feeds)
-        check_patterns(tolerances, traced.maker)
-        first = Side(runtime, hosts[0], traced, dict(feeds))
-        last = _reference(first, second, against, hosts)
-        versions = [_version(*pair) for pair in zip((first, last), starting, strict=False)]
-        tracer = (Tracer if second is graph else PairTracer)(first, last, tolerances)
-        blame = _blame(tracer)
-        tracer.judge = blame.judge
-        run_all(tracer, segment, progress or (lambda _done, _count, _name: None))
-        blame.finish()
-        whole = compare_whole(tracer, feeds) if second is graph else Whole()
-    return _report(blame, whole, versions, words)
+        check_patterns(tolerances, traced.producer)
+        tested = Runner(runtime, hosts[0], traced)
+        reference, others = _reference(tested, second, against, hosts, feeds)
+        versions = [_version(*pair) for pair in zip((tested, reference), starting, strict=False)]
+        is_one_model = second is graph or against == FLOAT64
+        partners = (identity if is_one_model else match)(traced, reference.model)
+        runs = Runs(tested, reference, partners, tolerances, feeds, others)
+        tracer = _traced(runs, segment, progress or (lambda _done, _count, _name: None))
+        conclusion = conclude(runs, tracer, segment)
+    return _report(runs, tracer, conclusion, versions, source)
 
 
-def _reference(first: Side, second: Graph, against: str, hosts: Sequence[Host]) -> Side:
-    """The side of the reference, on the inputs of the tested one."""
-    model, feeds = first.model, dict(first.values)
+def _reference(
+    tested: Runner, second: Graph, against: str, hosts: Sequence[Host], feeds: dict[str, np.ndarray]
+) -> tuple[Runner, dict[str, np.ndarray]]:
+    """The reference, and its inputs by value."""
+    model, values = tested.model, feeds
     if second is not model.graph:
-        feeds = other_feeds(second, feeds, model.graph)
-        model = read_model(second, feeds)
+        values = reference_feeds(second, feeds, model.graph)
+        model = read_model(second, values)
     if against != FLOAT64:
-        return Side(against, hosts[1], model, feeds, against == EXACT)
-    slower, narrow = Side(against, hosts[2], model), Side(against, hosts[1], first.model)
-    return WideSide(against, hosts[1], model, feeds, slower=slower, narrow=narrow)
+        is_exact = against == EXACT
+        return Runner(against, hosts[1], model, is_exact=is_exact, is_deployed=not is_exact), values
+    slower = Runner(_SLOW, hosts[2], model, float_type=FLOAT64_TYPE)
+    narrow = Runner(against, hosts[1], tested.model, float_type=FLOAT32)
+    fallbacks = (slower, narrow)
+    runner = Runner(against, hosts[1], model, is_deployed=False, float_type=FLOAT64_TYPE, fallbacks=fallbacks)
+    return runner, values
+
+
+def _traced(runs: Runs, most_bytes: int, progress: Progress) -> Tracer:
+    """Run all nodes of the tested model and what the reference has in their place."""
+    tracer, model, start = Tracer(runs), runs.model, 0
+    while start < len(model.nodes):
+        units = next_segment(model, start, most_bytes)
+        progress(start, len(model.nodes), model.nodes[start].label)
+        tracer.run(units)
+        start = units[-1].stop
+    progress(len(model.nodes), len(model.nodes), "")
+    return tracer
 
 
 def _second(graph: Graph, other: Source | Model | Graph | None, runtime: str, against: str) -> Graph:
@@ -142,56 +168,36 @@ def _second(graph: Graph, other: Source | Model | Graph | None, runtime: str, ag
     return in_float64(graph)
 
 
-def _report(blame: Blame, whole: Whole, versions: Sequence[str], inputs: str) -> TraceReport:
-    tracer, model = blame.tracer, blame.model
-    if whole.fused is not None:
-        last = whole.fused.numbers[-1]
-        run = tracer.nodes[last]
-        names = [model.nodes[one].label for one in model.behind([last], ()) if one in whole.fused.numbers]
-        run.out, run.blame, run.words = whole.fused.own, "fused", "wrong if nothing else is read"
-        if len(names) > 1:
-            run.words = f"wrong together, right one by one: {', '.join(names)}"
-    nodes = [_described(model, tracer.nodes[number]) for number in sorted(tracer.nodes)]
-    blamed = [number for number, node in enumerate(nodes) if node.blame in ("own", "in_graph", "fused")]
-    first = nodes[blamed[0]] if blamed else None
-    isolated = None if first is None else whole.fused if first.blame == "fused" else blame.found.get(blamed[0])
+def _report(runs: Runs, tracer: Tracer, conclusion: Conclusion, versions: Sequence[str], inputs: str) -> TraceReport:
+    number = conclusion.first
+    isolated = None if number is None else conclusion.isolated.get(number)
     return TraceReport(
-        tuple(nodes),
-        None if first is None else first.name,
+        tuple(_traced_node(runs.model, tracer.nodes[one]) for one in sorted(tracer.nodes)),
+        conclusion.outputs,
+        None if number is None else runs.model.nodes[number].label,
         versions[0],
         versions[1],
         inputs,
-        "; ".join(map(str, tracer.tolerances)) or DEFAULT,
+        "; ".join(map(str, runs.tolerances)) or DEFAULT,
         right=isolated.right if isolated else None,
-        notes=(*_notes(model), *_notes_of_pair(tracer), *whole.notes),
-        is_run=whole.is_run,
+        notes=(*_notes(runs.model), *_notes_of_pair(runs, tracer.renamed), *conclusion.notes),
         blamed=isolated,
     )
 
 
-def _blame(tracer: Tracer) -> Blame:
-    """What judges the nodes; in float64 every value belongs to that of its name."""
-    if not isinstance(tracer, PairTracer):
-        return Blame(tracer)
-    return Blame(tracer, tracer.other.narrow) if isinstance(tracer.other, WideSide) else PairBlame(tracer)
+def _version(runner: Runner, version: str) -> str:
+    """The name of a runner with the version of its runtime."""
+    name = runner.name
+    return f"{name} (by {runner.host.runtime.name} {version})" if name == FLOAT64 else f"{name} {version}"
 
 
-def _version(side: Side, version: str) -> str:
-    """The name of a side with the version of its runtime."""
-    return f"{side.name} (by {side.host.runtime.name} {version})" if side.name == FLOAT64 else f"{side.name} {version}"
-
-
-def _notes_of_pair(tracer: Tracer) -> Iterator[str]:
+def _notes_of_pair(runs: Runs, renamed: Sequence[str]) -> Iterator[str]:
     """What could not be matched between two models, and what was matched by its contents."""
-    if not isinstance(tracer, PairTracer):
-        return
-    yield from tracer.notes
-    if isinstance(tracer.other, WideSide) and tracer.other.not_widened:
-        names = tracer.other.not_widened
+    if names := runs.reference.fallback_nodes:
         yield f"{counted(len(names), 'node')} computed in their own type, as no runtime has them in float64: {names[0]}"
     for kind, names in (
-        ("matched by their contents", list(tracer.renamed)),
-        ("not in the other model", [value for value in tracer.matching.unmatched if value not in tracer.renamed]),
+        ("matched by their contents", list(renamed)),
+        ("not in the other model", [value for value in runs.partners.unmatched if value not in renamed]),
     ):
         if names:
             yield f"{counted(len(names), 'value')} {kind}: {named(names)}"
@@ -205,17 +211,17 @@ def read_graph(source: Source | Model | Graph) -> Graph:
     """
     if isinstance(source, Model | Graph):
         return source if isinstance(source, Graph) else source.graph
-    place = str(source) if isinstance(source, str | os.PathLike) else ""
+    path = str(source) if isinstance(source, str | os.PathLike) else ""
     try:
         graph = read_onnx_graph(source)
         if graph is not None:
             return graph
-        if place:
-            return registry.read_file(Path(place)).graph
+        if path:
+            return registry.read_file(Path(path)).graph
         if isinstance(source, bytes | bytearray | memoryview):
             return registry.read_bytes(bytes(source), None).graph
     except EltwiseError as error:
-        raise error.located(where=place) from None
+        raise error.located(where=path) from None
     allowed = "a path, the bytes of a file, an onnx.ModelProto or a loaded model"
     raise FileFormatError("not a model", got=type(source).__name__, allowed=allowed)
 
@@ -224,44 +230,44 @@ def _runtime_for(name: str, domain: Domain) -> Runtime:
     """The runtime of a name that reads models of a format."""
     if name in _REFERENCES:
         return runtimes.find(_REFERENCES[name])
-    found = runtimes.find(_FOR_ONNX.get(name, name) if domain == "ai.onnx" else name, only_models=True)
-    if not found.loads_models:
+    runtime = runtimes.find(_FOR_ONNX.get(name, name) if domain == "ai.onnx" else name, only_models=True)
+    if not runtime.loads_models:
         raise UnsupportedError(f"the runtime {name!r} does not run models", hint="choose one that loads model files")
-    if domain not in found.domains:
+    if domain not in runtime.domains:
         format_name = registry.of_domain(domain).name
         hint = "convert the model first: eltwise convert"
         raise UnsupportedError(f"the runtime {name!r} does not read {format_name} models", hint=hint)
-    return found
+    return runtime
 
 
 def _notes(model: TracedModel) -> Iterator[str]:
-    """What is to be said of a trace beside its nodes."""
+    """The nodes with bodies, which are compared as a whole."""
     called = {(function.domain, function.name) for function in model.graph.functions}
-    whole = [
+    names = [
         f"{node.schema.name} {node.label!r}"
         for node in model.nodes
         if node.graphs or (getattr(node.schema, "of", ""), node.schema.name) in called
     ]
-    if whole:
-        more = f" and {len(whole) - 1} more" if len(whole) > 1 else ""
-        yield f"compared as a whole, without the nodes inside: {whole[0]}{more}"
+    if names:
+        more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+        yield f"compared as a whole, without the nodes inside: {names[0]}{more}"
 
 
-def _described(model: TracedModel, run: NodeRun) -> TracedNode:
-    node, out, own = model.nodes[run.number], run.out, run.own
-    status = "failed" if run.has_failed else "not_compared" if out is None else out.status
-    told = own if run.blame == "own" else out
+def _traced_node(model: TracedModel, result: NodeResult) -> TracedNode:
+    node, out, own = model.nodes[result.number], result.out, result.own
+    status = "failed" if result.has_failed else "not_compared" if out is None else out.status
+    difference = own if result.blame == "own" else out
     return TracedNode(
         node.label,
         node.schema.name,
         status,
-        run.error_in,
+        result.error_in,
         out.error if out else None,
         own.error if own else None,
-        told.cause if told else None,
-        run.blame,
-        run.value,
+        difference.cause if difference else None,
+        result.blame,
+        result.value,
         out.max_ulp if out else None,
-        told.explanation if told else "",
-        run.words,
+        difference.explanation if difference else "",
+        result.message,
     )

@@ -1,14 +1,19 @@
-"""The model as a whole, of which a runtime may compute several nodes as one: nodes that are wrong only together."""
+"""The model as it is deployed: run as a whole, of which a runtime may compute several nodes as one."""
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 
-from eltwise.core.errors import counted
-from eltwise.tracing.blame import Isolated, copied, isolated_of
-from eltwise.tracing.model import size_of
-from eltwise.tracing.run import Side, Tracer, Values, worst_value
+from eltwise.ir.graph import Port
+from eltwise.tracing.difference import Difference, measure
+from eltwise.tracing.isolated import copied
+from eltwise.tracing.matching import matched_outputs
+from eltwise.tracing.model import TracedModel, size_of
+from eltwise.tracing.records import TracedOutput
+from eltwise.tracing.runner import Outcome, Runner, Values, in_narrower_type
+from eltwise.tracing.runs import NodeResult, Runs
 
 _LARGEST_WEIGHTS = 1 << 29
 """A model with more bytes of weights is not run as a whole: it would take several times the memory."""
@@ -16,88 +21,105 @@ _LARGEST_WEIGHTS = 1 << 29
 
 @dataclass(frozen=True)
 class Whole:
-    """What came of running the whole model, of which only the outputs are given out.
+    """The outputs of two models that were run as a whole.
 
     Attributes:
-        notes: what is to be said of it.
-        fused: the nodes that are wrong together, and not one by one.
-        is_run: whether the tested runtime ran the model.
+        outputs: each with its difference from that of the reference.
+        tested: the arrays of the tested runtime, by value.
+        reference: those of the reference, by the values of the tested model.
     """
 
-    notes: tuple[str, ...] = ()
-    fused: Isolated | None = None
-    is_run: bool = True
+    outputs: tuple[TracedOutput, ...]
+    tested: Values
+    reference: Values
 
 
-def compare_whole(tracer: Tracer, feeds: Values) -> Whole:
-    """Run a model as a whole; where its outputs are beyond the tolerance only then, find the nodes that are.
+def compare_whole(runs: Runs, nodes: Mapping[int, NodeResult], computed: Values) -> Whole:
+    """Run both models as a whole and compare what they give out.
 
     Args:
-        tracer: has run its parts.
-        feeds: the values of the inputs.
+        runs: the runs.
+        nodes: the results of the nodes.
+        computed: the outputs of the reference as they were computed in segments, by the values of the tested model: for
+            a reference that cannot be deployed.
     """
-    model, tested, reference = tracer.model, tracer.tested, tracer.reference
-    made = {value for values in model.made for value in values}
-    wanted = [port.value for port in model.graph.outputs if port.value in made]
-    wanted = [value for value in dict.fromkeys(wanted) if model.can_travel(value)]
-    every = range(len(model.nodes))
-    if model.random:
-        return Whole((f"the whole model was not compared: {counted(len(model.random), 'node')} random",))
-    weights = sum(size_of(tensor.type) or 0 for _name, tensor in model.graph.constants)
-    if weights > _LARGEST_WEIGHTS:
-        return Whole((f"the whole model was not compared: {weights >> 20:,} MiB of weights",))
-    if not wanted:
-        return Whole()
-    got = tested.run(every, feeds, wanted)
-    if got.words:
-        return Whole(notes=(f"the whole model was not run: {tested.name}: {got.words}",), is_run=got.is_slow)
-    for value in wanted:
-        before = worst_value([value], tested.values, reference.values, tracer.tolerances)
-        found = worst_value([value], got.values, reference.values, tracer.tolerances)
-        if found is not None and before is not None and found[0].is_beyond and not before[0].is_beyond:
-            return _search(tracer, feeds)
-    return Whole()
+    pairs = {port.value: (port, other) for port, other in matched_outputs(runs.model.graph, runs.reference.model.graph)}
+    reasons = {value: _reason(runs, port, other) for value, (port, other) in pairs.items()}
+    partners = {value: other.value for value, (_port, other) in pairs.items() if other and not reasons[value]}
+    with ThreadPoolExecutor(1) as thread:
+        waiting = thread.submit(_run_reference, runs, nodes, partners, computed)
+        actual = _run(runs.tested, runs.feeds, list(partners))
+        expected = waiting.result()
+    tested, reference = copied(actual.values), copied(expected.values)
+    outputs = []
+    for value, (port, _other) in pairs.items():
+        if reasons[value]:
+            outputs.append(TracedOutput(port.name, "not_compared", message=reasons[value]))
+        elif value not in tested:
+            outputs.append(TracedOutput(port.name, "failed", message=f"{runs.tested.name}: {actual.message}"))
+        elif value not in reference:
+            message = f"{runs.reference.name}: {expected.message or 'it does not compute this output'}"
+            outputs.append(TracedOutput(port.name, "not_compared", message=message))
+        else:
+            difference = compare_output(runs, value, tested, reference)
+            outputs.append(TracedOutput(port.name, difference.status, difference.error, difference.explanation))
+    matched = {other.value for _port, other in pairs.values() if other}
+    extra = [port for port in runs.reference.model.graph.outputs if port.value not in matched]
+    outputs += [TracedOutput(port.name, "not_compared", message="only the other model has it") for port in extra]
+    return Whole(tuple(outputs), tested, reference)
 
 
-def _reference_values(reference: Side, feeds: Values, wanted: list[str]) -> Values:
-    """Values of the reference, all other ones not given out; nothing where it does not run."""
-    made = reference.model.maker
-    there = {value: feeds[value] for value in wanted if value in feeds}
-    numbers = [made[value] for value in wanted if value in made]
-    if not numbers:
-        return there
-    needed = reference.model.behind(numbers, ())
-    if reference.refusal_of(needed):
-        return {}
-    outcome = reference.run(needed, feeds, [value for value in wanted if value in made])
-    return {} if outcome.words else {**there, **outcome.values}
+def compare_output(runs: Runs, value: str, actual: Values, expected: Values) -> Difference:
+    """The difference of an output, in the narrower of two float types whichever side has it."""
+    return measure(value, *in_narrower_type(actual[value], expected[value]), runs.tolerances)
 
 
-def _search(tracer: Tracer, feeds: Values) -> Whole:
-    """Find the fewest neighbouring nodes that are wrong together, by halving."""
-    count = len(tracer.model.nodes)
-    start = bisect_left(range(1, count), True, key=lambda first: _window(tracer, feeds, range(first, count)) is None)
-    ends = range(start + 1, count)
-    stop = start + 1 + bisect_left(ends, True, key=lambda end: _window(tracer, feeds, range(start, end)) is not None)
-    found = _window(tracer, feeds, range(start, stop))
-    if found is None:
-        words = "the whole model gives other results than its parts, and which nodes make the difference was not found"
-        return Whole((words,))
-    return Whole(fused=found)
+def _reason(runs: Runs, port: Port, other: Port | None) -> str:
+    """Why an output cannot be compared; empty if it can."""
+    if other is None:
+        return "the other model has no such output"
+    for model, value in ((runs.model, port.value), (runs.reference.model, other.value)):
+        if not model.is_tensor(value):
+            return "it is not a tensor of numbers"
+        random = sorted(model.random.intersection(_nodes_of(model, value)))
+        if random:
+            return f"it depends on random values: {model.nodes[random[0]].schema.name} {model.nodes[random[0]].label!r}"
+        weights = sum(size_of(tensor.type) or 0 for _name, tensor in model.graph.constants)
+        if weights > _LARGEST_WEIGHTS:
+            return f"the whole model was not run: {weights >> 20:,} MiB of weights"
+    return ""
 
 
-def _window(tracer: Tracer, feeds: Values, numbers: range) -> Isolated | None:
-    """Run neighbouring nodes on what the reference reads; what is beyond the tolerance, if anything is."""
-    model = tracer.model
-    made = model.made_by(numbers)
-    leaving = [value for value in made if model.last_reader[value] >= numbers.stop and model.can_travel(value)]
-    wanted = [*sorted({*model.read_by(numbers)} - {*made}), *leaving]
-    values = _reference_values(tracer.reference, feeds, wanted)
-    if not leaving or not all(value in values for value in wanted):
-        return None
-    outcome = tracer.tested.run(numbers, values, leaving)
-    worst = worst_value(leaving, outcome.values, values, tracer.tolerances)
-    if worst is None or not worst[0].is_beyond:
-        return None
-    got, values = copied(outcome.values), copied(values)
-    return isolated_of(tracer.tested, numbers, model.part(numbers, values, leaving), got, values, worst)
+def _run_reference(
+    runs: Runs, nodes: Mapping[int, NodeResult], partners: Mapping[str, str], computed: Values
+) -> Outcome:
+    """The outputs of the reference by the values of the tested model."""
+    if runs.reference.is_deployed:
+        outcome = _run(runs.reference, runs.reference_feeds, list(dict.fromkeys(partners.values())))
+        values = {value: outcome.values[other] for value, other in partners.items() if other in outcome.values}
+        return replace(outcome, values=values)
+    compared = {number for number, result in nodes.items() if result.out is not None}
+    return Outcome(
+        {
+            value: computed[value]
+            for value in partners
+            if value in computed and not compared.isdisjoint(_nodes_of(runs.model, value))
+        }
+    )
+
+
+def _run(runner: Runner, feeds: Values, names: Sequence[str]) -> Outcome:
+    """Run a whole model; the inputs and constants that it gives out are there without."""
+    model = runner.model
+    arrays = {name: model.array_of(name, feeds) for name in names if name not in model.producer}
+    values = {name: array for name, array in arrays.items() if array is not None}
+    outputs = [name for name in names if name in model.producer]
+    if not outputs:
+        return Outcome(values)
+    outcome = runner.run(range(len(model.nodes)), feeds, outputs)
+    return replace(outcome, values=values | outcome.values)
+
+
+def _nodes_of(model: TracedModel, value: str) -> list[int]:
+    """The nodes that a value depends on."""
+    return model.ancestors([model.producer[value]], ()) if value in model.producer else []

@@ -1,0 +1,216 @@
+"""Which nodes make an error of their own: each suspect is run alone, on what the reference reads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from eltwise import oracle
+from eltwise.comparison.causes import UNEXPLAINED
+from eltwise.core.dtypes import of_numpy
+from eltwise.core.errors import EltwiseError
+from eltwise.faults.record import Operation
+from eltwise.formats.registry import of_bytes
+from eltwise.model import load
+from eltwise.ops.schema import ElementwiseSchema
+from eltwise.runtimes import Model as Program
+from eltwise.tracing.difference import Difference, explained, worst_value
+from eltwise.tracing.isolated import Isolated, copied, isolated_of
+from eltwise.tracing.model import TracedModel
+from eltwise.tracing.precision import of_rounded_operands
+from eltwise.tracing.records import named
+from eltwise.tracing.runner import Outcome, Values, cast_float, is_float
+from eltwise.tracing.runs import NodeResult, Runs
+
+_MOST_ISOLATED = 16
+"""So many nodes that give another result alone are run as models of their own, and their causes are looked for."""
+
+
+def attribute(runs: Runs, results: Sequence[NodeResult], values: Values, isolated: dict[int, Isolated]) -> None:
+    """Say of the nodes of a segment that are beyond the tolerance which are wrong themselves.
+
+    A node is wrong itself if it gives another result alone, on the inputs of the reference, and its value has to be
+    that of the reference: the reference has the same node, or the exact result.
+
+    Args:
+        runs: the runs.
+        results: the results of the nodes, to which ``blame``, ``own`` and ``message`` are added.
+        values: the reference's, by the names of the tested model.
+        isolated: the first nodes that give another result alone, to which these are added.
+    """
+    suspects = [result for result in results if result.is_beyond]
+    owns = _own_differences(runs, suspects, values)
+    for result in suspects:
+        _set_blame(runs, result, owns.get(result.number), runs.model.ancestors([result.number], values))
+    chosen = [result for result in suspects if result.blame == "own"][: _MOST_ISOLATED - len(isolated)]
+    numbers = runs.model.ancestors((result.number for result in chosen), values)
+    needed = {*runs.model.read_by(numbers), *runs.model.made_by(numbers)}
+    values = {name: array.copy() for name, array in values.items() if name in needed}
+    for result in chosen:
+        record = _isolate(runs, result.number, values)
+        if record is not None:
+            _set_blame(runs, result, record.own, record.numbers)
+            if result.blame == "own":
+                record = isolated[result.number] = _with_cause(runs, _with_exact(runs, record))
+                result.own = record.own
+    for result in suspects:
+        if result.blame == "own" and not _is_certain(runs, isolated.get(result.number), result.number):
+            result.blame, result.message = "not_isolated", _doubt(runs, result)
+        elif result.blame == "own" and result.number not in isolated:
+            result.message = "its cause was not looked for"
+
+
+def _is_certain(runs: Runs, isolated: Isolated | None, number: int) -> bool:
+    """Whether the reference's value is certainly that of the node."""
+    if number in runs.partners.same:
+        return True
+    return isolated is not None and isolated.exact is not None and oracle.same_bits(isolated.expected, isolated.exact)
+
+
+def _doubt(runs: Runs, result: NodeResult) -> str:
+    """Why a node that gives another result than the other model is not to blame."""
+    others = [f"{node.schema.name} {node.label!r}" for node in runs.partners.in_place_of(result.number)]
+    if len(others) > 1:
+        return f"the other model has several nodes in its place: {named(others)}"
+    if not result.inputs_agree:
+        return "what it reads differs too, and the other model has no node that is the same"
+    return f"the other model has {others[0] if others else 'a constant'} in its place"
+
+
+def _set_blame(runs: Runs, result: NodeResult, own: Difference | None, numbers: Sequence[int]) -> None:
+    """Say what a node that is beyond the tolerance was found to be, when it was run alone or with others."""
+    result.own, result.message = own, ""
+    if own is None:
+        result.blame = "not_isolated"
+    elif not own.is_beyond:
+        result.blame = "in_graph" if result.inputs_equal and len(numbers) == 1 else "inherited"
+    else:
+        result.blame = "own" if len(numbers) == 1 else "not_isolated"
+    if result.blame == "not_isolated":
+        others = [runs.model.nodes[number].label for number in numbers if number != result.number]
+        result.message = f"not told apart from {named(others[::-1])}" if others else "it could not be run alone"
+
+
+def _own_differences(runs: Runs, results: Sequence[NodeResult], values: Values) -> dict[int, Difference]:
+    """The differences that nodes make themselves, each on what the reference reads, by their numbers."""
+    actual = _run_alone(runs, [result.number for result in results], values) if results else {}
+    owns = {}
+    for result in results:
+        worst = worst_value(runs.model.made[result.number], actual, values, runs.tolerances)
+        if worst is not None:
+            owns[result.number] = worst[0]
+    return owns
+
+
+def _run_alone(runs: Runs, numbers: Sequence[int], values: Values) -> Values:
+    """The values of nodes that read nothing of each other; where a runtime refuses them together, one by one.
+
+    Where the reference does not have what a node reads, the nodes that make it are run as well.
+    """
+    outputs = [value for value in runs.model.made_by(numbers) if value in values]
+    outcome = runs.tested.run(runs.model.ancestors(numbers, values), values, outputs, isolated=True)
+    if not outcome.message:
+        return outcome.values
+    if len(numbers) == 1:
+        return {}
+    middle = len(numbers) // 2
+    first = copied(_run_alone(runs, numbers[:middle], values))
+    return first | _run_alone(runs, numbers[middle:], values)
+
+
+def _isolate(runs: Runs, number: int, values: Values) -> Isolated | None:
+    """Run a node as a model of its own, with those that make what the reference does not have, and its partner."""
+    group = runs.model.ancestors([number], values)
+    outputs = [value for value in runs.model.made[number] if value in values]
+    try:
+        submodel = runs.model.submodel(group, values, outputs, isolated=True)
+    except EltwiseError:
+        return None
+    outcome = runs.tested.run(group, values, outputs, isolated=True)
+    if outcome.message:
+        return None
+    actual = copied(outcome.values)
+    expected = values | _run_partner(runs, group, values, outputs)
+    worst = worst_value(outputs, actual, expected, runs.tolerances)
+    return None if worst is None else isolated_of(runs.tested, group, submodel, actual, expected, worst)
+
+
+def _run_partner(runs: Runs, numbers: Sequence[int], values: Values, outputs: Sequence[str]) -> Values:
+    """What the nodes of the reference that have the place of some nodes make of the same inputs; nothing if refused."""
+    region, inputs = _partner_inputs(runs, numbers, values)
+    partners = {value: runs.partners.values[value] for value in outputs if value in runs.partners.values}
+    producer = runs.reference.model.producer
+    wanted = [partner for partner in partners.values() if partner in producer]
+    outcome = runs.reference.run(region, inputs, wanted, isolated=True) if wanted else Outcome()
+    arrays = {value: outcome.values[one] for value, one in partners.items() if one in outcome.values}
+    return copied(
+        {name: cast_float(one, values[name].dtype) if is_float(one.dtype) else one for name, one in arrays.items()}
+    )
+
+
+def _partner_inputs(runs: Runs, numbers: Sequence[int], values: Mapping[str, np.ndarray]) -> tuple[list[int], Values]:
+    """The nodes of the reference in the place of some nodes, and the values of what those read, by its names."""
+    partners = runs.partners.values
+    read = [value for value in runs.model.read_by(numbers) if value in partners and value in values]
+    return runs.partners.region(numbers), runs.reference.typed({partners[value]: values[value] for value in read})
+
+
+def _with_exact(runs: Runs, isolated: Isolated) -> Isolated:
+    """The same with the exact result, if eltwise computes the node."""
+    if runs.model.nodes[isolated.numbers[-1]].is_foreign:
+        return isolated
+    exact = _exact_result(isolated.program, isolated.inputs, isolated.position)
+    if exact is None:
+        return isolated
+    results = ((runs.tested.name, isolated.actual), (runs.reference.name, isolated.expected))
+    right = tuple(name for name, array in results if oracle.same_bits(array, exact))
+    return replace(isolated, right=right, exact=exact)
+
+
+def _with_cause(runs: Runs, isolated: Isolated) -> Isolated:
+    """The same with the cause: of the result that is wrong, if the exact one tells which that is."""
+    expected, actual = isolated.expected, isolated.actual
+    operation, operands = None, list[np.ndarray]()
+    if isolated.exact is not None:
+        expected = isolated.exact
+        actual = isolated.expected if isolated.right == (runs.tested.name,) else isolated.actual
+        operation, operands = _operation(runs.model, isolated)
+    own = explained(isolated.own, actual, expected, operation, operands)
+    tested, reference = runs.tested, runs.reference.fallbacks[-1] if runs.reference.fallbacks else runs.reference
+    region, inputs = _partner_inputs(runs, isolated.numbers, isolated.inputs)
+    partner = runs.partners.values.get(isolated.value, isolated.value)
+    if own.cause in (None, UNEXPLAINED):
+        inputs = reference.typed(inputs)
+        own = of_rounded_operands(own, reference, region, inputs, partner, isolated.actual, tested.name)
+    if own.cause in (None, UNEXPLAINED):
+        value, numbers = isolated.value, isolated.numbers
+        own = of_rounded_operands(own, tested, numbers, isolated.inputs, value, isolated.expected, runs.reference.name)
+    return replace(isolated, own=own)
+
+
+def _exact_result(program: Program, inputs: Mapping[str, np.ndarray], position: int) -> np.ndarray | None:
+    """What a model of operators of eltwise's gives; None if it cannot be run."""
+    try:
+        model = load(program.data, program.weights if of_bytes(program.data).domain == "openvino" else None)
+        results = model.run({str(number): array for number, array in enumerate(inputs.values())})
+    except EltwiseError:
+        return None
+    return list(results.values())[position]
+
+
+def _operation(model: TracedModel, isolated: Isolated) -> tuple[Operation | None, list[np.ndarray]]:
+    """What a node computes, with its operands in the shape of the result; nothing where that is not so simple."""
+    node = model.nodes[isolated.numbers[-1]]
+    arrays = [model.array_of(name, isolated.inputs) for name in node.inputs]
+    operands = [array for array in arrays if array is not None]
+    if not isinstance(node.schema, ElementwiseSchema) or isolated.exact is None or len(operands) < len(arrays):
+        return None, []
+    if len({operand.dtype for operand in operands}) != 1:
+        return None, []
+    try:
+        expanded = [np.broadcast_to(operand, isolated.exact.shape) for operand in operands]
+    except ValueError:  # Another rule than NumPy's.
+        return None, []
+    return Operation(node.operation.expression(len(operands)), of_numpy(operands[0].dtype)), expanded

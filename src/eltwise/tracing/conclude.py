@@ -1,0 +1,114 @@
+"""What a trace claims at the end: the outputs of the whole model, and which nodes make the difference."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from eltwise.tracing.changed import find_changed
+from eltwise.tracing.fused import Fused, find_fused
+from eltwise.tracing.isolated import Isolated
+from eltwise.tracing.records import TracedOutput, named
+from eltwise.tracing.runner import Runner, Values
+from eltwise.tracing.runs import NodeResult, Runs
+from eltwise.tracing.tracer import Tracer
+from eltwise.tracing.whole import Whole, compare_output, compare_whole
+
+_UNPROVEN = "the other model has another value here, and that it should be the same was not shown"
+_CERTAIN = ("own", "in_graph")
+
+
+@dataclass(frozen=True)
+class Conclusion:
+    """The end of a trace.
+
+    Attributes:
+        outputs: the outputs of the whole model.
+        first: the number of the first node that is wrong by itself or changed; None if there is none.
+        isolated: the nodes that were run alone and are wrong.
+        notes: what restricts the report.
+    """
+
+    outputs: tuple[TracedOutput, ...]
+    first: int | None
+    isolated: Mapping[int, Isolated]
+    notes: tuple[str, ...]
+
+
+def conclude(runs: Runs, tracer: Tracer, most_bytes: int) -> Conclusion:
+    """Run both models as a whole, and say which nodes make the difference; the results of nodes are completed.
+
+    Args:
+        runs: the runs.
+        tracer: has run all segments.
+        most_bytes: how many bytes the values may have that are given out at once.
+    """
+    whole = compare_whole(runs, tracer.nodes, tracer.expected)
+    isolated, notes = dict(tracer.isolated), list[str]()
+    if not runs.partners.is_identity:
+        _conclude_pair(runs, tracer, whole)
+    if side := _differs_from_segments(runs, tracer, whole):
+        fused = find_fused(side, *_right_outputs(runs, tracer, whole, side), runs.tolerances, most_bytes)
+        if fused is None or side is runs.reference:
+            notes.append(_note(side, fused))
+        else:
+            _blame_fused(runs, tracer.nodes[fused.numbers[-1]], fused, whole)
+            isolated |= {fused.numbers[-1]: fused.isolated} if fused.isolated else {}
+    blamed = (one for one in sorted(tracer.nodes) if tracer.nodes[one].blame in (*_CERTAIN, "fused", "changed"))
+    return Conclusion(whole.outputs, next(blamed, None), isolated, tuple(notes))
+
+
+def _conclude_pair(runs: Runs, tracer: Tracer, whole: Whole) -> None:
+    """Find the nodes that another model has changed; where all outputs agree, values between need not."""
+    beyond = [result for result in tracer.nodes.values() if result.is_beyond]
+    ends = {port.value for port in runs.model.graph.outputs}
+    if any(ends & {*runs.model.made[result.number]} for result in beyond):
+        outputs = whole.reference or {value: tracer.expected[value] for value in ends & tracer.expected.keys()}
+        for number, change in find_changed(runs, tracer.nodes, tracer.isolated, outputs).items():
+            tracer.nodes[number].blame, tracer.nodes[number].message = "changed", change
+    elif not any(result.blame in _CERTAIN for result in beyond):
+        for result in beyond:
+            result.out, result.own, result.blame, result.message = None, None, None, _UNPROVEN
+
+
+def _differs_from_segments(runs: Runs, tracer: Tracer, whole: Whole) -> Runner | None:
+    """The runtime whose outputs of the whole model are not those of its segments, where this makes the difference."""
+    for value in whole.tested.keys() & whole.reference.keys() & tracer.values.keys() & tracer.expected.keys():
+        is_beyond = compare_output(runs, value, whole.tested, whole.reference).is_beyond
+        if is_beyond and not compare_output(runs, value, tracer.values, tracer.expected).is_beyond:
+            is_tested = compare_output(runs, value, whole.tested, tracer.values).is_beyond
+            return runs.tested if is_tested or not runs.reference.is_deployed else runs.reference
+    return None
+
+
+def _right_outputs(runs: Runs, tracer: Tracer, whole: Whole, side: Runner) -> tuple[Values, Values]:
+    """The inputs of a runtime, and its outputs as its segments gave them."""
+    names = [value for value in whole.tested if value in tracer.values and value in runs.model.producer]
+    if side is runs.tested:
+        return runs.feeds, {value: tracer.values[value] for value in names}
+    partners = {value: runs.partners.values[value] for value in names if value in runs.partners.values}
+    right = {partner: tracer.expected[value] for value, partner in partners.items() if value in tracer.expected}
+    return runs.reference_feeds, side.typed(right)
+
+
+def _blame_fused(runs: Runs, result: NodeResult, fused: Fused, whole: Whole) -> None:
+    result.blame, result.message = "fused", _together(runs.tested, fused)
+    if fused.isolated is not None:
+        result.out, result.value = fused.isolated.own, fused.isolated.value
+        return
+    differences = [compare_output(runs, value, whole.tested, whole.reference) for value in whole.reference]
+    result.out = next(difference for difference in differences if difference.is_beyond)
+
+
+def _together(runner: Runner, fused: Fused) -> str:
+    names = [runner.model.nodes[number].label for number in fused.numbers]
+    if fused.isolated is None:
+        return f"the outputs are right if {named(fused.values)} is given out, by {named(names)}"
+    return "wrong if nothing else is read" if len(names) == 1 else f"wrong together, right one by one: {named(names)}"
+
+
+def _note(runner: Runner, fused: Fused | None) -> str:
+    message = f"{runner.name}: the whole model gives other results than its parts"
+    if fused is None:
+        return f"{message}, and which nodes make the difference was not found"
+    return f"{message}; {_together(runner, fused)}"

@@ -1,0 +1,109 @@
+"""Which value of the reference belongs to each value of the tested model: its own, if both run one model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from eltwise.ir.graph import Node
+from eltwise.tracing.model import TracedModel
+
+
+@dataclass(frozen=True)
+class Partners:
+    """The partner map of two models.
+
+    Attributes:
+        first: the tested model.
+        second: that of the reference.
+        values: values of the second model by those of the first. That two values are partners does not prove that
+            they mean the same.
+        same: the nodes of the first model that the second has as well: with the same operator, attributes and
+            constants, on the partners of its inputs.
+        is_identity: whether both have the same nodes, so that partners certainly mean the same.
+    """
+
+    first: TracedModel
+    second: TracedModel
+    values: Mapping[str, str]
+    same: frozenset[int]
+    is_identity: bool = False
+
+    @property
+    def unmatched(self) -> list[str]:
+        """The values of the first model for which the second has none."""
+        return [value for value in self.first.producer if value not in self.values]
+
+    def region(self, numbers: Iterable[int]) -> list[int]:
+        """The nodes of the second model that compute the partners of what the last of some nodes makes.
+
+        They start at the partners of what the nodes of the first model read.
+        """
+        chosen = list(numbers)
+        inputs = {value for value in self.first.read_by(chosen) if value not in self.first.made_by(chosen)}
+        known = {self.values[value] for value in inputs if value in self.values}
+        return self.second.ancestors(self._producers(chosen[-1]), known)
+
+    def in_place_of(self, number: int) -> list[Node]:
+        """The nodes of the second model that compute what a node makes, without copies."""
+        return [node for one in self.region([number]) if not is_copy(node := self.second.nodes[one])]
+
+    def schedule(self) -> dict[int, int]:
+        """When to run the second model: for each of its nodes that is needed, the first node that needs it.
+
+        Units of the second model run as a whole.
+        """
+        units = {number: unit for unit in self.second.units() for number in unit}
+        steps: dict[int, int] = {}
+        for number in range(len(self.first.nodes)):
+            waiting = list(self._producers(number))
+            while waiting:
+                one = waiting.pop()
+                if one not in steps:
+                    steps[one] = number
+                    values = self.second.reads[one]
+                    waiting += [self.second.producer[value] for value in values if value in self.second.producer]
+                    waiting += units[one]
+        return steps
+
+    def _producers(self, number: int) -> list[int]:
+        partners = (self.values.get(value, "") for value in self.first.made[number])
+        return [self.second.producer[value] for value in partners if value in self.second.producer]
+
+
+def identity(first: TracedModel, second: TracedModel) -> Partners:
+    """The partner map of a model and itself, or of the same nodes in other types."""
+    values = (*first.producer, *(port.value for port in first.graph.inputs), *first.fed)
+    return Partners(first, second, {value: value for value in values}, frozenset(range(len(first.nodes))), True)
+
+
+def last_uses(partners: Partners, steps: Mapping[int, int]) -> tuple[dict[str, int], dict[str, int]]:
+    """The last node of the first model for which each value is retained.
+
+    Args:
+        partners: the partner map.
+        steps: its schedule.
+
+    Returns:
+        The values of the first model, and those of the second. Where a node makes a value without a partner, its inputs
+        are retained for the readers of that, which are run together with it.
+    """
+    first, second = partners.first, partners.second
+    last = dict(first.last_reader)
+    for number in reversed(range(len(first.nodes))):
+        unmatched = (last[value] for value in first.made[number] if value not in partners.values)
+        latest = max(unmatched, default=number)
+        for value in first.reads[number]:
+            last[value] = max(last[value], latest)
+    other: dict[str, int] = {}
+    for number, step in steps.items():
+        for value in second.reads[number]:
+            other[value] = max(other.get(value, -1), step)
+    for value, partner in partners.values.items():
+        other[partner] = max(other.get(partner, -1), first.producer.get(value, -1))
+    return last, other
+
+
+def is_copy(node: Node) -> bool:
+    """Whether a node gives its only input back."""
+    return node.schema.name == "Identity" and len(node.inputs) == 1

@@ -1,0 +1,94 @@
+"""What a trace says of a node and of an output."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from eltwise.comparison.report import number
+from eltwise.core.escaping import on_one_line
+
+_MOST_NAMED = 6
+
+
+@dataclass(frozen=True)
+class TracedNode:
+    """The result of a trace for one node.
+
+    Attributes:
+        name: its name, or the name of what it makes where it has none.
+        op_type: its operator.
+        status: ``equal``, ``within_tolerance`` or ``differs``; ``failed`` where the tested runtime did not run it, and
+            ``not_compared`` where nothing could be compared.
+        error_in: the largest absolute difference of what it reads; None where it has no size.
+        error_out: the largest absolute difference of what it makes.
+        own_error: that of the node run alone on what the reference reads; None where that was not needed.
+        cause: the cause of its own difference, or that of what it makes.
+        blame: of a node that differs, ``own`` where it is wrong alone too, ``inherited`` where it is not,
+            ``in_graph`` where it is right alone, its inputs are equal and it is wrong in the model, ``fused`` where it
+            and those before it are right one by one and wrong where only the last result is read, ``changed`` where
+            the other model has another node in its place, and ``not_isolated`` where it could not be run without
+            others, or its value need not be that of the other model.
+        value: the value that differs most.
+        max_ulp: the largest distance in units in the last place.
+        explanation: the cause in words.
+        message: why it failed or could not be compared, or what its blame rests on.
+    """
+
+    name: str
+    op_type: str
+    status: str
+    error_in: float | None = 0.0
+    error_out: float | None = 0.0
+    own_error: float | None = None
+    cause: str | None = None
+    blame: str | None = None
+    value: str = ""
+    max_ulp: int | None = None
+    explanation: str = ""
+    message: str = ""
+
+    def __str__(self) -> str:
+        return on_one_line(f"{self.op_type} {self.name!r}")
+
+    def fields(self) -> dict[str, object]:
+        """Everything as plain values."""
+        return dict(vars(self))
+
+    def columns(self) -> tuple[str, ...]:
+        """Its row of a table: its name, its operator, its errors and the cause."""
+        cause = self.message or self.cause or ""
+        if self.blame == "inherited":
+            cause = "inherited"
+        elif self.blame == "in_graph":
+            cause = f"only in the model {cause}".rstrip()
+        own = "within" if self.blame in ("inherited", "in_graph") else number(self.own_error)
+        return (self.name, self.op_type, number(self.error_in), number(self.error_out), own, cause)
+
+
+@dataclass(frozen=True)
+class TracedOutput:
+    """An output of the model that was run as a whole, compared with that of the reference.
+
+    Attributes:
+        name: its name.
+        status: ``equal``, ``within_tolerance`` or ``differs``; ``failed`` where the tested runtime did not run the
+            model, and ``not_compared`` where there is nothing to compare it with.
+        error: the largest absolute difference; None where it has no size or was not compared.
+        message: why it was not compared, or how the arrays differ.
+    """
+
+    name: str
+    status: str
+    error: float | None = None
+    message: str = ""
+
+    def fields(self) -> dict[str, object]:
+        """Everything as plain values."""
+        return dict(vars(self))
+
+
+def named(names: Sequence[str]) -> str:
+    """The first names, and how many more there are."""
+    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    return ", ".join(names[:_MOST_NAMED]) + more

@@ -1,0 +1,168 @@
+"""A model and the process of the runtime that runs it: some of its nodes as a model of their own, or all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from eltwise.core.dtypes import ElementType, of_numpy
+from eltwise.core.errors import EltwiseError
+from eltwise.runtimes import Answer, Host
+from eltwise.tracing.model import Submodel, TracedModel
+
+Values = dict[str, np.ndarray]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The result of a run.
+
+    Attributes:
+        values: by name; those of a host that shares memory are overwritten by its next run.
+        message: why there are none: a refusal, a crash or a timeout; empty if it ran.
+        lost: values that are no arrays.
+    """
+
+    values: Values = field(default_factory=dict)
+    message: str = ""
+    lost: tuple[str, ...] = ()
+
+
+@dataclass(eq=False)
+class Runner:
+    """A model in a runtime.
+
+    Attributes:
+        name: the name of the runtime, or of the reference.
+        host: its process.
+        model: the model.
+        is_exact: whether it is eltwise, which is not asked about operators that it does not have.
+        is_deployed: whether its results are those of the whole model; those of a reference that a caller cannot
+            deploy, exact or float64, are computed node by node.
+        float_type: the type of a float for which the model does not say one; None if it stays as it is.
+        fallbacks: what runs a single node that this one refuses, in this order.
+        fallback_nodes: the nodes that a fallback ran in another type.
+    """
+
+    name: str
+    host: Host
+    model: TracedModel
+    is_exact: bool = False
+    is_deployed: bool = True
+    float_type: ElementType | None = None
+    fallbacks: tuple[Runner, ...] = ()
+    fallback_nodes: list[str] = field(default_factory=list)
+
+    def refusal_of(self, numbers: Iterable[int]) -> str:
+        """Why some nodes are not given to the runtime; empty if they are."""
+        foreign = [node.schema.name for node in map(self.model.nodes.__getitem__, numbers) if node.is_foreign]
+        return f"eltwise does not compute {foreign[0]}" if self.is_exact and foreign else ""
+
+    def typed(self, values: Mapping[str, np.ndarray]) -> Values:
+        """The values with floats in the types that the model has for them."""
+        return {name: self._in_type(name, array) for name, array in values.items()}
+
+    def run(
+        self,
+        numbers: Iterable[int],
+        values: Mapping[str, np.ndarray],
+        outputs: Sequence[str] | None = None,
+        *,
+        isolated: bool = False,
+        replaced: Mapping[str, np.ndarray] | None = None,
+    ) -> Outcome:
+        """Run some nodes on values; the arguments are those of ``TracedModel.submodel``."""
+        chosen = list(numbers)
+        refusal = self.refusal_of(chosen)
+        options: dict[str, Any] = {"isolated": isolated, "replaced": replaced}
+        outcome = Outcome(message=refusal) if refusal else self._run(chosen, values, outputs, options)
+        for runner in self.fallbacks if outcome.message and len(chosen) == 1 else ():
+            node = runner.model.nodes[chosen[0]]
+            inputs = {name: values[name] for name in runner.model.reads[chosen[0]] if name in values}
+            outcome = runner.run(chosen, runner.typed(inputs), outputs, **options)
+            if not outcome.message:
+                if runner.model is not self.model:
+                    self.fallback_nodes.append(f"{node.schema.name} {node.label!r}")
+                return replace(outcome, values=self.typed(outcome.values))
+        return outcome
+
+    def _run(
+        self,
+        numbers: Sequence[int],
+        values: Mapping[str, np.ndarray],
+        outputs: Sequence[str] | None,
+        options: Mapping[str, Any],
+    ) -> Outcome:
+        """Run nodes; where that is refused, with short lists as constants, and then without the inputs' sizes."""
+        outcome, names = Outcome(), list[str]()
+        for sizes in ({}, {"fixes_sizes": True}, {"keeps_sizes": False}):
+            try:
+                submodel = self.model.submodel(numbers, values, outputs, **{**options, **sizes})
+            except EltwiseError as error:
+                return Outcome(message=str(error))
+            if not submodel.outputs:  # As of a node that makes strings: a runtime may refuse to give out nothing.
+                return Outcome()
+            if "fixes_sizes" in sizes and list(submodel.inputs) == names:
+                continue
+            names = list(submodel.inputs)
+            answer = self.host.run(submodel.program, tuple(submodel.inputs.values()), results=submodel.output_types)
+            latest = _outcome(answer, submodel)
+            if not latest.message or not outcome.message:
+                outcome = latest
+            if answer.kind != "refused":
+                break
+        return outcome
+
+    def _in_type(self, name: str, array: np.ndarray) -> np.ndarray:
+        if not is_float(array.dtype):
+            return array
+        declared = self.model.types.get(name)
+        element_type = None if declared is None else declared.element_type
+        element_type = element_type or self.float_type
+        if element_type is None or element_type.kind != "float":
+            return array
+        return cast_float(array, element_type.storage)
+
+
+def _outcome(answer: Answer, submodel: Submodel) -> Outcome:
+    if answer.kind != "result":
+        return Outcome(message=f"{answer.kind}: {answer.words}")
+    if len(answer.arrays) != len(submodel.outputs):
+        return Outcome(message=f"gave {len(answer.arrays)} values instead of {len(submodel.outputs)}")
+    pairs = list(zip(submodel.outputs, answer.arrays, strict=True))
+    lost = tuple(name for name, array in pairs if array is None)
+    return Outcome({name: array for name, array in pairs if array is not None}, "", lost)
+
+
+def is_float(dtype: np.dtype[np.generic]) -> bool:
+    """Whether a type is a float, bfloat16 too."""
+    return of_numpy(dtype).kind == "float"
+
+
+def cast_float(array: np.ndarray, dtype: np.dtype[np.generic]) -> np.ndarray:
+    """The array in another float type.
+
+    What is finite and too large becomes the largest number of that type, not infinite: an infinite result of the type
+    is beyond any tolerance of it.
+    """
+    if array.dtype == dtype:
+        return array
+    with np.errstate(all="ignore"):
+        result = np.asarray(array.astype(dtype))
+        is_too_large = np.isfinite(array) & ~np.isfinite(result)
+        if is_too_large.any():
+            limit = ml_dtypes.finfo(dtype).max  # type: ignore[no-untyped-call]
+            result[is_too_large] = np.where(array[is_too_large] > 0, limit, -limit).astype(dtype)
+    return result
+
+
+def in_narrower_type(one: np.ndarray, other: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Two arrays, of two float types both in that of fewer digits."""
+    if one.dtype == other.dtype or not (is_float(one.dtype) and is_float(other.dtype)):
+        return one, other
+    dtype = min((one.dtype, other.dtype), key=lambda dtype: of_numpy(dtype).digits)
+    return cast_float(one, dtype), cast_float(other, dtype)
