@@ -57,6 +57,45 @@ class WrongBesideAnother(Planted):
             node.op_type = "Abs" if node.op_type == "Neg" else node.op_type
 
 
+def is_whole(model: Any) -> bool:
+    """Whether a model has several nodes and gives out nothing that one of them reads."""
+    read = {value for node in model.graph.node for value in node.input}
+    return len(model.graph.node) > 2 and read.isdisjoint(value.name for value in model.graph.output)
+
+
+class WrongAsAWhole(Planted):
+    """The last node is computed of what is 1 more, where the model gives out nothing that a node reads."""
+
+    def change(self, model: Any) -> None:
+        """Add 1 to an input of the last node."""
+        if is_whole(model):
+            last = model.graph.node[-1]
+            one = helper.make_tensor("one more", onnx.TensorProto.FLOAT, [], [1.0])
+            model.graph.initializer.append(one)
+            model.graph.node.insert(
+                len(model.graph.node) - 1, helper.make_node("Add", [last.input[0], one.name], ["more"])
+            )
+            model.graph.node[-1].input[0] = "more"
+
+
+class HangingAsAWhole(Planted):
+    """It gives no answer where the model gives out nothing that a node reads."""
+
+    def change(self, model: Any) -> None:
+        """Wait."""
+        if is_whole(model):
+            time.sleep(3600)
+
+
+class RefusingAsAWhole(Planted):
+    """It refuses a model that gives out nothing that a node reads."""
+
+    def change(self, model: Any) -> None:
+        """Refuse it."""
+        if is_whole(model):
+            raise NotImplementedError("too many nodes")
+
+
 class Dying(Planted):
     """Its process ends at a Neg."""
 

@@ -1,0 +1,183 @@
+"""The verdict: exit code 0 if and only if the outputs of the whole model were compared and are within the tolerance."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from onnx import ModelProto
+
+import eltwise
+import planted_runtimes
+from eltwise.tracing.report import TraceReport
+from local_hosts import use_local_hosts
+from model_pairs import REWRITES, SHAPE, generate, plant
+from traced_models import CHAIN, PRODUCT, named, parsed
+
+pytestmark = pytest.mark.usefixtures("planted")
+
+TOLERANCE = {"rtol": 1e-3, "atol": 1e-4}
+"""Wider than the rounding of these models, and narrower than the effect of a fault."""
+
+FAULTS = {
+    "Planted": set(),
+    "Wrong": {"Relu"},
+    "WrongFused": {"Mul", "Add"},
+    "WrongBesideAnother": {"Neg"},
+    "WrongAsAWhole": None,
+}
+"""The runtimes with the operators that they compute wrong: None is whichever comes last."""
+
+BLAMES = ("own", "in_graph", "fused", "changed")
+
+
+@pytest.fixture
+def local(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run the runtimes in this process."""
+    use_local_hosts(monkeypatch)
+
+
+def outputs_of(runtime: str, model: ModelProto, x: np.ndarray) -> dict[str, np.ndarray]:
+    """What a runtime gives for the whole model, without a trace."""
+    loaded = vars(planted_runtimes)[runtime]().load(model.SerializeToString())
+    arrays = loaded.arrays(loaded.bind([x])())
+    return dict(zip((value.name for value in model.graph.output), map(np.array, arrays), strict=True))
+
+
+def agree(one: dict[str, np.ndarray], other: dict[str, np.ndarray]) -> bool:
+    """Whether two runtimes have the same outputs within the tolerance."""
+    return all(np.allclose(one[name], other[name], **TOLERANCE, equal_nan=True) for name in one)
+
+
+def trace(*models: ModelProto, runtime: str, against: str, x: np.ndarray, segment: int = 1 << 26) -> TraceReport:
+    tolerance = ", ".join(f"{name}={value}" for name, value in TOLERANCE.items())
+    options = {"runtime": runtime, "against": against, "tolerance": tolerance, "segment": segment}
+    return eltwise.trace(*models, inputs={"x": x}, **options)
+
+
+@pytest.mark.usefixtures("local")
+@settings(deadline=None)
+@given(
+    seed=st.integers(0, 1 << 30),
+    fault=st.sampled_from(list(FAULTS)),
+    against=st.sampled_from(("Planted", "float64", "swapped")),
+    segment=st.sampled_from((1, 300, 1 << 26)),
+)
+def test_a_faulty_runtime_is_good_if_and_only_if_its_outputs_are_right(
+    seed: int, fault: str, against: str, segment: int
+) -> None:
+    rng = random.Random(seed)  # noqa: S311 - models, not secrets
+    model = generate(rng, rng.randrange(2, 12))
+    x = np.random.default_rng(seed).standard_normal(SHAPE).astype(np.float32)
+    runtimes = ("Planted", fault) if against == "swapped" else (fault, against)
+    report = trace(model, runtime=runtimes[0], against=runtimes[1], x=x, segment=segment)
+    is_right = agree(outputs_of(fault, model, x), outputs_of("Planted", model, x))
+    assert report.verdict == ("agree" if is_right else "disagree"), str(report)
+    assert report.is_good == is_right
+    wrong = FAULTS[fault]
+    for node in report.nodes:
+        assert node.blame not in BLAMES or wrong is None or node.op_type in wrong, str(report)
+
+
+@pytest.mark.usefixtures("local")
+@settings(deadline=None)
+@given(
+    seed=st.integers(0, 1 << 30),
+    fault=st.sampled_from(list(FAULTS)),
+    is_changed=st.booleans(),
+    rewrites=st.lists(st.integers(0, len(REWRITES) - 1), unique=True, max_size=3),
+    is_swapped=st.booleans(),
+)
+def test_two_models_are_good_if_and_only_if_their_outputs_agree(
+    seed: int, fault: str, is_changed: bool, rewrites: list[int], is_swapped: bool
+) -> None:
+    rng = random.Random(seed)  # noqa: S311 - models, not secrets
+    first = generate(rng, rng.randrange(2, 12))
+    second = plant(first, rng)[0] if is_changed else first
+    for number in rewrites:
+        second = REWRITES[number](second, rng)
+    x = np.random.default_rng(seed).standard_normal(SHAPE).astype(np.float32)
+    sides = [(fault, first), ("Planted", second)]
+    (runtime, tested), (against, reference) = reversed(sides) if is_swapped else sides
+    report = trace(tested, reference, runtime=runtime, against=against, x=x)
+    is_right = agree(outputs_of(runtime, tested, x), outputs_of(against, reference, x))
+    assert report.verdict == ("agree" if is_right else "disagree"), str(report)
+
+
+@pytest.mark.usefixtures("local")
+@pytest.mark.parametrize("against", ["Planted", "float64", "exact", "another model"])
+@pytest.mark.parametrize("segment", [1, 1 << 26])
+def test_nodes_that_are_wrong_only_together_are_found_whatever_the_reference(against: str, segment: int) -> None:
+    model = named(parsed(PRODUCT))
+    others = [model] if against == "another model" else []
+    name = "Planted" if others else against
+    report = eltwise.trace(model, *others, runtime="WrongFused", against=name, segment=segment)
+    assert (report.verdict, report.first) == ("disagree", "add_2")
+    assert report.nodes[2].message == "wrong together, right one by one: mul_1, add_2"
+    assert report.blamed is not None
+
+
+@pytest.mark.usefixtures("local")
+def test_a_reference_that_is_wrong_only_as_a_whole_is_named() -> None:
+    report = eltwise.trace(named(parsed(PRODUCT)), runtime="Planted", against="WrongFused")
+    assert (report.verdict, report.first) == ("disagree", None)
+    assert "WrongFused: the whole model gives other results than its parts; wrong together, right one by one: " in (
+        str(report)
+    )
+
+
+@pytest.mark.parametrize(
+    ("fault", "message"),
+    [("HangingAsAWhole", "hung: no answer within 2 seconds"), ("RefusingAsAWhole", "refused: ")],
+)
+@pytest.mark.parametrize("is_swapped", [False, True])
+@pytest.mark.parametrize("is_pair", [False, True])
+def test_a_model_that_does_not_run_as_a_whole_is_not_good(
+    fault: str, message: str, is_swapped: bool, is_pair: bool
+) -> None:
+    model = named(parsed(CHAIN))
+    runtime, against = ("onnxruntime", fault) if is_swapped else (fault, "onnxruntime")
+    report = eltwise.trace(model, *[model] * is_pair, runtime=runtime, against=against, limit=2)
+    assert {node.status for node in report.nodes} == {"equal"}
+    assert (report.verdict, report.is_good) == ("not_established", False)
+    assert f"not established: output z: {fault}: {message}" in str(report)
+    with pytest.raises(AssertionError, match="not established"):
+        report.assert_within()
+
+
+def test_outputs_that_only_one_model_has_are_not_established() -> None:
+    less = named(parsed(CHAIN))
+    more = onnx.ModelProto.FromString(less.SerializeToString())
+    more.graph.output.add(name="c")
+    for pair in ((less, more), (more, less)):
+        report = eltwise.trace(*pair, runtime="onnxruntime", against="onnxruntime")
+        assert report.verdict == "not_established"
+        assert [output.status for output in report.outputs] == ["equal", "not_compared"]
+
+
+@pytest.mark.parametrize("is_swapped", [False, True])
+def test_a_value_that_leaves_the_range_of_the_narrower_type_is_beyond_the_tolerance(is_swapped: bool) -> None:
+    text = "g ({0}[4] x) => ({0}[4] z) {{ a = Mul(x, x) z = Relu(a) }}"
+    pair = [named(parsed(text.format(kind))) for kind in ("float16", "float")]
+    x = np.array([1, 2, 300, 400], np.float16)
+    if is_swapped:
+        pair, x = pair[::-1], x.astype(np.float32)
+    report = eltwise.trace(*pair, runtime="onnxruntime", against="onnxruntime", inputs={"x": x})
+    assert report.verdict == "disagree"
+    single = eltwise.trace(named(parsed(text.format("float16"))), runtime="onnxruntime", against="float64",
+                           inputs={"x": x.astype(np.float16)})  # fmt: skip
+    assert (single.verdict, single.first) == ("disagree", "mul_0")
+
+
+def test_the_command_says_what_was_not_established(tmp_path: Path, cli: object) -> None:
+    text = "g (float[4] x) => (float[4] z) { r = RandomNormalLike(x) z = Add(x, r) }"
+    onnx.save(named(parsed(text)), tmp_path / "model.onnx")
+    options = ["--runtime", "onnxruntime", "--against", "onnxruntime"]
+    code, out, _err = cli("trace", tmp_path / "model.onnx", *options)  # type: ignore[operator]
+    assert code == 3
+    assert "not established: output z: it depends on random values: RandomNormalLike" in out
