@@ -15,13 +15,12 @@ from eltwise.faults.record import Operation
 from eltwise.formats.registry import of_bytes
 from eltwise.model import load
 from eltwise.ops.schema import ElementwiseSchema
-from eltwise.runtimes import Model as Program
 from eltwise.tracing.difference import Difference, explained, worst_value
-from eltwise.tracing.isolated import Isolated, copied, isolated_of
-from eltwise.tracing.model import TracedModel
+from eltwise.tracing.isolated import Isolated
+from eltwise.tracing.model import Submodel, TracedModel
 from eltwise.tracing.precision import of_rounded_operands
 from eltwise.tracing.records import named
-from eltwise.tracing.runner import Outcome, Values, cast_float, is_float
+from eltwise.tracing.runner import Outcome, Values, cast_float, copied, is_float
 from eltwise.tracing.runs import NodeResult, Runs
 
 _MOST_ISOLATED = 16
@@ -134,7 +133,10 @@ def _isolate(runs: Runs, number: int, values: Values) -> Isolated | None:
     actual = copied(outcome.values)
     expected = values | _run_partner(runs, group, values, outputs)
     worst = worst_value(outputs, actual, expected, runs.tolerances)
-    return None if worst is None else isolated_of(runs.tested, group, submodel, actual, expected, worst)
+    if worst is None:
+        return None
+    own, value = worst
+    return Isolated(tuple(group), submodel, value, actual[value], expected[value], own)
 
 
 def _run_partner(runs: Runs, numbers: Sequence[int], values: Values, outputs: Sequence[str]) -> Values:
@@ -161,7 +163,7 @@ def _with_exact(runs: Runs, isolated: Isolated) -> Isolated:
     """The same with the exact result, if eltwise computes the node."""
     if runs.model.nodes[isolated.numbers[-1]].is_foreign:
         return isolated
-    exact = _exact_result(isolated.program, isolated.inputs, isolated.position)
+    exact = _exact_result(isolated.submodel, isolated.position)
     if exact is None:
         return isolated
     results = ((runs.tested.name, isolated.actual), (runs.reference.name, isolated.expected))
@@ -179,19 +181,22 @@ def _with_cause(runs: Runs, isolated: Isolated) -> Isolated:
         operation, operands = _operation(runs.model, isolated)
     own = explained(isolated.own, actual, expected, operation, operands)
     tested, reference = runs.tested, runs.reference.fallbacks[-1] if runs.reference.fallbacks else runs.reference
-    region, inputs = _partner_inputs(runs, isolated.numbers, isolated.inputs)
+    region, inputs = _partner_inputs(runs, isolated.numbers, isolated.submodel.inputs)
     partner = runs.partners.values.get(isolated.value, isolated.value)
     if own.cause in (None, UNEXPLAINED):
         inputs = reference.typed(inputs)
         own = of_rounded_operands(own, reference, region, inputs, partner, isolated.actual, tested.name)
     if own.cause in (None, UNEXPLAINED):
         value, numbers = isolated.value, isolated.numbers
-        own = of_rounded_operands(own, tested, numbers, isolated.inputs, value, isolated.expected, runs.reference.name)
+        own = of_rounded_operands(
+            own, tested, numbers, isolated.submodel.inputs, value, isolated.expected, runs.reference.name
+        )
     return replace(isolated, own=own)
 
 
-def _exact_result(program: Program, inputs: Mapping[str, np.ndarray], position: int) -> np.ndarray | None:
+def _exact_result(submodel: Submodel, position: int) -> np.ndarray | None:
     """What a model of operators of eltwise's gives; None if it cannot be run."""
+    program, inputs = submodel.program, submodel.inputs
     try:
         model = load(program.data, program.weights if of_bytes(program.data).domain == "openvino" else None)
         results = model.run({str(number): array for number, array in enumerate(inputs.values())})
@@ -203,7 +208,7 @@ def _exact_result(program: Program, inputs: Mapping[str, np.ndarray], position: 
 def _operation(model: TracedModel, isolated: Isolated) -> tuple[Operation | None, list[np.ndarray]]:
     """What a node computes, with its operands in the shape of the result; nothing where that is not so simple."""
     node = model.nodes[isolated.numbers[-1]]
-    arrays = [model.array_of(name, isolated.inputs) for name in node.inputs]
+    arrays = [model.array_of(name, isolated.submodel.inputs) for name in node.inputs]
     operands = [array for array in arrays if array is not None]
     if not isinstance(node.schema, ElementwiseSchema) or isolated.exact is None or len(operands) < len(arrays):
         return None, []

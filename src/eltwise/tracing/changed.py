@@ -7,8 +7,8 @@ from itertools import zip_longest
 
 from eltwise.ir.graph import Node, Tensor
 from eltwise.tracing.difference import worst_value
-from eltwise.tracing.isolated import Isolated, copied
-from eltwise.tracing.runner import Values
+from eltwise.tracing.isolated import Isolated
+from eltwise.tracing.runner import Values, copied
 from eltwise.tracing.runs import NodeResult, Runs
 from eltwise.tracing.search import smallest
 

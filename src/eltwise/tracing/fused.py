@@ -13,9 +13,9 @@ import numpy as np
 
 from eltwise.comparison.tolerance import Tolerances
 from eltwise.tracing.difference import worst_value
-from eltwise.tracing.isolated import Isolated, copied, isolated_of
+from eltwise.tracing.isolated import Isolated
 from eltwise.tracing.model import size_of
-from eltwise.tracing.runner import Runner, Values
+from eltwise.tracing.runner import Runner, Values, copied
 from eltwise.tracing.search import smallest
 
 _LARGEST_GROUP = 32
@@ -130,5 +130,6 @@ def _isolate(
     worst = worst_value(leaving, outcome.values, right, tolerances)
     if worst is None or not worst[0].is_beyond:
         return None
-    actual = copied(outcome.values)
-    return isolated_of(runner, numbers, model.submodel(numbers, inputs, leaving), actual, dict(right), worst)
+    own, value = worst
+    submodel = model.submodel(numbers, inputs, leaving)
+    return Isolated(tuple(numbers), submodel, value, outcome.values[value].copy(), right[value], own)

@@ -38,6 +38,7 @@ class TraceReport(Written):
         right: whose result of the first node has the bits of the exact one; None where that is not known.
         notes: what was matched by its contents, or has no partner, and what else restricts the report.
         blamed: the first node with its inputs and results.
+        adapter: the name of the tested runtime, as the runtimes are found.
     """
 
     nodes: tuple[TracedNode, ...]
@@ -50,6 +51,7 @@ class TraceReport(Written):
     right: tuple[str, ...] | None = None
     notes: tuple[str, ...] = ()
     blamed: Isolated | None = field(default=None, repr=False, compare=False)
+    adapter: str = ""
 
     @property
     def verdict(self) -> Verdict:
@@ -113,10 +115,10 @@ class TraceReport(Written):
         """
         if self.blamed is None:
             raise UnsupportedError("no node is wrong as a model of its own: there is nothing to reproduce")
-        blamed, program = self.blamed, self.blamed.program
+        blamed, program = self.blamed, self.blamed.submodel.program
         model = "model.xml" if of_bytes(program.data).domain == "openvino" else "model.onnx"
-        inputs = {f"input_{number}": array for number, array in enumerate(blamed.inputs.values())}
-        names = ", ".join(f"input_{number} is {value!r}" for number, value in enumerate(blamed.inputs))
+        inputs = {f"input_{number}": array for number, array in enumerate(blamed.submodel.inputs.values())}
+        names = ", ".join(f"input_{number} is {value!r}" for number, value in enumerate(blamed.submodel.inputs))
         expected, gives = (
             (blamed.expected, self.against) if blamed.exact is None else (blamed.exact, "the specification")
         )
@@ -125,9 +127,7 @@ class TraceReport(Written):
             f"The output is {blamed.value!r}; {names}.",
             f"Expected is what {gives} gives.",
         ]
-        files = files_of_case(
-            blamed.adapter, lines, inputs, expected, blamed.actual, output=blamed.position, model=model
-        )
+        files = files_of_case(self.adapter, lines, inputs, expected, blamed.actual, output=blamed.position, model=model)
         weights = {"model.bin": program.weights} if model == "model.xml" else {}
         return write_case({model: program.data} | weights | files, Path(folder))
 

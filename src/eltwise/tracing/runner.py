@@ -138,6 +138,11 @@ def _outcome(answer: Answer, submodel: Submodel) -> Outcome:
     return Outcome({name: array for name, array in pairs if array is not None}, "", lost)
 
 
+def copied(values: Values) -> Values:
+    """Copies of arrays that the next run of a host would overwrite."""
+    return {name: array.copy() for name, array in values.items()}
+
+
 def is_float(dtype: np.dtype[np.generic]) -> bool:
     """Whether a type is a float, bfloat16 too."""
     return of_numpy(dtype).kind == "float"

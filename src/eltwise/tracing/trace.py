@@ -182,6 +182,7 @@ def _report(runs: Runs, tracer: Tracer, conclusion: Conclusion, versions: Sequen
         right=isolated.right if isolated else None,
         notes=(*_notes(runs.model), *_notes_of_pair(runs, tracer.renamed), *conclusion.notes),
         blamed=isolated,
+        adapter=runs.tested.host.runtime.name,
     )
 
 

@@ -10,9 +10,9 @@ import numpy as np
 
 from eltwise.tracing.attribute import attribute
 from eltwise.tracing.difference import EQUAL, Difference, largest, measure, rank
-from eltwise.tracing.isolated import Isolated, copied
+from eltwise.tracing.isolated import Isolated
 from eltwise.tracing.partners import last_uses
-from eltwise.tracing.runner import Outcome, Values, cast_float, is_float
+from eltwise.tracing.runner import Outcome, Values, cast_float, copied, is_float
 from eltwise.tracing.runs import NodeResult, Runs
 
 RANDOM = "random: it makes other values in every run, and what follows is given those of the reference"

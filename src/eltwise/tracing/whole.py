@@ -8,11 +8,10 @@ from dataclasses import dataclass, replace
 
 from eltwise.ir.graph import Port
 from eltwise.tracing.difference import Difference, measure
-from eltwise.tracing.isolated import copied
 from eltwise.tracing.matching import matched_outputs
 from eltwise.tracing.model import TracedModel, size_of
 from eltwise.tracing.records import TracedOutput
-from eltwise.tracing.runner import Outcome, Runner, Values, in_narrower_type
+from eltwise.tracing.runner import Outcome, Runner, Values, copied, in_narrower_type
 from eltwise.tracing.runs import NodeResult, Runs
 
 _LARGEST_WEIGHTS = 1 << 29
