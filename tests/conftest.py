@@ -16,6 +16,10 @@ if TYPE_CHECKING:
 
 SEED = int(os.environ.get("ELTWISE_SEED", "20261121"))
 
+# Kernels of the tests, of half-edited sources among them, stay out of the user's own cache.
+_CACHES = Path(os.environ.get("XDG_CACHE_HOME", "") or Path.home() / ".cache")
+os.environ.setdefault("ELTWISE_CACHE", str(_CACHES / "eltwise-tests"))
+
 sys.path.insert(0, str(Path(__file__).parent))
 settings.register_profile("eltwise", deadline=None, derandomize=True)
 settings.load_profile("eltwise")

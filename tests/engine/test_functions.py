@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import re
+import string
 from types import SimpleNamespace
 from typing import get_overloads
 
@@ -31,6 +33,9 @@ def test_a_function_computes_what_its_operator_does(name: str, version: str) -> 
     assert function.__doc__ is not None
     assert all(word in function.__doc__ for word in ("Args:", "out:", "Returns:", "Raises:", "EltwiseError"))
     assert (function.__module__, function.__name__) == ("eltwise", name)
+    formula = function.__doc__.partition("Compute ")[2].partition(" by OpenVINO")[0]
+    variables = set(re.findall(r"\b\w+\b", formula)) & {*string.ascii_lowercase}
+    assert variables == {*inspect.signature(function).parameters} & {"a", "b", "x"}
     with pytest.raises(EltwiseError, match=version):
         function(*[np.array(["text"])] * len(operands))
     stated = Quotient if name == "divide" else (Unary, Binary)[len(operands) - 1]

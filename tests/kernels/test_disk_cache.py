@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import hashlib
 import os
 import stat
 import subprocess
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from eltwise.kernels import disk_cache, image
+from eltwise.kernels import disk_cache, image, jit, linking
 
 
 def test_object_code_is_verified_when_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -180,3 +181,29 @@ def test_a_file_under_another_name_is_not_used(kept: Path) -> None:
     (file,) = kept.iterdir()
     file.rename(kept / file.name.replace("key", "other"))
     assert disk_cache.load(b"other") is None
+
+
+def test_the_key_changes_with_the_sources_that_decide_the_code() -> None:
+    sources = [Path(str(module.__file__)).read_bytes() for module in (jit, linking)]
+    assert hashlib.sha256(b"".join(sources).replace(b"\r\n", b"\n")).hexdigest()[:16] == disk_cache.COMPILER
+
+
+def test_code_of_other_sources_is_not_used(tmp_path: Path) -> None:
+    code = """
+import numpy, eltwise, sys
+from eltwise.kernels import disk_cache
+disk_cache.COMPILER = sys.argv[1]
+a = numpy.arange(1 << 20, dtype=numpy.float32)
+print(int((eltwise.subtract(a, 1) == a - 1).all()), "llvmlite.binding" in sys.modules)
+"""
+    environment = os.environ | {"ELTWISE_CACHE": str(tmp_path)}
+    for sources in ("before", "after"):
+        done = subprocess.run(  # noqa: S603
+            [sys.executable, "-c", code, sources], capture_output=True, text=True, check=True, env=environment
+        )
+        assert done.stdout.split() == ["1", "True"]
+
+
+def test_the_tests_have_a_cache_of_their_own() -> None:
+    folder = disk_cache.folder()
+    assert folder is None or Path(folder) != Path.home() / ".cache" / "eltwise"

@@ -13,7 +13,9 @@ import zarr
 from safetensors.numpy import save_file
 
 import eltwise
+from eltwise.core.dtypes import BOOL, TYPES, ElementType
 from eltwise.engine.reduce import reducing_of
+from eltwise.ops import registry
 from eltwise.scale import blocks
 from eltwise.scale.reductions import reduce_files
 from stores import store
@@ -72,6 +74,23 @@ def test_the_command(cli: Cli, operands: tuple[np.ndarray, np.ndarray], tmp_path
     assert cli("reduce", "mean-squared-difference", *paths, "--axis", "0,-1", "-o", tmp_path / "m.npy") == (0, "", "")
     by_axes = eltwise.mean_squared_difference(*operands, axis=(0, 2))
     assert np.load(tmp_path / "m.npy").tobytes() == by_axes.tobytes()
+
+
+@pytest.mark.parametrize("element_type", [each for each in TYPES if each.numpy is not None and each.bits >= 8], ids=str)
+def test_the_command_gives_floats_of_every_type_in_full(cli: Cli, tmp_path: Path, element_type: ElementType) -> None:
+    names = [str(tmp_path / f"{name}.npy") for name in "ab"]
+    for name, values in zip(names, ([2, 1, 0], [1, 1, 0]), strict=True):
+        np.save(name, np.array(values).astype(element_type.storage))
+    options = ("--json", "--type", element_type.name)
+    operator = "openvino.Equal-1" if element_type is BOOL else "Subtract-1"
+    code, out, err = cli("reduce", "max", operator, *names, *options)
+    if element_type not in registry.find(operator).types:
+        assert (code, out) == (2, "")
+        return
+    assert code == 0, err
+    result = json.loads(out)["result"]
+    assert result["values"] == ["True" if element_type is BOOL else str(element_type.storage.type(1))]
+    assert result.get("hexadecimal") == ([float(1).hex()] if element_type.kind == "float" else None)
 
 
 def test_broadcasts_and_attributes(cli: Cli, operands: tuple[np.ndarray, np.ndarray], tmp_path: Path) -> None:

@@ -74,11 +74,13 @@ def _fields(value: object) -> dict[str, object]:
     """A result in full; floats as the shortest text that gives the same number, and in hexadecimal."""
     import numpy as np
 
+    from eltwise.core.dtypes import of_numpy
+
     array = np.asarray(value)
     fields: dict[str, object] = {"type": array.dtype.name, "shape": list(array.shape)}
     texts = [str(each) for each in array.reshape(-1)]
     fields["values"] = texts
-    if array.dtype.kind == "f":
+    if of_numpy(array.dtype).kind == "float":
         fields["hexadecimal"] = [float(each).hex() for each in array.reshape(-1)]
     return fields
 

@@ -171,8 +171,8 @@ def _documented(
     function: Callable[..., Any], name: str, schema: ElementwiseSchema, calls: Calls, signature: str
 ) -> Callable[..., Any]:
     """Give a function its name and docstring, enter it into the table, and make it a builtin one."""
-    expression, count = str(schema.expression()), len(schema.operands)
-    formula = expression.replace("a", "x") if name == "negative" else expression
+    count = len(schema.operands)
+    formula = schema.expression().written(("x",) if count == 1 else ("a", "b"))
     result = "booleans" if schema.expression().gives_booleans else "the operands' type"
     arguments = (_OPERANDS[count] + (_FLOOR if schema.variants else "")).replace("\n", "\n    ")
     function.__name__ = function.__qualname__ = name

@@ -22,6 +22,12 @@ from itertools import accumulate
 
 from eltwise.core.staging import Staging
 
+COMPILER = "1be2e5216728eff4"
+"""A digest of the sources of ``jit`` and ``linking``, part of every key: they decide what code a text becomes.
+
+It is written down because reading the sources would slow down every start; ``tests/kernels/test_disk_cache.py`` fails
+where it is not theirs, and says what it must be."""
+
 LARGEST_FOLDER = 64 << 20
 """How many bytes the folder may hold; beyond that the files that were used longest ago go."""
 

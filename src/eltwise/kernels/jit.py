@@ -57,10 +57,10 @@ def target() -> Target:
 
 
 def _key(*parts: str) -> bytes:
-    """The key in the disk cache of what was made from these texts with these versions."""
+    """The key in the disk cache of what is built from these texts by these versions."""
     import llvmlite  # Not LLVM itself, which takes long to load.
 
-    return _SEPARATOR.join([*parts, llvmlite.__version__, VERSION]).encode()
+    return _SEPARATOR.join([*parts, llvmlite.__version__, VERSION, disk_cache.COMPILER]).encode()
 
 
 @cache

@@ -6,6 +6,7 @@ is an expression of as many operands as it takes; a tree of a graph's operators 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import NamedTuple
@@ -68,7 +69,11 @@ class Expression:
         >>> print(Expression(3, (Step("subtract", (0, 1)), Step("subtract", (3, 2)))))
         (a - b) - c
         """
-        texts = [operand_name(index) for index in range(self.operands)]
+        return self.written([operand_name(index) for index in range(self.operands)])
+
+    def written(self, names: Sequence[str]) -> str:
+        """The expression as it is written on paper, of operands with these names."""
+        texts = list(names)
         lists: dict[int, list[str]] = {}
         for step in self.steps:
             notation = step.definition.notation
