@@ -16,7 +16,7 @@ from eltwise.core.dtypes import TYPES, ElementType
 from eltwise.core.errors import EltwiseError
 from eltwise.formats.onnx.reader import read_model_proto, read_onnx
 from eltwise.formats.onnx.writer import write_onnx
-from eltwise.formats.registry import Reading
+from eltwise.formats.reading import Reading
 from eltwise.ir.graph import Graph
 from eltwise.ir.infer_graph import infer_graph
 from eltwise.ir.verify import structure_problems

@@ -11,7 +11,7 @@ from eltwise.core.errors import EltwiseError
 from eltwise.engine.program import Runner
 from eltwise.formats.openvino.reader import read_openvino
 from eltwise.formats.openvino.writer import write_openvino
-from eltwise.formats.registry import Reading
+from eltwise.formats.reading import Reading
 from eltwise.ir.graph import Graph
 from eltwise.ir.infer_graph import infer_graph
 from eltwise.ir.verify import structure_problems

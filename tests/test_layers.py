@@ -1,8 +1,12 @@
-"""A package imports only from lower layers. Imports are read from the syntax tree, wherever they stand."""
+"""A package imports only from lower layers, and no modules import each other in a circle.
+
+Imports are read from the syntax tree, wherever they stand: also in functions and for the type checker.
+"""
 
 from __future__ import annotations
 
 import ast
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -55,6 +59,7 @@ LAYER_OF = {package: number for number, layer in enumerate(LAYERS) for package i
 PUBLIC = ROOT / "__init__.py"  # The public API stands above all.
 
 
+@cache
 def imports(source: str) -> list[tuple[str, bool]]:
     """Every module that a source imports, and whether only for the type checker."""
     found = []
@@ -91,6 +96,24 @@ def faults(files: dict[str, str]) -> list[str]:
     return found
 
 
+def circles(files: dict[str, str]) -> list[set[str]]:
+    """Every set of modules that import each other, over others too."""
+    modules = {file.removesuffix(".py").removesuffix("/__init__").replace("/", "."): file for file in files}
+    reached = {
+        module: {
+            name if name in modules else name.rpartition(".")[0]
+            for name in (path.removeprefix("eltwise.") for path, _typing_only in imports(files[file]))
+        }
+        & modules.keys() - {module}
+        for module, file in modules.items()
+    }
+    for module in modules:  # Warshall's algorithm: what is reached over this one.
+        for others in reached.values():
+            others.update(reached[module] if module in others else ())
+    found = [{other for other in reached[module] if module in reached[other]} for module in modules]
+    return [circle for number, circle in enumerate(found) if circle and circle not in found[:number]]
+
+
 def sources() -> dict[str, str]:
     return {
         path.relative_to(ROOT).as_posix(): path.read_text() for path in sorted(ROOT.rglob("*.py")) if path != PUBLIC
@@ -99,6 +122,52 @@ def sources() -> dict[str, str]:
 
 def test_a_package_imports_only_from_lower_layers() -> None:
     assert faults(sources()) == []
+
+
+CIRCLES: list[set[str]] = [
+    {
+        "engine.api",
+        "engine.array_libraries",
+        "engine.call",
+        "engine.dask_arrays",
+        "engine.reduce",
+        "engine.xarray_objects",
+    },
+    {"engine.lazy_graph", "engine.program"},
+    {"tracing.blame", "tracing.precision"},
+    {"tracing.page", "tracing.report"},
+]
+"""Those that there are; the list only gets shorter."""
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    assert [circle for circle in circles(sources()) if circle not in CIRCLES] == []
+
+
+@pytest.mark.parametrize(
+    ("planted", "circle"),
+    [
+        ({"core/shapes.py": "from eltwise.core.broadcasting import Rule"}, {"core.shapes", "core.broadcasting"}),
+        ({"core/shapes.py": "from eltwise.core import broadcasting"}, {"core.shapes", "core.broadcasting"}),
+        ({"core/shapes.py": "import eltwise.core.broadcasting"}, {"core.shapes", "core.broadcasting"}),
+        (
+            {"formats/npy.py": "def late() -> None:\n    from eltwise.formats import tensor_files"},
+            {"formats.npy", "formats.tensor_sets", "formats.tensor_files"},
+        ),
+        (
+            {
+                "core/first.py": "if TYPE_CHECKING:\n    from eltwise.core import second",
+                "core/second.py": "from eltwise.core.third import name",
+                "core/third.py": "def late() -> None:\n    from eltwise.core.first import other",
+            },
+            {"core.first", "core.second", "core.third"},
+        ),
+    ],
+)
+def test_a_planted_circle_is_found(planted: dict[str, str], circle: set[str]) -> None:
+    before = sources()
+    after = before | {file: f"{before.get(file, '')}\n{text}\n" for file, text in planted.items()}
+    assert [each for each in circles(after) if each not in circles(before)] == [circle]
 
 
 def test_every_package_of_the_list_exists() -> None:

@@ -15,7 +15,7 @@ from eltwise.core.errors import EltwiseError, FileFormatError, GraphError, Unsup
 from eltwise.engine.arrays import OtherT
 from eltwise.engine.program import Runner
 from eltwise.formats import registry
-from eltwise.formats.registry import Reading
+from eltwise.formats.reading import Reading
 from eltwise.ir.graph import Graph, Port
 from eltwise.ir.infer_graph import Inference, infer_graph
 from eltwise.ir.verify import structure_problems

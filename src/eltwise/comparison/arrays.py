@@ -13,8 +13,8 @@ from eltwise.comparison.hypotheses import Cause, Settings
 from eltwise.comparison.numbers import bits_of, is_float
 from eltwise.comparison.pairs import Pair, common_type
 from eltwise.comparison.places import Claim, where
-from eltwise.comparison.report import Element, Status, TensorReport
 from eltwise.comparison.scan import Figures, scan
+from eltwise.comparison.tensor_report import Element, Status, TensorReport
 from eltwise.comparison.tolerance import Given, Tolerance, parse_tolerances, tolerance_of
 from eltwise.core.errors import EltwiseError
 from eltwise.faults.record import Operation

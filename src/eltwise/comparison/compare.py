@@ -11,7 +11,8 @@ from pathlib import Path
 from eltwise.comparison.arrays import compare_tensors
 from eltwise.comparison.hypotheses import Settings
 from eltwise.comparison.matching import Copies, match
-from eltwise.comparison.report import Report, TensorReport
+from eltwise.comparison.report import Report
+from eltwise.comparison.tensor_report import TensorReport
 from eltwise.comparison.tolerance import Given, Tolerances, check_patterns, parse_tolerances, tolerance_of
 from eltwise.core.dtypes import ElementType
 from eltwise.core.errors import EltwiseError, FileFormatError

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from eltwise.comparison.heat_map import HeatMap
 from eltwise.comparison.places import percent
-from eltwise.comparison.report import STATUS_WORDS, Element, Report, TensorReport, number
+from eltwise.comparison.tensor_report import STATUS_WORDS, Element, TensorReport, number
 from eltwise.report.base import MOST_LISTED, fold, head, items, more, table, text
 from eltwise.report.pictures import Bar, bars
 
@@ -15,25 +16,34 @@ _MOST_PICTURES = 400
 _LABELLED = 5
 
 
-def content(report: Report) -> str:
-    """Make the content of the page of a report."""
-    different = [each for each in report.by_badness if each.status != "equal"]
-    equal = [each for each in report.tensors if each.status == "equal"]
-    facts = [("A", report.sources[0]), ("B", report.sources[1])]
-    facts += [("tolerance", str(one)) for one in report.tolerances] or [("tolerance", "none: every bit counts")]
-    parts = [head("Tensors compared", [report.summary], facts)]
+def content(
+    summary: str,
+    facts: Sequence[tuple[str, str]],
+    tensors: Sequence[TensorReport],
+    names: Sequence[tuple[str, Sequence[str]]],
+) -> str:
+    """Make the content of a page.
+
+    Args:
+        summary: the result in a line.
+        facts: what was compared, and how.
+        tensors: the pairs of tensors, the worst first.
+        names: lists of what was not compared, each with its title; the first one is shown open.
+    """
+    different = [each for each in tensors if each.status != "equal"]
+    equal = [
+        f"{each.label}: {each.explanation}" if each.explanation else each.label
+        for each in tensors
+        if each.status == "equal"
+    ]
+    parts = [head("Tensors compared", [summary], facts)]
     if different:
         parts.append("<h2>Differences, the worst first</h2>")
         parts += [_card(each, place) for place, each in enumerate(different[:MOST_LISTED])]
         parts.append(more(len(different)))
-    names = [each.label + (f": {each.explanation}" if each.explanation else "") for each in equal]
-    for title, listed, is_open in (
-        ("Could not be read", report.unreadable, True),
-        ("Missing in B", report.missing, False),
-        ("Extra in B", report.extra, False),
-        ("Equal", names, False),
-    ):
+    for title, listed in (*names, ("Equal", equal)):
         if listed:
+            is_open = title == names[0][0]
             parts.append(fold(f"<b>{title}</b> {len(listed):,}", items(listed), is_open=is_open))
     return "\n".join(parts)
 

@@ -31,6 +31,11 @@ _PIECE = 1 << 20
 _HOLE = bytes(_PIECE)
 
 
+def unknown_ending(path: Path, allowed: str) -> FileFormatError:
+    """Make the error for a file whose ending is not known."""
+    return FileFormatError("unknown file ending", where=str(path), got=path.suffix or "none", allowed=allowed)
+
+
 def read_bytes(path: Path, limit: int | None = None) -> bytes:
     """Read a whole file."""
     try:

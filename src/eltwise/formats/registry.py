@@ -5,28 +5,18 @@ Protobuf and XML are imported by the format that is used only.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from eltwise.core.errors import EltwiseError, FileFormatError, UnsupportedError
 from eltwise.formats import files
+from eltwise.formats.reading import Reading
 from eltwise.ir.graph import Graph
-from eltwise.ops import registry
 from eltwise.ops.schema import Domain
 
 FormatName = Literal["onnx", "openvino"]
 _BEFORE_XML = b"\xef\xbb\xbf\xff\xfe\x00 \t\r\n"
 """What may precede the first ``<`` of an XML text: byte order marks of UTF-8 and UTF-16, and white space."""
-
-
-@dataclass(frozen=True)
-class Reading:
-    """A model file's content: the graph, in which what could not be read is foreign, and why it cannot be run."""
-
-    graph: Graph
-    problems: tuple[EltwiseError, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -54,7 +44,7 @@ def of_path(path: Path) -> ModelFormat:
     for found in FORMATS:
         if found.ending == path.suffix.lower():
             return found
-    raise unknown_ending(path, ", ".join(found.ending for found in FORMATS))
+    raise files.unknown_ending(path, ", ".join(found.ending for found in FORMATS))
 
 
 def of_bytes(data: bytes | bytearray | memoryview) -> ModelFormat:
@@ -99,27 +89,3 @@ def write_file(graph: Graph, path: Path, external_data: bool = False) -> None:
         from eltwise.formats.openvino.writer import write_openvino_file
 
         write_openvino_file(graph, path)
-
-
-def unknown_ending(path: Path, allowed: str) -> FileFormatError:
-    """Make the error for a file whose ending is not known."""
-    return FileFormatError("unknown file ending", where=str(path), got=path.suffix or "none", allowed=allowed)
-
-
-def operator_names(domain: Domain, opset: int) -> list[str]:
-    """The operators of an opset that eltwise runs."""
-    every = (*registry.ELEMENTWISE, *registry.DATA_MOVEMENT)
-    return sorted({schema.name for schema in every if schema.domain == domain and schema.version <= opset})
-
-
-def unsupported_operators(found: Sequence[tuple[str, str]], domain: Domain, opset: int) -> UnsupportedError:
-    """Make the one error for all nodes whose operator is not supported.
-
-    Args:
-        found: the operator's name (with its domain or opset) and the node's label, for each such node.
-        domain: the domain of the operators that are allowed.
-        opset: their opset.
-    """
-    nodes = ", ".join(f"{operator} node {label!r}" for operator, label in found)
-    count = "unsupported operator" if len(found) == 1 else f"{len(found)} unsupported operators"
-    return UnsupportedError(f"{count}: {nodes}", allowed=", ".join(operator_names(domain, opset)))

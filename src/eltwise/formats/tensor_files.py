@@ -16,7 +16,6 @@ from eltwise.core.dtypes import ElementType, of_numpy
 from eltwise.core.errors import FileFormatError, unknown_name
 from eltwise.formats import files, npy
 from eltwise.formats.file_states import check_unchanged, states_of
-from eltwise.formats.registry import unknown_ending
 from eltwise.formats.tensor_sets import check_archive, open_tensors
 from eltwise.ir.graph import Tensor
 
@@ -45,7 +44,7 @@ def parse_tensor_file(text: str) -> TensorFile:
         return TensorFile(Path(text[: ending + 4]), text[ending + 5 :])
     path = Path(text)
     if path.suffix.lower() not in (".npy", ".npz", ".pb"):
-        raise unknown_ending(path, ".npy, .npz:KEY, .pb")
+        raise files.unknown_ending(path, ".npy, .npz:KEY, .pb")
     return TensorFile(path)
 
 

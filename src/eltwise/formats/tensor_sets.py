@@ -21,7 +21,6 @@ from eltwise.core.errors import EltwiseError, FileFormatError
 from eltwise.formats import files, npy
 from eltwise.formats.file_tensors import FileRange, OpenFile, UnpackedFile
 from eltwise.formats.lazy_tensors import LazyTensor, Source, TensorSet, Transposed, of_array
-from eltwise.formats.registry import unknown_ending
 from eltwise.formats.safetensors_files import INDEX, open_checkpoint
 
 ENDINGS = (".npy", ".npz", ".pb", ".safetensors", ".zarr", ".onnx", ".xml")
@@ -55,7 +54,7 @@ def open_tensors(path: Path, wanted: ElementType | None = None) -> TensorSet:
             hint="save it as safetensors: safetensors.torch.save_file(torch.load(path, weights_only=True), new_path)",
         )
     if ending not in _OPENERS:
-        raise unknown_ending(path, ", ".join(ENDINGS))
+        raise files.unknown_ending(path, ", ".join(ENDINGS))
     if not path.exists():
         raise files.unreadable(path, FileNotFoundError())
     files.check_regular(path)

@@ -9,7 +9,7 @@ import numpy as np
 
 from eltwise.comparison.arrays import compare_arrays
 from eltwise.comparison.records import measure as measure_blocks
-from eltwise.comparison.report import Status
+from eltwise.comparison.tensor_report import Status
 from eltwise.comparison.tolerance import Tolerance, Tolerances, tolerance_of
 from eltwise.core.dtypes import ElementType, of_numpy
 from eltwise.core.shapes import of_sizes

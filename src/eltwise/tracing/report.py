@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from eltwise.comparison.report import number
+from eltwise.comparison.tensor_report import number
 from eltwise.conformance.reproduce import files_of_case, write_case
 from eltwise.core.errors import UnsupportedError, counted
 from eltwise.core.escaping import as_lines, on_one_line

@@ -21,7 +21,7 @@ from eltwise.core.errors import EltwiseError
 from eltwise.formats.onnx.reader import read_model_proto, read_onnx
 from eltwise.formats.onnx.tensors import read_tensor_proto, write_tensor
 from eltwise.formats.onnx.writer import write_onnx
-from eltwise.formats.registry import Reading
+from eltwise.formats.reading import Reading
 from eltwise.ir.graph import Tensor
 from onnx_models import (
     NEIGHBOURS,

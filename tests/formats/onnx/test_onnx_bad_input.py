@@ -13,7 +13,7 @@ from onnx import ModelProto, TensorProto, TensorShapeProto, helper, numpy_helper
 from eltwise.core.errors import EltwiseError, FileFormatError, UnsupportedError
 from eltwise.formats.onnx import nodes
 from eltwise.formats.onnx.reader import is_model_proto, read_model_proto, read_onnx
-from eltwise.formats.registry import operator_names
+from eltwise.formats.reading import operator_names
 from eltwise.ops import registry
 from onnx_models import all_problems, model, neighbour_model, node, sub_model, value
 

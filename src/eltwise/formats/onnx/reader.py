@@ -27,7 +27,7 @@ from eltwise.formats.onnx.messages import check_text, parse_message
 from eltwise.formats.onnx.nodes import find_schema, foreign_node, read_node
 from eltwise.formats.onnx.tensors import StoredTensor
 from eltwise.formats.onnx.types import check_type, value_type
-from eltwise.formats.registry import Reading, operator_names, unsupported_operators
+from eltwise.formats.reading import Reading, operator_names, unsupported_operators
 from eltwise.ir.graph import ForeignSchema, Function, Graph, Node, Origin, Port, Tensor, stored
 from eltwise.ir.types import UNKNOWN_TYPE, TensorType
 from eltwise.ops import registry

@@ -26,7 +26,7 @@ from eltwise.formats.openvino.layers import (
     read_parameter,
 )
 from eltwise.formats.openvino.ports import ResultNames, input_port, output_ports, with_version_10_types
-from eltwise.formats.registry import Reading, unsupported_operators
+from eltwise.formats.reading import Reading, unsupported_operators
 from eltwise.ir.graph import Foreign, ForeignSchema, Graph, Node, Origin, Port, Tensor, stored
 from eltwise.ir.verify import topological_order
 
