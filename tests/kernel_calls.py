@@ -16,7 +16,7 @@ def call_of(
     expression: Expression, element_type: ElementType, plan: Plan, operands: Sequence[np.ndarray], out: np.ndarray
 ) -> Call:
     swapped = tuple(not array.dtype.isnative for array in (out, *operands))
-    return Call(expression, element_type, plan, tuple(operand.shape for operand in operands), swapped)
+    return Call(expression, element_type, plan, swapped)
 
 
 def compute(

@@ -16,9 +16,10 @@ from onnx import TensorProto, helper, numpy_helper
 from safetensors.numpy import save_file
 
 import eltwise
+from eltwise.core.blocks import boxes
 from eltwise.core.dtypes import BFLOAT16, FLOAT8E4M3FN
 from eltwise.core.errors import EltwiseError, FileFormatError
-from eltwise.formats.lazy_tensors import InMemory, boxes
+from eltwise.formats.lazy_tensors import InMemory
 from eltwise.formats.safetensors_files import open_checkpoint
 from eltwise.formats.tensor_sets import open_tensors
 

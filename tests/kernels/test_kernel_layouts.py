@@ -11,7 +11,7 @@ from eltwise.core.dtypes import TYPES, ElementType
 from eltwise.kernels import compiled, jit, numpy_kernel
 from eltwise.kernels.emit import kernel_text
 from eltwise.kernels.nest import Nest
-from eltwise.kernels.plan import Plan
+from eltwise.kernels.plan import aligned_plan
 from eltwise.kernels.structure import tile_sizes
 from eltwise.ops.expression import Expression, Step
 from kernel_calls import call_of, compute
@@ -79,7 +79,7 @@ def test_every_layout_is_exact_and_nothing_beside_it_is_written(
             _drawn(generator, element_type, [1 if generator.random() < 0.15 else size for size in shape])
             for _operand in range(expression.operands)
         ]
-        plan = Plan(shape, tuple(operand.shape for operand in operands))
+        plan = aligned_plan(shape, tuple(operand.shape for operand in operands))
         result_type = expression.result_type(element_type)
         expected = np.empty(shape, result_type.storage)
         numpy_kernel.compute(expression, element_type, plan, operands, expected)
@@ -105,7 +105,7 @@ def test_operands_that_lie_across_are_computed_in_tiles(
     raw = generator.integers(0, 256, (2, int(np.prod(sizes)) * element_type.storage.itemsize), dtype=np.uint8)
     a = raw[0].view(element_type.storage).reshape(*sizes[:-2], sizes[-1], sizes[-2]).swapaxes(-1, -2)
     b = raw[1].view(element_type.storage).reshape(sizes)
-    plan = Plan(sizes, (sizes, sizes))
+    plan = aligned_plan(sizes, (sizes, sizes))
     out, expected = np.empty(sizes, element_type.storage), np.empty(sizes, element_type.storage)
     rows, columns = sizes[-2:]
     tiled = call_of(DIFFERENCE, element_type, plan, (a, b), out).recipe((a, b), out).structure.is_tiled
@@ -121,7 +121,7 @@ def test_a_kernel_that_turns_tiles_wrongly_is_found(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(compiled, "kernel_text", lambda structure: kernel_text(structure).replace(second, "i32 1"))
     compiled._kernel.cache_clear()
     a = np.arange(256 * 256, dtype=np.int32).reshape(256, 256)
-    plan, out = Plan(a.shape, (a.shape, a.shape)), np.empty_like(a)
+    plan, out = aligned_plan(a.shape, (a.shape, a.shape)), np.empty_like(a)
     try:
         compute(DIFFERENCE, next(each for each in TYPES if each.name == "int32"), plan, (a.T, a), out)
         assert not np.array_equal(out, a.T - a)
@@ -138,7 +138,7 @@ def test_results_in_records_are_not_streamed_past_their_gaps(itemsize: int, monk
         records = np.zeros(20, np.dtype(names))
         a, b = np.random.default_rng(before).standard_normal((2, 20, 1024)).astype(kind)
         element_type = next(each for each in TYPES if each.numpy == kind)
-        plan = Plan(a.shape, (a.shape, a.shape))
+        plan = aligned_plan(a.shape, (a.shape, a.shape))
         assert compute(DIFFERENCE, element_type, plan, (a, b), records["data"])
         assert (records["data"] == a - b).all()
         assert not records["tag"].any()

@@ -19,7 +19,7 @@ from eltwise.engine.call import calls_of
 from eltwise.kernels import compiled, dispatch, jit, numpy_kernel
 from eltwise.kernels.emit import kernel_text
 from eltwise.kernels.nest import Nest
-from eltwise.kernels.plan import Plan
+from eltwise.kernels.plan import aligned_plan
 from eltwise.kernels.structure import Structure
 from eltwise.ops.expression import expression_of
 from eltwise.ops.schema import ElementwiseSchema
@@ -140,7 +140,7 @@ def test_every_head_and_tail_is_exact(
 ) -> None:
     generator = np.random.default_rng(seed)
     raw = generator.integers(0, 256, (3, (elements + 70) * 8), dtype=np.uint8)
-    plan = Plan((elements,), ((elements,), (elements,)))
+    plan = aligned_plan((elements,), ((elements,), (elements,)))
     for streams in (False, True):
         calls_of.cache_clear()
         monkeypatch.setattr(compiled, "streams", lambda _nest, _aligned, chosen=streams: chosen)
@@ -171,7 +171,7 @@ def test_a_wrong_kernel_is_found(taken: list[str], monkeypatch: pytest.MonkeyPat
 
 def test_what_kernels_leave_to_numpy() -> None:
     a = np.arange(1 << 10, dtype=np.float32)
-    plan = Plan(a.shape, (a.shape, a.shape))
+    plan = aligned_plan(a.shape, (a.shape, a.shape))
     swapped, shifted = a.astype(">f4"), np.zeros(4 * a.size + 1, np.uint8)[1:].view(np.float32)
     for operand in (a, swapped, shifted):
         assert compute(DIFFERENCE, FLOAT32, plan, (operand, a), a.copy())
@@ -180,7 +180,7 @@ def test_what_kernels_leave_to_numpy() -> None:
     longer = np.concatenate([a, a])
     for out in (longer[:1024], longer[2:1026], longer[1023:2047], longer[1023:0:-1], longer[::2]):
         same = longer[1 : 1 + out.size]
-        overlapping = Plan(out.shape, (out.shape, out.shape))
+        overlapping = aligned_plan(out.shape, (out.shape, out.shape))
         assert not compute(DIFFERENCE, FLOAT32, overlapping, (same, same), out)
         assert compute(DIFFERENCE, FLOAT32, overlapping, (same, same), same)
     assert (a == before).all()

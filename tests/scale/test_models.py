@@ -16,13 +16,14 @@ from onnx import TensorProto, numpy_helper
 from safetensors.numpy import load_file, save_file
 
 import eltwise
+from eltwise.core.blocks import Grid
 from eltwise.core.errors import EltwiseError, UnsupportedError, ValueRangeError
 from eltwise.engine.program import Runner
 from eltwise.formats import registry as formats
 from eltwise.formats.lazy_tensors import of_array
 from eltwise.ir.infer_graph import infer_graph
 from eltwise.scale.block_graphs import block_call
-from eltwise.scale.blocks import BlockCall, Grid
+from eltwise.scale.blocks import BlockCall
 from eltwise.scale.jobs import Outcome, Resources
 from eltwise.scale.models import run_files
 from eltwise.scale.zarr_target import ZarrTarget

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import ctypes
 from functools import cache
-from itertools import pairwise
 
 import numpy as np
 
 from eltwise.comparison.numbers import distances, is_float, values_of
 from eltwise.comparison.tolerance import Tolerance
+from eltwise.core.blocks import ranges
 from eltwise.core.dtypes import BOOL, UINT8, ElementType
 from eltwise.kernels import jit
 from eltwise.kernels.differences import BUCKETS, FIELDS, TABLES, UNIT, block_elements, differences_text
@@ -68,11 +68,8 @@ def _compiled_records(
     whole = a.size // UNIT * UNIT
     records = np.zeros(-(-a.size // size), RECORD)
     threads = max(1, min(num_threads(), len(records) // _LEAST_BLOCKS))
-    blocks = -(-whole // size)
-    ends = [
-        blocks * part // (4 * threads if threads > 1 else 1) for part in range(4 * threads + 1 if threads > 1 else 2)
-    ]
-    tables = np.zeros((len(ends), TABLES, BUCKETS, BUCKETS), np.uint32)
+    parts = ranges(-(-whole // size), 4 * threads if threads > 1 else 1)
+    tables = np.zeros((len(parts) + 1, TABLES, BUCKETS, BUCKETS), np.uint32)
     kernel = _kernel(element_type)
 
     def arguments(
@@ -83,9 +80,7 @@ def _compiled_records(
         return (ctypes.c_int64 * 8)(*places, count, *map(int, floats), tolerance.too_far(element_type))
 
     work = [
-        (arguments(a, b, records, tables[number], whole), first, last)
-        for number, (first, last) in enumerate(pairwise(ends))
-        if first < last
+        (arguments(a, b, records, tables[number], whole), first, last) for number, (first, last) in enumerate(parts)
     ]
     Pieces(kernel, work).run()
     if whole < a.size:

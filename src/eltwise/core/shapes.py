@@ -16,6 +16,9 @@ from typing import NamedTuple
 
 from eltwise.core.errors import ShapeError
 
+Sizes = tuple[int, ...]
+"""The sizes of an array, or of a part of one."""
+
 LARGEST_SIZE = 2**63 - 1
 """The largest size of a dimension: both file formats store sizes as signed 64-bit integers."""
 

@@ -150,11 +150,10 @@ class Calls:
         expression, operands, target = self.operation.expression(count), arrays[:count], arrays[count:]
         swapped = tuple(not array.dtype.isnative for array in operands)
         has_swapped = any(not array.dtype.isnative for array in target)
-        shapes = [array.shape for array in operands]
         is_checked = element_type.is_integer and expression.divides and 0 not in plan.shape
         has_records = not is_checked and len(operands) == self.records.operands
         run = dispatch.prepare(
-            expression, element_type, plan, shapes, (has_swapped, *swapped), self.records if has_records else None
+            expression, element_type, plan, (has_swapped, *swapped), self.records if has_records else None
         )
         if not is_checked:
             return run

@@ -17,7 +17,7 @@ from eltwise.engine.array_libraries import Axis
 from eltwise.engine.arrays import as_array, kind_of
 from eltwise.engine.call import by_numpy_rule, calls_of, without_index
 from eltwise.engine.reduce import Reducing, normalized_axes
-from eltwise.kernels.plan import Plan, first_dimension
+from eltwise.kernels.plan import Plan
 from eltwise.ops.schema import Operation
 
 if TYPE_CHECKING:
@@ -103,14 +103,12 @@ def cast_lazily(array: Any, source: ElementType, target: ElementType, saturate: 
 
 def _pairs(arrays: Sequence[Any], plan: Plan) -> tuple[tuple[Any, ...], tuple[int, ...]]:
     """For ``blockwise``, each operand and the dimensions it lies in; and how many lie behind its last."""
-    indices = tuple(range(len(plan.shape)))
     pairs: list[Any] = []
     trailing: list[int] = []
-    for array, sizes in zip(arrays, plan.operands, strict=True):
-        end = first_dimension(sizes, array.shape) + array.ndim
-        trailing.append(len(sizes) - end)
+    for array, axes in zip(arrays, plan.axes, strict=True):
+        trailing.append(len(plan.shape) - 1 - axes[-1] if axes else 0)
         is_literal = array.ndim == 0 and isinstance(array, np.ndarray)
-        pairs += [array, None if is_literal else indices[end - array.ndim : end]]
+        pairs += [array, None if is_literal else axes]
     return tuple(pairs), tuple(trailing)
 
 

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 
 from eltwise.core.dtypes import ElementType
 from eltwise.core.errors import EltwiseError
+from eltwise.core.shapes import Sizes
 from eltwise.ir.graph import Graph, Node
 from eltwise.ir.types import TensorType, elementwise
-from eltwise.kernels.plan import Plan, Sizes, make_plan
+from eltwise.kernels.plan import Axes, Plan, make_plan
 from eltwise.ops.expression import Expression, Step
 from eltwise.ops.schema import ElementwiseSchema
 
@@ -25,10 +26,11 @@ MOST_STEPS = 32
 
 @dataclass(frozen=True)
 class Operand:
-    """A value that a kernel reads: its name, and its sizes with 1s around them to the result's rank."""
+    """A value that a kernel reads: its name, and where it lies in the result; see ``Plan``."""
 
     value: str
     sizes: Sizes
+    axes: Axes
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,8 @@ class Group:
     @property
     def plan(self) -> Plan:
         """Where the operands lie in the result."""
-        return Plan(self.shape, tuple(operand.sizes for operand in self.operands))
+        sizes = tuple(operand.sizes for operand in self.operands)
+        return Plan(self.shape, sizes, tuple(operand.axes for operand in self.operands))
 
 
 def grouped(graph: Graph, types: Mapping[str, TensorType]) -> tuple[Group | Node, ...]:
@@ -99,7 +102,7 @@ def _alone(node: Node, types: Mapping[str, TensorType]) -> Group | None:
         plan = make_plan(broadcast, [operand.shape.sizes() for operand in known], element_type)
     except EltwiseError:
         return None  # The run will say so, with the node's name.
-    read = tuple(map(Operand, node.inputs, plan.operands))
+    read = tuple(map(Operand, node.inputs, plan.operands, plan.axes))
     operands = tuple(dict.fromkeys(read))
     own = node.operation.expression(len(read))
     expression = _renumbered(own, [operands.index(operand) for operand in read], len(operands))

@@ -261,7 +261,7 @@ def make_program(
     for source, last_reads in zip(made.values(), _last_reads(graph, made), strict=True):
         reads = tuple(numbers[value] if value else _LEFT_OUT for value in _read(source))
         if isinstance(source, Group):
-            run = _group_run(source, reads, known, swapped, records_of(source) if is_one else None)
+            run = _group_run(source, reads, swapped, records_of(source) if is_one else None)
         else:
             run = _node_run(source, reads)
         given = tuple(value for value in reads if value != _LEFT_OUT)
@@ -294,16 +294,14 @@ def _node_run(node: Node, reads: tuple[int, ...]) -> Callable[[list[Any]], np.nd
 def _group_run(
     group: Group,
     reads: tuple[int, ...],
-    types: Mapping[str, TensorType],
     swapped: set[str],
     records: Records | None,
 ) -> Callable[[list[Any]], np.ndarray]:
     """What computes a group; its errors name the node."""
     names = [operand.value for operand in group.operands]
-    sizes = [types[name].shape.sizes() for name in names]
     is_swapped = (False, *(name in swapped for name in names))
     given = None if group.divisors else records
-    function = dispatch.prepare(group.expression, group.element_type, group.plan, sizes, is_swapped, given)
+    function = dispatch.prepare(group.expression, group.element_type, group.plan, is_swapped, given)
 
     def run(values: list[Any]) -> np.ndarray:
         for number, node in group.divisors:

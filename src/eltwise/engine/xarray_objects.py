@@ -15,7 +15,7 @@ from eltwise.engine.array_libraries import Axis, Compute
 from eltwise.engine.arrays import kind_of
 from eltwise.engine.call import calls_of
 from eltwise.engine.reduce import normalized_axes
-from eltwise.kernels.plan import Plan, first_dimension
+from eltwise.kernels.plan import Plan
 from eltwise.ops.schema import Operation
 
 if TYPE_CHECKING:
@@ -80,13 +80,12 @@ def _frame(operation: Operation, operands: Sequence[object], plan: Plan) -> tupl
 
     dims: list[Hashable] = [None] * len(plan.shape)
     arrays: list[tuple[str, xarray.DataArray]] = []
-    for index, (operand, padded) in enumerate(zip(operands, plan.operands, strict=True)):
+    for index, (operand, axes) in enumerate(zip(operands, plan.axes, strict=True)):
         if not isinstance(operand, xarray.DataArray):
             continue
         name = f"operand {operation.schema.operand_name(index)}"
         arrays.append((name, operand))
-        start = first_dimension(padded, operand.shape)
-        for number, dimension in enumerate(operand.dims, start=start):
+        for number, dimension in zip(axes, operand.dims, strict=True):
             if dims[number] not in (None, dimension):
                 words = f"dimension {number} is {dims[number]!r} and {dimension!r}"
                 raise ShapeError(words, operand=name, hint="transpose or rename one of the operands")

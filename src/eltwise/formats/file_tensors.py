@@ -17,11 +17,12 @@ from threading import Lock
 
 import numpy as np
 
+from eltwise.core.blocks import Box
 from eltwise.core.dtypes import BOOL, ElementType
 from eltwise.core.errors import EltwiseError, FileFormatError
 from eltwise.formats import files
 from eltwise.formats.blobs import check_sizes, unpacked
-from eltwise.formats.lazy_tensors import Box, LazyTensor, native, storage_of
+from eltwise.formats.lazy_tensors import LazyTensor, native, storage_of
 from eltwise.kernels.pool import POOL
 
 Clean = Callable[[np.ndarray], np.ndarray]

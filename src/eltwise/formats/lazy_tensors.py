@@ -12,10 +12,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from eltwise.core.blocks import Box, boxes
 from eltwise.core.dtypes import ElementType, not_run, of_numpy
 from eltwise.core.errors import EltwiseError, FileFormatError
-
-Box = tuple[slice, ...]
 
 _OTHER_STORAGE = ("float8_e4m3fnuz", "float8_e5m2fnuz", "float8_e8m0fnu", "float4_e2m1fn")
 """Types that are not run, of which ml_dtypes can still tell the values."""
@@ -169,31 +168,6 @@ def of_array(name: str, array: np.ndarray, where: str = "") -> LazyTensor:
     """
     element_type = of_numpy(array.dtype)
     return LazyTensor(name, element_type, array.shape, InMemory(array), where)
-
-
-def boxes(shape: Sequence[int], start: int, stop: int) -> Iterator[Box]:
-    """The parts of a shape that make up a flat range, in C order.
-
-    >>> [tuple((one.start, one.stop) for one in box) for box in boxes((3, 4), 2, 11)]
-    [((0, 1), (2, 4)), ((1, 2), (0, 4)), ((2, 3), (0, 3))]
-    """
-    if start >= stop:
-        return
-    if not shape:
-        yield ()
-        return
-    inner = math.prod(shape[1:])
-    (first, before), (last, after) = divmod(start, inner), divmod(stop, inner)
-    if first == last:
-        yield from ((slice(first, first + 1), *box) for box in boxes(shape[1:], before, after))
-        return
-    if before:
-        yield from ((slice(first, first + 1), *box) for box in boxes(shape[1:], before, inner))
-        first += 1
-    if first < last:
-        yield (slice(first, last), *(slice(0, size) for size in shape[1:]))
-    if after:
-        yield from ((slice(last, last + 1), *box) for box in boxes(shape[1:], 0, after))
 
 
 def read_boxes(source: Source, shape: Sequence[int], start: int, stop: int) -> np.ndarray:

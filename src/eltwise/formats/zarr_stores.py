@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from eltwise.core.blocks import Box
 from eltwise.core.dtypes import of_numpy
 from eltwise.core.errors import FileFormatError, UnsupportedError
 from eltwise.formats.blobs import check_sizes
-from eltwise.formats.lazy_tensors import Box, LazyTensor, TensorSet, native, read_boxes
+from eltwise.formats.lazy_tensors import LazyTensor, TensorSet, native, read_boxes
 
 if TYPE_CHECKING:
     from eltwise.formats.zarr_guards import GuardedArray

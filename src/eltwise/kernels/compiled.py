@@ -5,18 +5,19 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Hashable, Sequence
 from functools import lru_cache
-from itertools import pairwise
 from typing import NamedTuple, TypeVar
 
 import numpy as np
 
+from eltwise.core.blocks import ranges
 from eltwise.core.dtypes import ElementType
 from eltwise.core.machine import cache_bytes
+from eltwise.core.shapes import Sizes
 from eltwise.kernels import jit, numpy_kernel
 from eltwise.kernels.emit import kernel_text
 from eltwise.kernels.native import Records
 from eltwise.kernels.nest import Nest, make_nest
-from eltwise.kernels.plan import Plan, Sizes, first_dimension
+from eltwise.kernels.plan import Axes, Plan
 from eltwise.kernels.pool import allocated
 from eltwise.kernels.records import address
 from eltwise.kernels.structure import CACHE_LINE, Structure
@@ -80,13 +81,11 @@ class Recipe(NamedTuple):
         """Cut the work into at most so many parts, which are computed in any order."""
         count, nest = max(1, min(most, self.result_bytes // LEAST_BYTES_PER_PIECE)), self.nest
         if count == 1 or nest.runs >= 4 * count or nest.inner.steps[0] == 0:
-            ends = [nest.runs * part // count for part in range(count + 1)]
-            return [Part(nest.starts, nest.geometry, first, last) for first, last in pairwise(ends) if first < last]
+            return [Part(nest.starts, nest.geometry, first, last) for first, last in ranges(nest.runs, count)]
         inner, rest = nest.inner, nest.geometry[1:]
-        # Each part but the first begins a multiple of cache lines after the run's own begin.
-        ends = [*(inner.size * part // count // CACHE_LINE * CACHE_LINE for part in range(count)), inner.size]
         found: list[Part] = []
-        for first, last in pairwise(dict.fromkeys(ends)):
+        # Each part but the first begins a multiple of cache lines after the run's own begin.
+        for first, last in ranges(inner.size, count, CACHE_LINE):
             moved = tuple(start + first * step for start, step in zip(nest.starts, inner.steps, strict=True))
             found.append(Part(moved, (last - first, *rest), 0, nest.runs))
         return found
@@ -117,7 +116,6 @@ class Call:
         expression: the steps.
         element_type: of the operands.
         plan: where the operands lie in the result.
-        sizes: the sizes of the operands.
         swapped: for each array, the result first, whether its bytes are in the other order.
     """
 
@@ -126,11 +124,9 @@ class Call:
         expression: Expression,
         element_type: ElementType,
         plan: Plan,
-        sizes: tuple[Sizes, ...],
         swapped: tuple[bool, ...],
     ) -> None:
-        self.expression, self.element_type, self.plan = expression, element_type, plan
-        self.sizes, self.swapped = sizes, swapped
+        self.expression, self.element_type, self.plan, self.swapped = expression, element_type, plan, swapped
         self._recipes: dict[Hashable, Recipe] = {}
         self._ready: dict[Hashable, Pieces] = {}
 
@@ -188,9 +184,9 @@ class Call:
         expression, element_type, plan = self.expression, self.element_type, self.plan
         result_width = expression.result_type(element_type).storage.itemsize
         widths = (result_width, *[element_type.storage.itemsize] * expression.operands)
-        operand_steps = map(_broadcast_strides, plan.operands, self.sizes, strides[1:])
+        steps = [strides[0], *map(_broadcast_strides, plan.operands, plan.axes, strides[1:])]
         target = jit.target()
-        nest = make_nest(plan.shape, [strides[0], *operand_steps], widths, target.vector_bytes)
+        nest = make_nest(plan.shape, steps, widths, target.vector_bytes)
         beyond = beyond_line + nest.starts[0]
         aligned, whole = beyond % CACHE_LINE == 0, all(step % result_width == 0 for step in (beyond, *strides[0]))
         structure = Structure(
@@ -207,10 +203,10 @@ class Call:
             structure=structure,
             kernel=_kernel(structure),
             nest=nest,
-            extents=tuple(map(extent, (plan.shape, *self.sizes), strides, widths)),
+            extents=tuple(map(extent, (plan.shape, *plan.operands), steps, widths)),
             same=tuple(
-                widths[0] == widths[1] and own == plan.shape and stride == strides[0]
-                for own, stride in zip(self.sizes, strides[1:], strict=True)
+                widths[0] == widths[1] and sizes == plan.shape and stride == strides[0]
+                for sizes, stride in zip(plan.operands, strides[1:], strict=True)
             ),
             result_bytes=plan.bytes_of(element_type),
         )
@@ -231,11 +227,10 @@ def extent(sizes: Sequence[int], strides: Sequence[int], element_bytes: int) -> 
     return sum(span for span in spans if span < 0), sum(span for span in spans if span > 0) + element_bytes
 
 
-def _broadcast_strides(padded: Sizes, own: Sizes, strides: tuple[int, ...]) -> tuple[int, ...]:
-    """An operand's strides in the result's dimensions: 0 where it is broadcast."""
-    start = first_dimension(padded, own)
-    steps = (0,) * start + strides + (0,) * (len(padded) - start - len(own))
-    return tuple(0 if size == 1 else step for size, step in zip(padded, steps, strict=True))
+def _broadcast_strides(sizes: Sizes, axes: Axes, strides: tuple[int, ...]) -> tuple[int, ...]:
+    """An operand's strides along the result's axes: 0 where it is broadcast."""
+    steps = dict(zip(axes, strides, strict=True))
+    return tuple(0 if size == 1 else steps[axis] for axis, size in enumerate(sizes))
 
 
 @lru_cache(maxsize=1024)

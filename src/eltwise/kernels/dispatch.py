@@ -16,7 +16,7 @@ from eltwise.core.errors import AttributeValueError, EltwiseError
 from eltwise.kernels import numpy_kernel
 from eltwise.kernels.native import OFTEN, Records, is_possible
 from eltwise.kernels.numpy_kernel import Run
-from eltwise.kernels.plan import Plan, Sizes
+from eltwise.kernels.plan import Plan
 from eltwise.kernels.threads import start_workers
 from eltwise.ops.expression import Expression
 
@@ -39,7 +39,6 @@ def prepare(
     expression: Expression,
     element_type: ElementType,
     plan: Plan,
-    sizes: Sequence[Sizes],
     swapped: tuple[bool, ...],
     records: Records | None = None,
 ) -> Run:
@@ -49,7 +48,6 @@ def prepare(
         expression: the steps.
         element_type: of the operands.
         plan: where the operands lie in the result.
-        sizes: the sizes of the operands.
         swapped: for each array, the result first, whether its bytes are in the other order.
         records: get a record of the call once it has been made often, where that is possible.
 
@@ -57,7 +55,7 @@ def prepare(
         A function of the operands, and of an array for the result where there is one, that gives the result. The
         operands may have any strides and alignment, and may overlap that array.
     """
-    run = _prepared(expression, element_type, plan, sizes, swapped)
+    run = _prepared(expression, element_type, plan, swapped)
     is_small = 0 not in plan.shape and plan.bytes_of(element_type) <= MOST_NATIVE_BYTES
     if records is None or not is_possible() or mode() == "numpy" or not is_small:
         return run
@@ -79,22 +77,19 @@ def prepare(
         elif not why_no_kernel(expression, element_type):
             from eltwise.kernels import compiled
 
-            call = compiled.Call(expression, element_type, plan, tuple(sizes), swapped)
+            call = compiled.Call(expression, element_type, plan, swapped)
             call.add_to(records, operands, result)
 
     return counted
 
 
-def _prepared(
-    expression: Expression, element_type: ElementType, plan: Plan, sizes: Sequence[Sizes], swapped: tuple[bool, ...]
-) -> Run:
+def _prepared(expression: Expression, element_type: ElementType, plan: Plan, swapped: tuple[bool, ...]) -> Run:
     is_large = plan.bytes_of(element_type) >= least_bytes(expression, element_type)
     if is_large and 0 not in plan.shape and not why_no_kernel(expression, element_type):
         from eltwise.kernels import compiled  # Small calls must not pay for it.
 
-        return compiled.Call(expression, element_type, plan, tuple(sizes), swapped)
-    ends_align = all(padded[len(padded) - len(own) :] == own for own, padded in zip(sizes, plan.operands, strict=True))
-    if not is_large and not any(swapped) and ends_align:
+        return compiled.Call(expression, element_type, plan, swapped)
+    if not is_large and not any(swapped) and plan.aligns_ends:
         return numpy_kernel.direct(expression, element_type)
     return numpy_kernel.planned(expression, element_type, plan)
 

@@ -40,8 +40,7 @@ def describe(
     from eltwise.kernels import compiled, emit, jit
 
     swapped = tuple(not array.dtype.isnative for array in (out, *operands))
-    sizes = tuple(operand.shape for operand in operands)
-    recipe = compiled.Call(expression, element_type, plan, sizes, swapped).recipe(operands, out)
+    recipe = compiled.Call(expression, element_type, plan, swapped).recipe(operands, out)
     structure, nest = recipe.structure, recipe.nest
     remark = _remark(expression, element_type, plan)
     heading = f"{COMMENTS[kind]}{remark}\n" if remark else ""

@@ -6,17 +6,16 @@ computed in float32, which has more than twice their digits).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
-from itertools import product
-from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from eltwise.core.blocks import Box, flat_grid
 from eltwise.core.dtypes import ElementType
 from eltwise.kernels.float_mode import IDLE, quiet_call, quietly
-from eltwise.kernels.plan import Plan, Sizes
+from eltwise.kernels.plan import Plan
 from eltwise.kernels.pool import allocated
 from eltwise.ops.expression import Expression
 from eltwise.ops.primitives import ArrayFunction
@@ -66,8 +65,8 @@ def compute(
         quietly(_run, loops, views, out)
         return
     apart = [view.copy() if _overlaps(view, out) else view for view in views]
-    for block in _blocks(plan.shape, _BLOCK_BYTES // element_type.storage.itemsize):
-        quietly(_run, loops, [_cut(view, block) for view in apart], out[block])
+    for box in flat_grid(plan.shape, _BLOCK_BYTES // element_type.storage.itemsize):
+        quietly(_run, loops, [_operand_box(view, box) for view in apart], out[box])
 
 
 @lru_cache(maxsize=256)
@@ -153,14 +152,6 @@ def _overlaps(operand: np.ndarray, out: np.ndarray) -> bool:
     return not same and np.may_share_memory(operand, out)
 
 
-def _blocks(shape: Sizes, elements: int) -> Iterator[tuple[slice, ...]]:
-    """Cut a shape into blocks of at most so many elements, as slices of its first dimensions."""
-    cut = next(axis for axis in range(len(shape)) if prod(shape[axis + 1 :]) <= elements)
-    step = max(1, elements // max(prod(shape[cut + 1 :]), 1))
-    ranges = [[slice(index, index + 1) for index in range(size)] for size in shape[:cut]]
-    yield from product(*ranges, [slice(begin, begin + step) for begin in range(0, shape[cut], step)])
-
-
-def _cut(view: np.ndarray, block: tuple[slice, ...]) -> np.ndarray:
+def _operand_box(view: np.ndarray, box: Box) -> np.ndarray:
     """The part of an operand that a block of the result reads; what is broadcast stays."""
-    return view[tuple(part if size != 1 else slice(None) for part, size in zip(block, view.shape, strict=False))]
+    return view[tuple(part if size != 1 else slice(None) for part, size in zip(box, view.shape, strict=True))]

@@ -9,9 +9,10 @@ from typing import NamedTuple
 from eltwise.core.broadcasting import Broadcast
 from eltwise.core.dtypes import ElementType
 from eltwise.core.errors import ShapeError
-from eltwise.core.shapes import is_addressable
+from eltwise.core.shapes import Sizes, is_addressable
 
-Sizes = tuple[int, ...]
+Axes = tuple[int, ...]
+"""For each axis of an operand the axis of the result that it lies on."""
 
 
 class Plan(NamedTuple):
@@ -19,20 +20,30 @@ class Plan(NamedTuple):
 
     Attributes:
         shape: the sizes of the result.
-        operands: for each operand its sizes with 1s around them, so that it has the result's rank and broadcasts by
+        operands: the sizes of each operand with 1s around them: of the result's rank, so that they broadcast by
             NumPy's rule.
+        axes: for each operand the axes of the result that its own lie on, in order.
     """
 
     shape: Sizes
     operands: tuple[Sizes, ...]
+    axes: tuple[Axes, ...]
 
     def bytes_of(self, element_type: ElementType) -> int:
-        """How many bytes an array of the result's shape has."""
+        """The size in bytes of an array of the result's shape."""
         return prod(self.shape) * element_type.storage.itemsize
+
+    @property
+    def aligns_ends(self) -> bool:
+        """Whether the operands broadcast by NumPy's rule as they are."""
+        return all(
+            tuple(sizes[axis] for axis in axes) == sizes[len(sizes) - len(axes) :]
+            for sizes, axes in zip(self.operands, self.axes, strict=True)
+        )
 
 
 def make_plan(found: Broadcast, operands: Sequence[Sizes], element_type: ElementType) -> Plan:
-    """Make the plan of operands from what the broadcast rule found for known shapes.
+    """Make the plan of operands from what the broadcast rule gave for known shapes.
 
     Raises:
         ShapeError: where the result has more bytes than an address space.
@@ -40,14 +51,16 @@ def make_plan(found: Broadcast, operands: Sequence[Sizes], element_type: Element
     sizes = found.shape.sizes()
     if not is_addressable(sizes, element_type.storage.itemsize):
         raise ShapeError("the result is too large", got=f"shape ({found.shape})")
-    return Plan(sizes, tuple(_padded(*each, len(sizes)) for each in zip(operands, found.starts, strict=True)))
+    starts = [start or 0 for start in found.starts]
+    axes = [tuple(range(start, start + len(own))) for start, own in zip(starts, operands, strict=True)]
+    return Plan(sizes, tuple(_with_ones(*each, len(sizes)) for each in zip(operands, axes, strict=True)), tuple(axes))
 
 
-def first_dimension(padded: Sizes, own: Sizes) -> int:
-    """The dimension of the result that an operand's first one lies on; the last that is possible."""
-    return max(start for start in range(len(padded) - len(own) + 1) if padded[start : start + len(own)] == own)
-
-
-def _padded(sizes: Sizes, start: int | None, rank: int) -> Sizes:
-    before = start or 0
+def _with_ones(sizes: Sizes, axes: Axes, rank: int) -> Sizes:
+    before = axes[0] if axes else rank
     return (1,) * before + sizes + (1,) * (rank - before - len(sizes))
+
+
+def aligned_plan(shape: Sizes, operands: Sequence[Sizes]) -> Plan:
+    """The plan of operands that have the rank of the result."""
+    return Plan(shape, tuple(operands), (tuple(range(len(shape))),) * len(operands))

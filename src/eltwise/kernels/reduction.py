@@ -18,11 +18,13 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
+from eltwise.core.blocks import flat_grid, ranges
 from eltwise.core.dtypes import ElementType
+from eltwise.core.shapes import Sizes
 from eltwise.kernels import dispatch, numpy_kernel
 from eltwise.kernels.exact_sum import MOST_LANES, ElementsKernel, ExactSums, FloatSums, IntegerSums
 from eltwise.kernels.extremes import ExtremeBlocks, Extremes
-from eltwise.kernels.plan import Plan, Sizes
+from eltwise.kernels.plan import Plan, aligned_plan
 from eltwise.kernels.pool import LEAST_BYTES, POOL
 from eltwise.kernels.records import address
 from eltwise.kernels.threads import num_threads, run_together
@@ -34,8 +36,6 @@ if TYPE_CHECKING:
 Reduction = Literal["sum", "mean", "min", "max"]
 Partial: TypeAlias = ExactSums | Extremes
 """What some elements give; partials of the same outputs are merged with ``+``, in any order."""
-
-Cut = tuple[slice, ...]
 
 BLOCK_BYTES = 1 << 18
 """So much is computed before it is taken in: it fits into the second cache."""
@@ -110,13 +110,13 @@ def reduced(
     row_cuts, column_cuts = cuts(views[0].shape[len(kept) :], most_rows), cuts(outputs, most_columns)
     threads = max(1, min(most_threads or num_threads(), size // LEAST_ELEMENTS_PER_THREAD))
     pieces = 1 if threads == 1 else threads * _PIECES_PER_THREAD
-    column_ranges = _ranges(len(column_cuts.starts), max(pieces, -(-columns // MOST_OUTPUTS)))
-    row_ranges = _ranges(len(row_cuts.starts), -(-pieces // len(column_ranges)))
+    column_ranges = ranges(len(column_cuts.starts), max(pieces, -(-columns // MOST_OUTPUTS)))
+    row_ranges = ranges(len(row_cuts.starts), -(-pieces // len(column_ranges)))
     work = _Work(elements, views, taker, is_row, has_kernel)
     found: list[list[Partial]] = [[] for _range in column_ranges]
 
-    def compute(number: int, row_range: slice) -> None:
-        found[number].append(work.partial(row_cuts.some(row_range), column_cuts.some(column_ranges[number])))
+    def compute(number: int, row_range: tuple[int, int]) -> None:
+        found[number].append(work.partial(row_cuts.some(*row_range), column_cuts.some(*column_ranges[number])))
 
     run_together([partial(compute, *each) for each in product(range(len(found)), row_ranges)], threads)
     return _joined([fold(operator.add, parts) for parts in found], outputs)
@@ -150,21 +150,15 @@ def _block_sizes(rows: int, columns: int, most: int, *, is_row: bool) -> tuple[i
     return max(1, min(rows, most // most_columns)), most_columns
 
 
-def _ranges(size: int, parts: int) -> list[slice]:
-    """Cut so many things into at most so many ranges, none of them empty."""
-    parts = min(size, parts)
-    return [slice(size * part // parts, size * (part + 1) // parts) for part in range(parts)]
-
-
 class Cuts(NamedTuple):
     """Blocks of a shape, in C order: for each where it starts and its sizes."""
 
     starts: np.ndarray
     sizes: np.ndarray
 
-    def some(self, blocks: slice) -> Cuts:
-        """Some of the blocks."""
-        return Cuts(self.starts[blocks], self.sizes[blocks])
+    def some(self, first: int, last: int) -> Cuts:
+        """A range of the blocks."""
+        return Cuts(self.starts[first:last], self.sizes[first:last])
 
     def by_sizes(self) -> Iterator[tuple[Sizes, np.ndarray]]:
         """The sizes that there are, and for each block whether it has them."""
@@ -173,13 +167,10 @@ class Cuts(NamedTuple):
 
 
 def cuts(shape: Sizes, elements: int) -> Cuts:
-    """Cut a shape without zeros into blocks of at most so many elements, which lie side by side."""
-    axis = next((axis for axis in range(len(shape)) if prod(shape[axis + 1 :]) <= elements), 0)
-    steps = [1] * axis + [max(1, elements // prod(shape[axis + 1 :])), *shape[axis + 1 :]][: len(shape) - axis]
-    counts = [-(-size // step) for size, step in zip(shape, steps, strict=True)]
-    numbers = np.indices((*counts, 1))[:-1].reshape(len(shape), prod(counts)).T
-    starts = numbers * np.array(steps, np.int64)
-    return Cuts(starts, np.minimum(np.array(steps, np.int64), np.array(shape, np.int64) - starts))
+    """Divide a shape without zeros into blocks of at most so many elements, which lie side by side."""
+    grid = flat_grid(shape, elements)
+    starts = grid.starts()
+    return Cuts(starts, np.minimum(np.array(grid.step, np.int64), np.array(shape, np.int64) - starts))
 
 
 @dataclass(frozen=True)
@@ -231,7 +222,7 @@ class _Work:
     def _by_numpy(self, out: np.ndarray, starts: np.ndarray) -> Callable[[int], object]:
         """What computes the blocks of the shape of ``out`` that start there into it, by their numbers."""
         expression, element_type = self.elements.expression, self.elements.element_type
-        call = numpy_kernel.planned(expression, element_type, Plan(out.shape, (out.shape,) * len(self.views)))
+        call = numpy_kernel.planned(expression, element_type, aligned_plan(out.shape, (out.shape,) * len(self.views)))
         own = out.view(expression.result_type(element_type).storage)
 
         def compute(number: int) -> None:
@@ -256,8 +247,8 @@ class _Work:
 def _call(expression: Expression, element_type: ElementType, shape: Sizes, swapped: tuple[bool, ...]) -> Call:
     from eltwise.kernels import compiled  # Small calls must not pay for it.
 
-    plan = Plan(shape, (shape,) * expression.operands)
-    return compiled.Call(expression, element_type, plan, plan.operands, swapped)
+    plan = aligned_plan(shape, (shape,) * expression.operands)
+    return compiled.Call(expression, element_type, plan, swapped)
 
 
 _Taker: TypeAlias = FloatSums | IntegerSums | ExtremeBlocks

@@ -8,7 +8,7 @@ import numpy as np
 
 from eltwise.core.errors import UnsupportedError, raise_all
 from eltwise.core.reshaping import of_rank
-from eltwise.core.shapes import of_sizes
+from eltwise.core.shapes import Sizes, of_sizes
 from eltwise.engine.call import by_numpy_rule
 from eltwise.engine.program import Runner, run_node, with_inputs
 from eltwise.formats.lazy_tensors import LazyTensor, of_array
@@ -16,7 +16,7 @@ from eltwise.ir.graph import Graph, Node, Port
 from eltwise.ir.infer import located
 from eltwise.ir.infer_graph import infer_graph
 from eltwise.ir.types import TensorType, elementwise
-from eltwise.kernels.plan import Sizes
+from eltwise.kernels.plan import make_plan
 from eltwise.scale.blocks import Axes, BlockCall
 
 Place = tuple[str, Axes]
@@ -93,8 +93,10 @@ def _operands(node: Node, types: Mapping[str, TensorType], axes: Axes) -> list[P
     behaviour, data = node.schema.behaviour, node.inputs[0]
     if behaviour == "elementwise":
         _result, found = elementwise(node.operation, [types[value] for value in node.inputs])
-        pairs = zip(node.inputs, found.starts, strict=True)
-        return [(value, axes[start or 0 :][: len(_sizes(types, value))]) for value, start in pairs]
+        element_type = types[data].element_type
+        assert element_type is not None
+        plan = make_plan(found, [_sizes(types, value) for value in node.inputs], element_type)
+        return [(value, tuple(axes[each] for each in on)) for value, on in zip(node.inputs, plan.axes, strict=True)]
     if behaviour in ("identity", "cast"):
         return [(data, axes)]
     sizes, result = _sizes(types, data), _sizes(types, node.outputs[0])

@@ -4,74 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from math import prod
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from eltwise.core.blocks import Box, Grid, flat_grid
 from eltwise.core.dtypes import ElementType
 from eltwise.core.errors import FileFormatError
+from eltwise.core.shapes import Sizes
 from eltwise.engine.api import Operator
 from eltwise.engine.call import by_numpy_rule, calls_of, without_index
 from eltwise.formats.file_states import States
 from eltwise.formats.lazy_tensors import LazyTensor
-from eltwise.kernels.plan import Sizes, first_dimension
-from eltwise.kernels.reduction import Cut
 from eltwise.ops.schema import Operation
 
 BLOCK_BYTES = 8 << 20
 """Of a block of a file; those of zarr are chunks."""
-
-
-@dataclass(frozen=True)
-class Grid:
-    """The blocks of a shape, numbered in C order; the last ones of an axis may be shorter.
-
-    Attributes:
-        shape: what is cut.
-        step: the sizes of a block.
-
-    >>> grid = Grid((3, 5), (2, 5))
-    >>> len(grid), grid.index(1), grid[1]
-    (2, (1, 0), (slice(2, 3, None), slice(0, 5, None)))
-    """
-
-    shape: Sizes
-    step: Sizes
-
-    @cached_property
-    def counts(self) -> Sizes:
-        """How many blocks each axis has."""
-        return tuple(-(-size // step) for size, step in zip(self.shape, self.step, strict=True))
-
-    def __len__(self) -> int:
-        return 0 if 0 in self.shape else prod(self.counts)
-
-    def index(self, number: int) -> Sizes:
-        """The coordinates of a block."""
-        return tuple(int(each) for each in np.unravel_index(number, self.counts)) if self.counts else ()
-
-    def name(self, number: int) -> str:
-        """What messages call a block."""
-        return f"chunk {list(self.index(number))}"
-
-    def __getitem__(self, number: int) -> Cut:
-        parts = zip(self.index(number), self.step, self.shape, strict=True)
-        return tuple(slice(index * step, min((index + 1) * step, size)) for index, step, size in parts)
-
-
-def flat_grid(shape: Sizes, elements: int) -> Grid:
-    """Blocks of at most so many elements, each of which lies in one piece in C order.
-
-    >>> flat_grid((4, 6, 5), 10).step
-    (1, 2, 5)
-    """
-    step: list[int] = []
-    for size in reversed(shape):
-        step.append(max(1, min(size, elements)))
-        elements = elements // size if 0 < size <= elements else 1
-    return Grid(shape, tuple(reversed(step)))
 
 
 Axes = tuple[int | None, ...]
@@ -112,14 +62,14 @@ class BlockCall:
         placed = {axis: size for size, axis in zip(sizes, axes, strict=True) if axis is not None}
         return tuple(placed.get(axis, 1) for axis in range(len(self.shape)))
 
-    def read(self, cut: Cut) -> list[np.ndarray]:
+    def read(self, box: Box) -> list[np.ndarray]:
         """Read what a block of the result needs of each operand."""
         found = []
         for tensor, axes in zip(self.tensors, self.axes, strict=True):
             pairs = zip(tensor.shape, axes, strict=True)
-            box = tuple(slice(0, 1) if size == 1 or axis is None else cut[axis] for size, axis in pairs)
-            sizes = tuple(part.stop - part.start for part in box)
-            found.append(_read(tensor, box, sizes).reshape(self.sizes_in(sizes, axes)))
+            part = tuple(slice(0, 1) if size == 1 or axis is None else box[axis] for size, axis in pairs)
+            sizes = tuple(each.stop - each.start for each in part)
+            found.append(_read(tensor, part, sizes).reshape(self.sizes_in(sizes, axes)))
         return found
 
     def compute(self, operands: Sequence[np.ndarray]) -> np.ndarray:
@@ -184,11 +134,7 @@ def _applied(
     """The function of a block, where each operand lies in the result, its shape and its type."""
     _types, element_type, plan = calls_of(operation).check(types, taken)
     function = calls_of(by_numpy_rule(operation)).function
-    axes = []
-    for padded, tensor in zip(plan.operands, types, strict=True):
-        start = first_dimension(padded, tensor.shape)
-        axes.append(tuple(range(start, start + len(tensor.shape))))
-    return lambda blocks: function(*blocks), tuple(axes), plan.shape, operation.result_type(element_type)
+    return lambda blocks: function(*blocks), plan.axes, plan.shape, operation.result_type(element_type)
 
 
 def taken(value: object, _operand: str, _types: Sequence[ElementType] = ()) -> tuple[Any, ElementType]:
@@ -197,7 +143,7 @@ def taken(value: object, _operand: str, _types: Sequence[ElementType] = ()) -> t
     return value, value.element_type
 
 
-def _read(tensor: LazyTensor, box: Cut, sizes: Sizes) -> np.ndarray:
+def _read(tensor: LazyTensor, box: Box, sizes: Sizes) -> np.ndarray:
     try:
         if not _is_flat(sizes, tensor.shape):
             return tensor.box(box)

@@ -11,11 +11,12 @@ from typing import Protocol, TypeVar
 
 import numpy as np
 
+from eltwise.core.blocks import Grid
 from eltwise.core.errors import EltwiseError, FileFormatError
 from eltwise.formats.lazy_tensors import LazyTensor
 from eltwise.formats.zarr_stores import ZarrArray
 from eltwise.kernels.threads import num_threads
-from eltwise.scale.blocks import BlockCall, Grid
+from eltwise.scale.blocks import BlockCall
 from eltwise.scale.checksum import crc32c
 from eltwise.scale.journal import Entry, Journal
 

@@ -10,15 +10,16 @@ from typing import Any
 
 import numpy as np
 
+from eltwise.core.blocks import Grid
 from eltwise.core.dtypes import ElementType
 from eltwise.core.errors import EltwiseError
+from eltwise.core.shapes import Sizes
 from eltwise.engine.array_libraries import Axis
 from eltwise.engine.call import by_numpy_rule
 from eltwise.engine.reduce import Reducing, normalized_axes
 from eltwise.formats.file_states import check_unchanged
-from eltwise.kernels.plan import Sizes
 from eltwise.kernels.reduction import Partial
-from eltwise.scale.blocks import Application, Grid
+from eltwise.scale.blocks import Application
 from eltwise.scale.cluster import connected, run_on
 from eltwise.scale.jobs import Part, Resources, in_order, threads_for
 from eltwise.scale.sources import Sources, open_sources

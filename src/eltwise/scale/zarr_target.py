@@ -13,11 +13,12 @@ from typing import Any
 
 import numpy as np
 
+from eltwise.core.blocks import Grid
 from eltwise.core.errors import FileFormatError
 from eltwise.core.staging import Staging, in_the_way, sync_folder
 from eltwise.formats import files
 from eltwise.formats.zarr_stores import ZarrArray, is_url, library, unreadable_store
-from eltwise.scale.blocks import BlockCall, Grid
+from eltwise.scale.blocks import BlockCall
 from eltwise.scale.checksum import crc32c
 from eltwise.scale.cluster import claimed
 from eltwise.scale.jobs import Part

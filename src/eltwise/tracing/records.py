@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from eltwise.comparison.report import number
+from eltwise.comparison.tensor_report import number
 from eltwise.core.escaping import on_one_line
 
 _MOST_NAMED = 6
