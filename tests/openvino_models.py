@@ -8,7 +8,7 @@ from xml.sax.saxutils import quoteattr
 import numpy as np
 
 from eltwise.core.errors import EltwiseError
-from eltwise.engine.program import Runner
+from eltwise.engine.runner import Runner
 from eltwise.formats.openvino.reader import read_openvino
 from eltwise.formats.openvino.writer import write_openvino
 from eltwise.formats.reading import Reading

@@ -125,15 +125,6 @@ def test_a_package_imports_only_from_lower_layers() -> None:
 
 
 CIRCLES: list[set[str]] = [
-    {
-        "engine.api",
-        "engine.array_libraries",
-        "engine.call",
-        "engine.dask_arrays",
-        "engine.reduce",
-        "engine.xarray_objects",
-    },
-    {"engine.lazy_graph", "engine.program"},
     {"tracing.blame", "tracing.precision"},
     {"tracing.page", "tracing.report"},
 ]

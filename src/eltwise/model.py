@@ -13,7 +13,7 @@ import numpy as np
 
 from eltwise.core.errors import EltwiseError, FileFormatError, GraphError, UnsupportedError, raise_all
 from eltwise.engine.arrays import OtherT
-from eltwise.engine.program import Runner
+from eltwise.engine.runner import Runner
 from eltwise.formats import registry
 from eltwise.formats.reading import Reading
 from eltwise.ir.graph import Graph, Port

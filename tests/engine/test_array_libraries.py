@@ -380,7 +380,7 @@ def test_a_jax_array_comes_back(monkeypatch: pytest.MonkeyPatch) -> None:
     assert kind_of(result) == "jax"
     assert made[0].tolist() == [2, 2, 2]
     with pytest.raises(EltwiseError, match=r"jax does not hold float64 now; set jax.config.update"):
-        array_libraries.given_back("jax", np.ones(3))
+        array_libraries.to_library("jax", np.ones(3))
 
 
 def test_kinds_are_found_by_the_library_of_a_class() -> None:

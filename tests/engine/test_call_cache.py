@@ -9,7 +9,7 @@ import eltwise
 from eltwise import oracle
 from eltwise.core.dtypes import TYPES, ElementType
 from eltwise.core.errors import EltwiseError
-from eltwise.engine import call
+from eltwise.engine import call_cache
 from eltwise.engine.call import calls_of
 from eltwise.kernels import dispatch
 from eltwise.ops import registry
@@ -83,11 +83,11 @@ def test_a_call_that_is_wrong_is_refused_after_right_ones(name: str) -> None:
 
 
 def test_what_is_known_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(call, "_MOST_CALLS", 8)
+    monkeypatch.setattr(call_cache, "MOST_CALLS", 8)
     operator = eltwise.operator("SquaredDifference-1", auto_broadcast="none")
     for size in range(1, 30):
         operator(np.zeros(size, np.int8), np.zeros(size, np.int8))
-    assert len(calls_of(operator.operation).known) <= 8
+    assert len(calls_of(operator.operation.computation(2)).cache) <= 8
 
 
 # Division of integers, and the least integer.

@@ -9,7 +9,8 @@ from eltwise import oracle
 from eltwise.core.dtypes import BFLOAT16, FLOAT16, FLOAT32, INT8, UINT64, ElementType
 from eltwise.core.shapes import parse
 from eltwise.engine.fusion import MOST_OPERANDS, MOST_STEPS, Group, grouped
-from eltwise.engine.program import Runner, make_program
+from eltwise.engine.program import make_program
+from eltwise.engine.runner import Runner
 from eltwise.ir.graph import Graph, Node, Origin, Port
 from eltwise.ir.infer_graph import infer_graph
 from eltwise.ir.types import TensorType

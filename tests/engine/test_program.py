@@ -17,8 +17,8 @@ from eltwise.core.errors import (
     ShapeError,
     ValueRangeError,
 )
-from eltwise.engine import program
-from eltwise.engine.program import Runner
+from eltwise.engine import nodes
+from eltwise.engine.runner import Runner
 from eltwise.ir.graph import Graph, Node, Origin, Port, Tensor
 from eltwise.ir.infer_graph import infer_graph
 from eltwise.kernels.pool import POOL
@@ -127,7 +127,7 @@ def test_an_optional_input_replaces_the_constant() -> None:
 
 
 def test_a_run_without_memory_names_the_inputs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(program, "cast", lambda *_given: (_ for _ in ()).throw(MemoryError))
+    monkeypatch.setattr(nodes, "cast", lambda *_given: (_ for _ in ()).throw(MemoryError))
     with pytest.raises(ShapeError, match=r"a run on these inputs does not fit into memory, got x \(1, 3\)$"):
         run({"z": (operation("Cast", 13, to=INT64), "x")}, (X,), "z", {"x": np.ones((1, 3), np.float32)})
 

@@ -19,23 +19,24 @@ from infer_nodes import node, operation, result_of, typed
 
 @pytest.mark.parametrize("schema", registry.ELEMENTWISE, ids=str)
 def test_exactly_the_types_of_the_row_are_allowed(schema: registry.ElementwiseSchema) -> None:
-    operation, count = schema.bind({}), len(schema.operands) + schema.is_variadic
+    count = len(schema.operands) + schema.is_variadic
+    computation = schema.bind({}).computation(count)
     for element_type in TYPES:
         result = TensorType(BOOL if schema.expression().gives_booleans else element_type, parse("2"))
         for untyped in range(-1, count if count > 1 else -1):
             operands = [TensorType(None if index == untyped else element_type, parse("2")) for index in range(count)]
             if element_type in schema.types:
-                assert elementwise(operation, operands)[0] == result
+                assert elementwise(computation, operands)[0] == result
             else:
                 with pytest.raises(ElementTypeError, match=f"{schema}, operand [^:]*: .*got {element_type}; al"):
-                    elementwise(operation, operands)
+                    elementwise(computation, operands)
 
 
 def test_two_types_are_never_one() -> None:
     schema = registry.find("Subtract-1")
     for a_type, b_type in itertools.permutations(schema.types, 2):
         with pytest.raises(ElementTypeError, match=f"operand A is {a_type} and operand B is {b_type}; allowed: one"):
-            elementwise(schema.bind({}), [TensorType(a_type, parse("")), TensorType(b_type, parse(""))])
+            elementwise(schema.bind({}).computation(2), [TensorType(a_type, parse("")), TensorType(b_type, parse(""))])
 
 
 def test_any_number_of_operands_broadcast() -> None:

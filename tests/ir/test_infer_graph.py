@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from eltwise.core.dtypes import FLOAT16, FLOAT32, INT64, of_numpy
-from eltwise.engine.program import Runner
+from eltwise.engine.runner import Runner
 from eltwise.ir.graph import Graph, Node, Origin, Port, Tensor
 from eltwise.ir.infer_graph import Inference, infer_graph
 from eltwise.ir.types import TensorType

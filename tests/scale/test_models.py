@@ -18,7 +18,7 @@ from safetensors.numpy import load_file, save_file
 import eltwise
 from eltwise.core.blocks import Grid
 from eltwise.core.errors import EltwiseError, UnsupportedError, ValueRangeError
-from eltwise.engine.program import Runner
+from eltwise.engine.runner import Runner
 from eltwise.formats import registry as formats
 from eltwise.formats.lazy_tensors import of_array
 from eltwise.ir.infer_graph import infer_graph

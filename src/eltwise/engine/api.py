@@ -10,8 +10,8 @@ import numpy as np
 
 from eltwise.core.errors import NameUnknownError, ShapeError
 from eltwise.core.shapes import Shape, of_sizes, parse
+from eltwise.engine.array_libraries import function_of
 from eltwise.engine.arrays import OtherT, Plain
-from eltwise.engine.call import calls_of, check_count
 from eltwise.ir.types import TensorType, elementwise
 from eltwise.ops import registry
 from eltwise.ops.schema import Operation
@@ -45,7 +45,7 @@ class Operator:
 
     def __init__(self, operation: Operation) -> None:
         self.operation = operation
-        self._function = calls_of(operation).function
+        self._function = function_of(operation)
 
     @property
     def name(self) -> str:
@@ -53,7 +53,7 @@ class Operator:
         return self.operation.schema.versioned_name
 
     def __reduce__(self) -> tuple[type[Operator], tuple[Operation]]:
-        return Operator, (self.operation,)  # Calls that are kept hold functions, which cannot be pickled.
+        return Operator, (self.operation,)  # The function cannot be pickled.
 
     def __repr__(self) -> str:
         attributes = "".join(f", {name}={value!r}" for name, value in self.operation.given)
@@ -68,7 +68,7 @@ class Operator:
     @overload
     def __call__(self, *operands: object, out: np.ndarray | None = None) -> np.ndarray: ...
     def __call__(self, *operands: object, out: np.ndarray | None = None) -> Any:
-        """Compute the result of operands; see ``eltwise.engine.call.Calls.apply``."""
+        """Compute the result of operands; see ``eltwise.engine.array_libraries.apply``."""
         return self._function(*operands) if out is None else self._function(*operands, out=out)
 
     def infer_shape(self, *operands: str | Shape | tuple[int, ...]) -> InferredShape:
@@ -81,8 +81,8 @@ class Operator:
             ShapeError: where no sizes would broadcast, or a text is not in the notation.
             GraphError: for another number of shapes than the operator takes.
         """
-        check_count(self.operation, len(operands))
-        result, found = elementwise(self.operation, [TensorType(None, _shape(operand)) for operand in operands])
+        computation = self.operation.computation(len(operands))
+        result, found = elementwise(computation, [TensorType(None, _shape(operand)) for operand in operands])
         return InferredShape(result.shape, found.assumptions)
 
 

@@ -1,4 +1,4 @@
-"""Arrays of other libraries: which go together, and how results become what the operands were.
+"""Operands of any library: which go together, what computes them, and how results become what the operands were.
 
 Dask arrays and xarray's objects are computed lazily where they are lazy; tensors of the host are read through DLPack
 and given back through it. All operands belong to one library, beside NumPy arrays and Python numbers.
@@ -7,21 +7,20 @@ and given back through it. All operands belong to one library, beside NumPy arra
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
-from eltwise.core.dtypes import of_numpy
-from eltwise.core.errors import ElementTypeError, UnsupportedError
-from eltwise.engine.arrays import NOT_IN_DLPACK, Kind, as_array, kind_of
-from eltwise.engine.call import calls_of, check_count
+from eltwise.core.dtypes import ElementType, of_numpy
+from eltwise.core.errors import ElementTypeError, EltwiseError, UnsupportedError
+from eltwise.engine.arrays import NOT_IN_DLPACK, Axis, Compute, Kind, as_array, kind_of
+from eltwise.engine.call import Calls, calls_of
+from eltwise.kernels import float_mode
+from eltwise.ops.computation import Computation
 from eltwise.ops.schema import Operation
 
-Axis: TypeAlias = int | str | Sequence[int | str] | None
-"""Some axes of a result, by number or name; None for all."""
-
-Compute: TypeAlias = Callable[[Sequence[object], Axis], Any]
-"""Computes a result of operands, and of the axes that it reduces."""
+LAZY: tuple[Kind, ...] = ("dask", "xarray")
+"""The libraries whose objects are computed when somebody asks for them."""
 
 _HOST_DEVICES = (1, 3)
 """kDLCPU, and kDLCUDAHost for memory of the host that a GPU reads."""
@@ -30,41 +29,81 @@ _COPIES = {"torch": "tensor.cpu()", "jax": "jax.device_get(array)", "cupy": "cup
 """What copies to the host."""
 
 
-def apply(operation: Operation, operands: Sequence[object], out: object = None) -> Any:
-    """Compute an operation of operands of which some belong to another library.
+def apply(calls: Calls, operands: Sequence[object], out: object = None) -> Any:
+    """Compute the result of operands of any library.
+
+    Args:
+        calls: the calls of what is computed.
+        operands: as for ``Calls.apply``, or arrays of one of the libraries Dask, xarray, PyTorch and JAX.
+        out: as for ``Calls.apply``; only with NumPy arrays.
+
+    Returns:
+        ``out``, or a new array: of the operands' library, and lazy where they are.
 
     Raises:
-        EltwiseError: where the operands do not go together, before anything is computed.
+        EltwiseError: for operands, shapes or types that do not go together, before anything is computed.
     """
+    prepared = calls.cache.find(operands, out)
+    if prepared is not None and float_mode.is_default():
+        return prepared.run(*operands) if out is None else prepared.run(*operands, out)
+    if not any(kind_of(operand) for operand in operands):
+        return calls.apply(operands, out)
+    try:
+        return _apply_to_others(calls, operands, out)
+    except EltwiseError as error:
+        raise error.located(operator=calls.computation.name) from None
+
+
+def _apply_to_others(calls: Calls, operands: Sequence[object], out: object) -> Any:
+    """The same, where some operands belong to another library."""
+    computation = calls.computation.computation(len(operands))
+    if out is not None:
+        kind = common_kind(operands, _names(computation))
+        raise ElementTypeError(f"{kind} arrays have no out", operand="out", hint="assign the result instead")
 
     def on_arrays(arrays: Sequence[object], _axes: Axis) -> Any:
-        return calls_of(operation).apply(arrays)
+        return apply(calls, arrays)
 
-    def on_dask(lazy: Sequence[object], _axes: Axis) -> Any:
+    def on_dask(arrays: Sequence[object], _axes: Axis) -> Any:
         from eltwise.engine import dask_arrays
 
-        return dask_arrays.apply(operation, lazy)
+        return dask_arrays.apply(computation, arrays)
 
-    if out is not None:
-        kind = common_kind(operands, _names(operation, len(operands)))
-        raise ElementTypeError(f"{kind} arrays have no out", operand="out", hint="assign the result instead")
-    return computed(operation, operands, on_arrays, on_dask, axis=())
+    return with_libraries(computation, operands, on_arrays, on_dask, axis=())
 
 
-def computed(operation: Operation, operands: Sequence[object], on_arrays: Compute, on_dask: Compute, axis: Axis) -> Any:
+def function_of(operation: Operation) -> Callable[..., Any]:
+    """An operation as a builtin function of its operands and of ``out``; the same for equal operations."""
+    calls = calls_of(operation.computation(len(operation.schema.operands)))
+    if calls.function is None:
+
+        def function(*operands: object, out: object = None) -> Any:
+            is_usual = len(operands) == calls.records.operands
+            return apply(calls if is_usual else calls_of(operation.computation(len(operands))), operands, out)
+
+        calls.function = calls.records.builtin(function, operation.schema.versioned_name)
+    return calls.function
+
+
+def with_libraries(
+    computation: Computation, operands: Sequence[object], on_arrays: Compute, on_dask: Compute, axis: Axis
+) -> Any:
     """Compute something of operands of which some belong to another library.
 
     Args:
-        operation: says what the operands are called, and how they lie on each other.
-        operands: as for ``Calls.apply``.
-        on_arrays: computes it of the operands as arrays, and the axes of their result that it reduces.
+        computation: says what the operands are called, and how they lie on each other.
+        operands: as for ``apply``.
+        on_arrays: computes it of arrays, and the axes of their result that it reduces.
         on_dask: the same, of Dask arrays.
         axis: the axes that it reduces; for xarray's objects also by name.
 
     Returns:
         The result, as what the operands were.
+
+    Raises:
+        EltwiseError: where the operands do not go together.
     """
-    names = _names(operation, len(operands))
+    names = _names(computation)
     kind = common_kind(operands, names)
     match kind:
         case "dask":
@@ -72,10 +111,10 @@ def computed(operation: Operation, operands: Sequence[object], on_arrays: Comput
         case "xarray":
             from eltwise.engine import xarray_objects
 
-            return xarray_objects.computed(operation, operands, on_arrays, axis)
+            return xarray_objects.compute(computation, operands, on_arrays, axis)
         case _:
             arrays = [host_array(value, name) for value, name in zip(operands, names, strict=True)]
-            return given_back(kind, np.asarray(on_arrays(arrays, axis)))
+            return to_library(kind, np.asarray(on_arrays(arrays, axis)))
 
 
 def common_kind(operands: Sequence[object], names: Sequence[str]) -> Kind:
@@ -100,9 +139,8 @@ def common_kind(operands: Sequence[object], names: Sequence[str]) -> Kind:
     return first
 
 
-def _names(operation: Operation, count: int) -> list[str]:
-    check_count(operation, count)
-    return [f"operand {operation.schema.operand_name(index)}" for index in range(count)]
+def _names(computation: Computation) -> list[str]:
+    return [f"operand {name}" for name in computation.operands]
 
 
 def _article(kind: Kind) -> str:
@@ -128,6 +166,18 @@ def host_array(value: object, operand: str) -> object:
     return as_array(value, operand)[0]
 
 
+def lazy_operand(value: object, operand: str, types: Sequence[ElementType] = ()) -> tuple[Any, ElementType]:
+    """Take a Dask array or a DataArray as it is; see ``AsOperand``."""
+    from eltwise.engine.dask_arrays import as_operand
+
+    if kind_of(value) != "xarray":
+        return as_operand(value, operand, types)
+    if not hasattr(value, "ndim"):
+        got = f"an xarray {type(value).__name__}"
+        raise ElementTypeError("not an array", operand=operand, got=got, allowed="an xarray DataArray")
+    return value, as_operand(getattr(value, "data", None), operand, types)[1]
+
+
 def _device(ask: Callable[[], tuple[int, int]]) -> int:
     try:
         return int(ask()[0])
@@ -135,7 +185,7 @@ def _device(ask: Callable[[], tuple[int, int]]) -> int:
         return _HOST_DEVICES[0]
 
 
-def given_back(kind: Kind, result: np.ndarray) -> Any:
+def to_library(kind: Kind, result: np.ndarray) -> Any:
     """A result as a tensor of a library."""
     if kind == "torch":
         return _torch_tensor(result)

@@ -54,6 +54,12 @@ _LIBRARIES: dict[str, Kind] = {
 }
 
 
+Axis: TypeAlias = int | str | Sequence[int | str] | None
+"""Some axes of a result, by number or name; None for all."""
+
+Compute: TypeAlias = Callable[[Sequence[object], Axis], Any]
+"""Computes a result of operands, and of the axes that it reduces."""
+
 NOT_IN_DLPACK = (BFLOAT16, FLOAT8E4M3FN, FLOAT8E5M2)
 """The types that NumPy does not exchange by DLPack, so that PyTorch's tensors are exchanged as the bits of integers."""
 
@@ -148,9 +154,9 @@ def exact_scalar(value: object, element_type: ElementType, operand: str) -> np.n
     is_foreign_boolean = isinstance(value, bool) and element_type is not BOOL
     if is_foreign_boolean or not isinstance(value, int | float):
         raise ElementTypeError("not a number", operand=operand, got=repr(value))
-    taken = _taken(value, element_type)
-    if taken is not None:
-        return taken
+    array = _exact_array(value, element_type)
+    if array is not None:
+        return array
     try:
         text = repr(value)
     except ValueError:  # Python writes out no integer of more than some thousand digits.
@@ -163,7 +169,7 @@ def exact_scalar(value: object, element_type: ElementType, operand: str) -> np.n
     )
 
 
-def _taken(value: float, element_type: ElementType) -> np.ndarray | None:
+def _exact_array(value: float, element_type: ElementType) -> np.ndarray | None:
     if element_type.is_integer:
         low, high = element_type.limits
         is_whole = not isinstance(value, float) or (value.is_integer() and str(value) != "-0.0")
@@ -173,8 +179,8 @@ def _taken(value: float, element_type: ElementType) -> np.ndarray | None:
     except OverflowError:
         return None
     with np.errstate(all="ignore"):
-        taken = np.array(wide).astype(element_type.storage)
-    return taken if math.isnan(wide) or float(taken.astype(np.float64)) == value else None
+        array = np.array(wide).astype(element_type.storage)
+    return array if math.isnan(wide) or float(array.astype(np.float64)) == value else None
 
 
 def check_out(out: object, element_type: ElementType, shape: tuple[int, ...]) -> np.ndarray:

@@ -13,36 +13,35 @@ import numpy as np
 from eltwise.core.casting import cast
 from eltwise.core.dtypes import ElementType, of_numpy
 from eltwise.core.errors import ElementTypeError, ShapeError, UnsupportedError
-from eltwise.engine.array_libraries import Axis
-from eltwise.engine.arrays import as_array, kind_of
-from eltwise.engine.call import by_numpy_rule, calls_of, without_index
-from eltwise.engine.reduce import Reducing, normalized_axes
+from eltwise.engine.arrays import Axis, as_array, kind_of
+from eltwise.engine.call import calls_of, without_index
+from eltwise.engine.reducing import Reducing, normalized_axes
 from eltwise.kernels.plan import Plan
-from eltwise.ops.schema import Operation
+from eltwise.ops.computation import Computation
 
 if TYPE_CHECKING:
     import dask.array as da
 
 
-def apply(operation: Operation, operands: Sequence[object]) -> da.Array:
-    """Compute an operation lazily: one task a chunk, on chunks that Dask aligns.
+def apply(computation: Computation, operands: Sequence[object]) -> da.Array:
+    """Compute something lazily: one task a chunk, on chunks that Dask aligns.
 
     Raises:
         EltwiseError: where operands, types or shapes do not go together, now and not when it is computed.
     """
     import dask.array as da
 
-    arrays, element_type, plan = calls_of(operation).check(operands, taken)
-    result_type = operation.result_type(element_type)
+    arrays, element_type, plan = calls_of(computation).check(operands, as_operand)
+    result_type = computation.result_type(element_type)
     if 0 in plan.shape:
         return da.zeros(plan.shape, dtype=result_type.storage)
     pairs, trailing = _pairs(arrays, plan)
-    function = partial(_elements, by_numpy_rule(operation), trailing)
-    return _on_chunks(function, pairs, operation, _empty(len(plan.shape), result_type.storage), (trailing,))
+    function = partial(_elements, computation.aligned(), trailing)
+    return _on_chunks(function, pairs, computation, _empty(len(plan.shape), result_type.storage), (trailing,))
 
 
 def reduce(reducing: Reducing, operands: Sequence[object], axis: Axis) -> da.Array:
-    """Reduce an operation lazily: a partial for each chunk; they are merged as a tree, and finished.
+    """Reduce lazily: a partial for each chunk; they are merged as a tree, and finished.
 
     Raises:
         EltwiseError: as ``apply`` does; only an integer sum that overflows is found when it is computed.
@@ -50,29 +49,29 @@ def reduce(reducing: Reducing, operands: Sequence[object], axis: Axis) -> da.Arr
     import dask.array as da
     from dask.array.core import unify_chunks
 
-    operation = reducing.operation
-    arrays, element_type, plan = calls_of(operation).check(operands, taken)
-    wanted, rank = reducing.result_type(element_type), len(plan.shape)
+    computation = reducing.source.computation(len(operands))
+    arrays, element_type, plan = calls_of(computation).check(operands, as_operand)
+    dtype, rank = reducing.result_type(element_type), len(plan.shape)
     axes = normalized_axes(axis, rank)
     kept = tuple(each for each in range(rank) if each not in axes)
     outputs = tuple(plan.shape[each] for each in kept)
     reducing.check_count(prod(plan.shape[each] for each in axes), prod(outputs))
     if 0 in plan.shape:
-        return da.zeros(outputs, dtype=wanted.storage)
+        return da.zeros(outputs, dtype=dtype.storage)
     (pairs, trailing), empty = _pairs(arrays, plan), _empty(rank, np.dtype(object))
-    function = partial(_partial, replace(reducing, operation=by_numpy_rule(operation)), trailing, axes)
+    function = partial(_partial, replace(reducing, source=computation.aligned()), trailing, axes)
     identity: object = (trailing, axes, reducing.reduction)
-    partials = _on_chunks(function, pairs, operation, empty, identity, dict.fromkeys(range(rank), 1))
+    partials = _on_chunks(function, pairs, computation, empty, identity, dict.fromkeys(range(rank), 1))
     if axes:
         partials = da.reduction(partials, _merged, _merged, axis=axes, keepdims=True, dtype=object, meta=empty)
     chunks, _unified = unify_chunks(*pairs, warn=False)
-    pairs, identity = (partials, tuple(range(rank))), (wanted.name, element_type.name, reducing.reduction)
-    function, empty = partial(_finished, reducing, element_type), _empty(len(kept), wanted.storage)
-    return _on_chunks(function, pairs, operation, empty, identity, {each: chunks[each] for each in kept}, kept)
+    pairs, identity = (partials, tuple(range(rank))), (dtype.name, element_type.name, reducing.reduction)
+    function, empty = partial(_finished, reducing, element_type), _empty(len(kept), dtype.storage)
+    return _on_chunks(function, pairs, computation, empty, identity, {each: chunks[each] for each in kept}, kept)
 
 
-def taken(value: object, operand: str, types: Sequence[ElementType] = ()) -> tuple[Any, ElementType]:
-    """Take an operand in: a Dask array as it is.
+def as_operand(value: object, operand: str, types: Sequence[ElementType] = ()) -> tuple[Any, ElementType]:
+    """Take a Dask array as it is, and anything else as an array; see ``AsOperand``.
 
     Raises:
         ElementTypeError, UnsupportedError, ShapeError: where its chunks are no NumPy arrays of known sizes.
@@ -119,7 +118,7 @@ def _empty(rank: int, dtype: np.dtype[Any]) -> np.ndarray:
 def _on_chunks(
     function: Callable[..., Any],
     pairs: Sequence[Any],
-    operation: Operation,
+    computation: Computation,
     meta: np.ndarray,
     identity: object,
     adjusted: Mapping[int, Any] | None = None,
@@ -127,18 +126,19 @@ def _on_chunks(
 ) -> da.Array:
     """Call a function for each chunk of a result, on chunks that Dask aligns.
 
-    The identity, the operation and the operands are what the function differs by: what has one name is computed once.
+    The identity, the computation and the operands are what the function differs by: what has one name is computed
+    once.
     """
     import dask.array as da
     from dask.base import tokenize
 
-    schema, given = operation.schema, repr(operation.given)
-    token = tokenize(schema.versioned_name, operation.function, given, identity, *pairs)
+    token = tokenize(computation.name, repr((computation.expression, computation.rule)), identity, *pairs)
+    name = computation.name.rpartition(".")[2].partition("-")[0].lower().replace(" ", "-")
     return da.blockwise(
         function,
         tuple(range(meta.ndim)) if kept is None else tuple(kept),
         *pairs,
-        name=f"{schema.name.lower()}-{token}",
+        name=f"{name}-{token}",
         dtype=meta.dtype,
         meta=meta,
         adjust_chunks=adjusted,
@@ -152,10 +152,10 @@ def _padded(chunks: Sequence[np.ndarray], trailing: Sequence[int]) -> list[np.nd
     return [chunk.reshape(*chunk.shape, *(1,) * count) if count else chunk for chunk, count in pairs]
 
 
-def _elements(operation: Operation, trailing: Sequence[int], *chunks: np.ndarray) -> np.ndarray:
-    """Compute an operation that broadcasts as NumPy does, on chunks."""
+def _elements(computation: Computation, trailing: Sequence[int], *chunks: np.ndarray) -> np.ndarray:
+    """Compute chunks of the result's rank."""
     with without_index():
-        return calls_of(operation).function(*_padded(chunks, trailing))
+        return calls_of(computation).apply(_padded(chunks, trailing))
 
 
 def _partial(reducing: Reducing, trailing: Sequence[int], axes: tuple[int, ...], *chunks: np.ndarray) -> np.ndarray:
@@ -163,9 +163,9 @@ def _partial(reducing: Reducing, trailing: Sequence[int], axes: tuple[int, ...],
     operands = _padded(chunks, trailing)
     with without_index():
         partial, _element_type = reducing.partial(operands, axes, most_threads=1)
-    found = np.empty((1,) * max(each.ndim for each in operands), object)
-    found[...] = partial
-    return found
+    result = np.empty((1,) * max(each.ndim for each in operands), object)
+    result[...] = partial
+    return result
 
 
 def _merged(partials: np.ndarray, axis: Any, keepdims: bool) -> Any:

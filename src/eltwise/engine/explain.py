@@ -8,7 +8,7 @@ import numpy as np
 
 from eltwise.core.errors import NameUnknownError
 from eltwise.engine.fusion import Group
-from eltwise.engine.program import Runner
+from eltwise.engine.runner import Runner
 from eltwise.ir.graph import Node
 from eltwise.kernels.dump import COMMENTS, Kind, describe
 from eltwise.ops.expression import operand_name

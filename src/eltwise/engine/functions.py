@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any, Literal, Protocol, cast, overload
 
 import numpy as np
 
+from eltwise.engine.array_libraries import apply
 from eltwise.engine.arrays import OtherT, Plain
 from eltwise.engine.call import Calls, calls_of
 from eltwise.ops import registry
@@ -94,18 +94,12 @@ class Quotient(Protocol):
     ) -> np.ndarray: ...
 
 
-@lru_cache(maxsize=256, typed=True)
-def _kept(schema: ElementwiseSchema, *values: object) -> Calls:
-    names = ("auto_broadcast", "axis", "m_pythondiv")
-    return calls_of(schema.bind(dict(zip(names, values, strict=False))))
-
-
-def _bound(schema: ElementwiseSchema, *values: object) -> Calls:
-    """The calls of an operator version with attributes, found once for the values that are allowed."""
+def _with_attributes(version: str, *attributes: object) -> Calls:
+    """The calls of an operator version with attributes: a name, its value, and so on."""
     try:
-        return _kept(schema, *values)
-    except TypeError:  # A value that is not hashable is not allowed; the schema says so.
-        return _kept.__wrapped__(schema, *values)
+        return calls_of(version, *attributes)
+    except TypeError:  # A value without a hash is not allowed; the schema says so.
+        return calls_of.__wrapped__(version, *attributes)
 
 
 def _is_default(auto_broadcast: object, axis: object) -> bool:
@@ -114,31 +108,29 @@ def _is_default(auto_broadcast: object, axis: object) -> bool:
 
 
 def _unary(name: str, version: str) -> Unary:
-    schema = registry.find(version)
-    calls = calls_of(schema.bind({}))
+    schema, calls = registry.find(version), calls_of(version)
 
-    def function(x: object, out: np.ndarray | None = None) -> np.ndarray:
-        return calls.apply((x,), out)
+    def function(x: object, out: np.ndarray | None = None) -> Any:
+        return apply(calls, (x,), out)
 
     return cast(Unary, _documented(function, name, schema, calls, "(x, out=None)"))
 
 
 def _binary(name: str, version: str) -> Binary:
-    schema = registry.find(version)
-    calls = calls_of(schema.bind({}))
+    schema, calls = registry.find(version), calls_of(version)
 
     def function(
         a: object, b: object, auto_broadcast: str = "numpy", axis: int = -1, out: np.ndarray | None = None
-    ) -> np.ndarray:
-        is_plain = _is_default(auto_broadcast, axis)
-        return (calls if is_plain else _bound(schema, auto_broadcast, axis)).apply((a, b), out)
+    ) -> Any:
+        if _is_default(auto_broadcast, axis):
+            return apply(calls, (a, b), out)
+        return apply(_with_attributes(version, "auto_broadcast", auto_broadcast, "axis", axis), (a, b), out)
 
     return cast(Binary, _documented(function, name, schema, calls, f"({_BINARY})"))
 
 
 def _quotient(name: str, version: str) -> Quotient:
-    schema = registry.find(version)
-    calls = calls_of(schema.bind({}))
+    schema, calls = registry.find(version), calls_of(version)
 
     def function(
         a: object,
@@ -148,9 +140,11 @@ def _quotient(name: str, version: str) -> Quotient:
         out: np.ndarray | None = None,
         *,
         floor: bool = True,
-    ) -> np.ndarray:
-        is_plain = floor is True and _is_default(auto_broadcast, axis)
-        return (calls if is_plain else _bound(schema, auto_broadcast, axis, floor)).apply((a, b), out)
+    ) -> Any:
+        if floor is True and _is_default(auto_broadcast, axis):
+            return apply(calls, (a, b), out)
+        attributes = ("auto_broadcast", auto_broadcast, "axis", axis, "m_pythondiv", floor)
+        return apply(_with_attributes(version, *attributes), (a, b), out)
 
     return cast(Quotient, _documented(function, name, schema, calls, f"({_BINARY}, *, floor=True)"))
 

@@ -98,7 +98,7 @@ def _alone(node: Node, types: Mapping[str, TensorType]) -> Group | None:
     if element_type is None:
         return None
     try:
-        _result, broadcast = elementwise(node.operation, known)
+        _result, broadcast = elementwise(node.operation.computation(len(known)), known)
         plan = make_plan(broadcast, [operand.shape.sizes() for operand in known], element_type)
     except EltwiseError:
         return None  # The run will say so, with the node's name.

@@ -11,22 +11,24 @@ from eltwise.core.casting import cast
 from eltwise.core.dtypes import ElementType, of_numpy
 from eltwise.core.errors import ElementTypeError, GraphError, ShapeError, UnsupportedError
 from eltwise.core.shapes import Shape, of_sizes
-from eltwise.engine.arrays import as_array, exact_scalar, is_scalar
-from eltwise.engine.call import Take
+from eltwise.engine.arrays import as_array, exact_scalar, is_scalar, kind_of
+from eltwise.engine.call import AsOperand
 from eltwise.ir.graph import Graph, Port
 
 Symbols = dict[str, tuple[int, str]]
 """For each symbol of the declared shapes its size in this run, and the operand that said so."""
 
 
-def bound_inputs(graph: Graph, feeds: Mapping[str, object], symbols: Symbols, take: Take = as_array) -> dict[str, Any]:
+def bound_inputs(
+    graph: Graph, feeds: Mapping[str, object], symbols: Symbols, as_operand: AsOperand = as_array
+) -> dict[str, Any]:
     """Check what the caller gave against what the graph declares, and take it in.
 
     Args:
         graph: the graph.
         feeds: the inputs by name, another of their names, or position.
         symbols: the sizes of symbols; this adds those that the inputs say.
-        take: makes an array of an input, or what has the dtype and shape of one, and gives its element type.
+        as_operand: makes an array of an input, or what has the dtype and shape of one.
 
     Returns:
         The arrays by value name.
@@ -44,15 +46,15 @@ def bound_inputs(graph: Graph, feeds: Mapping[str, object], symbols: Symbols, ta
     if missing:
         needed = ", ".join(f"{port.name} {port.type}" for port in graph.inputs)
         raise GraphError(f"missing inputs: {', '.join(missing)}", allowed=needed)
-    return {port.value: _bound_input(port, value, symbols, take) for port, value in given.values()}
+    return {port.value: _bound_input(port, value, symbols, as_operand) for port, value in given.values()}
 
 
-def _bound_input(port: Port, value: object, symbols: Symbols, take: Take) -> Any:
+def _bound_input(port: Port, value: object, symbols: Symbols, as_operand: AsOperand) -> Any:
     operand, declared = f"input {port.name!r}", port.type.element_type
     if is_scalar(value) and declared is not None:
         array, element_type = exact_scalar(value, declared, operand), declared
     else:
-        array, element_type = take(value, operand, ())
+        array, element_type = as_operand(value, operand, ())
     if declared not in (None, element_type):
         raise ElementTypeError(
             "the input has another element type than the model declares",
@@ -83,30 +85,37 @@ def match(declared: Shape, sizes: tuple[int, ...], operand: str, symbols: Symbol
             raise ShapeError(f"{dimension.symbol} is {size} here and {bound} in {by}", **place)
 
 
-def refuse_conversion(port: Port, found: ElementType | None) -> None:
+def refuse_conversion(port: Port, element_type: ElementType | None) -> None:
     """Refuse what only a run on whole arrays does: to convert between the type of a port and that of its value.
 
     Raises:
         UnsupportedError: where the types differ, naming the port.
     """
     declared = port.type.element_type
-    if None not in (declared, found) and found is not declared:
+    if None not in (declared, element_type) and element_type is not declared:
         raise UnsupportedError(f"{port.name!r} is converted from or to {declared}, which is only done for whole arrays")
 
 
-def bound_output(port: Port, array: np.ndarray, is_fresh: bool, symbols: Symbols) -> np.ndarray:
-    """Check a result against what the graph declares, and make it the caller's own.
+def bound_output(port: Port, array: Any, is_fresh: bool, symbols: Symbols) -> Any:
+    """Check a result against what the graph declares.
 
     Args:
         port: the output.
         array: its value.
-        is_fresh: whether nothing else has a part in the array's memory.
+        is_fresh: whether nothing else shares the array's memory.
         symbols: the sizes of symbols in this run.
+
+    Returns:
+        An array that belongs to the caller; a lazy one itself.
 
     Raises:
         ShapeError: where the result has another shape than the graph declares.
+        UnsupportedError: where a lazy result has another type.
     """
     match(port.type.shape, array.shape, f"output {port.name!r}", symbols)
+    if kind_of(array):
+        refuse_conversion(port, of_numpy(array.dtype))
+        return array
     element_type, declared = of_numpy(array.dtype), port.type.element_type
     if declared is not None and declared is not element_type:
         return np.asarray(cast(array, element_type, declared, saturate=False), order="C")

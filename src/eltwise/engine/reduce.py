@@ -3,154 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import cache, partial
-from operator import index
+from functools import partial
 from typing import Any, get_args
 
 import numpy as np
 
-from eltwise.core.casting import cast
-from eltwise.core.dtypes import BOOL, FLOAT64, INT64, UINT64, ElementType, by_name, of_numpy
-from eltwise.core.errors import (
-    AttributeValueError,
-    ElementTypeError,
-    EltwiseError,
-    ValueRangeError,
-    unknown_name,
-)
+from eltwise.core.dtypes import BOOL, ElementType, by_name, of_numpy
+from eltwise.core.errors import AttributeValueError, ElementTypeError, EltwiseError, unknown_name
 from eltwise.engine.api import Operator, operator
-from eltwise.engine.array_libraries import Axis, computed
-from eltwise.engine.arrays import kind_of
-from eltwise.engine.call import calls_of, check_divisor
-from eltwise.engine.rounding import rounded
-from eltwise.kernels import float_mode
-from eltwise.kernels.extremes import Extremes
-from eltwise.kernels.reduction import Elements, Partial, Reduction, reduced
+from eltwise.engine.array_libraries import with_libraries
+from eltwise.engine.arrays import Axis, kind_of
+from eltwise.engine.reducing import ABSOLUTE_DIFFERENCE, Reducing
+from eltwise.kernels.reduction import Reduction
 from eltwise.ops import registry
-from eltwise.ops.schema import ElementwiseSchema, Operation
-
-
-@dataclass(frozen=True)
-class Reducing:
-    """What is reduced, and how.
-
-    Attributes:
-        reduction: the reduction.
-        operation: its results are the elements.
-        dtype: of the result; None for the default of the elements' type.
-    """
-
-    reduction: Reduction
-    operation: Operation
-    dtype: ElementType | None
-
-    def elements_type(self, element_type: ElementType) -> ElementType:
-        """The type of the elements, for operands of a type: absolute differences of integers are unsigned."""
-        if self.operation.function == _ABSOLUTE_DIFFERENCE and element_type.kind == "signed":
-            return by_name(f"u{element_type.name}")
-        return self.operation.result_type(element_type)
-
-    def result_type(self, element_type: ElementType) -> ElementType:
-        """The type of the result, for operands of a type.
-
-        Raises:
-            ElementTypeError: where the dtype that was asked for does not hold such results.
-        """
-        elements = self.elements_type(element_type)
-        if self.reduction in ("min", "max"):
-            default = elements
-        elif self.reduction == "mean" or elements.kind == "float":
-            default = FLOAT64
-        else:
-            default = UINT64 if elements.kind == "unsigned" else INT64
-        wanted = self.dtype or default
-        is_whole = elements.kind != "float" and self.reduction != "mean"
-        is_extreme = self.reduction in ("min", "max")
-        if wanted.kind == "float" or (wanted.is_integer and is_whole) or (wanted is elements and is_extreme):
-            return wanted
-        raise ElementTypeError(
-            f"the {self.reduction} of {elements.name} elements is no {wanted.name}",
-            operand="dtype",
-            allowed="an integer or a float type" if is_whole else "a float type",
-        )
-
-    def check_count(self, count: int, outputs: int) -> None:
-        """Refuse a mean, minimum or maximum of no elements.
-
-        Raises:
-            ValueRangeError: where there is a result of no elements.
-        """
-        if count == 0 and outputs and self.reduction != "sum":
-            raise ValueRangeError(f"the {self.reduction} of no elements is undefined", hint="only their sum is: 0")
-
-    def partial(
-        self, operands: Sequence[object], axis: Axis, most_threads: int | None = None
-    ) -> tuple[Partial, ElementType]:
-        """Reduce arrays on so many threads at most; the partial, and the element type of the operands."""
-        with float_mode.default_mode():
-            float_mode.require_default()
-            arrays, element_type, plan = calls_of(self.operation).check(operands)
-            expression = self.operation.expression(len(arrays))
-            if element_type.is_integer and expression.divides and 0 not in plan.shape:
-                schema = self.operation.schema
-                check_divisor(arrays[1], plan, 1, f"operand {schema.operand_name(1)}", schema.versioned_name)
-            axes = normalized_axes(axis, len(plan.shape))
-            elements = Elements(expression, element_type, self.elements_type(element_type), plan)
-            return reduced(self.reduction, elements, arrays, axes, most_threads), element_type
-
-    def finished(self, found: Partial, element_type: ElementType) -> np.ndarray:
-        """The result of a partial of everything.
-
-        Args:
-            found: the partial.
-            element_type: of the operands.
-
-        Raises:
-            ValueRangeError: where the result's type does not hold it, or there is nothing to reduce.
-        """
-        wanted = self.result_type(element_type)
-        if isinstance(found, Extremes):
-            self.check_count(found.count, found.values.size)
-            return _converted(found.values, found.element_type, wanted)
-        self.check_count(found.count, found.special.size)
-        return rounded(found, found.count if self.reduction == "mean" and found.count else 1, wanted)
-
-
-def _converted(values: np.ndarray, source: ElementType, target: ElementType) -> np.ndarray:
-    if target.is_integer and source is not target and values.size:
-        low, high = target.limits
-        least, most = (int(each) for each in (values.min(), values.max()))
-        if least < low or most > high:
-            raise ValueRangeError(
-                f"{target.name} does not hold the result",
-                got=str(most if most > high else least),
-                allowed=f"{low} to {high}",
-            )
-    return cast(values, source, target, saturate=False)
-
-
-def normalized_axes(axis: Axis, rank: int) -> tuple[int, ...]:
-    """The axes of a result of a rank, in order and not negative.
-
-    Raises:
-        AttributeValueError: where an axis is no integer, out of range or there twice.
-    """
-    if axis is None:
-        return tuple(range(rank))
-    given = tuple(axis) if isinstance(axis, list | tuple) else (axis,)
-    place = {"operand": "axis", "got": repr(axis)[:80]}
-    try:
-        numbers = [index(each) for each in given]
-    except TypeError:
-        raise AttributeValueError("not an axis", allowed="an integer, several, or None for all", **place) from None
-    if any(isinstance(each, bool) for each in given) or not all(-rank <= number < rank for number in numbers):
-        allowed = f"{-rank} to {rank - 1}" if rank else "none"
-        raise AttributeValueError(f"no axis of a result of rank {rank}", allowed=allowed, **place)
-    found = sorted(number % rank for number in numbers)
-    if len(set(found)) != len(found):
-        raise AttributeValueError("an axis is given twice", **place)
-    return tuple(found)
+from eltwise.ops.schema import Computable
 
 
 def _dtype(dtype: object) -> ElementType | None:
@@ -182,13 +48,15 @@ def _reduction(name: object) -> Reduction:
 
 
 def run(reducing: Reducing, operands: Sequence[object], axis: Axis) -> Any:
-    """Reduce operands of any kind; see ``reduce``."""
+    """Reduce operands of any library; see ``reduce``."""
+    computation = reducing.source.computation(len(operands))
     try:
         if any(kind_of(operand) for operand in operands):
-            return computed(reducing.operation, operands, partial(run, reducing), partial(_on_dask, reducing), axis)
+            on_arrays, on_dask = partial(run, reducing), partial(_on_dask, reducing)
+            return with_libraries(computation, operands, on_arrays, on_dask, axis)
         return reducing.finished(*reducing.partial(operands, axis))[()]
     except EltwiseError as error:
-        raise error.located(operator=reducing.operation.schema.versioned_name) from None
+        raise error.located(operator=computation.name) from None
 
 
 def _on_dask(reducing: Reducing, operands: Sequence[object], axis: Axis) -> Any:
@@ -244,25 +112,13 @@ def reduce(
         chosen = operator_
     else:
         chosen = operator(operator_, **attributes)
-    if not isinstance(chosen.operation.schema, ElementwiseSchema):
-        raise ElementTypeError("only element-wise operators are reduced", operator=chosen.name)
     return run(Reducing(_reduction(reduction), chosen.operation, _dtype(dtype)), operands, axis)
 
 
-_ABSOLUTE_DIFFERENCE = "absolute_difference"
-
-
-@cache
-def _operation(function: str) -> Operation:
-    """The differences of two operands, as operations that broadcast as NumPy does."""
-    schema = registry.find("SquaredDifference-1" if function == "squared_difference" else "Subtract-1")
-    return replace(schema, function=function).bind({})
-
-
-SHORTHANDS: dict[str, tuple[Reduction, str]] = {
-    "mean-squared-difference": ("mean", "squared_difference"),
-    "mean-absolute-difference": ("mean", _ABSOLUTE_DIFFERENCE),
-    "max-absolute-difference": ("max", _ABSOLUTE_DIFFERENCE),
+SHORTHANDS: dict[str, tuple[Reduction, Computable]] = {
+    "mean-squared-difference": ("mean", registry.find("SquaredDifference-1").bind({})),
+    "mean-absolute-difference": ("mean", ABSOLUTE_DIFFERENCE),
+    "max-absolute-difference": ("max", ABSOLUTE_DIFFERENCE),
 }
 """The reductions of differences that have a name; in Python it is that of a function."""
 
@@ -279,8 +135,8 @@ def reducing_of(name: str, operator_: Operator | None = None, dtype: object = No
         return Reducing(_reduction(name), operator_.operation, _dtype(dtype))
     if name not in SHORTHANDS:
         raise unknown_name("reduction", name, SHORTHANDS)
-    reduction, function = SHORTHANDS[name]
-    return Reducing(reduction, _operation(function), _dtype(dtype))
+    reduction, source = SHORTHANDS[name]
+    return Reducing(reduction, source, _dtype(dtype))
 
 
 def mean_squared_difference(a: object, b: object, axis: Axis = None, dtype: object = None) -> Any:

@@ -10,45 +10,44 @@ from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from eltwise.core.errors import ElementTypeError, GraphError, ShapeError
-from eltwise.engine import dask_arrays
-from eltwise.engine.array_libraries import Axis, Compute
-from eltwise.engine.arrays import kind_of
+from eltwise.engine.arrays import Axis, Compute, kind_of
 from eltwise.engine.call import calls_of
-from eltwise.engine.reduce import normalized_axes
+from eltwise.engine.dask_arrays import as_operand
+from eltwise.engine.reducing import normalized_axes
 from eltwise.kernels.plan import Plan
-from eltwise.ops.schema import Operation
+from eltwise.ops.computation import Computation
 
 if TYPE_CHECKING:
     import xarray
 
 
-def computed(operation: Operation, operands: Sequence[object], compute: Compute, axis: Axis) -> Any:
-    """Compute something of an operation's results on DataArrays, or on the variables of Datasets.
+def compute(computation: Computation, operands: Sequence[object], on_data: Compute, axis: Axis) -> Any:
+    """Compute something of a computation's results on DataArrays, or on the variables of Datasets.
 
     Args:
-        operation: says how the operands lie on each other.
+        computation: says how the operands lie on each other.
         operands: at least one of xarray, beside arrays and numbers.
-        compute: computes the data, of the data of the operands and the axes that are reduced.
+        on_data: computes the data, of the data of the operands and the axes that are reduced.
         axis: the axes that are reduced; they may be names of dimensions.
     """
     import xarray
 
     datasets = [operand for operand in operands if isinstance(operand, xarray.Dataset)]
     if datasets:
-        return _on_variables(datasets, operation, operands, compute, axis)
+        return _on_variables(datasets, computation, operands, on_data, axis)
     for operand in operands:
         if kind_of(operand) == "xarray" and not isinstance(operand, xarray.DataArray):
             got, allowed = f"an xarray {type(operand).__name__}", "an xarray DataArray or Dataset"
             raise ElementTypeError("not an array", got=got, allowed=allowed)
     data = [operand.data if isinstance(operand, xarray.DataArray) else operand for operand in operands]
-    dims, rest = _frame(operation, operands, calls_of(operation).check(data, dask_arrays.taken)[2])
+    dims, rest = _frame(computation, operands, calls_of(computation).check(data, as_operand)[2])
     axes = normalized_axes(_positions(axis, dims), len(dims))
     kept = [name for number, name in enumerate(dims) if number not in axes]
     coords = {name: coord for name, coord in rest.pop("coords").items() if set(coord.dims) <= set(kept)}
-    return xarray.DataArray(compute(data, axes), coords, kept, **rest)
+    return xarray.DataArray(on_data(data, axes), coords, kept, **rest)
 
 
-def _on_variables(datasets: Sequence[Any], operation: Operation, operands: Sequence[Any], *rest: Any) -> Any:
+def _on_variables(datasets: Sequence[Any], computation: Computation, operands: Sequence[Any], *rest: Any) -> Any:
     """Compute something for each variable of Datasets."""
     names = list(datasets[0].data_vars)
     for other in datasets[1:]:
@@ -57,7 +56,7 @@ def _on_variables(datasets: Sequence[Any], operation: Operation, operands: Seque
             raise GraphError("the Datasets have different variables", got=got)
     kind = type(datasets[0])
     given = {name: [each[name] if isinstance(each, kind) else each for each in operands] for name in names}
-    variables = {name: computed(operation, given[name], *rest) for name in names}
+    variables = {name: compute(computation, given[name], *rest) for name in names}
     return kind(variables, attrs=datasets[0].attrs)
 
 
@@ -70,7 +69,9 @@ def _positions(axis: Any, dims: Sequence[Hashable]) -> Any:
     return axis
 
 
-def _frame(operation: Operation, operands: Sequence[object], plan: Plan) -> tuple[tuple[Hashable, ...], dict[str, Any]]:
+def _frame(
+    computation: Computation, operands: Sequence[object], plan: Plan
+) -> tuple[tuple[Hashable, ...], dict[str, Any]]:
     """The names of a result's dimensions; its coordinates, its own name and its attributes.
 
     Raises:
@@ -83,12 +84,12 @@ def _frame(operation: Operation, operands: Sequence[object], plan: Plan) -> tupl
     for index, (operand, axes) in enumerate(zip(operands, plan.axes, strict=True)):
         if not isinstance(operand, xarray.DataArray):
             continue
-        name = f"operand {operation.schema.operand_name(index)}"
+        name = f"operand {computation.operands[index]}"
         arrays.append((name, operand))
         for number, dimension in zip(axes, operand.dims, strict=True):
             if dims[number] not in (None, dimension):
-                words = f"dimension {number} is {dims[number]!r} and {dimension!r}"
-                raise ShapeError(words, operand=name, hint="transpose or rename one of the operands")
+                problem = f"dimension {number} is {dims[number]!r} and {dimension!r}"
+                raise ShapeError(problem, operand=name, hint="transpose or rename one of the operands")
             dims[number] = dimension
     names = tuple(f"dim_{number}" if each is None else each for number, each in enumerate(dims))
     if len(set(names)) != len(names):

@@ -42,7 +42,8 @@ def node_result(node: Node, inputs: Sequence[TensorType | None], indices: np.nda
     try:
         _check_inputs(node, inputs)
         if isinstance(schema, ElementwiseSchema):
-            result, found = elementwise(node.operation, [operand for operand in inputs if operand is not None])
+            operands = [operand for operand in inputs if operand is not None]
+            result, found = elementwise(node.operation.computation(len(operands)), operands)
             return Result(result, found.assumptions)
         return Result(_moved(node.operation, inputs, indices))
     except EltwiseError as error:

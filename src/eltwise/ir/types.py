@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 from eltwise.core.broadcasting import Broadcast, broadcast
 from eltwise.core.dtypes import BOOL, ElementType
-from eltwise.core.errors import ElementTypeError, EltwiseError
+from eltwise.core.errors import EltwiseError
 from eltwise.core.shapes import UNKNOWN_RANK, Shape
-from eltwise.ops.schema import Operation
+from eltwise.ops.computation import Computation
 
 
 class TensorType(NamedTuple):
@@ -31,34 +31,17 @@ UNKNOWN_TYPE = TensorType(None, UNKNOWN_RANK)
 """The type of a value of which nothing is known."""
 
 
-def elementwise(operation: Operation, operands: Sequence[TensorType]) -> tuple[TensorType, Broadcast]:
-    """Infer the result of an element-wise operation, and how its operands lie in it."""
-    schema = operation.schema
-    element_type: ElementType | None = None
-    first = ""
-    for index, operand in enumerate(operands):
-        name = schema.operand_name(index)
-        if operand.element_type is None:
-            continue
-        schema.check_type(operand.element_type, f"operand {name}")
-        if element_type is None:
-            element_type, first = operand.element_type, name
-        if operand.element_type is not element_type:
-            raise ElementTypeError(
-                f"operand {first} is {element_type} and operand {name} is {operand.element_type}",
-                operator=schema.versioned_name,
-                allowed="one type for all" if schema.is_variadic else "one type for both",
-                hint="convert one of them first; types are never changed silently",
-            )
+def elementwise(computation: Computation, operands: Sequence[TensorType]) -> tuple[TensorType, Broadcast]:
+    """Infer the result of a computation, and how its operands lie in it.
+
+    Raises:
+        EltwiseError: where the types or shapes of the operands do not go together.
+    """
+    element_type = computation.check_types(tuple(operand.element_type for operand in operands))
     try:
-        found = broadcast(operation.rule, *(operand.shape for operand in operands))
+        found = broadcast(computation.rule, *(operand.shape for operand in operands))
     except EltwiseError as error:
-        raise error.located(operator=schema.versioned_name) from None
-    return TensorType(_result_type(operation, element_type), found.shape), found
-
-
-def _result_type(operation: Operation, element_type: ElementType | None) -> ElementType | None:
-    """The type of the result; that of a comparison is known also where the operands' type is not."""
-    if element_type is None:
-        return BOOL if operation.expression().gives_booleans else None
-    return operation.result_type(element_type)
+        raise error.located(operator=computation.name) from None
+    if element_type is None:  # The type of a comparison is known all the same.
+        return TensorType(BOOL if computation.expression.gives_booleans else None, found.shape), found
+    return TensorType(computation.result_type(element_type), found.shape), found

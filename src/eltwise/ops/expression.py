@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import NamedTuple
 
 from eltwise.core.dtypes import BOOL, ElementType
@@ -125,7 +125,6 @@ COMPOSITES: dict[str, Expression] = {
 """What operators and reductions compute that is more than one primitive."""
 
 
-@lru_cache(maxsize=256)
 def expression_of(function: str, count: int | None = None) -> Expression:
     """The expression of a primitive or composite.
 
@@ -140,16 +139,21 @@ def expression_of(function: str, count: int | None = None) -> Expression:
     >>> print(expression_of("squared_difference"), "|", expression_of("add", 3))
     (a - b) * (a - b) | (a + b) + c
     """
-    if function in COMPOSITES:
-        return COMPOSITES[function]
-    primitive = primitives.find(function)
-    if primitive.arity == 1:
-        return Expression(1, (Step(function, (0,)),))
-    count = primitive.arity if count is None else count
+    if function not in _EXPRESSIONS:
+        primitives.find(function)
+    expression = _EXPRESSIONS[function]
+    if count in (None, expression.operands) or expression.operands == 1 or function in COMPOSITES:
+        return expression
     if count == 1:
-        if not primitive.idempotent:
+        if not primitives.find(function).idempotent:
             raise ValueError(f"{function} takes at least 2 operands")
         return Expression(1, (Step(function, (0, 0)),))
     steps = [Step(function, (0, 1))]
     steps += [Step(function, (count + index - 2, index)) for index in range(2, count)]
     return Expression(count, tuple(steps))
+
+
+_EXPRESSIONS = COMPOSITES | {
+    name: Expression(primitive.arity, (Step(name, tuple(range(primitive.arity))),))
+    for name, primitive in primitives.PRIMITIVES.items()
+}

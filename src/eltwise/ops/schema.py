@@ -7,13 +7,14 @@ broadcast; verification, inference, execution, listing and tests are derived fro
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal, NamedTuple, SupportsIndex
+from typing import Literal, NamedTuple, SupportsIndex, TypeAlias
 
 from eltwise.core.broadcasting import Rule
 from eltwise.core.dtypes import ElementType
-from eltwise.core.errors import AttributeValueError, ElementTypeError, UnsupportedError, unknown_name
+from eltwise.core.errors import AttributeValueError, UnsupportedError, unknown_name
+from eltwise.ops.computation import Computation, wrong_count, wrong_type
 from eltwise.ops.expression import Expression, expression_of
 
 Domain = Literal["ai.onnx", "openvino"]
@@ -192,13 +193,7 @@ class OpSchema:
             ElementTypeError: naming the type and those allowed.
         """
         if element_type not in self.types:
-            raise ElementTypeError(
-                "this element type is not allowed",
-                operator=self.versioned_name,
-                operand=operand,
-                got=element_type.name,
-                allowed=", ".join(each.name for each in self.types),
-            )
+            raise wrong_type(element_type, self.types, self.versioned_name, operand)
 
 
 def lasts(versions: Sequence[int]) -> list[int | None]:
@@ -257,10 +252,18 @@ class DataMovementSchema(OpSchema):
 
 @dataclass(frozen=True)
 class Operation:
-    """A schema with its attributes bound: only those that were given, in the schema's order."""
+    """A schema with its attributes bound.
+
+    Attributes:
+        schema: the operator version.
+        given: the attributes that were given, in the schema's order.
+        is_aligned: whether the operands have the rank of the result, so that they broadcast by NumPy's rule whatever
+            the schema's is.
+    """
 
     schema: OpSchema
     given: tuple[tuple[str, AttributeValue], ...] = ()
+    is_aligned: bool = field(default=False, kw_only=True)
 
     def __hash__(self) -> int:
         return self._hash
@@ -268,7 +271,7 @@ class Operation:
     @cached_property
     def _hash(self) -> int:
         """Computed once: an operation is the key of every call's plan."""
-        return hash((self.schema.domain, self.schema.versioned_name, self.given))
+        return hash((self.schema.domain, self.schema.versioned_name, self.given, self.is_aligned))
 
     def value(self, name: str) -> AttributeValue:
         """The value of an attribute: as given, else its default; None where the schema has no such attribute."""
@@ -285,6 +288,8 @@ class Operation:
     @cached_property
     def rule(self) -> Rule:
         """The broadcast rule that the version and its attributes choose; only for element-wise operators."""
+        if self.is_aligned:
+            return Rule("numpy")
         match self._elementwise.broadcasting:
             case "none" | "numpy":
                 return Rule(self._elementwise.broadcasting)
@@ -311,8 +316,34 @@ class Operation:
         """The type of the result for operands of a type; only for element-wise operators."""
         return self.expression().result_type(element_type)
 
+    def computation(self, count: int) -> Computation:
+        """What is computed of so many operands; only for element-wise operators.
+
+        Raises:
+            GraphError: for a number of operands that the operator version does not take.
+        """
+        computation = self._computations.get(count)
+        if computation is None:
+            computation = self._computations[count] = self._computation(count)
+        return computation
+
+    @cached_property
+    def _computations(self) -> dict[int, Computation]:
+        return {}
+
+    def _computation(self, count: int) -> Computation:
+        schema, most = self.schema, len(self.schema.operands)
+        if count < schema.required_operands or (count > most and not schema.is_variadic):
+            raise wrong_count(schema.versioned_name, count, f"{most} or more" if schema.is_variadic else str(most))
+        names = tuple(schema.operand_name(index) for index in range(count))
+        return Computation(self.expression(count), self.rule, schema.types, schema.versioned_name, names)
+
     @property
     def _elementwise(self) -> ElementwiseSchema:
         if not isinstance(self.schema, ElementwiseSchema):
             raise TypeError(f"{self.schema} is not element-wise")
         return self.schema
+
+
+Computable: TypeAlias = Operation | Computation
+"""What gives a computation for a number of operands."""

@@ -22,7 +22,8 @@ from eltwise.engine.call import calls_of
 from eltwise.formats import files
 from eltwise.formats.file_states import ChangedInputError, States, check_unchanged
 from eltwise.formats.zarr_stores import is_url
-from eltwise.ops.schema import ElementwiseSchema, Operation
+from eltwise.ops.expression import expression_of
+from eltwise.ops.schema import Operation
 from eltwise.scale.blocks import Application, Computation
 from eltwise.scale.cluster import connected, run_on
 from eltwise.scale.file_target import file_target
@@ -211,16 +212,16 @@ def check_target(sources: Sources, output: str) -> None:
 
 def lost_by(computation: Computation) -> Count | None:
     """What counts, for a subtraction, for how many elements b + (a - b) has other bits than a."""
-    if not isinstance(computation, Application) or computation.operation.function != "subtract":
+    operation = computation.operation if isinstance(computation, Application) else None
+    if not isinstance(operation, Operation) or operation.function != "subtract":
         return None
-    schema = computation.operation.schema
-    assert isinstance(schema, ElementwiseSchema)
-    add = calls_of(Operation(replace(schema, function="add"), computation.operation.given)).function
+    subtract = operation.computation(2)
+    add = calls_of(replace(subtract, expression=expression_of("add"), name="Add").aligned())
 
     def count(operands: Sequence[np.ndarray], difference: np.ndarray) -> int:
         a, b = operands
         bits = np.dtype(f"u{a.dtype.itemsize}")
         whole = np.ascontiguousarray(np.broadcast_to(a, difference.shape))
-        return int(np.count_nonzero(add(b, difference).view(bits) != whole.view(bits)))
+        return int(np.count_nonzero(add.apply((b, difference)).view(bits) != whole.view(bits)))
 
     return count

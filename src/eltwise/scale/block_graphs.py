@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from eltwise.core.errors import UnsupportedError, raise_all
 from eltwise.core.reshaping import of_rank
 from eltwise.core.shapes import Sizes, of_sizes
-from eltwise.engine.call import by_numpy_rule
-from eltwise.engine.program import Runner, run_node, with_inputs
+from eltwise.engine.nodes import run_node
+from eltwise.engine.program import with_inputs
+from eltwise.engine.runner import Runner
 from eltwise.formats.lazy_tensors import LazyTensor, of_array
 from eltwise.ir.graph import Graph, Node, Port
 from eltwise.ir.infer import located
@@ -92,7 +94,8 @@ def _operands(node: Node, types: Mapping[str, TensorType], axes: Axes) -> list[P
     """Where the operands of a node lie when its result lies in some axes."""
     behaviour, data = node.schema.behaviour, node.inputs[0]
     if behaviour == "elementwise":
-        _result, found = elementwise(node.operation, [types[value] for value in node.inputs])
+        computation = node.operation.computation(len(node.inputs))
+        _result, found = elementwise(computation, [types[value] for value in node.inputs])
         element_type = types[data].element_type
         assert element_type is not None
         plan = make_plan(found, [_sizes(types, value) for value in node.inputs], element_type)
@@ -139,7 +142,7 @@ def _nodes(
         for axes in ways.get(made, ()) if made not in tensors else ():
             operands = tuple(names[place] for place in _operands(node, types, axes))
             if behaviour == "elementwise":
-                yield Node(node.name, by_numpy_rule(node.operation), operands, (names[made, axes],))
+                yield Node(node.name, replace(node.operation, is_aligned=True), operands, (names[made, axes],))
             elif behaviour == "cast":
                 yield Node(node.name, node.operation, operands, (names[made, axes],))
             else:

@@ -15,10 +15,10 @@ from eltwise.core.dtypes import ElementType
 from eltwise.core.errors import FileFormatError
 from eltwise.core.shapes import Sizes
 from eltwise.engine.api import Operator
-from eltwise.engine.call import by_numpy_rule, calls_of, without_index
+from eltwise.engine.call import calls_of, without_index
 from eltwise.formats.file_states import States
 from eltwise.formats.lazy_tensors import LazyTensor
-from eltwise.ops.schema import Operation
+from eltwise.ops.schema import Computable, Operation
 
 BLOCK_BYTES = 8 << 20
 """Of a block of a file; those of zarr are chunks."""
@@ -100,14 +100,14 @@ class Application:
     """An operator on tensors in files.
 
     Attributes:
-        operation: the operator with its attributes.
+        operation: the operator with its attributes, or what else is computed.
     """
 
-    operation: Operation
+    operation: Computable
 
     def identity(self) -> object:
         """The operator with its attributes."""
-        return repr(Operator(self.operation))
+        return repr(Operator(self.operation)) if isinstance(self.operation, Operation) else self.operation.name
 
     def states(self) -> States:
         """None: nothing of it is in a file."""
@@ -129,16 +129,17 @@ class TensorKind(NamedTuple):
 
 @lru_cache(maxsize=1024)  # Checkpoints have many tensors of few shapes.
 def _applied(
-    operation: Operation, types: Sequence[TensorKind]
+    operation: Computable, types: Sequence[TensorKind]
 ) -> tuple[Callable[[Sequence[np.ndarray]], np.ndarray], tuple[Axes, ...], Sizes, ElementType]:
     """The function of a block, where each operand lies in the result, its shape and its type."""
-    _types, element_type, plan = calls_of(operation).check(types, taken)
-    function = calls_of(by_numpy_rule(operation)).function
-    return lambda blocks: function(*blocks), plan.axes, plan.shape, operation.result_type(element_type)
+    computation = operation.computation(len(types))
+    _types, element_type, plan = calls_of(computation).check(types, as_operand)
+    apply, result_type = calls_of(computation.aligned()).apply, computation.result_type(element_type)
+    return apply, plan.axes, plan.shape, result_type
 
 
-def taken(value: object, _operand: str, _types: Sequence[ElementType] = ()) -> tuple[Any, ElementType]:
-    """Take a tensor in as it is; see ``Take``."""
+def as_operand(value: object, _operand: str, _types: Sequence[ElementType] = ()) -> tuple[Any, ElementType]:
+    """Take a tensor as it is; see ``AsOperand``."""
     assert isinstance(value, LazyTensor | TensorKind)
     return value, value.element_type
 

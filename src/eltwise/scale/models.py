@@ -14,7 +14,7 @@ from eltwise.formats.tensor_sets import open_tensors
 from eltwise.model import Model, load
 from eltwise.scale.apply import check_target, compute_files
 from eltwise.scale.block_graphs import block_call
-from eltwise.scale.blocks import BlockCall, taken
+from eltwise.scale.blocks import BlockCall, as_operand
 from eltwise.scale.jobs import Outcome, Resources
 from eltwise.scale.sources import Sources, absolute, open_sources
 
@@ -56,7 +56,7 @@ class ModelOutput:
         for port in model.graph.inputs:
             refuse_conversion(port, port.inner_type)
         symbols: Symbols = {}
-        bound = bound_inputs(model.graph, dict(zip(self.inputs, tensors, strict=True)), symbols, taken)
+        bound = bound_inputs(model.graph, dict(zip(self.inputs, tensors, strict=True)), symbols, as_operand)
         port = next(port for port in model.outputs if port.name == self.output)
         call = block_call(model.graph, port, bound)
         match(port.type.shape, call.shape, f"output {port.name!r}", symbols)

@@ -14,9 +14,8 @@ from eltwise.core.blocks import Grid
 from eltwise.core.dtypes import ElementType
 from eltwise.core.errors import EltwiseError
 from eltwise.core.shapes import Sizes
-from eltwise.engine.array_libraries import Axis
-from eltwise.engine.call import by_numpy_rule
-from eltwise.engine.reduce import Reducing, normalized_axes
+from eltwise.engine.arrays import Axis
+from eltwise.engine.reducing import Reducing, normalized_axes
 from eltwise.formats.file_states import check_unchanged
 from eltwise.kernels.reduction import Partial
 from eltwise.scale.blocks import Application
@@ -148,8 +147,9 @@ def _told(found: Iterator[Found], resources: Resources, done: int, count: int, p
 
 def _jobs(reducing: Reducing, sources: Sources, axis: Axis) -> dict[str, _Job]:
     """What is reduced of the tensors of each name; their blocks broadcast as NumPy's arrays do."""
-    on_blocks, jobs = replace(reducing, operation=by_numpy_rule(reducing.operation)), {}
-    for name, call in sources.calls(Application(reducing.operation)):
+    jobs = {}
+    for name, call in sources.calls(Application(reducing.source)):
+        on_blocks = replace(reducing, source=reducing.source.computation(len(call.tensors)).aligned())
         try:
             reducing.result_type(call.tensors[0].element_type)
             axes = normalized_axes(axis, len(call.shape))

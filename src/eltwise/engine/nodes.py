@@ -1,0 +1,69 @@
+"""One node of a graph, run by itself on arrays of any library."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from eltwise.core.casting import cast
+from eltwise.core.dtypes import ElementType, of_numpy
+from eltwise.core.errors import EltwiseError, UnsupportedError
+from eltwise.core.shapes import of_sizes
+from eltwise.engine.array_libraries import apply
+from eltwise.engine.arrays import kind_of
+from eltwise.engine.call import calls_of
+from eltwise.ir.graph import Node
+from eltwise.ir.infer import cast_target, constant_tensor, located, node_result
+from eltwise.ir.types import TensorType
+from eltwise.ops.schema import DataMovementSchema
+
+
+def run_node(node: Node, inputs: Sequence[Any]) -> Any:
+    """Run one node; its types and shapes are inferred from the arrays.
+
+    Args:
+        node: the node.
+        inputs: arrays, also of Dask or xarray; None for an input that is left out.
+
+    Returns:
+        An array, of the inputs' library.
+
+    Raises:
+        EltwiseError: for values that it cannot take, naming the node.
+    """
+    schema, data = node.schema, inputs[0] if inputs else None
+    try:
+        if schema.behaviour == "elementwise":
+            return apply(calls_of(node.operation.computation(len(inputs))), inputs)
+        if schema.behaviour == "constant":
+            return constant_tensor(node.operation).array
+        assert isinstance(schema, DataMovementSchema)
+        assert data is not None
+        types = [
+            None if array is None else TensorType(of_numpy(array.dtype), of_sizes(array.shape)) for array in inputs
+        ]
+        indices = inputs[1] if schema.index_types and len(inputs) > 1 else None
+        result = node_result(node, types, indices).type
+        if schema.behaviour == "identity":
+            return data
+        if schema.behaviour == "cast":
+            return _cast(data, cast_target(node.operation), node.operation.value("saturate") == 1)
+        _check_moves(inputs)
+        return data.reshape(result.shape.sizes())
+    except EltwiseError as error:
+        raise located(error, node) from None
+
+
+def _cast(data: Any, target: ElementType, saturate: bool) -> Any:
+    if not kind_of(data):
+        return cast(data, of_numpy(data.dtype), target, saturate)
+    from eltwise.engine.dask_arrays import cast_lazily  # Few graphs are run on lazy arrays.
+
+    return cast_lazily(data, of_numpy(data.dtype), target, saturate)
+
+
+def _check_moves(inputs: Sequence[Any]) -> None:
+    """Refuse to move elements of lazy arrays in a way that they cannot."""
+    kind = next((kind_of(value) for value in inputs if kind_of(value)), "")
+    if kind == "xarray" or (kind and not kind_of(inputs[0])):
+        raise UnsupportedError(f"{kind} arrays are only run through element-wise operators")

@@ -1,0 +1,150 @@
+"""A reduction of a computation's results on arrays: partials of parts, and the result of all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from operator import index
+
+import numpy as np
+
+from eltwise.core.broadcasting import Rule
+from eltwise.core.casting import cast
+from eltwise.core.dtypes import FLOAT64, INT64, UINT64, ElementType, by_name
+from eltwise.core.errors import AttributeValueError, ElementTypeError, ValueRangeError
+from eltwise.engine.arrays import Axis
+from eltwise.engine.call import calls_of
+from eltwise.engine.rounding import rounded
+from eltwise.kernels import float_mode
+from eltwise.kernels.extremes import Extremes
+from eltwise.kernels.reduction import Elements, Partial, Reduction, reduced
+from eltwise.ops import registry
+from eltwise.ops.computation import Computation
+from eltwise.ops.expression import COMPOSITES
+from eltwise.ops.schema import Computable
+
+_SUBTRACT = registry.find("Subtract-1")
+ABSOLUTE_DIFFERENCE = Computation(
+    COMPOSITES["absolute_difference"], Rule("numpy"), _SUBTRACT.types, "absolute difference", _SUBTRACT.operands
+)
+"""The absolute difference of two operands, which no operator is; of integers its bits are those of an unsigned one."""
+
+
+@dataclass(frozen=True)
+class Reducing:
+    """What is reduced, and how.
+
+    Attributes:
+        reduction: the reduction.
+        source: its results are the elements.
+        dtype: of the result; None for the default of the elements' type.
+    """
+
+    reduction: Reduction
+    source: Computable
+    dtype: ElementType | None
+
+    def elements_type(self, element_type: ElementType) -> ElementType:
+        """The type of the elements, for operands of a type: absolute differences of integers are unsigned."""
+        if self.source == ABSOLUTE_DIFFERENCE and element_type.kind == "signed":
+            return by_name(f"u{element_type.name}")
+        return self.source.result_type(element_type)
+
+    def result_type(self, element_type: ElementType) -> ElementType:
+        """The type of the result, for operands of a type.
+
+        Raises:
+            ElementTypeError: where the dtype that was asked for does not hold such results.
+        """
+        elements = self.elements_type(element_type)
+        if self.reduction in ("min", "max"):
+            default = elements
+        elif self.reduction == "mean" or elements.kind == "float":
+            default = FLOAT64
+        else:
+            default = UINT64 if elements.kind == "unsigned" else INT64
+        dtype = self.dtype or default
+        is_whole = elements.kind != "float" and self.reduction != "mean"
+        is_extreme = self.reduction in ("min", "max")
+        if dtype.kind == "float" or (dtype.is_integer and is_whole) or (dtype is elements and is_extreme):
+            return dtype
+        raise ElementTypeError(
+            f"the {self.reduction} of {elements.name} elements is no {dtype.name}",
+            operand="dtype",
+            allowed="an integer or a float type" if is_whole else "a float type",
+        )
+
+    def check_count(self, count: int, outputs: int) -> None:
+        """Refuse a mean, minimum or maximum of no elements.
+
+        Raises:
+            ValueRangeError: where there is a result of no elements.
+        """
+        if count == 0 and outputs and self.reduction != "sum":
+            raise ValueRangeError(f"the {self.reduction} of no elements is undefined", hint="only their sum is: 0")
+
+    def partial(
+        self, operands: Sequence[object], axis: Axis, most_threads: int | None = None
+    ) -> tuple[Partial, ElementType]:
+        """Reduce arrays on so many threads at most; the partial, and the element type of the operands."""
+        with float_mode.default_mode():
+            float_mode.require_default()
+            calls = calls_of(self.source.computation(len(operands)))
+            arrays, (_run, element_type, plan) = calls.prepared(operands)
+            calls.check_divisor(arrays, element_type, plan)
+            axes = normalized_axes(axis, len(plan.shape))
+            elements = Elements(calls.computation.expression, element_type, self.elements_type(element_type), plan)
+            return reduced(self.reduction, elements, arrays, axes, most_threads), element_type
+
+    def finished(self, partial: Partial, element_type: ElementType) -> np.ndarray:
+        """The result of a partial of everything.
+
+        Args:
+            partial: the partial.
+            element_type: of the operands.
+
+        Raises:
+            ValueRangeError: where the result's type does not hold it, or there is nothing to reduce.
+        """
+        dtype = self.result_type(element_type)
+        if isinstance(partial, Extremes):
+            self.check_count(partial.count, partial.values.size)
+            return _converted(partial.values, partial.element_type, dtype)
+        self.check_count(partial.count, partial.special.size)
+        return rounded(partial, partial.count if self.reduction == "mean" and partial.count else 1, dtype)
+
+
+def _converted(values: np.ndarray, source: ElementType, target: ElementType) -> np.ndarray:
+    if target.is_integer and source is not target and values.size:
+        low, high = target.limits
+        least, most = (int(each) for each in (values.min(), values.max()))
+        if least < low or most > high:
+            raise ValueRangeError(
+                f"{target.name} does not hold the result",
+                got=str(most if most > high else least),
+                allowed=f"{low} to {high}",
+            )
+    return cast(values, source, target, saturate=False)
+
+
+def normalized_axes(axis: Axis, rank: int) -> tuple[int, ...]:
+    """The axes of a result of a rank, in order and not negative.
+
+    Raises:
+        AttributeValueError: where an axis is no integer, out of range or there twice.
+    """
+    if axis is None:
+        return tuple(range(rank))
+    given = tuple(axis) if isinstance(axis, list | tuple) else (axis,)
+    place = {"operand": "axis", "got": repr(axis)[:80]}
+    try:
+        numbers = [index(each) for each in given]
+    except TypeError:
+        raise AttributeValueError("not an axis", allowed="an integer, several, or None for all", **place) from None
+    if any(isinstance(each, bool) for each in given) or not all(-rank <= number < rank for number in numbers):
+        allowed = f"{-rank} to {rank - 1}" if rank else "none"
+        raise AttributeValueError(f"no axis of a result of rank {rank}", allowed=allowed, **place)
+    axes = sorted(number % rank for number in numbers)
+    if len(set(axes)) != len(axes):
+        raise AttributeValueError("an axis is given twice", **place)
+    return tuple(axes)

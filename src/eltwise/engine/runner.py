@@ -1,0 +1,144 @@
+"""A graph that is run again and again, each time by the program for arrays of these types and shapes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from eltwise.core.errors import ShapeError
+from eltwise.engine.array_libraries import LAZY, common_kind, host_array, lazy_operand, to_library
+from eltwise.engine.arrays import kind_of
+from eltwise.engine.call_cache import CallCache
+from eltwise.engine.fusion import Group
+from eltwise.engine.io_binding import Symbols, bound_inputs, refuse_conversion
+from eltwise.engine.program import Observe, Program, make_program
+from eltwise.ir.graph import Graph, Port
+from eltwise.kernels import float_mode
+from eltwise.kernels.native import Records, is_possible
+
+
+class Runner:
+    """Runs one graph.
+
+    Args:
+        graph: a graph without problems.
+        outputs: its outputs with their inferred types.
+    """
+
+    def __init__(self, graph: Graph, outputs: tuple[Port, ...]) -> None:
+        self._graph, self._outputs = graph, outputs
+        converts = any(port.inner_type is not None for port in graph.inputs)
+        self._names = None if converts else tuple(port.name for port in graph.inputs)
+        self._programs = CallCache[Program]()
+        self._kernel: OneKernel | None = None
+
+    def run(self, feeds: Mapping[str, object], observe: Observe | None = None) -> dict[str, np.ndarray]:
+        """Run the graph.
+
+        Args:
+            feeds: the inputs by name, another of their names, or position.
+            observe: is called after each step.
+
+        Returns:
+            New arrays by output name, in native byte order; none shares memory with an input or another output.
+
+        Raises:
+            EltwiseError: for inputs that are missing or do not fit, or values that a node cannot take.
+        """
+        kernel = self._kernel
+        if kernel is not None and observe is None and type(feeds) is dict and len(feeds) == len(self._graph.inputs):
+            try:
+                operands = [feeds[each] if type(each) is str else each for each in kernel.sources]
+            except KeyError:  # An input may be given by another of its names.
+                pass
+            else:
+                return {kernel.output: kernel.function(*operands)}
+        return self._run(feeds, observe)
+
+    def _run(self, feeds: Mapping[str, object], observe: Observe | None = None) -> dict[str, np.ndarray]:
+        """Run the program for these inputs; see ``run``."""
+        try:
+            if self._names is not None and len(feeds) == len(self._names) and float_mode.is_default():
+                arrays: list[Any] = [feeds.get(name) for name in self._names]
+                program = self._programs.find(arrays)
+                if program is not None:
+                    return program.run(arrays, observe)
+            if any(kind_of(value) for value in feeds.values()):
+                return self._run_on_others(feeds, observe)
+            with float_mode.default_mode():  # Conversions need it too, not only kernels.
+                float_mode.require_default()
+                return self._bound_run(feeds, observe)
+        except MemoryError:
+            given = ", ".join(f"{name} {getattr(value, 'shape', ())}" for name, value in feeds.items())
+            raise ShapeError("a run on these inputs does not fit into memory", got=given) from None
+
+    def _run_on_others(self, feeds: Mapping[str, object], observe: Observe | None) -> dict[str, Any]:
+        """Run the graph on inputs of which some belong to another library; a lazy one runs node by node.
+
+        Raises:
+            EltwiseError: where the inputs do not fit, or the graph does more than a lazy array can.
+        """
+        kind = common_kind(list(feeds.values()), [f"input {name!r}" for name in feeds])
+        if kind not in LAZY:
+            arrays = {name: host_array(value, f"input {name!r}") for name, value in feeds.items()}
+            return {name: to_library(kind, result) for name, result in self._run(arrays, observe).items()}
+        for port in self._graph.inputs:
+            refuse_conversion(port, port.inner_type)
+        symbols: Symbols = {}
+        bound = bound_inputs(self._graph, feeds, symbols, lazy_operand)
+        program = make_program(self._graph, self._outputs, bound, symbols, is_fused=False)
+        return program.run(list(bound.values()), observe)
+
+    def _bound_run(self, feeds: Mapping[str, object], observe: Observe | None) -> dict[str, np.ndarray]:
+        """Check what is given, and find or make the program for it."""
+        symbols: Symbols = {}
+        bound = bound_inputs(self._graph, feeds, symbols)
+        ordered = {port.value: bound.pop(port.value) for port in self._graph.inputs} | bound
+        arrays = list(ordered.values())
+        names = tuple(bound)  # What is left replaces constants.
+        program = self._programs.find(arrays, names=names)
+        if program is None:
+            program = make_program(self._graph, self._outputs, ordered, symbols, self._records_of)
+            self._programs.add(arrays, program, names=names)
+        return program.run(arrays, observe)
+
+    def _records_of(self, group: Group) -> Records | None:
+        """The records for a group that is the whole program: the same for all programs that are like the first one."""
+        names = {port.value: port.name for port in self._graph.inputs}
+        operands = tuple(operand.value for operand in group.operands)
+        is_whole = {*names} <= {*operands} <= {*names, *self._graph.constant}
+        if self._names is None or not is_whole or not is_possible():
+            return None
+        if self._kernel is None:
+            sources = tuple(names[each] if each in names else self._graph.constant[each].array for each in operands)
+            output = next(port.name for port in self._outputs)
+            records = Records(len(operands))
+
+            def function(*given: object) -> np.ndarray:
+                feeds = {each: value for each, value in zip(sources, given, strict=True) if isinstance(each, str)}
+                return self._run(feeds)[output]
+
+            self._kernel = OneKernel(operands, sources, output, records, records.builtin(function, output))
+        return self._kernel.records if self._kernel.operands == operands else None
+
+
+@dataclass(frozen=True)
+class OneKernel:
+    """What runs a graph that one kernel computes.
+
+    Attributes:
+        operands: the values that the kernel reads.
+        sources: for each of them the name of an input, or the array of a constant.
+        output: the name of the only output.
+        records: the calls that are made often.
+        function: computes the output, given the operands.
+    """
+
+    operands: tuple[str, ...]
+    sources: tuple[str | np.ndarray, ...]
+    output: str
+    records: Records
+    function: Callable[..., np.ndarray]

@@ -1,0 +1,98 @@
+"""What the engine computes: an expression, a broadcast rule and element types. Pure.
+
+An operation of the registry says which computation it is; a reduction or a check may need one that no operator is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from eltwise.core.broadcasting import Rule
+from eltwise.core.dtypes import ElementType
+from eltwise.core.errors import ElementTypeError, GraphError
+from eltwise.ops.expression import Expression
+
+
+@dataclass(frozen=True)
+class Computation:
+    """An expression of operands that have one element type.
+
+    Attributes:
+        expression: what is computed for each element.
+        rule: how the operands broadcast.
+        types: the element types that the operands may have.
+        name: what errors call it: for an operator its versioned name.
+        operands: what errors call each operand.
+    """
+
+    expression: Expression
+    rule: Rule
+    types: tuple[ElementType, ...]
+    name: str
+    operands: tuple[str, ...]
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.name, self.rule, self.expression))
+
+    def aligned(self) -> Computation:
+        """The same computation of operands that have the rank of the result, so that NumPy's rule is theirs."""
+        return replace(self, rule=Rule("numpy"))
+
+    def computation(self, count: int) -> Computation:
+        """The computation itself, as of an ``Operation``.
+
+        Raises:
+            GraphError: for another number of operands.
+        """
+        if count != len(self.operands):
+            raise wrong_count(self.name, count, str(len(self.operands)))
+        return self
+
+    def result_type(self, element_type: ElementType) -> ElementType:
+        """The type of the result for operands of a type."""
+        return self.expression.result_type(element_type)
+
+    def check_types(self, types: tuple[ElementType | None, ...]) -> ElementType | None:
+        """The one element type of operands; None where none of theirs is known.
+
+        Raises:
+            ElementTypeError: for a type that is not allowed, and for two types.
+        """
+        first: tuple[ElementType, str] | None = None
+        for element_type, name in zip(types, self.operands, strict=True):
+            if element_type is None:
+                continue
+            if element_type not in self.types:
+                raise wrong_type(element_type, self.types, self.name, f"operand {name}")
+            first = first or (element_type, name)
+            if element_type is not first[0]:
+                raise ElementTypeError(
+                    f"operand {first[1]} is {first[0]} and operand {name} is {element_type}",
+                    operator=self.name,
+                    allowed="one type for both" if len(types) == 2 else "one type for all",
+                    hint="convert one of them first; types are never changed silently",
+                )
+        return first[0] if first else None
+
+
+def wrong_count(name: str, count: int, allowed: str) -> GraphError:
+    """Make the error for a number of operands that an operator does not take."""
+    return GraphError("wrong number of operands", operator=name, got=str(count), allowed=allowed)
+
+
+def wrong_type(
+    element_type: ElementType, allowed: tuple[ElementType, ...], name: str, operand: str
+) -> ElementTypeError:
+    """Make the error for an element type that an operator does not take."""
+    return ElementTypeError(
+        "this element type is not allowed",
+        operator=name,
+        operand=operand,
+        got=element_type.name,
+        allowed=", ".join(each.name for each in allowed),
+    )
