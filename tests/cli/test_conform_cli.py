@@ -63,7 +63,7 @@ def test_strict_exits_1_where_a_difference_is_not_known_or_gone(conform: Cli, tm
     ("arguments", "words"),
     [
         (("--runtime", "onnxruntim"), "did you mean 'onnxruntime'?"),
-        (("--op", "Sub-8"), "did you mean 'Sub-"),
+        (("--op", "Sub-8"), "the newest is Sub-14"),
         (("--type", "uint9"), "did you mean"),
         (("--broadcast", "numpi"), "did you mean 'numpy'?"),
         (("--path", "sttic"), "did you mean 'static'?"),

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO, cast
+from typing import TYPE_CHECKING, Protocol, TextIO, cast
 
 from eltwise.core.errors import AttributeValueError, EltwiseError, ManyProblemsError
 from eltwise.core.escaping import as_lines, escape_lines, on_one_line, to_json
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     import numpy as np
     from rich.console import Console
 
-    from eltwise.cli.progress import Tell
     from eltwise.passes.report import Report
     from eltwise.report.written import Written
     from eltwise.scale.deltas import DeltaReport
@@ -31,6 +30,12 @@ _STDOUT = Path("-")
 _FIRST_VALUES = 8
 _WIDTH_IN_A_PIPE = 180
 _WIDE = 140
+
+
+class Tell(Protocol):
+    """Receives how many are done, how many there are, and the name of the next."""
+
+    def __call__(self, done: int, count: int, text: str = "", /) -> None: ...  # noqa: D102 - said by the class
 
 
 class _Escaping(io.TextIOBase):

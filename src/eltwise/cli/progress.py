@@ -4,15 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
-from typing import Protocol
 
 from eltwise.cli import printing
-
-
-class Tell(Protocol):
-    """Receives how many are done, how many there are, and the name of the next."""
-
-    def __call__(self, done: int, count: int, text: str = "", /) -> None: ...  # noqa: D102 - said by the class
+from eltwise.cli.printing import Tell
 
 
 def progress_of_many() -> AbstractContextManager[Tell]:
