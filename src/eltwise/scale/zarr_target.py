@@ -83,8 +83,9 @@ class ZarrBlocks:
     @classmethod
     def opened(cls, text: str, store: str) -> ZarrBlocks:
         """Open an array that is there."""
-        array = library(text).open_array(store, mode="r+", config={"write_empty_chunks": True})
-        return ZarrBlocks(text, store, array)
+        zarr = library(text)
+        with zarr.config.set({"array.write_empty_chunks": True}):  # It ignores this as an argument.
+            return ZarrBlocks(text, store, zarr.open_array(store, mode="r+"))
 
     @property
     def mark(self) -> dict[str, Any]:
