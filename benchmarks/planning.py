@@ -34,6 +34,7 @@ from eltwise.core.machine import machine_name
 from eltwise.scale.apply import compute_chunk
 from eltwise.scale.blocks import Application
 from eltwise.scale.cluster import connected, run_on
+from eltwise.scale.jobs import Resources
 from eltwise.scale.sources import Sources
 
 _SPEC = Task("chunk", operator.neg, 1)
@@ -168,9 +169,9 @@ def _without_work(tasks: int) -> tuple[float, float]:
         LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, host="127.0.0.1") as cluster,
         connected(cluster.scheduler_address) as client,
     ):
-        [*run_on(client, operator.neg, range(100), 1 << 30)]
+        [*run_on(client, operator.neg, range(100), 1 << 30, Resources())]
         start, used = time.perf_counter(), time.process_time()
-        assert sum(1 for _result in run_on(client, operator.neg, range(tasks), 1 << 30)) == tasks
+        assert sum(1 for _result in run_on(client, operator.neg, range(tasks), 1 << 30, Resources())) == tasks
         return time.perf_counter() - start, time.process_time() - used
 
 

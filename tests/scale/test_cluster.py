@@ -7,9 +7,13 @@ import operator
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,9 +24,11 @@ import pytest
 from distributed import Client, LocalCluster
 
 import eltwise
+from eltwise.core.errors import FileFormatError
 from eltwise.scale.apply import apply_files, compute_chunk
 from eltwise.scale.blocks import Application
 from eltwise.scale.cluster import claimed, connected, run_on
+from eltwise.scale.jobs import Resources
 from eltwise.scale.journal import Entry
 from eltwise.scale.sources import open_sources
 from onnx_models import model, node, value
@@ -146,8 +152,6 @@ def begun(target: Path) -> Path:
 
 def is_quiet(target: Path) -> bool:
     """Whether the workers have ended what the dead client wanted."""
-    import time
-
     before = chunk_files(target)
     time.sleep(0.5)
     return chunk_files(target) == before
@@ -178,7 +182,7 @@ def test_a_second_client_of_a_cluster_is_refused_where_a_store_has_no_locks(clus
 @pytest.mark.parametrize(("size", "count"), [(8 << 20, 40), (1, 40), (1, 1000), (1, 0)])
 def test_every_number_once(cluster: LocalCluster, size: int, count: int) -> None:
     with connected(cluster.scheduler_address) as client:
-        assert sorted(run_on(client, operator.neg, range(count), size)) == sorted(range(1 - count, 1))
+        assert sorted(run_on(client, operator.neg, range(count), size, Resources())) == sorted(range(1 - count, 1))
 
 
 def test_a_corrupt_chunk_names_itself(
@@ -217,12 +221,248 @@ def test_a_block_that_is_there_is_not_computed_again(operands: tuple[np.ndarray,
     assert [name for name in before if before[name] != after[name]] == ["c/0/1"]
 
 
-def test_a_scheduler_that_is_not_there(cli: Cli, operands: tuple[np.ndarray, np.ndarray], tmp_path: Path) -> None:
+def test_a_block_of_zeros_is_written_too(operands: tuple[np.ndarray, np.ndarray], tmp_path: Path) -> None:
+    texts, target = (str(tmp_path / "a.zarr"),) * 2, str(tmp_path / "c.zarr")
+    minus = eltwise.operator("Subtract-1")
+    apply_files(minus, texts, target)
+    (tmp_path / "c.zarr" / "c" / "0" / "1").unlink()
+    compute_chunk(Application(minus.operation), open_sources(texts, (None, None)), target, target, (1, None))
+    assert len(chunk_files(tmp_path / "c.zarr")) == 400
+
+
+class Processes:
+    """A scheduler, and workers that nothing starts again."""
+
+    def __init__(self, folder: Path) -> None:
+        file = folder / "scheduler.json"
+        self._started = [self._start("scheduler", "--port", "0", "--scheduler-file", str(file))]
+        wait_for(file.exists)
+        wait_for(lambda: bool(file.read_text()))
+        self.address: str = json.loads(file.read_text())["address"]
+
+    def _start(self, kind: str, *options: str) -> subprocess.Popen[bytes]:
+        line = [sys.executable, "-m", f"distributed.cli.dask_{kind}", "--host", "127.0.0.1", "--no-dashboard", *options]
+        return subprocess.Popen(line, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # noqa: S603
+
+    @property
+    def scheduler(self) -> subprocess.Popen[bytes]:
+        return self._started[0]
+
+    def add_worker(self) -> None:
+        self._started.append(self._start("worker", self.address, "--no-nanny", "--nthreads", "1"))
+
+    def await_worker(self) -> None:
+        with connected(self.address) as client:
+            wait_for(lambda: bool(client.nthreads()))
+
+    def kill_workers(self) -> None:
+        for process in self._started[1:]:
+            process.kill()
+            process.wait()
+
+    def kill(self) -> None:
+        self.kill_workers()
+        self.scheduler.kill()
+        self.scheduler.wait()
+
+
+@pytest.fixture
+def processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Processes]:
+    monkeypatch.setattr("eltwise.scale.cluster._QUIET_SECONDS", 0.3)
+    made = Processes(tmp_path)
+    try:
+        yield made
+    finally:
+        made.kill()
+
+
+LACKS = "the cluster has no workers"
+
+
+def test_a_cluster_without_workers(
+    cli: Cli, processes: Processes, operands: tuple[np.ndarray, np.ndarray], tmp_path: Path
+) -> None:
+    """What is waited for is said, also in a pipe, and not for ever."""
+    files, network = (tmp_path / "a.zarr", tmp_path / "b.zarr"), tmp_path / "m.onnx"
+    nodes, inputs = [node("Sub", ["a", "b"], ["z"])], [value("a", None), value("b", None)]
+    onnx.save(model(nodes, inputs, [value("z", None)]), network)
+    for line in (
+        ("apply", "Subtract-1", *files, "--output", tmp_path / "c.zarr"),
+        ("reduce", "sum", "Subtract-1", *files),
+        ("run", network, "-i", f"a={files[0]}", "-i", f"b={files[1]}", "-o", tmp_path / "z.zarr"),
+    ):
+        code, out, err = cli(*line, "--scheduler", processes.address, "--wait", 1)
+        assert (code, out) == (2, "")
+        assert err.splitlines() == [
+            f"{processes.address}: {LACKS}; waiting up to 1 s",
+            f"eltwise: {processes.address}: {LACKS}, for 1 s; start workers, and run the same command again",
+        ]
+
+
+def job(processes: Processes, folder: Path, **resources: Any) -> Callable[[], Any]:
+    texts = str(folder / "a.zarr"), str(folder / "b.zarr")
+    used = Resources(scheduler=processes.address, **{"wait": 60, **resources})
+    return partial(apply_files, eltwise.operator("Subtract-1"), texts, str(folder / "c.zarr"), used)
+
+
+def after_blocks(count: int, action: Callable[[], object]) -> Callable[[int, int, str], None]:
+    """Progress that does something once, when at least so many of 400 blocks are done."""
+    pending = [action]
+
+    def tell(done: int, size: int, _name: str) -> None:
+        if done * 400 >= count * size and pending:
+            pending.pop()()
+
+    return tell
+
+
+def test_workers_that_come_late(processes: Processes, operands: tuple[np.ndarray, np.ndarray], tmp_path: Path) -> None:
+    said: list[str] = []
+
+    def say(sentence: str) -> None:
+        said.append(sentence)
+        processes.add_worker()
+
+    job(processes, tmp_path, say=say)()
+    assert said[0] == f"{processes.address}: {LACKS}; waiting up to 60 s"
+    assert read(tmp_path / "c.zarr").tobytes() == eltwise.subtract(*operands).tobytes()
+
+
+def test_all_workers_die(processes: Processes, operands: tuple[np.ndarray, np.ndarray], tmp_path: Path) -> None:
+    """The blocks are kept, whether no worker comes, or another one."""
+    processes.add_worker()
+    processes.await_worker()
+    with pytest.raises(FileFormatError, match=f"{LACKS}, for 1 s"):
+        job(processes, tmp_path, wait=1, tell=after_blocks(50, processes.kill_workers))()
+    kept = begun(tmp_path / "c.zarr").with_name("journal").read_bytes().count(b"\n") - 1
+    assert 50 <= kept < 400
+    processes.add_worker()
+    said: list[str] = []
+
+    def say(sentence: str) -> None:
+        said.append(sentence)
+        processes.add_worker()
+
+    outcome = job(processes, tmp_path, say=say, tell=after_blocks(kept + 50, processes.kill_workers))()
+    assert outcome.resumed == kept
+    assert set(said) == {f"{processes.address}: {LACKS}; waiting up to 60 s"}
+    assert read(tmp_path / "c.zarr").tobytes() == eltwise.subtract(*operands).tobytes()
+
+
+def test_a_scheduler_that_freezes_or_dies(
+    processes: Processes, operands: tuple[np.ndarray, np.ndarray], tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    processes.add_worker()
+    processes.await_worker()
+    said: list[str] = []
+
+    def say(sentence: str) -> None:
+        said.append(sentence)
+        processes.scheduler.send_signal(signal.SIGCONT)
+
+    freeze = partial(processes.scheduler.send_signal, signal.SIGSTOP)
+    job(processes, tmp_path, tell=after_blocks(50, freeze), say=say)()
+    assert set(said) == {f"{processes.address}: the scheduler does not answer; waiting up to 60 s"}
+    assert read(tmp_path / "c.zarr").tobytes() == eltwise.subtract(*operands).tobytes()
+    shutil.rmtree(tmp_path / "c.zarr")
+    with pytest.raises(FileFormatError, match="the connection to the scheduler was lost"):
+        job(processes, tmp_path, tell=after_blocks(50, processes.kill))()
+    assert len(chunk_files(begun(tmp_path / "c.zarr"))) >= 50
+    assert capfd.readouterr().err == ""
+
+
+@contextmanager
+def listening(answer: bytes | None, *, is_closed: bool) -> Iterator[int]:
+    """Something on a port that is no scheduler."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        connections: list[socket.socket] = []
+
+        def serve() -> None:
+            while True:
+                try:
+                    connection, _address = server.accept()
+                except OSError:
+                    return
+                connections.append(connection)
+                if answer is not None:
+                    connection.sendall(answer)
+                if is_closed:
+                    connection.close()
+
+        threading.Thread(target=serve, daemon=True).start()
+        try:
+            yield int(server.getsockname()[1])
+        finally:
+            for connection in connections:
+                connection.close()
+
+
+FORM = "this is not the address of a scheduler"
+ADDRESSES = {
+    **dict.fromkeys(["x", "", "tcp://", "tcp://:", "tcp://host", "tcp://h:x", "tcp://h:0", "tls://h:99999"], FORM),
+    **dict.fromkeys(["nonsense://x", "://", "http://127.0.0.1:80"], "unknown protocol of a scheduler"),
+    "tcp://127.0.0.1:9": "cannot be reached (Connection refused)",
+    "tcp://no.such.host.invalid:8786": "cannot be reached",
+    "\x1b]0;PWN\x07:1": "cannot be reached",
+    "tcp://127.0.0.1:{silent}": "cannot be reached (no answer within",
+    "tcp://127.0.0.1:{http}": "cannot be reached (something else listens there)",
+    "tcp://127.0.0.1:{junk}": "cannot be reached (",
+    "tcp://127.0.0.1:{closed}": "cannot be reached (",
+    "tls://127.0.0.1:{silent}": "cannot be reached (",
+    "ws://127.0.0.1:{http}": "cannot be reached (",
+    "tcp://127.0.0.1:{worker}": "cannot be reached (a Worker listens there)",
+    "inproc://1/2/3": "cannot be reached (",
+}
+
+
+@contextmanager
+def ports(cluster: LocalCluster) -> Iterator[dict[str, int]]:
+    (worker, *_others) = cluster.scheduler.workers
+    with (
+        listening(None, is_closed=False) as silent,
+        listening(b"HTTP/1.1 400 Bad Request\r\n\r\n", is_closed=True) as http,
+        listening(bytes(range(256)) * 9, is_closed=False) as junk,
+        listening(None, is_closed=True) as closed,
+    ):
+        yield {
+            "silent": silent,
+            "http": http,
+            "junk": junk,
+            "closed": closed,
+            "worker": int(worker.rpartition(":")[2]),
+        }
+
+
+def test_what_is_no_scheduler(
+    cli: Cli,
+    cluster: LocalCluster,
+    operands: tuple[np.ndarray, np.ndarray],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """One sentence, and nothing is made."""
+    monkeypatch.setattr("eltwise.scale.cluster._ANSWER_SECONDS", 1.0)
     files = tmp_path / "a.zarr", tmp_path / "b.zarr"
-    for address in ("tcp://127.0.0.1:9", "nonsense://x"):
-        for command in (("reduce", "sum"), ("apply",)):
-            output = () if command[0] == "reduce" else ("--output", tmp_path / "c.zarr")
-            code, _out, err = cli(*command, "Subtract-1", *files, *output, "--scheduler", address)
-            assert code == 2
-            assert "the scheduler cannot be reached" in err
+    with ports(cluster) as numbers:
+        for number, (address, words) in enumerate(ADDRESSES.items()):
+            start = ("apply", "Subtract-1", *files, "--output", tmp_path / "c.zarr")
+            line = start if number % 2 else ("reduce", "sum", "Subtract-1", *files)
+            code, out, err = cli(*line, "--scheduler", address.format(**numbers))
+            assert (code, out, err.count("\n")) == (2, "", 1), (address, err)
+            assert words in err, address
+            assert err.isascii(), address
+            assert "\x1b" not in err
             assert sorted(path.name for path in tmp_path.iterdir()) == ["a.zarr", "b.zarr"]
+
+
+def test_a_process_ends_soon_where_there_is_no_scheduler(
+    cluster: LocalCluster, operands: tuple[np.ndarray, np.ndarray], tmp_path: Path
+) -> None:
+    """With the times as they are, and with all that the end of a process writes to stderr."""
+    files = tmp_path / "a.zarr", tmp_path / "b.zarr"
+    with ports(cluster) as numbers:
+        addresses = ["x", "tcp://", *(f"tcp://127.0.0.1:{numbers[name]}" for name in ("silent", "http"))]
+        runs = [started("reduce", "sum", "Subtract-1", *files, "--scheduler", address) for address in addresses]
+        for run in runs:
+            _out, err = run.communicate(timeout=120)
+            assert (run.returncode, err.count(b"\n"), err[:8]) == (2, 1, b"eltwise:")

@@ -18,8 +18,7 @@ from eltwise.cli.blocks import is_in_blocks, print_outcomes, resources_of
 @options.attributes
 @options.output
 @options.element_type
-@options.memory
-@options.scheduler
+@options.limits
 @options.json
 def apply(
     op: str,
@@ -27,8 +26,7 @@ def apply(
     attributes: Sequence[str],
     output: str | None,
     element_type: str | None,
-    memory: str,
-    scheduler: str | None,
+    limits: options.Limits,
     json: bool,
 ) -> None:
     """Apply one operator version to tensor files, zarr stores or checkpoints; an ended command can be run again."""
@@ -37,10 +35,10 @@ def apply(
 
     bound = options.bound_operator(op, attributes)
     wanted = by_name(element_type) if element_type else None
-    if scheduler is not None or is_in_blocks(operands, [output] if output else []):
+    if limits.scheduler is not None or is_in_blocks(operands, [output] if output else []):
         from eltwise.scale.apply import apply_files
 
-        with resources_of(memory, scheduler) as resources:
+        with resources_of(limits) as resources:
             outcome = apply_files(bound, operands, output or "", resources, wanted)
         if json:
             printing.json_text(outcome.fields())

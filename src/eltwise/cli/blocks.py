@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from eltwise.cli import printing
+from eltwise.cli.options import Limits
 from eltwise.cli.progress import progress_of_bytes
 from eltwise.core.errors import AttributeValueError, counted
 
@@ -36,13 +37,13 @@ def is_in_blocks(operands: Sequence[str], outputs: Sequence[str]) -> bool:
 
 
 @contextmanager
-def resources_of(memory: str, scheduler: str | None) -> Iterator[Resources]:
-    """What options say may be used; progress is shown."""
+def resources_of(limits: Limits) -> Iterator[Resources]:
+    """What options say may be used; progress is shown, and what a job waits for."""
     from eltwise.scale.jobs import Resources
     from eltwise.scale.sources import parse_bytes
 
     with progress_of_bytes() as tell:
-        yield Resources(parse_bytes(memory), scheduler, tell)
+        yield Resources(parse_bytes(limits.memory), limits.scheduler, tell, limits.wait, printing.note)
 
 
 def print_outcomes(outcomes: Mapping[str, Outcome]) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
@@ -46,10 +47,29 @@ output = click.option("--output", "-o", metavar="FILE", help="The file to write 
 element_type = click.option(
     "--type", "element_type", metavar="TYPE", help="The element type of raw bytes in .npy files, for example int4."
 )
-memory = click.option("--memory", metavar="SIZE", default="2GiB", help="How much memory may be used, such as 2GiB.")
-scheduler = click.option(
-    "--scheduler", metavar="ADDRESS", help="A Dask cluster, such as tcp://host:8786, for zarr stores."
-)
+
+
+class Limits(NamedTuple):
+    """What a job on files may use, as options say it."""
+
+    memory: str
+    scheduler: str | None
+    wait: int
+
+
+def limits(function: Callable[..., None]) -> Callable[..., None]:
+    """Add the options of ``Limits``, and give a function all of them as ``limits``."""
+
+    @click.option("--memory", metavar="SIZE", default="2GiB", help="How much memory may be used, such as 2GiB.")
+    @click.option("--scheduler", metavar="ADDRESS", help="A Dask cluster, such as tcp://host:8786, for zarr stores.")
+    @click.option(
+        "--wait", type=Integer(0), metavar="SECONDS", default=300, help="How long a cluster may be without workers."
+    )
+    @wraps(function)
+    def command(memory: str, scheduler: str | None, wait: int, **arguments: object) -> None:
+        function(limits=Limits(memory, scheduler, wait), **arguments)
+
+    return command
 
 
 class Command(click.Command):

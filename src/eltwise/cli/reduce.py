@@ -24,8 +24,7 @@ from eltwise.core.errors import AttributeValueError, unknown_name
 @click.option("--axis", metavar="AXES", help="The axes to reduce, such as 0,2; by default all.")
 @options.output
 @options.element_type
-@options.memory
-@options.scheduler
+@options.limits
 @options.json
 def reduce(
     reduction: str,
@@ -34,8 +33,7 @@ def reduce(
     axis: str | None,
     output: str | None,
     element_type: str | None,
-    memory: str,
-    scheduler: str | None,
+    limits: options.Limits,
     json: bool,
 ) -> None:
     """Reduce an operator's results on files of any size: exactly, rounded once, the same bits everywhere."""
@@ -60,7 +58,7 @@ def reduce(
     if place and open_sources(files, [wanted] * len(files)).is_named:
         words, hint = "the results of checkpoints are printed", "leave out --output"
         raise AttributeValueError(words, operand="--output", hint=hint)
-    with resources_of(memory, scheduler) as resources:
+    with resources_of(limits) as resources:
         found = reduce_files(reducing, files, _axes(axis), resources, wanted)
     results = {name: np.asarray(value) for name, value in found.items()}
     write_tensor_files(results if place else {}, place)

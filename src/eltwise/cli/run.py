@@ -39,16 +39,14 @@ if TYPE_CHECKING:
     help="The file to write an output to. Other outputs are printed.",
 )
 @click.option("--dump", metavar="KIND", help="Print how the model is computed: plan, llvm or asm.")
-@options.memory
-@options.scheduler
+@options.limits
 @options.json
 def run(
     model: Path,
     inputs: Sequence[str],
     outputs: Sequence[str],
     dump: str | None,
-    memory: str,
-    scheduler: str | None,
+    limits: options.Limits,
     json: bool,
 ) -> None:
     """Run a model on tensor files; on zarr stores, checkpoints and large .npy files block by block."""
@@ -63,10 +61,10 @@ def run(
         )
     loaded = load(model)
     given, wanted = _inputs(loaded, inputs), _outputs(loaded, outputs)
-    if dump is None and (scheduler is not None or is_in_blocks([*given.values()], [*wanted.values()])):
+    if dump is None and (limits.scheduler is not None or is_in_blocks([*given.values()], [*wanted.values()])):
         from eltwise.scale.models import run_files
 
-        with resources_of(memory, scheduler) as resources:
+        with resources_of(limits) as resources:
             outcomes = run_files(str(model), given, wanted, resources, loaded)
         if json:
             printing.json_text({name: outcome.fields() for name, outcome in outcomes.items()})

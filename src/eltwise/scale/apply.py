@@ -86,7 +86,7 @@ def compute_files(computation: Computation, sources: Sources, output: str, resou
             if client is None:
                 done = _in_threads(parts, target, count, threads)
             else:
-                done = _on_cluster(client, computation, sources, parts[0], target)
+                done = _on_cluster(client, computation, sources, parts[0], target, resources)
             with _ending(target.journal):
                 follow(done, target.journal, outcome, resources)
                 for each in states:
@@ -131,13 +131,15 @@ def _in_threads(parts: Sequence[Part], target: Target, count: Count | None, thre
     return in_order((partial(work, part, index) for part in parts for index in range(len(part.grid))), threads)
 
 
-def _on_cluster(client: Any, computation: Computation, sources: Sources, part: Part, target: Target) -> Iterator[Done]:
+def _on_cluster(
+    client: Any, computation: Computation, sources: Sources, part: Part, target: Target, resources: Resources
+) -> Iterator[Done]:
     """Compute blocks on the workers of a cluster, which see the store in which the result is written."""
     assert isinstance(target, ZarrTarget)
     before = dict(target.journal.done)
     function = partial(compute_chunk, computation, sources, target.text, absolute(target.store))
     items = [(number, before.get(number)) for number in range(len(part.grid))]
-    return (_noted(each, target) for each in run_on(client, function, items, part.block_bytes))
+    return (_noted(each, target) for each in run_on(client, function, items, part.block_bytes, resources))
 
 
 def _noted(done: Done, target: Target) -> Done:

@@ -43,16 +43,25 @@ class Resources:
         memory: the limit, in bytes.
         scheduler: the address of a Dask cluster, if one computes.
         tell: receives progress.
+        wait: for how many seconds a cluster may be without workers.
+        say: receives a sentence when the job waits.
     """
 
     memory: int = MEMORY
     scheduler: str | None = None
     tell: Tell | None = None
+    wait: float = 300
+    say: Callable[[str], None] | None = None
 
     def told(self, done: int, count: int, text: str) -> None:
         """Tell the progress to whom it may concern."""
         if self.tell is not None:
             self.tell(done, count, text)
+
+    def note(self, sentence: str) -> None:
+        """Say to whom it may concern that the job waits."""
+        if self.say is not None:
+            self.say(sentence)
 
 
 @dataclass

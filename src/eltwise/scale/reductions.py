@@ -131,7 +131,7 @@ def reduce_files(
                 found = in_order((partial(job.partial, number) for number in job.numbers()), threads)
             else:
                 function = partial(compute_partial, reducing, sources, job.axes, name)
-                found = run_on(client, function, job.numbers(), job.part.block_bytes)
+                found = run_on(client, function, job.numbers(), job.part.block_bytes, resources)
             results[name] = job.result(_told(found, resources, done, sum(sizes.values()), job.part))
             done += sizes[name]
     for each in states:
