@@ -229,8 +229,9 @@ def follow(done: Iterator[Done], journal: Journal, outcome: Outcome, resources: 
         failures = [error]
     if failures:
         others = f"; {len(failures) - 1} more blocks failed" if len(failures) > 1 else ""
-        kept = f"{len(journal.done)} of {outcome.blocks} blocks are kept for the same command with the same inputs{others}"
-        failures[0].hint = "; ".join(filter(None, (failures[0].hint, kept if journal.done else "")))
+        kept = f"{len(journal.done)} of {outcome.blocks} blocks are kept for the same command with the same inputs"
+        hints = (failures[0].hint, f"{kept}{others}" if journal.done else "")
+        failures[0].hint = "; ".join(filter(None, hints))
         raise failures[0]
 
 
