@@ -17,7 +17,13 @@ from typing import Any, TypeVar
 
 import numpy as np
 from zarr import Array
-from zarr.abc.codec import ArrayArrayCodec, ArrayBytesCodec, ArrayBytesCodecPartialDecodeMixin, BytesBytesCodec
+from zarr.abc.codec import (
+    ArrayArrayCodec,
+    ArrayBytesCodec,
+    ArrayBytesCodecPartialDecodeMixin,
+    BaseCodec,
+    BytesBytesCodec,
+)
 from zarr.abc.store import RangeByteRequest, SuffixByteRequest
 from zarr.storage import FsspecStore, LocalStore, StorePath, WrapperStore
 
@@ -90,11 +96,12 @@ def _read_file(path: Path, limit: int, byte_range: Any) -> bytes | None:
         return None
     if stat.S_ISDIR(status.st_mode):
         return None
+    name = path.name
     if not stat.S_ISREG(status.st_mode):
-        raise ValueError(f"{path.name!r} is a pipe or a device, not a file")
+        raise ValueError(f"{name!r} is a pipe or a device, not a file")
     size = status.st_size
     if size > limit:
-        raise _too_long(path.name, str(size), limit)
+        raise _too_long(name, str(size), limit)
     start, end = 0, size
     if isinstance(byte_range, RangeByteRequest):
         start, end = byte_range.start, byte_range.end
@@ -103,10 +110,14 @@ def _read_file(path: Path, limit: int, byte_range: Any) -> bytes | None:
     elif byte_range is not None:
         start = byte_range.offset
     if not 0 <= start <= end <= size:
-        raise ValueError(f"the bytes {start} to {end} of {path.name!r} are needed, and it has {size}")
-    with path.open("rb") as file:
-        file.seek(start)
-        return file.read(end - start)
+        raise ValueError(f"the bytes {start} to {end} of {name!r} are needed, and it has {size}")
+    with path.open("rb", buffering=0) as file:  # Unbuffered, since each further call waits for other threads.
+        if start:
+            file.seek(start)
+        data = file.read(end - start)
+        while len(data) < end - start and (more := file.read(end - start - len(data))):
+            data += more
+        return data
 
 
 def _too_long(name: str, got: str, limit: int) -> ValueError:
@@ -213,7 +224,7 @@ class _Numcodec:
         self._limits.check(raw)
         decoder = self._limits.decoder
         decoded = self._inner.decode(data) if decoder is None else decoder(raw)
-        self._limits.check_decoded(np.asarray(decoded).nbytes)
+        self._limits.check_decoded(memoryview(decoded).nbytes)
         return decoded
 
 
@@ -246,6 +257,8 @@ class _Guard:
         ]
 
     async def _decoded(self, chunk: Any, spec: Any) -> Any:
+        if type(self._inner).decode is BaseCodec.decode:  # It would make a task of each chunk.
+            return await self._inner._decode_single(chunk, spec)
         (decoded,) = await self._inner.decode([(chunk, spec)])
         return decoded
 
@@ -277,12 +290,15 @@ class _Shard(_Guard, ArrayBytesCodec, ArrayBytesCodecPartialDecodeMixin):
 class _BytesBytes(_Guard, BytesBytesCodec):
     """Compresses, or adds a checksum."""
 
+    def __init__(self, inner: Any, first: FirstError, limits: CodecLimits) -> None:
+        super().__init__(inner, first, limits)
+        self._decoder = limits.decoder
+
     async def _decoded(self, chunk: Any, spec: Any) -> Any:
         data = np.ascontiguousarray(chunk.as_numpy_array()).data.cast("B")
         self._limits.check(data)
-        decoder = self._limits.decoder
-        if decoder is not None:
-            return spec.prototype.buffer.from_bytes(await asyncio.to_thread(decoder, data))
+        if self._decoder is not None:
+            return spec.prototype.buffer.from_bytes(await asyncio.to_thread(self._decoder, data))
         decoded = await super()._decoded(chunk, spec)
         self._limits.check_decoded(len(decoded))
         return decoded
