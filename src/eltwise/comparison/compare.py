@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 from eltwise.comparison.arrays import compare_tensors
@@ -111,8 +111,8 @@ def compare_sets(
     states = states_of([a, b])
     pairs, missing, extra = match(a, b)
     check_patterns(tolerances, [*a, *a.unreadable, *b, *b.unreadable])
-    total = sum(_bytes(one) + _bytes(other) for one, other in pairs)
-    copies = Copies(a)
+    sizes = [_bytes(one) + _bytes(other) for one, other in pairs]
+    total, copies = sum(sizes), Copies(a)
     unreadable = [str(error) for side in (a, b) for error in side.unreadable.values()]
     done, found, name = 0, list[TensorReport](), ""
 
@@ -122,9 +122,10 @@ def compare_sets(
         if progress is not None:
             progress(done, total, name)
 
-    for one, other in pairs:
-        name, end = one.name, done + _bytes(one) + _bytes(other)
-        settings = Settings(tolerance_of(tolerances, one.name, other.name), causes, advance, copies)
+    settings_of = cache(lambda tolerance: Settings(tolerance, causes, advance, copies))
+    for (one, other), size in zip(pairs, sizes, strict=True):
+        name, end = one.name, done + size
+        settings = settings_of(tolerance_of(tolerances, one.name, other.name))
         try:
             found.append(_named(compare_tensors(one, other, settings), a.is_one or b.is_one))
         except EltwiseError as error:

@@ -30,6 +30,8 @@ def match(a: TensorSet, b: TensorSet) -> tuple[Pairs, tuple[str, ...], tuple[str
     """
     if len(a) == len(b) == 1 and (a.is_one or b.is_one):
         return ((next(iter(a.values())), next(iter(b.values()))),), (), ()
+    if a.tensors.keys() == b.tensors.keys():
+        return tuple((tensor, b.tensors[name]) for name, tensor in a.tensors.items()), (), ()
     known_a, known_b = {*a, *a.unreadable}, {*b, *b.unreadable}
     partner = {name: name for name in a if name in b}
     left = {name: tensor for name, tensor in a.items() if name not in known_b}

@@ -148,11 +148,10 @@ class FileRange:
     clean: Clean | None = None
 
     def __post_init__(self) -> None:
-        needed, present = self.file_bytes, self.file.size - self.offset
-        if needed > present:
+        if self.file_bytes > self.file.size - self.offset:
             raise FileFormatError(
                 "the data lies beyond the end of the file",
-                got=f"{needed} bytes at offset {self.offset}",
+                got=f"{self.file_bytes} bytes at offset {self.offset}",
                 allowed=f"up to byte {self.file.size}",
             )
 

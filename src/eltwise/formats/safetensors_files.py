@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -42,8 +42,7 @@ INDEX = ".safetensors.index.json"
 _LARGEST_INDEX = 1 << 28
 
 
-@dataclass(frozen=True)
-class StoredTensor:
+class StoredTensor(NamedTuple):
     """Where the bytes of a tensor are.
 
     Attributes:
@@ -132,7 +131,7 @@ def _file(path: Path) -> Checkpoint:
     header: dict[str, Any] = json.loads(text)
     metadata = header.pop("__metadata__", None) or {}
     found = {}
-    for name, entry in sorted(header.items(), key=lambda pair: tuple(pair[1]["data_offsets"])):
+    for name, entry in sorted(header.items(), key=lambda pair: pair[1]["data_offsets"]):
         begin, end = entry["data_offsets"]
         found[name] = StoredTensor(name, entry["dtype"], tuple(entry["shape"]), file, 8 + length + begin, end - begin)
     return Checkpoint(where, found, metadata, text)
