@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import gc
+import sys
 import threading
+from types import FrameType
+from typing import Any
 
 import ml_dtypes
 import numpy as np
 import pytest
 
 import eltwise
+from eltwise.kernels import pool as pool_module
 from eltwise.kernels.pool import LEAST_BYTES, MemoryPool, largest_idle_bytes
 
 FLOAT32 = np.dtype(np.float32)
@@ -99,3 +103,72 @@ def test_results_of_calls_rest_on_the_pool() -> None:
     del kept
     assert eltwise.memory_pool().idle_bytes == 8 << 20
     eltwise.memory_pool().clear()
+
+
+class Interrupted(Exception):  # noqa: N818 - it is no error
+    """What a signal handler raises."""
+
+
+class Interruption:
+    """Raises before one instruction of the pool, as a signal handler may."""
+
+    def __init__(self, number: int) -> None:
+        self.left, self.names = number, set[str]()
+
+    def __call__(self, frame: FrameType, event: str, _argument: Any) -> Any:
+        if frame.f_code.co_filename != pool_module.__file__:
+            return None
+        frame.f_trace_opcodes = True
+        if event == "opcode":
+            self.names.add(frame.f_code.co_name)
+            self.left -= 1
+            if self.left == -1:
+                raise Interrupted
+        return self
+
+
+def lives(pool: MemoryPool, held: np.ndarray) -> None:
+    """Arrays of memory that waits and of fresh memory; the last one exceeds the bound when it comes back."""
+    for _turn in range(2):
+        arrays = [pool.empty(SIZES, FLOAT32) for _ in range(4)]
+        for array in arrays:
+            assert not np.may_share_memory(array, held)
+        del array
+        arrays.clear()
+
+
+def test_a_signal_handler_may_raise_at_any_instruction(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the life of an array; then the pool counts what it has, gives nothing twice, and keeps to its bound."""
+    lost: list[Any] = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda failure: lost.append(failure.exc_value))
+    number, names, before = 0, set[str](), sys.gettrace()
+    while True:
+        pool = MemoryPool(3 * SIZES[0] * 4)
+        held = pool.empty(SIZES, FLOAT32)
+        interruption = Interruption(number)
+        try:
+            sys.settrace(interruption)
+            lives(pool, held)
+        except Interrupted:
+            pass
+        finally:
+            sys.settrace(before)
+        names |= interruption.names
+        if interruption.left >= 0:
+            break
+        assert all(isinstance(error, Interrupted) for error in lost), (number, lost)
+        check_accounts(pool, held)
+        number += 1
+    assert names >= {"empty", "_taken", "__init__", "__del__", "give_back", "idle_bytes"}
+
+
+def check_accounts(pool: MemoryPool, held: np.ndarray) -> None:
+    idle, size = pool.idle_bytes, SIZES[0] * 4
+    assert 0 <= idle <= pool.bound
+    arrays = [pool.empty(SIZES, FLOAT32) for _ in range(idle // size)]
+    assert pool.idle_bytes == 0
+    arrays += [pool.empty(SIZES, FLOAT32) for _ in range(4)]
+    addresses = {array.ctypes.data for array in (held, *arrays)}
+    assert len(addresses) == len(arrays) + 1
+    del arrays[-1]
+    assert pool.idle_bytes == size

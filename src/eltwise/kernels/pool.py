@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import math
 import mmap
-import os
 from collections import deque
 from contextlib import suppress
-from threading import Lock
 
 import numpy as np
 
@@ -30,28 +28,28 @@ _STEPS_PER_DOUBLING = 8
 class MemoryPool:
     """The blocks that wait for work. One pool serves all threads.
 
+    There is no lock and no count: the garbage collector may give a block back anywhere, and a signal handler may raise
+    between any two instructions. Each change is one operation on a dictionary or a deque.
+
     Attributes:
         bound: how many bytes may wait.
     """
 
     def __init__(self, bound: int) -> None:
-        self.bound, self._idle, self._lock = bound, 0, Lock()
-        self._waiting: dict[int, list[mmap.mmap]] = {}
-        self._returned = deque[tuple[int, mmap.mmap]]()
+        self.bound = bound
+        self._waiting: dict[int, deque[_Block]] = {}
 
     @property
     def idle_bytes(self) -> int:
         """How many bytes wait for work."""
-        with self._lock:
-            self._collect()
-            return self._idle
+        idle = 0  # Not a generator, which takes longer; the items are copied, as threads may add some.
+        for size, blocks in tuple(self._waiting.items()):
+            idle += size * len(blocks)
+        return idle
 
     def clear(self) -> None:
         """Give the memory that waits back to the system; arrays that are alive keep theirs."""
-        with self._lock:
-            self._collect()
-            self._waiting.clear()
-            self._idle = 0
+        self._waiting.clear()
 
     def __repr__(self) -> str:
         return f"MemoryPool(idle_bytes={self.idle_bytes}, bound={self.bound})"
@@ -66,42 +64,43 @@ class MemoryPool:
         if needed < LEAST_BYTES:
             return np.empty(sizes, storage)
         size = _block_bytes(needed)
-        block = self._taken(size)
-        lease = _Lease(self, size, block)
+        lease = _Lease(self, self._taken(size))
         return np.asarray(lease)[:needed].view(storage).reshape(sizes)
 
-    def _taken(self, size: int) -> mmap.mmap:
-        with self._lock:
-            self._collect()
-            blocks = self._waiting.get(size)
-            if blocks:
-                self._idle -= size
+    def _taken(self, size: int) -> _Block:
+        blocks = self._waiting.get(size)
+        if blocks:
+            with suppress(IndexError):  # Another thread may take the last one meanwhile.
                 return blocks.pop()
         try:
-            return _mapped(size)
+            return _Block(size)
         except (OSError, ValueError, OverflowError):
             self.clear()
         try:
-            return _mapped(size)
+            return _Block(size)
         except (OSError, ValueError, OverflowError):
             raise MemoryError from None
 
-    def _collect(self) -> None:
-        """Sort in what came back; the lock is held. A block beyond the bound is dropped, which gives it back."""
-        while self._returned:
-            size, block = self._returned.popleft()
-            if self._idle + size <= self.bound:
-                self._waiting.setdefault(size, []).append(block)
-                self._idle += size
+    def give_back(self, block: _Block) -> None:
+        """Take a block back, or drop it, which gives it to the system, where more would wait than may."""
+        if self.idle_bytes + block.size > self.bound:
+            return
+        blocks = self._waiting.setdefault(block.size, deque())
+        blocks.append(block)
+        if self.idle_bytes > self.bound:  # Another thread gave one back meanwhile.
+            with suppress(IndexError):
+                blocks.pop()
 
-    def give_back(self, size: int, block: mmap.mmap) -> None:
-        """Take a block back. The garbage collector may call this anywhere, so that it must not wait for the lock."""
-        self._returned.append((size, block))
-        if self._lock.acquire(blocking=False):
-            try:
-                self._collect()
-            finally:
-                self._lock.release()
+
+class _Block:
+    """Memory of whole pages, and what NumPy reads of it."""
+
+    __slots__ = ("interface", "memory", "size")
+
+    def __init__(self, size: int) -> None:
+        self.size, self.memory = size, _mapped(size)
+        address = np.frombuffer(self.memory, np.uint8).__array_interface__["data"][0]
+        self.interface = {"shape": (size,), "typestr": "|u1", "data": (address, False), "version": 3}
 
 
 def _mapped(size: int) -> mmap.mmap:
@@ -118,13 +117,17 @@ def _mapped(size: int) -> mmap.mmap:
 class _Lease:
     """What an array of the pool rests on; NumPy keeps it alive as long as any view of the array is."""
 
-    def __init__(self, pool: MemoryPool, size: int, block: mmap.mmap) -> None:
-        self._pool, self._size, self._block = pool, size, block
-        address = np.frombuffer(block, np.uint8).__array_interface__["data"][0]
-        self.__array_interface__ = {"shape": (size,), "typestr": "|u1", "data": (address, False), "version": 3}
+    _leased: tuple[MemoryPool, _Block] | None = None
+    """None where a signal handler raised before there was anything to give back."""
+
+    def __init__(self, pool: MemoryPool, block: _Block) -> None:
+        self._leased = pool, block
+        self.__array_interface__ = block.interface
 
     def __del__(self) -> None:
-        self._pool.give_back(self._size, self._block)
+        if self._leased is not None:
+            pool, block = self._leased
+            pool.give_back(block)
 
 
 def _block_bytes(needed: int) -> int:
@@ -162,12 +165,3 @@ def allocated(sizes: tuple[int, ...], element_type: ElementType) -> np.ndarray:
         return POOL.empty(sizes, element_type.storage)
     except (MemoryError, ValueError):  # NumPy raises the latter for what exceeds the address space.
         raise ShapeError("the result does not fit into memory", got=f"shape ({of_sizes(sizes)})") from None
-
-
-def _forget_lock() -> None:
-    """After a fork nobody is there to open the old lock."""
-    POOL._lock = Lock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_lock)
