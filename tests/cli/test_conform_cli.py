@@ -33,19 +33,21 @@ def test_a_run_prints_a_table_and_writes_every_file(conform: Cli, tmp_path: Path
     code, out, err = conform(*asked, "--json", results, "--html", page, "--document", document)
     assert code == 0
     assert "saturation (uint8)" in out
-    assert "2 cells, quick, seed 0" in out
+    assert "2 tests, quick, seed 0" in out
     assert [line.split()[-1] for line in err.splitlines()] == [str(results), str(page), str(document)]
-    cells = read_results(results).tests
-    assert [(cell.dtype, cell.outcome) for cell in cells] == [("int16", "ok"), ("uint8", "differs")]
-    record = json.loads(results.read_text(encoding="utf-8"))["cells"][1]
+    tests = read_results(results).tests
+    assert [(test.dtype, test.outcome) for test in tests] == [("int16", "ok"), ("uint8", "differs")]
+    record = json.loads(results.read_text(encoding="utf-8"))["tests"][1]
     assert set(record["example"]) == {"a", "b", "expected", "got"}
     assert "saturation" in page.read_text(encoding="utf-8")
     assert "saturation" in document.read_text(encoding="utf-8")
 
 
 def test_strict_exits_1_where_a_difference_is_not_known_or_gone(conform: Cli, tmp_path: Path) -> None:
-    known = tmp_path / "known.toml"
-    entry = '[[known]]\ncells = ["*/Sub-14/{}/*/*"]\nverdict = "differs"\nreason = "r"\nlink = "https://example.org"\n'
+    known = tmp_path / "expected.toml"
+    entry = (
+        '[[expected]]\ntests = ["*/Sub-14/{}/*/*"]\noutcome = "differs"\nreason = "r"\nlink = "https://example.org"\n'
+    )
     asked = ["--runtime", f"{PLANTED}:saturating", "--op", "Sub-14", "--type", "uint8", "--type", "int16"]
     for types, code, words in (
         (("uint8",), 0, ""),
@@ -55,7 +57,7 @@ def test_strict_exits_1_where_a_difference_is_not_known_or_gone(conform: Cli, tm
         known.write_text("".join(entry.format(name) for name in types), encoding="utf-8")
         got, _out, err = conform(*asked, "--strict", known)
         assert (got, words in err) == (code, True)
-    known.write_text("[[known]]\n", encoding="utf-8")
+    known.write_text("[[expected]]\n", encoding="utf-8")
     assert conform(*asked, "--strict", known)[0] == 2
 
 
@@ -66,7 +68,7 @@ def test_strict_exits_1_where_a_difference_is_not_known_or_gone(conform: Cli, tm
         (("--op", "Sub-8"), "the newest is Sub-14"),
         (("--type", "uint9"), "did you mean"),
         (("--broadcast", "numpi"), "did you mean 'numpy'?"),
-        (("--path", "sttic"), "did you mean 'static'?"),
+        (("--source", "sttic"), "did you mean 'static'?"),
         (("--runtime", "./nowhere.py:run"), "there is no such file"),
         (("--op", "Sub-7", "--type", "uint8"), "no test matches the selection"),
         (("--thorough",), "exclude each other"),
@@ -105,7 +107,7 @@ def test_ctrl_c_keeps_what_is_there_and_the_run_can_go_on(tmp_path: Path) -> Non
     kept = read_results(results)
     assert kept.interrupted
     assert 0 < len(kept.tests) < len(CATALOGUED)
-    assert {cell.outcome for cell in kept.tests} == {"ok"}
+    assert {test.outcome for test in kept.tests} == {"ok"}
     again = subprocess.run(  # noqa: S603 - the same
         [*command, "--resume", str(results)], check=True, capture_output=True, timeout=60, env=environment
     )

@@ -13,35 +13,35 @@ from eltwise.conformance.results import Results
 from eltwise.core.errors import EltwiseError, FileFormatError
 
 SATURATING = f"""
-[[known]]
-cells = ["saturating/*/*int8/*/[!b]*", "saturating/*/*int8/*/b-constant"]
-verdict = "differs"
+[[expected]]
+tests = ["saturating/*/*int8/*/[!b]*", "saturating/*/*int8/*/b-constant"]
+outcome = "differs"
 explanation = "{conformance_results.SATURATES}"
 reason = "8-bit results are clamped."
 link = "https://example.org/1"
 """
 OTHERS = """
-[[known]]
-cells = "./mine.py:run/*/bfloat16/*/*"
-verdict = "refused"
+[[expected]]
+tests = "./mine.py:run/*/bfloat16/*/*"
+outcome = "refused"
 reason = "There is no kernel."
 link = "https://example.org/2"
 
-[[known]]
-cells = "fragile/Sub-[16]/*/legacy/dynamic"
-verdict = "hung"
+[[expected]]
+tests = "fragile/Sub-[16]/*/legacy/dynamic"
+outcome = "hung"
 reason = "It waits."
 link = "https://example.org/3"
 
-[[known]]
-cells = ["fragile/Sub-[16]/*/legacy/[!d]*"]
-verdict = "crashed"
+[[expected]]
+tests = ["fragile/Sub-[16]/*/legacy/[!d]*"]
+outcome = "crashed"
 reason = "It falls."
 link = "https://example.org/4"
 
-[[known]]
-cells = ["fragile/Sub-[16]/*/none/*"]
-verdict = "accepted"
+[[expected]]
+tests = ["fragile/Sub-[16]/*/none/*"]
+outcome = "accepted"
 reason = "It takes everything."
 link = "https://example.org/5"
 """
@@ -57,7 +57,7 @@ def check(results: Results, path: Path) -> list[Surprise]:
 
 
 def written(tmp_path: Path, text: str) -> Path:
-    place = tmp_path / "known.toml"
+    place = tmp_path / "expected.toml"
     place.write_text(text, encoding="utf-8")
     return place
 
@@ -70,15 +70,15 @@ def test_every_cell_that_no_entry_names_is_new(results: Results, tmp_path: Path)
     found = check(results, written(tmp_path, OTHERS))
     assert {surprise.test.runtime for surprise in found} == {"saturating"}
     assert {surprise.kind for surprise in found} == {"new"}
-    assert len(found) == sum(cell.outcome != "ok" for cell in results.tests if cell.runtime == "saturating")
+    assert len(found) == sum(test.outcome != "ok" for test in results.tests if test.runtime == "saturating")
     everything = check(results, written(tmp_path, ""))
-    assert len(everything) == sum(cell.outcome != "ok" for cell in results.tests)
+    assert len(everything) == sum(test.outcome != "ok" for test in results.tests)
 
 
 def test_an_entry_that_no_longer_differs_is_stale(results: Results, tmp_path: Path) -> None:
     mended = tuple(
-        replace(cell, outcome="ok", reasons=()) if cell.key == "saturating/Sub-14/int8/numpy/static" else cell
-        for cell in results.tests
+        replace(test, outcome="ok", reasons=()) if test.key == "saturating/Sub-14/int8/numpy/static" else test
+        for test in results.tests
     )
     (surprise,) = check(replace(results, tests=mended), written(tmp_path, SATURATING + OTHERS))
     assert surprise.kind == "stale"
@@ -93,34 +93,34 @@ def test_a_cell_that_goes_wrong_in_another_way_is_reported(
     change: dict[str, object], results: Results, tmp_path: Path
 ) -> None:
     changed = tuple(
-        replace(cell, **change) if cell.key == "saturating/Sub-14/int8/numpy/static" else cell  # type: ignore[arg-type]
-        for cell in results.tests
+        replace(test, **change) if test.key == "saturating/Sub-14/int8/numpy/static" else test  # type: ignore[arg-type]
+        for test in results.tests
     )
     (surprise,) = check(replace(results, tests=changed), written(tmp_path, SATURATING + OTHERS))
     assert (surprise.kind, surprise.test.key) == ("stale", "saturating/Sub-14/int8/numpy/static")
 
 
 def test_entries_about_cells_that_were_not_asked_are_passed_over(results: Results, tmp_path: Path) -> None:
-    exact = tuple(cell for cell in results.tests if cell.runtime == "exact")
+    exact = tuple(test for test in results.tests if test.runtime == "exact")
     assert check(replace(results, tests=exact), written(tmp_path, SATURATING + OTHERS)) == []
 
 
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("known = 3", "field 'known' cannot be read, got 3"),
-        ("[[know]]", "there is no table 'know'"),
-        ("[[known]\n", "not a TOML file"),
+        ("expected = 3", "field 'expected' cannot be read, got 3"),
+        ("[[expect]]", "there is no table 'expect'"),
+        ("[[expected]\n", "not a TOML file"),
         (SATURATING.replace("reason", "raison"), "there is no field 'raison'"),
         (SATURATING.replace("8-bit results are clamped.", " "), "entry 0: field 'reason' cannot be read"),
         (SATURATING.replace('link = "https://example.org/1"', ""), "field 'link' cannot be read, got nothing"),
         (SATURATING.replace('"differs"', '"ok"'), "allowed: one of refused, accepted, differs, hung, crashed"),
-        (SATURATING.replace("saturating/*/*int8/*/b-constant", "saturating"), "RUNTIME/OPERATOR/TYPE/BROADCAST/PATH"),
-        (SATURATING.replace('"differs"', "1979-05-27"), "field 'verdict' cannot be read, got date"),
+        (SATURATING.replace("saturating/*/*int8/*/b-constant", "saturating"), "RUNTIME/OPERATOR/TYPE/BROADCAST/SOURCE"),
+        (SATURATING.replace('"differs"', "1979-05-27"), "field 'outcome' cannot be read, got date"),
     ],
 )
 def test_a_file_that_cannot_be_read_is_refused(text: str, sentence: str, results: Results, tmp_path: Path) -> None:
-    with pytest.raises(EltwiseError, match=r"known\.toml") as caught:
+    with pytest.raises(EltwiseError, match=r"expected\.toml") as caught:
         check(results, written(tmp_path, text))
     assert sentence in str(caught.value)
 
@@ -131,20 +131,20 @@ def test_a_missing_file_is_refused(results: Results, tmp_path: Path) -> None:
 
 
 def test_the_first_file_names_what_is_not_right_and_nothing_else(results: Results, tmp_path: Path) -> None:
-    path = tmp_path / "known.toml"
+    path = tmp_path / "expected.toml"
     write_expected(results, path)
     assert check(results, path) == []
-    wrong = [cell for cell in results.tests if cell.outcome != "ok"]
+    wrong = [test for test in results.tests if test.outcome != "ok"]
     assert len(wrong) > 100
     assert sum("/" in line for line in path.read_text().splitlines()) < len(wrong)
-    # Each cell for itself: what becomes right is stale, what becomes wrong is new.
+    # Each test for itself: what becomes right is stale, what becomes wrong is new.
     for number in range(0, len(results.tests), 397):
-        cells = list(results.tests)
-        right = cells[number].outcome == "ok"
+        tests = list(results.tests)
+        right = tests[number].outcome == "ok"
         reasons = (("otherwise",),) if right else ()
-        changed = replace(cells[number], outcome="differs" if right else "ok", reasons=reasons)
-        cells[number] = changed
-        assert {(one.kind, one.test) for one in check(Results(tuple(cells)), path)} == {
+        changed = replace(tests[number], outcome="differs" if right else "ok", reasons=reasons)
+        tests[number] = changed
+        assert {(one.kind, one.test) for one in check(Results(tuple(tests)), path)} == {
             ("new" if right else "stale", changed)
         }
 
@@ -152,10 +152,10 @@ def test_the_first_file_names_what_is_not_right_and_nothing_else(results: Result
 def test_the_first_file_takes_any_name_and_any_words(results: Results, tmp_path: Path) -> None:
     strange = './m[1]*?"\\.py:run'
     said = "\x00\x1f\x7f\u2028'''\"\"\"\\ \N{GRINNING FACE} \ud800"
-    cells = tuple(
-        replace(cell, runtime=strange, message=said, outcome="refused", reasons=()) for cell in results.tests[:3]
+    tests = tuple(
+        replace(test, runtime=strange, message=said, outcome="refused", reasons=()) for test in results.tests[:3]
     )
-    path = tmp_path / "known.toml"
-    write_expected(Results(cells), path)
-    assert check(Results(cells), path) == []
-    assert len(check(Results((replace(cells[0], runtime="./m1x.py:run"),)), path)) == 1
+    path = tmp_path / "expected.toml"
+    write_expected(Results(tests), path)
+    assert check(Results(tests), path) == []
+    assert len(check(Results((replace(tests[0], runtime="./m1x.py:run"),)), path)) == 1

@@ -29,7 +29,7 @@ EVIL = "it differs\nimport os; os.abort()\r\x0c'''\"\"\" \u2028 # \\"
 def cell_of(
     runtime: str, op: str, dtype: str, path: str, attributes: Attributes = (), square: bool = False
 ) -> TestResult:
-    """A cell that says of its runtime that it gives the operands back."""
+    """A test that says of its runtime that it gives the operands back."""
     storage = BY_NAME[dtype].storage
     a, b = np.array([1, 3, 2], storage), np.array([2, 1, 2], storage)
     if square:
@@ -40,10 +40,10 @@ def cell_of(
     return TestResult(runtime, "1.0", *where, "differs", ((EVIL,),), 1, 3, example, EVIL, Failing(case, a), EVIL)
 
 
-def run(cell: TestResult, folder: Path) -> subprocess.CompletedProcess[str]:
-    """Write a cell and run its script from somewhere else, with the package in reach only where the runtime is it."""
-    reproduce(Results((cell,)), cell.key, folder)
-    own = str(Path(eltwise.__file__).parents[1]) if cell.runtime.startswith("eltwise") else ""
+def run(test: TestResult, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Write a test and run its script from somewhere else, with the package in reach only where the runtime is it."""
+    reproduce(Results((test,)), test.key, folder)
+    own = str(Path(eltwise.__file__).parents[1]) if test.runtime.startswith("eltwise") else ""
     return subprocess.run(  # noqa: S603
         [sys.executable, "-W", "error::SyntaxWarning", str(folder / SCRIPT)],
         capture_output=True,
@@ -80,8 +80,8 @@ def test_the_script_asks_the_runtime_and_compares(
 
 def test_the_script_shows_a_wrong_alignment(tmp_path: Path) -> None:
     attributes: Attributes = (("axis", 0), ("broadcast", 1))
-    cell = cell_of("onnx-reference", "Sub-6", "float32", "static", attributes, square=True)
-    done = run(cell, tmp_path / "case")
+    test = cell_of("onnx-reference", "Sub-6", "float32", "static", attributes, square=True)
+    done = run(test, tmp_path / "case")
     assert done.returncode == 1
     assert "the bits differ" in done.stderr
 
@@ -95,9 +95,9 @@ def test_the_script_calls_a_callable(tmp_path: Path) -> None:
 
 
 def test_the_script_says_so_where_the_specification_refuses(tmp_path: Path) -> None:
-    cell = cell_of("numpy", "Sub-14", "int8", "call")
+    test = cell_of("numpy", "Sub-14", "int8", "call")
     mixed = Case(registry.find("Sub-14"), (), (np.int8([1]), np.int16([1])))
-    done = run(replace(cell, outcome="accepted", failing=Failing(mixed)), tmp_path / "case")
+    done = run(replace(test, outcome="accepted", failing=Failing(mixed)), tmp_path / "case")
     assert done.stderr.strip() == "the specification requires an error"
     assert not (tmp_path / "case" / "expected.npy").exists()
 
@@ -129,25 +129,25 @@ def test_a_cell_that_is_right_or_not_there_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_is_taken_is_left_alone(tmp_path: Path) -> None:
-    cell = cell_of("numpy", "Sub-14", "uint8", "call")
+    test = cell_of("numpy", "Sub-14", "uint8", "call")
     taken = tmp_path / "case"
     taken.mkdir()
-    reproduce(Results((cell,)), cell.key, taken)
+    reproduce(Results((test,)), test.key, taken)
     before = {path.name: path.read_bytes() for path in taken.iterdir()}
     with pytest.raises(FileFormatError, match="the folder is not empty"):
-        reproduce(Results((cell,)), cell.key, taken)
+        reproduce(Results((test,)), test.key, taken)
     assert {path.name: path.read_bytes() for path in taken.iterdir()} == before
     (tmp_path / "file").write_text("x", encoding="utf-8")
     for place, sentence in (("file", "this is a file"), ("none/case", "the folder above does not exist")):
         with pytest.raises(FileFormatError, match=sentence):
-            reproduce(Results((cell,)), cell.key, tmp_path / place)
+            reproduce(Results((test,)), test.key, tmp_path / place)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["case", "file"]
 
 
 def test_the_command(tmp_path: Path) -> None:
-    cell = cell_of("numpy", "Sub-14", "uint8", "call")
-    write_results(Results((cell,)), tmp_path / "results.json")
-    command = [sys.executable, "-m", "eltwise", "reproduce", "results.json", cell.key, "--output"]
+    test = cell_of("numpy", "Sub-14", "uint8", "call")
+    write_results(Results((test,)), tmp_path / "results.json")
+    command = [sys.executable, "-m", "eltwise", "reproduce", "results.json", test.key, "--output"]
     environment = {"PYTHONPATH": str(Path(eltwise.__file__).parents[1]), "HOME": str(tmp_path)}
 
     def asked(*more: str) -> subprocess.CompletedProcess[str]:

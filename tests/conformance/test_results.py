@@ -46,18 +46,18 @@ def test_what_is_written_is_read_again(results: Results, tmp_path: Path) -> None
 
 
 def test_the_file_has_the_fields_that_are_documented(results: Results) -> None:
-    cell = next(
-        item for item in json.loads(results_text(results))["cells"] if item["op"] == "Sub-14" and "example" in item
+    test = next(
+        item for item in json.loads(results_text(results))["tests"] if item["op"] == "Sub-14" and "example" in item
     )
-    case = cell.pop("case")
-    assert cell == {
+    case = test.pop("case")
+    assert test == {
         "runtime": "saturating",
         "version": "2.1",
         "op": "Sub-14",
         "dtype": "int8",
         "broadcast": "numpy",
-        "path": "static",
-        "verdict": "differs",
+        "source": "static",
+        "outcome": "differs",
         "explanation": conformance_results.SATURATES,
         "faults": [[conformance_results.SATURATES]],
         "wrong": 32640,
@@ -99,43 +99,43 @@ def test_any_words_of_a_runtime_survive(text: str, wrong: int) -> None:
     failing = Failing(Case(registry.find("Sub-14"), (), (np.uint8([1]), np.uint8([2]))))
     example = {"a": Shown(text, "0x1"), "b": Shown("1", "0x1"), "expected": None, "got": Shown("2", text)}
     where = ("Sub-14", "uint8", "numpy", "call")
-    cell = TestResult(text, text, *where, "accepted", ((text,),), wrong, wrong, example, text, failing, text)
-    written = results_text(Results((cell,), text, text))
+    test = TestResult(text, text, *where, "accepted", ((text,),), wrong, wrong, example, text, failing, text)
+    written = results_text(Results((test,), text, text))
     assert results_text(results_of(json.loads(written))) == written
 
 
 def _broken() -> dict[str, Callable[[dict[str, Any]], object]]:
     """What is done to a good file, by what the error must say."""
     return {
-        "field 'cells' cannot be read, got nothing": lambda file: file.pop("cells"),
-        "field 'cells' cannot be read, got 'none'": lambda file: file.update(cells="none"),
-        "cell 0 is not an object, got 3": lambda file: file["cells"].__setitem__(0, 3),
-        "there is no operator 'Sub-15'": lambda file: file["cells"][0].update(op="Sub-15"),
-        "cell 1: field 'verdict' cannot be read, got 'good'": lambda file: file["cells"][1].update(verdict="good"),
-        "field 'dtype' cannot be read, got 'FLOAT'": lambda file: file["cells"][0].update(dtype="FLOAT"),
-        "field 'path' cannot be read, got 'way'": lambda file: file["cells"][0].update(path="way"),
-        "field 'broadcast' cannot be read": lambda file: file["cells"][0].update(broadcast=None),
-        "field 'wrong' cannot be read, got -1": lambda file: file["cells"][0].update(wrong=-1),
-        "field 'total' cannot be read, got True": lambda file: file["cells"][0].update(total=True),
-        "field 'runtime' cannot be read, got 5": lambda file: file["cells"][0].update(runtime=5),
+        "field 'tests' cannot be read, got nothing": lambda file: file.pop("tests"),
+        "field 'tests' cannot be read, got 'none'": lambda file: file.update(tests="none"),
+        "test 0 is not an object, got 3": lambda file: file["tests"].__setitem__(0, 3),
+        "there is no operator 'Sub-15'": lambda file: file["tests"][0].update(op="Sub-15"),
+        "test 1: field 'outcome' cannot be read, got 'good'": lambda file: file["tests"][1].update(outcome="good"),
+        "field 'dtype' cannot be read, got 'FLOAT'": lambda file: file["tests"][0].update(dtype="FLOAT"),
+        "field 'source' cannot be read, got 'way'": lambda file: file["tests"][0].update(source="way"),
+        "field 'broadcast' cannot be read": lambda file: file["tests"][0].update(broadcast=None),
+        "field 'wrong' cannot be read, got -1": lambda file: file["tests"][0].update(wrong=-1),
+        "field 'total' cannot be read, got True": lambda file: file["tests"][0].update(total=True),
+        "field 'runtime' cannot be read, got 5": lambda file: file["tests"][0].update(runtime=5),
         "field 'seed' cannot be read": lambda file: file.update(seed=0.5),
         "field 'extent' cannot be read": lambda file: file.update(extent="some"),
         "field 'interrupted' cannot be read": lambda file: file.update(interrupted="no"),
         "field 'versions' is not an object": lambda file: file.update(versions=["1"]),
-        "a cell occurs twice": lambda file: file["cells"].append(file["cells"][0]),
-        "field 'example' is not an object": lambda file: file["cells"][0].update(example=[1]),
-        "field 'value' cannot be read": lambda file: file["cells"][0]["example"]["a"].update(value=1),
-        "field 'shape' cannot be read": lambda file: file["cells"][0]["case"]["a"].update(shape=[-1]),
-        "1000000000000 patterns for the shape": lambda file: file["cells"][0]["case"]["a"].update(shape=[10**12]),
-        "at most 8 bits": lambda file: file["cells"][0]["case"]["b"].update(bits=["0x100"]),
-        "bit patterns such as 0xff": lambda file: file["cells"][0]["case"]["b"].update(bits=["-1"]),
-        "field 'axis' cannot be read": lambda file: file["cells"][0]["case"]["attributes"].update(axis={"a": 1}),
+        "a test occurs twice": lambda file: file["tests"].append(file["tests"][0]),
+        "field 'example' is not an object": lambda file: file["tests"][0].update(example=[1]),
+        "field 'value' cannot be read": lambda file: file["tests"][0]["example"]["a"].update(value=1),
+        "field 'shape' cannot be read": lambda file: file["tests"][0]["case"]["a"].update(shape=[-1]),
+        "1000000000000 patterns for the shape": lambda file: file["tests"][0]["case"]["a"].update(shape=[10**12]),
+        "at most 8 bits": lambda file: file["tests"][0]["case"]["b"].update(bits=["0x100"]),
+        "bit patterns such as 0xff": lambda file: file["tests"][0]["case"]["b"].update(bits=["-1"]),
+        "field 'axis' cannot be read": lambda file: file["tests"][0]["case"]["attributes"].update(axis={"a": 1}),
     }
 
 
 @pytest.mark.parametrize("sentence", _broken())
 def test_a_broken_file_is_refused_with_the_place(sentence: str, results: Results, tmp_path: Path) -> None:
-    file = json.loads(results_text(Results(tuple(cell for cell in results.tests if cell.example)[:2])))
+    file = json.loads(results_text(Results(tuple(test for test in results.tests if test.example)[:2])))
     _broken()[sentence](file)
     place = tmp_path / "results.json"
     place.write_text(json.dumps(file), encoding="utf-8")
@@ -145,7 +145,7 @@ def test_a_broken_file_is_refused_with_the_place(sentence: str, results: Results
     assert str(place) in str(caught.value)
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"[1]", b"\xff\xfe", b"[" * 100_000, b'{"cells": NaN}', b"9" * 5000])
+@pytest.mark.parametrize("content", [b"", b"{", b"[1]", b"\xff\xfe", b"[" * 100_000, b'{"tests": NaN}', b"9" * 5000])
 def test_what_is_no_results_file_is_refused(content: bytes, tmp_path: Path) -> None:
     place = tmp_path / "results.json"
     place.write_bytes(content)

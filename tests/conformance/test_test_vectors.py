@@ -81,7 +81,7 @@ def run(folder: Path, entry: dict[str, Any]) -> np.ndarray:
     return result
 
 
-def test_eltwise_gives_the_expected_verdict_on_every_case(folder: Path, entries: list[dict[str, Any]]) -> None:
+def test_eltwise_gives_the_expected_outcome_on_every_case(folder: Path, entries: list[dict[str, Any]]) -> None:
     for entry in entries:
         if entry["expected"] == "refused":
             with pytest.raises(EltwiseError):

@@ -61,9 +61,9 @@ def address_of(page: Page) -> str:
 
 
 def test_the_matrix_has_a_place_for_each_runtime_operator_and_type(page: Page) -> None:
-    cells = conformance_results.results().tests
-    assert places(page) == len({(cell.runtime, cell.op, cell.dtype) for cell in cells})
-    assert text_of(page, "#shown") == f"{len(cells):,} tests"
+    tests = conformance_results.results().tests
+    assert places(page) == len({(test.runtime, test.op, test.dtype) for test in tests})
+    assert text_of(page, "#shown") == f"{len(tests):,} tests"
 
 
 @pytest.mark.parametrize(
@@ -71,18 +71,18 @@ def test_the_matrix_has_a_place_for_each_runtime_operator_and_type(page: Page) -
 )
 def test_a_filter_leaves_what_has_the_value(page: Page, field: str, value: str) -> None:
     choose(page, field, value)
-    chosen = [cell for cell in conformance_results.results().tests if getattr(cell, field) == value]
-    assert places(page) == len({(cell.runtime, cell.op, cell.dtype) for cell in chosen})
+    chosen = [test for test in conformance_results.results().tests if getattr(test, field) == value]
+    assert places(page) == len({(test.runtime, test.op, test.dtype) for test in chosen})
     page.click("#filters button")
     assert places(page) > len(chosen) // 18
 
 
-def test_verdicts_filter_together(page: Page) -> None:
-    page.click("#verdict-differs")
+def test_outcomes_filter_together(page: Page) -> None:
+    page.click("#outcome-differs")
     assert places(page) == 6
-    page.click("#verdict-refused")
+    page.click("#outcome-refused")
     assert places(page) == 6 + 2
-    page.click("#verdict-differs")
+    page.click("#outcome-differs")
     assert places(page) == 2
     assert text_of(page, "#findings h3").endswith("./mine.py:run: refuses what is allowed")
     choose(page, "runtime", "exact")
@@ -130,9 +130,9 @@ def test_a_key_in_the_address_opens_its_cell(browser: Page, address: str) -> Non
     browser.go(f"{address}#{quote(DIFFERS, safe='')}")
     assert is_open(browser)
     assert "Sub-14, uint8" in text_of(browser, "#opened")
-    browser.go(f"{address}#no/such/cell")
+    browser.go(f"{address}#no/such/test")
     assert not is_open(browser)
-    assert "no/such/cell" in text_of(browser, "#shown")
+    assert "no/such/test" in text_of(browser, "#shown")
     browser.go(f"{address}#%E0%A4%A")
     assert not is_open(browser)
     assert browser.complaints() == []

@@ -68,7 +68,7 @@ def test_the_document_says_when_where_and_with_what(text: str) -> None:
 
 
 def test_where_all_is_right_there_are_no_deviations(results: Results, tmp_path: Path) -> None:
-    right = Results(tuple(cell for cell in results.tests if cell.runtime == "exact"))
+    right = Results(tuple(test for test in results.tests if test.runtime == "exact"))
     write_document(right, tmp_path / "conformance.md")
     assert (tmp_path / "conformance.md").read_text(encoding="utf-8").endswith("## Findings\n\nNone.\n")
 

@@ -58,16 +58,16 @@ def embedded(text: str) -> dict[str, list[dict[str, object]]]:
 
 
 def test_every_cell_is_in_the_page_with_all_that_is_known_of_it(text: str, results: Results) -> None:
-    cells = embedded(text)["cells"]
-    keys = ["/".join(str(cell[name]) for name in ("runtime", "op", "dtype", "broadcast", "path")) for cell in cells]
-    assert keys == [cell.key for cell in results.tests]
-    for shown, cell in zip(cells, results.tests, strict=True):
-        assert (shown["verdict"], shown["explanation"], shown["message"]) == (
-            cell.outcome,
-            cell.explanation,
-            cell.message,
+    tests = embedded(text)["tests"]
+    keys = ["/".join(str(test[name]) for name in ("runtime", "op", "dtype", "broadcast", "source")) for test in tests]
+    assert keys == [test.key for test in results.tests]
+    for shown, test in zip(tests, results.tests, strict=True):
+        assert (shown["outcome"], shown["explanation"], shown["message"]) == (
+            test.outcome,
+            test.explanation,
+            test.message,
         )
-        assert (shown.get("example") is None) == (cell.example is None)
+        assert (shown.get("example") is None) == (test.example is None)
 
 
 def test_hostile_words_of_a_runtime_end_no_script_and_start_no_element(text: str, results: Results) -> None:
@@ -76,7 +76,7 @@ def test_hostile_words_of_a_runtime_end_no_script_and_start_no_element(text: str
     assert "img" not in tags
     harmless = page(Results(results.tests[:1]))
     assert tags == Reader(harmless).tags
-    assert any(cell["message"] == conformance_results.HOSTILE for cell in embedded(text)["cells"])
+    assert any(test["message"] == conformance_results.HOSTILE for test in embedded(text)["tests"])
 
 
 def test_the_page_addresses_nothing_outside_itself(text: str) -> None:
@@ -104,8 +104,8 @@ def test_no_script_makes_html_of_texts() -> None:
 
 def test_findings_hold_every_cell_that_is_not_right_once(results: Results) -> None:
     found = findings(results)
-    keys = [cell.key for finding in found for cell in finding.tests]
-    assert sorted(keys) == sorted(cell.key for cell in results.tests if cell.outcome != "ok")
+    keys = [test.key for finding in found for test in finding.tests]
+    assert sorted(keys) == sorted(test.key for test in results.tests if test.outcome != "ok")
     assert [finding.title for finding in found] == [
         f"saturating: {conformance_results.SATURATES}",
         "./mine.py:run: refuses what is allowed",
@@ -130,12 +130,12 @@ def test_refusals_in_the_same_words_are_one_finding_whatever_their_numbers() -> 
     def refusing(op: str, words: str) -> TestResult:
         return TestResult("picky", "1", op, "bfloat16", "numpy", "static", "refused", wrong=4, total=5, words=words)
 
-    cells = (
+    tests = (
         refusing("Sub-13", "no kernel for Sub(13) of node 'case0'"),
         refusing("Sub-14", "no kernel for Sub(14) of node 'case7'"),
         refusing("Subtract-1", "no memory"),
     )
-    first, second = findings(Results(cells))
+    first, second = findings(Results(tests))
     assert [len(first.tests), len(second.tests)] == [2, 1]
     assert first.sentences[1] == "Message: no kernel for Sub(13) of node 'case0'"
 
@@ -144,9 +144,9 @@ def test_a_result_of_another_shape_is_shown_by_its_shapes() -> None:
     case = Case(registry.find("Sub-14"), (), (np.zeros((0,), np.uint8), np.zeros((1,), np.uint8)))
     words = "gave uint8[7] instead of uint8[3]"
     where = ("Sub-14", "uint8", "numpy", "static")
-    cell = TestResult("r", "1", *where, "differs", (("other_shape",),), 1, 2, words=words)
+    test = TestResult("r", "1", *where, "differs", (("other_shape",),), 1, 2, words=words)
     told = {
-        got.shape: findings(Results((replace(cell, failing=Failing(case, got)),)))[0].sentences[1] for got in SHAPED
+        got.shape: findings(Results((replace(test, failing=Failing(case, got)),)))[0].sentences[1] for got in SHAPED
     }
     assert told == {
         (1,): "For A of shape (0) and B of shape (1) it returns uint8[1] instead of uint8[0].",

@@ -39,7 +39,7 @@ def test_each_node_is_named_and_what_is_not_checked_is_counted() -> None:
         ("first", "refused", True),
         ("second", "refused", True),
     ]
-    assert (report.judged, report.not_judged, report.is_good) == (3, {"Relu": 1}, False)
+    assert (report.checked, report.not_checked, report.is_good) == (3, {"Relu": 1}, False)
     assert "Sub-13 of bfloat16 at 2 nodes ('first', 'second'): refused: " in str(report)
     assert "computes it in float32 and casts back, which was measured to be exact" in str(report)
     assert str(report).endswith("onnxruntime 1.31.1: 3 nodes checked: 1 ok, 2 not ok")
@@ -137,7 +137,7 @@ def test_of_a_model_with_other_operators_only_nothing_is_said() -> None:
     made = model([node("Normalizer", ["x"], ["z"], "n")], [value("x")], [value("z")], 3, 8)
     made.graph.node[0].domain = made.opset_import[0].domain = "ai.onnx.ml"
     report = eltwise.check(made, "onnxruntime")
-    assert (report.is_good, report.judged, dict(report.not_judged)) == (True, 0, {"ai.onnx.ml.Normalizer": 1})
+    assert (report.is_good, report.checked, dict(report.not_checked)) == (True, 0, {"ai.onnx.ml.Normalizer": 1})
 
 
 def test_another_version_than_was_measured_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -183,8 +183,8 @@ def test_findings_of_a_thousand_nodes_fit_on_one_screen() -> None:
     findings = [replace(SEVERE, node=f"n{number}") for number in range(600)]
     findings += [replace(SEVERE, node=f"m{number}", subject=f"Sub-{number % 30}") for number in range(300)]
     findings += [replace(SLIGHT, node=f"s{number}") for number in range(100)]
-    not_judged = {f"Kind{number}": number for number in range(40)}
-    report = TargetReport("somewhere", "1.0", "", tuple(findings), 2000, 1000, 0, not_judged)
+    not_checked = {f"Kind{number}": number for number in range(40)}
+    report = TargetReport("somewhere", "1.0", "", tuple(findings), 2000, 1000, 0, not_checked)
     text = str(report)
     assert len(text.splitlines()) <= 24
     assert "Sub-14 of uint8 at 610 nodes ('n0', 'n1', 'n2', 'n3', ...)" in text

@@ -102,7 +102,7 @@ def test_the_version_that_every_kind_of_type_needs_is_known(kind: str, number: i
         found.tensor_type.elem_type = number
     assert needed_file_version(made)[0] == version
     for target in ("onnxruntime", "openvino"):
-        assert eltwise.check(made, target, run=False).judged == 1
+        assert eltwise.check(made, target, run=False).checked == 1
         eltwise.repair(made, target)
 
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 @click.option("--type", "types", multiple=True, metavar="NAME", help="An element type, such as uint8.")
 @click.option("--broadcast", multiple=True, metavar="RULE", help="A broadcast rule: legacy, numpy, none or pdpd.")
 @click.option(
-    "--path", "sources", multiple=True, metavar="PATH", help="An operand source: static, dynamic, a-constant, ..."
+    "--source", "sources", multiple=True, metavar="SOURCE", help="An operand source: static, dynamic, a-constant, ..."
 )
 @click.option("--quick", is_flag=True, help="Run fewer cases: about a minute for one runtime.")
 @click.option("--thorough", is_flag=True, help="Run all cases, each in a model of its own.")
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 @click.option("--html", type=options.PATH, metavar="FILE", help="Write the results as an HTML page.")
 @click.option("--document", type=options.PATH, metavar="FILE", help="Write the results as Markdown.")
 @click.option("--strict", type=options.PATH, metavar="FILE", help="Exit 1 unless the failures are those of this file.")
-@click.option("--write-known", type=options.PATH, metavar="FILE", help="Write the failures as a file for --strict.")
+@click.option("--write-expected", type=options.PATH, metavar="FILE", help="Write the failures as a file for --strict.")
 @click.option("--export", type=options.PATH, metavar="FOLDER", help="Write the cases as test vectors; run nothing.")
 @click.option("--resume", type=options.PATH, metavar="FILE", help="Continue from the results of an interrupted run.")
 def conform(
@@ -60,7 +60,7 @@ def conform(
     html: Path | None,
     document: Path | None,
     strict: Path | None,
-    write_known: Path | None,
+    write_expected: Path | None,
     export: Path | None,
     resume: Path | None,
 ) -> None:
@@ -68,7 +68,7 @@ def conform(
     if quick and thorough:
         raise AttributeValueError("--quick and --thorough exclude each other", allowed="one of them, or none")
     extent: Extent = "quick" if quick else "thorough" if thorough else "usual"
-    _check_outputs([path for path in (json, html, document, write_known) if path is not None])
+    _check_outputs([path for path in (json, html, document, write_expected) if path is not None])
     selection = _selection(runtime, op, types, broadcast, sources)
     if export is not None:
         _export(export, selection, extent, seed)
@@ -81,7 +81,7 @@ def conform(
     expected = None if strict is None else read_expected(strict)  # An unreadable file is reported before a long run.
     with progress_of_many() as on_progress:
         results = run_tests(selection, Settings(extent, seed, limit), on_progress, known)
-    _write(results, json, html, document, write_known)
+    _write(results, json, html, document, write_expected)
     _show(results)
     for reason in results.not_started.values():
         printing.note(reason)
@@ -112,7 +112,7 @@ def _selection(
     from eltwise.ops import registry
     from eltwise.runtimes.registry import RULES
 
-    for kind, names, known in (("broadcast rule", rules, RULES), ("path", sources, SOURCE_NAMES)):
+    for kind, names, known in (("broadcast rule", rules, RULES), ("operand source", sources, SOURCE_NAMES)):
         for name in names:
             if name not in known:
                 raise unknown_name(kind, name, known)
@@ -177,9 +177,9 @@ def _show(results: Results) -> None:
         )
         named = [f"{count} {outcome}" for count, outcome in zip(counts, OUTCOMES, strict=True) if count]
         rows.append((runtime, op, named, said))
-    printing.table(("runtime", "operator", "cells", "what differs"), rows, folding="what differs")
+    printing.table(("runtime", "operator", "tests", "what differs"), rows, folding="what differs")
     ended = ", interrupted" if results.interrupted else ""
-    printing.line(f"{counted(len(results.tests), 'cell')}, {results.extent}, seed {results.seed}{ended}")
+    printing.line(f"{counted(len(results.tests), 'test')}, {results.extent}, seed {results.seed}{ended}")
 
 
 def _exit_code(results: Results, *, is_surprised: bool, is_named: bool) -> int:

@@ -12,12 +12,12 @@ from eltwise.cli import options, printing
 
 @click.command(cls=options.Command)
 @click.argument("results", type=options.PATH, help="A file that `eltwise conform --json` wrote.")
-@click.argument("cell", help="The test: RUNTIME/OPERATOR/TYPE/BROADCAST/PATH.")
+@click.argument("test", help="The test: RUNTIME/OPERATOR/TYPE/BROADCAST/SOURCE.")
 @click.option(
     "--output", "-o", type=options.PATH, required=True, metavar="FOLDER", help="The folder to write, new or empty."
 )
 @options.json
-def reproduce(results: Path, cell: str, output: Path, json: bool) -> None:
+def reproduce(results: Path, test: str, output: Path, json: bool) -> None:
     """Write the smallest failing case of a test: model, inputs, expected and actual result, and a script."""
     from eltwise.conformance.reproduce import SCRIPT
     from eltwise.conformance.reproduce import reproduce as write_files
@@ -25,7 +25,7 @@ def reproduce(results: Path, cell: str, output: Path, json: bool) -> None:
     from eltwise.formats.files import check_new_folder
 
     check_new_folder(output)
-    names = write_files(read_results(results), cell, output)
+    names = write_files(read_results(results), test, output)
     if json:
         printing.json_text({"folder": str(output), "files": list(names)})
         return

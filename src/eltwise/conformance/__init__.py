@@ -1,1 +1,1 @@
-"""Conformance: the values and cases that engines and runtimes are judged by, computed from the tables of types."""
+"""Conformance: the values and cases that engines and runtimes are checked by, computed from the tables of types."""

@@ -2,9 +2,9 @@
 
 A TOML file with an entry for each kind of failure:
 
-    [[known]]
-    cells = ["somewhere/Sub-14/*int8/*/static"]   # RUNTIME/OPERATOR/TYPE/BROADCAST/PATH, * and ? as in a shell
-    verdict = "differs"
+    [[expected]]
+    tests = ["somewhere/Sub-14/*int8/*/static"]   # RUNTIME/OPERATOR/TYPE/BROADCAST/SOURCE, * and ? as in a shell
+    outcome = "differs"
     explanation = "saturation"                    # optional: without it, any explanation will do
     reason = "8-bit results are clamped."
     link = "https://example.org/issues/1"
@@ -31,7 +31,7 @@ from eltwise.formats import files
 NO_LINK = "not reported yet"
 
 _LARGEST_FILE = 2**24
-_FIELDS = ("cells", "verdict", "explanation", "reason", "link")
+_FIELDS = ("tests", "outcome", "explanation", "reason", "link")
 _PARTS = 5
 _HEAD = "# Expected failures, for `eltwise conform --strict`: say why each occurs, and where it is reported.\n"
 _SPECIAL = {"*": "[*]", "?": "[?]", "[": "[[]"}
@@ -97,9 +97,9 @@ def read_expected(path: Path) -> list[ExpectedFailure]:
         raise FileFormatError(f"not a TOML file ({error})", where=str(path)) from None
     try:
         for name in read:
-            if name != "known":
-                raise unknown_name("table", name, ["known"])
-        return [_entry(fields) for fields in read.items("known", "entry")] if read.has("known") else []
+            if name != "expected":
+                raise unknown_name("table", name, ["expected"])
+        return [_entry(fields) for fields in read.items("expected", "entry")] if read.has("expected") else []
     except EltwiseError as error:
         raise error.located(where=str(path)) from None
 
@@ -108,14 +108,14 @@ def _entry(fields: Fields) -> ExpectedFailure:
     for name in fields:
         if name not in _FIELDS:
             raise unknown_name("field", name, _FIELDS)
-    patterns = (fields.take("cells", str),) if isinstance(fields.value("cells"), str) else fields.each("cells", str)
+    patterns = (fields.take("tests", str),) if isinstance(fields.value("tests"), str) else fields.each("tests", str)
     for pattern in patterns:
         if pattern.count("/") < _PARTS - 1:
-            raise fields.error("cells", "RUNTIME/OPERATOR/TYPE/BROADCAST/PATH, where * stands for anything")
+            raise fields.error("tests", "RUNTIME/OPERATOR/TYPE/BROADCAST/SOURCE, where * stands for anything")
     for name in ("reason", "link"):
         if not fields.take(name, str, "").strip():
             raise fields.error(name, "a string that is not empty")
-    outcome = fields.choice("verdict", OUTCOMES[1:])
+    outcome = fields.choice("outcome", OUTCOMES[1:])
     # The name of a runtime may contain a slash.
     split = tuple(tuple(pattern.rsplit("/", _PARTS - 1)) for pattern in patterns)
     return ExpectedFailure(
@@ -147,8 +147,8 @@ def _entry_text(tests: Sequence[TestResult], results: Results) -> str:
     runtime = "".join(_SPECIAL.get(sign, sign) for sign in first.runtime)
     patterns = ["/".join((runtime, *pattern)) for pattern in _patterns([_parts(test) for test in tests], run)]
     said = " ".join((first.message or first.explanation or first.outcome).split())[:_LONGEST_REASON]
-    lines = ["", "[[known]]", "cells = [", *(f"    {_quoted(pattern)}," for pattern in patterns), "]"]
-    lines += [f'verdict = "{first.outcome}"']
+    lines = ["", "[[expected]]", "tests = [", *(f"    {_quoted(pattern)}," for pattern in patterns), "]"]
+    lines += [f'outcome = "{first.outcome}"']
     lines += [f"explanation = {_quoted(first.explanation)}"] if first.explanation else []
     lines += [f"reason = {_quoted(said)}", f'link = "{NO_LINK}"']
     return "\n".join(lines) + "\n"

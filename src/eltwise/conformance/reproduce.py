@@ -47,7 +47,7 @@ def files_of(test: TestResult) -> dict[str, bytes]:
         UnsupportedError: if the test passed, or its case is not in the results.
     """
     if test.outcome == "ok":
-        raise UnsupportedError(f"the cell {test.key} passed: there is nothing to reproduce")
+        raise UnsupportedError(f"the test {test.key} passed: there is nothing to reproduce")
     if test.failing is None:
         raise UnsupportedError(
             f"the results do not contain the failing case of {test.key}",

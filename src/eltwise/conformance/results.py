@@ -1,8 +1,7 @@
 """The results of a run, and how they are written and read: JSON, a line a test.
 
-A test is one operator version with an element type, a broadcast rule and an operand source on one runtime. In files a
-test result is called a cell, its outcome a verdict, and its source a path. A file may be somebody else's: every field
-is checked when it is read.
+A test is one operator version with an element type, a broadcast rule and an operand source on one runtime. A
+file may be somebody else's: every field is checked when it is read.
 """
 
 from __future__ import annotations
@@ -125,8 +124,8 @@ class Results:
         for test in self.tests:
             if test.key == key:
                 return test
-        error = unknown_name("cell", key, [test.key for test in self.tests])
-        error.allowed = f"the {len(self.tests)} cells of the results, each RUNTIME/OPERATOR/TYPE/BROADCAST/PATH"
+        error = unknown_name("test", key, [test.key for test in self.tests])
+        error.allowed = f"the {len(self.tests)} tests of the results, each RUNTIME/OPERATOR/TYPE/BROADCAST/SOURCE"
         raise error
 
 
@@ -159,7 +158,7 @@ def results_text(results: Results) -> str:
     names = ("machine", "date", "seed", "extent", "interrupted", "versions")
     head = to_json({name: getattr(results, name) for name in names})
     lines = ",\n".join(to_json(fields_of(test)) for test in results.tests)
-    return f'{head[:-1]}, "cells": [\n{lines}\n]}}\n'
+    return f'{head[:-1]}, "tests": [\n{lines}\n]}}\n'
 
 
 def fields_of(test: TestResult) -> dict[str, object]:
@@ -170,8 +169,8 @@ def fields_of(test: TestResult) -> dict[str, object]:
         "op": test.op,
         "dtype": test.dtype,
         "broadcast": test.broadcast,
-        "path": test.source,
-        "verdict": test.outcome,
+        "source": test.source,
+        "outcome": test.outcome,
         "explanation": test.explanation,
         "faults": [list(names) for names in test.reasons],
         "wrong": test.wrong,
@@ -220,10 +219,10 @@ def results_of(value: object) -> Results:
         EltwiseError: naming the test and the field that cannot be read.
     """
     fields = Fields(value, "the file")
-    tests = tuple(_test(item) for item in fields.items("cells", "cell"))
+    tests = tuple(_test(item) for item in fields.items("tests", "test"))
     for key, count in Counter(test.key for test in tests).items():
         if count > 1:
-            raise FileFormatError("a cell occurs twice", got=key)
+            raise FileFormatError("a test occurs twice", got=key)
     versions = fields.inner("versions") if fields.has("versions") else Fields({}, "")
     return Results(
         tests,
@@ -245,8 +244,8 @@ def _test(fields: Fields) -> TestResult:
         op=fields.take("op", str),
         dtype=_element_type(fields).name,
         broadcast=fields.choice("broadcast", RULES),
-        source=fields.choice("path", SOURCE_NAMES),
-        outcome=fields.choice("verdict", OUTCOMES),
+        source=fields.choice("source", SOURCE_NAMES),
+        outcome=fields.choice("outcome", OUTCOMES),
         reasons=tuple(reasons),
         wrong=fields.take("wrong", int, 0),
         total=fields.take("total", int, 0),

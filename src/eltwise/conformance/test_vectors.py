@@ -61,7 +61,7 @@ def export(
             cases = [case for case in cases_of(variant, source, extent, seed, True) if case.is_defined]
             for number, case in enumerate(cases):
                 origin = {"name": _name(variant, source, number), "op": str(variant.schema)}
-                origin |= {"dtype": variant.element_type.name, "broadcast": variant.rule, "path": source}
+                origin |= {"dtype": variant.element_type.name, "broadcast": variant.rule, "source": source}
                 contents, entry = _files(origin, case, references.of(case))
                 for name, data in contents.items():
                     write_into(new, name, data)

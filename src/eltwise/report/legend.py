@@ -57,8 +57,8 @@ def _ordered(names: Iterable[str], order: Sequence[str]) -> list[str]:
 def counted(count: int, thing: str) -> str:
     """A number with its thing.
 
-    >>> counted(1, "cell"), counted(65536, "element")
-    ('1 cell', '65,536 elements')
+    >>> counted(1, "test"), counted(65536, "element")
+    ('1 test', '65,536 elements')
     """
     return f"{count:,} {thing}{'' if count == 1 else 's'}"
 

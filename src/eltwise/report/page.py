@@ -49,19 +49,19 @@ def _content(results: Results, source: str) -> dict[str, object]:
         "summary": legend.summary(results),
         "facts": legend.facts(results),
         "source": source,
-        "verdicts": [
+        "outcomes": [
             {"name": name, "mark": legend.SIGNS[name].mark, "meaning": legend.SIGNS[name].meaning} for name in OUTCOMES
         ],
         "runtimes": list(legend.runtimes_of(results.tests)),
         "ops": legend.operators_of(results.tests),
         "dtypes": legend.types_of(results.tests),
-        "cells": [_shown(test) for test in results.tests],
+        "tests": [_shown(test) for test in results.tests],
         "findings": [
             {
-                "verdict": finding.outcome,
+                "outcome": finding.outcome,
                 "title": finding.title,
                 "sentences": finding.sentences,
-                "cells": [indices[test.key] for test in finding.tests],
+                "tests": [indices[test.key] for test in finding.tests],
                 "example": indices[finding.example.key],
             }
             for finding in findings(results)

@@ -69,10 +69,10 @@ class TargetReport:
         version: the version that was run, or else the one that was measured.
         note: what must be known of it, for example that the installed version was not measured.
         findings: everything that was found, of every severity, in the model's order.
-        judged: how many nodes were checked by rules.
+        checked: how many nodes were checked by rules.
         right: how many of them run as they are.
         beside_others: how many of them are beside operators that they were not measured with.
-        not_judged: the operators of the other nodes, with how many there are and why.
+        not_checked: the operators of the other nodes, with how many there are and why.
         comparison: what was compared there and here; None if it was not run, or differs.
         severity: the least severity that counts.
     """
@@ -81,10 +81,10 @@ class TargetReport:
     version: str
     note: str = ""
     findings: tuple[Finding, ...] = ()
-    judged: int = 0
+    checked: int = 0
     right: int = 0
     beside_others: int = 0
-    not_judged: Mapping[str, int] = field(default_factory=dict)
+    not_checked: Mapping[str, int] = field(default_factory=dict)
     comparison: Comparison | None = None
     severity: Severity = DEFAULT_SEVERITY
 
@@ -112,8 +112,8 @@ class TargetReport:
         lines += verification_lines(self.comparison)
         if self.version:
             found = len({finding.node for finding in self.counting if finding.node})
-            standing = f": {self.judged - found} ok, {found} not ok" if self.judged else ""
-            lines.append(f"{self.target} {self.version}: {counted(self.judged, 'node')} checked{standing}")
+            standing = f": {self.checked - found} ok, {found} not ok" if self.checked else ""
+            lines.append(f"{self.target} {self.version}: {counted(self.checked, 'node')} checked{standing}")
         return as_lines(lines)
 
     def _counts(self, found: Finding) -> bool:
@@ -131,8 +131,8 @@ class TargetReport:
         unseen = sum(1 for found in self.findings if found.is_seen is False)
         if unseen:
             yield f"not seen in the run: {counted(unseen, 'finding')} that the rules expect (--json lists them)"
-        if self.not_judged:
-            kinds = sorted(self.not_judged.items(), key=lambda item: -item[1])
+        if self.not_checked:
+            kinds = sorted(self.not_checked.items(), key=lambda item: -item[1])
             named = ", ".join(f"{count} {name}" for name, count in kinds[:_MOST_GROUPS])
             more = f" and {len(kinds) - _MOST_GROUPS} kinds more" if len(kinds) > _MOST_GROUPS else ""
             yield f"not checked by rules: {named}{more}"
@@ -143,7 +143,7 @@ class TargetReport:
         """Everything as plain values, for programs that read it."""
         plain = {name: value for name, value in vars(self).items() if name != "comparison"}
         findings = [finding.fields() for finding in self.findings]
-        lists = {"good": self.is_good, "not_judged": dict(self.not_judged), "findings": findings}
+        lists = {"good": self.is_good, "not_checked": dict(self.not_checked), "findings": findings}
         return {**plain, **lists, **verification_fields(self.comparison)}
 
 

@@ -11,18 +11,18 @@ function element(tag, properties = {}, ...children) {
   return made;
 }
 
-function badge(verdict) {
-  return element("span", { className: `badge ${verdict}`, title: verdict, ariaHidden: "true" }, markOf(verdict));
+function badge(outcome) {
+  return element("span", { className: `badge ${outcome}`, title: outcome, ariaHidden: "true" }, markOf(outcome));
 }
 
 /**
- * Draw the matrix of the selected cells; `open` is called with the cell that is to be opened.
+ * Draw the matrix of the selected tests; `open` is called with the test that is to be opened.
  *
  * Returns the lines of buttons, null where a runtime has no test, for the arrow keys.
  */
-function drawMatrix(place, cells, open) {
+function drawMatrix(place, tests, open) {
   const lines = [];
-  const operators = grouped(cells);
+  const operators = grouped(tests);
   const cards = [];
   for (const op of results.ops.filter((name) => operators.has(name))) {
     const card = drawCard(op, operators.get(op), open);
@@ -55,18 +55,18 @@ function drawCard(op, runtimes, open) {
   return { element: element("section", { className: "card" }, element("h3", { id: title }, op), box), lines };
 }
 
-function drawPlace(line, op, runtime, dtype, cells, open) {
-  if (!cells) {
+function drawPlace(line, op, runtime, dtype, tests, open) {
+  if (!tests) {
     line.append(element("td", { role: "gridcell", className: "none" }, element("span", { ariaHidden: "true" }, "·")));
     return null;
   }
-  const shown = worst(cells);
-  const mixed = cells.some((cell) => cell.verdict !== shown.verdict);
-  const label = `${runtime}, ${op}, ${dtype}: ${mixed ? tally(cells) : shown.verdict}`;
+  const shown = worst(tests);
+  const mixed = tests.some((test) => test.outcome !== shown.outcome);
+  const label = `${runtime}, ${op}, ${dtype}: ${mixed ? tally(tests) : shown.outcome}`;
   const button = element(
     "button",
-    { type: "button", tabIndex: -1, className: `place ${shown.verdict}`, ariaLabel: label, title: label },
-    markOf(shown.verdict),
+    { type: "button", tabIndex: -1, className: `place ${shown.outcome}`, ariaLabel: label, title: label },
+    markOf(shown.outcome),
   );
   if (mixed) button.classList.add("mixed");
   button.addEventListener("click", () => open(shown));

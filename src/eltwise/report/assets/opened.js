@@ -1,81 +1,81 @@
-/* The opened place: what one runtime does with one type of one operator version, by broadcast rule and path. */
+/* The opened place: what one runtime does with one type of one operator version, by broadcast rule and source. */
 
 /**
  * Fill the dialog.
  *
- * `cell` is the record to show, `cells` are all of its place, `choose` is called with another of them.
+ * `test` is the record to show, `tests` are all of its place, `choose` is called with another of them.
  */
-function fillOpened(dialog, cell, cells, choose) {
-  const runtime = cell.version ? `${cell.runtime} ${cell.version}` : cell.runtime;
+function fillOpened(dialog, test, tests, choose) {
+  const runtime = test.version ? `${test.runtime} ${test.version}` : test.runtime;
   const close = element("button", { type: "button", className: "close", ariaLabel: "Close" }, "✕");
   close.addEventListener("click", () => dialog.close());
   dialog.replaceChildren(
     element(
       "div",
       { className: "opened-head" },
-      element("h2", { id: "opened-title" }, `${cell.op}, ${cell.dtype}`),
+      element("h2", { id: "opened-title" }, `${test.op}, ${test.dtype}`),
       element("p", { className: "soft" }, runtime),
       close,
     ),
-    element("div", { className: "scroll" }, drawBreakdown(cell, cells, choose)),
-    element("div", { className: "record", role: "status" }, ...drawRecord(cell)),
+    element("div", { className: "scroll" }, drawBreakdown(test, tests, choose)),
+    element("div", { className: "record", role: "status" }, ...drawRecord(test)),
   );
 }
 
 /** Paths down, broadcast rules across; each place chooses the record below. */
-function drawBreakdown(chosen, cells, choose) {
-  const rules = valuesOf(cells, "broadcast");
-  const head = element("tr", {}, element("th", { scope: "col" }, "path"));
+function drawBreakdown(chosen, tests, choose) {
+  const rules = valuesOf(tests, "broadcast");
+  const head = element("tr", {}, element("th", { scope: "col" }, "source"));
   for (const rule of rules) head.append(element("th", { scope: "col" }, rule));
   const body = element("tbody");
-  for (const path of valuesOf(cells, "path")) {
-    const line = element("tr", {}, element("th", { scope: "row" }, path));
+  for (const source of valuesOf(tests, "source")) {
+    const line = element("tr", {}, element("th", { scope: "row" }, source));
     for (const rule of rules) {
-      const cell = cells.find((other) => other.broadcast === rule && other.path === path);
-      line.append(element("td", {}, cell ? drawChoice(cell, cell === chosen, choose) : "·"));
+      const test = tests.find((other) => other.broadcast === rule && other.source === source);
+      line.append(element("td", {}, test ? drawChoice(test, test === chosen, choose) : "·"));
     }
     body.append(line);
   }
-  const name = "By path and broadcast rule";
+  const name = "By source and broadcast rule";
   return element("table", { className: "breakdown", ariaLabel: name }, element("thead", {}, head), body);
 }
 
-function drawChoice(cell, isChosen, choose) {
+function drawChoice(test, isChosen, choose) {
   const button = element(
     "button",
     {
       type: "button",
-      className: `place ${cell.verdict}`,
-      ariaLabel: `${cell.broadcast}, ${cell.path}: ${cell.verdict}`,
+      className: `place ${test.outcome}`,
+      ariaLabel: `${test.broadcast}, ${test.source}: ${test.outcome}`,
       ariaPressed: String(isChosen),
     },
-    markOf(cell.verdict),
+    markOf(test.outcome),
   );
-  button.addEventListener("click", () => choose(cell));
+  button.addEventListener("click", () => choose(test));
   return button;
 }
 
-function drawRecord(cell) {
-  const meaning = VERDICTS[RANK.get(cell.verdict)].meaning;
+function drawRecord(test) {
+  const meaning = OUTCOMES[RANK.get(test.outcome)].meaning;
   const parts = [
-    element("p", { className: "path soft" }, `${cell.broadcast} broadcasting, path ${cell.path}`),
-    element("p", { className: "verdict" }, badge(cell.verdict), element("span", {}, element("strong", {}, cell.verdict), `: ${meaning}`)),
+    element("p", { className: "source soft" }, `${test.broadcast} broadcasting, source ${test.source}`),
+    element("p", { className: "outcome" }, badge(test.outcome), element("span", {}, element("strong", {}, test.outcome), `: ${meaning}`)),
   ];
-  if (cell.explanation) parts.push(element("p", { className: "explanation" }, cell.explanation));
-  if (cell.total > 0 && cell.verdict !== "ok") parts.push(element("p", {}, countText(cell)));
-  if (cell.example) parts.push(drawExample(cell.example));
-  if (cell.call) parts.push(element("p", { className: "soft call" }, cell.call));
-  if (cell.message) {
-    const title = cell.verdict === "refused" ? "In its own words" : "In words";
-    parts.push(element("h3", {}, title), element("pre", { className: "message", tabIndex: 0 }, cell.message));
+  if (test.explanation) parts.push(element("p", { className: "explanation" }, test.explanation));
+  if (test.total > 0 && test.outcome !== "ok") parts.push(element("p", {}, countText(test)));
+  if (test.example) parts.push(drawExample(test.example));
+  if (test.call) parts.push(element("p", { className: "soft call" }, test.call));
+  if (test.message) {
+    const title = test.outcome === "refused" ? "In its own words" : "In words";
+    parts.push(element("h3", {}, title), element("pre", { className: "message", tabIndex: 0 }, test.message));
   }
-  if (cell.verdict !== "ok") parts.push(...drawCommand(cell));
+  if (test.outcome !== "ok") parts.push(...drawCommand(test));
   return parts;
 }
 
-function countText(cell) {
-  const things = cell.verdict === "differs" ? "element" : "case";
-  return `${cell.wrong.toLocaleString("en")} of ${counted(cell.total, things)}.`;
+function countText(test) {
+  const things = test.outcome === "differs" ? "element" : "case";
+  return `${test.wrong.toLocaleString("en")} of ${counted(test.total, things)}.`;
 }
 
 /** A, B, what is exact and what came, in decimal, in hexadecimal and bit by bit. */
@@ -109,8 +109,8 @@ function drawBits(bits, other) {
   return [element("span", { className: "bits" }, bits), binary];
 }
 
-function drawCommand(cell) {
-  const command = `eltwise reproduce ${quoted(results.source)} ${quoted(keyOf(cell))} --output case/`;
+function drawCommand(test) {
+  const command = `eltwise reproduce ${quoted(results.source)} ${quoted(keyOf(test))} --output case/`;
   const copy = element("button", { type: "button", className: "plain" }, "Copy");
   copy.addEventListener("click", async () => {
     try {

@@ -1,50 +1,50 @@
-/* The results, and what they say: verdicts, selection, and what stands for several cells. Nothing here draws. */
+/* The results, and what they say: outcomes, selection, and what stands for several tests. Nothing here draws. */
 
 const results = JSON.parse(document.getElementById("results").textContent);
-const cells = results.cells;
+const tests = results.tests;
 
-/** The verdicts from the best to the worst, each with the mark that says it without colour. */
-const VERDICTS = results.verdicts;
-const RANK = new Map(VERDICTS.map((verdict, rank) => [verdict.name, rank]));
+/** The outcomes from the best to the worst, each with the mark that says it without colour. */
+const OUTCOMES = results.outcomes;
+const RANK = new Map(OUTCOMES.map((outcome, rank) => [outcome.name, rank]));
 const PLACE = ["runtime", "op", "dtype"];
-const FIELDS = [...PLACE, "broadcast", "path"];
+const FIELDS = [...PLACE, "broadcast", "source"];
 
-function markOf(verdict) {
-  return VERDICTS[RANK.get(verdict)].mark;
+function markOf(outcome) {
+  return OUTCOMES[RANK.get(outcome)].mark;
 }
 
-function keyOf(cell) {
-  return FIELDS.map((field) => cell[field]).join("/");
+function keyOf(test) {
+  return FIELDS.map((field) => test[field]).join("/");
 }
 
 /** The values of a field in the order of the results. */
-function valuesOf(cells, field) {
-  return [...new Set(cells.map((cell) => cell[field]))];
+function valuesOf(tests, field) {
+  return [...new Set(tests.map((test) => test[field]))];
 }
 
-/** A selection is one wanted value a field ("" for any) and the set of wanted verdicts (empty for any). */
-function isSelected(cell, selection) {
-  const fits = FIELDS.every((field) => !selection[field] || selection[field] === cell[field]);
-  return fits && (selection.verdicts.size === 0 || selection.verdicts.has(cell.verdict));
+/** A selection is one wanted value a field ("" for any) and the set of wanted outcomes (empty for any). */
+function isSelected(test, selection) {
+  const fits = FIELDS.every((field) => !selection[field] || selection[field] === test[field]);
+  return fits && (selection.outcomes.size === 0 || selection.outcomes.has(test.outcome));
 }
 
-function worst(cells) {
-  return cells.reduce((found, cell) => (RANK.get(cell.verdict) > RANK.get(found.verdict) ? cell : found));
+function worst(tests) {
+  return tests.reduce((found, test) => (RANK.get(test.outcome) > RANK.get(found.outcome) ? test : found));
 }
 
-function countVerdicts(cells) {
-  const counts = new Map(VERDICTS.map((verdict) => [verdict.name, 0]));
-  for (const cell of cells) counts.set(cell.verdict, counts.get(cell.verdict) + 1);
+function countOutcomes(tests) {
+  const counts = new Map(OUTCOMES.map((outcome) => [outcome.name, 0]));
+  for (const test of tests) counts.set(test.outcome, counts.get(test.outcome) + 1);
   return counts;
 }
 
-/** Group cells by operator version, then runtime, then element type, each in the order of the results. */
-function grouped(cells) {
+/** Group tests by operator version, then runtime, then element type, each in the order of the results. */
+function grouped(tests) {
   const operators = new Map();
-  for (const cell of cells) {
-    const runtimes = entry(operators, cell.op, () => new Map());
-    const types = entry(runtimes, cell.runtime, () => new Map());
-    entry(types, cell.dtype, () => []).push(cell);
+  for (const test of tests) {
+    const runtimes = entry(operators, test.op, () => new Map());
+    const types = entry(runtimes, test.runtime, () => new Map());
+    entry(types, test.dtype, () => []).push(test);
   }
   return operators;
 }
@@ -58,11 +58,11 @@ function counted(count, thing) {
   return `${count.toLocaleString("en")} ${thing}${count === 1 ? "" : "s"}`;
 }
 
-/** How many cells have each verdict, from the worst: "differs 2, ok 10". */
-function tally(cells) {
-  const counts = countVerdicts(cells);
-  const met = VERDICTS.filter((verdict) => counts.get(verdict.name) > 0).reverse();
-  return met.map((verdict) => `${verdict.name} ${counts.get(verdict.name)}`).join(", ");
+/** How many tests have each outcome, from the worst: "differs 2, ok 10". */
+function tally(tests) {
+  const counts = countOutcomes(tests);
+  const met = OUTCOMES.filter((outcome) => counts.get(outcome.name) > 0).reverse();
+  return met.map((outcome) => `${outcome.name} ${counts.get(outcome.name)}`).join(", ");
 }
 
 /** A bit pattern like "0x0f" as binary digits in bytes: ["00001111"]; null where it is no such text. */
