@@ -164,14 +164,13 @@ class Case:
         return ""
 
     def aligned(self) -> list[np.ndarray]:
-        """The operands expanded to the shape of the result, flat."""
+        """The operands expanded to the shape of the result, as views."""
         shape, starts = self.placement()
-        operands = zip(self.operands, starts, strict=True)
-        return [placed(operand, shape, start).reshape(-1) for operand, start in operands]
+        return [placed(operand, shape, start) for operand, start in zip(self.operands, starts, strict=True)]
 
     def operands_at(self, indices: np.ndarray) -> tuple[np.ndarray, ...]:
         """The elements of the operands that meet at flat indices of the result."""
-        return tuple(operand[indices] for operand in self.aligned())
+        return tuple(operand.reshape(-1)[indices] for operand in self.aligned())
 
     def _axis(self) -> tuple[int, bool]:
         """The axis, and whether legacy broadcasting is switched on."""

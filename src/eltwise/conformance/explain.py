@@ -15,14 +15,10 @@ import numpy as np
 
 from eltwise.conformance.cases import Case
 from eltwise.conformance.compare import CaseResult
-from eltwise.faults.alignments import WRONG_ALIGNMENTS, Alignment
-from eltwise.faults.catalog import faults_of
+from eltwise.faults.catalog import faults_of, misaligned_faults_of
 from eltwise.faults.families import UNEXPLAINED
-from eltwise.faults.record import AS_SPECIFIED, Fault, Operation
+from eltwise.faults.record import Align, Fault, Operation
 from eltwise.faults.values import Values, values_of
-
-Hypothesis = tuple[Alignment | None, Fault]
-"""How elements are paired, None for as specified, and what is computed of them."""
 
 Errors = dict[str, None]
 """What hypotheses raised, each once."""
@@ -52,7 +48,7 @@ class Explainer:
 
     def __init__(self) -> None:
         self._explained: dict[tuple[bytes, ...], tuple[tuple[Reason, ...], tuple[int, ...]]] = {}
-        self._matching: dict[bytes, tuple[tuple[Hypothesis, ...], Errors]] = {}
+        self._matching: dict[bytes, tuple[tuple[Fault, ...], Errors]] = {}
 
     def explain(self, results: Sequence[CaseResult]) -> tuple[tuple[Reason, ...], list[CaseResult]]:
         """Explain the wrong values of some cases of one operation; the right ones help to tell faults apart.
@@ -102,56 +98,72 @@ class Explainer:
         """What explains the first case, and as many of the others as can be."""
         key = left[0].digest
         if key not in self._matching:
-            own_errors: Errors = {}
-            self._matching[key] = tuple(_matching(left[0], own_errors)), own_errors
-        hypotheses, more_errors = self._matching[key]
+            found_errors: Errors = {}
+            self._matching[key] = tuple(_matching(left[0], found_errors)), found_errors
+        faults, more_errors = self._matching[key]
         errors |= more_errors
         best: tuple[tuple[int, int], Reason | None, list[CaseResult]] = (0, 0), None, []
-        for hypothesis in hypotheses:
-            explained = [left[0], *(item for item in left[1:] if _predicts(hypothesis, item, errors))]
-            score = len(explained), sum(_predicts(hypothesis, item, errors) for item in right)
+        for fault in faults:
+            explained = [left[0], *(item for item in left[1:] if _predicts(fault, item, errors))]
+            score = len(explained), sum(_predicts(fault, item, errors) for item in right)
             if score > best[0]:
-                best = score, _reason_of(hypothesis), explained
+                best = score, Reason(fault.slugs, fault.families, fault.text), explained
             if score == (len(left), len(right)):
                 break
         return best[1:]
 
 
-def _matching(item: CaseResult, errors: Errors) -> Iterator[Hypothesis]:
-    """The hypotheses that predict a case; those under a wrong alignment only if no other does.
+def _matching(item: CaseResult, errors: Errors) -> Iterator[Fault]:
+    """The faults that predict a case; those under a wrong alignment only if no other does.
 
     A sample of the case is predicted first, and then all of it.
     """
     is_wrong = np.zeros(item.elements, bool)
     is_wrong[list(item.wrong)] = True
-    sample = np.concatenate([_spread(np.flatnonzero(is_wrong)), _spread(np.flatnonzero(~is_wrong))])
-    faults: tuple[Fault, ...] = ()
-    with _noted(errors, "the catalog of faults"):
-        faults = tuple(faults_of(_operation_of(item.case)).values())
-    misaligned = [(alignment, fault) for alignment in WRONG_ALIGNMENTS for fault in (AS_SPECIFIED, *faults)]
-    for hypotheses in ([(None, fault) for fault in faults], misaligned):
+    sample = _Sample(item, np.concatenate([_spread(np.flatnonzero(is_wrong)), _spread(np.flatnonzero(~is_wrong))]))
+    operation = _operation_of(item.case)
+    for catalog in (faults_of, misaligned_faults_of):
+        faults: tuple[Fault, ...] = ()
+        with _noted(errors, "the catalog of faults"):
+            faults = tuple(catalog(operation).values())
         has_one = False
-        for hypothesis in hypotheses:
-            if _predicts(hypothesis, item, errors, sample) and _predicts(hypothesis, item, errors):
+        for fault in faults:
+            if _predicts(fault, item, errors, sample) and _predicts(fault, item, errors):
                 has_one = True
-                yield hypothesis
+                yield fault
         if has_one:
             return
 
 
-def _predicts(hypothesis: Hypothesis, item: CaseResult, errors: Errors, indices: Values | slice = slice(None)) -> bool:
-    """Whether a hypothesis predicts every element at some indices."""
-    alignment, fault = hypothesis
-    case, operation = item.case, _operation_of(item.case)
-    is_predicted = False
-    with _noted(errors, "the hypothesis " + "+".join(_reason_of(hypothesis).slugs)):
+def _predicts(fault: Fault, item: CaseResult, errors: Errors, sample: _Sample | None = None) -> bool:
+    """Whether a fault predicts every element of a case, or of a sample of it."""
+    chosen, operation, is_predicted = sample or _Sample(item, slice(None)), _operation_of(item.case), False
+    with _noted(errors, f"the hypothesis {fault.slug}"):
         # With another number of operands it is another record.
-        same = AS_SPECIFIED if fault is AS_SPECIFIED else faults_of(operation).get(fault.slug)
-        aligned = case.aligned() if alignment is None else alignment.align(case.operands, case.shape())
-        if same is not None and aligned is not None:
-            values = [values_of(operand[indices], case.element_type) for operand in aligned]
-            is_predicted = np.array_equal(operation.predict(same, values), item.patterns[indices])
+        same = (misaligned_faults_of if fault.align else faults_of)(operation).get(fault.slug)
+        values = chosen.values(same.align) if same else None
+        if same is not None and values is not None:
+            is_predicted = np.array_equal(operation.predict(same, values), chosen.patterns)
     return is_predicted
+
+
+class _Sample:
+    """Some elements of a case, whose values are read once for each alignment."""
+
+    def __init__(self, item: CaseResult, indices: Values | slice) -> None:
+        self.patterns = item.patterns[indices]
+        self._case, self._indices = item.case, indices
+        self._values: dict[Align | None, list[Values] | None] = {}
+
+    def values(self, align: Align | None) -> list[Values] | None:
+        """The exact values of the operands at the elements; None where they cannot be aligned so."""
+        if align not in self._values:
+            case = self._case
+            aligned = align(case.operands, case.shape()) if align else case.aligned()
+            element_type, indices = case.element_type, self._indices
+            values = aligned and [values_of(operand.reshape(-1)[indices], element_type) for operand in aligned]
+            self._values[align] = values
+        return self._values[align]
 
 
 @contextmanager
@@ -161,16 +173,6 @@ def _noted(errors: Errors, name: str) -> Iterator[None]:
         yield
     except Exception as error:  # noqa: BLE001
         errors[f"internal error in {name}: {type(error).__name__}: {error}"] = None
-
-
-def _reason_of(hypothesis: Hypothesis) -> Reason:
-    alignment, fault = hypothesis
-    slugs, families, texts = tuple[str, ...](), tuple[str, ...](), tuple[str, ...]()
-    if alignment is not None:
-        slugs, families, texts = (alignment.slug,), (alignment.family,), (alignment.text,)
-    if fault is not AS_SPECIFIED:
-        slugs, families, texts = (*slugs, *fault.slugs), (*families, *fault.families), (*texts, fault.text)
-    return Reason(slugs, families, "; ".join(texts))
 
 
 def _operation_of(case: Case) -> Operation:

@@ -2,47 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
 from eltwise.faults.families import WRONG_ALIGNMENT
+from eltwise.faults.record import Align, Fault
 
-Operands = tuple[np.ndarray, ...]
-Starts = Callable[[Operands, int], Sequence[int]]
-"""Gives for operands and the rank of the result the dimension on which each operand begins."""
-
-
-@dataclass(frozen=True)
-class Alignment:
-    """A way to pair the elements of operands.
-
-    Attributes:
-        slug: its identifier.
-        text: what happens, as a clause for users.
-        starts: where operands begin in the result.
-        change: what operands are changed to first.
-        family: the slug of its family.
-    """
-
-    slug: str
-    text: str
-    starts: Starts
-    change: Callable[[Operands], Operands] = tuple
-    family: str = WRONG_ALIGNMENT
-
-    def align(self, operands: Operands, shape: tuple[int, ...]) -> list[np.ndarray] | None:
-        """Expand the operands to the shape of the result, flat; None if they cannot be paired so."""
-        changed = self.change(operands)
-        try:
-            pairs = zip(changed, self.starts(operands, len(shape)), strict=True)
-            return [placed(operand, shape, start).reshape(-1) for operand, start in pairs]
-        except ValueError:
-            return None
+Sizes = tuple[int, ...]
+Start = Callable[[int, int], int]
+"""Gives for the ranks of the result and an operand the dimension of the result on which the operand begins."""
 
 
-def placed(operand: np.ndarray, shape: tuple[int, ...], start: int) -> np.ndarray:
+def placed(operand: np.ndarray, shape: Sizes, start: int) -> np.ndarray:
     """Expand an operand whose first dimension lies on the dimension ``start`` of a shape.
 
     Raises:
@@ -54,27 +26,43 @@ def placed(operand: np.ndarray, shape: tuple[int, ...], start: int) -> np.ndarra
     return np.broadcast_to(operand.reshape((1,) * start + operand.shape + (1,) * after), shape)
 
 
-def _at_the_ends(operands: Operands, rank: int) -> Sequence[int]:
-    return [rank - operand.ndim for operand in operands]
+def aligned(operands: Iterable[np.ndarray], shape: Sizes, start: Start) -> list[np.ndarray] | None:
+    """Expand operands to a shape, as views; None where they do not fit."""
+    try:
+        return [placed(operand, shape, start(len(shape), operand.ndim)) for operand in operands]
+    except ValueError:
+        return None
 
 
-def _first_of_b(operands: Operands) -> Operands:
-    """A, and the first element of every other operand, if it has one."""
-    return (operands[0], *map(_first, operands[1:]))
+def _at_the_ends(rank: int, operand_rank: int) -> int:
+    return rank - operand_rank
 
 
 def _first(operand: np.ndarray) -> np.ndarray:
+    """The first element of an operand, if it has one."""
     return operand.reshape(-1)[:1].reshape((min(operand.size, 1),) * operand.ndim)
 
 
-WRONG_ALIGNMENTS: tuple[Alignment, ...] = (
-    Alignment("axis_ignored", "axis is ignored: the ends of the shapes are aligned", _at_the_ends),
-    Alignment(
+def _wrong(slug: str, text: str, align: Align) -> Fault:
+    return Fault(slug, WRONG_ALIGNMENT, text, align=align)
+
+
+WRONG_ALIGNMENTS = (
+    _wrong(
+        "axis_ignored",
+        "axis is ignored: the ends of the shapes are aligned",
+        lambda operands, shape: aligned(operands, shape, _at_the_ends),
+    ),
+    _wrong(
         "axis_taken_as_0",
         "axis is taken as 0: the starts of the shapes are aligned",
-        lambda operands, _rank: [0] * len(operands),
+        lambda operands, shape: aligned(operands, shape, lambda _rank, _operand_rank: 0),
     ),
-    Alignment("first_element_of_b", "B's first element is used everywhere", _at_the_ends, _first_of_b),
+    _wrong(
+        "first_element_of_b",
+        "B's first element is used everywhere",
+        lambda operands, shape: aligned((operands[0], *map(_first, operands[1:])), shape, _at_the_ends),
+    ),
 )
 """Simplest first."""
 

@@ -61,6 +61,14 @@ def faults_of(operation: Operation) -> Mapping[str, Fault]:
     return single | {fault.slug: fault for fault in joint}
 
 
+@cache
+def misaligned_faults_of(operation: Operation) -> Mapping[str, Fault]:
+    """The wrong alignments by slug, alone and with each fault of an operation."""
+    faults = faults_of(operation).values()
+    misaligned = ((one, *(combined((one, fault)) for fault in faults)) for one in WRONG_ALIGNMENTS)
+    return {fault.slug: fault for of_one in misaligned for fault in of_one}
+
+
 def text_of(slug: str, operation: Operation) -> str:
     """What a fault of an operation, a wrong alignment or a family is, as a clause; empty for any other slug."""
     texts = FAMILIES | {alignment.slug: alignment.text for alignment in WRONG_ALIGNMENTS}

@@ -18,9 +18,9 @@ def of_expression(operation: Operation) -> Iterator[Fault]:
     """The faults of an operation that compute something else."""
     expression, element_type, function = operation.expression, operation.element_type, operation.function
     is_float, gives_booleans = element_type.kind == "float", operation.result_type is not element_type
-    yield from _OTHERS.get(function, ())
-    if expression.divides:
-        yield from _OF_FLOAT_QUOTIENTS if is_float else _OF_INTEGER_QUOTIENTS.get(function, ())
+    quotients = _OF_FLOAT_QUOTIENTS if is_float else _OF_INTEGER_QUOTIENTS.get(function, ())
+    for slug, family, text, compute in (*_OTHERS.get(function, ()), *(quotients if expression.divides else ())):
+        yield Fault(slug, family, text, compute=compute)
     if expression.operands == 2 and not expression.steps[-1].definition.commutes:
         swapped: Compute = lambda steps, a, b: steps.evaluate(expression, (b, a))  # noqa: E731
         yield Fault("swapped_operands", "swapped_operands", "the operands are swapped", compute=swapped)
@@ -94,74 +94,43 @@ _OF_NAN: tuple[tuple[str, str, Callable[[Values, Values], object]], ...] = (
     ("nan_gives_a", "where an operand is NaN the result is A", lambda a, _b: a),
     ("nan_ignored", "where one operand is NaN the result is the other", lambda a, b: np.where(np.isnan(a), b, a)),
 )
-_B_NEGATED_FIRST = "b_negated_first", "saturation", "A + (-B) is computed instead of A - B"
 _NEGATED = (Step("negative", (1,)), Step("add", (0, 2)))
 _REVERSED = (Step("subtract", (1, 0)), Step("negative", (2,)))
-_OTHERS: dict[str, tuple[Fault, ...]] = {
+_SQUARED = (*_NEGATED, Step("multiply", (3, 3)))
+_OPERATION, _ZERO, _QUOTIENT = "wrong_operation", "zero_sign", "quotient_rounded"
+_ADDED = "A + (-B) is computed instead of A - B"
+_COPIED = "where B is a zero the result is A, also where that is -0"
+_TO_NEAREST = "the quotient is rounded to the nearest integer, ties to even"
+_NEAREST = ("quotient_rounded", _QUOTIENT, _TO_NEAREST, _rounded_quotient)
+_OTHERS: dict[str, tuple[tuple[str, str, str, Compute], ...]] = {
     "subtract": (
-        Fault("operands_added", "wrong_operation", "A + B is computed instead of A - B", compute=_of("add")),
-        Fault(
-            "negated_reverse_difference",
-            "zero_sign",
-            "-(B - A) is computed: equal floats give -0",
-            compute=_expression(*_REVERSED),
-        ),
-        Fault(*_B_NEGATED_FIRST, compute=_expression(*_NEGATED)),
-        Fault(
-            "zeros_not_subtracted",
-            "zero_sign",
-            "where B is a zero the result is A",
-            compute=_without_zeros("subtract"),
-        ),
+        ("operands_added", _OPERATION, "A + B is computed instead of A - B", _of("add")),
+        ("negated_reverse_difference", _ZERO, "-(B - A) is computed: equal floats give -0", _expression(*_REVERSED)),
+        ("b_negated_first", "saturation", _ADDED, _expression(*_NEGATED)),
+        ("zeros_not_subtracted", _ZERO, "where B is a zero the result is A", _without_zeros("subtract")),
     ),
     SQUARED_DIFFERENCE: (
-        Fault("not_squared", "wrong_operation", "the result is A - B, without the square", compute=_of("subtract")),
-        Fault("fused", "fused_rounding", "the difference is not rounded before it is squared", compute=_fused),
-        Fault(*_B_NEGATED_FIRST, compute=_expression(*_NEGATED, Step("multiply", (3, 3)))),
+        ("not_squared", _OPERATION, "the result is A - B, without the square", _of("subtract")),
+        ("fused", "fused_rounding", "the difference is not rounded before it is squared", _fused),
+        ("b_negated_first", "saturation", _ADDED, _expression(*_SQUARED)),
     ),
     "add": (
-        Fault(
-            "zeros_not_added",
-            "zero_sign",
-            "where B is a zero the result is A, also where that is -0",
-            compute=_without_zeros("add"),
-        ),
-        Fault("operands_subtracted", "wrong_operation", "A - B is computed instead of A + B", compute=_of("subtract")),
+        ("zeros_not_added", _ZERO, _COPIED, _without_zeros("add")),
+        ("operands_subtracted", _OPERATION, "A - B is computed instead of A + B", _of("subtract")),
     ),
 }
-"""By what is computed, what computes another expression."""
+"""By what is computed, other expressions: the slug, the family, what happens, and what is computed instead."""
 
-_TO_NEAREST = Fault(
-    "quotient_rounded",
-    "quotient_rounded",
-    "the quotient is rounded to the nearest integer, ties to even",
-    compute=_rounded_quotient,
-)
-_OF_INTEGER_QUOTIENTS: dict[str, tuple[Fault, ...]] = {
+_OF_INTEGER_QUOTIENTS: dict[str, tuple[tuple[str, str, str, Compute], ...]] = {
     "divide": (
-        Fault(
-            "floored",
-            "quotient_rounded",
-            "the quotient is rounded down instead of toward zero",
-            compute=_of("floor_divide"),
-        ),
-        _TO_NEAREST,
+        ("floored", _QUOTIENT, "the quotient is rounded down instead of toward zero", _of("floor_divide")),
+        _NEAREST,
     ),
     "floor_divide": (
-        Fault(
-            "truncated",
-            "quotient_rounded",
-            "the quotient is rounded toward zero instead of down",
-            compute=_of("divide"),
-        ),
-        _TO_NEAREST,
+        ("truncated", _QUOTIENT, "the quotient is rounded toward zero instead of down", _of("divide")),
+        _NEAREST,
     ),
 }
 _OF_FLOAT_QUOTIENTS = (
-    Fault(
-        "multiplied_by_reciprocal",
-        "multiplied_by_reciprocal",
-        "A * (1 / B) is computed, rounded twice",
-        compute=_by_reciprocal,
-    ),
+    ("multiplied_by_reciprocal", "multiplied_by_reciprocal", "A * (1 / B) is computed, rounded twice", _by_reciprocal),
 )

@@ -81,7 +81,7 @@ def _in_floats(operation: Operation, floats: ElementType) -> Iterator[Fault]:
         text += f"{operation.element_type}"
         after = (partial(as_integers, element_type=operation.element_type, beyond=beyond),)
         yield Fault(f"{slug}_{suffix}", family, text, before=before, steps=steps, after=after)
-    if operation.element_type.bits >= 32:
+    if floats is FLOAT32 and operation.element_type.bits >= 32:
         text = (
             f"computed in {floats}: operands and every step are rounded to it; results beyond int32 become its least "
         )

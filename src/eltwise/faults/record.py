@@ -1,7 +1,8 @@
 """What a fault is: a named way in which something else is computed than what is specified.
 
-A computation has four stages, and a fault is a small function at one or several of them: what an operand is changed to,
-what is computed, what is retained of each step, and what becomes of the result before it is stored.
+A computation has stages, and a fault is a small function at one or several of them: how elements are paired, what an
+operand is changed to, what is computed, what is retained of each step, and what becomes of the result before it is
+stored.
 """
 
 from __future__ import annotations
@@ -21,6 +22,9 @@ Compute = Callable[..., Values]
 OperandChange = tuple[int | None, Change]
 """An operand, None for every one, and what it is changed to."""
 
+Align = Callable[[tuple[np.ndarray, ...], tuple[int, ...]], list[np.ndarray] | None]
+"""Expands operands to the shape of the result, as views; gives None where they cannot be paired so."""
+
 
 @dataclass(frozen=True)
 class Fault:
@@ -30,6 +34,7 @@ class Fault:
         slug: its identifier, for example ``saturation_at_every_step``; of faults that act jointly theirs, with ``+``.
         family: the slug of its family.
         text: what happens, as a clause for users, for example ``results saturate at the limits of uint8``.
+        align: how the elements of operands are paired; None for as specified.
         before: what operands go through, in order.
         compute: what is computed; None for the specified expression.
         steps: what is retained of each step; None: floats are rounded to their type, integers lose nothing.
@@ -41,6 +46,7 @@ class Fault:
     family: str
     text: str
     _: KW_ONLY
+    align: Align | None = None
     before: tuple[OperandChange, ...] = ()
     compute: Compute | None = None
     steps: StepPolicy | None = None
@@ -107,9 +113,10 @@ def combined(faults: Sequence[Fault]) -> Fault:
         "+".join(fault.slug for fault in faults),
         faults[0].family,
         "; ".join(fault.text for fault in faults),
+        align=next((fault.align for fault in faults if fault.align), None),
         before=sum((fault.before for fault in faults), ()),
         compute=next((fault.compute for fault in faults if fault.compute), None),
         steps=next((fault.steps for fault in reversed(faults) if fault.steps), None),
         after=sum((fault.after for fault in faults), ()),
-        parts=tuple(faults),
+        parts=sum((fault.parts or (fault,) for fault in faults), ()),
     )
