@@ -145,9 +145,10 @@ class TraceReport(Written):
         """The result in sentences."""
         lines = [
             f"{self.runtime} against {self.against}: {counted(len(self.nodes), 'node')}{_listed(self.counts())}",
+            *self._outputs(),
             f"inputs: {self.inputs}; tolerance: {self.tolerance}",
         ]
-        return [*lines, *self._outputs(), *self._findings()]
+        return [*lines, *self._findings()]
 
     def _outputs(self) -> list[str]:
         """The outputs with the worst of them, and for each reason those that were not compared."""

@@ -180,7 +180,7 @@ def _report(runs: Runs, tracer: Tracer, conclusion: Conclusion, versions: Sequen
         inputs,
         "; ".join(map(str, runs.tolerances)) or DEFAULT,
         right=isolated.right if isolated else None,
-        notes=(*_notes(runs.model), *_notes_of_pair(runs, tracer.renamed), *conclusion.notes),
+        notes=(*_notes(runs.model), *_notes_of_reference(runs, tracer.renamed), *conclusion.notes),
         blamed=isolated,
         adapter=runs.tested.host.runtime.name,
     )
@@ -192,8 +192,12 @@ def _version(runner: Runner, version: str) -> str:
     return f"{name} (by {runner.host.runtime.name} {version})" if name == FLOAT64 else f"{name} {version}"
 
 
-def _notes_of_pair(runs: Runs, renamed: Sequence[str]) -> Iterator[str]:
-    """What could not be matched between two models, and what was matched by its contents."""
+def _notes_of_reference(runs: Runs, renamed: Sequence[str]) -> Iterator[str]:
+    """What a reference did not compute, and what could not be matched between two models or only by its contents."""
+    foreign = sum(node.is_foreign for node in runs.reference.model.nodes) if runs.reference.is_exact else 0
+    if foreign:
+        nodes = counted(foreign, "node")
+        yield f"the reference has the results of {runs.tested.name} for {nodes} that eltwise does not compute"
     if names := runs.reference.fallback_nodes:
         yield f"{counted(len(names), 'node')} computed in their own type, as no runtime has them in float64: {names[0]}"
     for kind, names in (

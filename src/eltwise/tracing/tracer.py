@@ -152,7 +152,8 @@ class Tracer:
             if is_random:
                 result.message = RANDOM
             elif actual.message or (outcome.message and not expected.keys() & {*self._model.made[result.number]}):
-                sides = ((self._tested, actual.message), (self._reference, outcome.message))
+                refusal = self._reference.refusal_of(self._steps_of([result.number])) or outcome.message
+                sides = ((self._tested, actual.message), (self._reference, refusal))
                 result.message = "; ".join(f"{runner.name}: {message}" for runner, message in sides if message)
             else:
                 self._compare_values(result, values, expected)
