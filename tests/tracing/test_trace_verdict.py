@@ -123,6 +123,16 @@ def test_nodes_that_are_wrong_only_together_are_found_whatever_the_reference(aga
 
 
 @pytest.mark.usefixtures("local")
+@pytest.mark.parametrize("fault", ["WrongFused", "WrongAsAWhole"])
+def test_a_runtime_is_compared_with_its_own_parts(fault: str) -> None:
+    report = eltwise.trace(named(parsed(PRODUCT)), runtime=fault, against=fault)
+    assert report.verdict == "disagree"
+    assert report.outputs[0].message == "the whole model gives other results than its parts"
+    assert report.first_node is not None
+    assert report.first_node.blame == "fused"
+
+
+@pytest.mark.usefixtures("local")
 def test_a_reference_that_is_wrong_only_as_a_whole_is_named() -> None:
     report = eltwise.trace(named(parsed(PRODUCT)), runtime="Planted", against="WrongFused")
     assert (report.verdict, report.first) == ("disagree", None)
@@ -172,6 +182,9 @@ def test_a_value_that_leaves_the_range_of_the_narrower_type_is_beyond_the_tolera
     single = eltwise.trace(named(parsed(text.format("float16"))), runtime="onnxruntime", against="float64",
                            inputs={"x": x.astype(np.float16)})  # fmt: skip
     assert (single.verdict, single.first) == ("disagree", "mul_0")
+    assert single.first_node is not None
+    assert (single.first_node.cause, single.right) == ("overflow", None)
+    assert "2 of 4 results leave the range of float16 (65504)" in str(single)
 
 
 def test_the_command_says_what_was_not_established(tmp_path: Path, cli: object) -> None:

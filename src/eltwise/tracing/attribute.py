@@ -15,7 +15,7 @@ from eltwise.faults.record import Operation
 from eltwise.formats.registry import of_bytes
 from eltwise.model import load
 from eltwise.ops.schema import ElementwiseSchema
-from eltwise.tracing.difference import Difference, explained, worst_value
+from eltwise.tracing.difference import Difference, explained, overflow, worst_value
 from eltwise.tracing.isolated import Isolated
 from eltwise.tracing.model import Submodel, TracedModel
 from eltwise.tracing.precision import of_rounded_operands
@@ -173,6 +173,8 @@ def _with_exact(runs: Runs, isolated: Isolated) -> Isolated:
 
 def _with_cause(runs: Runs, isolated: Isolated) -> Isolated:
     """The same with the cause: of the result that is wrong, if the exact one tells which that is."""
+    if message := overflow(isolated.actual, isolated.expected):
+        return replace(isolated, own=replace(isolated.own, cause="overflow", explanation=message), right=None)
     expected, actual = isolated.expected, isolated.actual
     operation, operands = None, list[np.ndarray]()
     if isolated.exact is not None:

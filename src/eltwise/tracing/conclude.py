@@ -6,13 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from eltwise.tracing.changed import find_changed
+from eltwise.tracing.difference import worst_value
 from eltwise.tracing.fused import Fused, find_fused
 from eltwise.tracing.isolated import Isolated
 from eltwise.tracing.records import TracedOutput, named
 from eltwise.tracing.runner import Runner, Values
 from eltwise.tracing.runs import NodeResult, Runs
 from eltwise.tracing.tracer import Tracer
-from eltwise.tracing.whole import Whole, compare_output, compare_whole
+from eltwise.tracing.whole import OTHER_THAN_SEGMENTS, Whole, compare_whole, leaves_segments
 
 _UNPROVEN = "the other model has another value here, and that it should be the same was not shown"
 _CERTAIN = ("own", "in_graph")
@@ -43,7 +44,7 @@ def conclude(runs: Runs, tracer: Tracer, most_bytes: int) -> Conclusion:
         tracer: has run all segments.
         most_bytes: how many bytes the values may have that are given out at once.
     """
-    whole = compare_whole(runs, tracer.nodes, tracer.expected)
+    whole = compare_whole(runs, tracer.nodes, (tracer.values, tracer.expected))
     isolated, notes = dict(tracer.isolated), list[str]()
     if not runs.partners.is_identity:
         _conclude_pair(runs, tracer, whole)
@@ -52,7 +53,7 @@ def conclude(runs: Runs, tracer: Tracer, most_bytes: int) -> Conclusion:
         if fused is None or side is runs.reference:
             notes.append(_note(side, fused))
         else:
-            _blame_fused(runs, tracer.nodes[fused.numbers[-1]], fused, whole)
+            _blame_fused(runs, tracer.nodes[fused.numbers[-1]], fused, whole, tracer.values)
             isolated |= {fused.numbers[-1]: fused.isolated} if fused.isolated else {}
     blamed = (one for one in sorted(tracer.nodes) if tracer.nodes[one].blame in (*_CERTAIN, "fused", "changed"))
     return Conclusion(whole.outputs, next(blamed, None), isolated, tuple(notes))
@@ -73,11 +74,11 @@ def _conclude_pair(runs: Runs, tracer: Tracer, whole: Whole) -> None:
 
 def _differs_from_segments(runs: Runs, tracer: Tracer, whole: Whole) -> Runner | None:
     """The runtime whose outputs of the whole model are not those of its segments, where this makes the difference."""
-    for value in whole.tested.keys() & whole.reference.keys() & tracer.values.keys() & tracer.expected.keys():
-        is_beyond = compare_output(runs, value, whole.tested, whole.reference).is_beyond
-        if is_beyond and not compare_output(runs, value, tracer.values, tracer.expected).is_beyond:
-            is_tested = compare_output(runs, value, whole.tested, tracer.values).is_beyond
-            return runs.tested if is_tested or not runs.reference.is_deployed else runs.reference
+    names = [value for value in whole.tested if value in runs.model.producer]
+    if any(leaves_segments(runs, value, whole.tested, tracer.values, tracer.expected) for value in names):
+        return runs.tested
+    if any(leaves_segments(runs, value, whole.reference, tracer.expected, tracer.values) for value in names):
+        return runs.reference
     return None
 
 
@@ -91,13 +92,13 @@ def _right_outputs(runs: Runs, tracer: Tracer, whole: Whole, side: Runner) -> tu
     return runs.reference_feeds, side.typed(right)
 
 
-def _blame_fused(runs: Runs, result: NodeResult, fused: Fused, whole: Whole) -> None:
+def _blame_fused(runs: Runs, result: NodeResult, fused: Fused, whole: Whole, values: Values) -> None:
     result.blame, result.message = "fused", _together(runs.tested, fused)
     if fused.isolated is not None:
         result.out, result.value = fused.isolated.own, fused.isolated.value
         return
-    differences = [compare_output(runs, value, whole.tested, whole.reference) for value in whole.reference]
-    result.out = next(difference for difference in differences if difference.is_beyond)
+    worst = worst_value(values, whole.tested, values, runs.tolerances)
+    result.out = None if worst is None else worst[0]
 
 
 def _together(runner: Runner, fused: Fused) -> str:
@@ -108,7 +109,7 @@ def _together(runner: Runner, fused: Fused) -> str:
 
 
 def _note(runner: Runner, fused: Fused | None) -> str:
-    message = f"{runner.name}: the whole model gives other results than its parts"
+    message = f"{runner.name}: {OTHER_THAN_SEGMENTS}"
     if fused is None:
         return f"{message}, and which nodes make the difference was not found"
     return f"{message}; {_together(runner, fused)}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import ml_dtypes
 import numpy as np
 
 from eltwise.comparison.arrays import compare_arrays
@@ -79,6 +80,21 @@ def explained(
     record = compare_arrays(expected, actual, operation=operation, operands=operands)
     return replace(
         difference, cause=record.cause or difference.cause, explanation=record.explanation or difference.explanation
+    )
+
+
+def overflow(actual: np.ndarray, expected: np.ndarray) -> str:
+    """How many numbers are infinite and should be finite, as a wider type has them; empty if there are none.
+
+    What a wider type holds and the type of ``actual`` does not is the largest number of that type in ``expected``.
+    """
+    element_type = of_numpy(actual.dtype)
+    if element_type.kind != "float" or actual.shape != expected.shape or actual.dtype != expected.dtype:
+        return ""
+    limit = ml_dtypes.finfo(actual.dtype).max  # type: ignore[no-untyped-call]
+    count = int(np.count_nonzero(np.isinf(actual) & (np.abs(expected) == limit)))
+    return (
+        f"{count:,} of {actual.size:,} results leave the range of {element_type} ({float(limit):.5g})" if count else ""
     )
 
 

@@ -17,6 +17,9 @@ from eltwise.tracing.runs import NodeResult, Runs
 _LARGEST_WEIGHTS = 1 << 29
 """A model with more bytes of weights is not run as a whole: it would take several times the memory."""
 
+_NO_OUTPUT = "it does not compute this output"
+OTHER_THAN_SEGMENTS = "the whole model gives other results than its parts"
+
 
 @dataclass(frozen=True)
 class Whole:
@@ -33,32 +36,38 @@ class Whole:
     reference: Values
 
 
-def compare_whole(runs: Runs, nodes: Mapping[int, NodeResult], computed: Values) -> Whole:
+def compare_whole(runs: Runs, nodes: Mapping[int, NodeResult], segments: tuple[Values, Values]) -> Whole:
     """Run both models as a whole and compare what they give out.
+
+    An output differs if it is beyond the tolerance of the reference's; or of that on which both runtimes agree where
+    they run the model in segments.
 
     Args:
         runs: the runs.
         nodes: the results of the nodes.
-        computed: the outputs of the reference as they were computed in segments, by the values of the tested model: for
-            a reference that cannot be deployed.
+        segments: the outputs of both as they were computed in segments, by the values of the tested model. They stand
+            for a reference that cannot be deployed.
     """
     pairs = {port.value: (port, other) for port, other in matched_outputs(runs.model.graph, runs.reference.model.graph)}
     reasons = {value: _reason(runs, port, other) for value, (port, other) in pairs.items()}
     partners = {value: other.value for value, (_port, other) in pairs.items() if other and not reasons[value]}
     with ThreadPoolExecutor(1) as thread:
-        waiting = thread.submit(_run_reference, runs, nodes, partners, computed)
+        waiting = thread.submit(_run_reference, runs, nodes, partners, segments[1])
         actual = _run(runs.tested, runs.feeds, list(partners))
         expected = waiting.result()
     tested, reference = copied(actual.values), copied(expected.values)
+    failures = f"{runs.tested.name}: {actual.message}", f"{runs.reference.name}: {expected.message or _NO_OUTPUT}"
     outputs = []
     for value, (port, _other) in pairs.items():
         if reasons[value]:
             outputs.append(TracedOutput(port.name, "not_compared", message=reasons[value]))
         elif value not in tested:
-            outputs.append(TracedOutput(port.name, "failed", message=f"{runs.tested.name}: {actual.message}"))
+            outputs.append(TracedOutput(port.name, "failed", message=failures[0]))
         elif value not in reference:
-            message = f"{runs.reference.name}: {expected.message or 'it does not compute this output'}"
-            outputs.append(TracedOutput(port.name, "not_compared", message=message))
+            outputs.append(TracedOutput(port.name, "not_compared", message=failures[1]))
+        elif leaves_segments(runs, value, tested, *segments):
+            error = compare_output(runs, value, tested, segments[0]).error
+            outputs.append(TracedOutput(port.name, "differs", error, OTHER_THAN_SEGMENTS))
         else:
             difference = compare_output(runs, value, tested, reference)
             outputs.append(TracedOutput(port.name, difference.status, difference.error, difference.explanation))
@@ -71,6 +80,14 @@ def compare_whole(runs: Runs, nodes: Mapping[int, NodeResult], computed: Values)
 def compare_output(runs: Runs, value: str, actual: Values, expected: Values) -> Difference:
     """The difference of an output, in the narrower of two float types whichever side has it."""
     return measure(value, *in_narrower_type(actual[value], expected[value]), runs.tolerances)
+
+
+def leaves_segments(runs: Runs, value: str, whole: Values, segments: Values, others: Values) -> bool:
+    """Whether the whole model gives another output than its segments, on which both runtimes agree."""
+    if not all(value in values for values in (whole, segments, others)):
+        return False
+    is_beyond = compare_output(runs, value, whole, segments).is_beyond
+    return is_beyond and not compare_output(runs, value, segments, others).is_beyond
 
 
 def _reason(runs: Runs, port: Port, other: Port | None) -> str:
