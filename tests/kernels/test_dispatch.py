@@ -28,8 +28,8 @@ import numpy as np
 import eltwise
 from eltwise.kernels import compiled
 calls = []
-run = compiled.Call.run
-compiled.Call.run = lambda *arguments: (calls.append(1), run(*arguments))[1]
+run = compiled.Call.__call__
+compiled.Call.__call__ = lambda *arguments: (calls.append(1), run(*arguments))[1]
 for size in (4, 1 << 19):
     a = np.arange(size, dtype=np.float32)
     for _again in range(3):

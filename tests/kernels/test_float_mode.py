@@ -33,11 +33,11 @@ def in_mode(mode: int, work: Callable[[], object]) -> object:
     results: list[object] = []
 
     def body() -> None:
-        jit.compiled(SET)((ctypes.c_int32 * 1)(mode), 0, 0)
+        jit.compiled(str, SET)((ctypes.c_int32 * 1)(mode), 0, 0)
         try:
             results.append(work())
         finally:
-            jit.compiled(SET)((ctypes.c_int32 * 1)(DEFAULT), 0, 0)
+            jit.compiled(str, SET)((ctypes.c_int32 * 1)(DEFAULT), 0, 0)
 
     thread = threading.Thread(target=body)
     thread.start()

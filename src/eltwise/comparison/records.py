@@ -56,11 +56,6 @@ def _compiles(element_type: ElementType) -> bool:
     return element_type.numpy is not None and has_compiler() and jit.target().compiles(element_type)
 
 
-@cache
-def _kernel(element_type: ElementType) -> jit.Kernel:
-    return jit.compiled(differences_text(element_type, jit.target().has_mode))
-
-
 def _compiled_records(
     a: np.ndarray, b: np.ndarray, element_type: ElementType, tolerance: Tolerance
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -70,7 +65,7 @@ def _compiled_records(
     threads = max(1, min(num_threads(), len(records) // _LEAST_BLOCKS))
     parts = ranges(-(-whole // size), 4 * threads if threads > 1 else 1)
     tables = np.zeros((len(parts) + 1, TABLES, BUCKETS, BUCKETS), np.uint32)
-    kernel = _kernel(element_type)
+    kernel = jit.compiled(differences_text, element_type, jit.target().has_mode)
 
     def arguments(
         one: np.ndarray, other: np.ndarray, into: np.ndarray, table: np.ndarray, count: int

@@ -74,7 +74,7 @@ def _apply_to_others(calls: Calls, operands: Sequence[object], out: object) -> A
 
 def function_of(operation: Operation) -> Callable[..., Any]:
     """An operation as a builtin function of its operands and of ``out``; the same for equal operations."""
-    calls = calls_of(operation.computation(len(operation.schema.operands)))
+    calls = calls_of(operation)
     if calls.function is None:
 
         def function(*operands: object, out: object = None) -> Any:

@@ -21,6 +21,7 @@ from eltwise.kernels.numpy_kernel import Run
 from eltwise.kernels.plan import Plan, make_plan
 from eltwise.ops import registry
 from eltwise.ops.computation import Computation
+from eltwise.ops.schema import Operation
 
 AsOperand = Callable[[object, str, Sequence[ElementType]], tuple[Any, ElementType]]
 """Makes an array of an operand, or what has the shape of one, given its name and the allowed types for errors."""
@@ -180,11 +181,11 @@ class Calls:
 
 # Operators are made by name, and called with attributes, again and again: what is known of their calls must survive.
 @lru_cache(maxsize=1024, typed=True)
-def calls_of(source: Computation | str, *attributes: object) -> Calls:
+def calls_of(source: Computation | Operation | str, *attributes: object) -> Calls:
     """The calls of a computation, or of an operator version with attributes: the same for the same arguments.
 
     Args:
-        source: the computation, or a versioned name.
+        source: the computation; or an operation of as many operands as it names, or the versioned name of one.
         *attributes: with a versioned name the attributes: a name, its value, and so on.
 
     Raises:
@@ -193,9 +194,9 @@ def calls_of(source: Computation | str, *attributes: object) -> Calls:
     """
     if isinstance(source, Computation):
         return Calls(source)
-    schema = registry.find(source)
-    operation = schema.bind(dict(zip(attributes[::2], attributes[1::2], strict=True)))  # type: ignore[arg-type]
-    return calls_of(operation.computation(len(schema.operands)))
+    if isinstance(source, Operation):
+        return calls_of(source.computation(len(source.schema.operands)))
+    return calls_of(registry.find(source).bind(dict(zip(attributes[::2], attributes[1::2], strict=True))))  # type: ignore[arg-type]
 
 
 @contextmanager

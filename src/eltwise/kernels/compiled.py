@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Hashable, Sequence
-from functools import lru_cache
-from typing import NamedTuple, TypeVar
+from threading import Lock
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,13 +15,12 @@ from eltwise.core.machine import cache_bytes
 from eltwise.core.shapes import Sizes
 from eltwise.kernels import jit, numpy_kernel
 from eltwise.kernels.emit import kernel_text
-from eltwise.kernels.native import Records
 from eltwise.kernels.nest import Nest, make_nest
 from eltwise.kernels.plan import Axes, Plan
 from eltwise.kernels.pool import allocated
-from eltwise.kernels.records import address
+from eltwise.kernels.records import address, function_address
 from eltwise.kernels.structure import CACHE_LINE, Structure
-from eltwise.kernels.threads import Pieces, num_threads
+from eltwise.kernels.threads import num_threads, shared_run
 from eltwise.ops.expression import Expression
 
 LEAST_BYTES_PER_PIECE = 1 << 16
@@ -30,11 +29,8 @@ LEAST_BYTES_PER_PIECE = 1 << 16
 PIECES_PER_THREAD = 4
 """Into how many pieces the work of a thread is cut, so that one that starts late does less."""
 
-_MOST_KEPT = 64
-"""For so many sets of strides the recipes of a call are kept, and for so many sets of addresses the pieces of work."""
-
-
-KeptT = TypeVar("KeptT")
+_MOST_STRIDES = 64
+"""For so many sets of strides a call keeps its recipes."""
 
 
 class Part(NamedTuple):
@@ -90,17 +86,8 @@ class Recipe(NamedTuple):
             found.append(Part(moved, (last - first, *rest), 0, nest.runs))
         return found
 
-    def pieces(self, threads: int, places: Sequence[int]) -> Pieces | None:
-        """The calls of the kernel for arrays at these addresses, the result's first.
-
-        None where the result shares memory with an operand otherwise than element by element.
-        """
-        if self._overlaps(places):
-            return None
-        parts = self.parts(threads * PIECES_PER_THREAD if threads > 1 else 1)
-        return Pieces(self.kernel, [(part.arguments(places), part.first, part.last) for part in parts])
-
-    def _overlaps(self, places: Sequence[int]) -> bool:
+    def overlaps(self, places: Sequence[int]) -> bool:
+        """Whether a result at the first address shares memory with an operand otherwise than element by element."""
         (out, *others), (ends, *extents) = places, self.extents
         low, high = out + ends[0], out + ends[1]
         for place, (begin, end), same in zip(others, extents, self.same, strict=True):
@@ -109,8 +96,48 @@ class Recipe(NamedTuple):
         return False
 
 
+class Work:
+    """A recipe divided for a number of threads: memory that holds the kernel's arguments of each part.
+
+    Attributes:
+        recipe: what is computed.
+    """
+
+    def __init__(self, recipe: Recipe, threads: int) -> None:
+        self.recipe, self._threads = recipe, threads
+        parts = recipe.parts(threads * PIECES_PER_THREAD if threads > 1 else 1)
+        self._words = np.array([[*part.starts, *part.geometry] for part in parts], np.int64)
+        self._addresses = self._words[:, : len(recipe.extents)]
+        self._starts = self._addresses.copy()
+        kernel, first, step = function_address(recipe.kernel), address(self._words), self._words.strides[0]
+        pieces = [(kernel, first + number * step, part.first, part.last) for number, part in enumerate(parts)]
+        self._pieces = np.array(pieces, np.int64)
+        self._share = shared_run(address(self._pieces), len(parts))
+        self._places: list[int] = []
+        self._lock = Lock()
+
+    def run(self, places: list[int]) -> bool:
+        """Compute arrays at these addresses, the result's first.
+
+        Returns:
+            Whether that was possible; see ``Call.run``.
+        """
+        if not self._lock.acquire(blocking=False):  # Another thread computes with this memory.
+            return Work(self.recipe, self._threads).run(places)
+        try:
+            if places != self._places:  # Callers often come back with the same arrays.
+                if self.recipe.overlaps(places):
+                    return False
+                np.add(self._starts, places, out=self._addresses)
+                self._places = places
+            self._share()
+            return True
+        finally:
+            self._lock.release()
+
+
 class Call:
-    """A call on arrays of known types and shapes; what depends on their strides is made at the first call with them.
+    """A call on arrays of known types and shapes; what depends on their strides is built at the first call with them.
 
     Attributes:
         expression: the steps.
@@ -127,8 +154,8 @@ class Call:
         swapped: tuple[bool, ...],
     ) -> None:
         self.expression, self.element_type, self.plan, self.swapped = expression, element_type, plan, swapped
-        self._recipes: dict[Hashable, Recipe] = {}
-        self._ready: dict[Hashable, Pieces] = {}
+        # To build a recipe takes longer than most calls, and a program has arrays of few strides of a shape.
+        self._work: dict[Hashable, Work] = {}
 
     def __call__(self, *arrays: np.ndarray) -> np.ndarray:
         """Compute the operands, which come first, into the array that follows them or into a new one."""
@@ -149,36 +176,29 @@ class Call:
             Whether that was possible: ``out`` may share memory with an operand otherwise than element by element.
             Then nothing was written.
         """
-        threads = num_threads()
         places = [address(out), *map(address, operands)]
-        # Callers often come back with the same arrays: their pieces of work are kept.
-        key = (threads, *places, out.strides, *[operand.strides for operand in operands])
-        pieces = self._ready.get(key)
-        if pieces is None:
-            pieces = self.recipe(operands, out).pieces(threads, places)
-            if pieces is None:
-                return False
-            _keep(self._ready, key, pieces)
-        pieces.run()
-        return True
+        key = (num_threads(), places[0] % CACHE_LINE, out.strides, *[operand.strides for operand in operands])
+        return (self._work.get(key) or self._new_work(key)).run(places)
 
-    def add_to(self, records: Records, operands: Sequence[np.ndarray], out: np.ndarray) -> None:
-        """Make a record of calls with operands and a result like these, which the native entry computes."""
+    def recorded_recipe(self, operands: Sequence[np.ndarray], out: np.ndarray) -> Recipe | None:
+        """How the native entry computes calls like this one into new arrays; None where it cannot."""
         if out.dtype is not self.expression.result_type(self.element_type).storage or not out.flags.c_contiguous:
-            return  # What the caller gave is not what a new result is like.
+            return None  # What the caller gave is not what a new result is like.
         recipe = self.recipe(operands, out)
-        if not recipe.structure.streams:
-            records.add(operands, out, recipe)
+        return None if recipe.structure.streams else recipe
 
     def recipe(self, operands: Sequence[np.ndarray], out: np.ndarray) -> Recipe:
-        """How arrays with these strides are computed, from what is kept or anew."""
-        strides = (out.strides, *[operand.strides for operand in operands])
-        key = (*strides, address(out) % CACHE_LINE)
-        recipe = self._recipes.get(key)
-        if recipe is None:
-            recipe = self._new_recipe(strides, address(out) % CACHE_LINE)
-            _keep(self._recipes, key, recipe)
-        return recipe
+        """How arrays with these strides are computed."""
+        key = (num_threads(), address(out) % CACHE_LINE, out.strides, *[operand.strides for operand in operands])
+        return (self._work.get(key) or self._new_work(key)).recipe
+
+    def _new_work(self, key: tuple[Any, ...]) -> Work:
+        threads, beyond_line, *strides = key
+        work = Work(self._new_recipe(tuple(strides), beyond_line), threads)
+        if len(self._work) >= _MOST_STRIDES:
+            self._work.clear()
+        self._work[key] = work
+        return work
 
     def _new_recipe(self, strides: tuple[tuple[int, ...], ...], beyond_line: int) -> Recipe:
         expression, element_type, plan = self.expression, self.element_type, self.plan
@@ -201,7 +221,7 @@ class Call:
         )
         return Recipe(
             structure=structure,
-            kernel=_kernel(structure),
+            kernel=jit.compiled(kernel_text, structure),
             nest=nest,
             extents=tuple(map(extent, (plan.shape, *plan.operands), steps, widths)),
             same=tuple(
@@ -231,14 +251,3 @@ def _broadcast_strides(sizes: Sizes, axes: Axes, strides: tuple[int, ...]) -> tu
     """An operand's strides along the result's axes: 0 where it is broadcast."""
     steps = dict(zip(axes, strides, strict=True))
     return tuple(0 if size == 1 else steps[axis] for axis, size in enumerate(sizes))
-
-
-@lru_cache(maxsize=1024)
-def _kernel(structure: Structure) -> jit.Kernel:
-    return jit.compiled(kernel_text(structure))
-
-
-def _keep(kept: dict[Hashable, KeptT], key: Hashable, value: KeptT) -> None:
-    if len(kept) >= _MOST_KEPT:
-        kept.clear()
-    kept[key] = value

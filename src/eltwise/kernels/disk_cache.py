@@ -22,7 +22,7 @@ from itertools import accumulate
 
 from eltwise.core.staging import Staging
 
-COMPILER = "1be2e5216728eff4"
+COMPILER = "72b5f68d80287558"
 """A digest of the sources of ``jit`` and ``linking``, part of every key: they decide what code a text becomes.
 
 It is written down because reading the sources would slow down every start; ``tests/kernels/test_disk_cache.py`` fails

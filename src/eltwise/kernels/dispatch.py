@@ -5,19 +5,17 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Sequence
-from contextlib import suppress
 from functools import cache
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from eltwise.core.dtypes import BFLOAT16, FLOAT16, ElementType
-from eltwise.core.errors import AttributeValueError, EltwiseError
+from eltwise.core.errors import AttributeValueError
 from eltwise.kernels import numpy_kernel
 from eltwise.kernels.native import OFTEN, Records, is_possible
 from eltwise.kernels.numpy_kernel import Run
 from eltwise.kernels.plan import Plan
-from eltwise.kernels.threads import start_workers
 from eltwise.ops.expression import Expression
 
 LEAST_BYTES = 1 << 20
@@ -57,30 +55,18 @@ def prepare(
     """
     run = _prepared(expression, element_type, plan, swapped)
     is_small = 0 not in plan.shape and plan.bytes_of(element_type) <= MOST_NATIVE_BYTES
-    if records is None or not is_possible() or mode() == "numpy" or not is_small:
+    is_recorded = records is not None and records.operands == len(plan.operands) and is_small
+    if records is None or not is_recorded or not is_possible() or mode() == "numpy":
         return run
-    calls = 0
 
-    def counted(*arrays: np.ndarray) -> np.ndarray:
-        nonlocal calls
-        calls += 1
-        result = run(*arrays)
-        if calls % OFTEN == 0 or mode() == "compiled":
-            # The result is there: what hinders a kernel is said by the calls that need one.
-            with suppress(EltwiseError, OSError, RuntimeWarning):
-                add_record(arrays[: expression.operands], result)
-        return result
+    def recipe_of(operands: Sequence[np.ndarray], result: np.ndarray) -> Any:
+        if why_no_kernel(expression, element_type):
+            return None
+        from eltwise.kernels import compiled
 
-    def add_record(operands: Sequence[np.ndarray], result: np.ndarray) -> None:
-        if records.has(operands):
-            start_workers()  # Without them, as after a fork, the record is not used.
-        elif not why_no_kernel(expression, element_type):
-            from eltwise.kernels import compiled
+        return compiled.Call(expression, element_type, plan, swapped).recorded_recipe(operands, result)
 
-            call = compiled.Call(expression, element_type, plan, swapped)
-            call.add_to(records, operands, result)
-
-    return counted
+    return records.counted(run, 1 if mode() == "compiled" else OFTEN, recipe_of)
 
 
 def _prepared(expression: Expression, element_type: ElementType, plan: Plan, swapped: tuple[bool, ...]) -> Run:

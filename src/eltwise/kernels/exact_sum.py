@@ -9,7 +9,6 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from itertools import pairwise
 from math import frexp
 
@@ -247,14 +246,12 @@ def strip(values: np.ndarray, digits: np.ndarray, first: int, columns: Columns) 
         number -= 1
 
 
-@lru_cache
 def _kernels(element_type: ElementType, is_row: bool) -> tuple[Callable[..., None], Callable[..., None], int]:
     """What adds a block, what computes blocks and adds each, and how many elements a vector holds."""
     from eltwise.kernels import jit
 
     target = jit.target()
-    text = sum_text(element_type, target, is_row=is_row)
-    return jit.compiled(text), jit.compiled(blocks_text()), lanes_of(target)
+    return jit.compiled(sum_text, element_type, target, is_row), jit.compiled(blocks_text), lanes_of(target)
 
 
 class IntegerSums:

@@ -1,7 +1,7 @@
 """LLVM IR text to callables: the only module that imports llvmlite.
 
 The target is the host's processor; ``ELTWISE_CPU`` forces a lesser one, so that what runs there can be tested here.
-Kernels are kept by their text for as long as the process lives. On Linux LLVM is loaded only to compile: what is in the
+On Linux LLVM is loaded only to compile: what is in the
 disk cache is mapped without it.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from functools import cache
 from typing import Any
 
@@ -34,7 +34,9 @@ LEVELS: dict[str, tuple[str, ...]] = {
 _SEPARATOR = "\0"
 _SIGNATURE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 _lock = threading.RLock()  # A signal handler or a finalizer may call while its thread compiles.
-_kernels: dict[str, Kernel] = {}
+_kernels: dict[tuple[object, ...], Kernel] = {}
+"""The kernels by what wrote their text, and of what: machine code is never freed, so that each is built once. Nothing
+else in the package keeps one, and no text is written for a kernel that is there."""
 
 
 @cache
@@ -104,12 +106,20 @@ def _described(name: str, features: str, present: set[str]) -> Target:
     return Target(name, features, vector_bytes, has_masks, has_half, has_mode=is_x86())
 
 
-def compiled(text: str) -> Kernel:
-    """Compile a module and give its function ``kernel``; the same text is compiled once, or read from the disk."""
-    with _lock:
-        if text not in _kernels:
-            _kernels[text] = _compile(text)
-        return _kernels[text]
+def compiled(write: Callable[..., str], *arguments: Hashable) -> Kernel:
+    """The function ``kernel`` of an LLVM module, compiled once, or read from the disk.
+
+    Args:
+        write: writes the module: a pure function.
+        *arguments: of that function.
+    """
+    key = (write, *arguments)
+    kernel = _kernels.get(key)
+    if kernel is None:
+        with _lock:
+            kernel = _kernels.get(key) or _compile(write(*arguments))
+            _kernels[key] = kernel
+    return kernel
 
 
 def _forget_lock() -> None:

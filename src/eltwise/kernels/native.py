@@ -10,12 +10,14 @@ import ctypes
 import importlib
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from ctypes import c_char_p, c_int, c_int64, c_void_p
 from functools import cache
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
+from eltwise.core.errors import EltwiseError
 from eltwise.core.machine import is_arm64, is_x86
 from eltwise.kernels.records import MOST_PARTS, MOST_WORDS, Record, Table, function_address, hash_of, is_layout_known
 from eltwise.kernels.threads import THREAD_POOL, sharing_function, start_workers
@@ -33,14 +35,21 @@ _NEW_ARRAY = 94
 """The index of PyArray_NewFromDescr in NumPy's table of C functions."""
 
 
+Run: TypeAlias = Callable[..., np.ndarray]
+RecipeOf: TypeAlias = Callable[[Sequence[np.ndarray], np.ndarray], Any]
+
+
 class Records:
-    """The calls of one expression that are known, and the functions that look them up."""
+    """The calls of one expression that are made often, and the functions that look them up.
+
+    Machine code looks here, since to run any Python code takes longer than most of these calls.
+    """
 
     def __init__(self, operands: int) -> None:
         self.operands = operands
         self.slots = (c_void_p * _SLOTS)()
         self._functions: list[NativeFunction] = []
-        self._kept: dict[tuple[int, ...], tuple[object, ...]] = {}
+        self._owners: dict[tuple[int, ...], tuple[object, ...]] = {}
 
     def builtin(
         self, function: Callable[..., np.ndarray], name: str, documentation: str = ""
@@ -57,20 +66,49 @@ class Records:
         """
         if not is_possible():
             return function
-        made = NativeFunction(self, function, name, documentation)
-        self._functions.append(made)
-        if self._kept:
-            made.use(_entry(self.operands))
-        return made.builtin()
+        native = NativeFunction(self, function, name, documentation)
+        self._functions.append(native)
+        if self._owners:
+            native.use_entry()
+        return native.builtin()
 
     def has(self, operands: Sequence[np.ndarray]) -> bool:
         """Whether calls with operands like these have a record."""
-        return _key(operands) in self._kept
+        return _key(operands) in self._owners
+
+    def counted(self, run: Run, often: int, recipe_of: RecipeOf) -> Run:
+        """The same function, of which calls get a record when they were made so often.
+
+        Args:
+            run: computes calls of arrays of certain types and shapes, and gives the result.
+            often: the number of calls.
+            recipe_of: how such calls are computed, from the operands and the result; None where no kernel can.
+        """
+        calls = 0
+
+        def counted(*arrays: np.ndarray) -> np.ndarray:
+            nonlocal calls
+            calls += 1
+            result = run(*arrays)
+            if calls % often == 0:
+                with suppress(EltwiseError, OSError, RuntimeWarning):  # Calls that need a kernel say what hinders it.
+                    self._record(arrays[: self.operands], result, recipe_of)
+            return result
+
+        return counted
+
+    def _record(self, operands: Sequence[np.ndarray], result: np.ndarray, recipe_of: RecipeOf) -> None:
+        if self.has(operands):
+            start_workers()  # Without them, as after a fork, the record is not used.
+            return
+        recipe = recipe_of(operands, result)
+        if recipe is not None:
+            self.add(operands, result, recipe)
 
     def clear(self) -> None:
         """Forget all calls."""
         ctypes.memset(self.slots, 0, ctypes.sizeof(self.slots))
-        self._kept.clear()
+        self._owners.clear()
 
     def add(self, operands: Sequence[np.ndarray], out: np.ndarray, recipe: Any) -> None:
         """Keep a call: those with operands and a result like these are computed by its kernel from now on.
@@ -84,7 +122,7 @@ class Records:
         words = len(parts[0].starts) + len(parts[0].geometry)
         if words * len(parts) > MOST_WORDS:
             return
-        if len(self._kept) >= MOST_RECORDS:
+        if len(self._owners) >= MOST_RECORDS:
             self.clear()
         extents = [
             number for extent, same in zip(recipe.extents[1:], recipe.same, strict=True) for number in (*extent, same)
@@ -111,12 +149,12 @@ class Records:
             bytes=out.nbytes,
             extents=extent_words,
         )
-        self._kept[key] = (record, arrays, recipe, [each.dtype for each in operands], out.dtype)
+        self._owners[key] = (record, arrays, recipe, [each.dtype for each in operands], out.dtype)
         self.slots[slot] = ctypes.addressof(record)
         if len(parts) > 1:
             start_workers()
         for function in self._functions:
-            function.use(_entry(self.operands))
+            function.use_entry()
 
 
 class _MethodDefinition(ctypes.Structure):
@@ -158,10 +196,12 @@ class NativeFunction(Table):
         """Pickle as the package, in which the function is found by its name."""
         return importlib.import_module, ("eltwise",)
 
-    def use(self, entry_address: int) -> None:
-        """Make machine code the entry."""
+    def use_entry(self) -> None:
+        """Look calls up in the records from now on."""
+        from eltwise.kernels import entry, jit  # Few functions need it.
+
         self.share = function_address(sharing_function())
-        self._definition.function = entry_address
+        self._definition.function = function_address(jit.compiled(entry.entry_text, self.records.operands, is_arm64()))
 
     def builtin(self) -> Callable[..., np.ndarray]:
         """Make the builtin function."""
@@ -176,13 +216,6 @@ def is_possible() -> bool:
     """Whether Python and NumPy are built as the entry expects."""
     has_mode = is_x86() or is_arm64()  # Elsewhere nobody would see that a thread's floating-point mode was changed.
     return sys.implementation.name == "cpython" and has_mode and is_layout_known()
-
-
-@cache
-def _entry(operands: int) -> int:
-    from eltwise.kernels import entry, jit  # Few calls need it.
-
-    return function_address(jit.compiled(entry.entry_text(operands, is_arm64())))
 
 
 def _key(operands: Sequence[np.ndarray]) -> tuple[int, ...]:

@@ -7,7 +7,6 @@ computed in float32, which has more than twice their digits).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -37,11 +36,11 @@ class _Loop(NamedTuple):
 
 def planned(expression: Expression, element_type: ElementType, plan: Plan) -> Run:
     """Make the function that computes operands of any size and strides."""
-    count = expression.operands
+    loops, count = loops_of(expression, element_type), expression.operands
 
     def run(*arrays: np.ndarray) -> np.ndarray:
         out = arrays[count] if len(arrays) > count else allocated(plan.shape, expression.result_type(element_type))
-        compute(expression, element_type, plan, arrays[:count], out)
+        _compute(loops, element_type, plan, arrays[:count], out)
         return out
 
     return run
@@ -59,8 +58,17 @@ def compute(
         operands: any strides, alignment and byte order.
         out: a writable array of the plan's shape and the result's type.
     """
+    _compute(loops_of(expression, element_type), element_type, plan, operands, out)
+
+
+def _compute(
+    loops: tuple[_Loop, ...],
+    element_type: ElementType,
+    plan: Plan,
+    operands: Sequence[np.ndarray],
+    out: np.ndarray,
+) -> None:
     views = [operand.reshape(padded) for operand, padded in zip(operands, plan.operands, strict=True)]
-    loops = loops_of(expression, element_type)
     if len(loops) == 1 or plan.bytes_of(element_type) <= _BLOCK_BYTES:
         quietly(_run, loops, views, out)
         return
@@ -69,10 +77,9 @@ def compute(
         quietly(_run, loops, [_operand_box(view, box) for view in apart], out[box])
 
 
-@lru_cache(maxsize=256)
 def loops_of(expression: Expression, element_type: ElementType) -> tuple[_Loop, ...]:
     """The steps of an expression as functions on arrays of an element type."""
-    found: list[_Loop] = []
+    loops: list[_Loop] = []
     read_later: set[int] = set()
     for step in reversed(expression.steps):
         last_reads = set(step.operands) - read_later
@@ -80,8 +87,8 @@ def loops_of(expression: Expression, element_type: ElementType) -> tuple[_Loop, 
         function = step.definition.numpy_function(element_type)
         if element_type.bits < 8 and step.definition.result == "same":
             function = _narrowing(function, element_type.storage)
-        found.append(_Loop(function, step.operands, tuple(last_reads)))
-    return tuple(reversed(found))
+        loops.append(_Loop(function, step.operands, tuple(last_reads)))
+    return tuple(reversed(loops))
 
 
 def _narrowing(function: ArrayFunction, storage: np.dtype[np.generic]) -> ArrayFunction:

@@ -73,7 +73,7 @@ def lanes_of(target: Target) -> int:
     return 2 * target.vector_bytes // 8
 
 
-def sum_text(element_type: ElementType, target: Target, *, is_row: bool) -> str:
+def sum_text(element_type: ElementType, target: Target, is_row: bool) -> str:
     """Write the LLVM module; its one function is ``kernel``.
 
     The arguments are the address of digit 0 of the first output, the address of the elements, the vectors of a group,

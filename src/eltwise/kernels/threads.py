@@ -79,25 +79,38 @@ class Pieces:
     """The pieces of a call, each a kernel's function, its arguments and a range of runs; they can be run many times."""
 
     def __init__(self, kernel: Any, parts: Iterable[tuple[ctypes.Array[ctypes.c_int64], int, int]]) -> None:
-        self._kept = kernel, list(parts)
+        self._owners = kernel, list(parts)
         address = function_address(kernel)
-        pieces = [Piece(address, ctypes.addressof(numbers), first, last) for numbers, first, last in self._kept[1]]
+        pieces = [Piece(address, ctypes.addressof(numbers), first, last) for numbers, first, last in self._owners[1]]
         self._array = (Piece * len(pieces))(*pieces)
-        self._call = sharing_function(), ctypes.addressof(THREAD_POOL), ctypes.addressof(self._array), len(pieces)
+        self._run = shared_run(ctypes.addressof(self._array), len(pieces))
 
     def __len__(self) -> int:
         return len(self._array)
 
     def run(self) -> None:
-        """Compute all pieces, on as many threads as are wanted, and wait for the last one.
+        """Compute all pieces; see ``shared_run``."""
+        self._run()
 
-        Each thread takes the next piece when it is done with one, so that a thread that starts late does less. An
-        interrupt is handled afterwards.
-        """
-        if len(self._array) > 1:
+
+def shared_run(pieces: int, count: int) -> Callable[[], None]:
+    """Make the function that computes pieces on as many threads as are wanted, and waits for the last one.
+
+    Each thread takes the next piece when it is done with one, so that a thread that starts late does less. An interrupt
+    is handled afterwards.
+
+    Args:
+        pieces: the address of the first ``Piece``; its owner must outlive every call.
+        count: how many follow each other there.
+    """
+    share, pool = sharing_function(), ctypes.addressof(THREAD_POOL)
+
+    def run() -> None:
+        if count > 1:
             start_workers()
-        share, *arguments = self._call
-        share(*arguments)
+        share(pool, pieces, count)
+
+    return run
 
 
 @cache
@@ -106,7 +119,7 @@ def sharing_function() -> Any:
     from eltwise.kernels import jit
 
     pauses = {is_x86(): "void @llvm.x86.sse2.pause()", is_arm64(): "void @llvm.aarch64.hint(i32 1)"}
-    return jit.compiled(sharing_text(pauses.get(True, "")))
+    return jit.compiled(sharing_text, pauses.get(True, ""))
 
 
 def start_workers() -> None:
