@@ -109,11 +109,11 @@ def compare_sets(
         if not side and not side.unreadable:
             raise FileFormatError("there are no tensors to compare", where=side.where)
     states = states_of([a, b])
-    pairs, missing, extra = match(a, b)
+    pairs, missing, extra, unread = match(a, b)
     check_patterns(tolerances, [*a, *a.unreadable, *b, *b.unreadable])
     sizes = [_bytes(one) + _bytes(other) for one, other in pairs]
     total, copies = sum(sizes), Copies(a)
-    unreadable = [str(error) for side in (a, b) for error in side.unreadable.values()]
+    unreadable = [str(error) for error in (*a.unreadable.values(), *b.unreadable.values(), *unread)]
     done, found, name = 0, list[TensorReport](), ""
 
     def advance(count: int) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -22,37 +22,42 @@ _SHARED, _MOST_COPIES = 4, 4
 Pairs = tuple[tuple[LazyTensor, LazyTensor], ...]
 
 
-def match(a: TensorSet, b: TensorSet) -> tuple[Pairs, tuple[str, ...], tuple[str, ...]]:
+def match(a: TensorSet, b: TensorSet) -> tuple[Pairs, tuple[str, ...], tuple[str, ...], tuple[EltwiseError, ...]]:
     """Match two sets. A tensor without a name is matched with the only one of the other set.
 
     Returns:
-        The tensors of A with those of B, in the order of A; then the names of A and those of B without a partner.
+        The tensors of A with those of B, in the order of A; then the names of A and those of B without a partner;
+        then the errors of those that could not be read to look for one.
     """
     if len(a) == len(b) == 1 and (a.is_one or b.is_one):
-        return ((next(iter(a.values())), next(iter(b.values()))),), (), ()
+        return ((next(iter(a.values())), next(iter(b.values()))),), (), (), ()
     if a.tensors.keys() == b.tensors.keys():
-        return tuple((tensor, b.tensors[name]) for name, tensor in a.tensors.items()), (), ()
+        return tuple((tensor, b.tensors[name]) for name, tensor in a.tensors.items()), (), (), ()
     known_a, known_b = {*a, *a.unreadable}, {*b, *b.unreadable}
     partner = {name: name for name in a if name in b}
     left = {name: tensor for name, tensor in a.items() if name not in known_b}
     other = {name: tensor for name, tensor in b.items() if name not in known_a}
-    partner |= _by_content(left, other)
-    missing = tuple(name for name in left if name not in partner)
-    found = set(partner.values())
+    unread: tuple[dict[str, EltwiseError], dict[str, EltwiseError]] = ({}, {})
+    partner |= _by_content(left, other, unread)
+    missing = tuple(name for name in left if name not in partner and name not in unread[0])
+    found = {*partner.values(), *unread[1]}
     extra = tuple(name for name in other if name not in found)
-    return tuple((a[name], b[partner[name]]) for name in a if name in partner), missing, extra
+    pairs = tuple((a[name], b[partner[name]]) for name in a if name in partner)
+    return pairs, missing, extra, (*unread[0].values(), *unread[1].values())
 
 
-def _by_content(a: Mapping[str, LazyTensor], b: Mapping[str, LazyTensor]) -> dict[str, str]:
+def _by_content(
+    a: Mapping[str, LazyTensor], b: Mapping[str, LazyTensor], unread: Sequence[dict[str, EltwiseError]]
+) -> dict[str, str]:
     """The names of tensors with the same elements at some places, then of those with nearly the same."""
     shapes = {_sizes(tensor) for tensor in a.values()} & {_sizes(tensor) for tensor in b.values()}
     samples = [
         {
             name: found
             for name, tensor in side.items()
-            if _sizes(tensor) in shapes and (found := _sample(tensor)) is not None
+            if _sizes(tensor) in shapes and (found := _sample(tensor, failed)) is not None
         }
-        for side in (a, b)
+        for side, failed in zip((a, b), unread, strict=True)
     ]
     by_bits: dict[tuple[object, ...], list[str]] = {}
     for name, values in samples[1].items():
@@ -77,14 +82,15 @@ def _sizes(tensor: LazyTensor) -> tuple[int, ...]:
     return tuple(size for size in tensor.shape if size != 1)
 
 
-def _sample(tensor: LazyTensor) -> np.ndarray | None:
-    """The elements at some evenly spread places; None where they cannot be read, which the comparison says."""
+def _sample(tensor: LazyTensor, failed: dict[str, EltwiseError]) -> np.ndarray | None:
+    """The elements at some evenly spread places; None where they cannot be read, with the error by the name."""
     if not tensor.size:
         return np.zeros(0, tensor.storage)
     places = np.unique((np.arange(_SAMPLED) * 2 + 1) * tensor.size // (2 * _SAMPLED))
     try:
         return np.ascontiguousarray(tensor.at(places))
-    except EltwiseError:
+    except EltwiseError as error:
+        failed[tensor.name] = error
         return None
 
 
@@ -124,7 +130,7 @@ class Copies:
 
     @staticmethod
     def _keys(tensor: LazyTensor) -> Iterator[int]:
-        sample = _sample(tensor)
+        sample = _sample(tensor, {})  # The comparison of the tensor itself says what cannot be read.
         data, width = (b"", 1) if sample is None else (sample.tobytes(), sample.itemsize)
         for start in range(0, len(data), _SHARED * width):
             few = data[start : start + _SHARED * width]
