@@ -25,12 +25,14 @@ from zarr.abc.codec import (
     BytesBytesCodec,
 )
 from zarr.abc.store import RangeByteRequest, SuffixByteRequest
+from zarr.core.sync import sync
 from zarr.storage import FsspecStore, LocalStore, StorePath, WrapperStore
 
 from eltwise.formats.chunk_limits import SLACK, CodecLimits, longest_encoded
 
 _LARGEST_METADATA = 1 << 26
 _RAW = ("bytes", "endian")
+_WAITS = "waits for what zarr left behind"
 _T = TypeVar("_T")
 
 
@@ -63,6 +65,12 @@ class GuardedStore(WrapperStore[Any]):
     def __init__(self, store: Any, limit: int = _LARGEST_METADATA, first: FirstError | None = None) -> None:
         super().__init__(store)
         self._limit, self._first = limit, first
+
+    def abandon(self) -> None:
+        """Let zarr end its tasks after an error that it raised; what they read is taken as missing."""
+        self._first = FirstError()
+        self._first.error = ValueError("abandoned")
+        sync(_ended())
 
     def limited(self, limit: int, first: FirstError) -> GuardedStore:
         """The same store for the chunks of an array."""
@@ -118,6 +126,15 @@ def _read_file(path: Path, limit: int, byte_range: Any) -> bytes | None:
         while len(data) < end - start and (more := file.read(end - start - len(data))):
             data += more
         return data
+
+
+async def _ended() -> None:
+    own = asyncio.current_task()
+    if own is not None:
+        own.set_name(_WAITS)
+    others = [task for task in asyncio.all_tasks() if task.get_name() != _WAITS]
+    if others:
+        await asyncio.wait(others)
 
 
 def _too_long(name: str, got: str, limit: int) -> ValueError:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,6 +29,9 @@ _LARGEST_CHUNK = 1 << 30
 
 _MOST_PARTS = 1 << 14
 """So many chunks are read at a time, as zarr needs about 3 kB for each beside its elements."""
+
+_ONE_AT_A_TIME = Lock()
+"""Held while warnings are ignored, which is so for all threads."""
 
 
 def is_store(path: Path) -> bool:
@@ -61,19 +66,32 @@ def open_store(path: Path | str) -> TensorSet:
         FileFormatError: where zarr cannot open the store.
     """
     zarr = library(str(path))
-    from eltwise.formats.zarr_guards import opened  # It needs the library.
-
     try:
-        root: Any = zarr.open(opened(str(path)), mode="r")
-        is_one = isinstance(root, zarr.Array)
-        arrays = [(Path(path).stem, root)] if is_one else sorted(root.members(max_depth=None), key=itemgetter(0))
+        root, arrays = _arrays(zarr, str(path))
     except Exception as error:  # noqa: BLE001  # zarr and file systems raise what they like.
         raise unreadable_store(path, error) from None
+    is_one = isinstance(root, zarr.Array)
+    arrays = [(Path(path).stem, root)] if is_one else sorted(arrays, key=itemgetter(0))
     found = TensorSet(str(path), is_one=is_one)
     for name, array in arrays:
         if isinstance(array, zarr.Array):
             found.add(name, _opened, name, array, path)
     return found
+
+
+def _arrays(zarr: Any, text: str) -> tuple[Any, list[tuple[str, Any]]]:
+    """What is at a path or URL, and what is in it."""
+    from eltwise.formats.zarr_guards import opened  # It needs the library.
+
+    store = opened(text)
+    with _ONE_AT_A_TIME, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # zarr warns of codecs that other libraries may lack.
+        try:
+            root: Any = zarr.open(store, mode="r")
+            return root, [] if isinstance(root, zarr.Array) else list(root.members(max_depth=None))
+        except Exception:
+            store.abandon()
+            raise
 
 
 def _opened(name: str, array: Any, path: Path | str) -> LazyTensor:
