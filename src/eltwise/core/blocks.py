@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import pairwise, product
 from math import prod
 
@@ -64,6 +64,7 @@ class Grid:
         return numbers * np.array(self.step, np.int64)
 
 
+@lru_cache(maxsize=1024)  # Checkpoints have many tensors of few shapes.
 def flat_grid(shape: Sizes, elements: int) -> Grid:
     """Divide a shape into blocks of at most so many elements, each of which is one range in C order.
 

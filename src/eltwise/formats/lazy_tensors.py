@@ -115,12 +115,14 @@ class TensorSet(Mapping[str, LazyTensor]):
         tensors: the tensors by name.
         unreadable: the tensors, and in a folder the files, that cannot be read, with the reason.
         is_one: whether the format holds one tensor without a name.
+        metadata: the names and texts that a checkpoint holds beside its tensors.
     """
 
     where: str
     tensors: dict[str, LazyTensor] = field(default_factory=dict)
     unreadable: dict[str, EltwiseError] = field(default_factory=dict)
     is_one: bool = False
+    metadata: dict[str, str] = field(default_factory=dict)
 
     def __getitem__(self, name: str) -> LazyTensor:
         return self.tensors[name]

@@ -127,7 +127,7 @@ class TensorKind(NamedTuple):
     shape: Sizes
 
 
-@lru_cache(maxsize=1024)  # Checkpoints have many tensors of few shapes.
+@lru_cache(maxsize=1024)
 def _applied(
     operation: Computable, types: Sequence[TensorKind]
 ) -> tuple[Callable[[Sequence[np.ndarray]], np.ndarray], tuple[Axes, ...], Sizes, ElementType]:

@@ -82,7 +82,7 @@ class _Job:
         return _of_nothing(self.reducing, self.element_type, shapes, self.axes).copy()
 
 
-@lru_cache(maxsize=1024)  # Checkpoints have many tensors of few shapes.
+@lru_cache(maxsize=1024)
 def _of_nothing(
     reducing: Reducing, element_type: ElementType, shapes: Sequence[Sizes], axes: tuple[int, ...]
 ) -> np.ndarray:

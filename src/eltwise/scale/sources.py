@@ -13,7 +13,7 @@ from eltwise.core.errors import AttributeValueError, EltwiseError, FileFormatErr
 from eltwise.formats import files
 from eltwise.formats.file_states import States, states_of
 from eltwise.formats.lazy_tensors import TensorSet
-from eltwise.formats.safetensors_files import INDEX, open_checkpoint
+from eltwise.formats.safetensors_files import INDEX
 from eltwise.formats.tensor_sets import open_tensors
 from eltwise.formats.zarr_stores import is_store, is_url, open_store
 from eltwise.scale.blocks import BlockCall, Computation
@@ -99,7 +99,7 @@ class Sources:
 
     def metadata(self) -> dict[str, str]:
         """What the first checkpoint holds beside its tensors."""
-        return open_checkpoint(Path(self.texts[0])).metadata if self.is_named else {}
+        return self.sets[0].metadata
 
     def states(self) -> tuple[States, ...]:
         """The state of each operand: of all files and stores in which its tensors lie."""
