@@ -6,10 +6,13 @@ import numpy as np
 import pytest
 
 from eltwise import oracle
+from eltwise.conformance.cases import Case
+from eltwise.conformance.compare import wrong_indices
 from eltwise.core.dtypes import FLOAT16, FLOAT32, INT4, INT32, TYPES, UINT4, UINT8, ElementType
-from eltwise.ops import primitives
+from eltwise.ops import primitives, registry
 from eltwise.ops.expression import COMPOSITES, Expression, Step, expression_of
 from eltwise.ops.primitives import PRIMITIVES, Interval, Primitive
+from eltwise.oracle import same_bits
 from eltwise.oracle.hard_values import hard_values
 
 NUMERIC = [each for each in TYPES if each.is_numeric and each.bits <= 16]
@@ -131,3 +134,34 @@ def test_the_notation() -> None:
         str(Expression(3, (Step("maximum", (0, 1)), Step("minimum", (3, 2))))): "min(max(a, b), c)",
     }
     assert all(text == expected for text, expected in texts.items()), texts
+
+
+@pytest.mark.parametrize("name", [one.name for one in PRIMITIVES.values() if one.arity == 2])
+@pytest.mark.parametrize("element_type", [each for each in TYPES if each.is_numeric], ids=str)
+def test_one_operand_of_a_primitive_of_two_is_the_result_or_refused(name: str, element_type: ElementType) -> None:
+    if not PRIMITIVES[name].idempotent:
+        with pytest.raises(ValueError, match=f"{name} takes at least 2 operands"):
+            expression_of(name, 1)
+        return
+    values = hard_values(element_type)
+    (step,) = expression_of(name, 1).steps
+    with np.errstate(all="ignore"):
+        result = step.definition.numpy_function(element_type)(values, values)
+    assert same_bits(result.astype(values.dtype), values)  # NumPy computes types of 4 bits in 8.
+
+
+def test_conformance_reads_from_the_record_what_is_undefined_and_which_zeros_are_right() -> None:
+    """A zero divisor of any operator that divides may give anything, and a zero of either sign is right of extrema."""
+    zero, one = np.zeros(1, np.int32), np.ones(1, np.int32)
+    zeros = np.float32([0.0]), np.float32([-0.0])
+    for schema in registry.ELEMENTWISE:
+        divides = any(PRIMITIVES[step.primitive].divides for step in schema.expression().steps)
+        if schema.expression().operands == 2 and INT32 in schema.types:
+            assert Case(schema, (), (one, zero)).is_defined == (not divides), schema
+        if schema.expression().operands == 2 and FLOAT32 in schema.types:
+            case, ignores = (
+                Case(schema, (), zeros),
+                PRIMITIVES[schema.expression().steps[-1].primitive].ignores_zero_sign,
+            )
+            if case.result_type is FLOAT32:
+                assert (wrong_indices(case, *zeros) == ()) == ignores, schema
