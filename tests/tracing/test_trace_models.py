@@ -14,6 +14,8 @@ from onnx import ModelProto, helper, numpy_helper
 
 import eltwise
 from eltwise.core.errors import EltwiseError
+from eltwise.tracing.matching import match
+from eltwise.tracing.model import read_model
 from eltwise.tracing.report import TraceReport
 from eltwise.tracing.trace import read_graph
 from openvino_core import openvino_core
@@ -338,3 +340,19 @@ def test_an_output_that_differs_is_never_taken_for_another_value() -> None:
     report = eltwise.trace(*pair, runtime="onnxruntime", against="onnxruntime")
     assert not report.is_good
     assert (report.nodes[-1].status, report.nodes[-1].message) == ("differs", "not told apart from mul_2")
+
+
+@pytest.mark.parametrize(("kind", "shape"), [("float", "4, 6"), ("int32", "4, 5")])
+def test_a_value_of_another_shape_or_type_is_no_partner(kind: str, shape: str) -> None:
+    first = parsed("g (float[4, 5] x) => (float[4, 5] a) { a = Neg(x) }")
+    second = parsed(f"g (float[4, 5] x, {kind}[{shape}] y) => (float[4, 5] b, {kind}[{shape}] a)"
+                    " { b = Abs(x) a = Neg(y) }")  # fmt: skip
+    arrays = {"x": np.zeros((4, 5), np.float32)}
+    other = np.zeros([int(size) for size in shape.split(", ")], np.dtype(kind.replace("float", "float32")))
+    del first.graph.output[:], second.graph.output[:]
+    for model in (first, second):
+        model.graph.node.add(op_type="Shape", input=["a"], output=["size"])
+        model.graph.output.add(name="size")
+    models = read_model(read_graph(first), arrays), read_model(read_graph(second), {**arrays, "y": other})
+    assert "a" not in match(*models).values
+    assert match(models[0], models[0]).values["a"] == "a"

@@ -144,8 +144,8 @@ def _run_partner(runs: Runs, numbers: Sequence[int], values: Values, outputs: Se
     region, inputs = _partner_inputs(runs, numbers, values)
     partners = {value: runs.partners.values[value] for value in outputs if value in runs.partners.values}
     producer = runs.reference.model.producer
-    wanted = [partner for partner in partners.values() if partner in producer]
-    outcome = runs.reference.run(region, inputs, wanted, isolated=True) if wanted else Outcome()
+    names = [partner for partner in partners.values() if partner in producer]
+    outcome = runs.reference.run(region, inputs, names, isolated=True) if names else Outcome()
     arrays = {value: outcome.values[one] for value, one in partners.items() if one in outcome.values}
     return copied(
         {name: cast_float(one, values[name].dtype) if is_float(one.dtype) else one for name, one in arrays.items()}

@@ -21,20 +21,20 @@ _LARGEST = 8
 """Integers of more than 8 bits are drawn below this number, since they often count or select something."""
 
 
-def feeds_for(graph: Graph, given: object, seed: int) -> tuple[dict[str, np.ndarray], str]:
+def feeds_for(graph: Graph, inputs: object, seed: int) -> tuple[dict[str, np.ndarray], str]:
     """Take the arrays that are given, and draw the others.
 
     Returns:
-        The arrays by the value in the graph, and where they come from, in words.
+        The arrays by the value in the graph, and where they come from, as a phrase.
 
     Raises:
         EltwiseError: for unknown names, and for arrays of another type or shape than the model declares.
     """
-    if not isinstance(given, Mapping):
+    if not isinstance(inputs, Mapping):
         names = ", ".join(port.name for port in graph.inputs) or "no inputs"
-        raise GraphError("inputs are given by their names", got=type(given).__name__, allowed=f"a dict of {names}")
+        raise GraphError("inputs are given by their names", got=type(inputs).__name__, allowed=f"a dict of {names}")
     arrays: dict[str, np.ndarray] = {}
-    for name, value in given.items():
+    for name, value in inputs.items():
         port = graph.find_input(str(name))
         arrays[port.name] = _checked(port, value)
     ports = {port.name: port for port in (*graph.inputs, *graph.optional_inputs)}
@@ -45,11 +45,11 @@ def feeds_for(graph: Graph, given: object, seed: int) -> tuple[dict[str, np.ndar
         symbols |= zip((one.symbol for one in ports[name].type.shape.dimensions or ()), array.shape, strict=False)
     for port in drawn:
         arrays[port.name] = _drawn(port, generator, symbols)
-    words = "the given inputs"
+    source = "the given inputs"
     if drawn:
         shapes = ", ".join(f"{port.name} ({of_sizes(arrays[port.name].shape)})" for port in drawn[:_LARGEST])
-        words = f"{counted(len(drawn), 'input')} drawn with the seed {seed}: {shapes}"
-    return {ports[name].value: array for name, array in arrays.items()}, words
+        source = f"{counted(len(drawn), 'input')} drawn with the seed {seed}: {shapes}"
+    return {ports[name].value: array for name, array in arrays.items()}, source
 
 
 def reference_feeds(graph: Graph, feeds: Mapping[str, np.ndarray], first: Graph) -> dict[str, np.ndarray]:
@@ -78,36 +78,36 @@ def reference_feeds(graph: Graph, feeds: Mapping[str, np.ndarray], first: Graph)
 
 
 def _checked(port: Port, value: object) -> np.ndarray:
-    place = f"input {port.name!r}"
-    array, found = as_array(value, place)
-    wanted = port.inner_type or port.type.element_type
-    if wanted not in (None, found):
+    operand = f"input {port.name!r}"
+    array, element_type = as_array(value, operand)
+    expected = port.inner_type or port.type.element_type
+    if expected not in (None, element_type):
         hint = "convert it first; types are never changed silently"
-        words = "the array has another type than the input"
-        raise ElementTypeError(words, operand=place, got=str(found), allowed=str(wanted), hint=hint)
+        message = "the array has another type than the input"
+        raise ElementTypeError(message, operand=operand, got=str(element_type), allowed=str(expected), hint=hint)
     dimensions = port.type.shape.dimensions
     if dimensions is not None and (
         len(dimensions) != array.ndim
         or not all(one.symbol or one.may_be(size) for one, size in zip(dimensions, array.shape, strict=True))
     ):
-        words = "the array has another shape than the input"
+        message = "the array has another shape than the input"
         got, allowed = f"({of_sizes(array.shape)})", f"({port.type.shape})"
-        raise ShapeError(words, operand=place, got=got, allowed=allowed)
-    return np.ascontiguousarray(array, found.storage)
+        raise ShapeError(message, operand=operand, got=got, allowed=allowed)
+    return np.ascontiguousarray(array, element_type.storage)
 
 
 def _drawn(port: Port, generator: np.random.Generator, symbols: dict[str, int]) -> np.ndarray:
     """Draw an input; a symbol has one size in all inputs."""
-    place, element_type = f"input {port.name!r}", port.inner_type or port.type.element_type
+    operand, element_type = f"input {port.name!r}", port.inner_type or port.type.element_type
     hint = f"give it with --input {port.name}=FILE"
     if port.type.other:
-        words = "the input is not a tensor of numbers, and cannot be given to a runtime here"
-        raise UnsupportedError(words, operand=place, got=port.type.other)
+        message = "the input is not a tensor of numbers, and cannot be given to a runtime here"
+        raise UnsupportedError(message, operand=operand, got=port.type.other)
     if element_type is None or port.type.shape.dimensions is None:
-        words = "no values can be drawn for this input, as its type or its rank is not declared"
-        raise UnsupportedError(words, operand=place, hint=hint)
+        message = "no values can be drawn for this input, as its type or its rank is not declared"
+        raise UnsupportedError(message, operand=operand, hint=hint)
     if not element_type.runs:
-        raise not_run(element_type, operand=place)
+        raise not_run(element_type, operand=operand)
     sizes = [
         max(one.low, _DRAWN_SIZES[axis > 0] if one.high is None else min(one.high, _DRAWN_SIZES[axis > 0]))
         for axis, one in enumerate(port.type.shape.dimensions)

@@ -18,16 +18,10 @@ from eltwise.ir.graph import Graph, Node, Tensor
 from eltwise.ir.types import TensorType
 from eltwise.ir.verify import reads, structure_problems, topological_order
 from eltwise.runtimes import Model as Program
+from eltwise.tracing.randomness import random_nodes
 
 _LARGEST_FIXED = 64
 """So many integers may become constants of a part: sizes and axes, which some runtimes take only as constants."""
-
-_RANDOM = frozenset(
-    ("RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Bernoulli", "Multinomial")
-)
-
-_TRAINING = 2
-"""The input of Dropout that says whether it drops."""
 
 
 class Writer(Protocol):
@@ -249,18 +243,7 @@ class TracedModel:
     @cached_property
     def random(self) -> frozenset[int]:
         """The nodes that make other values in every run."""
-        bodies = {(function.domain, function.name): function.body for function in self.graph.functions}
-        return frozenset(number for number, node in enumerate(self.nodes) if self._is_random(node, bodies))
-
-    def _is_random(self, node: Node, bodies: Mapping[tuple[str, str], Graph]) -> bool:
-        called = bodies.get((getattr(node.schema, "of", ""), node.schema.name))
-        inner = [graph for _name, graph in node.graphs] + ([called] if called else [])
-        if any(self._is_random(one, bodies) for graph in inner for one in graph.nodes):
-            return True
-        if node.schema.name == "Dropout" and len(node.inputs) > _TRAINING and node.inputs[_TRAINING]:
-            trains = self.constant(node.inputs[_TRAINING])
-            return not isinstance(trains, Tensor) or bool(trains.array.any())
-        return node.schema.name in _RANDOM
+        return random_nodes(self.graph, self.nodes, self.constant)
 
     @cached_property
     def producer(self) -> dict[str, int]:

@@ -159,11 +159,8 @@ class TraceReport(Written):
         )
         line = f"the whole model: {counted(len(self.outputs), 'output')}{_listed(_counts(self.outputs))}"
         if worst is not None:
-            line += (
-                f"; {worst.name!r} by {number(worst.error)}"
-                if not worst.message
-                else f"; {worst.name!r}: {worst.message}"
-            )
+            line += f"; {worst.name!r}" + ("" if worst.error is None else f" by {number(worst.error)}")
+            line += f": {worst.message}" if worst.message else ""
         reasons: dict[str, list[str]] = {}
         for output in self.outputs:
             if output.status in ("failed", "not_compared"):
