@@ -356,3 +356,14 @@ def test_a_value_of_another_shape_or_type_is_no_partner(kind: str, shape: str) -
     models = read_model(read_graph(first), arrays), read_model(read_graph(second), {**arrays, "y": other})
     assert "a" not in match(*models).values
     assert match(models[0], models[0]).values["a"] == "a"
+
+
+def test_weights_of_two_models_stay_unread_where_their_nodes_agree(tmp_path: Path) -> None:
+    graphs = []
+    for name in ("first", "second"):
+        (tmp_path / name).mkdir()
+        graphs.append(read_graph(with_external_data(tmp_path / name / "model.onnx")))
+    report = eltwise.trace(*graphs, runtime="onnxruntime", against="onnxruntime", inputs=IMAGE)
+    assert report.is_good
+    for graph in graphs:
+        assert not [name for name, tensor in graph.constants if tensor.is_external and "array" in vars(tensor)]

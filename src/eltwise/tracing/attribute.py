@@ -63,7 +63,7 @@ def attribute(runs: Runs, results: Sequence[NodeResult], values: Values, isolate
 
 def _is_certain(runs: Runs, isolated: Isolated | None, number: int) -> bool:
     """Whether the reference's value is certainly that of the node."""
-    if number in runs.partners.same:
+    if runs.partners.is_same(number):
         return True
     return isolated is not None and isolated.exact is not None and oracle.same_bits(isolated.expected, isolated.exact)
 

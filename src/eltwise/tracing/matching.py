@@ -18,8 +18,7 @@ def match(first: TracedModel, second: TracedModel) -> Partners:
     for copy, value in matching.copied.items():
         if value in partners:
             partners.setdefault(copy, partners[value])
-    same = frozenset(number for number in range(len(first.nodes)) if matching.is_same(number))
-    return Partners(first, second, partners, same)
+    return Partners(first, second, partners, matching.is_same)
 
 
 @dataclass(eq=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from eltwise.ir.graph import Node
@@ -18,15 +18,15 @@ class Partners:
         second: that of the reference.
         values: values of the second model by those of the first. That two values are partners does not prove that
             they mean the same.
-        same: the nodes of the first model that the second has as well: with the same operator, attributes and
-            constants, on the partners of its inputs.
+        is_same: returns whether the second model has a node of the first as well: with the same operator, attributes
+            and constants, on the partners of its inputs. It may read constants.
         is_identity: whether both have the same nodes, so that partners certainly mean the same.
     """
 
     first: TracedModel
     second: TracedModel
     values: Mapping[str, str]
-    same: frozenset[int]
+    is_same: Callable[[int], bool]
     is_identity: bool = False
 
     @property
@@ -74,7 +74,7 @@ class Partners:
 def identity(first: TracedModel, second: TracedModel) -> Partners:
     """The partner map of a model and itself, or of the same nodes in other types."""
     values = (*first.producer, *(port.value for port in first.graph.inputs), *first.fed)
-    return Partners(first, second, {value: value for value in values}, frozenset(range(len(first.nodes))), True)
+    return Partners(first, second, {value: value for value in values}, lambda _number: True, is_identity=True)
 
 
 def last_uses(partners: Partners, steps: Mapping[int, int]) -> tuple[dict[str, int], dict[str, int]]:
