@@ -15,6 +15,7 @@ from eltwise.core.dtypes import ElementType, of_numpy
 from eltwise.core.errors import ElementTypeError, EltwiseError, UnsupportedError
 from eltwise.engine.arrays import NOT_IN_DLPACK, Axis, Compute, Kind, as_array, kind_of
 from eltwise.engine.call import Calls, calls_of
+from eltwise.engine.call_cache import key_of
 from eltwise.kernels import float_mode
 from eltwise.ops.computation import Computation
 from eltwise.ops.schema import Operation
@@ -43,7 +44,7 @@ def apply(calls: Calls, operands: Sequence[object], out: object = None) -> Any:
     Raises:
         EltwiseError: for operands, shapes or types that do not go together, before anything is computed.
     """
-    prepared = calls.cache.find(operands, out)
+    prepared = calls.cache.get(key_of(operands, out))
     if prepared is not None and float_mode.is_default():
         return prepared.run(*operands) if out is None else prepared.run(*operands, out)
     if not any(kind_of(operand) for operand in operands):
@@ -76,10 +77,12 @@ def function_of(operation: Operation) -> Callable[..., Any]:
     """An operation as a builtin function of its operands and of ``out``; the same for equal operations."""
     calls = calls_of(operation)
     if calls.function is None:
+        of_count = {calls.records.operands: calls}
 
         def function(*operands: object, out: object = None) -> Any:
-            is_usual = len(operands) == calls.records.operands
-            return apply(calls if is_usual else calls_of(operation.computation(len(operands))), operands, out)
+            if len(operands) not in of_count:
+                of_count[len(operands)] = calls_of(operation.computation(len(operands)))
+            return apply(of_count[len(operands)], operands, out)
 
         calls.function = calls.records.builtin(function, operation.schema.versioned_name)
     return calls.function

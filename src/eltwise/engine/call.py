@@ -13,7 +13,7 @@ from eltwise.core.dtypes import ElementType
 from eltwise.core.errors import ElementTypeError, EltwiseError, ValueRangeError
 from eltwise.core.shapes import of_sizes
 from eltwise.engine.arrays import as_array, check_out, exact_scalar, is_scalar
-from eltwise.engine.call_cache import CallCache
+from eltwise.engine.call_cache import CallCache, key_of
 from eltwise.ir.types import TensorType, elementwise
 from eltwise.kernels import dispatch, float_mode
 from eltwise.kernels.native import Records
@@ -35,11 +35,13 @@ class Prepared(NamedTuple):
 
     Attributes:
         run: computes it, of the operands and of the array for the result where there is one.
+        unrecorded: the same for operands that were not arrays, of which the native entry knows nothing.
         element_type: of the operands.
         plan: where the operands lie in the result.
     """
 
     run: Run
+    unrecorded: Run
     element_type: ElementType
     plan: Plan
 
@@ -91,14 +93,19 @@ class Calls:
         Raises:
             EltwiseError: as ``apply`` does.
         """
-        prepared = self.cache.find(operands, out)
+        prepared = self.cache.get(key_of(operands, out))
         if prepared is not None:
             return [*operands] if out is None else [*operands, out], prepared
-        arrays, element_type, plan = self.check(operands)
+        arrays, types = self._arrays(operands, as_array)
+        prepared = self.cache.get(key_of(arrays, out))  # Numbers and objects that were no arrays are some now.
+        if prepared is not None:
+            prepared = prepared._replace(run=prepared.unrecorded)
+            return [*arrays] if out is None else [*arrays, out], prepared
+        element_type, plan = self._placed(arrays, types)
         target = None if out is None else check_out(out, self.computation.result_type(element_type), plan.shape)
         outs = [] if target is None else [target]
-        prepared = Prepared(self._run(arrays, outs, element_type, plan), element_type, plan)
-        self.cache.add(arrays, prepared, target)
+        prepared = self._prepare(arrays, outs, element_type, plan)
+        self.cache.add(key_of(arrays, target), prepared)
         return [*arrays, *outs], prepared
 
     def check(
@@ -118,11 +125,15 @@ class Calls:
         """
         try:
             arrays, types = self._arrays(operands, as_operand)
-            shapes = [array.shape for array in arrays]
-            _result, found = elementwise(self.computation, list(map(TensorType, types, map(of_sizes, shapes))))
-            return arrays, types[0], make_plan(found, shapes, types[0])
+            return arrays, *self._placed(arrays, types)
         except EltwiseError as error:
             raise error.located(operator=self.computation.name) from None
+
+    def _placed(self, arrays: Sequence[Any], types: Sequence[ElementType]) -> tuple[ElementType, Plan]:
+        """The element type of operands, and where they lie in the result."""
+        shapes = [array.shape for array in arrays]
+        _result, found = elementwise(self.computation, list(map(TensorType, types, map(of_sizes, shapes))))
+        return types[0], make_plan(found, shapes, types[0])
 
     def _arrays(self, operands: Sequence[object], as_operand: AsOperand) -> tuple[list[Any], list[ElementType]]:
         """The arrays of operands, and their types: that of the first array for Python numbers."""
@@ -145,26 +156,25 @@ class Calls:
         ]
         return arrays, [element_type if each is None else each[1] for each in converted]
 
-    def _run(
+    def _prepare(
         self, operands: Sequence[np.ndarray], outs: Sequence[np.ndarray], element_type: ElementType, plan: Plan
-    ) -> Run:
-        """What computes the operands, into an array or into a new one."""
+    ) -> Prepared:
+        """Prepare the computation of operands into an array or into a new one."""
         expression = self.computation.expression
         swapped = tuple(not array.dtype.isnative for array in operands)
         has_swapped = any(not array.dtype.isnative for array in outs)
         is_checked = self._checks_divisor(element_type, plan)
-        run = dispatch.prepare(
-            expression, element_type, plan, (has_swapped, *swapped), None if is_checked else self.records
-        )
+        call = (expression, element_type, plan, (has_swapped, *swapped))
+        run = dispatch.prepare(*call)
         if not is_checked:
-            return run
+            return Prepared(dispatch.recorded(run, *call, self.records), run, element_type, plan)
         name, sizes = f"operand {self.computation.operands[1]}", plan.operands[1]
 
         def divided(*arrays: np.ndarray) -> np.ndarray:
             check_divisor(arrays[1], sizes, name, self.computation.name)
             return run(*arrays)
 
-        return divided
+        return Prepared(divided, divided, element_type, plan)
 
     def _checks_divisor(self, element_type: ElementType, plan: Plan) -> bool:
         return element_type.is_integer and self.computation.expression.divides and 0 not in plan.shape

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import Generic, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -13,42 +13,32 @@ MOST_CALLS = 4096
 """From so many sets of types and shapes on a cache starts anew: a program that makes more repeats few of them."""
 
 
-class CallCache(Generic[PreparedT]):
-    """What was prepared for calls, by the types and shapes of their arrays.
+class CallCache(dict[Hashable, PreparedT]):
+    """What was prepared for calls, by the types and shapes of their arrays; see ``key_of``.
 
     These are all that the check of a call reads, so that a call that is found needs no check again. Strides and
     addresses are no part of it; the kernels look at them.
     """
 
-    def __init__(self) -> None:
-        self._prepared: dict[Hashable, PreparedT] = {}
-
-    def __len__(self) -> int:
-        return len(self._prepared)
-
-    def find(self, operands: Sequence[object], out: object = None, names: tuple[str, ...] = ()) -> PreparedT | None:
-        """What was prepared for operands and results like these; None where nothing was.
-
-        Args:
-            operands: of any kind; only calls on NumPy arrays are ever found.
-            out: the array for the result, or None.
-            names: what else the call depends on.
-        """
-        return self._prepared.get(_key(operands, out, names))
-
-    def add(
-        self, operands: Sequence[object], prepared: PreparedT, out: object = None, names: tuple[str, ...] = ()
-    ) -> None:
-        """Keep what was prepared for calls like this one."""
-        key = _key(operands, out, names)
-        if len(self._prepared) >= MOST_CALLS:
-            self._prepared.clear()
+    def add(self, key: Hashable, prepared: PreparedT) -> None:
+        """Keep what was prepared for a call."""
+        if len(self) >= MOST_CALLS:
+            self.clear()
         if key is not None:
-            self._prepared[key] = prepared
+            self[key] = prepared
 
 
-def _key(operands: Sequence[object], out: object, names: tuple[str, ...]) -> Hashable:
-    """The key of a call; None, which is never a key, where something is not a plain array or is read-only."""
+def key_of(operands: Sequence[object], out: object = None, names: tuple[str, ...] = ()) -> Hashable:
+    """The key of a call.
+
+    Args:
+        operands: of any kind.
+        out: the array for the result, or None.
+        names: what else the call depends on.
+
+    Returns:
+        The key; None, under which nothing is kept, where something is not a plain array or is read-only.
+    """
     parts: list[Hashable] = [*names]
     for array in operands:
         if type(array) is not np.ndarray:

@@ -183,9 +183,10 @@ def _group_run(
     """What computes a group; its errors name the node."""
     names = [operand.value for operand in group.operands]
     is_swapped = (False, *(name in swapped for name in names))
-    function = dispatch.prepare(
-        group.expression, group.element_type, group.plan, is_swapped, None if group.divisors else records
-    )
+    call = (group.expression, group.element_type, group.plan, is_swapped)
+    function = dispatch.prepare(*call)
+    if records is not None and not group.divisors:
+        function = dispatch.recorded(function, *call, records)
 
     def run(values: list[Any]) -> np.ndarray:
         for number, node in group.divisors:

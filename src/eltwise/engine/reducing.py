@@ -46,7 +46,7 @@ class Reducing:
 
     def elements_type(self, element_type: ElementType) -> ElementType:
         """The type of the elements, for operands of a type: absolute differences of integers are unsigned."""
-        if self.source == ABSOLUTE_DIFFERENCE and element_type.kind == "signed":
+        if element_type.kind == "signed" and self.source == ABSOLUTE_DIFFERENCE:
             return by_name(f"u{element_type.name}")
         return self.source.result_type(element_type)
 
@@ -90,7 +90,7 @@ class Reducing:
         with float_mode.default_mode():
             float_mode.require_default()
             calls = calls_of(self.source.computation(len(operands)))
-            arrays, (_run, element_type, plan) = calls.prepared(operands)
+            arrays, (_run, _unrecorded, element_type, plan) = calls.prepared(operands)
             calls.check_divisor(arrays, element_type, plan)
             axes = normalized_axes(axis, len(plan.shape))
             elements = Elements(calls.computation.expression, element_type, self.elements_type(element_type), plan)

@@ -11,7 +11,7 @@ import numpy as np
 from eltwise.core.errors import ShapeError
 from eltwise.engine.array_libraries import LAZY, common_kind, host_array, lazy_operand, to_library
 from eltwise.engine.arrays import kind_of
-from eltwise.engine.call_cache import CallCache
+from eltwise.engine.call_cache import CallCache, key_of
 from eltwise.engine.fusion import Group
 from eltwise.engine.io_binding import Symbols, bound_inputs, refuse_conversion
 from eltwise.engine.program import Observe, Program, make_program
@@ -63,7 +63,7 @@ class Runner:
         try:
             if self._names is not None and len(feeds) == len(self._names) and float_mode.is_default():
                 arrays: list[Any] = [feeds.get(name) for name in self._names]
-                program = self._programs.find(arrays)
+                program = self._programs.get(key_of(arrays))
                 if program is not None:
                     return program.run(arrays, observe)
             if any(kind_of(value) for value in feeds.values()):
@@ -98,11 +98,11 @@ class Runner:
         bound = bound_inputs(self._graph, feeds, symbols)
         ordered = {port.value: bound.pop(port.value) for port in self._graph.inputs} | bound
         arrays = list(ordered.values())
-        names = tuple(bound)  # What is left replaces constants.
-        program = self._programs.find(arrays, names=names)
+        key = key_of(arrays, names=tuple(bound))  # What is left replaces constants.
+        program = self._programs.get(key)
         if program is None:
             program = make_program(self._graph, self._outputs, ordered, symbols, self._records_of)
-            self._programs.add(arrays, program, names=names)
+            self._programs.add(key, program)
         return program.run(arrays, observe)
 
     def _records_of(self, group: Group) -> Records | None:

@@ -38,7 +38,6 @@ def prepare(
     element_type: ElementType,
     plan: Plan,
     swapped: tuple[bool, ...],
-    records: Records | None = None,
 ) -> Run:
     """Make the function that computes an expression for arrays of known types and shapes.
 
@@ -47,16 +46,41 @@ def prepare(
         element_type: of the operands.
         plan: where the operands lie in the result.
         swapped: for each array, the result first, whether its bytes are in the other order.
-        records: get a record of the call once it has been made often, where that is possible.
 
     Returns:
         A function of the operands, and of an array for the result where there is one, that gives the result. The
         operands may have any strides and alignment, and may overlap that array.
     """
-    run = _prepared(expression, element_type, plan, swapped)
+    is_large = plan.bytes_of(element_type) >= least_bytes(expression, element_type)
+    if is_large and 0 not in plan.shape and not why_no_kernel(expression, element_type):
+        from eltwise.kernels import compiled  # Small calls must not pay for it.
+
+        return compiled.Call(expression, element_type, plan, swapped)
+    if not is_large and not any(swapped) and plan.aligns_ends:
+        return numpy_kernel.direct(expression, element_type)
+    return numpy_kernel.planned(expression, element_type, plan)
+
+
+def recorded(
+    run: Run,
+    expression: Expression,
+    element_type: ElementType,
+    plan: Plan,
+    swapped: tuple[bool, ...],
+    records: Records,
+) -> Run:
+    """The function of ``prepare``; its calls get a record once they were made often, where that is possible.
+
+    Args:
+        run: what ``prepare`` gave.
+        expression: as for ``prepare``, and what follows.
+        element_type: of the operands.
+        plan: where the operands lie in the result.
+        swapped: for each array whether its bytes are in the other order.
+        records: those of the expression.
+    """
     is_small = 0 not in plan.shape and plan.bytes_of(element_type) <= MOST_NATIVE_BYTES
-    is_recorded = records is not None and records.operands == len(plan.operands) and is_small
-    if records is None or not is_recorded or not is_possible() or mode() == "numpy":
+    if not is_small or records.operands != len(plan.operands) or not is_possible() or mode() == "numpy":
         return run
 
     def recipe_of(operands: Sequence[np.ndarray], result: np.ndarray) -> Any:
@@ -67,17 +91,6 @@ def prepare(
         return compiled.Call(expression, element_type, plan, swapped).recorded_recipe(operands, result)
 
     return records.counted(run, 1 if mode() == "compiled" else OFTEN, recipe_of)
-
-
-def _prepared(expression: Expression, element_type: ElementType, plan: Plan, swapped: tuple[bool, ...]) -> Run:
-    is_large = plan.bytes_of(element_type) >= least_bytes(expression, element_type)
-    if is_large and 0 not in plan.shape and not why_no_kernel(expression, element_type):
-        from eltwise.kernels import compiled  # Small calls must not pay for it.
-
-        return compiled.Call(expression, element_type, plan, swapped)
-    if not is_large and not any(swapped) and plan.aligns_ends:
-        return numpy_kernel.direct(expression, element_type)
-    return numpy_kernel.planned(expression, element_type, plan)
 
 
 def least_bytes(expression: Expression, element_type: ElementType) -> int:

@@ -243,7 +243,7 @@ class _Work:
         return ElementsKernel(recipe.kernel, words, part.first, part.last, addresses)
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=256)  # Reductions have blocks of few shapes, and a block takes less time than its loop nest.
 def _call(expression: Expression, element_type: ElementType, shape: Sizes, swapped: tuple[bool, ...]) -> Call:
     from eltwise.kernels import compiled  # Small calls must not pay for it.
 

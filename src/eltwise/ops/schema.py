@@ -171,6 +171,8 @@ class OpSchema:
             NameUnknownError: for an attribute that this version does not have.
             AttributeValueError: for a value that it does not allow, or one that is missing.
         """
+        if not given and not any(attribute.required for attribute in self.attributes):
+            return Operation(self)
         schemas = {attribute.name: attribute for attribute in self.attributes}
         for name in given:
             if name not in schemas:
@@ -227,6 +229,8 @@ class ElementwiseSchema(OpSchema):
     def bind(self, given: Mapping[str, object]) -> Operation:
         """Check attributes by name and bind them; ``axis`` needs the broadcasting that reads it."""
         operation = super().bind(given)
+        if not given:
+            return operation
         axis, rule = operation.value("axis"), operation.value("auto_broadcast")
         if self.broadcasting == "auto_broadcast" and axis not in (None, -1) and rule != "pdpd":
             raise AttributeValueError(
