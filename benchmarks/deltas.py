@@ -82,7 +82,7 @@ def _row(folder: Path, kind: str, rate: float) -> str:
     start = time.perf_counter()
     report = eltwise.delta(tuned, base, folder / "d.eltd")
     made = time.perf_counter()
-    eltwise.restore(base, folder / "d.eltd", folder / "back.safetensors")
+    eltwise.restore(base, folder / "d.eltd", folder / "back.safetensors", force=True)
     restored = time.perf_counter()
     data = tuned.read_bytes()
     assert (folder / "back.safetensors").read_bytes() == data

@@ -199,6 +199,16 @@ def index(folder: Path, content: object) -> Path:
 ONE = {"x": {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}}
 
 
+X_AS_TEXT = b'"x":{"dtype":"U8","shape":[8],"data_offsets":[0,8]}'
+
+ACCEPTED = [
+    (b"{" + X_AS_TEXT + b"," + X_AS_TEXT + b"}", "'x' is there twice"),
+    (b'{"__metadata__":{"a":"b","a":"c"},' + X_AS_TEXT + b"}", "'a' is there twice"),
+    (b'{"x":["U8",[8],[0,8]]}', "the header is not that of a safetensors file"),
+]
+"""Headers that the safetensors library reads and guesses what they mean, and what is said of them."""
+
+
 @pytest.mark.parametrize(
     ("make", "words"),
     [
@@ -216,6 +226,10 @@ ONE = {"x": {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}}
         (
             lambda f: bad(f, "m.safetensors", header({"x": {**ONE["x"], "shape": [1 << 62, 9]}}) + bytes(8)),
             "not a readable",
+        ),
+        *(
+            (lambda f, text=text: bad(f, "m.safetensors", struct.pack("<Q", len(text)) + text + bytes(8)), words)
+            for text, words in ACCEPTED
         ),
         (lambda f: index(f, []), "the index has no weight_map"),
         (

@@ -5,10 +5,11 @@ from __future__ import annotations
 import errno
 import json
 import os
+import shutil
 import struct
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
 
 import eltwise
@@ -146,12 +148,13 @@ def test_another_base_is_refused_and_nothing_is_written(
     content = load_file(base)
     content["half"].view(np.uint16)[3] ^= 1
     save_file(content, base)
-    code, _out, err = cli("restore", base, tmp_path / "d.eltd", "-o", tmp_path / "back.safetensors")
+    line = ("restore", base, tmp_path / "d.eltd", "-o", tmp_path / "back.safetensors", "--force")
+    code, _out, err = cli(*line)
     assert code == 2
     assert "tensor 'half': this is not the base that the delta was made with" in err
     del content["half"]
     save_file(content, base)
-    assert "this is not the base" in cli("restore", base, tmp_path / "d.eltd", "-o", tmp_path / "back.safetensors")[2]
+    assert "this is not the base" in cli(*line)[2]
     assert (tmp_path / "back.safetensors").read_text() == "as it was"
     assert not list(tmp_path.glob(".*"))
 
@@ -212,8 +215,8 @@ HUGE = {"size": 1 << 60, "shape": [1 << 60], "dtype": "U8", "width": 1}
         (lambda header: header.update(piece_bytes=1 << 50), "pieces of"),
         (lambda header: header.update(tensors=3), "'tensors' is missing or no list"),
         (lambda header: header["tensors"].append(header["tensors"][0]), "two tensors have one name"),
-        (lambda header: header.update(safetensors_header="{}"), "says something else"),
-        (lambda header: header.update(safetensors_header="{"), "not JSON"),
+        (lambda header: header.update(safetensors_header="{}"), "safetensors refuses the header"),
+        (lambda header: header.update(safetensors_header="{"), "safetensors refuses the header"),
         (lambda header: header.update(dropped=[3]), "'dropped'"),
         (first(**HUGE), "frames, expected"),
         (first(shape=[1 << 40, 1 << 40]), "its type and shape are not"),
@@ -236,6 +239,211 @@ def test_a_header_that_lies_is_refused(
     rewritten(path, change)
     with pytest.raises(eltwise.EltwiseError, match=words):
         eltwise.restore(checkpoints[1], path, tmp_path / "back.safetensors")
+
+
+SMALL = {"x": np.arange(6, dtype=np.uint16).reshape(2, 3), "y": np.float32([1.5]), "none": np.zeros((0, 4), np.int8)}
+
+HOSTILE = [
+    *("5.0", "-0", "1e0", "1e999", "NaN", "-1", "true", "null", "18446744073709551616", "9" * 5000, "0", "1", "6"),
+    *('"U16"', '"F99"', '"a"', '"5"', r'"\ud800"', r'"\u0000"', r'"\ud83d\ude00"'),
+    *("[]", "{}", "[[]]", '["U8",[4],[0,4]]', '{"a":"b"}', '{"a":1}', '{"a":null}', "[" * 200_000),
+    *('{"a":"b","a":"b"}', '{"dtype":"U16","dtype":"U16","shape":[2,3],"data_offsets":[0,12]}'),
+    '{"dtype":"U16","shape":[2,3],"data_offsets":[0,12],"more":{"z":[1]}}',
+]
+"""JSON in the place of a value."""
+
+NAMES = [
+    '"__metadata__"',
+    '"x"',
+    '"y"',
+    r'"\ud800"',
+    r'"\u0078"',
+    '""',
+    r'"\u0000"',
+    '"dtype"',
+    r'"\u001b]0;PWN\u0007"',
+]
+"""JSON in the place of a name."""
+
+AROUND = [
+    ("", " "),
+    ("", "\n\t "),
+    (" ", ""),
+    ("\ufeff", ""),
+    ("", "x"),
+    ("", "\0"),
+    ("[", "]"),
+    ("", "," * 3),
+    ("", "{}"),
+]
+"""What comes before and after a header."""
+
+MARK = "a value that is replaced"
+
+
+def replaced(fields: Any) -> Iterator[str]:
+    """The JSON of fields with each value and each name replaced in turn, and with each value there twice."""
+    whole = json.dumps(fields)
+    yield from (f"{before}{whole}{after}" for before, after in AROUND)
+    for path in paths(fields):
+        holder = copied = json.loads(whole)
+        for step in path[:-1]:
+            holder = holder[step]
+        old = holder[path[-1]]
+        holder[path[-1]] = MARK
+        yield from (json.dumps(copied).replace(f'"{MARK}"', text) for text in HOSTILE)
+        if isinstance(holder, dict):
+            del holder[path[-1]]
+            yield json.dumps(copied)
+            holder[MARK] = old
+            yield from (json.dumps(copied).replace(f'"{MARK}"', name) for name in (*NAMES, json.dumps(path[-1])))
+            holder[path[-1]] = old
+            yield json.dumps(copied).replace(f'"{MARK}"', json.dumps(path[-1]))
+
+
+def paths(fields: Any) -> Iterator[tuple[Any, ...]]:
+    """Where each value of JSON is."""
+    steps = fields if isinstance(fields, dict) else range(len(fields)) if isinstance(fields, list) else ()
+    for step in steps:
+        yield (step,)
+        yield from ((step, *rest) for rest in paths(fields[step]))
+
+
+def headers(fields: dict[str, Any]) -> Iterator[str]:
+    """Headers of deltas that lie: about the header of the result, about tensors, and about both in the same way."""
+    header = json.loads(fields["safetensors_header"])
+    for text in replaced(header):
+        yield json.dumps({**fields, "safetensors_header": text})
+        yield json.dumps({**fields, "safetensors_header": text}, ensure_ascii=False)
+    yield from replaced(fields)
+    for name in NAMES:
+        renamed = json.dumps(header).replace('"none"', name)
+        yield json.dumps({**fields, "safetensors_header": renamed}).replace('"name": "none"', f'"name": {name}')
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> tuple[Path, Path]:
+    """A base, and the delta of a checkpoint with metadata."""
+    base, path = tmp_path / "base.safetensors", tmp_path / "d.eltd"
+    save_file({"x": SMALL["x"] + np.uint16(1)}, base)
+    save_file(SMALL, tmp_path / "tuned.safetensors", metadata={"format": "np", "of": "tuned"})
+    eltwise.delta(tmp_path / "tuned.safetensors", base, path)
+    return base, path
+
+
+@pytest.mark.slow
+def test_whatever_a_header_says_the_file_is_one_or_nothing_is_written(small: tuple[Path, Path], tmp_path: Path) -> None:
+    """It opens with safetensors and has these tensors and this metadata, or it is refused in one sentence."""
+    base, path = small
+    data, back, before = path.read_bytes(), tmp_path / "back.safetensors", sorted(tmp_path.iterdir())
+    length = FOOTER.unpack(data[-FOOTER.size :])[2]
+    fields, frames = json.loads(data[-FOOTER.size - length : -FOOTER.size]), data[: -FOOTER.size - length]
+    restored = refused = 0
+    for lie in headers(fields):
+        text = lie.encode("utf-8", "surrogatepass")
+        path.write_bytes(frames + text + FOOTER.pack(checksum(text), 1, len(text), MAGIC))
+        try:
+            delta = eltwise.restore(base, path, back)
+        except eltwise.EltwiseError as error:
+            sentence = str(error)
+        else:
+            sentence = ""
+        if sentence:
+            assert sorted(tmp_path.iterdir()) == before, lie[:2000]
+            assert sentence.isprintable()
+            refused += 1
+            continue
+        check_restored(back, delta.header, {tensor.name: (tensor.dtype, [*tensor.shape]) for tensor in delta.tensors})
+        eltwise.compare(back, back)
+        back.unlink()
+        restored += 1
+    assert restored > 20
+    assert refused > 500
+
+
+def check_restored(path: Path, header: bytes, stated: dict[str, tuple[str, list[int]]]) -> None:
+    with safe_open(path, "np") as file:
+        found = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118 - it is no dictionary
+        assert {name: (each.get_dtype(), each.get_shape()) for name, each in found.items()} == stated
+        assert (file.metadata() or {}) == (json.loads(header).get("__metadata__") or {})
+    values = load_file(path)
+    assert sorted(values[name].tobytes() for name in stated) == sorted(value.tobytes() for value in SMALL.values())
+
+
+ONE = '"x":{"dtype":"U16","shape":[2,3],"data_offsets":[0,12]}'
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        f'{{"__metadata__":["a"],{ONE}}}',
+        f'{{"__metadata__":{{"a":1}},{ONE}}}',
+        f'{{"__metadata__":{{"a":"b","a":"c"}},{ONE}}}',
+        f"{{{ONE},{ONE}}}",
+        f"{{{ONE.replace('3', '3.0')}}}",
+        f"{{{ONE.replace('[0', '[-0')}}}",
+        pytest.param(f"{{{ONE}}}{' ' * 120_000_000}", marks=pytest.mark.slow),
+        f'{{"__metadata__":{{"a":"\\ud800"}},{ONE}}}',
+        f'{{"__metadata__":{{"a":"\ud800"}},{ONE}}}',
+    ],
+    ids=["a list", "a number", "metadata twice", "a tensor twice", "a float", "-0", "120 MB", "half", "half, escaped"],
+)
+def test_a_delta_of_what_safetensors_refuses(cli: Cli, tmp_path: Path, header: str) -> None:
+    for name in ("tuned", "base"):
+        save_file({"x": SMALL["x"]}, tmp_path / f"{name}.safetensors")
+    base, path, back = (tmp_path / name for name in ("base.safetensors", "d.eltd", "back.safetensors"))
+    eltwise.delta(tmp_path / "tuned.safetensors", base, path)
+    rewritten(path, lambda fields: fields.update(safetensors_header=header))
+    code, out, err = cli("restore", base, path, "-o", back)
+    assert (code, out, err.count("\n"), back.exists()) == (2, "", 1, False)
+    assert err.startswith(f"eltwise: {path}: ")
+
+
+def test_the_tensors_of_shards_that_no_file_can_hold(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their header would be larger than safetensors reads."""
+    index = sharded(tmp_path / "tuned", dict.fromkeys("abcd", SMALL["x"]))
+    monkeypatch.setattr("eltwise.formats.safetensors_files.LARGEST_HEADER", 100)
+    code, _out, err = cli("delta", index, index, "-o", tmp_path / "d.eltd")
+    assert code == 2
+    assert "the header is too large for a safetensors file" in err
+    assert not (tmp_path / "d.eltd").exists()
+
+
+def test_a_result_that_does_not_fit_is_refused_with_both_sizes(
+    cli: Cli, small: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base, path = small
+    needed = (tmp_path / "tuned.safetensors").stat().st_size
+    free = [needed - 1, needed]
+    monkeypatch.setattr("shutil.disk_usage", lambda _path: shutil._ntuple_diskusage(1 << 40, 0, free[0]))  # type: ignore[attr-defined]
+    line = ("restore", base, path, "-o", tmp_path / "back.safetensors")
+    code, _out, err = cli(*line)
+    assert (code, (tmp_path / "back.safetensors").exists()) == (2, False)
+    assert f"larger than the free space of its disk, got {needed} bytes; allowed: {needed - 1}" in err
+    free.pop(0)
+    assert cli(*line)[0] == 0
+
+
+def test_a_file_that_is_not_ours_is_replaced_with_force_only(
+    cli: Cli, small: tuple[Path, Path], tmp_path: Path
+) -> None:
+    base, path = small
+    tuned, back = tmp_path / "tuned.safetensors", tmp_path / "back.safetensors"
+    assert cli("delta", tuned, base, "-o", path)[0] == 0
+    for content in (b"", b"mine", MAGIC[:-1], b"x" * 100):
+        for line in (("delta", tuned, base, "-o", tmp_path / "mine"), ("restore", base, path, "-o", back)):
+            line[-1].write_bytes(content)
+            code, out, err = cli(*line)
+            assert (code, out, err.count("\n"), line[-1].read_bytes()) == (2, "", 1, content)
+            assert "this file exists" in err
+            assert "--force" in err
+            assert cli(*line, "--force")[0] == 0
+    assert back.read_bytes() == tuned.read_bytes()
+    code, _out, err = cli("restore", base, path, "-o", back)
+    assert (code, "this file exists" in err) == (2, True)
+    (tmp_path / "mine").unlink()
+    (tmp_path / "mine").mkdir()
+    assert "not a file" in cli("delta", tuned, base, "-o", tmp_path / "mine", "--force")[2]
 
 
 def test_a_frame_that_states_another_size_is_refused_before_it_is_unpacked(tmp_path: Path) -> None:
@@ -316,7 +524,7 @@ def test_a_full_disk_leaves_the_target_as_it_was(
     opened = os.fdopen
     monkeypatch.setattr(os, "fdopen", lambda *arguments: Full(opened(*arguments)))
     (tmp_path / "d.eltd").write_text("as it was")
-    code, _out, err = cli("delta", *checkpoints, "-o", tmp_path / "d.eltd")
+    code, _out, err = cli("delta", *checkpoints, "-o", tmp_path / "d.eltd", "--force")
     assert code == 2
     assert "d.eltd: the file cannot be written (No space left on device)" in err
     assert (tmp_path / "d.eltd").read_text() == "as it was"

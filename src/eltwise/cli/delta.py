@@ -19,11 +19,12 @@ from eltwise.cli.progress import progress_of_bytes
 @click.argument("base", type=options.PATH, help="The checkpoint that it was tuned from.")
 @click.option("--output", "-o", type=options.PATH, required=True, metavar="FILE", help="The delta to write.")
 @click.option("--level", type=options.Integer(1, 19), default=3, help="The level of zstd's compression.")
+@options.force
 @options.json
-def delta(tuned: Path, base: Path, output: Path, level: int, json: bool) -> None:
+def delta(tuned: Path, base: Path, output: Path, level: int, force: bool, json: bool) -> None:
     """Write the difference of two checkpoints: base and delta give every bit back."""
     from eltwise.scale.deltas import delta as write_delta
 
     with progress_of_bytes() as tell:
-        report = write_delta(tuned, base, output, level, tell)
+        report = write_delta(tuned, base, output, level, tell, force)
     printing.report(report, json)

@@ -44,6 +44,7 @@ attributes = click.option(
     "--attr", "attributes", multiple=True, metavar="NAME=VALUE", help="An attribute, for example axis=1."
 )
 output = click.option("--output", "-o", metavar="FILE", help="The file to write the result to.")
+force = click.option("--force", is_flag=True, help="Replace a file that is there.")
 element_type = click.option(
     "--type", "element_type", metavar="TYPE", help="The element type of raw bytes in .npy files, for example int4."
 )

@@ -17,10 +17,11 @@ from eltwise.core.errors import counted
 @click.option(
     "--output", "-o", type=options.PATH, required=True, metavar="FILE", help="The .safetensors file to write."
 )
-def restore(base: Path, delta: Path, output: Path) -> None:
+@options.force
+def restore(base: Path, delta: Path, output: Path, force: bool) -> None:
     """Write the checkpoint that a delta was made of, and verify every tensor of it."""
     from eltwise.scale.deltas import restore as write_restored
 
     with progress_of_bytes() as tell:
-        made = write_restored(base, delta, output, tell)
+        made = write_restored(base, delta, output, tell, force)
     printing.line(f"{counted(len(made.tensors), 'tensor')} restored and verified")

@@ -183,12 +183,13 @@ def check_space(path: Path, needed: int) -> None:
     import shutil  # Only for what is large.
 
     try:
-        free = shutil.disk_usage(path.resolve().parent).free
+        usage = shutil.disk_usage(unfollowed(path).parent)
     except OSError as error:
         raise unwritable(path, error) from None
-    if needed > free:
+    if usage.total and needed > usage.free:  # A file system that states no size at all does not know it.
         words, hint = "the result is larger than the free space of its disk", "make room, or name another disk"
-        raise FileFormatError(words, where=str(path), got=f"{needed} bytes", allowed=f"up to {free} bytes", hint=hint)
+        sizes = {"got": f"{needed} bytes", "allowed": f"up to {usage.free} bytes"}
+        raise FileFormatError(words, where=str(path), **sizes, hint=hint)
 
 
 def check_outputs(outputs: Sequence[Path], inputs: Sequence[Path]) -> None:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import gc
 import json
+import tempfile
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -42,6 +44,12 @@ INDEX = ".safetensors.index.json"
 """How the name of the index of a checkpoint in shards ends."""
 
 _LARGEST_INDEX = 1 << 28
+
+LARGEST_HEADER = 100_000_000
+"""The most bytes of a header that the safetensors library reads."""
+
+Entry = tuple[str, tuple[int, ...], int, int]
+"""What a header says of a tensor: the name of its element type, its sizes, and where its bytes begin and end."""
 
 
 class StoredTensor(NamedTuple):
@@ -143,13 +151,73 @@ def _file(path: Path) -> Checkpoint:
         raise FileFormatError(f"not a readable safetensors file ({error})", where=where) from None
     length = int.from_bytes(file.bytes_at(0, 8).tobytes(), "little")
     text = file.bytes_at(8, length).tobytes()
-    header: dict[str, Any] = json.loads(text)
-    metadata = header.pop("__metadata__", None) or {}
+    try:
+        entries, metadata = parsed_header(text)
+    except FileFormatError as error:
+        raise error.located(where=where) from None
     found = {}
-    for name, entry in sorted(header.items(), key=lambda pair: pair[1]["data_offsets"]):
-        begin, end = entry["data_offsets"]
-        found[name] = StoredTensor(name, entry["dtype"], tuple(entry["shape"]), file, 8 + length + begin, end - begin)
+    for name, (dtype, shape, begin, end) in sorted(entries.items(), key=lambda pair: pair[1][2:]):
+        found[name] = StoredTensor(name, dtype, shape, file, 8 + length + begin, end - begin)
     return Checkpoint(where, found, metadata, text)
+
+
+def parsed_header(header: bytes) -> tuple[dict[str, Entry], dict[str, str]]:
+    """Parse a header that the safetensors library accepts: what it says of each tensor, and the metadata.
+
+    Raises:
+        FileFormatError: for what that library accepts and only guesses: a name that is there twice, a tensor as a list.
+    """
+    try:
+        fields = json.loads(header.decode(), object_pairs_hook=_unique)
+        metadata = fields.pop("__metadata__", None) or {}
+        entries = {
+            name: (entry["dtype"], tuple(entry["shape"]), *entry["data_offsets"]) for name, entry in fields.items()
+        }
+    except (ValueError, TypeError, RecursionError) as error:
+        raise FileFormatError(f"the header is not that of a safetensors file ({error})") from None
+    return entries, metadata
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        (name, _count), *_others = Counter(name for name, _value in pairs).most_common(1)
+        raise ValueError(f"{name!r} is there twice")
+    return found
+
+
+def checked_header(header: bytes, size: int) -> dict[str, Entry]:
+    """Refuse a header that the safetensors library does not accept, or that is not clear, before a file is written.
+
+    Args:
+        header: the header, without its length.
+        size: how many bytes of tensors follow.
+
+    Returns:
+        What it says of each tensor.
+
+    Raises:
+        FileFormatError: where it is refused, or cannot be checked.
+    """
+    from safetensors import SafetensorError, safe_open
+
+    if len(header) > LARGEST_HEADER:
+        words = "the header is too large for a safetensors file"
+        raise FileFormatError(words, got=f"{len(header)} bytes", allowed=f"{LARGEST_HEADER}")
+    try:
+        with tempfile.TemporaryDirectory(prefix="eltwise-") as folder:
+            path = Path(folder) / "header"
+            with path.open("xb") as file:
+                file.write(len(header).to_bytes(8, "little") + header)
+                file.truncate(8 + len(header) + size)  # A hole: the tensors take no space.
+            with safe_open(path, "np"):
+                pass
+    except (SafetensorError, ValueError) as error:
+        raise FileFormatError(f"safetensors refuses the header ({error})") from None
+    except OSError as error:
+        words = f"the header cannot be checked in a temporary file ({error.strerror or error})"
+        raise FileFormatError(words, hint="set TMPDIR to another folder") from None
+    return parsed_header(header)[0]
 
 
 def _sharded(index: Path, unreadable: dict[str, EltwiseError] | None) -> Checkpoint:

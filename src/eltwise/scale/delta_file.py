@@ -20,7 +20,7 @@ from typing import Any, Literal, TypeVar, get_args
 from eltwise.core.errors import EltwiseError, FileFormatError
 from eltwise.formats import files
 from eltwise.formats.file_tensors import OpenFile
-from eltwise.formats.safetensors_files import header_of, type_of
+from eltwise.formats.safetensors_files import Entry, checked_header, type_of
 
 MAGIC = b"ELTDELTA"
 VERSION = 1
@@ -167,7 +167,7 @@ def _header_text(file: OpenFile) -> bytes:
 
 def _decoded(text: bytes, file_size: int) -> Delta:
     try:
-        fields = json.loads(text)
+        fields = json.loads(text.decode())
     except (ValueError, RecursionError):
         raise _WrongHeaderError("it is not JSON") from None
     if _get(fields, "piece_bytes", int) != PIECE:
@@ -182,7 +182,10 @@ def _decoded(text: bytes, file_size: int) -> Delta:
     dropped = _get(fields, "dropped", list)
     if not all(isinstance(name, str) for name in dropped):
         raise _WrongHeaderError("'dropped' are no names")
-    header = _get(fields, "safetensors_header", str).encode("utf-8", "replace")
+    try:
+        _dropped, header = ("".join(dropped).encode(), _get(fields, "safetensors_header", str).encode())
+    except UnicodeEncodeError:
+        raise _WrongHeaderError("a name is no text: it holds half a surrogate") from None
     _check_result(header, tensors)
     return Delta(tensors, tuple(dropped), header)
 
@@ -218,13 +221,9 @@ def _tensor(fields: Any, end: int) -> DeltaTensor:
 
 
 def _check_result(header: bytes, tensors: Sequence[DeltaTensor]) -> None:
-    """Refuse a safetensors header that does not say what the tensors are."""
-    try:
-        fields = json.loads(header)
-    except (ValueError, RecursionError):
-        raise _WrongHeaderError("'safetensors_header' is not JSON") from None
-    if isinstance(fields, dict):
-        fields.pop("__metadata__", None)
+    """Refuse a safetensors header that is none, or does not say what the tensors are."""
+    stated: dict[str, Entry] = {}
+    end = 0
     for tensor in tensors:
         try:
             is_right = type_of(tensor.dtype).file_bytes(_product(tensor.shape)) == tensor.size
@@ -232,13 +231,10 @@ def _check_result(header: bytes, tensors: Sequence[DeltaTensor]) -> None:
             raise _WrongHeaderError(str(error)) from None
         if not is_right:
             raise _WrongHeaderError(f"tensor {tensor.name!r} is {tensor.size} bytes, which its type and shape are not")
-    if fields != json.loads(header_of_tensors(tensors, {})):
+        stated[tensor.name] = tensor.dtype, tensor.shape, end, end + tensor.size
+        end += tensor.size
+    if checked_header(header, end) != stated:
         raise _WrongHeaderError("'safetensors_header' says something else than 'tensors'")
-
-
-def header_of_tensors(tensors: Sequence[DeltaTensor], metadata: dict[str, str]) -> bytes:
-    """The safetensors header of the result."""
-    return header_of([(each.name, each.dtype, each.shape, each.size) for each in tensors], metadata)
 
 
 def _product(shape: Sequence[int]) -> int:

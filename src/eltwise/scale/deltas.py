@@ -15,7 +15,14 @@ import numpy as np
 from eltwise.core.errors import FileFormatError, counted
 from eltwise.formats import files
 from eltwise.formats.file_tensors import OpenFile
-from eltwise.formats.safetensors_files import Checkpoint, StoredTensor, open_checkpoint, type_of
+from eltwise.formats.safetensors_files import (
+    Checkpoint,
+    StoredTensor,
+    checked_header,
+    header_of,
+    open_checkpoint,
+    type_of,
+)
 from eltwise.kernels.threads import num_threads
 from eltwise.scale.byte_planes import from_planes, to_planes
 from eltwise.scale.delta_file import (
@@ -25,7 +32,6 @@ from eltwise.scale.delta_file import (
     DeltaTensor,
     Kind,
     checksum,
-    header_of_tensors,
     open_delta,
     zstandard,
 )
@@ -63,6 +69,7 @@ def delta(
     output: str | os.PathLike[str],
     level: int = 3,
     tell: Tell | None = None,
+    force: bool = False,
 ) -> DeltaReport:
     """Write the difference of two safetensors checkpoints, from which ``restore`` gives every bit back.
 
@@ -75,13 +82,15 @@ def delta(
         output: the file to write; it is written beside and renamed.
         level: of zstd's compression.
         tell: receives progress.
+        force: replace a file that is no delta.
 
     Raises:
         EltwiseError: for checkpoints that cannot be read, and an output that cannot be written.
     """
     target, _library = Path(output), zstandard()  # Where it is missing, nothing is read.
     new, old = open_checkpoint(Path(tuned)), open_checkpoint(Path(base))
-    _check_output(target, *_files(new), *_files(old))
+    _check_output(target, {*_files(new), *_files(old)}, force or _is_delta(target))
+    header = _header(new)
     progress = _Progress(sum(tensor.size for tensor in new.tensors.values()), tell)
     found: list[DeltaTensor] = []
 
@@ -91,10 +100,10 @@ def delta(
         for name, stored in new.tensors.items():
             found.append((yield from _written(stored, old.tensors.get(name), level, offset, progress)))
             offset += sum(found[-1].frames)
-        yield _finished(new, old, found).encoded()
+        yield _finished(header, old, found).encoded()
 
     files.write_atomically(target, chunks())
-    return DeltaReport(_finished(new, old, found), progress.total, target.stat().st_size)
+    return DeltaReport(_finished(header, old, found), progress.total, target.stat().st_size)
 
 
 class _Progress:
@@ -136,21 +145,44 @@ def _written(
     )
 
 
-def _finished(new: Checkpoint, old: Checkpoint, tensors: list[DeltaTensor]) -> Delta:
-    dropped = tuple(name for name in old.tensors if name not in new.tensors)
-    header = header_of_tensors(tensors, new.metadata) if new.header is None else new.header
-    return Delta(tuple(tensors), dropped, header)
+def _header(checkpoint: Checkpoint) -> bytes:
+    """The safetensors header of a checkpoint as one file."""
+    if checkpoint.header is not None:
+        return checkpoint.header
+    tensors = checkpoint.tensors.values()
+    header = header_of([(each.name, each.dtype, each.shape, each.size) for each in tensors], checkpoint.metadata)
+    try:
+        checked_header(header, sum(tensor.size for tensor in tensors))
+    except FileFormatError as error:
+        raise error.located(where=checkpoint.where) from None
+    return header
+
+
+def _finished(header: bytes, old: Checkpoint, tensors: list[DeltaTensor]) -> Delta:
+    names = {tensor.name for tensor in tensors}
+    return Delta(tuple(tensors), tuple(name for name in old.tensors if name not in names), header)
 
 
 def _files(checkpoint: Checkpoint) -> set[str]:
     return {checkpoint.where, *(str(tensor.file.path) for tensor in checkpoint.tensors.values())}
 
 
-def _check_output(target: Path, *inputs: str) -> None:
+def _check_output(target: Path, inputs: set[str], is_replaced: bool) -> None:
+    """Refuse an output that cannot be written, is read, or is there and may not be replaced."""
     files.check_writable(target)
     if os.path.realpath(target) in map(os.path.realpath, inputs):
         words, hint = "the output would be written over an input", "choose another name"
         raise FileFormatError(words, where=str(target), hint=hint)
+    if target.exists() and not is_replaced:
+        words, hint = "this file exists", "name a new file, or replace it with --force"
+        raise FileFormatError(words, where=str(target), hint=hint)
+
+
+def _is_delta(path: Path) -> bool:
+    if not path.is_file():
+        return False
+    file = OpenFile(path)
+    return file.size >= len(MAGIC) and file.bytes_at(0, len(MAGIC)).tobytes() == MAGIC
 
 
 def _kind(stored: StoredTensor, there: StoredTensor | None) -> Kind:
@@ -170,6 +202,7 @@ def restore(
     delta: str | os.PathLike[str],
     output: str | os.PathLike[str],
     tell: Tell | None = None,
+    force: bool = False,
 ) -> Delta:
     """Write the tuned checkpoint that a delta was made of, every bit of it.
 
@@ -181,14 +214,16 @@ def restore(
         delta: the delta.
         output: the safetensors file to write; it is written beside and renamed.
         tell: receives progress.
+        force: replace a file.
 
     Raises:
-        EltwiseError: for another base, a damaged delta, and an output that cannot be written.
+        EltwiseError: for another base, a damaged delta, a delta of what is no safetensors file, and an output that
+            cannot be written or is there.
     """
     target = Path(output)
     made, file = open_delta(Path(delta))
     old = open_checkpoint(Path(base))
-    _check_output(target, str(delta), *_files(old))
+    _check_output(target, {str(delta), *_files(old)}, force)
     if target.suffix.lower() != ".safetensors":
         words, got = "a checkpoint cannot be written to a file with this ending", target.suffix or "none"
         raise FileFormatError(words, where=str(target), got=got, allowed=".safetensors")
@@ -199,6 +234,7 @@ def restore(
         ):
             raise _other_base(tensor.name, old)
     progress = _Progress(sum(tensor.size for tensor in made.tensors), tell)
+    files.check_space(target, 8 + len(made.header) + progress.total)
     files.write_atomically(target, _restored(made, file, old, progress))
     return made
 
