@@ -223,6 +223,16 @@ def test_names_coordinates_and_attributes_are_kept(is_lazy: bool) -> None:
     xr.testing.assert_allclose(pdpd, (x - x[:, 0]).transpose("time", "place"))
 
 
+@pytest.mark.parametrize("sizes", [(2, 3, 4), (1, 3, 4), (2, 1, 1), (1, 1, 1)])
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_a_dimension_lies_where_axis_says_whatever_its_size(sizes: tuple[int, ...], axis: int) -> None:
+    a = xr.DataArray(np.ones(sizes, np.float32), dims=("first", "second", "third"))
+    for size in {1, sizes[axis]}:
+        b = xr.DataArray(np.ones(size, np.float32), dims=a.dims[axis])
+        assert eltwise.subtract(a, b, "pdpd", axis).dims == a.dims
+        assert eltwise.subtract(a.chunk(), b, "pdpd", axis).compute().equals(eltwise.subtract(a, b, "pdpd", axis))
+
+
 @pytest.mark.parametrize("is_lazy", [False, True])
 @pytest.mark.parametrize("axis", [None, 0, "time", "place", ("time", "place"), ("place", 0), -1])
 def test_reductions_of_data_arrays(axis: Any, is_lazy: bool) -> None:
