@@ -390,3 +390,29 @@ def test_a_complete_target_whose_elements_changed_is_refused(
     code, _out, err = cli(*command)
     assert (code, err.count("\n")) == (2, 1)
     assert "its elements are not those that were written; delete it" in err
+
+
+@pytest.mark.parametrize("changed", ["tuned", "base"])
+def test_a_delta(
+    cli: Cli, changed: str, contents: tuple[np.ndarray, np.ndarray], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from eltwise.formats.safetensors_files import StoredTensor
+
+    old, new = contents
+    for name in ("tuned", "base"):
+        save_file({"x": old, "y": new}, tmp_path / f"{name}.safetensors")
+    read, calls, path = StoredTensor.bytes_at, [0], tmp_path / f"{changed}.safetensors"
+
+    def changing(self: StoredTensor, start: int, stop: int) -> np.ndarray:
+        calls[0] += 1
+        if calls[0] == 2:
+            replaced(str(path), lambda: save_file({"x": new, "y": new}, path))
+        return read(self, start, stop)
+
+    command = ("delta", tmp_path / "tuned.safetensors", tmp_path / "base.safetensors", "-o", tmp_path / "d.eltd")
+    with monkeypatch.context() as patched:
+        patched.setattr(StoredTensor, "bytes_at", changing)
+        code, _out, err = cli(*command)
+    assert (code, err.count("\n"), (tmp_path / "d.eltd").exists()) == (2, 1, False)
+    assert f"{path}: this input was changed while it was read" in err
+    assert cli(*command)[0] == 0

@@ -24,7 +24,7 @@ from eltwise.formats.file_states import ChangedInputError, States, check_unchang
 from eltwise.formats.zarr_stores import is_url
 from eltwise.ops.expression import expression_of
 from eltwise.ops.schema import Operation
-from eltwise.scale.blocks import Application, Computation
+from eltwise.scale.blocks import Application, BlockComputation
 from eltwise.scale.cluster import connected, run_on
 from eltwise.scale.file_target import file_target
 from eltwise.scale.jobs import Count, Done, Outcome, Part, Resources, Target, follow, in_order, threads_for
@@ -59,7 +59,7 @@ def apply_files(
     return compute_files(Application(operator_.operation), sources, output, resources or Resources())
 
 
-def compute_files(computation: Computation, sources: Sources, output: str, resources: Resources) -> Outcome:
+def compute_files(computation: BlockComputation, sources: Sources, output: str, resources: Resources) -> Outcome:
     """Compute a result of opened operands, block by block; see ``apply_files``."""
     output = local(output)
     parts = _parts(computation, sources, output)
@@ -99,7 +99,7 @@ def compute_files(computation: Computation, sources: Sources, output: str, resou
 
 
 def _identity(
-    computation: Computation, sources: Sources, parts: Sequence[Part], states: Sequence[States]
+    computation: BlockComputation, sources: Sources, parts: Sequence[Part], states: Sequence[States]
 ) -> JobIdentity:
     """What the job is: what is computed of which operands, in which blocks, and in which state its files are."""
     steps = [part.grid.step for part in parts]
@@ -132,7 +132,7 @@ def _in_threads(parts: Sequence[Part], target: Target, count: Count | None, thre
 
 
 def _on_cluster(
-    client: Any, computation: Computation, sources: Sources, part: Part, target: Target, resources: Resources
+    client: Any, computation: BlockComputation, sources: Sources, part: Part, target: Target, resources: Resources
 ) -> Iterator[Done]:
     """Compute blocks on the workers of a cluster, which see the store in which the result is written."""
     assert isinstance(target, ZarrTarget)
@@ -157,7 +157,7 @@ def _is_zarr(output: str) -> bool:
     return is_url(output) or Path(output).suffix.lower() == ".zarr"
 
 
-def _parts(computation: Computation, sources: Sources, output: str) -> list[Part]:
+def _parts(computation: BlockComputation, sources: Sources, output: str) -> list[Part]:
     """The tensors of a result; a zarr store holds one."""
     parts, first = [], 0
     is_zarr, is_named = _is_zarr(output), sources.is_named
@@ -177,7 +177,7 @@ def _target(
 
 
 def compute_chunk(
-    computation: Computation, sources: Sources, output: str, store: str, item: tuple[int, Entry | None]
+    computation: BlockComputation, sources: Sources, output: str, store: str, item: tuple[int, Entry | None]
 ) -> Done:
     """Compute one chunk and write it, unless it is there: what a worker of a cluster runs."""
     part, target = _opened(computation, sources, output, store)
@@ -186,7 +186,7 @@ def compute_chunk(
 
 
 @lru_cache(maxsize=4)
-def _opened(computation: Computation, sources: Sources, output: str, store: str) -> tuple[Part, ZarrBlocks]:
+def _opened(computation: BlockComputation, sources: Sources, output: str, store: str) -> tuple[Part, ZarrBlocks]:
     (part,) = _parts(computation, sources, output)
     return part, ZarrBlocks.opened(output, store)
 
@@ -212,7 +212,7 @@ def check_target(sources: Sources, output: str) -> None:
         raise FileFormatError("the output's folder does not exist", where=output, hint="create it first")
 
 
-def lost_by(computation: Computation) -> Count | None:
+def lost_by(computation: BlockComputation) -> Count | None:
     """What counts, for a subtraction, for how many elements b + (a - b) has other bits than a."""
     operation = computation.operation if isinstance(computation, Application) else None
     if not isinstance(operation, Operation) or operation.function != "subtract":

@@ -78,7 +78,7 @@ class BlockCall:
             return self.function(operands)
 
 
-class Computation(Hashable, Protocol):
+class BlockComputation(Hashable, Protocol):
     """What is computed of the tensors of one name; it is sent to workers, and equal to another that does the same."""
 
     def identity(self) -> object:
@@ -114,7 +114,7 @@ class Application:
         return {}
 
     def call(self, tensors: Sequence[LazyTensor]) -> BlockCall:
-        """Check the types and shapes of operands; see ``Computation``."""
+        """Check the types and shapes of operands; see ``BlockComputation``."""
         types = tuple(TensorKind(tensor.element_type, tensor.shape) for tensor in tensors)
         function, axes, shape, result_type = _applied(self.operation, types)
         return BlockCall(function, tuple(tensors), axes, shape, result_type)

@@ -21,6 +21,7 @@ from eltwise.core.errors import EltwiseError, FileFormatError
 from eltwise.formats import files
 from eltwise.formats.file_tensors import OpenFile
 from eltwise.formats.safetensors_files import Entry, checked_header, type_of
+from eltwise.scale.checksum import crc32c
 
 MAGIC = b"ELTDELTA"
 VERSION = 1
@@ -92,7 +93,7 @@ class Delta:
             "safetensors_header": self.header.decode(),
         }
         text = json.dumps(fields, separators=(",", ":"), ensure_ascii=False).encode()
-        return text + FOOTER.pack(checksum(text), VERSION, len(text), MAGIC)
+        return text + FOOTER.pack(crc32c(text), VERSION, len(text), MAGIC)
 
     def counts(self) -> dict[str, int]:
         """How many tensors are of each kind."""
@@ -100,13 +101,6 @@ class Delta:
         same = sum(tensor.is_same for tensor in differences)
         whole = {kind: sum(each.kind == kind for each in self.tensors) for kind in ("added", "replaced")}
         return {"changed": len(differences) - same, "unchanged": same, **whole, "dropped": len(self.dropped)}
-
-
-def checksum(data: Any, before: int = 0) -> int:
-    """The CRC-32C of bytes, which continues that of those before."""
-    import google_crc32c
-
-    return int(google_crc32c.extend(before, data))
 
 
 def zstandard() -> Any:
@@ -118,7 +112,6 @@ def zstandard() -> Any:
     from eltwise.core.errors import UnsupportedError
 
     try:
-        import google_crc32c  # noqa: F401
         import zstandard
     except ImportError as error:
         hint = "pip install 'eltwise[scale]'"
@@ -160,7 +153,7 @@ def _header_text(file: OpenFile) -> bytes:
         raise FileFormatError("the delta is truncated", got=f"a header of {length} bytes in {file.size} bytes")
     zstandard()
     text = file.bytes_at(file.size - FOOTER.size - length, length).tobytes()
-    if checksum(text) != crc:
+    if crc32c(text) != crc:
         raise FileFormatError("the delta's header is damaged: its checksum is another one")
     return text
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from eltwise.core.errors import FileFormatError, counted
 from eltwise.formats import files
+from eltwise.formats.file_states import States, check_unchanged, state
 from eltwise.formats.file_tensors import OpenFile
 from eltwise.formats.safetensors_files import (
     Checkpoint,
@@ -25,13 +26,13 @@ from eltwise.formats.safetensors_files import (
 )
 from eltwise.kernels.threads import num_threads
 from eltwise.scale.byte_planes import from_planes, to_planes
+from eltwise.scale.checksum import crc32c
 from eltwise.scale.delta_file import (
     MAGIC,
     PIECE,
     Delta,
     DeltaTensor,
     Kind,
-    checksum,
     open_delta,
     zstandard,
 )
@@ -90,7 +91,7 @@ def delta(
     target, _library = Path(output), zstandard()  # Where it is missing, nothing is read.
     new, old = open_checkpoint(Path(tuned)), open_checkpoint(Path(base))
     _check_output(target, {*_files(new), *_files(old)}, force or _is_delta(target))
-    header = _header(new)
+    header, states = _header(new), _states(new) | _states(old)
     progress = _Progress(sum(tensor.size for tensor in new.tensors.values()), tell)
     found: list[DeltaTensor] = []
 
@@ -100,6 +101,7 @@ def delta(
         for name, stored in new.tensors.items():
             found.append((yield from _written(stored, old.tensors.get(name), level, offset, progress)))
             offset += sum(found[-1].frames)
+        check_unchanged(states)
         yield _finished(header, old, found).encoded()
 
     files.write_atomically(target, chunks())
@@ -136,8 +138,8 @@ def _written(
     for frame, own, other in in_order((partial(piece, start) for start in range(0, stored.size, PIECE)), num_threads()):
         yield frame
         frames.append(len(frame))
-        crc = checksum(own, crc)
-        base_crc = base_crc if other is None else checksum(other, base_crc)
+        crc = crc32c(own, crc)
+        base_crc = base_crc if other is None else crc32c(other, base_crc)
         progress.add(own.size, stored.name)
     return DeltaTensor(
         *(stored.name, stored.dtype, stored.shape, stored.size, kind, width, offset),
@@ -161,6 +163,12 @@ def _header(checkpoint: Checkpoint) -> bytes:
 def _finished(header: bytes, old: Checkpoint, tensors: list[DeltaTensor]) -> Delta:
     names = {tensor.name for tensor in tensors}
     return Delta(tuple(tensors), tuple(name for name in old.tensors if name not in names), header)
+
+
+def _states(checkpoint: Checkpoint) -> States:
+    """The states of the files of a checkpoint as they were when they were opened, and of its index."""
+    opened = {str(tensor.file.path): tensor.file.state for tensor in checkpoint.tensors.values()}
+    return {checkpoint.where: state(checkpoint.where)} | opened
 
 
 def _files(checkpoint: Checkpoint) -> set[str]:
@@ -253,8 +261,8 @@ def _restored(made: Delta, file: OpenFile, old: Checkpoint, progress: _Progress)
         base = old.tensors[tensor.name] if tensor.kind == "difference" else None
         for own, other in _pieces(tensor, base, file):
             yield own.data
-            crc = checksum(own, crc)
-            base_crc = base_crc if other is None else checksum(other, base_crc)
+            crc = crc32c(own, crc)
+            base_crc = base_crc if other is None else crc32c(other, base_crc)
             progress.add(own.size, tensor.name)
         if base is not None and base_crc != tensor.base_checksum:
             raise _other_base(tensor.name, old)

@@ -21,7 +21,7 @@ from eltwise.scale.sources import Sources, absolute, open_sources
 
 @dataclass(frozen=True)
 class ModelOutput:
-    """An output of a model: a ``Computation``.
+    """An output of a model: a ``BlockComputation``.
 
     Attributes:
         path: of the model.
@@ -47,7 +47,7 @@ class ModelOutput:
         return {self.path: state(self.path)} | states_of([open_tensors(Path(self.path))])
 
     def call(self, tensors: Sequence[LazyTensor]) -> BlockCall:
-        """Check the types and shapes of inputs; see ``Computation``.
+        """Check the types and shapes of inputs; see ``BlockComputation``.
 
         Raises:
             UnsupportedError: where the output cannot be computed block by block.
@@ -145,7 +145,7 @@ def _run_whole(
 
 @dataclass(frozen=True)
 class _Result:
-    """A result in memory, as a ``Computation`` of that one tensor."""
+    """A result in memory, as a ``BlockComputation`` of that one tensor."""
 
     made_of: object
     read_from: States = field(hash=False)

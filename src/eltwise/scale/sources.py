@@ -16,7 +16,7 @@ from eltwise.formats.lazy_tensors import TensorSet
 from eltwise.formats.safetensors_files import INDEX
 from eltwise.formats.tensor_sets import open_tensors
 from eltwise.formats.zarr_stores import is_store, is_url, open_store
-from eltwise.scale.blocks import BlockCall, Computation
+from eltwise.scale.blocks import BlockCall, BlockComputation
 
 _MOST_NAMED = 8
 
@@ -63,7 +63,7 @@ class Sources:
         """Whether the tensors have names, as those of checkpoints have."""
         return any(not each.is_one for each in self.sets)
 
-    def calls(self, computation: Computation) -> list[tuple[str, BlockCall]]:
+    def calls(self, computation: BlockComputation) -> list[tuple[str, BlockCall]]:
         """What is computed of the tensors of each name; nothing is read.
 
         Raises:
