@@ -23,7 +23,8 @@ from safetensors.numpy import load_file, save_file
 
 import eltwise
 from eltwise.scale.byte_planes import from_planes, to_planes
-from eltwise.scale.delta_file import FOOTER, MAGIC, PIECE, checksum, open_delta
+from eltwise.scale.checksum import crc32c
+from eltwise.scale.delta_file import FOOTER, MAGIC, PIECE, open_delta
 from peak import PEAK_KIB
 
 Cli = Callable[..., tuple[int, str, str]]
@@ -199,7 +200,7 @@ def rewritten(path: Path, change: Callable[[dict[str, Any]], object], version: i
     fields = json.loads(data[-FOOTER.size - length : -FOOTER.size])
     change(fields)
     text = json.dumps(fields).encode()
-    path.write_bytes(data[: -FOOTER.size - length] + text + FOOTER.pack(checksum(text), version, len(text), MAGIC))
+    path.write_bytes(data[: -FOOTER.size - length] + text + FOOTER.pack(crc32c(text), version, len(text), MAGIC))
 
 
 def first(**fields: Any) -> Callable[[dict[str, Any]], object]:
@@ -341,7 +342,7 @@ def test_whatever_a_header_says_the_file_is_one_or_nothing_is_written(small: tup
     restored = refused = 0
     for lie in headers(fields):
         text = lie.encode("utf-8", "surrogatepass")
-        path.write_bytes(frames + text + FOOTER.pack(checksum(text), 1, len(text), MAGIC))
+        path.write_bytes(frames + text + FOOTER.pack(crc32c(text), 1, len(text), MAGIC))
         try:
             delta = eltwise.restore(base, path, back)
         except eltwise.EltwiseError as error:
