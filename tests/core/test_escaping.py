@@ -1,0 +1,34 @@
+"""Texts for terminals: nothing in them that is not printable, and JSON of the same value."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import pytest
+
+from eltwise.core.escaping import as_lines, escape_lines, on_one_line, to_json
+
+EVERY = "".join(map(chr, range(sys.maxunicode + 1)))
+SPEAKING = "\x00\x07\b\t\r\x1b\x7f\x85\x90\x9b\x9c\x9d\x9f\u061c\u200b\u200e\u200f\u2028\u2029\ud800\udc9b\udfff\ufeff"
+SPEAKING += "".join(map(chr, (*range(0x202A, 0x202F), *range(0x2066, 0x206A)))) + "\U000e0001\U000e0041"
+
+
+def test_nothing_is_left_that_is_not_printable() -> None:
+    assert on_one_line(EVERY).isprintable()
+    assert escape_lines(EVERY).replace("\n", "", 1).isprintable()
+    assert to_json(EVERY).isprintable()
+
+
+@pytest.mark.parametrize("sign", [*SPEAKING, "\n"], ids=ascii)
+def test_what_speaks_to_a_terminal_is_escaped(sign: str) -> None:
+    assert on_one_line(f"a{sign}b") == f"a{repr(sign)[1:-1]}b"
+    assert as_lines([f"a{sign}b", "c"]) == f"a{repr(sign)[1:-1]}b\nc"
+    assert sign not in to_json({f"a{sign}": [sign]})
+
+
+def test_json_has_the_same_value() -> None:
+    scalars = [*EVERY[:0xD800], *EVERY[0xE000:]]
+    value = {"every": "".join(scalars), "half\udc9b": ["\ud800", 1.5, None, True], "é": "ü"}
+    assert json.loads(to_json(value)) == json.loads(to_json(value, indent=2)) == value
+    assert to_json({"é": "日本"}) == '{"é": "日本"}'
