@@ -99,8 +99,6 @@ def failing(op, *operands, **attributes):
 
 _IN_TOML = json.dumps(NAME.replace("\U000e0041", ""))  # TOML has no surrogate pairs.
 RULES = f"""
-[faults]
-{_IN_TOML} = {_IN_TOML}
 [{_IN_TOML}]
 version = {_IN_TOML}
 machine = {_IN_TOML}

@@ -33,7 +33,7 @@ def good(files: Files) -> dict[str, list[tuple[int, Sequence[object]]]]:
     """For each command, calls on good files with the exit code; the first one is varied."""
     new, x, y = files.path, f"x{NAME}={files.x}", f"y{NAME}={files.y}"
     u8 = [f"--input={name}{NAME}={files.bytes}" for name in "xy"]
-    tested = ["--op", "Sub-14", "--type", "float32", "--broadcast", "numpy", "--path", "call", "--quick"]
+    tested = ["--op", "Sub-14", "--type", "float32", "--broadcast", "numpy", "--source", "call", "--quick"]
     wrong, failing = f"{files.runtime}:wrong", f"{files.runtime}:failing"
     traced = ["--runtime", "onnx-reference", "--against", "onnx-reference"]
     results = new("results.json")
