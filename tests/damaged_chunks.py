@@ -55,6 +55,9 @@ OF_OBJECTS = ("pickle", "json2", "msgpack2", "categorize", "vlen-array", "vlen-b
 OPTIONAL = ("zfpy", "pcodec")
 """Codecs of packages that are not installed."""
 
+UNREADABLE = ("endian",)
+"""An old name of ``bytes``, which zarr registers and then refuses."""
+
 _INNER = ("bytes", "endian", "transpose", "sharding_indexed")
 BLOSC = tuple(f"blosc-{name}" for name in numcodecs.blosc.list_compressors())
 CHAINS = ("gzip-in-zstd", "shuffle-in-zlib", "shard-of-blosc", "shard-of-gzip", "shard-of-shards", "shard-index-first")
@@ -71,10 +74,10 @@ def v3_kinds() -> list[str]:
 
 
 def kinds() -> list[str]:
-    """Every codec of each format but those of objects, the compressors in blosc, and codecs one after another."""
+    """Every codec of numbers of each format, the compressors in blosc, and codecs one after another."""
     found = [f"2:{name}" for name in v2_kinds()] + [f"3:{name}" for name in v3_kinds()]
     named = {kind: kind[2:].removeprefix("numcodecs.") for kind in found}
-    left = [kind for kind, name in named.items() if name not in (*OF_OBJECTS, *OPTIONAL)]
+    left = [kind for kind, name in named.items() if name not in (*OF_OBJECTS, *OPTIONAL, *UNREADABLE)]
     return left + [f"{form}:{name}" for form in (2, 3) for name in BLOSC] + [f"3:{name}" for name in CHAINS]
 
 
@@ -122,7 +125,7 @@ def chain(full: str, name: str, config: dict[str, Any]) -> list[dict[str, Any]]:
     raw = {"name": "bytes", "configuration": {"endian": "little"}}
     if name in CHAINS:
         return _chain(name, raw)
-    if name in _INNER[:2]:
+    if name == "bytes":
         return [{"name": name, "configuration": {"endian": "little"}}]
     if name == "transpose":
         return [{"name": name, "configuration": {"order": [1, 0]}}, raw]

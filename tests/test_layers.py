@@ -41,7 +41,7 @@ HEAVY = {
     "click": ("cli/",),
     "rich": ("cli/",),
     "safetensors": ("formats/safetensors_files.py",),
-    "zarr": ("formats/zarr_stores.py", "formats/zarr_guards.py"),
+    "zarr": ("formats/zarr_stores.py", "formats/guarded_codecs.py", "formats/guarded_store.py"),
     "zstandard": ("scale/",),
     "google_crc32c": ("scale/",),
     "distributed": ("scale/",),

@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 import warnings
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
-from operator import itemgetter
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -21,7 +20,7 @@ from eltwise.formats.blobs import check_sizes
 from eltwise.formats.lazy_tensors import LazyTensor, TensorSet, native, read_boxes
 
 if TYPE_CHECKING:
-    from eltwise.formats.zarr_guards import GuardedArray
+    from eltwise.formats.guarded_codecs import GuardedArray
 
 _MARKS = ("zarr.json", ".zarray", ".zgroup")
 _LARGEST_CHUNK = 1 << 30
@@ -66,40 +65,63 @@ def open_store(path: Path | str) -> TensorSet:
         FileFormatError: where zarr cannot open the store.
     """
     zarr = library(str(path))
-    try:
-        root, arrays = _arrays(zarr, str(path))
-    except Exception as error:  # noqa: BLE001  # zarr and file systems raise what they like.
-        raise unreadable_store(path, error) from None
-    is_one = isinstance(root, zarr.Array)
-    arrays = [(Path(path).stem, root)] if is_one else sorted(arrays, key=itemgetter(0))
-    found = TensorSet(str(path), is_one=is_one)
-    for name, array in arrays:
-        if isinstance(array, zarr.Array):
-            found.add(name, _opened, name, array, path)
-    return found
+    from eltwise.formats.guarded_store import opened  # It needs the library.
 
-
-def _arrays(zarr: Any, text: str) -> tuple[Any, list[tuple[str, Any]]]:
-    """What is at a path or URL, and what is in it."""
-    from eltwise.formats.zarr_guards import opened  # It needs the library.
-
-    store = opened(text)
     with _ONE_AT_A_TIME, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # zarr warns of codecs that other libraries may lack.
         try:
+            store = opened(str(path))
             root: Any = zarr.open(store, mode="r")
-            return root, [] if isinstance(root, zarr.Array) else list(root.members(max_depth=None))
-        except Exception:
-            store.abandon()
-            raise
+        except Exception as error:  # noqa: BLE001  # zarr and file systems raise what they like.
+            raise unreadable_store(path, error) from None
+        found = TensorSet(str(path), is_one=isinstance(root, zarr.Array))
+        if found.is_one:
+            found.add(Path(path).stem, _opened, Path(path).stem, root, path)
+        else:
+            _add_members(found, root, path, "")
+    return found
+
+
+def _add_members(found: TensorSet, group: Any, path: Path | str, prefix: str) -> None:
+    """Add the arrays of a group and of those in it, one after another: an error leaves no task of zarr behind."""
+    try:
+        names = sorted(_listed(group.store_path.store.list_dir(group.store_path.path)))
+    except Exception as error:  # noqa: BLE001  # File systems raise what they like.
+        raise unreadable_store(path, error) from None
+    for name in names:
+        try:
+            member = group[name]
+        except KeyError:  # No array and no group.
+            continue
+        except Exception as error:  # noqa: BLE001  # zarr raises what it likes.
+            found.unreadable[prefix + name] = unreadable_store(path, error).located(operand=f"tensor {prefix + name!r}")
+            continue
+        if hasattr(member, "members"):
+            _add_members(found, member, path, f"{prefix}{name}/")
+        else:
+            found.add(prefix + name, _opened, prefix + name, member, path)
+
+
+def _listed(keys: AsyncIterator[str]) -> set[str]:
+    """What zarr lists, once it has all of it."""
+    from zarr.core.sync import sync
+
+    async def listed() -> set[str]:
+        return {key async for key in keys}
+
+    found: set[str] = sync(listed())
+    return found
 
 
 def _opened(name: str, array: Any, path: Path | str) -> LazyTensor:
-    from eltwise.formats.zarr_guards import guarded  # It needs the library.
+    from eltwise.formats.guarded_codecs import guarded  # It needs the library.
 
-    element_type = of_numpy(np.dtype(array.dtype))
-    shape, chunk = tuple(map(int, array.shape)), tuple(map(int, array.shards or array.chunks))
-    itemsize = np.dtype(array.dtype).itemsize
+    try:
+        stored = np.dtype(array.dtype)
+        shape, chunk = tuple(map(int, array.shape)), tuple(map(int, array.shards or array.chunks))
+    except Exception as error:  # noqa: BLE001  # zarr raises what it likes.
+        raise unreadable_store(path, error) from None
+    element_type, itemsize = of_numpy(stored), stored.itemsize
     check_sizes(shape, itemsize)
     if math.prod(chunk) * itemsize > _LARGEST_CHUNK:
         raise FileFormatError("a chunk is too large", got=str(chunk), allowed=f"up to {_LARGEST_CHUNK} bytes")
@@ -167,7 +189,7 @@ class ZarrArray:
         return found
 
     def _reader(self) -> GuardedArray:
-        from eltwise.formats.zarr_guards import guarded  # It needs the library.
+        from eltwise.formats.guarded_codecs import guarded  # It needs the library.
 
         try:
             return self.idle.pop()

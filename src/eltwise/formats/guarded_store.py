@@ -1,0 +1,132 @@
+"""Stores of zarr that are only read, within limits, and whose errors leave no task of zarr behind.
+
+zarr reads chunks in many tasks of an event loop. An error in one of them would leave the others to be destroyed with
+messages of their own, so the first error is kept, all further chunks are taken as missing, and the reader asks for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import stat
+from collections.abc import Awaitable, Callable, Iterable
+from pathlib import Path
+from typing import Any, TypeVar
+
+from zarr.abc.store import RangeByteRequest, SuffixByteRequest
+from zarr.storage import FsspecStore, LocalStore, WrapperStore
+
+_LARGEST_METADATA = 1 << 26
+_T = TypeVar("_T")
+
+
+class FirstError:
+    """The first error while an array is read; once there is one, what was read is not to be used."""
+
+    def __init__(self) -> None:
+        self.error: Exception | None = None
+
+    async def guard(self, work: Callable[..., Awaitable[_T]], *arguments: Any) -> _T | None:
+        """Do some work; None where it fails, or where something failed before."""
+        if self.error is not None:
+            return None
+        try:
+            return await work(*arguments)
+        except Exception as error:  # noqa: BLE001  # Codecs and file systems raise what they like.
+            self.error = self.error or error
+            return None
+
+
+class GuardedStore(WrapperStore[Any]):
+    """A store that is only read, whose values are regular files of a limited length.
+
+    Args:
+        store: what is read.
+        limit: the bytes that a value may have.
+        first: keeps the first error; None where errors are raised.
+    """
+
+    def __init__(self, store: Any, limit: int = _LARGEST_METADATA, first: FirstError | None = None) -> None:
+        super().__init__(store)
+        self._limit, self._first = limit, first
+
+    def limited(self, limit: int, first: FirstError) -> GuardedStore:
+        """The same store for the chunks of an array."""
+        return GuardedStore(self._store, limit, first)
+
+    async def get(self, key: str, prototype: Any, byte_range: Any = None) -> Any:
+        """Read a value or a part of one; None where it is not there, and after an error."""
+        if self._first is None:
+            return await self._get(key, prototype, byte_range)
+        return await self._first.guard(self._get, key, prototype, byte_range)
+
+    async def get_partial_values(self, prototype: Any, key_ranges: Iterable[tuple[str, Any]]) -> list[Any]:
+        """Read parts of values."""
+        return [await self.get(key, prototype, part) for key, part in key_ranges]
+
+    async def _get(self, key: str, prototype: Any, byte_range: Any) -> Any:
+        if isinstance(self._store, LocalStore):
+            data = await asyncio.to_thread(_read_file, self._store.root / key, self._limit, byte_range)
+            return None if data is None else prototype.buffer.from_bytes(data)
+        # A range, so that what is too long is not read as a whole.
+        found = await self._store.get(key, prototype, byte_range or RangeByteRequest(0, self._limit + 1))
+        if found is not None and len(found) > self._limit:
+            raise _too_long(key, f"more than {self._limit}", self._limit)
+        return found
+
+
+def _read_file(path: Path, limit: int, byte_range: Any) -> bytes | None:
+    try:
+        status = path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    if stat.S_ISDIR(status.st_mode):
+        return None
+    name = path.name
+    if not stat.S_ISREG(status.st_mode):
+        raise ValueError(f"{name!r} is a pipe or a device, not a file")
+    size = status.st_size
+    if size > limit:
+        raise _too_long(name, str(size), limit)
+    start, end = 0, size
+    if isinstance(byte_range, RangeByteRequest):
+        start, end = byte_range.start, byte_range.end
+    elif isinstance(byte_range, SuffixByteRequest):
+        start = max(size - byte_range.suffix, 0)
+    elif byte_range is not None:
+        start = byte_range.offset
+    if not 0 <= start <= end <= size:
+        raise ValueError(f"the bytes {start} to {end} of {name!r} are needed, and it has {size}")
+    with path.open("rb", buffering=0) as file:  # Unbuffered, since each further call waits for other threads.
+        if start:
+            file.seek(start)
+        data = file.read(end - start)
+        while len(data) < end - start and (more := file.read(end - start - len(data))):
+            data += more
+        return data
+
+
+def _too_long(name: str, got: str, limit: int) -> ValueError:
+    return ValueError(f"{name!r} is {got} bytes, expected up to {limit}")
+
+
+def opened(text: str) -> GuardedStore:
+    """The store at a path or URL, guarded, for zarr to open."""
+    store = FsspecStore.from_url(text, read_only=True) if "://" in text else LocalStore(text, read_only=True)
+    return GuardedStore(store)
+
+
+class PartsOfShard:
+    """Reads parts of a shard, no more of them together than the shard may be long."""
+
+    def __init__(self, inner: Any, limit: int) -> None:
+        self._inner, self._left = inner, limit
+
+    async def get(self, prototype: Any, byte_range: Any = None) -> Any:
+        """Read a part; see ``zarr.abc.store.ByteGetter``."""
+        if isinstance(byte_range, RangeByteRequest):
+            self._left -= byte_range.end - byte_range.start
+        elif isinstance(byte_range, SuffixByteRequest):
+            self._left -= byte_range.suffix
+        if self._left < 0:
+            raise ValueError("the index of a shard names more bytes than the shard can have")
+        return await self._inner.get(prototype, byte_range)
