@@ -326,3 +326,14 @@ def test_a_renamed_array_with_broken_chunks_is_unreadable_and_not_missing(
     assert "tensor 'new'" in err
     assert err.count("\n") == 1
     assert "extra in B: new" not in out
+
+
+@pytest.mark.parametrize("name", ["blosclz", "lz4", "lz4hc", "zlib", "zstd"])
+def test_a_large_blosc_chunk_that_is_cut_does_not_end_the_process(tmp_path: Path, name: Any) -> None:
+    values = np.random.default_rng(1).integers(0, 9, (4, 1 << 20)).astype(np.float32)
+    a = store(tmp_path / "a.zarr", values, (1, 1 << 20), compressors=BloscCodec(cname=name))
+    chunk = a / "c" / "3" / "0"
+    chunk.write_bytes(chunk.read_bytes()[: chunk.stat().st_size // 9])
+    done = eltwise("compare", a, a)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr[-300:]
+    assert "and its header says" in done.stderr
