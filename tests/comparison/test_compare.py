@@ -19,10 +19,11 @@ from safetensors.numpy import save_file
 
 import eltwise
 from difference_cases import spoiled
-from eltwise.comparison.arrays import compare_arrays, compare_tensors
+from eltwise.comparison.arrays import _compared, compare_arrays, compare_tensors
 from eltwise.comparison.hypotheses import Settings
 from eltwise.comparison.report import Report
-from eltwise.core.dtypes import FLOAT64
+from eltwise.comparison.tolerance import parse_tolerances, tolerance_of
+from eltwise.core.dtypes import FLOAT64, TYPES, ElementType
 from eltwise.core.errors import EltwiseError, FileFormatError
 from eltwise.formats.lazy_tensors import InMemory, LazyTensor, of_array
 from peak import PEAK_KIB
@@ -399,3 +400,16 @@ def test_memory_is_bounded(tmp_path: Path) -> None:
     differing, kilobytes = map(int, done.stdout.split())
     assert differing == size >> 22
     assert kilobytes < 400 << 10
+
+
+@pytest.mark.parametrize("element_type", [one for one in TYPES if one.numpy is not None], ids=str)
+@pytest.mark.parametrize("tolerance", [None, "ulp<=1"])
+def test_the_report_on_no_elements_is_that_of_every_other_tensor(
+    element_type: ElementType, tolerance: str | None
+) -> None:
+    chosen = tolerance_of(parse_tolerances(tolerance), "w")
+    for shape in ((0,), (2, 0, 3)):
+        tensor = of_array("w", np.zeros(shape, element_type.storage))
+        report = compare_tensors(tensor, tensor, Settings(chosen))
+        assert report == _compared(tensor, tensor, Settings(chosen))
+        assert report.status == "equal"

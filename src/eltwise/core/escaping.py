@@ -23,7 +23,7 @@ def as_lines(lines: Iterable[object]) -> str:
     >>> as_lines(["one", "a name\nwith a break"])
     'one\na name\\nwith a break'
     """
-    return "\n".join(on_one_line(str(line)) for line in lines)
+    return "\n".join([on_one_line(str(line)) for line in lines])
 
 
 def escape_lines(text: str) -> str:
@@ -32,7 +32,7 @@ def escape_lines(text: str) -> str:
     >>> escape_lines("one\ntwo\r")
     'one\ntwo\\r'
     """
-    return as_lines(text.split("\n"))
+    return text if text.isprintable() or text == "\n" else as_lines(text.split("\n"))
 
 
 def to_json(value: object, indent: int | None = None) -> str:
