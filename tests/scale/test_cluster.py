@@ -441,7 +441,7 @@ def test_what_is_no_scheduler(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """One sentence, and nothing is made."""
-    monkeypatch.setattr("eltwise.scale.cluster._ANSWER_SECONDS", 1.0)
+    monkeypatch.setattr("eltwise.scale.schedulers.ANSWER_SECONDS", 1.0)
     files = tmp_path / "a.zarr", tmp_path / "b.zarr"
     with ports(cluster) as numbers:
         for number, (address, words) in enumerate(ADDRESSES.items()):

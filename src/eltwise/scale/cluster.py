@@ -6,23 +6,18 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, wait
+from concurrent.futures import wait
 from contextlib import contextmanager
 from functools import partial
 from itertools import islice
-from threading import Thread
 from typing import Any, TypeVar
 
 from eltwise.core.errors import EltwiseError, FileFormatError, UnsupportedError
 from eltwise.scale.jobs import Resources
+from eltwise.scale.schedulers import ANSWER_SECONDS, check_scheduler, in_background, reason_of, unreachable
 
 S = TypeVar("S")
 T = TypeVar("T")
-
-_ANSWER_SECONDS = 8.0
-"""A scheduler answers within this time, to a first question and then to the client."""
-
-_EXAMPLE = "for example tcp://10.0.0.1:8786"
 
 _QUIET_SECONDS = 2.0
 """When no task has ended for so long, the workers are counted; when there is none for so long, that is said."""
@@ -61,13 +56,13 @@ def connected(scheduler: str | None) -> Iterator[Any]:
     except ImportError:
         hint = "pip install 'eltwise[scale]'"
         raise UnsupportedError("a cluster needs the package distributed", hint=hint) from None
-    _check_scheduler(scheduler)
+    check_scheduler(scheduler)
     library: Any = distributed
     with _silent("distributed.client"):
         try:
-            client = library.Client(scheduler, timeout=_ANSWER_SECONDS, set_as_default=False)
+            client = library.Client(scheduler, timeout=ANSWER_SECONDS, set_as_default=False)
         except Exception as error:  # noqa: BLE001 - distributed passes on what any of its transports raises
-            raise _unreachable(scheduler, error) from None
+            raise unreachable(scheduler, error) from None
         with client:
             yield client
 
@@ -81,86 +76,6 @@ def _silent(name: str) -> Iterator[None]:
         yield
     finally:
         logger.disabled = is_disabled
-
-
-def _check_scheduler(address: str) -> None:
-    """Ask what listens at an address; a client that cannot connect would take a minute to end, with a traceback."""
-    _check_form(address)
-    # In a thread, since the caller's may run an event loop, and since a look-up of a name cannot be cancelled.
-    answer = _in_background(lambda: asyncio.run(_ask(address)))
-    try:
-        answer.result(_ANSWER_SECONDS + 1)
-    except Exception as error:  # noqa: BLE001 - distributed passes on what any of its transports raises
-        raise _unreachable(address, error) from None
-
-
-def _in_background(work: Callable[[], T]) -> Future[T]:
-    """Start work on a thread that does not keep the process from ending."""
-    future: Future[T] = Future()
-
-    def run() -> None:
-        try:
-            future.set_result(work())
-        except BaseException as error:  # noqa: BLE001 - it is raised again where the result is asked for
-            future.set_exception(error)
-
-    Thread(target=run, name="eltwise-cluster", daemon=True).start()
-    return future
-
-
-def _check_form(address: str) -> None:
-    from distributed.comm import addressing, registry
-
-    library: Any = addressing
-    scheme, location = library.parse_address(address)
-    try:
-        registry.get_backend(scheme)
-    except ValueError:
-        words, allowed = "unknown protocol of a scheduler", ", ".join(sorted(registry.backends))
-        raise FileFormatError(words, where=address, got=scheme, allowed=allowed) from None
-    if scheme == "inproc":  # It has neither host nor port.
-        return
-    try:
-        host, port = library.parse_host_port(location)
-    except ValueError:
-        host, port = "", 0
-    if not host or not 0 < port < 1 << 16:
-        raise FileFormatError("this is not the address of a scheduler", got=repr(address), allowed=_EXAMPLE)
-
-
-async def _ask(address: str) -> None:
-    from distributed.core import connect, send_recv
-    from distributed.security import Security
-
-    library: Any = (connect, send_recv, Security)
-    connect_to, ask, security = library
-    asyncio.get_running_loop().set_exception_handler(lambda _loop, _context: None)  # All that matters is the answer.
-    async with asyncio.timeout(_ANSWER_SECONDS):
-        options = security().get_connection_args("client")
-        comm = await connect_to(address, timeout=_ANSWER_SECONDS / 2, deserialize=False, **options)
-        try:
-            answer = await ask(comm, op="identity")
-        finally:
-            comm.abort()
-    kind = answer.get("type") if isinstance(answer, dict) else None
-    if kind is None or "workers" not in answer:
-        raise ValueError(f"a {kind} listens there" if isinstance(kind, str) else "something else listens there")
-
-
-def _unreachable(address: str, error: BaseException) -> FileFormatError:
-    return FileFormatError(f"the scheduler cannot be reached ({_reason(error)})", where=address)
-
-
-def _reason(error: BaseException) -> str:
-    """What an error says, or the one that caused it: those of connections name objects in memory."""
-    while error.__cause__ is not None:
-        error = error.__cause__
-    if isinstance(error, (TimeoutError, asyncio.CancelledError)):
-        return f"no answer within {_ANSWER_SECONDS:g} s"
-    if isinstance(error, MemoryError):  # distributed takes the first bytes for a size.
-        return "something else listens there"
-    text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    return " ".join(text.split())[:200] or type(error).__name__
 
 
 @contextmanager
@@ -261,13 +176,13 @@ def _threads(client: Any) -> int | None:
     Raises:
         FileFormatError: where its scheduler is gone.
     """
-    answer = _in_background(client.nthreads)
+    answer = in_background(client.nthreads)
     if not wait([answer], _COUNT_SECONDS).done:
         return None
     try:
         return int(sum(answer.result().values()))
     except Exception as error:  # noqa: BLE001 - distributed passes on what any of its transports raises
-        words = f"the connection to the scheduler was lost ({_reason(error)})"
+        words = f"the connection to the scheduler was lost ({reason_of(error)})"
         raise FileFormatError(words, where=_address(client), hint="run the same command again") from None
 
 
@@ -289,7 +204,7 @@ def _result(future: Any, resources: Resources) -> Any:
             raise
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - tasks raise what they like
             if not isinstance(error, TimeoutError) or future.status in ("error", "cancelled"):
-                failed = f"a task of the cluster failed ({_reason(error)})"
+                failed = f"a task of the cluster failed ({reason_of(error)})"
                 words = failed if future.status == "error" else "the connection to the scheduler was lost"
                 place, hint = _address(future.client), "run the same command again"
                 raise FileFormatError(words, where=place, hint=hint) from None
