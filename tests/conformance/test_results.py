@@ -110,7 +110,7 @@ def _broken() -> dict[str, Callable[[dict[str, Any]], object]]:
         "field 'tests' cannot be read, got nothing": lambda file: file.pop("tests"),
         "field 'tests' cannot be read, got 'none'": lambda file: file.update(tests="none"),
         "test 0 is not an object, got 3": lambda file: file["tests"].__setitem__(0, 3),
-        "there is no operator 'Sub-15'": lambda file: file["tests"][0].update(op="Sub-15"),
+        "there is no operator version 'Sub-15'": lambda file: file["tests"][0].update(op="Sub-15"),
         "test 1: field 'outcome' cannot be read, got 'good'": lambda file: file["tests"][1].update(outcome="good"),
         "field 'dtype' cannot be read, got 'FLOAT'": lambda file: file["tests"][0].update(dtype="FLOAT"),
         "field 'source' cannot be read, got 'way'": lambda file: file["tests"][0].update(source="way"),

@@ -413,7 +413,7 @@ MINUS = eltwise.operator("Sub-14")
     [
         (("average", "Sub-14", X, X), {}, "there is no reduction 'average'; allowed: sum, mean, min, max"),
         ((3, "Sub-14", X, X), {}, "there is no reduction '3'; allowed: sum"),
-        (("sum", "Subtract-2", X, X), {}, "there is no operator 'Subtract-2'"),
+        (("sum", "Subtract-2", X, X), {}, "there is no operator version 'Subtract-2'"),
         (("sum", "Cast-13", X), {}, "there is no "),
         (("sum", "Sub-14", X, X.astype(float)), {}, "Sub-14: operand A is float32 and operand B is"),
         (("sum", "Sub-14", X), {}, "Sub-14: wrong number of operands, got 1; allowed: 2"),
