@@ -72,7 +72,11 @@ def test_attribute_values_that_are_not_allowed(attributes: dict[str, object], se
 @pytest.mark.parametrize(
     ("name", "attributes", "sentence"),
     [
-        ("Sub-8", {}, "there is no operator version 'Sub-8'; allowed: Sub-1, Sub-6, Sub-7, Sub-13, Sub-14; the newest is Sub-14"),
+        (
+            "Sub-8",
+            {},
+            "there is no operator version 'Sub-8'; allowed: Sub-1, Sub-6, Sub-7, Sub-13, Sub-14; the newest is Sub-14",
+        ),
         (
             "Sub-6",
             {"brodcast": 1},

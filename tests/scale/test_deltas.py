@@ -26,6 +26,7 @@ from eltwise.scale.byte_planes import from_planes, to_planes
 from eltwise.scale.checksum import crc32c
 from eltwise.scale.delta_file import FOOTER, MAGIC, PIECE, open_delta
 from peak import PEAK_KIB
+from stores import wait_for
 
 Cli = Callable[..., tuple[int, str, str]]
 
@@ -560,3 +561,17 @@ def test_memory_does_not_grow_with_the_checkpoint(tmp_path: Path) -> None:
         peaks.append(int(done.stdout))
     assert peaks[1] < peaks[0] + 100 * 1024
     assert peaks[1] < 1024 * 1024
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no such signal")
+def test_a_command_that_is_terminated_leaves_nothing(tmp_path: Path, seed: int) -> None:
+    values = np.random.default_rng(seed).standard_normal((64, 1 << 20), np.float32)
+    save_file({"x": values}, tmp_path / "a.safetensors")
+    save_file({"x": values + 1}, tmp_path / "b.safetensors")
+    line = [sys.executable, "-m", "eltwise", "delta", "a.safetensors", "b.safetensors", "-o", "d.eltd", "--level", "19"]
+    with subprocess.Popen(line, cwd=tmp_path, stderr=subprocess.PIPE) as running:  # noqa: S603
+        wait_for(lambda: bool(list(tmp_path.glob(".d.eltd.*"))))
+        running.terminate()
+        assert (running.communicate(timeout=60)[1], running.returncode) == (b"", 143)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.safetensors", "b.safetensors"]

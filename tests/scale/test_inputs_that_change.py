@@ -373,6 +373,9 @@ def test_a_forged_journal_is_refused(
     assert "names a block that the result does not have, or is damaged" in err
     journal.write_bytes(b"[" * 200_000 + b"\n")
     code, _out, err = cli("apply", "Add-14", *twice(path), "-o", target)
+    assert (code, err.count("\n"), "got a file that is no journal" in err) == (2, 1, True)
+    journal.write_bytes(b"eltwise-job-2 " + b"[" * 200_000 + b"\n")
+    code, _out, err = cli("apply", "Add-14", *twice(path), "-o", target)
     assert (code, err.count("\n"), "another job on this target" in err) == (2, 1, True)
     shutil.rmtree(journal.parent)
     assert cli("apply", "Add-14", *twice(path), "-o", target) == (0, "", "")
@@ -416,3 +419,129 @@ def test_a_delta(
     assert (code, err.count("\n"), (tmp_path / "d.eltd").exists()) == (2, 1, False)
     assert f"{path}: this input was changed while it was read" in err
     assert cli(*command)[0] == 0
+
+
+def away(path: Path) -> None:
+    """Move something away and back, as a rotation of data sets does."""
+    path.rename(path.with_name("away"))
+    path.with_name("away").rename(path)
+
+
+def linked_elsewhere(path: Path) -> None:
+    """Let a link lead elsewhere for a while."""
+    goal = path.readlink()
+    for other in (path.parent, goal):
+        path.unlink()
+        path.symlink_to(other)
+
+
+@pytest.mark.parametrize("what", ["a.zarr", "a.zarr/c/2", "a.zarr/c/2/1", "link.zarr"])
+def test_what_is_gone_for_a_moment_is_a_change(
+    what: str, contents: tuple[np.ndarray, np.ndarray], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = KINDS["zarr 3"](tmp_path, contents[0])
+    (tmp_path / "link.zarr").symlink_to(path)
+    source = str(tmp_path / what) if what == "link.zarr" else path
+    change = linked_elsewhere if what == "link.zarr" else away
+    with monkeypatch.context() as patched:
+        patched.setattr(BlockCall, "compute", with_change(lambda: change(tmp_path / what)))
+        with pytest.raises(eltwise.EltwiseError, match="changed while it was read"):
+            apply(source, str(tmp_path / "c.npy"))
+    assert not (tmp_path / "c.npy").exists()
+
+
+def test_many_links_to_folders_are_walked_once(contents: tuple[np.ndarray, np.ndarray], tmp_path: Path) -> None:
+    from eltwise.formats.file_states import state
+
+    path = store(tmp_path / "a.zarr", contents[0])
+    for number in range(40):
+        (path / f"d{number}").mkdir()
+        for name in "xy":
+            (path / f"d{number}" / name).symlink_to(f"../d{number + 1}")
+    assert state(str(path)) == state(str(path))
+
+
+@pytest.mark.parametrize("is_complete", [False, True])
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda chunk: chunk.write_bytes(chunk.read_bytes()[:30]),
+        lambda chunk: chunk.write_bytes(b"\0" * 5000),
+        lambda chunk: (chunk.unlink(), chunk.mkdir()),
+    ],
+)
+def test_damaged_chunks_of_a_target_are_read_within_limits(
+    cli: Cli,
+    damage: Callable[[Path], object],
+    is_complete: bool,
+    contents: tuple[np.ndarray, np.ndarray],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    blosc = [{"name": "blosc", "configuration": {"cname": "lz4"}}]
+    path = str(store(tmp_path / "a.zarr", contents[0], compressors=blosc))
+    target, staged = tmp_path / "c.zarr", tmp_path / ".c.zarr.eltwise" / "data"
+    command = ("apply", "Add-14", path, path, "-o", target)
+    if is_complete:
+        assert cli(*command)[0] == 0
+    else:
+        with monkeypatch.context() as patched:
+            patched.setattr(ZarrTarget, "finish", lambda _self: (_ for _ in ()).throw(Stop))
+            with pytest.raises(Stop):
+                apply(path, str(target))
+    damage((target if is_complete else staged) / "c" / "1" / "2")
+    code, _out, err = cli(*command)
+    assert err.count("\n") == 1
+    if is_complete:
+        assert (code, "its elements are not those that were written" in err) == (2, True)
+    elif code == 0:
+        assert "1 had changed since and were computed again" in err
+        assert read(str(target)).tobytes() == (contents[0] + contents[0]).tobytes()
+    else:
+        assert not target.exists()
+
+
+def test_a_target_of_a_pipe_or_a_device_does_not_hang(
+    cli: Cli, contents: tuple[np.ndarray, np.ndarray], tmp_path: Path
+) -> None:
+    path = KINDS["zarr 3"](tmp_path, contents[0])
+    for number, name in enumerate(("zarr.json", ".zarray", "zarr.json")):
+        target = tmp_path / f"c{number}.zarr"
+        target.mkdir()
+        if number < 2:
+            os.mkfifo(target / name)
+        else:
+            (target / name).symlink_to("/dev/zero")
+        code, _out, err = cli("apply", "Add-14", *twice(path), "-o", target)
+        assert (code, err.count("\n")) == (2, 1)
+
+
+def test_a_staged_store_that_is_a_link_is_not_followed(
+    cli: Cli, contents: tuple[np.ndarray, np.ndarray], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, target = KINDS["zarr 3"](tmp_path, contents[0]), tmp_path / "c.zarr"
+    with monkeypatch.context() as patched:
+        patched.setattr(ZarrTarget, "finish", lambda _self: (_ for _ in ()).throw(Stop))
+        with pytest.raises(Stop):
+            apply(path, str(target))
+    staged = tmp_path / ".c.zarr.eltwise" / "data"
+    staged.rename(tmp_path / "other")
+    staged.symlink_to(tmp_path / "other")
+    code, _out, err = cli("apply", "Add-14", *twice(path), "-o", target)
+    assert (code, err.count("\n"), target.exists()) == (2, 1, False)
+
+
+@pytest.mark.parametrize("output", ["c.npy", "c.zarr"])
+@pytest.mark.parametrize("journal", [b"", b"my diary, no newline", b"my diary\n"])
+def test_a_folder_of_the_user_is_not_touched(
+    cli: Cli, output: str, journal: bytes, contents: tuple[np.ndarray, np.ndarray], tmp_path: Path
+) -> None:
+    path, mine = KINDS["zarr 3"](tmp_path, contents[0]), tmp_path / f".{output}.eltwise"
+    mine.mkdir(0o700)
+    (mine / "journal").write_bytes(journal)
+    (mine / "data").mkdir()
+    (mine / "data" / "mine").write_bytes(b"precious")
+    code, _out, err = cli("apply", "Add-14", *twice(path), "-o", tmp_path / output)
+    assert (code, err.count("\n")) == (2, 1)
+    assert (mine / "journal").read_bytes() == journal
+    assert (mine / "data" / "mine").read_bytes() == b"precious"

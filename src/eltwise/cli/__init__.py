@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import itertools
+import signal
 import sys
 from typing import NoReturn
 
@@ -49,6 +50,7 @@ click.version_option(VERSION, message="%(version)s", help="Print the version.")(
 
 def main() -> None:
     """Run the command line and exit."""
+    signal.signal(signal.SIGTERM, _terminated)
     with printing.escaping_streams():
         _main()
 
@@ -73,12 +75,17 @@ def _main() -> NoReturn:
         _refuse(error)
     except MemoryError:
         _refuse(EltwiseError("not enough memory"))
-    except KeyboardInterrupt:
-        _leave("", 130)
+    except KeyboardInterrupt as interrupt:
+        _leave("", interrupt.args[0] if interrupt.args else 130)
     except BrokenPipeError:
         _leave("", 0)
     except OSError as error:
         _leave(f"eltwise: cannot write the output ({error.strerror or error})", 2)
+
+
+def _terminated(number: int, _frame: object) -> NoReturn:
+    """End as Ctrl-C does, so that what is temporary is removed."""
+    raise KeyboardInterrupt(128 + number)
 
 
 def _refuse(error: EltwiseError) -> NoReturn:

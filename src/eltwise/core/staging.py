@@ -116,6 +116,17 @@ class Staging:
         except FileNotFoundError:
             return False
 
+    def check_folder(self, name: str) -> None:
+        """Refuse what lies at a name where only a folder of this package may lie.
+
+        Raises:
+            FileFormatError: for a link, a file, a pipe or a device.
+        """
+        place, at = self._at(name)
+        with contextlib.suppress(FileNotFoundError):
+            if not stat.S_ISDIR(os.stat(place, follow_symlinks=False, **at).st_mode):
+                raise in_the_way(self.of(name), "a link or a file")
+
     def of(self, name: str) -> str:
         """The path of a name in this folder."""
         return os.path.join(self.path, name)

@@ -27,17 +27,19 @@ def state(text: str) -> str:
     """What changes when a file, a zarr store or what a URL names does; empty where that is not known.
 
     Of a file these are its size, times of modification and change in nanoseconds, and inode; of a local store the same
-    of every file in it; of a URL what its file system says of every file below it.
+    of every file and folder in it; of a URL what its file system says of every file below it.
 
     Raises:
         FileFormatError: where it cannot be looked at.
     """
     if is_url(text):
         return _digest(_below_url(text))
+    path = Path(text)
     try:
-        return _digest(_below(text, set())) if os.path.isdir(text) else state_of(os.stat(text))  # noqa: PTH112, PTH116
+        own = f"{state_of(path.lstat())} " if path.is_symlink() else ""  # A link may lead elsewhere for a while.
+        return own + (_digest(_below(text, set())) if path.is_dir() else state_of(path.stat()))
     except OSError as error:
-        raise files.unreadable(Path(text), error) from None
+        raise files.unreadable(path, error) from None
 
 
 def states_of(sets: Iterable[TensorSet]) -> States:
@@ -78,18 +80,22 @@ def _source(tensor: LazyTensor) -> tuple[str, str]:
     return (str(source.path), "") if isinstance(source, ZarrArray) else (tensor.where, "")
 
 
-def _below(folder: str, above: set[tuple[int, int]]) -> Iterator[str]:
-    """The files of a folder and of those below it, with their states; links are followed, but in no circle."""
+def _below(folder: str, known: set[tuple[int, int]]) -> Iterator[str]:
+    """A folder, its files and the folders below it, with their states; links are followed, to each folder once.
+
+    The state of a folder tells whether it, or a file in it, was moved away and back.
+    """
     status = os.stat(folder)  # noqa: PTH116 - a store has up to millions of chunks
+    yield f"{folder} {state_of(status)}"
     key = status.st_dev, status.st_ino
-    if key in above:
+    if key in known:
         return
+    known.add(key)
     with os.scandir(folder) as entries:
         inside = sorted(entries, key=lambda entry: entry.name)
     for entry in inside:
         if entry.is_dir():
-            yield entry.path
-            yield from _below(entry.path, above | {key})
+            yield from _below(entry.path, known)
         else:
             yield f"{entry.path} {_state_of_entry(entry)}"
 

@@ -260,7 +260,7 @@ def write_into(folder: Path, name: str, data: bytes) -> None:
     file.write_bytes(data)
 
 
-def unwritable(path: Path, error: OSError | ValueError, kind: str = "file") -> FileFormatError:
+def unwritable(path: Path | str, error: OSError | ValueError, kind: str = "file") -> FileFormatError:
     """Make the error for a file that the operating system cannot write."""
     return FileFormatError(f"the {kind} cannot be written ({_reason(error)})", where=str(path))
 

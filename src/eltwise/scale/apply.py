@@ -21,14 +21,14 @@ from eltwise.engine.api import Operator
 from eltwise.engine.call import calls_of
 from eltwise.formats import files
 from eltwise.formats.file_states import ChangedInputError, States, check_unchanged
-from eltwise.formats.zarr_stores import is_url
+from eltwise.formats.zarr_stores import is_store, is_url
 from eltwise.ops.expression import expression_of
 from eltwise.ops.schema import Operation
 from eltwise.scale.blocks import Application, BlockComputation
 from eltwise.scale.cluster import connected, run_on
 from eltwise.scale.file_target import file_target
 from eltwise.scale.jobs import Count, Done, Outcome, Part, Resources, Target, follow, in_order, threads_for
-from eltwise.scale.journal import Entry, JobIdentity, Journal
+from eltwise.scale.journal import Entry, JobIdentity, Journal, remove_journal
 from eltwise.scale.sources import Sources, absolute, local, open_sources
 from eltwise.scale.zarr_target import ZarrBlocks, ZarrTarget, complete_array, zarr_grid, zarr_target
 
@@ -80,6 +80,8 @@ def compute_files(computation: BlockComputation, sources: Sources, output: str, 
         present = complete_array(output, identity) if _is_zarr(output) else None
         if present is not None:
             present.check_complete(_checksums(parts[0], present, threads))
+            if not is_url(output):
+                remove_journal(Path(output), identity, outcome.blocks)
             return replace(outcome, is_complete=True)
         with connected(resources.scheduler) as client, _target(sources, parts, output, identity, client) as target:
             outcome.changed = target.journal.changed
@@ -94,7 +96,7 @@ def compute_files(computation: BlockComputation, sources: Sources, output: str, 
             outcome.not_inverted = None if count is None else sum(each.counted for each in target.journal.done.values())
             target.finish()
     except OSError as error:
-        raise files.unwritable(Path(output), error) from None
+        raise files.unwritable(output, error) from None
     return outcome
 
 
@@ -206,6 +208,9 @@ def check_target(sources: Sources, output: str) -> None:
     read |= set(map(os.path.realpath, {tensor.where for each in sources.sets for tensor in each.values()}))
     if output in sources.texts or (not is_url(output) and os.path.realpath(output) in read):
         raise FileFormatError("the output would be written over an input", where=output, hint="choose another name")
+    stores = [path for path in read if is_store(Path(path))]
+    if not is_url(output) and any(map(Path(os.path.realpath(output)).is_relative_to, stores)):
+        raise FileFormatError("the output lies in an input", where=output, hint="choose another folder")
     if not is_url(output) and ending != ".zarr":
         files.check_writable(Path(output))
     elif not is_url(output) and not Path(output).resolve().parent.is_dir():

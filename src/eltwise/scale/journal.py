@@ -196,6 +196,13 @@ class FileLines:
         os.ftruncate(self._descriptor, whole)
         os.lseek(self._descriptor, whole, os.SEEK_SET)
 
+    def is_ours(self, *, is_alone: bool) -> bool:
+        """Whether this package wrote the file: its first line was begun, or it is empty and nothing lies beside it."""
+        os.lseek(self._descriptor, 0, os.SEEK_SET)
+        with io.FileIO(self._descriptor, closefd=False) as reader:
+            begin = reader.read(len(_KIND))
+        return begin == _KIND.encode()[: len(begin)] and bool(begin or is_alone)
+
     def append(self, line: bytes) -> None:
         """See ``Lines``."""
         data = memoryview(line + b"\n")
@@ -300,6 +307,8 @@ def open_journal(stack: ExitStack, target: Path, identity: JobIdentity, blocks: 
     stack.callback(lines.close)
     if not _locked(descriptor) or not folder.has(NAME, descriptor):
         raise FileFormatError("another process writes this target", where=str(target), hint="wait until it is done")
+    if not lines.is_ours(is_alone=files.STAGED not in names):
+        raise in_the_way(folder.of(NAME), "a file that is no journal")
     journal = Journal(str(target), identity, blocks, lines, folder.path)
     stack.callback(_clean, folder, journal, lines)
     return folder, journal
@@ -318,10 +327,19 @@ def _clean(folder: Staging, journal: Journal, lines: FileLines) -> None:
     """Remove what nobody can go on with."""
     if journal.done:
         return
-    folder.discard(files.STAGED)
-    if sys.platform == "win32":  # It removes no open file.
-        lines.close()
-    folder.discard(NAME)
+    try:
+        folder.discard(files.STAGED)
+    finally:
+        if sys.platform == "win32":  # It removes no open file.
+            lines.close()
+        folder.discard(NAME)
+
+
+def remove_journal(target: Path, identity: JobIdentity, blocks: int) -> None:
+    """Remove what a job has left that ended between its last block and its last call of the system."""
+    if os.path.lexists(target.with_name(f".{target.name}{ENDING}")):
+        with contextlib.suppress(FileFormatError), ExitStack() as stack:  # It is of another job.
+            open_journal(stack, target, identity, blocks)[1].end()
 
 
 def _locked(descriptor: int) -> bool:

@@ -31,10 +31,10 @@ def is_streamed(text: str) -> bool:
 def local(text: str) -> str:
     """A path as such, also where it is written as a URL.
 
-    >>> local("file:///data/a.zarr"), local("s3://bucket/a.zarr")
-    ('/data/a.zarr', 's3://bucket/a.zarr')
+    >>> local("file:///data/a.zarr"), local("local:///data/a.zarr"), local("s3://bucket/a.zarr")
+    ('/data/a.zarr', '/data/a.zarr', 's3://bucket/a.zarr')
     """
-    return text.removeprefix("file://")
+    return text.removeprefix("file://").removeprefix("local://")
 
 
 def absolute(text: str) -> str:

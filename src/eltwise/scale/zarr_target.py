@@ -8,16 +8,18 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from eltwise.core.blocks import Grid
-from eltwise.core.errors import FileFormatError
+from eltwise.core.errors import EltwiseError, FileFormatError
 from eltwise.core.staging import Staging, in_the_way, sync_folder
 from eltwise.formats import files
-from eltwise.formats.zarr_stores import ZarrArray, is_url, library, unreadable_store
+from eltwise.formats.lazy_tensors import LazyTensor
+from eltwise.formats.zarr_stores import ZarrArray, is_url, library, open_store, unreadable_store
 from eltwise.scale.blocks import BlockCall
 from eltwise.scale.checksum import crc32c
 from eltwise.scale.cluster import claimed
@@ -64,7 +66,7 @@ def zarr_target(text: str, part: Part, identity: JobIdentity, client: Any) -> It
         if client is not None:
             stack.enter_context(claimed(client, text))
         journal = open_remote_journal(stack, text, identity, len(part.grid))
-        array = _made(text, text, part, identity) if present is None else present.array
+        array = _made(text, text, part, identity) if present is None else ZarrBlocks.opened(text, text).array
         yield ZarrTarget(text, text, array, journal)
 
 
@@ -98,7 +100,7 @@ class ZarrBlocks:
         try:
             self.array[part.grid[index]] = block
         except OSError as error:
-            failure = files.unwritable(Path(self.text), error, "zarr store")
+            failure = files.unwritable(self.text, error, "zarr store")
             raise failure.located(operand=part.grid.name(index)) from None
         except Exception as error:  # noqa: BLE001 - zarr, its codecs and file systems raise what they like
             raise unreadable_store(self.text, error).located(operand=part.grid.name(index)) from None
@@ -106,9 +108,18 @@ class ZarrBlocks:
     def checksum(self, part: Part, index: int) -> int | None:
         """The CRC-32C of a block as it is in the store, None for one that cannot be read; see ``Target``."""
         try:
-            return crc32c(np.ascontiguousarray(self.array[part.grid[index]]).reshape(-1).view(np.uint8))
-        except Exception:  # noqa: BLE001 - zarr, its codecs and file systems raise what they like
+            values = self._reader.box(part.grid[index])
+        except EltwiseError:
             return None
+        return crc32c(np.ascontiguousarray(values).reshape(-1).view(np.uint8))
+
+    @cached_property
+    def _reader(self) -> LazyTensor:
+        """What reads blocks within limits: what lies on the disk may be damaged."""
+        tensors = open_store(self.store)
+        if not tensors:
+            raise FileFormatError("the zarr store cannot be read", where=self.store)
+        return next(iter(tensors.values()))
 
     def check_complete(self, checksums: Iterable[int | None]) -> None:
         """Compare the blocks of a complete array with those that were written.
@@ -155,7 +166,7 @@ class ZarrTarget(ZarrBlocks):
                 self.journal.end()
                 sync_folder(str(target.parent))
         except OSError as error:
-            raise files.unwritable(Path(self.text), error, "zarr store") from None
+            raise files.unwritable(self.text, error, "zarr store") from None
         except Exception as error:  # noqa: BLE001 - as above
             raise unreadable_store(self.text, error) from None
         self.journal.end()
@@ -174,6 +185,7 @@ def complete_array(text: str, identity: JobIdentity) -> ZarrBlocks | None:
 def _staged(text: str, part: Part, journal: Journal, folder: Staging) -> ZarrTarget:
     """The array in the folder of a job, which is made where no block of it is done."""
     store = folder.of(files.STAGED)
+    folder.check_folder(files.STAGED)
     array = _begun(store, part, journal.identity) if journal.done else None
     if array is None:
         journal.forget()
@@ -221,8 +233,10 @@ def _present(text: str, identity: JobIdentity) -> ZarrBlocks | None:
         if path.is_symlink() or not path.is_dir():
             words = "the target exists, and is not what this command has begun"
             raise FileFormatError(words, where=text, got="a link or a file", hint=hint)
+    from eltwise.formats.guarded_store import opened  # It needs the library.
+
     try:
-        array = zarr.open(text, mode="r+")
+        array = zarr.open(opened(text), mode="r")
     except Exception as error:  # noqa: BLE001 - as above
         if is_url(text) and isinstance(error, (FileNotFoundError, KeyError)):
             return None
@@ -231,7 +245,7 @@ def _present(text: str, identity: JobIdentity) -> ZarrBlocks | None:
     job = mark.get("job") if isinstance(mark, dict) else None
     if not isinstance(array, zarr.Array) or not isinstance(job, str):
         raise FileFormatError("the target exists, and is not what this command has begun", where=text, hint=hint)
-    changed, blocks = _changed(text, job, identity), ZarrBlocks.opened(text, text)
+    changed, blocks = _changed(text, job, identity), ZarrBlocks(text, text, array)
     if changed and blocks.mark.get("complete") is True:
         words = f"the target is complete, and was made of another content of {' and '.join(changed)}"
         raise FileFormatError(words, where=text, hint=hint)
