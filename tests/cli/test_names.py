@@ -155,7 +155,7 @@ def varied(command: str, call: Call, folder: Path) -> Iterator[Call]:
     yield [*call, IN_FILES, IN_FILES]
     yield [*call, f"--{IN_FILES}"]
     for option in _parameters(command):
-        if isinstance(option, click.Option) and not option.is_flag and option.name != "scheduler":
+        if isinstance(option, click.Option) and not option.is_flag:
             yield [*call, option.opts[0], IN_FILES]
             yield [*call, f"{option.opts[0]}={NAME}".replace("\0", "")]
             yield [*call, option.opts[0]]

@@ -79,22 +79,31 @@ def _escaping(stream: TextIO | None) -> TextIO:
 
 def line(text: str) -> None:
     """Print one line."""
-    print(on_one_line(text))  # noqa: T201
+    _print(on_one_line(text), sys.stdout)
 
 
 def lines(text: str) -> None:
     """Print a text of lines, in which what is made of names is escaped already: its line feeds stay."""
-    print(escape_lines(text))  # noqa: T201
+    _print(escape_lines(text), sys.stdout)
 
 
 def note(text: str) -> None:
     """Print one line to stderr."""
-    print(on_one_line(text), file=sys.stderr)  # noqa: T201
+    _print(on_one_line(text), sys.stderr)
 
 
 def note_lines(text: str) -> None:
     """Print a text of lines to stderr, as ``lines`` does."""
-    print(escape_lines(text), file=sys.stderr)  # noqa: T201
+    _print(escape_lines(text), sys.stderr)
+
+
+def _print(escaped: str, stream: TextIO) -> None:
+    _plain(stream).write(f"{escaped}\n")
+
+
+def _plain(stream: TextIO) -> TextIO:
+    """The stream itself, for what is escaped before."""
+    return stream.stream if isinstance(stream, _Escaping) else stream
 
 
 def flush() -> None:
@@ -210,9 +219,7 @@ def _console(stream: TextIO | None = None) -> Console:
     """A console of rich on the stream itself: all texts for it are escaped before, and its own sequences stay."""
     from rich.console import Console
 
-    stream = sys.stdout if stream is None else stream
-    file = stream.stream if isinstance(stream, _Escaping) else stream
-    console = Console(file=file, markup=False, highlight=False, emoji=False)
+    console = Console(file=_plain(stream or sys.stdout), markup=False, highlight=False, emoji=False)
     if not console.is_terminal:
         console.width = _WIDTH_IN_A_PIPE
     return console

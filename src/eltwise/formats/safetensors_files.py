@@ -5,12 +5,10 @@ Source: the safetensors format, and the index of checkpoints in shards that Hugg
 
 from __future__ import annotations
 
-import gc
 import json
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -101,19 +99,6 @@ class Checkpoint:
     header: bytes | None = None
 
 
-@contextmanager
-def collection_paused() -> Iterator[None]:
-    """Pause the collection of cycles: of as many objects as a header has names, which all stay, it takes a third."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
-
-
-@collection_paused()
 def open_checkpoint(path: Path, unreadable: dict[str, EltwiseError] | None = None) -> Checkpoint:
     """Open a safetensors file, an index, or a folder that holds one index; only headers are read.
 

@@ -21,7 +21,7 @@ from eltwise.core.errors import EltwiseError, FileFormatError
 from eltwise.formats import files, npy
 from eltwise.formats.file_tensors import FileRange, OpenFile, UnpackedFile
 from eltwise.formats.lazy_tensors import LazyTensor, Source, TensorSet, Transposed, of_array
-from eltwise.formats.safetensors_files import INDEX, collection_paused, open_checkpoint
+from eltwise.formats.safetensors_files import INDEX, open_checkpoint
 
 ENDINGS = (".npy", ".npz", ".pb", ".safetensors", ".zarr", ".onnx", ".xml")
 PICKLES = (".pt", ".pth", ".ckpt", ".pkl", ".pickle", ".bin")
@@ -206,7 +206,6 @@ def _pb(path: Path, _wanted: ElementType | None) -> TensorSet:
     return TensorSet(str(path), {path.stem: of_array(path.stem, array, str(path))}, is_one=True)
 
 
-@collection_paused()
 def _safetensors(path: Path, _wanted: ElementType | None = None) -> TensorSet:
     """The tensors of a file, or of all shards that an index names."""
     found = TensorSet(str(path))

@@ -120,7 +120,7 @@ def reduce_files(
     sources = open_sources(operands, [wanted] * len(operands))
     jobs = _jobs(reducing, sources, axis)
     sizes = {name: len(job.grid) * job.part.block_bytes for name, job in jobs.items()}
-    results, done, states = {}, 0, sources.states()
+    results, done, states, total = {}, 0, sources.states(), sum(sizes.values())
     with connected(resources.scheduler) as client:
         for name, job in jobs.items():
             if not len(job.grid):
@@ -132,7 +132,7 @@ def reduce_files(
             else:
                 function = partial(compute_partial, reducing, sources, job.axes, name)
                 found = run_on(client, function, job.numbers(), job.part.block_bytes, resources)
-            results[name] = job.result(_told(found, resources, done, sum(sizes.values()), job.part))
+            results[name] = job.result(_told(found, resources, done, total, job.part))
             done += sizes[name]
     for each in states:
         check_unchanged(each)
@@ -148,8 +148,8 @@ def _told(found: Iterator[Found], resources: Resources, done: int, count: int, p
 def _jobs(reducing: Reducing, sources: Sources, axis: Axis) -> dict[str, _Job]:
     """What is reduced of the tensors of each name; their blocks broadcast as NumPy's arrays do."""
     jobs = {}
+    on_blocks = replace(reducing, source=reducing.source.computation(len(sources.sets)).aligned())
     for name, call in sources.calls(Application(reducing.source)):
-        on_blocks = replace(reducing, source=reducing.source.computation(len(call.tensors)).aligned())
         try:
             reducing.result_type(call.tensors[0].element_type)
             axes = normalized_axes(axis, len(call.shape))
