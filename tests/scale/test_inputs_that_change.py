@@ -450,6 +450,21 @@ def test_what_is_gone_for_a_moment_is_a_change(
     assert not (tmp_path / "c.npy").exists()
 
 
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "url"])
+def test_inputs_behind_links(cli: Cli, kind: str, contents: tuple[np.ndarray, np.ndarray], tmp_path: Path) -> None:
+    """Downloaded models are links into a store of files."""
+    path = Path(KINDS[kind](tmp_path, contents[0]))
+    home = tmp_path / "home"
+    home.mkdir()
+    for each in (path, *path.parent.glob("one.safetensors")):
+        (home / each.name).symlink_to(each)
+    (target, *_more) = targets(kind, home)
+    apply(str(home / path.name), target)
+    assert read(target).tobytes() == (contents[0] + contents[0]).tobytes()
+    for command in (("reduce", "sum", "Subtract-1"), ("compare",)):
+        assert cli(*command, home / path.name, home / path.name)[0] == 0
+
+
 def test_many_links_to_folders_are_walked_once(contents: tuple[np.ndarray, np.ndarray], tmp_path: Path) -> None:
     from eltwise.formats.file_states import state
 

@@ -36,8 +36,11 @@ def state(text: str) -> str:
         return _digest(_below_url(text))
     path = Path(text)
     try:
-        own = f"{state_of(path.lstat())} " if path.is_symlink() else ""  # A link may lead elsewhere for a while.
-        return own + (_digest(_below(text, set())) if path.is_dir() else state_of(path.stat()))
+        if not path.is_dir():
+            return state_of(path.stat())
+        # A link may lead elsewhere for a while; a file is held open, a store is not.
+        own = f"{state_of(path.lstat())} " if path.is_symlink() else ""
+        return own + _digest(_below(text, set()))
     except OSError as error:
         raise files.unreadable(path, error) from None
 

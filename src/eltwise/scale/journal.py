@@ -141,10 +141,6 @@ class Journal:
         """Note that nothing of it will be gone on with: the job is done, or what was written is worth nothing."""
         self.done.clear()
 
-    def close(self) -> None:
-        """Let other processes take it."""
-        self._lines.close()
-
 
 def checksum_of(checksums: Iterable[int]) -> int:
     """One CRC-32C of those of all blocks in their order."""
