@@ -12,7 +12,7 @@ import pytest
 from hypothesis import settings
 
 if TYPE_CHECKING:
-    from browser import Page
+    from support.browser import Page
 
 SEED = int(os.environ.get("ELTWISE_SEED", "20261121"))
 
@@ -53,7 +53,7 @@ def cli(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
     """A tab of a browser, for the tests of one module."""
-    from browser import find_browser, open_browser
+    from support.browser import find_browser, open_browser
 
     program = find_browser()
     if program is None:

@@ -12,7 +12,7 @@ from onnx import ModelProto, TensorProto
 
 import eltwise
 from eltwise.core.errors import EltwiseError
-from onnx_models import model, node, sub_model, value
+from support.onnx_models import model, node, sub_model, value
 
 Cli = Callable[..., tuple[int, str, str]]
 

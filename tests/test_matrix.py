@@ -7,12 +7,12 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from cases import Case, failures, layouts, shape_cases, value_cases, versions_and_types
 from eltwise import oracle
 from eltwise.core.dtypes import BOOL, ElementType
 from eltwise.ops import registry
 from eltwise.ops.schema import ElementwiseSchema
-from planted import (
+from support.cases import Case, failures, layouts, shape_cases, value_cases, versions_and_types
+from support.planted import (
     broadcasting_without_leave,
     comparing_unsigned,
     equal_by_bits,

@@ -17,7 +17,7 @@ import pytest
 from eltwise.conformance.results import read_results
 from eltwise.ops import registry
 
-PLANTED = Path(__file__).parents[1] / "planted.py"
+PLANTED = Path(__file__).parents[1] / "support" / "planted.py"
 Cli = Callable[..., tuple[int, str, str]]
 CATALOGUED = registry.find("Sub-7").types
 

@@ -21,7 +21,7 @@ import pytest
 
 import eltwise
 from eltwise.cli import COMMANDS, app
-from hostile import IN_FILES, IN_XML, MARK, NAME, Files, damaged, spoken
+from support.hostile import IN_FILES, IN_XML, MARK, NAME, Files, damaged, spoken
 
 Call = list[str]
 SLOW = {"trace": pytest.mark.slow, "conform": pytest.mark.slow}

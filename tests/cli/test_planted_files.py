@@ -16,8 +16,8 @@ import pytest
 from safetensors.numpy import save_file
 
 from eltwise.cli import COMMANDS
-from onnx_models import model, node, value
-from stores import store
+from support.onnx_models import model, node, value
+from support.stores import store
 
 Cli = Callable[..., tuple[int, str, str]]
 Snapshot = dict[str, tuple[Any, ...]]

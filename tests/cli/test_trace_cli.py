@@ -12,7 +12,7 @@ import numpy as np
 import onnx
 import pytest
 
-from traced_models import CHAIN, mixed, named, parsed
+from support.traced_models import CHAIN, mixed, named, parsed
 
 Cli = Callable[..., tuple[int, str, str]]
 KEYS = {"name", "op_type", "status", "error_in", "error_out", "own_error", "cause"}

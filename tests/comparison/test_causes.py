@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import eltwise
-from difference_cases import CASES, spoiled, unrelated, upper
 from eltwise.comparison.arrays import compare_arrays
 from eltwise.faults.families import FAMILIES
+from support.difference_cases import CASES, spoiled, unrelated, upper
 
 CHANCE = {"unexplained", "zero_sign", "other_shape", "last_bit", ""}
 """What may be said of arrays that have nothing to do with each other: the last two where it can be counted."""

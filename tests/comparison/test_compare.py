@@ -18,7 +18,6 @@ from onnx import TensorProto, helper, numpy_helper
 from safetensors.numpy import save_file
 
 import eltwise
-from difference_cases import spoiled
 from eltwise.comparison.arrays import _compared, compare_arrays, compare_tensors
 from eltwise.comparison.hypotheses import Settings
 from eltwise.comparison.report import Report
@@ -26,7 +25,8 @@ from eltwise.comparison.tolerance import parse_tolerances, tolerance_of
 from eltwise.core.dtypes import FLOAT64, TYPES, ElementType
 from eltwise.core.errors import EltwiseError, FileFormatError
 from eltwise.formats.lazy_tensors import InMemory, LazyTensor, of_array
-from peak import PEAK_KIB
+from support.difference_cases import spoiled
+from support.peak import PEAK_KIB
 
 Cli = Callable[..., tuple[int, str, str]]
 RNG = np.random.default_rng(5)

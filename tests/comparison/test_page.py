@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 import eltwise
-from browser import Page
 from eltwise.comparison.arrays import compare_arrays
 from eltwise.comparison.heat_map import MOST_COLUMNS, MOST_ROWS
 from eltwise.comparison.page import histogram
 from eltwise.comparison.report import Report
+from support.browser import Page
 
 HOSTILE = '</style><script>window.taken = 1</script><img src=x onerror="window.taken = 1">'
 

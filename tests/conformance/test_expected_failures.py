@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-import conformance_results
 from eltwise.conformance.expected_failures import Surprise, read_expected, surprises, write_expected
 from eltwise.conformance.results import Results
 from eltwise.core.errors import EltwiseError, FileFormatError
+from support import conformance_results
 
 SATURATING = f"""
 [[expected]]

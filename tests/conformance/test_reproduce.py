@@ -11,7 +11,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import conformance_results
 import eltwise
 from eltwise.conformance.cases import Attributes, Case
 from eltwise.conformance.reproduce import SCRIPT, files_of, reproduce
@@ -20,6 +19,7 @@ from eltwise.core.dtypes import BY_NAME
 from eltwise.core.errors import FileFormatError, NameUnknownError, UnsupportedError
 from eltwise.ops import registry
 from eltwise.runtimes import installed
+from support import conformance_results
 
 DIFFERS = "saturating/Sub-14/uint8/numpy/static"
 EVIL_NAME = "./mine'\"\n.py:run"

@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import conformance_results
 from eltwise.conformance.cases import Case
 from eltwise.conformance.results import (
     Failing,
@@ -30,6 +29,7 @@ from eltwise.core.dtypes import TYPES
 from eltwise.core.errors import EltwiseError, FileFormatError, NameUnknownError
 from eltwise.ops import registry
 from eltwise.oracle import hard_values
+from support import conformance_results
 
 KEY = "saturating/Sub-14/uint8/numpy/static"
 

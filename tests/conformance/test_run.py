@@ -16,7 +16,7 @@ from eltwise.conformance.suite import cases_of, variants
 from eltwise.core.errors import FileFormatError
 from eltwise.ops.registry import ELEMENTWISE
 
-PLANTED = str(Path(__file__).parents[1] / "planted.py")
+PLANTED = str(Path(__file__).parents[1] / "support" / "planted.py")
 
 
 def quiet(_done: int, _count: int, _text: str) -> None:

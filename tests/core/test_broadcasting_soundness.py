@@ -16,7 +16,7 @@ from eltwise import oracle
 from eltwise.core.broadcasting import Broadcast, Rule, broadcast
 from eltwise.core.errors import EltwiseError
 from eltwise.core.shapes import Shape, parse
-from instances import holds, instances
+from support.instances import holds, instances
 
 Infer = Callable[[Rule, Shape, Shape], Broadcast]
 

@@ -24,8 +24,8 @@ from eltwise.core.dtypes import (
 )
 from eltwise.core.errors import ValueRangeError
 from eltwise.oracle import differences
-from layouts import layouts, view
-from onnx_models import model, node, value
+from support.layouts import layouts, view
+from support.onnx_models import model, node, value
 
 ALL = [each for each in TYPES if each.runs]
 

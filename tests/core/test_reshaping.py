@@ -13,7 +13,7 @@ from numpy.lib.array_utils import normalize_axis_tuple
 from eltwise.core.errors import EltwiseError, ShapeError
 from eltwise.core.reshaping import normalized, of_rank, reshaped, squeezed, unsqueezed
 from eltwise.core.shapes import Shape, parse
-from instances import Sizes, holds, instances
+from support.instances import Sizes, holds, instances
 
 Infer = Callable[[Shape], Shape]
 Run = Callable[[Sizes], Sizes]

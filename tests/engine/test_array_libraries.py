@@ -14,7 +14,6 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 import eltwise
-from cases import layouts, versions_and_types
 from eltwise.core.dtypes import BFLOAT16, FLOAT32, FLOAT64, INT8, TYPES, ElementType
 from eltwise.core.errors import ElementTypeError, EltwiseError
 from eltwise.engine import array_libraries
@@ -23,6 +22,7 @@ from eltwise.engine.functions import FUNCTIONS
 from eltwise.ops.schema import ElementwiseSchema
 from eltwise.oracle import same_bits
 from eltwise.oracle.hard_values import random_bits
+from support.cases import layouts, versions_and_types
 
 da = pytest.importorskip("dask.array")
 dask = pytest.importorskip("dask")

@@ -11,12 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import eltwise
-from cases import all_pairs
 from eltwise import oracle
 from eltwise.core.dtypes import TYPES, ElementType
 from eltwise.core.errors import ElementTypeError, EltwiseError, ShapeError, ValueRangeError
 from eltwise.oracle.hard_values import hard_values, random_bits
-from layouts import layouts, view
+from support.cases import all_pairs
+from support.layouts import layouts, view
 
 NUMERIC = [each for each in TYPES if each.is_numeric]
 

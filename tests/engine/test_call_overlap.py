@@ -13,7 +13,7 @@ import eltwise
 from eltwise import oracle
 from eltwise.core.dtypes import TYPES, ElementType
 from eltwise.core.errors import ValueRangeError
-from layouts import Layout, Sizes, layouts, view
+from support.layouts import Layout, Sizes, layouts, view
 
 NUMERIC = [each for each in TYPES if each.is_numeric]
 FormulaName = Literal["subtract", "squared_difference"]

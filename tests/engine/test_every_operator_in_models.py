@@ -14,8 +14,8 @@ from eltwise.core.dtypes import BOOL, FLOAT32, INT32, ElementType
 from eltwise.core.errors import EltwiseError
 from eltwise.ops import registry
 from eltwise.ops.schema import ElementwiseSchema
-from onnx_models import model, node, value
-from openvino_models import PRECISIONS, Ir
+from support.onnx_models import model, node, value
+from support.openvino_models import PRECISIONS, Ir
 
 
 def type_of(schema: ElementwiseSchema) -> ElementType:

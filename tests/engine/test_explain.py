@@ -7,7 +7,7 @@ import pytest
 
 import eltwise
 from eltwise.core.errors import NameUnknownError
-from onnx_models import model, node, value
+from support.onnx_models import model, node, value
 
 A, B = np.zeros((300, 1000), np.float32), np.zeros(1000, np.float32)
 

@@ -16,7 +16,7 @@ from eltwise.ir.infer_graph import infer_graph
 from eltwise.ir.types import TensorType
 from eltwise.kernels import compiled, dispatch
 from eltwise.oracle.hard_values import hard_values
-from infer_nodes import operation, typed
+from support.infer_nodes import operation, typed
 
 OPERATIONS = {
     "-": operation("Sub", 14),

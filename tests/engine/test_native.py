@@ -28,7 +28,7 @@ from eltwise.engine.call import calls_of
 from eltwise.engine.functions import FUNCTIONS
 from eltwise.kernels import dispatch, jit, native
 from eltwise.oracle import hard_values
-from layouts import layouts, view
+from support.layouts import layouts, view
 
 pytestmark = pytest.mark.skipif(not native.is_possible(), reason="this Python or NumPy has no native entries")
 OFTEN = native.OFTEN + 2

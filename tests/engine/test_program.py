@@ -24,7 +24,7 @@ from eltwise.ir.infer_graph import infer_graph
 from eltwise.kernels.pool import POOL
 from eltwise.ops.schema import Operation
 from eltwise.oracle import same_bits
-from infer_nodes import operation, typed
+from support.infer_nodes import operation, typed
 
 SUB, IDENTITY = operation("Sub", 14), operation("Identity", 14)
 WEIGHT = Tensor(np.array([1, 2, 3], np.float32), FLOAT32)

@@ -40,7 +40,7 @@ from eltwise.kernels.exact_sum import FloatSums
 from eltwise.kernels.reduction import Reduction
 from eltwise.oracle import same_bits
 from eltwise.oracle.hard_values import hard_values, random_bits
-from layouts import layouts, view
+from support.layouts import layouts, view
 
 NUMERIC = [each for each in TYPES if each.is_numeric]
 FLOATS = [each for each in NUMERIC if each.kind == "float"]

@@ -19,14 +19,25 @@ import pytest
 import zarr
 from zarr.codecs import BloscCodec, GzipCodec
 
-import damaged_chunks
-from damaged_chunks import CHAINS, CONFIGS, OF_OBJECTS, OPTIONAL, UNREADABLE, kinds, make, shard, v2_kinds, v3_kinds
 from eltwise.core.errors import EltwiseError, FileFormatError
 from eltwise.formats import zarr_stores
 from eltwise.formats.chunk_limits import CodecLimits, longest_encoded
 from eltwise.formats.tensor_sets import open_tensors
 from eltwise.formats.zarr_stores import open_store
-from stores import store
+from support import damaged_chunks
+from support.damaged_chunks import (
+    CHAINS,
+    CONFIGS,
+    OF_OBJECTS,
+    OPTIONAL,
+    UNREADABLE,
+    kinds,
+    make,
+    shard,
+    v2_kinds,
+    v3_kinds,
+)
+from support.stores import store
 
 Cli = Callable[..., tuple[int, str, str]]
 X = (np.arange(4096) % 251).reshape(64, 64).astype(np.float32)

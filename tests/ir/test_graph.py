@@ -10,7 +10,7 @@ from eltwise.core.dtypes import BFLOAT16, FLOAT32, FLOAT64, of_numpy
 from eltwise.core.errors import NameUnknownError
 from eltwise.ir.graph import Graph, Node, Origin, Port, Tensor
 from eltwise.ir.verify import structure_problems
-from infer_nodes import operation, typed
+from support.infer_nodes import operation, typed
 
 SUB = operation("Sub", 14)
 

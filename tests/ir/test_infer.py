@@ -14,7 +14,7 @@ from eltwise.ir.infer import Result, node_result
 from eltwise.ir.types import TensorType, elementwise
 from eltwise.ops import registry
 from eltwise.ops.schema import Operation
-from infer_nodes import node, operation, result_of, typed
+from support.infer_nodes import node, operation, result_of, typed
 
 
 @pytest.mark.parametrize("schema", registry.ELEMENTWISE, ids=str)

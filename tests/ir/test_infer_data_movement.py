@@ -10,7 +10,7 @@ from eltwise.core.errors import AttributeValueError, ElementTypeError, EltwiseEr
 from eltwise.ir.graph import Tensor
 from eltwise.ir.infer import constant_tensor
 from eltwise.ops.schema import Operation
-from infer_nodes import operation, result_of, typed
+from support.infer_nodes import operation, result_of, typed
 
 RESHAPE, RESHAPE_1 = operation("Reshape", 14), operation("Reshape", 1, shape=(3, -1))
 SQUEEZE, SQUEEZE_1, SQUEEZE_11 = operation("Squeeze", 13), operation("Squeeze", 1, axes=(0,)), operation("Squeeze", 11)

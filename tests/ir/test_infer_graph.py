@@ -11,7 +11,7 @@ from eltwise.ir.graph import Graph, Node, Origin, Port, Tensor
 from eltwise.ir.infer_graph import Inference, infer_graph
 from eltwise.ir.types import TensorType
 from eltwise.ops.schema import Operation
-from infer_nodes import operation, typed
+from support.infer_nodes import operation, typed
 
 SUB_6, SUB_14 = operation("Sub", 6, broadcast=1), operation("Sub", 14)
 

@@ -14,7 +14,7 @@ from onnx import TensorProto
 import eltwise
 from eltwise.core.errors import UnsupportedError
 from eltwise.kernels import float_mode, jit
-from onnx_models import model, node, value
+from support.onnx_models import model, node, value
 
 DEFAULT, FLUSHES, ROUNDS_DOWN, ROUNDS_TO_ZERO = 0x1F80, 0x9FC0, 0x3F80, 0x7F80
 SET = """

@@ -14,7 +14,7 @@ from eltwise.kernels.nest import Nest
 from eltwise.kernels.plan import aligned_plan
 from eltwise.kernels.structure import tile_sizes
 from eltwise.ops.expression import Expression, Step
-from kernel_calls import call_of, compute
+from support.kernel_calls import call_of, compute
 
 COMPILED = [each for each in TYPES if jit.target().compiles(each)]
 DIFFERENCE = Expression(2, (Step("subtract", (0, 1)),))

@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 import eltwise
-from cases import failures, functions_and_types, shape_cases, value_cases
 from eltwise.core.dtypes import FLOAT32, TYPES, ElementType
 from eltwise.engine.call import calls_of
 from eltwise.kernels import compiled, dispatch, jit, numpy_kernel
@@ -23,7 +22,8 @@ from eltwise.kernels.plan import aligned_plan
 from eltwise.kernels.structure import Structure
 from eltwise.ops.expression import expression_of
 from eltwise.ops.schema import ElementwiseSchema
-from kernel_calls import compute
+from support.cases import failures, functions_and_types, shape_cases, value_cases
+from support.kernel_calls import compute
 
 DIFFERENCE = expression_of("subtract")
 MATRIX = [
@@ -83,7 +83,7 @@ def test_every_case_is_exact_on_any_number_of_threads(
 
 EVERY_LEVEL = """
 from itertools import islice
-from cases import failures, functions_and_types, shape_cases, value_cases
+from support.cases import failures, functions_and_types, shape_cases, value_cases
 from eltwise.kernels import compiled, jit
 import eltwise
 jit.target()  # Refuses a level that the machine does not have, which is no wrong result.

@@ -9,7 +9,7 @@ from eltwise.core.dtypes import TYPES
 from eltwise.core.errors import NameUnknownError
 from eltwise.ops import registry
 from eltwise.ops.schema import ElementwiseSchema, OpSchema
-from onnx_models import NEIGHBOURS, NEWEST
+from support.onnx_models import NEIGHBOURS, NEWEST
 
 OPERATORS = (*dict.fromkeys(schema.name for schema in registry.ELEMENTWISE if schema.domain == "ai.onnx"), *NEIGHBOURS)
 VERSIONS = [

@@ -13,7 +13,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cases import all_pairs
 from eltwise import oracle
 from eltwise.core.dtypes import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, INT8, INT64, ElementType
 from eltwise.oracle import (
@@ -29,6 +28,7 @@ from eltwise.oracle import (
     same_bits,
 )
 from eltwise.oracle.hard_values import hard_values, random_bits
+from support.cases import all_pairs
 
 FORMULAS: list[str] = ["subtract", "squared_difference", "add", "multiply"]
 Sizes = tuple[int, ...]

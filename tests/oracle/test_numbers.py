@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cases import all_pairs
 from eltwise.core.dtypes import BFLOAT16, BY_NAME, FLOAT8E4M3FN, FLOAT8E5M2, FLOAT16, FLOAT64, INT8, TYPES, ElementType
 from eltwise.oracle import array_of, bits_of, differences, evaluate, same_bits
 from eltwise.oracle.hard_values import hard_values, random_bits
 from eltwise.oracle.numbers import FLOAT_LAYOUTS, Number, Special, decode, encode, is_nan
+from support.cases import all_pairs
 
 
 def of_bits(function: str, element_type: ElementType, *operands: int) -> int:

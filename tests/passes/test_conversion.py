@@ -8,7 +8,13 @@ from hypothesis import HealthCheck, assume, event, given, settings
 from hypothesis import strategies as st
 
 import eltwise
-from conversions import (
+from eltwise import oracle
+from eltwise.core.dtypes import BY_NAME, FLOAT32, INT32, ElementType
+from eltwise.core.errors import EltwiseError
+from eltwise.ir.graph import Graph, Origin
+from eltwise.passes import elementwise
+from eltwise.passes.align_broadcast import Alignment, align
+from support.conversions import (
     ALL_RUNS,
     IR10,
     IR11,
@@ -24,13 +30,7 @@ from conversions import (
     written,
     wrong_outputs,
 )
-from eltwise import oracle
-from eltwise.core.dtypes import BY_NAME, FLOAT32, INT32, ElementType
-from eltwise.core.errors import EltwiseError
-from eltwise.ir.graph import Graph, Origin
-from eltwise.passes import elementwise
-from eltwise.passes.align_broadcast import Alignment, align
-from random_graphs import OPSETS, graphs
+from support.random_graphs import OPSETS, graphs
 
 SOME_RUNS = ALL_RUNS[::9]
 """Enough where another operator or type is converted in the same way."""

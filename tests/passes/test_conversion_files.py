@@ -20,8 +20,8 @@ from eltwise.passes.align_broadcast import Alignment
 from eltwise.passes.convert import convert, convert_file
 from eltwise.passes.report import Comparison
 from eltwise.passes.verify import VerificationError
-from onnx_models import NEWEST, model, node, sub_model, value
-from openvino_models import Ir, binary
+from support.onnx_models import NEWEST, model, node, sub_model, value
+from support.openvino_models import Ir, binary
 
 MODELS = Path(__file__).parents[2] / "examples" / "models"
 Cli = Callable[..., tuple[int, str, str]]

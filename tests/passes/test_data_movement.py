@@ -9,7 +9,8 @@ import pytest
 from onnx import NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
 
 import eltwise
-from conversions import (
+from eltwise.core.errors import EltwiseError, ManyProblemsError
+from support.conversions import (
     IR10,
     IR11,
     ask,
@@ -19,10 +20,9 @@ from conversions import (
     written,
     wrong_outputs,
 )
-from eltwise.core.errors import EltwiseError, ManyProblemsError
-from onnx_models import model, node, value
-from openvino_core import openvino_core
-from openvino_models import Ir, binary
+from support.onnx_models import model, node, value
+from support.openvino_core import openvino_core
+from support.openvino_models import Ir, binary
 
 X = np.arange(6, dtype=np.float32).reshape(1, 2, 1, 3)
 Attributes = dict[str, object]

@@ -7,7 +7,6 @@ import onnx
 import pytest
 
 import eltwise
-from conversions import IR11, convert_graph, converted, onnx_of, written
 from eltwise import oracle
 from eltwise.core.dtypes import BOOL, ElementType
 from eltwise.core.errors import ElementTypeError, EltwiseError, UnsupportedError
@@ -21,6 +20,7 @@ from eltwise.ops.expression import Expression
 from eltwise.ops.schema import ElementwiseSchema
 from eltwise.oracle import hard_values
 from eltwise.passes.elementwise import NEAR_MISSES, equal_operator
+from support.conversions import IR11, convert_graph, converted, onnx_of, written
 
 TARGETS = {"ai.onnx": [IR11], "openvino": [onnx_of(opset) for opset in (registry.NEWEST_OPSET["ai.onnx"], 12, 6)]}
 """The targets of a graph, by the domain that it is in."""

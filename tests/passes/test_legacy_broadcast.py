@@ -16,7 +16,6 @@ from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 import eltwise
-from conversions import ALL_RUNS, Run, arrays, ask, expected, feeds, wrong_outputs
 from eltwise import oracle
 from eltwise.conformance.shape_pairs import one_directional
 from eltwise.core.dtypes import BOOL, FLOAT32, INT32, TYPES, ElementType
@@ -24,8 +23,9 @@ from eltwise.core.errors import AttributeValueError, ElementTypeError, EltwiseEr
 from eltwise.passes import opset as opset_pass
 from eltwise.passes.align_broadcast import Alignment
 from eltwise.passes.opset import LEGACY_OPERATORS, MIRRORED
-from onnx_models import NEWEST, model, node, value
-from versions import FORMS, LEGAL, Form, cases_of, convert_onnx_bytes, in_opset, old_model
+from support.conversions import ALL_RUNS, Run, arrays, ask, expected, feeds, wrong_outputs
+from support.onnx_models import NEWEST, model, node, value
+from support.versions import FORMS, LEGAL, Form, cases_of, convert_onnx_bytes, in_opset, old_model
 
 
 @cache

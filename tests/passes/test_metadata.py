@@ -10,8 +10,8 @@ from onnx import TensorProto, numpy_helper
 
 import eltwise
 from eltwise.passes.convert import convert_file
-from onnx_models import model, node, value
-from openvino_models import binary
+from support.onnx_models import model, node, value
+from support.openvino_models import binary
 
 DESCRIBED = (
     "the doc strings of 1 node",

@@ -9,15 +9,15 @@ from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 import eltwise
-from conversions import ask
 from eltwise.core.errors import (
     ElementTypeError,
     EltwiseError,
     ManyProblemsError,
     UnsupportedError,
 )
-from onnx_models import NEWEST, model, node, sub_model, value
-from versions import convert_onnx_bytes, in_opset
+from support.conversions import ask
+from support.onnx_models import NEWEST, model, node, sub_model, value
+from support.versions import convert_onnx_bytes, in_opset
 
 X = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
 

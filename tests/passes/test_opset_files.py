@@ -17,7 +17,7 @@ import eltwise
 from eltwise.core.errors import FileFormatError
 from eltwise.passes.convert import convert_file
 from eltwise.targets.repair import repair_file
-from onnx_models import model, node, value
+from support.onnx_models import model, node, value
 
 GIB = 1 << 30
 

@@ -13,10 +13,10 @@ import onnx
 import pytest
 from onnx import numpy_helper
 
-from conversions import answer_of
 from eltwise.core.errors import EltwiseError
-from onnx_models import published
-from versions import convert_onnx_bytes
+from support.conversions import answer_of
+from support.onnx_models import published
+from support.versions import convert_onnx_bytes
 
 DATA = Path(onnx.__file__).parent / "backend" / "test" / "data"
 OLD = [

@@ -19,8 +19,8 @@ from onnx.reference import ReferenceEvaluator
 from eltwise import oracle
 from eltwise.core.errors import EltwiseError
 from eltwise.passes.onnx_types import FIRST_INFERRED
-from onnx_models import find_problems, model, node, value
-from versions import convert_onnx_bytes, in_opset
+from support.onnx_models import find_problems, model, node, value
+from support.versions import convert_onnx_bytes, in_opset
 
 Sizes = tuple[int, ...]
 Values = dict[str, np.ndarray]

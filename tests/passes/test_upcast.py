@@ -9,8 +9,6 @@ import pytest
 from onnx import TensorProto, helper
 
 import eltwise
-from cases import all_pairs
-from conversions import ask, wrong_outputs
 from eltwise import oracle
 from eltwise.core.dtypes import BFLOAT16, FLOAT16, FLOAT32, INT8, INT32, TYPES, UINT8, UINT16, ElementType
 from eltwise.core.errors import ElementTypeError
@@ -21,8 +19,10 @@ from eltwise.ops import registry
 from eltwise.ops.expression import Expression, Step, expression_of
 from eltwise.oracle import hard_values
 from eltwise.passes.upcast import exact_upcast, upcast
-from onnx_models import model, node, value
-from openvino_models import PRECISIONS, Ir
+from support.cases import all_pairs
+from support.conversions import ask, wrong_outputs
+from support.onnx_models import model, node, value
+from support.openvino_models import PRECISIONS, Ir
 
 
 def upcast_of(function: str, element_type: ElementType) -> ElementType | None:

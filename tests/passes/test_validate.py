@@ -12,12 +12,12 @@ import pytest
 from onnx import AttributeProto, NodeProto, SparseTensorProto, TensorProto, ValueInfoProto, helper, numpy_helper
 
 import eltwise
-from conversions import answer_of
 from eltwise.core.errors import EltwiseError
 from eltwise.formats.onnx.header import newest_opset
 from eltwise.passes.convert import convert_file
 from eltwise.targets.repair import repair_file
-from onnx_models import find_problems, model, node, published, value
+from support.conversions import answer_of
+from support.onnx_models import find_problems, model, node, published, value
 
 A, B, Z = value("a"), value("b"), value("z", None)
 CONDITION = value("k", (), TensorProto.BOOL)

@@ -7,9 +7,9 @@ from urllib.parse import quote
 
 import pytest
 
-import conformance_results
-from browser import Page
 from eltwise.report.page import write_page
+from support import conformance_results
+from support.browser import Page
 
 DIFFERS = "saturating/Sub-14/uint8/numpy/static"
 HOSTILE = "./mine.py:run/Sub-14/bfloat16/numpy/dynamic"

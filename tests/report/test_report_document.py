@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-import conformance_results
 from eltwise.conformance.results import OUTCOMES, Results
 from eltwise.report.document import document, write_document
 from eltwise.report.findings import findings
+from support import conformance_results
 
 
 @pytest.fixture(scope="module")

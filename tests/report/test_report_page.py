@@ -13,13 +13,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import conformance_results
 from eltwise.conformance.cases import Case
 from eltwise.conformance.results import Failing, Results, TestResult
 from eltwise.ops import registry
 from eltwise.report import legend
 from eltwise.report.findings import findings
 from eltwise.report.page import page
+from support import conformance_results
 
 ASSETS = Path(legend.__file__).parent / "assets"
 

@@ -19,7 +19,7 @@ from eltwise.core.errors import FileFormatError, NameUnknownError, UnsupportedEr
 from eltwise.runtimes import Call, Host, StoppedError, wire
 from eltwise.runtimes.memory import SharedMemory
 
-PLANTED = str(Path(__file__).parents[1] / "planted.py")
+PLANTED = str(Path(__file__).parents[1] / "support" / "planted.py")
 CALL = Call("Sub-14", (("subtract", (0, 1)),))
 OPERANDS = [np.int32([[5, 7, 9]]), np.int32([[1, 2, 3]])]
 

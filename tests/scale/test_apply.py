@@ -27,9 +27,9 @@ from eltwise.scale.blocks import BlockCall
 from eltwise.scale.file_target import FileTarget
 from eltwise.scale.journal import JobIdentity, open_journal
 from eltwise.scale.zarr_target import ZarrTarget
-from onnx_models import model, node, value
-from peak import PEAK_KIB
-from stores import chunk_files, read, store, wait_for
+from support.onnx_models import model, node, value
+from support.peak import PEAK_KIB
+from support.stores import chunk_files, read, store, wait_for
 
 Cli = Callable[..., tuple[int, str, str]]
 

@@ -31,8 +31,8 @@ from eltwise.scale.cluster import claimed, connected, run_on
 from eltwise.scale.jobs import Resources
 from eltwise.scale.journal import Entry
 from eltwise.scale.sources import open_sources
-from onnx_models import model, node, value
-from stores import chunk_files, read, store, wait_for
+from support.onnx_models import model, node, value
+from support.stores import chunk_files, read, store, wait_for
 
 Cli = Callable[..., tuple[int, str, str]]
 pytestmark = [

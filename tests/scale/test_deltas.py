@@ -25,8 +25,8 @@ import eltwise
 from eltwise.scale.byte_planes import from_planes, to_planes
 from eltwise.scale.checksum import crc32c
 from eltwise.scale.delta_file import FOOTER, MAGIC, PIECE, open_delta
-from peak import PEAK_KIB
-from stores import wait_for
+from support.peak import PEAK_KIB
+from support.stores import wait_for
 
 Cli = Callable[..., tuple[int, str, str]]
 

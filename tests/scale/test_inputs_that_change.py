@@ -24,8 +24,8 @@ from eltwise.scale.file_target import FileTarget
 from eltwise.scale.jobs import Resources
 from eltwise.scale.models import run_files
 from eltwise.scale.zarr_target import ZarrTarget
-from onnx_models import model, node, value
-from stores import store
+from support.onnx_models import model, node, value
+from support.stores import store
 
 Cli = Callable[..., tuple[int, str, str]]
 Write = Callable[[Path, np.ndarray], str]

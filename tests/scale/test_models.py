@@ -27,9 +27,9 @@ from eltwise.scale.blocks import BlockCall
 from eltwise.scale.jobs import Outcome, Resources
 from eltwise.scale.models import run_files
 from eltwise.scale.zarr_target import ZarrTarget
-from onnx_models import model, node, value
-from random_graphs import graphs
-from stores import read, store
+from support.onnx_models import model, node, value
+from support.random_graphs import graphs
+from support.stores import read, store
 
 Operands = dict[str, np.ndarray]
 Cli = Callable[..., tuple[int, str, str]]

@@ -18,7 +18,7 @@ from eltwise.engine.reduce import reducing_of
 from eltwise.ops import registry
 from eltwise.scale import blocks
 from eltwise.scale.reductions import reduce_files
-from stores import store
+from support.stores import store
 
 Cli = Callable[..., tuple[int, str, str]]
 AXES = [None, 0, 1, (0, 2), (1, 2), (0, 1, 2), ()]

@@ -15,7 +15,7 @@ import pytest
 from safetensors.numpy import save_file
 
 from eltwise.scale import blocks
-from stores import store
+from support.stores import store
 
 Cli = Callable[..., tuple[int, str, str]]
 

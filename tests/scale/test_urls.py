@@ -12,7 +12,7 @@ import pytest
 import zarr
 
 import eltwise
-from stores import store
+from support.stores import store
 
 Cli = Callable[..., tuple[int, str, str]]
 MEMORY = "memory://eltwise-tests"

@@ -17,9 +17,9 @@ from eltwise.core.errors import NameUnknownError
 from eltwise.passes.report import Comparison
 from eltwise.targets import plan, run
 from eltwise.targets.report import Finding, TargetReport
-from onnx_models import model, node, value
-from openvino_models import Ir
-from target_models import bfloat16_model, bytes_model, integer_ir, legacy_model
+from support.onnx_models import model, node, value
+from support.openvino_models import Ir
+from support.target_models import bfloat16_model, bytes_model, integer_ir, legacy_model
 
 SEVERE = Finding(
     "a", "Sub-14", "uint8", "numpy", "wrong values", "differs", ("saturation",), "results saturate", "repair it"

@@ -26,9 +26,9 @@ from eltwise.passes.verify import VerificationError
 from eltwise.targets import repair as repair_module
 from eltwise.targets.repair import repair_file
 from eltwise.targets.report import Finding, TargetReport
-from onnx_models import model, node, value
-from openvino_models import Ir, binary
-from target_models import bfloat16_model, bytes_model, integer_ir, legacy_model
+from support.onnx_models import model, node, value
+from support.openvino_models import Ir, binary
+from support.target_models import bfloat16_model, bytes_model, integer_ir, legacy_model
 
 
 def is_good(made: object, target: str) -> bool:

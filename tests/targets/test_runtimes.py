@@ -21,8 +21,8 @@ from eltwise.targets.measure import NEWEST_IR_VERSION, loads, measure_variant, r
 from eltwise.targets.plan import TARGETS
 from eltwise.targets.rules import MEASURED_FACTS, level, shipped_rules
 from eltwise.targets.run import program_of, severity_of
-from openvino_models import binary
-from random_chains import random_chain
+from support.openvino_models import binary
+from support.random_chains import random_chain
 
 MODELS = Path(__file__).parents[2] / "examples" / "models"
 TARGET_OF = {name: target for target, names in TARGETS.items() for name in names.values()}

@@ -14,9 +14,9 @@ from eltwise.core.dtypes import BFLOAT16, FLOAT32, INT32, TYPES, ElementType
 from eltwise.oracle import array_of
 from eltwise.targets.plan import read_subject
 from eltwise.targets.sites import HELD_IN_LESS, Site, find_sites, numbers_of, plain_numbers
-from onnx_models import value
-from openvino_models import Ir
-from target_models import chain
+from support.onnx_models import value
+from support.openvino_models import Ir
+from support.target_models import chain
 
 PRODUCT = ("Mul", "x y", "p")
 ADDED = ("Add", "p z", "r")

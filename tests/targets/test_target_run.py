@@ -15,7 +15,7 @@ import eltwise
 from eltwise.runtimes.registry import BY_NAME
 from eltwise.targets import run
 from eltwise.targets.run import observe, severity_of
-from target_models import chain
+from support.target_models import chain
 
 ONNXRUNTIME = BY_NAME["onnxruntime"]
 needs_onnxruntime = pytest.mark.skipif(not ONNXRUNTIME.is_installed, reason="the extra 'witnesses' has the runtimes")

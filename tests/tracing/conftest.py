@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-import planted_runtimes
-from conversions import FOLDERS
 from eltwise.runtimes import Runtime, registry
+from support import planted_runtimes
+from support.conversions import FOLDERS
 
 
 @pytest.fixture
@@ -15,6 +15,6 @@ def planted(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, kind in vars(planted_runtimes).items():
         if isinstance(kind, type) and kind.__module__ == planted_runtimes.__name__:
             runtime = Runtime(
-                name, f"planted_runtimes:{name}", ("onnxruntime",), ("ai.onnx",), environment={"PYTHONPATH": FOLDERS}
+                name, f"support.planted_runtimes:{name}", ("onnxruntime",), ("ai.onnx",), environment={"PYTHONPATH": FOLDERS}
             )
             monkeypatch.setitem(registry.BY_NAME, name, runtime)

@@ -11,7 +11,7 @@ from eltwise.core.errors import EltwiseError
 from eltwise.tracing.model import read_model
 from eltwise.tracing.report import TraceReport
 from eltwise.tracing.trace import read_graph
-from traced_models import CHAIN, PRODUCT, mixed, named, parsed
+from support.traced_models import CHAIN, PRODUCT, mixed, named, parsed
 
 pytestmark = pytest.mark.usefixtures("planted")
 

@@ -18,9 +18,9 @@ from eltwise.tracing.matching import match
 from eltwise.tracing.model import read_model
 from eltwise.tracing.report import TraceReport
 from eltwise.tracing.trace import read_graph
-from openvino_core import openvino_core
-from peak import PEAK_KIB
-from traced_models import CHAIN, PRODUCT, mixed, named, parsed
+from support.openvino_core import openvino_core
+from support.peak import PEAK_KIB
+from support.traced_models import CHAIN, PRODUCT, mixed, named, parsed
 
 pytestmark = pytest.mark.usefixtures("planted")
 

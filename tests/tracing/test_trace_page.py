@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from browser import Page
 from eltwise.tracing.report import TracedNode, TracedOutput, TraceReport
+from support.browser import Page
 
 HOSTILE = "<script>window.taken = 1</script>"
 OUTPUTS = (TracedOutput("scores", "differs", 255.0), TracedOutput(f"{HOSTILE} 2", "not_compared", message="it hangs"))

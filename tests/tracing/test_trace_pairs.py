@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 import eltwise
 from eltwise.runtimes import Runtime, registry
 from eltwise.tracing.report import TraceReport
-from local_hosts import use_local_hosts
-from model_pairs import REWRITES, SHAPE, generate, plant
-from openvino_core import openvino_core
+from support.local_hosts import use_local_hosts
+from support.model_pairs import REWRITES, SHAPE, generate, plant
+from support.openvino_core import openvino_core
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -85,7 +85,7 @@ def test_only_the_planted_node_is_blamed_in_a_converted_model(
     seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Between ONNX and the IR that OpenVINO makes of it, which names the node of an output after that."""
-    float32 = Runtime("openvino", "openvino_float32:OpenVinoFloat32", ("openvino",), ("openvino",))
+    float32 = Runtime("openvino", "support.openvino_float32:OpenVinoFloat32", ("openvino",), ("openvino",))
     monkeypatch.setitem(registry.BY_NAME, "openvino", float32)
     rng = random.Random(seed)  # noqa: S311 - models, not secrets
     model = generate(rng, rng.randrange(3, 14))

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from onnx import ModelProto
 
 import eltwise
-import planted_runtimes
 from eltwise.tracing.report import TraceReport
-from local_hosts import use_local_hosts
-from model_pairs import REWRITES, SHAPE, generate, plant
-from traced_models import CHAIN, PRODUCT, named, parsed
+from support import planted_runtimes
+from support.local_hosts import use_local_hosts
+from support.model_pairs import REWRITES, SHAPE, generate, plant
+from support.traced_models import CHAIN, PRODUCT, named, parsed
 
 pytestmark = pytest.mark.usefixtures("planted")
 

@@ -16,7 +16,7 @@ from eltwise.formats.onnx.reader import read_onnx
 from eltwise.formats.onnx.writer import kept_bytes, write_model_proto
 from eltwise.ir.graph import Foreign, Graph, Node
 from eltwise.passes.scopes import all_scopes
-from onnx_models import model, node, published, sub_model, value
+from support.onnx_models import model, node, published, sub_model, value
 
 UNKNOWN_FIELD = b"\xf2\xe2\x09\x03new"
 

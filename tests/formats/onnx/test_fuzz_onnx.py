@@ -23,7 +23,7 @@ from eltwise.formats.onnx.tensors import read_tensor_proto, write_tensor
 from eltwise.formats.onnx.writer import write_onnx
 from eltwise.formats.reading import Reading
 from eltwise.ir.graph import Tensor
-from onnx_models import (
+from support.onnx_models import (
     NEIGHBOURS,
     NEWEST,
     RUN_TYPES,

@@ -15,7 +15,7 @@ from eltwise.formats.onnx import nodes
 from eltwise.formats.onnx.reader import is_model_proto, read_model_proto, read_onnx
 from eltwise.formats.reading import operator_names
 from eltwise.ops import registry
-from onnx_models import all_problems, model, neighbour_model, node, sub_model, value
+from support.onnx_models import all_problems, model, neighbour_model, node, sub_model, value
 
 Change = Callable[[ModelProto], object]
 EMPTY = helper.make_empty_tensor_value_info("z")

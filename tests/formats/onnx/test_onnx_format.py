@@ -24,7 +24,7 @@ from eltwise.ir.graph import Graph, Node, Origin, Port, Tensor
 from eltwise.ir.infer_graph import infer_graph
 from eltwise.ir.types import TensorType
 from eltwise.ops import registry
-from onnx_models import (
+from support.onnx_models import (
     NEIGHBOURS,
     NEWEST,
     all_problems,

@@ -21,7 +21,7 @@ from eltwise.core.errors import (
 from eltwise.formats.onnx.external import ExternalData
 from eltwise.formats.onnx.tensors import read_tensor, read_tensor_proto, write_tensor
 from eltwise.ir.graph import Tensor
-from onnx_models import RUN_TYPES, hard_bytes
+from support.onnx_models import RUN_TYPES, hard_bytes
 
 SHAPES = [(), (0,), (5,), (2, 3), (1, 0, 4), (3, 3, 3), (1,) * 64]
 TYPED_FIELD = {"float32": "float_data", "float64": "double_data", "int64": "int64_data"}

@@ -13,8 +13,8 @@ from eltwise.formats.openvino.reader import read_openvino_file
 from eltwise.ir.infer_graph import infer_graph
 from eltwise.ops import registry
 from eltwise.ops.schema import ElementwiseSchema
-from openvino_core import openvino_core
-from openvino_models import Ir, assert_round_trip, read, run, written_anew
+from support.openvino_core import openvino_core
+from support.openvino_models import Ir, assert_round_trip, read, run, written_anew
 
 
 def openvino_results(xml: bytes, weights: bytes, feeds: list[np.ndarray]) -> list[np.ndarray]:

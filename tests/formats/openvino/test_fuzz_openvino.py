@@ -11,7 +11,7 @@ from lxml import etree
 from eltwise.core.errors import EltwiseError
 from eltwise.formats.openvino.reader import read_openvino
 from eltwise.ir.infer_graph import infer_graph
-from openvino_models import Ir, binary, problems_of, written_anew
+from support.openvino_models import Ir, binary, problems_of, written_anew
 
 
 def _rich(version: str) -> Ir:

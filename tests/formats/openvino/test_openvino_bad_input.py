@@ -17,7 +17,7 @@ from eltwise.formats.openvino.writer import write_openvino, write_openvino_file
 from eltwise.ir.graph import Graph, Node, Origin, Port
 from eltwise.ir.types import TensorType
 from eltwise.ops import registry
-from openvino_models import Ir, binary, problems_of, read
+from support.openvino_models import Ir, binary, problems_of, read
 
 TEXT = binary(auto_broadcast="numpy").text()
 EDGE = '<edge from-layer="1" from-port="0" to-layer="2" to-port="1"/>'

@@ -15,7 +15,7 @@ from eltwise.formats.openvino.document import join_names, split_names
 from eltwise.formats.openvino.reader import read_openvino, read_openvino_file
 from eltwise.formats.openvino.writer import write_openvino_file
 from eltwise.ir.infer_graph import infer_graph
-from openvino_models import BITS, Ir, assert_round_trip, binary, read, run, written_anew
+from support.openvino_models import BITS, Ir, assert_round_trip, binary, read, run, written_anew
 
 RUNNING = [each.ir for each in TYPES if each.runs]
 

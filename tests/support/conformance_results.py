@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from cases import versions_and_types
 from eltwise.conformance.cases import Case
 from eltwise.conformance.results import Failing, Outcome, Results, TestResult, shown
 from eltwise.core.dtypes import ElementType
 from eltwise.ops.schema import ElementwiseSchema
+from support.cases import versions_and_types
 
 HOSTILE = (
     "</script><script>window.taken = 1</script><img src=x onerror='window.taken = 2'>\n<!-- & \u2028 \x00 ${taken}"

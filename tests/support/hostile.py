@@ -13,7 +13,7 @@ import onnx
 import zarr
 from onnx import TensorProto, helper
 
-from openvino_models import Ir
+from support.openvino_models import Ir
 
 MARK = "PWN"
 """In every name, so that a test can tell that names were printed at all."""

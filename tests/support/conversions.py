@@ -26,8 +26,8 @@ from eltwise.passes.report import Report
 from eltwise.passes.to_onnx import ToOnnx
 from eltwise.passes.to_openvino import ToOpenVino
 from eltwise.runtimes import Answer, Host, Model, Runtime
-from onnx_models import model, node, value
-from openvino_models import PRECISIONS, Ir
+from support.onnx_models import model, node, value
+from support.openvino_models import PRECISIONS, Ir
 
 Sizes = tuple[int, ...]
 IR11, IR10 = Origin("openvino", 11), Origin("openvino", 10)
@@ -139,11 +139,11 @@ def written(graph: Graph) -> tuple[bytes, ...]:
     return write_openvino(graph) if graph.origin.domain == "openvino" else (write_onnx(graph),)
 
 
-FOLDERS = os.pathsep.join(map(str, (Path(eltwise.__file__).parents[1], Path(__file__).parent)))
+FOLDERS = os.pathsep.join(map(str, (Path(eltwise.__file__).parents[1], Path(__file__).parents[1])))
 _RUNTIMES = {
     "onnxruntime": next(found for found in runtimes.RUNTIMES if found.name == "onnxruntime"),
     "openvino": Runtime(
-        "openvino", "openvino_float32:OpenVinoFloat32", ("openvino",), environment={"PYTHONPATH": FOLDERS}
+        "openvino", "support.openvino_float32:OpenVinoFloat32", ("openvino",), environment={"PYTHONPATH": FOLDERS}
     ),
 }
 

@@ -10,11 +10,11 @@ import onnx
 from onnx import TensorProto, numpy_helper
 
 import eltwise
-from conversions import ALL_RUNS, Run
 from eltwise.core.dtypes import FLOAT32, ElementType
 from eltwise.formats.onnx.writer import kept_bytes
 from eltwise.passes.report import Report
-from onnx_models import model, node, value
+from support.conversions import ALL_RUNS, Run
+from support.onnx_models import model, node, value
 
 Form = Literal["static", "symbolic", "unknown", "initializer", "shared", "both"]
 """How B is given: as an input with sizes, symbols or nothing but its rank; as an initializer that one node reads, that

@@ -8,8 +8,8 @@ import numpy as np
 import onnx
 from onnx import NodeProto, TensorProto, helper, numpy_helper
 
-from onnx_models import model, node, value
-from openvino_models import Ir
+from support.onnx_models import model, node, value
+from support.openvino_models import Ir
 
 
 def chain(

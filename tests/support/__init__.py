@@ -1,0 +1,1 @@
+"""What several tests share: models, cases, planted faults and runtimes, hostile input."""
