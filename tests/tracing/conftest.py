@@ -15,6 +15,10 @@ def planted(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, kind in vars(planted_runtimes).items():
         if isinstance(kind, type) and kind.__module__ == planted_runtimes.__name__:
             runtime = Runtime(
-                name, f"support.planted_runtimes:{name}", ("onnxruntime",), ("ai.onnx",), environment={"PYTHONPATH": FOLDERS}
+                name,
+                f"support.planted_runtimes:{name}",
+                ("onnxruntime",),
+                ("ai.onnx",),
+                environment={"PYTHONPATH": FOLDERS},
             )
             monkeypatch.setitem(registry.BY_NAME, name, runtime)

@@ -17,7 +17,7 @@ from eltwise.comparison.pairs import Pair, common_type
 from eltwise.comparison.places import Claim, where
 from eltwise.comparison.scan import Figures, scan
 from eltwise.comparison.tensor_report import Element, Status, TensorReport
-from eltwise.comparison.tolerance import Given, Tolerance, parse_tolerances, tolerance_of
+from eltwise.comparison.tolerance import Tolerance, ToleranceLike, parse_tolerances, tolerance_of
 from eltwise.core.dtypes import ElementType
 from eltwise.core.errors import EltwiseError
 from eltwise.faults.record import Operation
@@ -28,7 +28,7 @@ def compare_arrays(
     a: np.ndarray,
     b: np.ndarray,
     name: str = "",
-    tolerance: Given = None,
+    tolerance: ToleranceLike = None,
     *,
     causes: bool = True,
     operation: Operation | None = None,
@@ -77,13 +77,15 @@ def _compared(a: LazyTensor, b: LazyTensor, settings: Settings) -> TensorReport:
     )
     shapes = f"the shape is {list(b.shape)} instead of {list(a.shape)}" if a.shape != b.shape else ""
     if element_type is None:
-        words = f"{a.element_type} and {b.element_type} have no common type that holds both, so values are not compared"
-        words += f"; {shapes}" if shapes else ""
-        return _with_cause(report, Cause("other_type", 1.0, words))
+        message = (
+            f"{a.element_type} and {b.element_type} have no common type that holds both, so values are not compared"
+        )
+        message += f"; {shapes}" if shapes else ""
+        return _with_cause(report, Cause("other_type", 1.0, message))
     pair = Pair(a, b, element_type)
     if shapes:
-        found = find_cause(pair, Figures(), settings) if settings.causes else Cause("other_shape", 1.0, shapes)
-        return _with_cause(report, found)
+        cause = find_cause(pair, Figures(), settings) if settings.causes else Cause("other_shape", 1.0, shapes)
+        return _with_cause(report, cause)
     return _measured(report, pair, settings)
 
 
@@ -117,8 +119,8 @@ def _measured(report: TensorReport, pair: Pair, settings: Settings) -> TensorRep
     status: Status = "differs" if beyond else "within_tolerance" if figures.differing else "equal"
     if has_other_type and status != "differs":
         status = "within_tolerance" if tolerance else "differs"
-    place, claims = where(pair, figures)
-    found = replace(
+    text, claims = where(pair, figures)
+    measured = replace(
         report,
         status=status,
         differing=figures.differing,
@@ -134,14 +136,14 @@ def _measured(report: TensorReport, pair: Pair, settings: Settings) -> TensorRep
         zero_sign_mismatches=counts["zero_sign"],
         first=_element(pair, figures.first),
         worst=_element(pair, figures.worst),
-        where=place,
+        where=text,
         where_details=tuple(claim.fields() for claim in claims),
         heat_map=heat_map(pair, figures),
     )
     if not figures.differing:
-        words = f"the same values, as {pair.b.element_type} instead of {pair.a.element_type}"
-        return _with_cause(found, Cause("other_type", 1.0, words)) if has_other_type else found
-    return _with_cause(found, _cause(pair, figures, settings, claims)) if settings.causes else found
+        message = f"the same values, as {pair.b.element_type} instead of {pair.a.element_type}"
+        return _with_cause(measured, Cause("other_type", 1.0, message)) if has_other_type else measured
+    return _with_cause(measured, _cause(pair, figures, settings, claims)) if settings.causes else measured
 
 
 def _cause(pair: Pair, figures: Figures, settings: Settings, claims: Sequence[Claim]) -> Cause:
@@ -167,10 +169,10 @@ def _element(pair: Pair, index: int) -> Element | None:
         digits = -(-tensor.element_type.bits // 4)
         bits.append(f"0x{int(bits_of(one)[0]) & ((1 << tensor.element_type.bits) - 1):0{digits}x}")
         values.append(one.astype(np.float64).item() if is_float(tensor.element_type) else _whole(one, tensor))
-    place = tuple(map(int, np.unravel_index(index, pair.shape))) if pair.shape else ()
-    return Element(place, values[0], values[1], bits[0], bits[1])
+    coordinates = tuple(map(int, np.unravel_index(index, pair.shape))) if pair.shape else ()
+    return Element(coordinates, values[0], values[1], bits[0], bits[1])
 
 
 def _whole(one: np.ndarray, tensor: LazyTensor) -> int | bool:
-    found = one.item() if storage_of(tensor.element_type).kind in "biu" else int(one.astype(np.int8).item())
-    return found if isinstance(found, bool) else int(found)
+    value = one.item() if storage_of(tensor.element_type).kind in "biu" else int(one.astype(np.int8).item())
+    return value if isinstance(value, bool) else int(value)

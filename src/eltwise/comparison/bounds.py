@@ -29,19 +29,19 @@ _FAR, _LEAST_SHARE_OF_FAR = 24, 0.25
 
 def _last_bit(problem: Problem) -> Cause | None:
     """Whether all that differ, or nearly all, are neighbours of each other."""
-    own, figures, differing = problem.element_type, problem.figures, problem.figures.differing
+    element_type, figures, differing = problem.element_type, problem.figures, problem.figures.differing
     near = int(figures.histogram[1]) if not figures.counts["nan"] else 0
-    least = _LEAST_LAST_BITS.get(8 if not is_float(own) or own.bits <= 8 else own.bits, 1)
-    if differing < least or own.bits == 1:
+    least = _LEAST_LAST_BITS.get(8 if not is_float(element_type) or element_type.bits <= 8 else element_type.bits, 1)
+    if differing < least or element_type.bits == 1:
         return None
     # Masks and labels of few values always differ by little.
     values = figures.sample_a
-    if near == differing and (is_float(own) or int(values.max()) - int(values.min()) >= _LEAST_RANGE):
-        words = "every element that differs is a neighbour of the other: another rounding of the last bit"
-        return Cause("last_bit", 1.0, words if is_float(own) else "integers differ by 1 wherever they differ")
-    if near >= _LEAST_SHARE_OF_LAST_BIT * differing and is_float(own):
-        words = f"{percent(near / differing)} of the elements that differ do so in the last bit only"
-        return Cause("last_bit", near / differing, words)
+    if near == differing and (is_float(element_type) or int(values.max()) - int(values.min()) >= _LEAST_RANGE):
+        text = "every element that differs is a neighbour of the other: another rounding of the last bit"
+        return Cause("last_bit", 1.0, text if is_float(element_type) else "integers differ by 1 wherever they differ")
+    if near >= _LEAST_SHARE_OF_LAST_BIT * differing and is_float(element_type):
+        text = f"{percent(near / differing)} of the elements that differ do so in the last bit only"
+        return Cause("last_bit", near / differing, text)
     return None
 
 
@@ -50,8 +50,8 @@ def _at_limits(problem: Problem) -> Cause | None:
 
     How common these values are where nothing differs says how much evidence that is.
     """
-    own, pair, wide = problem.element_type, problem.pair, problem.wide
-    if own.bits < 8 or own.kind == "boolean":
+    element_type, pair, wide = problem.element_type, problem.pair, problem.wide
+    if element_type.bits < 8 or element_type.kind == "boolean":
         return None
     limits: tuple[int, ...] = pair.b.element_type.limits if pair.b.element_type.is_integer else ()
     for cause, allowed in (("saturation", limits), ("zeroed", (0,))):
@@ -63,9 +63,9 @@ def _at_limits(problem: Problem) -> Cause | None:
         if problem.figures.differing * -math.log2(common) < LEAST_BITS_OF_INTEGERS:
             continue
         pieces = (pair.read(start, stop) for start, stop in pair.ranges(PIECE))
-        if all(np.isin(values_of(b[~same_bits(a, b)], own), allowed).all() for a, b in pieces):
-            found = ", ".join(f"{one:g}" for one in np.unique(wide.y[: wide.count]))
-            text = f"B is {found} wherever it differs"
+        if all(np.isin(values_of(b[~same_bits(a, b)], element_type), allowed).all() for a, b in pieces):
+            values = ", ".join(f"{one:g}" for one in np.unique(wide.y[: wide.count]))
+            text = f"B is {values} wherever it differs"
             if cause == "saturation":
                 text += f", where {pair.b.element_type} ends, as results are that saturate instead of wrapping"
             return Cause(cause, 1.0, text)
@@ -74,19 +74,19 @@ def _at_limits(problem: Problem) -> Cause | None:
 
 def _random_tail(problem: Problem) -> Cause | None:
     """Whether from some element on nearly all differ, with exponents that only random bits have."""
-    own, figures = problem.element_type, problem.figures
+    element_type, figures = problem.element_type, problem.figures
     first, count = figures.first, figures.total - figures.first
-    if first <= 0 or figures.differing < 0.98 * count or count < _LEAST_RANDOM or not is_float(own):
+    if first <= 0 or figures.differing < 0.98 * count or count < _LEAST_RANDOM or not is_float(element_type):
         return None
     tail = np.unique(np.linspace(first, figures.total - 1, _SAMPLED).astype(np.int64))
-    values = np.abs(values_of(converted(problem.pair.b.at(tail), own), own).astype(np.float64))
+    values = np.abs(values_of(converted(problem.pair.b.at(tail), element_type), element_type).astype(np.float64))
     usual = np.abs(problem.sample.x)
     usual = usual[np.isfinite(usual) & (usual > 0)]
     far = ~np.isfinite(values) | (np.abs(np.log2(values / (np.median(usual) if usual.size else 1.0))) > _FAR)
     if far.mean() <= _LEAST_SHARE_OF_FAR:
         return None
-    words = f"from element {first} on, B holds numbers of random size: the tail was not written"
-    return Cause("uninitialized", 1.0, words, {"from": first, "elements": count})
+    text = f"from element {first} on, B holds numbers of random size: the tail was not written"
+    return Cause("uninitialized", 1.0, text, {"from": first, "elements": count})
 
 
 BOUNDS: tuple[Callable[[Problem], Cause | None], ...] = (_last_bit, _at_limits, _random_tail)

@@ -25,8 +25,8 @@ from eltwise.comparison.fixed_hypotheses import of_operation
 from eltwise.comparison.hypotheses import (
     MOST_OF,
     Cause,
+    Generate,
     Hypothesis,
-    Maker,
     Predict,
     Problem,
     Sample,
@@ -45,22 +45,22 @@ from eltwise.kernels.threads import num_threads, run_together
 UNEXPLAINED = "unexplained"
 _SAMPLED, _EQUAL_SAMPLED, _ENDS_SAMPLED = 1536, 512, 64
 _PIECES_AT_ONCE = 8
-OF_VALUES: tuple[Maker, ...] = (
+OF_VALUES: tuple[Generate, ...] = (
     *(value.signs, value.subnormals, value.one_value, value.ranges, value.digits),
     *(scaled, offset),
 )
 """Those that compute each element from the same element, simplest first."""
 
-MAKERS: tuple[Maker, ...] = (
+GENERATORS: tuple[Generate, ...] = (
     *(*OF_VALUES, place.stale, place.transposed, place.flipped, quantization.quantized, quantization.dequantized),
     *(place.uninitialized, place.shifted, place.reordered, quantization.quantized_by_channel),
 )
 """The hypotheses, simplest first: of two that predict the same, the first one is named."""
 
-OF_OTHER_SHAPES: tuple[Maker, ...] = (place.transposed, place.expanded, place.padded)
+OF_OTHER_SHAPES: tuple[Generate, ...] = (place.transposed, place.expanded, place.padded)
 """Those for tensors of other shapes."""
 
-REVERSIBLE: tuple[Maker, ...] = (
+REVERSIBLE: tuple[Generate, ...] = (
     *(value.one_value, value.subnormals, value.digits, value.ranges, quantization.quantized),
     *(quantization.dequantized, place.uninitialized, place.padded),
 )
@@ -79,14 +79,14 @@ def find_cause(pair: Pair, figures: Figures, settings: Settings, claims: Sequenc
     best: tuple[float, Hypothesis, Problem] | None = None
     problem, fact = _problem(pair, figures, settings.copies), _fact(figures)
     faults = ((fault, problem) for fault in of_operation(problem, settings))
-    for hypothesis, own in chain(faults, () if fact else _hypotheses(problem, claims)):
-        share = _share_of_sample(hypothesis, own.sample)
+    for hypothesis, problem_of in chain(faults, () if fact else _hypotheses(problem, claims)):
+        share = _share_of_sample(hypothesis, problem_of.sample)
         if share == 1.0:
-            share = verified_share(own.pair, hypothesis.predict)
+            share = verified_share(problem_of.pair, hypothesis.predict)
         if share == 1.0:
-            return _named(hypothesis, own, 1.0)
+            return _named(hypothesis, problem_of, 1.0)
         if MOST_OF <= share < 1.0 and (best is None or share > best[0]):
-            best = share, hypothesis, own
+            best = share, hypothesis, problem_of
     if problem.has_one_shape:
         return fact or _in_part(problem, best)
     shapes = f"the shape is {list(pair.b.shape)} instead of {list(pair.a.shape)}"
@@ -95,30 +95,30 @@ def find_cause(pair: Pair, figures: Figures, settings: Settings, claims: Sequenc
 
 def _hypotheses(problem: Problem, claims: Sequence[Claim]) -> Iterator[tuple[Hypothesis, Problem]]:
     """All of them, with the pair that each is about: as it is, the other way round, and the part that differs."""
-    makers, backward = MAKERS, problem.swapped
+    generators, backward = GENERATORS, problem.swapped
     if not problem.has_one_shape:
-        makers = OF_OTHER_SHAPES
+        generators = OF_OTHER_SHAPES
         backward = replace(_problem(backward.pair, problem.figures, problem.copies), is_reversed=True)
-    yield from ((found, problem) for maker in makers for found in maker(problem))
-    yield from ((found, backward) for maker in makers if maker in REVERSIBLE for found in maker(backward))
+    yield from ((one, problem) for generate in generators for one in generate(problem))
+    yield from ((one, backward) for generate in generators if generate in REVERSIBLE for one in generate(backward))
     if claims:
-        yield from ((found, problem) for found in _of_region(problem, claims))
+        yield from ((one, problem) for one in _of_region(problem, claims))
 
 
 def _of_region(problem: Problem, claims: Sequence[Claim]) -> Iterator[Hypothesis]:
     """The hypotheses on values for the part of the tensor in which all differences lie."""
     shape = problem.pair.shape
-    few, wide = (one.kept(covered(claims, one.indices, shape)) for one in (problem.sample, problem.wide))
+    few, wide = (one.masked(covered(claims, one.indices, shape)) for one in (problem.sample, problem.wide))
     only = replace(problem, sample=few, wide=wide)
     free = sum(2 * math.log2(claim.size) for claim in claims)
-    for maker in OF_VALUES:
-        for found in maker(only):
+    for generate in OF_VALUES:
+        for hypothesis in generate(only):
             yield replace(
-                found,
-                text=f"on {' and '.join(map(str, claims))}, {found.text}",
-                predict=_restricted(found.predict, claims, shape),
-                details=dict(found.details) | {"where": [claim.fields() for claim in claims]},
-                free_bits=found.free_bits + free,
+                hypothesis,
+                text=f"on {' and '.join(map(str, claims))}, {hypothesis.text}",
+                predict=_restricted(hypothesis.predict, claims, shape),
+                details=dict(hypothesis.details) | {"where": [claim.fields() for claim in claims]},
+                free_bits=hypothesis.free_bits + free,
             )
 
 
@@ -148,9 +148,9 @@ def _least_share(hypothesis: Hypothesis, sample: Sample, predicted: np.ndarray) 
     if not hypothesis.is_moved:
         return MOST_OF
     values, counts = np.unique(bits_of(np.ascontiguousarray(predicted)), return_counts=True)
-    wanted = bits_of(sample.b[: sample.count])
-    places = np.minimum(np.searchsorted(values, wanted), values.size - 1)
-    by_chance = float(np.where(values[places] == wanted, counts[places], 0).mean()) / int(counts.sum())
+    expected = bits_of(sample.b[: sample.count])
+    indices = np.minimum(np.searchsorted(values, expected), values.size - 1)
+    by_chance = float(np.where(values[indices] == expected, counts[indices], 0).mean()) / int(counts.sum())
     return by_chance + MOST_OF * (1 - by_chance)
 
 
@@ -179,16 +179,16 @@ def _fact(figures: Figures) -> Cause | None:
 
 def _problem(pair: Pair, figures: Figures, copies: Copies) -> Problem:
     """The sample that hypotheses are tried on."""
-    total, own = pair.b.size, pair.element_type
+    total, element_type = pair.b.size, pair.element_type
     even = np.unique((np.arange(_EQUAL_SAMPLED) * 2 + 1) * total // (2 * _EQUAL_SAMPLED)) if total else np.arange(0)
     if pair.a.shape != pair.b.shape:
         ends = np.arange(min(total, _ENDS_SAMPLED)), np.arange(max(total - _ENDS_SAMPLED, 0), total)
         indices = np.unique(np.concatenate([even, *ends]))
-        b = converted(pair.b.at(indices), own)
-        sample = Sample(own, indices, b, b, indices.size)
+        b = converted(pair.b.at(indices), element_type)
+        sample = Sample(element_type, indices, b, b, indices.size)
         return Problem(pair, figures, sample, sample, copies)
     a, b = pair.at(even)
-    rest = Sample(own, even, a, b, 0).kept(same_bits(a, b))
+    rest = Sample(element_type, even, a, b, 0).masked(same_bits(a, b))
     few, wide = (_joined(figures, most, rest) for most in (_SAMPLED, figures.sample.size))
     return Problem(pair, figures, few, wide, copies)
 
@@ -206,9 +206,9 @@ def verified_share(pair: Pair, predict: Predict) -> float:
 
     def check(start: int, stop: int) -> None:
         with np.errstate(all="ignore"):
-            found = _counted(pair, predict, start, stop)
+            of_range = _counted(pair, predict, start, stop)
         with lock:
-            counts[:] += found
+            counts[:] += of_range
 
     work, total = [partial(check, *some) for some in pair.ranges(PIECE)], pair.b.size
     for batch in range(0, len(work), _PIECES_AT_ONCE):
@@ -223,12 +223,12 @@ def _counted(pair: Pair, predict: Predict, start: int, stop: int) -> tuple[int, 
     """How many elements of a range are wrong, right where it counts, and how many count."""
     b, has_a = pair.read_b(start, stop), pair.a.shape == pair.b.shape
     a = pair.read_a(start, stop) if has_a else b
-    found = predict(np.arange(start, stop), a)
-    right = agrees(found, b, pair.element_type)
+    predicted = predict(np.arange(start, stop), a)
+    right = agrees(predicted, b, pair.element_type)
     if not has_a:
         return int((~right).sum()), int(right.sum()), right.size
     differs = ~same_bits(a, b)
-    concerned = differs | ~agrees(found, a, pair.element_type)
+    concerned = differs | ~agrees(predicted, a, pair.element_type)
     return int((~right).sum()), int((right & differs).sum()), int(concerned.sum())
 
 
@@ -238,16 +238,16 @@ def _in_part(problem: Problem, best: tuple[float, Hypothesis, Problem] | None) -
     if bounded is not None and bounded.share == 1.0:
         return bounded
     if best is not None:
-        _share, hypothesis, own = best
-        share = verified_share(own.pair, hypothesis.predict)
-        predicted = hypothesis.predict(own.sample.indices, own.sample.a)
-        if share >= _least_share(hypothesis, own.sample, predicted):
-            return _named(hypothesis, own, share)
+        _share, hypothesis, explained = best
+        share = verified_share(explained.pair, hypothesis.predict)
+        predicted = hypothesis.predict(explained.sample.indices, explained.sample.a)
+        if share >= _least_share(hypothesis, explained.sample, predicted):
+            return _named(hypothesis, explained, share)
     return bounded or _unexplained(problem.pair, problem.figures)
 
 
 def _unexplained(pair: Pair, figures: Figures) -> Cause:
     a, b = pair.at(np.array([figures.first]))
-    place = list(map(int, np.unravel_index(figures.first, pair.shape))) if pair.shape else []
-    shown = f"first at {place}: 0x{int(bits_of(a)[0]):x} and 0x{int(bits_of(b)[0]):x} as {pair.element_type}"
+    coordinates = list(map(int, np.unravel_index(figures.first, pair.shape))) if pair.shape else []
+    shown = f"first at {coordinates}: 0x{int(bits_of(a)[0]):x} and 0x{int(bits_of(b)[0]):x} as {pair.element_type}"
     return Cause(UNEXPLAINED, 0.0, f"no hypothesis predicts the differences; {shown}")

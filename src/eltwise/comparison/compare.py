@@ -13,7 +13,7 @@ from eltwise.comparison.hypotheses import Settings
 from eltwise.comparison.matching import Copies, match
 from eltwise.comparison.report import Report
 from eltwise.comparison.tensor_report import TensorReport
-from eltwise.comparison.tolerance import Given, Tolerances, check_patterns, parse_tolerances, tolerance_of
+from eltwise.comparison.tolerance import ToleranceLike, Tolerances, check_patterns, parse_tolerances, tolerance_of
 from eltwise.core.dtypes import ElementType
 from eltwise.core.errors import EltwiseError, FileFormatError
 from eltwise.engine.arrays import as_array
@@ -28,7 +28,7 @@ Tell = Callable[[int, int, str], None]
 def compare(
     a: object,
     b: object,
-    tolerance: Given = None,
+    tolerance: ToleranceLike = None,
     *,
     causes: bool = True,
     progress: Tell | None = None,
@@ -64,15 +64,15 @@ def tensors_of(source: object, side: str, wanted: ElementType | None = None) -> 
     if isinstance(source, str | os.PathLike):
         return open_tensors(Path(source), wanted)
     if hasattr(source, "graph"):
-        found = _of_model(source, side)
-        if found is not None:
-            return found
-    found = TensorSet(side, is_one=not isinstance(source, Mapping))
+        tensors = _of_model(source, side)
+        if tensors is not None:
+            return tensors
+    tensors = TensorSet(side, is_one=not isinstance(source, Mapping))
     for name, value in source.items() if isinstance(source, Mapping) else [(side, source)]:
-        found.add(str(name), partial(_in_memory, str(name), value, side))
-    if found.unreadable and not found.tensors:
-        raise next(iter(found.unreadable.values()))
-    return found
+        tensors.add(str(name), partial(_in_memory, str(name), value, side))
+    if tensors.unreadable and not tensors.tensors:
+        raise next(iter(tensors.unreadable.values()))
+    return tensors
 
 
 def _of_model(source: object, side: str) -> TensorSet | None:
@@ -81,12 +81,12 @@ def _of_model(source: object, side: str) -> TensorSet | None:
     from eltwise.formats.onnx.reader import is_model_proto
     from eltwise.model import Model
 
-    folder, found = None, TensorSet(side)
+    folder, tensors = None, TensorSet(side)
     if isinstance(source, Model):
         if source.graph.origin.domain != "ai.onnx":
             for name, tensor in source.graph.constants:
-                found.add(name, lambda name=name, tensor=tensor: of_array(name, tensor.array, side))
-            return found
+                tensors.add(name, lambda name=name, tensor=tensor: of_array(name, tensor.array, side))
+            return tensors
         source, folder = source.proto(), getattr(source.graph.message, "folder", None)
     if not is_model_proto(source):
         return None
@@ -114,7 +114,7 @@ def compare_sets(
     sizes = [_bytes(one) + _bytes(other) for one, other in pairs]
     total, copies = sum(sizes), Copies(a)
     unreadable = [str(error) for error in (*a.unreadable.values(), *b.unreadable.values(), *unread)]
-    done, found, name = 0, list[TensorReport](), ""
+    done, reports, name = 0, list[TensorReport](), ""
 
     def advance(count: int) -> None:
         nonlocal done
@@ -127,13 +127,13 @@ def compare_sets(
         name, end = one.name, done + size
         settings = settings_of(tolerance_of(tolerances, one.name, other.name))
         try:
-            found.append(_named(compare_tensors(one, other, settings), a.is_one or b.is_one))
+            reports.append(_named(compare_tensors(one, other, settings), a.is_one or b.is_one))
         except EltwiseError as error:
             unreadable.append(str(error))
         advance(end - done)  # Not all is read of other shapes, or of a file that turns bad.
     check_unchanged(states)
     return Report(
-        tensors=tuple(found),
+        tensors=tuple(reports),
         missing=missing,
         extra=extra,
         unreadable=tuple(dict.fromkeys(unreadable)),

@@ -26,27 +26,27 @@ _NOISE_BITS = 4
 
 def scaled(problem: Problem) -> Iterator[Hypothesis]:
     """B is A times a constant."""
-    own = problem.element_type
-    for factor in _factors(own, *_pairs(problem)):
-        for function in (np.multiply, np.divide) if is_float(own) else (np.multiply,):
+    element_type = problem.element_type
+    for factor in _factors(element_type, *_pairs(problem)):
+        for function in (np.multiply, np.divide) if is_float(element_type) else (np.multiply,):
             is_division = function is np.divide
             number = float(f"{1 / factor:.15g}") if is_division else factor
-            predict = partial(_calculated, number=number, function=function, own=own)
+            predict = partial(_calculated, number=number, function=function, element_type=element_type)
             if problem.sample.fits(predict):
                 is_power = abs(math.frexp(factor)[0]) == 0.5
-                is_said_so = is_power and factor > 0 and is_float(own)
-                said = f"2^{math.frexp(factor)[1] - 1}" if is_said_so else shown(factor)
+                is_exact_power = is_power and factor > 0 and is_float(element_type)
+                factor_text = f"2^{math.frexp(factor)[1] - 1}" if is_exact_power else shown(factor)
                 details: dict[str, object] = {"factor": factor, "power_of_two": is_power}
                 details |= {"arithmetic": "division"} if is_division else {}
-                yield computed("scaled", f"{{b}} is {{a}} times {said}", predict, details, BITS_OF_A_NUMBER)
+                yield computed("scaled", f"{{b}} is {{a}} times {factor_text}", predict, details, BITS_OF_A_NUMBER)
                 return
 
 
 def offset(problem: Problem) -> Iterator[Hypothesis]:
     """B is A plus a constant."""
-    own = problem.element_type
-    for constant in _offsets(own, *_pairs(problem)):
-        predict = partial(_calculated, number=constant, function=np.add, own=own)
+    element_type = problem.element_type
+    for constant in _offsets(element_type, *_pairs(problem)):
+        predict = partial(_calculated, number=constant, function=np.add, element_type=element_type)
         if problem.sample.fits(predict):
             text, details = f"{{b}} is {{a}} plus {shown(constant)}", {"offset": constant}
             yield computed("offset", text, predict, details, BITS_OF_A_NUMBER)
@@ -55,19 +55,19 @@ def offset(problem: Problem) -> Iterator[Hypothesis]:
 
 def _pairs(problem: Problem) -> tuple[np.ndarray, np.ndarray]:
     """The values of a sample where both are finite and, of floats, no zeros."""
-    own, sample = problem.element_type, problem.wide
-    if own.numpy is None or own.kind == "boolean" or own.bits < 8:
+    element_type, sample = problem.element_type, problem.wide
+    if element_type.numpy is None or element_type.kind == "boolean" or element_type.bits < 8:
         return np.zeros(0), np.zeros(0)
     a, b = sample.x[: sample.count], sample.y[: sample.count]
     used = np.isfinite(a) & np.isfinite(b) & (a != 0) & (b != 0)
     return a[used][:_MOST_PAIRS], b[used][:_MOST_PAIRS]
 
 
-def _factors(own: ElementType, a: np.ndarray, b: np.ndarray) -> Iterator[float]:
+def _factors(element_type: ElementType, a: np.ndarray, b: np.ndarray) -> Iterator[float]:
     """The factors that all pairs allow; 0, 1, -1 and what is not told from noise are none."""
-    if a.size and is_float(own):
-        nearly_one = 2.0 ** (_NOISE_BITS - own.digits)
-        yield from (one for one in candidates(*factor_bounds(a, b, own)) if abs(abs(one) - 1) >= nearly_one)
+    if a.size and is_float(element_type):
+        nearly_one = 2.0 ** (_NOISE_BITS - element_type.digits)
+        yield from (one for one in candidates(*factor_bounds(a, b, element_type)) if abs(abs(one) - 1) >= nearly_one)
     elif a.size:
         index = int(np.argmax(np.abs(a)))
         factor = b[index] / a[index]
@@ -75,10 +75,10 @@ def _factors(own: ElementType, a: np.ndarray, b: np.ndarray) -> Iterator[float]:
             yield int(factor)
 
 
-def _offsets(own: ElementType, a: np.ndarray, b: np.ndarray) -> Iterator[float]:
+def _offsets(element_type: ElementType, a: np.ndarray, b: np.ndarray) -> Iterator[float]:
     """The offsets that all pairs allow; what is not told from noise is none."""
-    if a.size and is_float(own):
-        half = half_ulps(b, own)
+    if a.size and is_float(element_type):
+        half = half_ulps(b, element_type)
         low, high = float((b - half - a).max()), float((b + half - a).min())
         slack, noise = float(np.abs(a).max()) * 2.0**-52, float(half.max()) * 2**_NOISE_BITS
         yield from (one for one in candidates(low - slack, high + slack) if abs(one) > noise)
@@ -86,26 +86,26 @@ def _offsets(own: ElementType, a: np.ndarray, b: np.ndarray) -> Iterator[float]:
         yield int(b[0]) - int(a[0])
 
 
-def _calculated(values: np.ndarray, number: float, function: np.ufunc, own: ElementType) -> np.ndarray:
+def _calculated(values: np.ndarray, number: float, function: np.ufunc, element_type: ElementType) -> np.ndarray:
     """Calculate with a number: in float64, in float32 for smaller floats, or in an integer type that wraps around."""
-    if not is_float(own):
+    if not is_float(element_type):
         bits = np.dtype(f"u{values.itemsize}").type(int(number) % (1 << (8 * values.itemsize)))
         return np.asarray(function(values.view(bits.dtype), bits)).view(values.dtype)
-    wide = values_of(values, own)
-    return np.asarray(function(wide, wide.dtype.type(number))).astype(own.storage)
+    wide = values_of(values, element_type)
+    return np.asarray(function(wide, wide.dtype.type(number))).astype(element_type.storage)
 
 
-def half_ulps(b: np.ndarray, own: ElementType) -> np.ndarray:
+def half_ulps(b: np.ndarray, element_type: ElementType) -> np.ndarray:
     """Half the distance to the next number, of numbers that are no zeros."""
-    layout = FLOAT_LAYOUTS[own]
+    layout = FLOAT_LAYOUTS[element_type]
     exponents = np.maximum(np.frexp(b)[1] - 1, layout.least_exponent)
     return np.asarray(np.ldexp(1.0, exponents - layout.mantissa_bits - 1))
 
 
-def factor_bounds(a: np.ndarray, b: np.ndarray, own: ElementType) -> tuple[float, float]:
+def factor_bounds(a: np.ndarray, b: np.ndarray, element_type: ElementType) -> tuple[float, float]:
     """Between which numbers a factor lies that makes each ``b`` of each ``a``, after rounding."""
     with np.errstate(all="ignore"):
-        half = half_ulps(b, own) * (1 + 2.0**-20)
+        half = half_ulps(b, element_type) * (1 + 2.0**-20)
         one, other = (b - half) / a, (b + half) / a
         low, high = float(np.minimum(one, other).max()), float(np.maximum(one, other).min())
     return low - abs(low) * _SLACK, high + abs(high) * _SLACK
@@ -122,8 +122,8 @@ def candidates(low: float, high: float) -> Iterator[float]:
     with np.errstate(all="ignore"):
         singles = [float(nearest), float(np.nextafter(nearest, np.float32(np.inf)))]
         doubles = [middle, *(float(np.nextafter(middle, end)) for end in (-np.inf, np.inf)), low, high]
-    found = (*decimals[:6], *reciprocals[:4], *singles, *decimals[6:], *reciprocals[4:], *doubles)
-    yield from dict.fromkeys(one for one in found if low <= one <= high)
+    ordered = (*decimals[:6], *reciprocals[:4], *singles, *decimals[6:], *reciprocals[4:], *doubles)
+    yield from dict.fromkeys(one for one in ordered if low <= one <= high)
 
 
 def shown(value: float) -> str:

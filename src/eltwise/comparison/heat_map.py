@@ -34,8 +34,8 @@ class HeatMap:
     @property
     def limits(self) -> tuple[float, float]:
         """The least and the largest finite difference of a cell; 0 where there is none."""
-        known = self.grid[np.isfinite(self.grid) & (self.grid > 0)]
-        return (float(known.min()), float(known.max())) if known.size else (0.0, 0.0)
+        positive = self.grid[np.isfinite(self.grid) & (self.grid > 0)]
+        return (float(positive.min()), float(positive.max())) if positive.size else (0.0, 0.0)
 
     def url(self) -> str:
         """The picture as an address that holds it: each cell a pixel, stronger for more digits of difference."""
@@ -82,8 +82,8 @@ def _telling(sample: np.ndarray, shape: tuple[int, ...]) -> tuple[int, int]:
     for axis, size in enumerate(shape):
         if size > 1:
             bins = min(size, _BINS)
-            found = np.bincount(coordinates_of(sample, axis, shape) * bins // size, minlength=bins)
-            uneven = float(found.std() / found.mean()) if found.size else 0.0
+            counts = np.bincount(coordinates_of(sample, axis, shape) * bins // size, minlength=bins)
+            uneven = float(counts.std() / counts.mean()) if counts.size else 0.0
             scores.append((round(uneven, 1), size, -axis))
     chosen = sorted(-axis for _uneven, _size, axis in sorted(scores, reverse=True)[:2])
     return chosen[0], chosen[1]

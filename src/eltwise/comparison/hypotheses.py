@@ -111,8 +111,8 @@ class Sample:
     b: np.ndarray
     count: int
 
-    def kept(self, mask: np.ndarray) -> Sample:
-        """Those of a mask."""
+    def masked(self, mask: np.ndarray) -> Sample:
+        """The elements of a mask."""
         return Sample(self.element_type, self.indices[mask], self.a[mask], self.b[mask], int(mask[: self.count].sum()))
 
     @cached_property
@@ -185,11 +185,11 @@ class Problem:
         is_rounded = self.pair.a.element_type is not self.pair.b.element_type
         if not self.has_one_shape or is_rounded or self.pair.size > _MOST_SEARCHED:
             return True
-        wanted = bits_of(self.sample.b[: self.sample.count])
-        return self.sample.has_most(np.isin(wanted, bits_of(self.pair.read_a(0, self.pair.size))))
+        expected = bits_of(self.sample.b[: self.sample.count])
+        return self.sample.has_most(np.isin(expected, bits_of(self.pair.read_a(0, self.pair.size))))
 
 
-Maker = Callable[[Problem], Iterator[Hypothesis]]
+Generate = Callable[[Problem], Iterator[Hypothesis]]
 
 
 def computed(
@@ -204,12 +204,12 @@ def computed(
     return Hypothesis(cause, text, lambda _indices, a: function(a), details or {}, free_bits, least_bits)
 
 
-def agrees(predicted: np.ndarray, found: np.ndarray, element_type: ElementType) -> np.ndarray:
+def agrees(predicted: np.ndarray, actual: np.ndarray, element_type: ElementType) -> np.ndarray:
     """Where two arrays have the same bits; any NaN agrees with any NaN."""
     predicted = np.ascontiguousarray(predicted)
-    same: np.ndarray = bits_of(predicted) == bits_of(found)
+    same: np.ndarray = bits_of(predicted) == bits_of(actual)
     if is_float(element_type) and not same.all():
-        same = same | (np.isnan(values_of(predicted, element_type)) & np.isnan(values_of(found, element_type)))
+        same = same | (np.isnan(values_of(predicted, element_type)) & np.isnan(values_of(actual, element_type)))
     return same
 
 
@@ -226,8 +226,8 @@ def digits_of(array: np.ndarray, element_type: ElementType) -> np.ndarray:
 
 def evidence(hypothesis: Hypothesis, sample: Sample, right: np.ndarray) -> float:
     """How many bits of the sample a hypothesis predicted, beyond what was taken from the data."""
-    is_told = ~(np.isnan(sample.x) & np.isnan(sample.y))  # Any NaN agrees with any NaN.
-    used = np.flatnonzero((right & is_told)[: sample.count])
+    has_number = ~(np.isnan(sample.x) & np.isnan(sample.y))  # Any NaN agrees with any NaN.
+    used = np.flatnonzero((right & has_number)[: sample.count])
     if not used.size:
         return 0.0
     if hypothesis.is_moved:

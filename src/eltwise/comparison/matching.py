@@ -33,15 +33,15 @@ def match(a: TensorSet, b: TensorSet) -> tuple[Pairs, tuple[str, ...], tuple[str
         return ((next(iter(a.values())), next(iter(b.values()))),), (), (), ()
     if a.tensors.keys() == b.tensors.keys():
         return tuple((tensor, b.tensors[name]) for name, tensor in a.tensors.items()), (), (), ()
-    known_a, known_b = {*a, *a.unreadable}, {*b, *b.unreadable}
+    names_a, names_b = {*a, *a.unreadable}, {*b, *b.unreadable}
     partner = {name: name for name in a if name in b}
-    left = {name: tensor for name, tensor in a.items() if name not in known_b}
-    other = {name: tensor for name, tensor in b.items() if name not in known_a}
+    left = {name: tensor for name, tensor in a.items() if name not in names_b}
+    other = {name: tensor for name, tensor in b.items() if name not in names_a}
     unread: tuple[dict[str, EltwiseError], dict[str, EltwiseError]] = ({}, {})
     partner |= _by_content(left, other, unread)
     missing = tuple(name for name in left if name not in partner and name not in unread[0])
-    found = {*partner.values(), *unread[1]}
-    extra = tuple(name for name in other if name not in found)
+    matched = {*partner.values(), *unread[1]}
+    extra = tuple(name for name in other if name not in matched)
     pairs = tuple((a[name], b[partner[name]]) for name in a if name in partner)
     return pairs, missing, extra, (*unread[0].values(), *unread[1].values())
 
@@ -53,9 +53,9 @@ def _by_content(
     shapes = {_sizes(tensor) for tensor in a.values()} & {_sizes(tensor) for tensor in b.values()}
     samples = [
         {
-            name: found
+            name: sample
             for name, tensor in side.items()
-            if _sizes(tensor) in shapes and (found := _sample(tensor, failed)) is not None
+            if _sizes(tensor) in shapes and (sample := _sample(tensor, failed)) is not None
         }
         for side, failed in zip((a, b), unread, strict=True)
     ]
@@ -67,8 +67,8 @@ def _by_content(
         same = by_bits.get((a[name].element_type, _sizes(a[name]), bits_of(values).tobytes()))
         if same:
             partner[name] = same.pop(0)
-    taken = set(partner.values())
-    left = {name: values for name, values in samples[1].items() if name not in taken}
+    partnered = set(partner.values())
+    left = {name: values for name, values in samples[1].items() if name not in partnered}
     for name, values in samples[0].items():
         near = _nearest(a[name], values, (b[other] for other in left), left) if name not in partner else ""
         if near:
@@ -86,9 +86,9 @@ def _sample(tensor: LazyTensor, failed: dict[str, EltwiseError]) -> np.ndarray |
     """The elements at some evenly spread places; None where they cannot be read, with the error by the name."""
     if not tensor.size:
         return np.zeros(0, tensor.storage)
-    places = np.unique((np.arange(_SAMPLED) * 2 + 1) * tensor.size // (2 * _SAMPLED))
+    indices = np.unique((np.arange(_SAMPLED) * 2 + 1) * tensor.size // (2 * _SAMPLED))
     try:
-        return np.ascontiguousarray(tensor.at(places))
+        return np.ascontiguousarray(tensor.at(indices))
     except EltwiseError as error:
         failed[tensor.name] = error
         return None
@@ -98,8 +98,8 @@ def _nearest(
     tensor: LazyTensor, values: np.ndarray, others: Iterable[LazyTensor], samples: Mapping[str, np.ndarray]
 ) -> str:
     """The tensor of the same shape whose elements are nearest, if nearly all of them are near; else nothing."""
-    own = values_of(values, tensor.element_type).astype(np.float64)
-    if np.unique(own[np.isfinite(own) & (own != 0)]).size < _LEAST_DISTINCT:
+    sample = values_of(values, tensor.element_type).astype(np.float64)
+    if np.unique(sample[np.isfinite(sample) & (sample != 0)]).size < _LEAST_DISTINCT:
         return ""
     best, name = _LEAST_NEAR, ""
     for other in others:
@@ -107,7 +107,7 @@ def _nearest(
             continue
         theirs = values_of(samples[other.name], other.element_type).astype(np.float64)
         with np.errstate(all="ignore"):
-            share = float((np.abs(own - theirs) <= _NEAR * np.abs(own)).mean())
+            share = float((np.abs(sample - theirs) <= _NEAR * np.abs(sample)).mean())
         if share > best:
             best, name = share, other.name
     return name
@@ -122,11 +122,11 @@ class Copies:
     @cached_property
     def _by_content(self) -> dict[int, list[str]]:
         """The names by the type, the shape and each few sampled elements; a hash stands for these."""
-        found: dict[int, list[str]] = {}
+        names: dict[int, list[str]] = {}
         for name, tensor in self._tensors.items():
             for key in self._keys(tensor):
-                found.setdefault(key, []).append(name)
-        return found
+                names.setdefault(key, []).append(name)
+        return names
 
     @staticmethod
     def _keys(tensor: LazyTensor) -> Iterator[int]:

@@ -39,7 +39,7 @@ def content(
     parts = [head("Tensors compared", [summary], facts)]
     if different:
         parts.append("<h2>Differences, the worst first</h2>")
-        parts += [_card(each, place) for place, each in enumerate(different[:MOST_LISTED])]
+        parts += [_card(each, number) for number, each in enumerate(different[:MOST_LISTED])]
         parts.append(more(len(different)))
     for title, listed in (*names, ("Equal", equal)):
         if listed:
@@ -48,7 +48,7 @@ def content(
     return "\n".join(parts)
 
 
-def _card(each: TensorReport, place: int) -> str:
+def _card(each: TensorReport, number: int) -> str:
     kind = " / ".join(dict.fromkeys((each.dtype, each.other_dtype)))
     shape = " / ".join(dict.fromkeys(str(list(one)) for one in (each.shape, each.other_shape)))
     share = "" if each.cause_share in (None, 0.0, 1.0) else f" ({percent(each.cause_share)})"
@@ -58,13 +58,13 @@ def _card(each: TensorReport, place: int) -> str:
         f'<span class="why">{text(each.explanation)}</span>'
     )
     parts = [_figures(each)]
-    if each.heat_map is not None and place < _MOST_PICTURES:
+    if each.heat_map is not None and number < _MOST_PICTURES:
         parts.append(_picture(each, each.heat_map))
     if any(each.ulp_histogram):
         parts.append(f"<div><h3>Distances in units of the last place</h3>{histogram(each.ulp_histogram)}</div>")
     parts += [_element("Worst", each.worst)] if each.worst else []
     parts += [_element("First", each.first)] if each.first and not each.is_first_worst else []
-    return fold(summary, "".join(parts), is_open=place < _MOST_OPEN)
+    return fold(summary, "".join(parts), is_open=number < _MOST_OPEN)
 
 
 def _figures(each: TensorReport) -> str:

@@ -91,15 +91,15 @@ class Pair:
 
     def read(self, start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
         """Read a flat range of both at the same time."""
-        found: dict[str, np.ndarray] = {}
+        arrays: dict[str, np.ndarray] = {}
         if isinstance(self.a.source, InMemory) and isinstance(self.b.source, InMemory):
             return self.read_a(start, stop), self.read_b(start, stop)
 
-        def take(name: str) -> None:
-            found[name] = (self.read_a if name == "a" else self.read_b)(start, stop)
+        def read_side(name: str) -> None:
+            arrays[name] = (self.read_a if name == "a" else self.read_b)(start, stop)
 
-        run_together([lambda: take("a"), lambda: take("b")])
-        return found["a"], found["b"]
+        run_together([lambda: read_side("a"), lambda: read_side("b")])
+        return arrays["a"], arrays["b"]
 
     def at(self, indices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Read single elements of both."""

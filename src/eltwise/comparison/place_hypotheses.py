@@ -15,7 +15,7 @@ from eltwise.comparison.pairs import converted
 from eltwise.formats.lazy_tensors import LazyTensor
 
 Shape = Sequence[int]
-Place = Callable[[np.ndarray], np.ndarray]
+IndexMap = Callable[[np.ndarray], np.ndarray]
 """Gives for flat indices in B those in A, or for coordinates those there; a negative one stands for a fill value."""
 
 _MOST_ORDERS = 120
@@ -27,7 +27,7 @@ _MOST_RUNS = 8
 _MOST_PADS = 256
 _LEAST_TAIL = 8
 _PERIODS = (1, 2, 4, 8, 16)
-_KNOWN_LAYOUTS: dict[tuple[int, ...], str] = {
+_LAYOUTS: dict[tuple[int, ...], str] = {
     (0, 2, 3, 1): "NHWC for NCHW",
     (0, 3, 1, 2): "NCHW for NHWC",
     (2, 3, 1, 0): "HWIO for OIHW",
@@ -38,7 +38,7 @@ def _moved(
     problem: Problem,
     cause: str,
     text: str,
-    place: Place,
+    index_map: IndexMap,
     details: dict[str, object],
     fill: np.generic | None = None,
     free_bits: float = 0.0,
@@ -48,32 +48,32 @@ def _moved(
     is_rounded = pair.b.element_type is not pair.element_type and is_float(pair.b.element_type)
 
     def predict(indices: np.ndarray, _a: np.ndarray) -> np.ndarray:
-        places = place(indices)
-        found = converted(tensor.at(np.maximum(places, 0)), pair.element_type)
+        sources = index_map(indices)
+        values = converted(tensor.at(np.maximum(sources, 0)), pair.element_type)
         if is_rounded:  # B's own type keeps less of a value than the type that both are read as.
-            found = converted(found.astype(pair.b.storage), pair.element_type)
-        return found if fill is None else np.where(places < 0, fill, found)
+            values = converted(values.astype(pair.b.storage), pair.element_type)
+        return values if fill is None else np.where(sources < 0, fill, values)
 
     return Hypothesis(cause, text, predict, details, free_bits, is_moved=True)
 
 
-def _mapped(sizes: Shape, steps: Shape, changes: Mapping[int, Place] | None = None) -> Place:
+def _mapped(sizes: Shape, steps: Shape, changes: Mapping[int, IndexMap] | None = None) -> IndexMap:
     """Indices in a tensor of some sizes as those in another, by the step that each axis has there.
 
     Coordinates may change on the way; a negative one gives a negative index.
     """
 
-    def place(indices: np.ndarray) -> np.ndarray:
-        found, is_outside, rest = np.zeros_like(indices), np.zeros(indices.shape, bool), indices
+    def index_map(indices: np.ndarray) -> np.ndarray:
+        mapped, is_outside, rest = np.zeros_like(indices), np.zeros(indices.shape, bool), indices
         for axis in reversed(range(len(sizes))):
             rest, coordinates = np.divmod(rest, sizes[axis]) if axis else (rest, rest)
             if changes and axis in changes:
                 coordinates = changes[axis](coordinates)
                 is_outside |= coordinates < 0
-            found += coordinates * steps[axis]
-        return np.where(is_outside, -1, found) if changes else found
+            mapped += coordinates * steps[axis]
+        return np.where(is_outside, -1, mapped) if changes else mapped
 
-    return place
+    return index_map
 
 
 def _steps(shape: Shape) -> list[int]:
@@ -94,11 +94,11 @@ def transposed(problem: Problem) -> Iterator[Hypothesis]:
         text = f"the same elements in the same order, as shape {list(b)} instead of {list(a)}"
         yield _moved(problem, "reshaped", text, _same, {"shape": list(b)})
     for axes in _orders(a):
-        known, shape = _KNOWN_LAYOUTS.get(tuple(axes)), [a[axis] for axis in axes]
-        text = f"{{b}} is {{a}} transposed to the axes {axes}" + (f": {known}" if known else "")
+        layout, shape = _LAYOUTS.get(tuple(axes)), [a[axis] for axis in axes]
+        text = f"{{b}} is {{a}} transposed to the axes {axes}" + (f": {layout}" if layout else "")
         if shape != list(b):
             text += f", kept as if it had the shape {list(b)}"
-        details: dict[str, object] = {"axes": axes} | ({"layout": known} if known else {})
+        details: dict[str, object] = {"axes": axes} | ({"layout": layout} if layout else {})
         yield _moved(problem, "transposed", text, _mapped(shape, [_steps(a)[axis] for axis in axes]), details)
 
 
@@ -117,8 +117,8 @@ def flipped(problem: Problem) -> Iterator[Hypothesis]:
         return
     for axis, size in enumerate(shape):
         if size > 1:
-            place = _mapped(shape, _steps(shape), {axis: lambda c, size=size: size - 1 - c})  # type: ignore[misc]
-            yield _moved(problem, "flipped", f"{{b}} is {{a}} reversed along axis {axis}", place, {"axis": axis})
+            index_map = _mapped(shape, _steps(shape), {axis: lambda c, size=size: size - 1 - c})  # type: ignore[misc]
+            yield _moved(problem, "flipped", f"{{b}} is {{a}} reversed along axis {axis}", index_map, {"axis": axis})
     if len(shape) > 1:
         text = "{b} is {a} reversed along all axes"
         yield _moved(problem, "flipped", text, lambda indices: total - 1 - indices, {"axis": None})
@@ -132,13 +132,13 @@ def shifted(problem: Problem) -> Iterator[Hypothesis]:
     start = int(sample.indices[sample.count // 2])
     lines: list[tuple[Shape, int, int | None]] = [(shape, axis, axis) for axis, size in enumerate(shape) if size > 1]
     lines += [((total,), 0, None)] if len(shape) > 1 else []
-    for own, axis, said in lines:
-        step, size = _steps(own)[axis], own[axis]
+    for line_shape, axis, shown_axis in lines:
+        step, size = _steps(line_shape)[axis], line_shape[axis]
         coordinate = start // step % size
         low = max(0, min(coordinate - _LONGEST_LINE // 2, size - _LONGEST_LINE))
         line = start + (np.arange(low, min(low + _LONGEST_LINE, size)) - coordinate) * step
         for count in _shifts(*map(bits_of, problem.pair.at(line))):
-            yield from _shifts_of(problem, own, axis, count, said)
+            yield from _shifts_of(problem, line_shape, axis, count, shown_axis)
 
 
 def _shifts(a: np.ndarray, b: np.ndarray) -> list[int]:
@@ -146,29 +146,29 @@ def _shifts(a: np.ndarray, b: np.ndarray) -> list[int]:
     length = min(_LONGEST_WINDOW, max(a.size // 2, 1))
     windows, moves = np.lib.stride_tricks.sliding_window_view(a, length), Counter[int]()
     for start in np.unique(np.linspace(0, a.size - length, _WINDOWS).astype(np.int64)):
-        found = np.flatnonzero((windows == b[start : start + length]).all(axis=1))
-        moves.update([int(start - found[0])] if found.size == 1 else [])
+        starts = np.flatnonzero((windows == b[start : start + length]).all(axis=1))
+        moves.update([int(start - starts[0])] if starts.size == 1 else [])
     return [count for count, _times in moves.most_common(3) if count][:2]
 
 
-def _shifts_of(problem: Problem, shape: Shape, axis: int, count: int, said: int | None) -> Iterator[Hypothesis]:
-    size, words = shape[axis], " in memory" if said is None else f" along axis {axis}"
+def _shifts_of(problem: Problem, shape: Shape, axis: int, count: int, shown_axis: int | None) -> Iterator[Hypothesis]:
+    size, direction = shape[axis], " in memory" if shown_axis is None else f" along axis {axis}"
     zero = np.zeros(1, problem.element_type.storage)[0] if problem.element_type.numpy else None
 
     def moved(c: np.ndarray, other: np.ndarray | int) -> np.ndarray:
         return np.where((c - count < 0) | (c - count >= size), other, c - count)
 
-    ways: tuple[tuple[str, str, Place, np.generic | None], ...] = (
+    ways: tuple[tuple[str, str, IndexMap, np.generic | None], ...] = (
         ("cyclic", "cyclically", lambda c: (c - count) % size, None),
         ("zeros", "with zeros where nothing comes in", lambda c: moved(c, -1), zero),
         ("edge", "with the edge repeated", lambda c: np.clip(c - count, 0, size - 1), None),
         ("unchanged", "with the old elements where nothing comes in", lambda c: moved(c, c), None),
     )
     for fill, how, change, value in ways:
-        text = f"{{b}} is {{a}} shifted by {count}{words}, {how}"
-        details: dict[str, object] = {"axis": said, "shift": count, "fill": fill}
-        place, free = _mapped(shape, _steps(shape), {axis: change}), math.log2(2 * size)
-        yield _moved(problem, "shifted", text, place, details, value, free)
+        text = f"{{b}} is {{a}} shifted by {count}{direction}, {how}"
+        details: dict[str, object] = {"axis": shown_axis, "shift": count, "fill": fill}
+        index_map, free = _mapped(shape, _steps(shape), {axis: change}), math.log2(2 * size)
+        yield _moved(problem, "shifted", text, index_map, details, value, free)
 
 
 def reordered(problem: Problem) -> Iterator[Hypothesis]:
@@ -178,17 +178,17 @@ def reordered(problem: Problem) -> Iterator[Hypothesis]:
         rest = problem.pair.size // max(size, 1)
         order = _order_of(problem, axis, size, rest) if 1 < size <= _LONGEST_REORDERED and rest >= 4 else None
         if order is not None:
-            place = _mapped(shape, _steps(shape), {axis: lambda c, order=order: order[c]})  # type: ignore[misc]
-            text = f"the slices along axis {axis} of {{b}} are those of {{a}} in another order{_said(order)}"
+            index_map = _mapped(shape, _steps(shape), {axis: lambda c, order=order: order[c]})  # type: ignore[misc]
+            text = f"the slices along axis {axis} of {{b}} are those of {{a}} in another order{_text_of(order)}"
             details: dict[str, object] = {"axis": axis, "order": list(map(int, order[:64]))}
             free = math.lgamma(size + 1) / math.log(2)
-            yield _moved(problem, "reordered", text, place, details, free_bits=free)
+            yield _moved(problem, "reordered", text, index_map, details, free_bits=free)
 
 
-def _said(order: np.ndarray) -> str:
+def _text_of(order: np.ndarray) -> str:
     """An order of few runs in words.
 
-    >>> _said(np.array([2, 3, 0, 1]))
+    >>> _text_of(np.array([2, 3, 0, 1]))
     ': 2 to 3, 0 to 1'
     """
     runs = np.split(order, np.flatnonzero(np.diff(order) != 1) + 1)
@@ -234,7 +234,7 @@ def padded(problem: Problem) -> Iterator[Hypothesis]:
         pads = [[low, y - x - low] for x, y, low in zip(a, b, before, strict=True)]
         corner = 0 if any(before) else math.prod(b) - 1
         fill = converted(problem.pair.b.at(np.array([corner])), problem.element_type)
-        changes: dict[int, Place] = {
+        changes: dict[int, IndexMap] = {
             axis: lambda c, low=low, size=size: np.where(c - low < size, c - low, -1)  # type: ignore[misc]
             for axis, (low, size) in enumerate(zip(before, a, strict=True))
         }
@@ -246,10 +246,10 @@ def padded(problem: Problem) -> Iterator[Hypothesis]:
 def expanded(problem: Problem) -> Iterator[Hypothesis]:
     """B is A broadcast to a larger shape."""
     a, b = problem.pair.a.shape, problem.pair.b.shape
-    own = (1,) * (len(b) - len(a)) + tuple(a)
-    if len(a) <= len(b) and 0 not in a and all(x in (1, y) for x, y in zip(own, b, strict=True)):
-        place = _mapped(b, [step if size > 1 else 0 for size, step in zip(own, _steps(own), strict=True)])
-        yield _moved(problem, "expanded", f"{{b}} is {{a}} broadcast to {list(b)}", place, {"shape": list(b)})
+    padded = (1,) * (len(b) - len(a)) + tuple(a)
+    if len(a) <= len(b) and 0 not in a and all(x in (1, y) for x, y in zip(padded, b, strict=True)):
+        index_map = _mapped(b, [step if size > 1 else 0 for size, step in zip(padded, _steps(padded), strict=True)])
+        yield _moved(problem, "expanded", f"{{b}} is {{a}} broadcast to {list(b)}", index_map, {"shape": list(b)})
 
 
 def uninitialized(problem: Problem) -> Iterator[Hypothesis]:
@@ -262,9 +262,9 @@ def uninitialized(problem: Problem) -> Iterator[Hypothesis]:
     for period in _PERIODS:
         pattern = ahead[:period]
         if period * 4 <= ahead.size and (bits_of(ahead) == np.resize(bits_of(pattern), ahead.size)).all():
-            said = ", ".join(f"0x{int(one):x}" for one in bits_of(pattern)[:4])
-            text = f"from element {first} on, {{b}} holds only {said}: the tail was not written"
-            details: dict[str, object] = {"from": first, "elements": count, "pattern": said}
+            examples = ", ".join(f"0x{int(one):x}" for one in bits_of(pattern)[:4])
+            text = f"from element {first} on, {{b}} holds only {examples}: the tail was not written"
+            details: dict[str, object] = {"from": first, "elements": count, "pattern": examples}
             predict = lambda indices, a: np.where(indices < first, a, pattern[(indices - first) % pattern.size])  # noqa: E731, B023
             yield Hypothesis("uninitialized", text, predict, details, BITS_OF_A_NUMBER, 3.0)
             return

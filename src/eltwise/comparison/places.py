@@ -99,21 +99,21 @@ def coordinates_of(indices: np.ndarray, axis: int, shape: Sequence[int]) -> np.n
 
 def covered(claims: Sequence[Claim], indices: np.ndarray, shape: Sequence[int]) -> np.ndarray:
     """Which flat indices all claims cover."""
-    found = np.ones(indices.shape, bool)
+    mask = np.ones(indices.shape, bool)
     for claim in claims:
-        found &= claim.covers(coordinates_of(indices, claim.axis, shape))
-    return found
+        mask &= claim.covers(coordinates_of(indices, claim.axis, shape))
+    return mask
 
 
 def _claims(axis: int, size: int, pair: Pair, sample: np.ndarray) -> list[Claim]:
-    found = np.unique(coordinates_of(sample, axis, pair.shape))
-    numbers = tuple(map(int, found))
+    indices = np.unique(coordinates_of(sample, axis, pair.shape))
+    numbers = tuple(map(int, indices))
     low, high = numbers[0], numbers[-1]
     if set(numbers) == {0, size - 1} and size > _LEAST_SHARE:
         return [Claim(axis, "edges", numbers, size)]
     if len(numbers) == 1:
         return [Claim(axis, "indices", numbers, size)]
-    step = int(np.gcd.reduce(np.diff(found)))
+    step = int(np.gcd.reduce(np.diff(indices)))
     if step > 1 and len(numbers) > _FEW and len(numbers) * 2 > (high - low) // step:
         return [Claim(axis, "every", (step, low % step), size)]
     if high - low + 1 <= size - max(size // _LEAST_SHARE, 1) and len(numbers) * 2 > high - low:

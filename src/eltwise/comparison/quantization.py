@@ -49,7 +49,7 @@ _Grid = tuple[float, float, int, int]
 class _Quantizing:
     """How A becomes integers, and whether these stay or are multiplied by the scale again."""
 
-    own: ElementType
+    element_type: ElementType
     is_whole: bool
     limits: tuple[float, float]
     zero_point: int = 0
@@ -58,14 +58,14 @@ class _Quantizing:
 
     def __call__(self, a: np.ndarray, scales: np.ndarray | float) -> np.ndarray:
         """Quantize with one scale or one for each element; a scale of 0 stands for zeros."""
-        values = values_of(a, self.own)
+        values = values_of(a, self.element_type)
         scales = np.asarray(scales, values.dtype)
-        found = ROUNDINGS[self.rounding](values, scales)
-        found = found + values.dtype.type(self.zero_point) if self.zero_point else found
-        found = np.clip(found, *self.limits)
-        found = found if self.is_whole else found * scales
-        found = np.where(scales == 0, 0, found if self.keeps_zero_sign else found + values.dtype.type(0))
-        return converted(found, self.own)
+        steps = ROUNDINGS[self.rounding](values, scales)
+        steps = steps + values.dtype.type(self.zero_point) if self.zero_point else steps
+        steps = np.clip(steps, *self.limits)
+        steps = steps if self.is_whole else steps * scales
+        steps = np.where(scales == 0, 0, steps if self.keeps_zero_sign else steps + values.dtype.type(0))
+        return converted(steps, self.element_type)
 
 
 Parts = Sequence[tuple[np.ndarray, np.ndarray]]
@@ -112,37 +112,42 @@ def quantized_by_channel(problem: Problem) -> Iterator[Hypothesis]:
             yield _named(problem, *fitted, axis)
 
 
-def _named(problem: Problem, found: _Quantizing, scales: Sequence[float], axis: int | None = None) -> Hypothesis:
+def _named(problem: Problem, grid_of: _Quantizing, scales: Sequence[float], axis: int | None = None) -> Hypothesis:
     """The hypothesis of one scale, or of one for each index of an axis."""
-    kind, zero_point = integer_type_of(*found.limits)
-    if found.is_whole:
-        kind, zero_point = problem.pair.b.element_type.name, found.zero_point
-    details: dict[str, object] = {"zero_point": zero_point, "type": kind, "rounding": found.rounding}
+    kind, zero_point = integer_type_of(*grid_of.limits)
+    if grid_of.is_whole:
+        kind, zero_point = problem.pair.b.element_type.name, grid_of.zero_point
+    details: dict[str, object] = {"zero_point": zero_point, "type": kind, "rounding": grid_of.rounding}
     if axis is None:
         details |= {"scale": scales[0]}
-        words, free = f"with scale {shown(scales[0])} and zero point {zero_point}", 2 * BITS_OF_A_NUMBER
+        text, free = f"with scale {shown(scales[0])} and zero point {zero_point}", 2 * BITS_OF_A_NUMBER
     else:
         details |= {"axis": axis, "scales": scales[:64]}
-        words = f"with a scale for each index of axis {axis}"
+        text = f"with a scale for each index of axis {axis}"
         free = len(scales) * BITS_OF_A_NUMBER * problem.sample.count / max(problem.figures.differing, 1)
 
     def predict(indices: np.ndarray, a: np.ndarray) -> np.ndarray:
-        places = 0 if axis is None else coordinates_of(indices, axis, problem.pair.shape)
-        return found(a, np.array(scales)[places])
+        channels = 0 if axis is None else coordinates_of(indices, axis, problem.pair.shape)
+        return grid_of(a, np.array(scales)[channels])
 
-    text = f"{{b}} is {{a}} quantized to {kind} {words}" + ("" if found.is_whole else ", and back")
+    text = f"{{b}} is {{a}} quantized to {kind} {text}" + ("" if grid_of.is_whole else ", and back")
     return Hypothesis("quantized", text, predict, details, free, _LEVEL_BITS)
 
 
 def _quantizing(problem: Problem) -> _Quantizing | None:
     """What is known of a quantization from the types and the signs of zeros; None where there can be none."""
-    own, of_a, of_b, wide = problem.element_type, problem.pair.a.element_type, problem.pair.b.element_type, problem.wide
-    if own not in FLOAT_LAYOUTS or of_a.is_integer or not (of_b.is_integer or of_a is of_b):
+    element_type, of_a, of_b, wide = (
+        problem.element_type,
+        problem.pair.a.element_type,
+        problem.pair.b.element_type,
+        problem.wide,
+    )
+    if element_type not in FLOAT_LAYOUTS or of_a.is_integer or not (of_b.is_integer or of_a is of_b):
         return None
     if of_b.is_integer:
-        return _Quantizing(own, True, of_b.limits)
+        return _Quantizing(element_type, True, of_b.limits)
     keeps = bool(np.signbit(wide.y[wide.y == 0]).any())
-    return _Quantizing(own, False, (-math.inf, math.inf), keeps_zero_sign=keeps)
+    return _Quantizing(element_type, False, (-math.inf, math.inf), keeps_zero_sign=keeps)
 
 
 def _channel(pair: Pair, axis: int, number: int) -> tuple[np.ndarray, np.ndarray]:
@@ -156,7 +161,7 @@ def _channel(pair: Pair, axis: int, number: int) -> tuple[np.ndarray, np.ndarray
 def _grid(a: np.ndarray, b: np.ndarray, plain: _Quantizing) -> _Grid | None:
     """The grid that B shows: of integers the multiples that quotients are nearest to, else of multiples of a scale."""
     if not plain.is_whole:
-        return _grid_of(values_of(b, plain.own).astype(np.float64), plain.own)
+        return _grid_of(values_of(b, plain.element_type).astype(np.float64), plain.element_type)
     inside = (b > plain.limits[0]) & (b < plain.limits[1]) & np.isfinite(a)
     x, y = a[inside].astype(np.float64), b[inside].astype(np.float64)
     size, times = np.abs(x), (y - plain.zero_point) * np.where(x < 0, -1.0, 1.0)
@@ -169,7 +174,7 @@ def _grid(a: np.ndarray, b: np.ndarray, plain: _Quantizing) -> _Grid | None:
     return (low, high, 0, 0) if 0 < low <= high else None
 
 
-def _grid_of(values: np.ndarray, own: ElementType) -> _Grid | None:
+def _grid_of(values: np.ndarray, element_type: ElementType) -> _Grid | None:
     levels = np.unique(values[np.isfinite(values)])
     if not 3 <= levels.size <= _MOST_LEVELS:
         return None
@@ -181,7 +186,7 @@ def _grid_of(values: np.ndarray, own: ElementType) -> _Grid | None:
         used = multiples != 0
         if np.abs(levels[~used]).max(initial=0) > 0:
             continue
-        low, high = factor_bounds(multiples[used], levels[used], own)
+        low, high = factor_bounds(multiples[used], levels[used], element_type)
         if 0 < low <= high:
             return low, high, int(multiples[0]), int(multiples[-1])
     return None
@@ -191,11 +196,11 @@ def _fitted(
     parts: Parts, grids: Sequence[_Grid | None], plain: _Quantizing, least: float
 ) -> tuple[_Quantizing, list[float]] | None:
     """The rounding that fits best, with a scale for each part: 0 for one of zeros; None if some part does not fit."""
-    known = [grid for grid in grids if grid is not None]
-    if not known or any(grid is None and b.any() for grid, (_a, b) in zip(grids, parts, strict=True)):
+    fitted = [grid for grid in grids if grid is not None]
+    if not fitted or any(grid is None and b.any() for grid, (_a, b) in zip(grids, parts, strict=True)):
         return None
     if not plain.is_whole:
-        plain = replace(plain, limits=(min(grid[2] for grid in known), max(grid[3] for grid in known)))
+        plain = replace(plain, limits=(min(grid[2] for grid in fitted), max(grid[3] for grid in fitted)))
     best: tuple[float, _Quantizing, list[float]] = (0.0, plain, [])
     for rounding in ROUNDINGS:
         quantizing, shares, scales = replace(plain, rounding=rounding), [], []
@@ -216,7 +221,11 @@ def _best_scale(a: np.ndarray, b: np.ndarray, grid: _Grid, quantizing: _Quantizi
     """How much of a part the best scale between the bounds predicts, and that scale."""
     best = (0.0, 0.0)
     for scale in candidates(*grid[:2]):
-        best = max(best, (float(agrees(quantizing(a, scale), b, quantizing.own).mean()), scale), key=lambda one: one[0])
+        best = max(
+            best,
+            (float(agrees(quantizing(a, scale), b, quantizing.element_type).mean()), scale),
+            key=lambda one: one[0],
+        )
         if best[0] == 1:
             break
     return best
@@ -250,19 +259,19 @@ def _at_zero(x: np.ndarray, y: np.ndarray) -> float | None:
     if np.unique(x).size < 3:
         return None
     aside = x - x.mean()
-    found = float(y.mean() - x.mean() * (aside * y).sum() / (aside * aside).sum())
-    return found if math.isfinite(found) else None
+    intercept = float(y.mean() - x.mean() * (aside * y).sum() / (aside * aside).sum())
+    return intercept if math.isfinite(intercept) else None
 
 
 def dequantized(problem: Problem) -> Iterator[Hypothesis]:
     """B is ``(A - zero point) * scale`` of integers in A."""
-    of_a, own, a, b = problem.pair.a.element_type, problem.element_type, problem.wide.x, problem.wide.y
-    if own not in FLOAT_LAYOUTS or not of_a.is_integer or problem.pair.b.element_type.is_integer:
+    of_a, element_type, a, b = problem.pair.a.element_type, problem.element_type, problem.wide.x, problem.wide.y
+    if element_type not in FLOAT_LAYOUTS or not of_a.is_integer or problem.pair.b.element_type.is_integer:
         return
     middle = _at_zero(b, a)
     zero_point = 0 if middle is None else round(middle)
     used = (a != zero_point) & (b != 0) & np.isfinite(b)
-    for scale in candidates(*factor_bounds(a[used] - zero_point, b[used], own)) if used.any() else ():
+    for scale in candidates(*factor_bounds(a[used] - zero_point, b[used], element_type)) if used.any() else ():
         function = lambda values, scale=scale: (values - values.dtype.type(zero_point)) * values.dtype.type(scale)  # noqa: E731
         if problem.sample.fits(function):
             details = {"scale": scale, "zero_point": zero_point, "type": of_a.name}

@@ -71,8 +71,8 @@ def _compiled_records(
         one: np.ndarray, other: np.ndarray, into: np.ndarray, table: np.ndarray, count: int
     ) -> ctypes.Array[ctypes.c_int64]:
         floats = np.array([tolerance.absolute, tolerance.rtol or 0.0], np.float64).view(np.int64)
-        places = (array.ctypes.data for array in (one, other, into, table))
-        return (ctypes.c_int64 * 8)(*places, count, *map(int, floats), tolerance.too_far(element_type))
+        addresses = (array.ctypes.data for array in (one, other, into, table))
+        return (ctypes.c_int64 * 8)(*addresses, count, *map(int, floats), tolerance.too_far(element_type))
 
     work = [
         (arguments(a, b, records, tables[number], whole), first, last) for number, (first, last) in enumerate(parts)
@@ -120,16 +120,16 @@ def _piece(
     if not unequal.size:
         return records, histogram
     with default_mode(), np.errstate(all="ignore"):
-        found, digits = _of_unequal(a[unequal], b[unequal], element_type, tolerance)
-        _reduce(records, found, unequal // size)
+        fields, digits = _of_unequal(a[unequal], b[unequal], element_type, tolerance)
+        _reduce(records, fields, unequal // size)
     histogram[:] = np.bincount(digits, minlength=BUCKETS - 1)
     return records, histogram
 
 
-def _reduce(records: np.ndarray, found: dict[str, np.ndarray], blocks: np.ndarray) -> None:
+def _reduce(records: np.ndarray, fields: dict[str, np.ndarray], blocks: np.ndarray) -> None:
     """Bring the figures of elements together for each block."""
     starts = np.flatnonzero(np.diff(blocks, prepend=-1))
-    for name, values in found.items():
+    for name, values in fields.items():
         join = np.maximum if name.startswith("max") else np.add
         records[name][blocks[starts]] = join.reduceat(values, starts, dtype=records[name].dtype)
 
@@ -146,12 +146,12 @@ def _of_unequal(
     far = distances(a, b, element_type)
     x, y = values_of(a, element_type), values_of(b, element_type)
     measured, alone = np.ones(a.size, bool), np.zeros(a.size, bool)
-    found = {"differing": measured}
+    fields = {"differing": measured}
     if is_float(element_type):
         nan = np.isnan(x), np.isnan(y)
         measured, alone = ~(nan[0] | nan[1]), nan[0] ^ nan[1]
         infinite = (np.isinf(x) | np.isinf(y)) & measured
-        found |= {"nan": alone, "both_nan": nan[0] & nan[1], "zero_sign": x == y, "infinity": infinite}
+        fields |= {"nan": alone, "both_nan": nan[0] & nan[1], "zero_sign": x == y, "infinity": infinite}
         gap = np.where(measured, np.abs(x - y), x.dtype.type(0))
     else:
         gap = far.astype(np.float64)
@@ -162,8 +162,8 @@ def _of_unequal(
     absolute, relative = x.dtype.type(tolerance.absolute), x.dtype.type(tolerance.rtol or 0.0)
     is_near = (gap <= absolute + relative * np.abs(x)) & is_finite
     is_near |= far < np.uint64(tolerance.too_far(element_type))
-    found |= {"abs_infinite": ~is_finite, "rel_infinite": ~is_finite_ratio, "beyond": (measured & ~is_near) | alone}
-    figures = {name: mask for name, mask in found.items() if mask.any()}
+    fields |= {"abs_infinite": ~is_finite, "rel_infinite": ~is_finite_ratio, "beyond": (measured & ~is_near) | alone}
+    figures = {name: mask for name, mask in fields.items() if mask.any()}
     figures |= {"max_ulp": far, "max_abs": gap, "max_rel": ratio}
     figures |= {"sum_abs": np.where(is_finite, gap, 0), "sum_rel": np.where(is_finite_ratio, ratio, 0)}
     return figures, binary_digits(far[measured])

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from eltwise.comparison import page
 from eltwise.comparison.tensor_report import STATUS_WORDS, TensorReport
-from eltwise.comparison.tolerance import Given, Tolerances, parse_tolerances
+from eltwise.comparison.tolerance import ToleranceLike, Tolerances, parse_tolerances
 from eltwise.core.errors import counted
 from eltwise.core.escaping import as_lines
 from eltwise.report.written import Written
@@ -106,7 +106,7 @@ class Report(Written):
         names += [("Missing in B", list(self.missing)), ("Extra in B", list(self.extra))]
         return self.summary, page.content(self.summary, facts, self.by_badness, names)
 
-    def assert_within(self, tolerance: Given = None) -> None:
+    def assert_within(self, tolerance: ToleranceLike = None) -> None:
         """Fail if something is beyond a tolerance, missing, extra or unreadable.
 
         Args:
@@ -115,14 +115,14 @@ class Report(Written):
         Raises:
             AssertionError: with the report as its message.
         """
-        found: Report = self
+        report: Report = self
         if tolerance is not None and self._again is not None:
-            found = self._again(parse_tolerances(tolerance))
-        if not found.is_good:
-            raise AssertionError(str(found))
+            report = self._again(parse_tolerances(tolerance))
+        if not report.is_good:
+            raise AssertionError(str(report))
 
 
 def _listed(names: Iterable[str]) -> str:
-    known = list(names)
-    more = f", ... ({len(known)} in all)" if len(known) > _MOST_SHOWN else ""
-    return ", ".join(known[:_MOST_SHOWN]) + more
+    shown = list(names)
+    more = f", ... ({len(shown)} in all)" if len(shown) > _MOST_SHOWN else ""
+    return ", ".join(shown[:_MOST_SHOWN]) + more

@@ -139,8 +139,8 @@ class _Chunk:
     def _places(self, block: int) -> np.ndarray:
         """The flat indices of the elements of a block that differ."""
         part = self._block(block)
-        found = np.flatnonzero(~same_bits(self.a[part], self.b[part])) + part.start + self.start
-        return np.asarray(found)
+        indices = np.flatnonzero(~same_bits(self.a[part], self.b[part])) + part.start + self.start
+        return np.asarray(indices)
 
     def _find_worst(self, unequal: np.ndarray) -> None:
         figures, records = self.figures, self.records
@@ -168,18 +168,18 @@ class _Chunk:
         """Keep places of some blocks, evenly spread; every second one is dropped when there are too many."""
         figures = self.figures
         chosen = spread(unequal, blocks)
-        found = [self._places(int(block)) for block in chosen]
-        each = max(MOST_SAMPLED // (2 * len(found)), 16)
-        figures.is_complete &= chosen.size == unequal.size and all(one.size <= each for one in found)
-        new = np.concatenate([spread(one, each) for one in found])
+        indices = [self._places(int(block)) for block in chosen]
+        each = max(MOST_SAMPLED // (2 * len(indices)), 16)
+        figures.is_complete &= chosen.size == unequal.size and all(one.size <= each for one in indices)
+        new = np.concatenate([spread(one, each) for one in indices])
         local = new - self.start
-        kept = [new, self.a[local], self.b[local]]
+        sampled = [new, self.a[local], self.b[local]]
         if figures.sample.size:
             before = (figures.sample, figures.sample_a, figures.sample_b)
-            kept = [np.concatenate(parts) for parts in zip(before, kept, strict=True)]
-        if kept[0].size > MOST_SAMPLED:
-            kept, figures.is_complete = [part[::2].copy() for part in kept], False
-        figures.sample, figures.sample_a, figures.sample_b = kept
+            sampled = [np.concatenate(parts) for parts in zip(before, sampled, strict=True)]
+        if sampled[0].size > MOST_SAMPLED:
+            sampled, figures.is_complete = [part[::2].copy() for part in sampled], False
+        figures.sample, figures.sample_a, figures.sample_b = sampled
 
 
 def spread(values: np.ndarray, most: int) -> np.ndarray:

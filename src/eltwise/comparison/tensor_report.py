@@ -131,11 +131,11 @@ class TensorReport:
 
     def fields(self) -> dict[str, object]:
         """Everything as plain values: the JSON."""
-        found: dict[str, object] = {
+        fields: dict[str, object] = {
             name: asdict(value) if isinstance(value, Element) else value for name, value in vars(self).items()
         }
-        del found["heat_map"]
-        return found | {"forgiven": self.forgiven, "tolerance": self.tolerance or None, "cause": self.cause or None}
+        del fields["heat_map"]
+        return fields | {"forgiven": self.forgiven, "tolerance": self.tolerance or None, "cause": self.cause or None}
 
     def sentences(self) -> list[str]:
         """What there is to say of it, a sentence a line."""

@@ -65,11 +65,11 @@ class Tolerance:
 
 
 Tolerances = tuple[Tolerance, ...]
-Given = None | str | Tolerance | Mapping[str, str] | Iterable[str | Tolerance]
+ToleranceLike = None | str | Tolerance | Mapping[str, str] | Iterable[str | Tolerance]
 """How a caller gives tolerances."""
 
 
-def parse_tolerances(given: Given) -> Tolerances:
+def parse_tolerances(tolerance: ToleranceLike) -> Tolerances:
     """Read tolerances: one text, several, or texts by the pattern of the names. ``@FILE`` is a file with one a line.
 
     >>> [str(each) for each in parse_tolerances(["ulp<=1", "logits: rtol=1e-3, atol=1e-5"])]
@@ -79,26 +79,26 @@ def parse_tolerances(given: Given) -> Tolerances:
         AttributeValueError: for what is no tolerance.
         FileFormatError: for a file that cannot be read.
     """
-    if given is None:
+    if tolerance is None:
         return ()
-    if isinstance(given, str | Tolerance):
-        given = (given,)
-    if isinstance(given, Mapping):
-        given = [f"{pattern}: {text}" for pattern, text in given.items()]
-    return tuple(found for one in given for found in _parsed(one))
+    if isinstance(tolerance, str | Tolerance):
+        tolerance = (tolerance,)
+    if isinstance(tolerance, Mapping):
+        tolerance = [f"{pattern}: {text}" for pattern, text in tolerance.items()]
+    return tuple(parsed for one in tolerance for parsed in _parsed(one))
 
 
-def _parsed(given: object) -> Sequence[Tolerance]:
-    if isinstance(given, Tolerance):
-        return [given]
-    if not isinstance(given, str):
-        raise _refused("a tolerance is a text", type(given).__name__)
-    if given.startswith("@"):
-        path = Path(given[1:])
+def _parsed(tolerance: object) -> Sequence[Tolerance]:
+    if isinstance(tolerance, Tolerance):
+        return [tolerance]
+    if not isinstance(tolerance, str):
+        raise _refused("a tolerance is a text", type(tolerance).__name__)
+    if tolerance.startswith("@"):
+        path = Path(tolerance[1:])
         text = files.read_bytes(path, _LARGEST_FILE).decode(errors="replace")
         lines = map(str.strip, text.splitlines())
         return [parse_tolerance(line) for line in lines if line and not line.startswith("#")]
-    return [parse_tolerance(given)]
+    return [parse_tolerance(tolerance)]
 
 
 def parse_tolerance(text: str) -> Tolerance:
@@ -106,10 +106,10 @@ def parse_tolerance(text: str) -> Tolerance:
     pattern, colon, rest = text.rpartition(":")
     values: dict[str, str] = {}
     for part in rest.split(","):
-        found = _PART.fullmatch(part.strip())
-        if found is None or found[1] in values:
-            raise _refused("this part is given twice" if found else "not a tolerance", repr(text))
-        values[found[1]] = found[2]
+        match = _PART.fullmatch(part.strip())
+        if match is None or match[1] in values:
+            raise _refused("this part is given twice" if match else "not a tolerance", repr(text))
+        values[match[1]] = match[2]
     if colon and not pattern.strip():
         raise _refused("there is no name before the colon", repr(text))
     ulp = values.get("ulp")
@@ -137,10 +137,10 @@ def check_patterns(tolerances: Tolerances, names: Iterable[str]) -> None:
     Raises:
         NameUnknownError: with the nearest name.
     """
-    known = list(dict.fromkeys(names))
+    present = list(dict.fromkeys(names))
     for tolerance in tolerances:
-        if not tolerance.is_for(*known):
-            raise unknown_name("tensor", tolerance.pattern, known, operand=f"tolerance {str(tolerance)!r}")
+        if not tolerance.is_for(*present):
+            raise unknown_name("tensor", tolerance.pattern, present, operand=f"tolerance {str(tolerance)!r}")
 
 
 def tolerance_of(tolerances: Tolerances, *names: str) -> Tolerance | None:

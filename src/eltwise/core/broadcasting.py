@@ -60,26 +60,26 @@ def broadcast(rule: Rule, *shapes: Shape) -> Broadcast:
         AttributeValueError: where ``axis`` is out of range.
     """
     first, *others = shapes
-    found = Broadcast(first, (0,))
+    result = Broadcast(first, (0,))
     for index, other in enumerate(others, 1):
         try:
-            joined = _RULES[rule.name](rule, found.shape, other)
+            joined = _RULES[rule.name](rule, result.shape, other)
         except ShapeError as error:
             if len(shapes) == 2:
                 raise
             listed = ", ".join(f"({shape})" for shape in shapes)
-            words = f"the shapes {listed} do not broadcast: operand {index} does not fit those before it"
-            raise ShapeError(words, got=f"({found.shape}) and ({other})", allowed=error.allowed) from None
-        own, start = joined.starts
-        starts = tuple(None if own is None or before is None else own + before for before in found.starts)
-        found = Broadcast(joined.shape, (*starts, start), (*found.assumptions, *joined.assumptions))
-    return found
+            message = f"the shapes {listed} do not broadcast: operand {index} does not fit those before it"
+            raise ShapeError(message, got=f"({result.shape}) and ({other})", allowed=error.allowed) from None
+        shift, start = joined.starts
+        starts = tuple(None if shift is None or before is None else shift + before for before in result.starts)
+        result = Broadcast(joined.shape, (*starts, start), (*result.assumptions, *joined.assumptions))
+    return result
 
 
 def _none(_rule: Rule, a: Shape, b: Shape) -> Broadcast:
     if a.dimensions is None or b.dimensions is None:
-        known_side = b if a.dimensions is None else a
-        return Broadcast(known_side, (None, None), ("A and B have the same shape",))
+        ranked = b if a.dimensions is None else a
+        return Broadcast(ranked, (None, None), ("A and B have the same shape",))
     if len(a.dimensions) != len(b.dimensions):
         raise _mismatch(a, b, "without broadcasting both ranks must be equal")
     return _paired(a, b, 0, _equal_pair, "without broadcasting both sizes must be equal")
@@ -115,8 +115,8 @@ def _pdpd(rule: Rule, a: Shape, b: Shape) -> Broadcast:
 
 def _legacy(rule: Rule, a: Shape, b: Shape) -> Broadcast:
     if a.dimensions is None or b.dimensions is None:
-        wanted = "B broadcasts onto A" if rule.enabled else "A and B have the same shape"
-        return Broadcast(a, (None, None), (wanted,))
+        expected = "B broadcasts onto A" if rule.enabled else "A and B have the same shape"
+        return Broadcast(a, (None, None), (expected,))
     ours, theirs = a.dimensions, b.dimensions
     if not rule.enabled:
         hint = "broadcast is 0 or absent, so the shapes must be equal; set broadcast=1 to broadcast B onto A"
@@ -152,8 +152,8 @@ def _legacy_run(a: Shape, b: Shape, ours: Dimensions, theirs: Dimensions, start:
         runs = ((axis, ours[axis : axis + len(theirs)]) for axis in range(len(ours)) if axis != start)
         return next((f"axis={axis} would fit" for axis, run in runs if _all_same(run, theirs)), "")
 
-    found = _paired(a, b, start, pair_of, f"B as a run of A's shape from axis {start}", hint)
-    return Broadcast(a, (0, start), found.assumptions)
+    result = _paired(a, b, start, pair_of, f"B as a run of A's shape from axis {start}", hint)
+    return Broadcast(a, (0, start), result.assumptions)
 
 
 def _paired(

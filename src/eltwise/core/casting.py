@@ -106,9 +106,9 @@ def _float64_to_odd(whole: np.ndarray) -> np.ndarray:
     if bits <= 32:
         return whole.astype(np.float64)
     lost = whole & whole.dtype.type(0x7FF)
-    kept = (whole >> whole.dtype.type(11)) | (lost != 0).astype(whole.dtype)
+    rounded = (whole >> whole.dtype.type(11)) | (lost != 0).astype(whole.dtype)
     large = (whole >= 2**53) if whole.dtype.kind == "u" else (whole >= 2**53) | (whole <= -(2**53))
-    return np.where(large, kept.astype(np.float64) * 2048.0, whole.astype(np.float64))
+    return np.where(large, rounded.astype(np.float64) * 2048.0, whole.astype(np.float64))
 
 
 def _float32_to_odd(wide: np.ndarray) -> np.ndarray:

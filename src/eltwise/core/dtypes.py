@@ -59,8 +59,8 @@ class ElementType:
             return np.dtype(self.name) if self.runs else None
         import ml_dtypes  # It takes as long to load as a third of this package.
 
-        found: np.dtype[np.generic] = np.dtype(getattr(ml_dtypes, self.name))
-        return found
+        dtype: np.dtype[np.generic] = np.dtype(getattr(ml_dtypes, self.name))
+        return dtype
 
     @property
     def runs(self) -> bool:
@@ -183,17 +183,17 @@ def of_numpy(numpy_type: np.dtype[np.generic], types: Sequence[ElementType] = ()
             by default all of them.
     """
     native = numpy_type if numpy_type.isnative else numpy_type.newbyteorder("=")
-    found = _BY_NUMPY.get(native)
-    if found is None and "ml_dtypes" in sys.modules:
-        found = _of_ml_dtypes().get(native)
-    if found is None:
+    element_type = _BY_NUMPY.get(native)
+    if element_type is None and "ml_dtypes" in sys.modules:
+        element_type = _of_ml_dtypes().get(native)
+    if element_type is None:
         raise ElementTypeError(
             "unsupported element type",
             got=str(numpy_type),
             allowed=", ".join(each.name for each in types or TYPES if each.runs),
             **place,
         )
-    return found
+    return element_type
 
 
 @cache

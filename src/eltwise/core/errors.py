@@ -62,8 +62,8 @@ class EltwiseError(Exception):
     def _place(self) -> str:
         node = f"node {self.node!r}" if self.node else ""
         subject = " ".join(part for part in (self.operator, node) if part)
-        place = ": ".join(part for part in (self.where, ", ".join(filter(None, (subject, self.operand)))) if part)
-        return f"{place}: " if place else ""
+        prefix = ": ".join(part for part in (self.where, ", ".join(filter(None, (subject, self.operand)))) if part)
+        return f"{prefix}: " if prefix else ""
 
     def __str__(self) -> str:
         sentence = f"{self._place()}{self.problem}"
@@ -75,8 +75,8 @@ class EltwiseError(Exception):
 
     def fields(self) -> dict[str, str]:
         """The fields that are set, with the kind and the sentence, for programs that read them."""
-        known = {name: getattr(self, name) for name in _FIELDS if getattr(self, name)}
-        return {"kind": type(self).__name__, "problem": self.problem, **known, "sentence": str(self)}
+        present = {name: getattr(self, name) for name in _FIELDS if getattr(self, name)}
+        return {"kind": type(self).__name__, "problem": self.problem, **present, "sentence": str(self)}
 
 
 class NameUnknownError(EltwiseError):

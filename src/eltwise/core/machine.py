@@ -23,8 +23,8 @@ def cache_bytes() -> int:
     """The size of the largest cache of this machine; a common one where the machine does not say."""
     sizes = [_text(_CACHES.format(level)).strip() for level in range(8)]
     units = {"K": 1 << 10, "M": 1 << 20}
-    found = [int(size[:-1]) * units[size[-1]] for size in sizes if size[:-1].isdigit() and size[-1] in units]
-    return max(found, default=_COMMON_CACHE)
+    in_bytes = [int(size[:-1]) * units[size[-1]] for size in sizes if size[:-1].isdigit() and size[-1] in units]
+    return max(in_bytes, default=_COMMON_CACHE)
 
 
 def machine_name() -> str:

@@ -186,26 +186,26 @@ def sync_folder(path: str) -> None:
 
 def _check_private(path: str, status: os.stat_result) -> None:
     if not stat.S_ISDIR(status.st_mode):
-        found = "a link" if stat.S_ISLNK(status.st_mode) else "not a folder"
+        reason = "a link" if stat.S_ISLNK(status.st_mode) else "not a folder"
     elif not is_ours(status):
-        found = "a folder of another user"
+        reason = "a folder of another user"
     elif _HAS_OWNERS and status.st_mode & 0o077:
-        found = f"a folder that others may use (mode {stat.S_IMODE(status.st_mode):o})"
+        reason = f"a folder that others may use (mode {stat.S_IMODE(status.st_mode):o})"
     else:
         return
-    raise in_the_way(path, found)
+    raise in_the_way(path, reason)
 
 
 def _check_plain(path: str, status: os.stat_result) -> None:
     if not stat.S_ISREG(status.st_mode):
-        found = "a link" if stat.S_ISLNK(status.st_mode) else "not a file"
+        reason = "a link" if stat.S_ISLNK(status.st_mode) else "not a file"
     elif status.st_nlink != 1:
-        found = "a file with a second name"
+        reason = "a file with a second name"
     elif not is_ours(status):
-        found = "a file of another user"
+        reason = "a file of another user"
     else:
         return
-    raise in_the_way(path, found)
+    raise in_the_way(path, reason)
 
 
 def in_the_way(path: str, found: str) -> FileFormatError:

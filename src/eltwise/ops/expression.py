@@ -51,8 +51,8 @@ class Expression:
                 raise ValueError(f"step {index}: {step.primitive} takes {step.definition.arity} operands")
             if not all(0 <= value < self.operands + index for value in step.operands):
                 raise ValueError(f"step {index} reads a value that is not there yet")
-            made = [self.steps[value - self.operands] for value in step.operands if value >= self.operands]
-            if any(other.definition.result == "boolean" for other in made):
+            computed = [self.steps[value - self.operands] for value in step.operands if value >= self.operands]
+            if any(other.definition.result == "boolean" for other in computed):
                 raise ValueError(f"step {index} reads a boolean")
 
     def __hash__(self) -> int:

@@ -53,12 +53,12 @@ def resolve(domain: Domain, name: str, opset: int) -> OpSchema | None:
 
     OpenVINO's names are matched without regard to case, ONNX's exactly. None where there is no such operator.
     """
-    wanted = name.casefold() if domain == "openvino" else name
+    sought = name.casefold() if domain == "openvino" else name
     candidates = [
         candidate
         for candidate in (*ELEMENTWISE, *DATA_MOVEMENT)
         if candidate.domain == domain
-        and (candidate.name.casefold() if domain == "openvino" else candidate.name) == wanted
+        and (candidate.name.casefold() if domain == "openvino" else candidate.name) == sought
         and candidate.version <= opset
     ]
     return max(candidates, key=lambda candidate: candidate.version, default=None)

@@ -109,7 +109,7 @@ def place_all(
     shape = shapes[0]
     for other in shapes[1:]:
         shape = place(rule, shape, other).shape
-    return shape, tuple(len(shape) - len(own) for own in shapes)
+    return shape, tuple(len(shape) - len(operand_shape) for operand_shape in shapes)
 
 
 def place(rule: RuleName, a: Sizes, b: Sizes, axis: int = -1, enabled: bool = True) -> Placement:
@@ -147,8 +147,8 @@ def bits_of(array: npt.NDArray[Any]) -> list[int]:
 def array_of(element_type: ElementType, bits: Iterable[int], shape: Sizes | None = None) -> npt.NDArray[Any]:
     """Make a native C-contiguous array from bit patterns in C order, one-dimensional where no shape is given."""
     unsigned = np.array(list(bits), np.dtype(f"u{element_type.storage.itemsize}"))
-    made = unsigned.view(element_type.storage)
-    return made if shape is None else made.reshape(shape)
+    array = unsigned.view(element_type.storage)
+    return array if shape is None else array.reshape(shape)
 
 
 def same_bits(got: npt.NDArray[Any], expected: npt.NDArray[Any]) -> bool:
@@ -220,11 +220,11 @@ def _place_legacy(a: Sizes, b: Sizes, axis: int) -> Placement:
         return Placement(a, 0, len(a) - len(b))
     start = _start_of_run(a, b, axis)
     for position, size in enumerate(b):
-        wanted = a[start + position]
-        if size == wanted:
+        expected = a[start + position]
+        if size == expected:
             continue
         if size != 1:
-            raise OracleRefusal(f"dimension {start + position}: A has {wanted} and B {size}")
+            raise OracleRefusal(f"dimension {start + position}: A has {expected} and B {size}")
         if any(before != 1 for before in b[:position]) and any(after != 1 for after in b[position:]):
             raise OracleRefusal(f"dimension {start + position}: a 1 between B's other dimensions does not expand")
     return Placement(a, 0, start)
@@ -258,6 +258,8 @@ def _flat_positions(shape: Sizes, operand: Sizes, start: int) -> npt.NDArray[np.
     """Where the elements that an operand has for those of the result lie, both in C order; a size of 1 repeats."""
     positions = [0]
     for dimension, size in enumerate(shape):
-        own = operand[dimension - start] if start <= dimension < start + len(operand) else 1
-        positions = [position * own + (index if own > 1 else 0) for position in positions for index in range(size)]
+        stored = operand[dimension - start] if start <= dimension < start + len(operand) else 1
+        positions = [
+            position * stored + (index if stored > 1 else 0) for position in positions for index in range(size)
+        ]
     return np.array(positions, np.intp)

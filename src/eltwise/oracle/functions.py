@@ -137,7 +137,7 @@ def _less(a: Numbers, b: Numbers) -> Flags:
 
 
 def _arithmetic(function: Callable[..., Numbers]) -> OnBits:
-    return lambda element_type, *bits: _encoded(element_type, function(*(decoded(element_type, own) for own in bits)))
+    return lambda element_type, *bits: _encoded(element_type, function(*(decoded(element_type, one) for one in bits)))
 
 
 def _comparison(function: Callable[[Numbers, Numbers], Flags]) -> OnBits:

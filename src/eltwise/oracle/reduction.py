@@ -36,14 +36,14 @@ def reduce(
         OracleRefusal: where a sum of integers is beyond the target, or there is no result of no elements.
     """
     source = element_type_of(elements)
-    kept = [axis for axis in range(elements.ndim) if axis not in axes]
+    remaining = [axis for axis in range(elements.ndim) if axis not in axes]
     results = []
-    for outer in itertools.product(*(range(elements.shape[axis]) for axis in kept)):
-        place: list[Any] = [slice(None)] * elements.ndim
-        for axis, position in zip(kept, outer, strict=True):
-            place[axis] = position
-        results.append(_reduced(reduction, source, _bits(np.asarray(elements[tuple(place)])), target))
-    return array_of(target, results, tuple(elements.shape[axis] for axis in kept))
+    for outer in itertools.product(*(range(elements.shape[axis]) for axis in remaining)):
+        index: list[Any] = [slice(None)] * elements.ndim
+        for axis, position in zip(remaining, outer, strict=True):
+            index[axis] = position
+        results.append(_reduced(reduction, source, _bits(np.asarray(elements[tuple(index)])), target))
+    return array_of(target, results, tuple(elements.shape[axis] for axis in remaining))
 
 
 def _bits(array: npt.NDArray[Any]) -> Integers:

@@ -94,20 +94,20 @@ def head(title: str, sentences: Iterable[str], known: Iterable[tuple[str, object
 
 def table(rows: Iterable[Iterable[object]], columns: Iterable[str] = ()) -> str:
     """A table of texts; without names of columns the first cell of a row is its name."""
-    known, top = list(rows), "".join(f"<th>{text(name)}</th>" for name in columns)
+    shown, top = list(rows), "".join(f"<th>{text(name)}</th>" for name in columns)
     kinds = "td" if top else "th", "td"
     lines = (
         "<tr>" + "".join(f"<{kinds[number > 0]}>{text(cell)}</{kinds[number > 0]}>" for number, cell in enumerate(row))
-        for row in known[:MOST_LISTED]
+        for row in shown[:MOST_LISTED]
     )
     above = f"<thead><tr>{top}</tr></thead>" if top else ""
-    return f"<table>{above}<tbody>{'</tr>'.join(lines)}</tr></tbody></table>{more(len(known))}"
+    return f"<table>{above}<tbody>{'</tr>'.join(lines)}</tr></tbody></table>{more(len(shown))}"
 
 
 def items(texts: Iterable[object]) -> str:
     """A list of texts."""
-    known = list(texts)
-    return f"<ul>{''.join(f'<li>{text(one)}</li>' for one in known[:MOST_LISTED])}</ul>{more(len(known))}"
+    shown = list(texts)
+    return f"<ul>{''.join(f'<li>{text(one)}</li>' for one in shown[:MOST_LISTED])}</ul>{more(len(shown))}"
 
 
 def more(count: int) -> str:

@@ -13,7 +13,7 @@ import numpy as np
 from eltwise.report.base import text
 
 _HEIGHT, _LABELS = 90, 14
-_LEAST_BARS, _MOST_SAID = 8, 70
+_LEAST_BARS, _MOST_LISTED = 8, 70
 _COLOUR = (214, 69, 27)
 """Is told apart from white and from near black alike."""
 
@@ -50,8 +50,8 @@ def bars(shown: Sequence[Bar], caption: str, *, width: int = 340) -> str:
             anchor = f'x="{(number + 1) * step:.1f}" text-anchor="end"' if number * step > 0.8 * width else x
             parts.append(f'<text {anchor} y="{_HEIGHT + 11}">{text(bar.label)}</text>')
     box = f"0 0 {width} {_HEIGHT + (_LABELS if any(bar.label for bar in shown) else 1)}"
-    said = text("; ".join([caption, *(bar.title for bar in shown if bar.height)][:_MOST_SAID]))
-    drawn = f'<svg class="bars" viewBox="{box}" role="img" aria-label="{said}">{"".join(parts)}</svg>'
+    description = text("; ".join([caption, *(bar.title for bar in shown if bar.height)][:_MOST_LISTED]))
+    drawn = f'<svg class="bars" viewBox="{box}" role="img" aria-label="{description}">{"".join(parts)}</svg>'
     return f'{drawn}<p class="caption">{text(caption)}</p>'
 
 

@@ -142,9 +142,9 @@ class Host:
             ended_well = self._process.wait(_EXIT_LIMIT) == 0
         except subprocess.TimeoutExpired:
             ended_well = True  # Slow is not broken.
-        words = "" if ended_well else self._last_words()
+        message = "" if ended_well else self._last_words()
         self.end()
-        return words
+        return message
 
     def end(self) -> None:
         """End the process."""
@@ -235,13 +235,13 @@ class Host:
 
 
 def _answer(reply: Message) -> Answer:
-    words, mode = str(reply.fields.get("words", "")), str(reply.fields.get("mode", ""))
+    message, mode = str(reply.fields.get("words", "")), str(reply.fields.get("mode", ""))
     if reply.fields.get("kind") != "result":
-        return Answer("refused", words=words, mode=mode)
+        return Answer("refused", words=message, mode=mode)
     arrays = iter(reply.arrays)
     present = reply.fields.get("present")
-    found = [next(arrays, None) if is_array else None for is_array in (present if isinstance(present, list) else [])]
-    return Answer("result", tuple(found), words, mode)
+    values = [next(arrays, None) if is_array else None for is_array in (present if isinstance(present, list) else [])]
+    return Answer("result", tuple(values), message, mode)
 
 
 def _environment(runtime: Runtime) -> dict[str, str]:

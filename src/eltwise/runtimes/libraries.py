@@ -114,11 +114,11 @@ class Steps:
         if not self._library.writes:
             raise NotImplementedError(f"{self._library.name} does not write into given arrays")
         between = [np.empty_like(outputs[0]) for _step in self._steps[:-1]]
-        made = list(map(self._library.given, [*between, *outputs]))
-        values = [*operands, *made]
+        results = list(map(self._library.given, [*between, *outputs]))
+        values = [*operands, *results]
         calls = [
             (function, [values[number] for number in read], out)
-            for (function, read), out in zip(self._steps, made, strict=True)
+            for (function, read), out in zip(self._steps, results, strict=True)
         ]
         if len(calls) == 1:
             return partial(calls[0][0], *calls[0][1], out=calls[0][2])

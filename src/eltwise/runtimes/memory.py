@@ -69,9 +69,9 @@ class SharedMemory:
             offset = array.ctypes.data - self._whole.ctypes.data
             if 0 <= offset <= self._whole.size - array.nbytes:
                 return offset
-        made = self.new(array.dtype, array.shape)
-        made[...] = array
-        return int(made.ctypes.data - self._whole.ctypes.data) if made.size else 0
+        placed = self.new(array.dtype, array.shape)
+        placed[...] = array
+        return int(placed.ctypes.data - self._whole.ctypes.data) if placed.size else 0
 
     def at(self, offset: int, dtype: np.dtype[np.generic], shape: tuple[int, ...]) -> np.ndarray:
         """The array at an offset.

@@ -104,13 +104,13 @@ class Evaluated:
 
     def _run(self, tensors: list[Any]) -> list[Any]:
         shapes = [(output, output.get_partial_shape()) for output in self._model.outputs]
-        made = [
+        results = [
             openvino.Tensor(output.element_type, list(shape.to_shape()) if shape.is_static else [0])
             for output, shape in shapes
         ]
-        if not self._model.evaluate(made, tensors):
+        if not self._model.evaluate(results, tensors):
             raise NotImplementedError("the model's evaluate returned false")
-        return made
+        return results
 
     def arrays(self, result: list[Any]) -> list[object]:
         """Its tensors as arrays."""
@@ -123,7 +123,7 @@ def _number() -> str:
 
 
 def _type_of(array: np.ndarray) -> Any:
-    names = [name for name, known in FOREIGN.items() if array.dtype == known]
+    names = [name for name, dtype in FOREIGN.items() if array.dtype == dtype]
     return getattr(openvino.Type, names[0]) if names else openvino.Type(array.dtype)
 
 
@@ -135,24 +135,24 @@ def shared(array: np.ndarray) -> Any:
 def tensor(array: np.ndarray) -> Any:
     """A tensor of its own with an array's bytes: two 4-bit elements a byte, the first one low."""
     kind = _type_of(array)
-    made = openvino.Tensor(kind, list(array.shape))
+    result = openvino.Tensor(kind, list(array.shape))
     raw = np.frombuffer(array.tobytes(), np.uint8)
     if kind.bitwidth == 4:
         even = np.append(raw & 15, np.zeros(raw.size % 2, np.uint8)).reshape(-1, 2)
         raw = (even[:, 0] | even[:, 1] << 4).astype(np.uint8)
     if raw.size:
-        made.data.reshape(-1).view(np.uint8)[...] = raw
-    return made
+        result.data.reshape(-1).view(np.uint8)[...] = raw
+    return result
 
 
 def array(tensor: Any) -> object:
     """A tensor as an array; the inverse of ``tensor``."""
-    known, shape = FOREIGN.get(tensor.element_type.get_type_name()), tuple(tensor.shape)
-    if known is None:
+    dtype, shape = FOREIGN.get(tensor.element_type.get_type_name()), tuple(tensor.shape)
+    if dtype is None:
         return np.array(tensor.data)
     raw = np.frombuffer(np.ascontiguousarray(tensor.data).tobytes(), np.uint8)
     if tensor.element_type.bitwidth == 4:
         raw = np.stack([raw & 15, raw >> 4], axis=-1).reshape(-1)[: math.prod(shape)]
-        if known is ml_dtypes.int4:
+        if dtype is ml_dtypes.int4:
             raw = ((raw ^ 8) - 8).astype(np.uint8)  # The sign is extended, as ml_dtypes holds the type.
-    return raw.view(known).reshape(shape)
+    return raw.view(dtype).reshape(shape)

@@ -75,12 +75,12 @@ def message_of(error: BaseException, limit: int = 300) -> str:
     'ValueError: no such kernel'
     """
     try:
-        said = str(error)
+        message = str(error)
     except Exception:  # noqa: BLE001 - an error of foreign code may fail to print itself
-        said = ""
-    said = said.encode(errors="backslashreplace").decode()  # It may contain bytes that are not text.
+        message = ""
+    message = message.encode(errors="backslashreplace").decode()  # It may contain bytes that are not text.
     text = ""
-    for line in reversed([line.strip() for line in said.splitlines() if line.strip()]):
+    for line in reversed([line.strip() for line in message.splitlines() if line.strip()]):
         if text and len(text) + len(line) > limit // 2:
             break
         text = f"{line} {text}" if text else line

@@ -27,10 +27,10 @@ class PythonFunction:
             raise ImportError(f"{text} cannot be imported")
         module = sys.modules[name] = module_from_spec(spec)
         spec.loader.exec_module(module)
-        found = getattr(module, function, None)
-        if not callable(found):
+        value = getattr(module, function, None)
+        if not callable(value):
             raise LookupError(f"there is no function {function!r} in {text}")
-        self._run = found
+        self._run = value
         digest = hashlib.sha256(file.read_bytes()).hexdigest()[:8]
         self._version = f"{getattr(module, '__version__', '')} (file {digest})".lstrip()
 

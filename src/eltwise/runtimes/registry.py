@@ -108,8 +108,8 @@ def find(name: str, *, only_models: bool = False) -> Runtime:
         return of_function(name)
     runtime = BY_NAME.get(name)
     if runtime is None:
-        known = [one.name for one in RUNTIMES if one.loads_models or not only_models]
-        raise unknown_name("runtime", name, known if only_models else [*known, "FILE.py:FUNCTION"])
+        names = [one.name for one in RUNTIMES if one.loads_models or not only_models]
+        raise unknown_name("runtime", name, names if only_models else [*names, "FILE.py:FUNCTION"])
     if not runtime.is_installed:
         missing = " and ".join(package for package in runtime.packages if not _is_installed(package))
         raise UnsupportedError(

@@ -94,12 +94,12 @@ class _Programs:
             return []
         types = [(BY_NAME[name].storage, tuple(shape)) for name, shape in results]
         self._memory.reserve(sum(prod(shape) * dtype.itemsize + ALIGNMENT for dtype, shape in types))
-        made = [self._memory.new(dtype, shape) for dtype, shape in types]
+        results = [self._memory.new(dtype, shape) for dtype, shape in types]
         try:
-            loaded.bind(arrays, made)()
+            loaded.bind(arrays, results)()
         except Exception:  # noqa: BLE001 - the run without them says what is wrong
             return []
-        return made
+        return results
 
     def _compiled(self, fields: dict[str, Any]) -> Loaded:
         steps = [(name, tuple(values)) for name, values in fields["steps"]]
@@ -116,7 +116,7 @@ class _Programs:
 
 def _described(results: Sequence[object]) -> Message:
     """A reply with the results as they are: nothing is converted, and what is not an array is described."""
-    odd = [words for words in map(_problem, results) if words]
+    odd = [reason for reason in map(_problem, results) if reason]
     present = [not _problem(result) for result in results]
     arrays = tuple(np.asarray(result) for result, is_array in zip(results, present, strict=True) if is_array)
     return Message({"kind": "result", "words": "; ".join(dict.fromkeys(odd)), "present": present}, arrays)
@@ -150,13 +150,13 @@ def changed_mode() -> str:
 
     Subnormal numbers are kept and results rounded to nearest by default.
     """
-    found = []
+    changed = []
     if _flushes(np.float32(2.0**-126)) or _flushes(np.float64(2.0**-1022)):
-        found.append("subnormal numbers are flushed to zero")
+        changed.append("subnormal numbers are flushed to zero")
     rounding = _rounding(np.float64(2.0**-53)) or _rounding(np.float32(2.0**-24))
     if rounding:
-        found.append(f"results are rounded {rounding}")
-    return " and ".join(found)
+        changed.append(f"results are rounded {rounding}")
+    return " and ".join(changed)
 
 
 def restore_mode() -> bool:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from eltwise import runtimes
-from eltwise.comparison.tolerance import Given, check_patterns, parse_tolerances
+from eltwise.comparison.tolerance import ToleranceLike, check_patterns, parse_tolerances
 from eltwise.core.dtypes import FLOAT32
 from eltwise.core.dtypes import FLOAT64 as FLOAT64_TYPE
 from eltwise.core.errors import EltwiseError, FileFormatError, UnsupportedError, counted
@@ -69,7 +69,7 @@ def trace(
     runtime: str,
     against: str,
     inputs: Mapping[str, object] | None = None,
-    tolerance: Given = None,
+    tolerance: ToleranceLike = None,
     seed: int = 0,
     segment: int = SEGMENT,
     limit: float = LIMIT,
