@@ -12,6 +12,7 @@ import pytest
 
 from eltwise.runtimes import Answer, Model, Runtime
 from eltwise.runtimes.program import message_of
+from eltwise.runtimes.specification import Settings, arguments
 from eltwise.runtimes.worker import make_adapter
 
 
@@ -20,7 +21,7 @@ class LocalHost(nullcontext[Any]):
 
     def __init__(self, runtime: Runtime, _limit: float = 0.0, **_options: object) -> None:
         self.runtime = runtime
-        self._adapter = _adapter(runtime.adapter, runtime.name)
+        self._adapter = _adapter(runtime.adapter, runtime.name, runtime.settings)
 
     def __enter__(self) -> Self:
         return self
@@ -38,8 +39,8 @@ class LocalHost(nullcontext[Any]):
 
 
 @cache
-def _adapter(adapter: str, name: str) -> Any:
-    return make_adapter(adapter, name)
+def _adapter(adapter: str, name: str, settings: Settings) -> Any:
+    return make_adapter(adapter, name, **arguments(settings))
 
 
 def use_local_hosts(patch: pytest.MonkeyPatch) -> None:

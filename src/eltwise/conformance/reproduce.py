@@ -23,6 +23,7 @@ from eltwise.formats.files import new_folder, write_into
 from eltwise.formats.npy import npy_bytes
 from eltwise.runtimes import Runtime
 from eltwise.runtimes.registry import of_function
+from eltwise.runtimes.specification import arguments
 
 SCRIPT = "reproduce.py"
 
@@ -106,6 +107,7 @@ def files_of_case(
         "about": list(map(on_one_line, about)),
         "adapter": adapter,
         "arguments": [f"{Path(file).absolute()}:{function}"] if is_function else [],
+        "options": dict(arguments(runtime.settings)),
         "environment": dict(runtime.environment),
         **program,
         "inputs": {key: of_numpy(array.dtype).name for key, array in inputs.items()},

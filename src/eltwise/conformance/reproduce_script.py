@@ -24,7 +24,7 @@ def read(name: str, dtype: str) -> np.ndarray:
 def run() -> object:
     """Run the case and give the output that is compared."""
     os.environ.update(CASE["environment"])
-    adapter = getattr(importlib.import_module("adapter"), CASE["adapter"])(*CASE["arguments"])
+    adapter = getattr(importlib.import_module("adapter"), CASE["adapter"])(*CASE["arguments"], **CASE["options"])
     inputs = [read(name, dtype) for name, dtype in CASE["inputs"].items()]
     if CASE["model"]:
         weights = HERE / "model.bin"

@@ -5,6 +5,7 @@ Runtimes disturb one another in one process, and some set the floating-point mod
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import signal
@@ -26,6 +27,7 @@ from eltwise.runtimes import wire
 from eltwise.runtimes.memory import SharedMemory
 from eltwise.runtimes.program import Answer, Model, Program
 from eltwise.runtimes.registry import Runtime
+from eltwise.runtimes.specification import arguments
 from eltwise.runtimes.wire import Message
 
 LIMIT = 30.0
@@ -168,10 +170,11 @@ class Host:
             raise StoppedError
         if self._process is not None:
             return
-        arguments = [self.runtime.adapter, self.runtime.name, *([self.memory.path] if self.memory else [])]
+        chosen = json.dumps(arguments(self.runtime.settings))
+        command = [self.runtime.adapter, self.runtime.name, chosen, *([self.memory.path] if self.memory else [])]
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as the process
         self._process = subprocess.Popen(  # noqa: S603 - this interpreter, with a module of ours
-            [sys.executable, "-P", "-m", "eltwise.runtimes.worker", *arguments],
+            [sys.executable, "-P", "-m", "eltwise.runtimes.worker", *command],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._stderr,

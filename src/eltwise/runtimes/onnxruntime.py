@@ -1,16 +1,25 @@
-"""onnxruntime's CPU provider, with its default settings."""
+"""onnxruntime: its CPU provider with the default settings, unless others are asked for."""
 
 from __future__ import annotations
 
 import ctypes
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 import onnxruntime
+
+LEVELS = {
+    "disabled": "ORT_DISABLE_ALL",
+    "basic": "ORT_ENABLE_BASIC",
+    "extended": "ORT_ENABLE_EXTENDED",
+    "layout": "ORT_ENABLE_LAYOUT",
+    "all": "ORT_ENABLE_ALL",
+}
+"""The names of the levels of graph optimization."""
 
 BFLOAT16 = "tensor(bfloat16)"
 BFLOAT16_NUMBER = 16
@@ -19,8 +28,18 @@ BFLOAT16_NUMBER = 16
 class OnnxRuntime:
     """One session a model."""
 
-    def __init__(self, threads: int = 0) -> None:
-        self._threads = threads
+    def __init__(
+        self,
+        threads: int = 0,
+        optimization: str = "",
+        provider: str = "CPUExecutionProvider",
+        deterministic: str = "",
+        config: Mapping[str, str] | None = None,
+    ) -> None:
+        if provider not in (available := onnxruntime.get_available_providers()):
+            raise ValueError(f"there is no provider {provider!r}; this onnxruntime has {', '.join(available)}")
+        self._threads, self._provider, self._config = threads, provider, config or {}
+        self._optimization, self._deterministic = optimization, deterministic
 
     def version(self) -> str:
         """The version."""
@@ -32,7 +51,16 @@ class OnnxRuntime:
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = self._threads
         options.log_severity_level = 4  # Its errors are raised; the log would repeat them.
-        return Session(onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"]))
+        if self._optimization:
+            options.graph_optimization_level = getattr(onnxruntime.GraphOptimizationLevel, LEVELS[self._optimization])
+        if self._deterministic:
+            options.use_deterministic_compute = self._deterministic == "true"
+        for key, value in self._config.items():
+            options.add_session_config_entry(key, value)
+        session = onnxruntime.InferenceSession(data, options, providers=[self._provider], enable_fallback=0)
+        if session.get_providers()[0] != self._provider:
+            raise ValueError(f"the provider {self._provider} does not run this model")
+        return Session(session)
 
 
 class Session:

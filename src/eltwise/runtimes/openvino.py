@@ -1,10 +1,10 @@
-"""OpenVINO: its CPU plugin with the default settings, and a model's own evaluation without a plugin."""
+"""OpenVINO: a plugin, the CPU's with the default settings unless others are asked for, and ``evaluate`` without one."""
 
 from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
 from typing import Any
 
@@ -25,21 +25,41 @@ FOREIGN: dict[str, Any] = {
 
 
 class OpenVino:
-    """The CPU plugin; ``precision`` is what it may compute float32 in, its own choice if empty."""
+    """A plugin; ``precision`` is what it may compute float32 in, its own choice if empty."""
 
-    def __init__(self, threads: int = 0, precision: str = "") -> None:
+    def __init__(
+        self,
+        threads: int = 0,
+        precision: str = "",
+        device: str = "CPU",
+        hint: str = "",
+        config: Mapping[str, str] | None = None,
+    ) -> None:
         self.core = openvino.Core()
+        if device.partition(".")[0] not in (available := self.core.available_devices):
+            raise ValueError(f"there is no device {device!r}; this OpenVINO has {', '.join(available)}")
+        self._device, self._precision = device, precision
         self._settings: dict[str, object] = {"INFERENCE_NUM_THREADS": threads} if threads else {}
         self._settings |= {"INFERENCE_PRECISION_HINT": precision} if precision else {}
+        self._settings |= {"PERFORMANCE_HINT": hint.upper()} if hint else {}
+        self._settings |= config or {}
 
     def version(self) -> str:
-        """The version and the default precision of float32, which depends on the processor."""
-        hint = self.core.get_property("CPU", "INFERENCE_PRECISION_HINT")
-        return f"{_number()} (CPU, inference precision {hint.get_type_name()} by default)"
+        """The version, the device and the precision of float32, whose default depends on the processor."""
+        precision = self._precision
+        if not precision:
+            hint = self.core.get_property(self._device, "INFERENCE_PRECISION_HINT")
+            precision = f"{hint.get_type_name()} by default"
+        return f"{_number()} ({self._device}, inference precision {precision})"
 
     def load(self, data: bytes, weights: bytes = b"") -> Request:
         """Read and compile a model, ONNX or IR."""
-        return Request(self.core.compile_model(self.core.read_model(data, weights), "CPU", self._settings))
+        compiled = self.core.compile_model(self.core.read_model(data, weights), self._device, self._settings)
+        if self._precision:
+            chosen = compiled.get_property("INFERENCE_PRECISION_HINT").get_type_name()
+            if chosen != self._precision:  # It takes what the processor has not for another one, without a word.
+                raise ValueError(f"{self._device} has no precision {self._precision}: it would compute in {chosen}")
+        return Request(compiled)
 
 
 class Request:

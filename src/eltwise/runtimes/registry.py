@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
 from eltwise.core.errors import FileFormatError, UnsupportedError, unknown_name
 from eltwise.ops.schema import Domain
+from eltwise.runtimes import specification
+from eltwise.runtimes.specification import ONNXRUNTIME, OPENVINO, Option, Settings
 
 BOTH: tuple[Domain, ...] = ("ai.onnx", "openvino")
 RULES = ("legacy", "numpy", "none", "pdpd")
@@ -22,7 +24,7 @@ _HERE = "eltwise.runtimes"
 class Runtime:
     """One runtime, as data."""
 
-    name: str  # Its name.
+    name: str  # Its name; with settings, the specification.
     adapter: str  # The module and the class that speak to it, imported in its own process only.
     packages: tuple[str, ...] = ()  # What must be installed.
     domains: tuple[Domain, ...] = BOTH  # Whose operators it has; those of its model files where it loads models.
@@ -32,6 +34,8 @@ class Runtime:
     checks: bool = True  # Whether it can be given mixed types and foreign attributes, which it must refuse.
     only: tuple[str, ...] = ()  # The names of the operand sources that it can be tested with; empty for all.
     environment: Mapping[str, str] = field(default_factory=dict, hash=False)  # Variables that are set for its process.
+    options: tuple[Option, ...] = ()  # What may be chosen.
+    settings: Settings = ()  # What was chosen.
     library: str = ""  # For a library of array functions, whose names for the primitives it has.
 
     @property
@@ -62,10 +66,10 @@ RUNTIMES: tuple[Runtime, ...] = (
         only=("static", "call"),
         environment={"ELTWISE_KERNELS": "numpy"},
     ),
-    Runtime("onnxruntime", f"{_HERE}.onnxruntime:OnnxRuntime", ("onnxruntime",), ("ai.onnx",)),
+    Runtime("onnxruntime", f"{_HERE}.onnxruntime:OnnxRuntime", ("onnxruntime",), ("ai.onnx",), options=ONNXRUNTIME),
     Runtime("onnx-reference", f"{_HERE}.onnx_reference:OnnxReference", ("onnx",), ("ai.onnx",)),
-    Runtime("openvino", f"{_HERE}.openvino:OpenVino", ("openvino",), ("openvino",)),
-    Runtime("openvino-onnx", f"{_HERE}.openvino:OpenVino", ("openvino",), ("ai.onnx",)),
+    Runtime("openvino", f"{_HERE}.openvino:OpenVino", ("openvino",), ("openvino",), options=OPENVINO),
+    Runtime("openvino-onnx", f"{_HERE}.openvino:OpenVino", ("openvino",), ("ai.onnx",), options=OPENVINO),
     Runtime(
         "openvino-evaluate",
         f"{_HERE}.openvino:OpenVinoEvaluate",
@@ -78,6 +82,9 @@ RUNTIMES: tuple[Runtime, ...] = (
     _library("jax", "Jax"),
     _library("numexpr", "Numexpr", names="numpy"),
 )
+_ADAPTERS: Mapping[tuple[str, Domain | None], str] = {("openvino", "ai.onnx"): "openvino-onnx"}
+"""The adapters of runtimes that have one for each format."""
+
 BY_NAME = {runtime.name: runtime for runtime in RUNTIMES}
 
 
@@ -86,15 +93,17 @@ def installed() -> tuple[Runtime, ...]:
     return tuple(runtime for runtime in RUNTIMES if runtime.is_installed)
 
 
-def find(name: str, *, only_models: bool = False) -> Runtime:
-    """Find a runtime by its name, or make one of a function, named ``FILE.py:FUNCTION``.
+def find(name: str, *, only_models: bool = False, domain: Domain | None = None) -> Runtime:
+    """Find a runtime by its specification, or make one of a function, named ``FILE.py:FUNCTION``.
 
     Args:
-        name: the name.
+        name: the name, or ``NAME:OPTION=VALUE,...``.
         only_models: whether an error names only those that load model files.
+        domain: of the operators in its model files, where a runtime has an adapter for each.
 
     Raises:
-        NameUnknownError: for an unknown name, with the nearest known one.
+        NameUnknownError: for an unknown name, option or value, with the nearest known one.
+        AttributeValueError: for a specification of another form.
         UnsupportedError: for a runtime that is not installed.
         FileFormatError: if the function's file does not exist.
     """
@@ -106,16 +115,20 @@ def find(name: str, *, only_models: bool = False) -> Runtime:
         if not function.isidentifier():
             raise unknown_name("function", function, ["run"], where=str(Path(file)))
         return of_function(name)
-    runtime = BY_NAME.get(name)
+    base, settings = specification.split(name)
+    runtime = BY_NAME.get(_ADAPTERS.get((base, domain), base))
     if runtime is None:
         names = [one.name for one in RUNTIMES if one.loads_models or not only_models]
-        raise unknown_name("runtime", name, names if only_models else [*names, "FILE.py:FUNCTION"])
+        raise unknown_name("runtime", base, names if only_models else [*names, "FILE.py:FUNCTION"])
     if not runtime.is_installed:
         missing = " and ".join(package for package in runtime.packages if not _is_installed(package))
         raise UnsupportedError(
             f"the runtime {name!r} needs {missing}, which is not installed", hint=f"install it: pip install {missing}"
         )
-    return runtime
+    if not settings:
+        return runtime
+    specification.check(runtime.name, settings, runtime.options)
+    return replace(runtime, name=specification.written(runtime.name, settings), settings=settings)
 
 
 def of_function(name: str) -> Runtime:

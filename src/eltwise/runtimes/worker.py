@@ -1,7 +1,7 @@
 """The process of one runtime: it reads requests from its input and writes a reply for each to its output.
 
-Run as ``python -m eltwise.runtimes.worker ADAPTER NAME [MEMORY]``. What the runtime prints goes to standard error;
-the frames use descriptors that it does not know.
+Run as ``python -m eltwise.runtimes.worker ADAPTER NAME ARGUMENTS [MEMORY]``; the arguments are those of the adapter as
+JSON. What the runtime prints goes to standard error; the frames use descriptors that it does not know.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import ctypes.util
 import importlib
+import json
 import os
 import signal
 import sys
@@ -40,8 +41,8 @@ def main() -> None:
     incoming, outgoing = _own_streams()
     warnings.simplefilter("ignore")
     try:
-        memory = SharedMemory(sys.argv[3]) if len(sys.argv) > 3 else None
-        adapter = make_adapter(*sys.argv[1:3])
+        memory = SharedMemory(sys.argv[4]) if len(sys.argv) > 4 else None
+        adapter = make_adapter(*sys.argv[1:3], **json.loads(sys.argv[3]))
         send(outgoing, Message({"ready": adapter.version()}))
     except Exception as error:  # noqa: BLE001 - reported to the host
         send(outgoing, Message({"failed": message_of(error)}))
@@ -60,11 +61,11 @@ def main() -> None:
             memory.clear()
 
 
-def make_adapter(adapter: str, name: str) -> Any:
+def make_adapter(adapter: str, name: str, **arguments: object) -> Any:
     """Import an adapter, named ``MODULE:CLASS``, and make one; that of a Python file reads the file in its name."""
     module, _colon, kind = adapter.partition(":")
     make = getattr(importlib.import_module(module), kind)
-    return make(name) if name.rpartition(":")[0].endswith(".py") else make()
+    return make(name) if name.rpartition(":")[0].endswith(".py") else make(**arguments)
 
 
 class _Programs:

@@ -58,9 +58,6 @@ _REFERENCES = {EXACT: "eltwise", FLOAT64: "onnxruntime"}
 _SLOW = "onnx-reference"
 """The runtime that computes in float64 what the faster one does not have in it."""
 
-_FOR_ONNX = {"openvino": "openvino-onnx"}
-"""The adapters for ONNX models, of runtimes that have two."""
-
 
 def trace(
     model: Source | Model | Graph,
@@ -235,7 +232,7 @@ def _runtime_for(name: str, domain: Domain) -> Runtime:
     """The runtime of a name that reads models of a format."""
     if name in _REFERENCES:
         return runtimes.find(_REFERENCES[name])
-    runtime = runtimes.find(_FOR_ONNX.get(name, name) if domain == "ai.onnx" else name, only_models=True)
+    runtime = runtimes.find(name, only_models=True, domain=domain)
     if not runtime.loads_models:
         raise UnsupportedError(f"the runtime {name!r} does not run models", hint="choose one that loads model files")
     if domain not in runtime.domains:

@@ -1,0 +1,131 @@
+"""Run specifications: a runtime and the options it runs with, written ``NAME[:OPTION=VALUE[,OPTION=VALUE...]]``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from eltwise.core.errors import AttributeValueError, unknown_name
+
+Settings = tuple[tuple[str, str], ...]
+"""The options that were chosen, each with its value, in the order of their names."""
+
+
+@dataclass(frozen=True)
+class Option:
+    """An option of a runtime.
+
+    Attributes:
+        name: its name; one that ends in ``.`` is a prefix, and any name may follow.
+        values: what it may be; empty for any text, which the runtime itself checks.
+        most: the largest value of a count from 1 on; 0 for what is no count.
+    """
+
+    name: str
+    values: tuple[str, ...] = ()
+    most: int = 0
+
+    def takes(self, value: str) -> bool:
+        """Whether it may have a value."""
+        if self.most:
+            return (
+                value.isascii()
+                and value.isdigit()
+                and len(value) <= len(str(self.most))
+                and 0 < int(value) <= self.most
+            )
+        return not self.values or value in self.values
+
+
+_THREADS = Option("threads", most=1024)
+
+_YES_OR_NO = ("true", "false")
+
+ONNXRUNTIME = (
+    Option("optimization", ("disabled", "basic", "extended", "layout", "all")),
+    _THREADS,
+    Option("provider"),
+    Option("deterministic", _YES_OR_NO),
+    Option("config."),
+)
+"""``config.KEY`` is an entry of a session's configuration, of which onnxruntime does not check the names."""
+
+OPENVINO = (
+    Option("precision", ("f32", "bf16", "f16")),
+    Option("device"),
+    Option("hint", ("latency", "throughput", "cumulative_throughput")),
+    _THREADS,
+    Option("config."),
+)
+"""``hint`` is the performance hint; ``config.KEY`` is a property of a compiled model."""
+
+
+def split(text: str) -> tuple[str, Settings]:
+    """Split a specification into the name of the runtime and its settings.
+
+    Raises:
+        AttributeValueError: for an option without a value, and one that is given twice.
+
+    >>> split("openvino:precision=f32,threads=1")
+    ('openvino', (('precision', 'f32'), ('threads', '1')))
+    >>> split("onnxruntime")
+    ('onnxruntime', ())
+    """
+    name, colon, rest = text.partition(":")
+    settings: dict[str, str] = {}
+    for part in rest.split(",") if colon else ():
+        key, equals, value = part.partition("=")
+        if not (key and equals and value):
+            raise AttributeValueError(
+                "an option of a runtime needs a value",
+                operand=f"runtime {name!r}",
+                got=repr(part),
+                allowed="RUNTIME:OPTION=VALUE,OPTION=VALUE",
+            )
+        if key in settings:
+            raise AttributeValueError("this option is given twice", operand=f"runtime {name!r}", got=repr(key))
+        settings[key] = value
+    return name, tuple(sorted(settings.items()))
+
+
+def check(name: str, settings: Settings, options: Sequence[Option]) -> None:
+    """Refuse what is no option of a runtime, and values that an option does not have.
+
+    Raises:
+        NameUnknownError: naming the options, or the values of an option.
+    """
+    by_name = {option.name: option for option in options}
+    for key, value in settings:
+        prefix = f"{key.partition('.')[0]}."
+        option = by_name.get(prefix if len(key) > len(prefix) else key) if key != prefix else None
+        if option is None:
+            names = [f"{one}KEY" if one.endswith(".") else one for one in by_name]
+            raise unknown_name(f"option of {name}", key, names or ["none"])
+        if not option.takes(value):
+            allowed = option.values or (f"1 to {option.most}",)
+            raise unknown_name(f"value of {name}'s option {key!r}", value, allowed)
+
+
+def written(name: str, settings: Settings) -> str:
+    """The specification as it is written: the inverse of ``split``.
+
+    >>> written("openvino", (("precision", "f32"),))
+    'openvino:precision=f32'
+    """
+    return f"{name}:{','.join(f'{key}={value}' for key, value in settings)}" if settings else name
+
+
+def arguments(settings: Settings) -> Mapping[str, object]:
+    """The arguments of an adapter: ``config.KEY`` as one dictionary, threads as a number.
+
+    >>> arguments((("config.A", "1"), ("threads", "2")))
+    {'config': {'A': '1'}, 'threads': 2}
+    """
+    chosen: dict[str, object] = {}
+    config = {key.partition(".")[2]: value for key, value in settings if "." in key}
+    if config:
+        chosen["config"] = config
+    for key, value in settings:
+        if "." not in key:
+            chosen[key] = int(value) if key == "threads" else value
+    return chosen
