@@ -145,7 +145,7 @@ class TensorReport:
         if self.differing is not None and self.differing:
             share = f"{self.differing:,} of {self.total:,} {'differs' if self.differing == 1 else 'differ'}"
             if self.tolerance:
-                share += f", {self.beyond_tolerance:,} beyond {self.tolerance}, which forgives {self.forgiven:,}"
+                share += f", {self.forgiven:,} within {self.tolerance}, {self.beyond_tolerance:,} beyond"
             figures = f"max abs {number(self.max_abs)}, max rel {number(self.max_rel)}, max ULP {number(self.max_ulp)}"
             lines.append(f"{share}; {figures}{self._odd()}")
             if self.where and self.differing < self.total:
