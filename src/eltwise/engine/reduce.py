@@ -13,9 +13,8 @@ from eltwise.core.errors import AttributeValueError, ElementTypeError, EltwiseEr
 from eltwise.engine.api import Operator, operator
 from eltwise.engine.array_libraries import with_libraries
 from eltwise.engine.arrays import Axis, kind_of
-from eltwise.engine.reducing import ABSOLUTE_DIFFERENCE, Reducing
+from eltwise.engine.reducing import ABSOLUTE_DIFFERENCE, SQUARED_DIFFERENCE, Reducing
 from eltwise.kernels.reduction import Reduction
-from eltwise.ops import registry
 from eltwise.ops.schema import Computable
 
 
@@ -116,7 +115,7 @@ def reduce(
 
 
 SHORTHANDS: dict[str, tuple[Reduction, Computable]] = {
-    "mean-squared-difference": ("mean", registry.find("SquaredDifference-1").bind({})),
+    "mean-squared-difference": ("mean", SQUARED_DIFFERENCE),
     "mean-absolute-difference": ("mean", ABSOLUTE_DIFFERENCE),
     "max-absolute-difference": ("max", ABSOLUTE_DIFFERENCE),
 }
@@ -142,8 +141,8 @@ def reducing_of(name: str, operator_: Operator | None = None, dtype: object = No
 def mean_squared_difference(a: object, b: object, axis: Axis = None, dtype: object = None) -> Any:
     """Compute the mean of (a - b) * (a - b): exactly, and rounded once.
 
-    The elements are those of ``squared_difference``, each step rounded to the operands' type; of integers they wrap
-    around, so convert these to a wider type first. See ``reduce`` for NaN, infinities and no elements.
+    The elements of floats are those of ``squared_difference``, each step rounded to the operands' type. Of integers
+    they are the real squares, which never wrap around; those of ``reduce("mean", "SquaredDifference-1", a, b)`` do. See ``reduce`` for NaN, infinities and no elements.
 
     Args:
         a: an array by any array protocol, or of Dask, xarray, PyTorch or JAX.

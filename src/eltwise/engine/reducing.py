@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import index
 
 import numpy as np
@@ -29,6 +29,11 @@ ABSOLUTE_DIFFERENCE = Computation(
 )
 """The absolute difference of two operands, which no operator is; of integers its bits are those of an unsigned one."""
 
+SQUARED_DIFFERENCE = replace(
+    ABSOLUTE_DIFFERENCE, expression=COMPOSITES["squared_difference"], name="squared difference"
+)
+"""The squared difference of two operands: of integers the real one, where the operator's wraps around."""
+
 
 @dataclass(frozen=True)
 class Reducing:
@@ -44,9 +49,13 @@ class Reducing:
     source: Computable
     dtype: ElementType | None
 
+    def is_squared(self, element_type: ElementType) -> bool:
+        """Whether the elements are the squares of absolute differences, which no integer type holds."""
+        return element_type.is_integer and self.source == SQUARED_DIFFERENCE
+
     def elements_type(self, element_type: ElementType) -> ElementType:
-        """The type of the elements, for operands of a type: absolute differences of integers are unsigned."""
-        if element_type.kind == "signed" and self.source == ABSOLUTE_DIFFERENCE:
+        """The type of the elements, for operands of a type: differences of integers are unsigned."""
+        if element_type.kind == "signed" and self.source in (ABSOLUTE_DIFFERENCE, SQUARED_DIFFERENCE):
             return by_name(f"u{element_type.name}")
         return self.source.result_type(element_type)
 
@@ -93,7 +102,10 @@ class Reducing:
             arrays, (_run, _unrecorded, element_type, plan) = calls.prepared(operands)
             calls.check_divisor(arrays, element_type, plan)
             axes = normalized_axes(axis, len(plan.shape))
-            elements = Elements(calls.computation.expression, element_type, self.elements_type(element_type), plan)
+            is_squared = self.is_squared(element_type)
+            source = ABSOLUTE_DIFFERENCE if is_squared else calls.computation
+            elements_type = self.elements_type(element_type)
+            elements = Elements(source.expression, element_type, elements_type, plan, is_squared)
             return reduced(self.reduction, elements, arrays, axes, most_threads), element_type
 
     def finished(self, partial: Partial, element_type: ElementType) -> np.ndarray:

@@ -38,6 +38,9 @@ _MASK = (1 << DIGIT) - 1
 _COUNT_DIGITS = 2
 """Digits above those of one element: sums of up to 2^80 elements fit."""
 
+_HALF = 32
+"""The bits of half a 64-bit integer."""
+
 _SCALED_DIGITS = 12
 """Huge elements are added as if they were smaller by so many digits."""
 
@@ -274,3 +277,34 @@ class IntegerSums:
     def partial(self, count: int) -> ExactSums:
         """What was added, so many elements to each output; the last thing that is asked."""
         return _trimmed(ExactSums(0, count, 0, self._digits, np.zeros(self._digits.shape[1], np.uint8)))
+
+
+class SquareSums(IntegerSums):
+    """The sums of the squares of unsigned integers, which never wrap."""
+
+    def __init__(self, element_type: ElementType, outputs: int) -> None:
+        self._has_high = element_type.bits > _HALF
+        self._digits = np.zeros((2 + 2 * self._has_high + _COUNT_DIGITS, outputs), np.int64)
+
+    def add(self, block: np.ndarray, columns: Columns) -> None:
+        """Add the squares of a block, rows of so many outputs, to these outputs.
+
+        With x = high * 2^32 + low, x^2 = low^2 + high * low * 2^33 + high^2 * 2^64. Each product is below 2^64, and is
+        cut where a digit of 40 bits ends: 2^33 is 7 bits below 2^40, and 2^64 is 16 bits below 2^80.
+        """
+        values = block.astype(np.uint64)
+        low = values & np.uint64((1 << _HALF) - 1)
+        self._add(low * low, 0, DIGIT, columns)
+        if self._has_high:
+            high = values >> np.uint64(_HALF)
+            self._add(high * low, 0, 7, columns)
+            self._add(high * high, 1, 16, columns)
+
+    def _add(self, products: np.ndarray, first: int, bits: int, columns: Columns) -> None:
+        """Add products whose lowest bits, so many, are the uppermost ones of a digit; the next begins with the rest."""
+        low = (products & np.uint64((1 << bits) - 1)) << np.uint64(DIGIT - bits)
+        rest = products >> np.uint64(bits)
+        for number, part in enumerate((low, rest & np.uint64(_MASK), rest >> np.uint64(DIGIT)), first):
+            total = part.astype(np.int64).sum(axis=0)
+            self._digits[number, columns] += total & _MASK
+            self._digits[number + 1, columns] += total >> DIGIT

@@ -22,7 +22,7 @@ from eltwise.core.blocks import flat_grid, ranges
 from eltwise.core.dtypes import ElementType
 from eltwise.core.shapes import Sizes
 from eltwise.kernels import dispatch, numpy_kernel
-from eltwise.kernels.exact_sum import MOST_LANES, ElementsKernel, ExactSums, FloatSums, IntegerSums
+from eltwise.kernels.exact_sum import MOST_LANES, ElementsKernel, ExactSums, FloatSums, IntegerSums, SquareSums
 from eltwise.kernels.extremes import ExtremeBlocks, Extremes
 from eltwise.kernels.plan import Plan, aligned_plan
 from eltwise.kernels.pool import LEAST_BYTES, POOL
@@ -62,12 +62,14 @@ class Elements:
         element_type: of the operands.
         result_type: what the bits of a result are taken for; the expression's own type, or one of its width.
         plan: where the operands lie.
+        is_squared: whether the squares of results, which are unsigned integers, are added up and not the results.
     """
 
     expression: Expression
     element_type: ElementType
     result_type: ElementType
     plan: Plan
+    is_squared: bool = False
 
 
 def reduced(
@@ -93,7 +95,7 @@ def reduced(
     kept = tuple(axis for axis in range(len(shape)) if axis not in axes)
     outputs = tuple(shape[axis] for axis in kept)
     count, columns = prod(shape[axis] for axis in axes), prod(outputs)
-    taker = partial(_taker, reduction, elements.result_type)
+    taker = partial(_taker, reduction, elements)
     if size == 0:
         begins = range(0, max(columns, 1), MOST_OUTPUTS)
         return _joined([taker(min(MOST_OUTPUTS, columns - begin)).partial(count) for begin in begins], outputs)
@@ -254,9 +256,12 @@ def _call(expression: Expression, element_type: ElementType, shape: Sizes, swapp
 _Taker: TypeAlias = FloatSums | IntegerSums | ExtremeBlocks
 
 
-def _taker(reduction: Reduction, element_type: ElementType, outputs: int) -> _Taker:
+def _taker(reduction: Reduction, elements: Elements, outputs: int) -> _Taker:
+    element_type = elements.result_type
     if reduction in ("min", "max"):
         return ExtremeBlocks("minimum" if reduction == "min" else "maximum", element_type, outputs)
+    if elements.is_squared:
+        return SquareSums(element_type, outputs)
     return (FloatSums if element_type.kind == "float" else IntegerSums)(element_type, outputs)
 
 
