@@ -461,7 +461,12 @@ MINUS = eltwise.operator("Sub-14")
             {},
             "Div-14, operand B: an integer cannot be divided by 0, got 0 at index [0, 1] of the result",
         ),
-        (("sum", MINUS, X, X), {"broadcast": 1}, "an Operator has its attributes, got broadcast"),
+        (
+            ("sum", MINUS, X, X),
+            {"broadcast": 1},
+            "a reduction takes no attributes of the operator, whose axis is another one than its own, got broadcast; "
+            "bind them first: eltwise.operator('Sub-14', broadcast=...)",
+        ),
         (("mean", "Sub-14", X, X[0, :2]), {}, "Sub-14: shapes (2,3) and (2) do not"),
         (("max", "Sub-14", X[:0], X[:0]), {}, "Sub-14: the max of no elements is undefined"),
     ],

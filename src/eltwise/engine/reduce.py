@@ -86,15 +86,14 @@ def reduce(
 
     Args:
         reduction: ``"sum"``, ``"mean"``, ``"min"`` or ``"max"``.
-        operator_: the versioned name, for example ``"SquaredDifference-1"``; or an ``Operator``, which can have an
-            attribute that is called ``axis``.
+        operator_: the versioned name, for example ``"SquaredDifference-1"``; or an ``Operator``, which has attributes.
         *operands: as for the operator.
         axis: the axis of the operator's result that is reduced, or several; by default all. Of xarray's objects it may
             be the name of a dimension.
         dtype: the element type of the result. By default sums and means of floats and means of integers are float64,
             sums of integers int64 or uint64, and minima and maxima have the elements' type. Means are exact quotients,
             rounded once.
-        **attributes: of the operator, by their specification's names.
+        **attributes: refused; those of the operator are bound by ``operator``, since one is called ``axis``, too.
 
     Returns:
         A NumPy scalar where nothing is kept, else an array; of Dask, xarray, PyTorch or JAX where the operands are.
@@ -105,12 +104,15 @@ def reduce(
     >>> reduce("mean", "SquaredDifference-1", np.float32([1, 2, 4]), np.float32([1, 1, 1]))
     np.float64(3.3333333333333335)
     """
-    if isinstance(operator_, Operator):
-        if attributes:
-            raise AttributeValueError("an Operator has its attributes", got=", ".join(attributes))
-        chosen = operator_
-    else:
-        chosen = operator(operator_, **attributes)
+    if attributes:
+        name = operator_.name if isinstance(operator_, Operator) else operator_
+        written = ", ".join([repr(name), *(f"{attribute}=..." for attribute in attributes)])
+        raise AttributeValueError(
+            "a reduction takes no attributes of the operator, whose axis is another one than its own",
+            got=", ".join(attributes),
+            hint=f"bind them first: eltwise.operator({written})",
+        )
+    chosen = operator_ if isinstance(operator_, Operator) else operator(operator_)
     return run(Reducing(_reduction(reduction), chosen.operation, _dtype(dtype)), operands, axis)
 
 
@@ -142,7 +144,8 @@ def mean_squared_difference(a: object, b: object, axis: Axis = None, dtype: obje
     """Compute the mean of (a - b) * (a - b): exactly, and rounded once.
 
     The elements of floats are those of ``squared_difference``, each step rounded to the operands' type. Of integers
-    they are the real squares, which never wrap around; those of ``reduce("mean", "SquaredDifference-1", a, b)`` do. See ``reduce`` for NaN, infinities and no elements.
+    they are the real squares, which never wrap; those of ``reduce("mean", "SquaredDifference-1", a, b)`` do.
+    See ``reduce`` for NaN, infinities and no elements.
 
     Args:
         a: an array by any array protocol, or of Dask, xarray, PyTorch or JAX.
