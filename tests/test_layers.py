@@ -51,6 +51,7 @@ HEAVY = {
     "jax": ("runtimes/", "engine/array_libraries.py"),
     "dask": ("engine/dask_arrays.py",),
     "xarray": ("engine/xarray_objects.py",),
+    "pandas": ("engine/pandas_objects.py",),
     "numexpr": ("runtimes/",),
 }
 """The files that may import a heavy library at run time."""

@@ -72,7 +72,7 @@ def test_the_script_asks_the_runtime_and_compares(
     runtime: str, op: str, dtype: str, path: str, sees: str, tmp_path: Path
 ) -> None:
     if runtime not in {known.name for known in installed()}:
-        pytest.skip(f"{runtime} is not installed; the extra 'witnesses' has it")
+        pytest.skip(f"{runtime} is not installed; the extra 'runtimes' has it")
     done = run(cell_of(runtime, op, dtype, path), tmp_path / "case")
     assert done.returncode == bool(sees), done.stderr
     assert sees in done.stdout + done.stderr

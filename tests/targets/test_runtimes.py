@@ -32,7 +32,7 @@ _CHAINS = 120
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(not INSTALLED, reason="the extra 'witnesses' has the runtimes"),
+    pytest.mark.skipif(not INSTALLED, reason="the extra 'runtimes' has the runtimes"),
 ]
 each_runtime = pytest.mark.parametrize("runtime", INSTALLED, ids=lambda runtime: runtime.name)
 
@@ -116,7 +116,7 @@ def test_a_repaired_model_is_proved_there(
     file: str, target: str, tmp_path: Path, cli: Callable[..., tuple[int, str, str]]
 ) -> None:
     if target not in {TARGET_OF[runtime.name] for runtime in INSTALLED}:
-        pytest.skip("the extra 'witnesses' has the runtimes")
+        pytest.skip("the extra 'runtimes' has the runtimes")
     out = tmp_path / file
     assert cli("check", MODELS / file, "--target", target)[0] == 1
     code, printed, _said = cli("repair", MODELS / file, out, "--target", target, "--verify")
@@ -129,7 +129,7 @@ def test_a_repaired_model_is_proved_there(
 def test_a_repair_that_is_planted_wrong_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """The comparison that passes every repair fails for a wrong alignment and for a wrong type."""
     if "openvino" not in {runtime.name for runtime in INSTALLED}:
-        pytest.skip("the extra 'witnesses' has the runtimes")
+        pytest.skip("the extra 'runtimes' has the runtimes")
     axis = {"auto_broadcast": "pdpd", "auto_broadcast.auto_broadcast_axis": 0}
     square = binary("Subtract", "3,3", "3", "i32", **axis).xml()
     narrow = binary("SquaredDifference", "2,3", "2,3", "u8").xml()

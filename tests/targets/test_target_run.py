@@ -18,7 +18,7 @@ from eltwise.targets.run import observe, severity_of
 from support.target_models import chain
 
 ONNXRUNTIME = BY_NAME["onnxruntime"]
-needs_onnxruntime = pytest.mark.skipif(not ONNXRUNTIME.is_installed, reason="the extra 'witnesses' has the runtimes")
+needs_onnxruntime = pytest.mark.skipif(not ONNXRUNTIME.is_installed, reason="the extra 'runtimes' has the runtimes")
 
 
 LEFT_OUT = (("Mul", "x y", "p"), ("Add", "p zero", "s"), ("Sub", "s z", "r"))

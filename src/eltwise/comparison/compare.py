@@ -17,6 +17,7 @@ from eltwise.comparison.tolerance import ToleranceLike, Tolerances, check_patter
 from eltwise.core.dtypes import ElementType
 from eltwise.core.errors import EltwiseError, FileFormatError
 from eltwise.engine.arrays import as_array
+from eltwise.engine.pandas_objects import check_labels
 from eltwise.formats.file_states import check_unchanged, states_of
 from eltwise.formats.lazy_tensors import LazyTensor, TensorSet, of_array
 from eltwise.formats.tensor_sets import open_tensors
@@ -54,6 +55,7 @@ def compare(
         EltwiseError: for what cannot be read, for what is no tolerance, for a tolerance that is for no tensor, and for
             a file that changes while it is read.
     """
+    check_labels(a, b)
     return compare_sets(tensors_of(a, "A"), tensors_of(b, "B"), parse_tolerances(tolerance), causes, progress)
 
 

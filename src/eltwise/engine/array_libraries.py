@@ -115,6 +115,10 @@ def with_libraries(
             from eltwise.engine import xarray_objects
 
             return xarray_objects.compute(computation, operands, on_arrays, axis)
+        case "pandas":
+            from eltwise.engine import pandas_objects
+
+            return pandas_objects.compute(computation, operands, on_arrays, axis)
         case _:
             arrays = [host_array(value, name) for value, name in zip(operands, names, strict=True)]
             return to_library(kind, np.asarray(on_arrays(arrays, axis)))
@@ -189,7 +193,9 @@ def _device(ask: Callable[[], tuple[int, int]]) -> int:
 
 
 def to_library(kind: Kind, result: np.ndarray) -> Any:
-    """A result as a tensor of a library."""
+    """A result as a tensor of a library; of pandas, which has no tensors, as it is."""
+    if kind == "pandas":
+        return result
     if kind == "torch":
         return _torch_tensor(result)
     import jax.numpy

@@ -41,12 +41,13 @@ OtherT = TypeVar("OtherT", bound=Lazy | TorchTensor | JaxArray)
 Plain: TypeAlias = np.ndarray | np.generic | float
 """What goes together with arrays of every library."""
 
-Kind = Literal["", "dask", "xarray", "torch", "jax", "cupy"]
+Kind = Literal["", "dask", "xarray", "pandas", "torch", "jax", "cupy"]
 """A library whose arrays are given back as what they were; empty for all other objects."""
 
 _LIBRARIES: dict[str, Kind] = {
     "dask": "dask",
     "xarray": "xarray",
+    "pandas": "pandas",
     "torch": "torch",
     "jax": "jax",
     "jaxlib": "jax",
@@ -102,6 +103,9 @@ def _is_masked(value: object) -> bool:
 def _by_protocol(value: object, operand: str) -> np.ndarray:
     if _is_masked(value):
         raise ElementTypeError("a masked array would lose its mask", operand=operand, hint="fill it first")
+    if is_pandas(value):
+        return values_of_pandas(value, operand)
+    _check_known(value, operand)
     if isinstance(value, np.ndarray | np.generic):
         return np.asarray(value)
     refusals: list[str] = []
@@ -124,6 +128,59 @@ def _by_protocol(value: object, operand: str) -> np.ndarray:
         allowed="an object with __array__, DLPack or the buffer protocol, or a Python number",
         hint="numpy.asarray(value, dtype) makes one and says its type",
     )
+
+
+def _check_known(value: object, operand: str) -> None:
+    """Refuse what computes in a way of its own, as a quantity with a unit does, which its bare array would lose.
+
+    Raises:
+        ElementTypeError: for a type that overrides NumPy's or PyTorch's functions.
+    """
+    kind: Any = type(value)
+    if kind is np.ndarray:
+        return
+    name, library = kind.__name__, kind_of(value)
+    if library == "torch":
+        tensor = sys.modules["torch"].Tensor
+        if getattr(kind, "__torch_dispatch__", None) is not tensor.__torch_dispatch__:
+            problem = f"this {name} has no data that can be read, or computes in a way of its own"
+            raise ElementTypeError(problem, operand=operand, allowed="a torch.Tensor or Parameter")
+        return
+    for protocol in ("__array_ufunc__", "__array_function__"):
+        override = getattr(kind, protocol, None)
+        if library or override is None or override is getattr(np.ndarray, protocol):
+            continue
+        raise ElementTypeError(
+            f"this {name} would lose what it has beside its numbers, such as its unit",
+            operand=operand,
+            hint="convert it to the unit that you mean, and give its plain array",
+        )
+
+
+def is_pandas(value: object) -> bool:
+    """Whether it is a Series or a DataFrame; pandas is not imported to find out."""
+    return kind_of(value) == "pandas" and hasattr(value, "axes") and hasattr(value, "to_numpy")
+
+
+def values_of_pandas(value: Any, operand: str) -> np.ndarray:
+    """The values of a Series or DataFrame whose columns have one type.
+
+    Raises:
+        ElementTypeError: naming columns of different types, or with missing values.
+    """
+    columns = list(value.items()) if value.ndim == 2 else [(value.name, value)]
+    types = {str(column.dtype): (column.dtype, name) for name, column in reversed(columns)}
+    if len(types) > 1:
+        got = ", ".join(f"{name!r} is {text}" for text, (_dtype, name) in reversed(types.items()))
+        hint = "choose columns of one type, or convert them with astype"
+        raise ElementTypeError("the columns have different types", operand=operand, got=got[:120], hint=hint)
+    dtype = columns[0][1].dtype if columns else None
+    if dtype is None or isinstance(dtype, np.dtype):
+        return np.asarray(value.to_numpy())
+    for name, column in columns:
+        if column.isna().any():
+            raise ElementTypeError(f"column {name!r} has missing values", operand=operand, hint="fill them first")
+    return np.asarray(value.to_numpy(dtype=getattr(dtype, "numpy_dtype", None)))
 
 
 def _by_dlpack(value: Any) -> np.ndarray:
@@ -189,7 +246,7 @@ def check_out(out: object, element_type: ElementType, shape: tuple[int, ...]) ->
     Raises:
         ElementTypeError, ShapeError, ValueRangeError: where it is no writable array of that type and shape.
     """
-    if not isinstance(out, np.ndarray) or _is_masked(out):
+    if not isinstance(out, np.ndarray) or _is_masked(out) or type(out).__array_ufunc__ != np.ndarray.__array_ufunc__:
         raise ElementTypeError("out must be a NumPy array", operand="out", got=type(out).__name__)
     if of_numpy(out.dtype, operand="out") is not element_type:
         raise ElementTypeError("out has another type", operand="out", got=str(out.dtype), allowed=element_type.name)

@@ -1,0 +1,102 @@
+"""pandas' objects: operators and reductions keep labels and names, and nothing is aligned silently.
+
+The broadcast rule decides by position, as for arrays; a Series lies on the columns of a DataFrame, as in pandas. Axes
+that lie on each other must have equal labels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from eltwise.core.errors import ShapeError
+from eltwise.engine.arrays import Axis, Compute, as_array, is_pandas, kind_of
+from eltwise.engine.call import calls_of
+from eltwise.engine.reducing import normalized_axes
+from eltwise.ops.computation import Computation
+
+_MOST_RANK = 2
+
+
+def compute(computation: Computation, operands: Sequence[object], on_data: Compute, axis: Axis) -> Any:
+    """Compute something of a computation's results on Series and DataFrames.
+
+    Args:
+        computation: says how the operands lie on each other.
+        operands: at least one of pandas, beside arrays and numbers.
+        on_data: computes the data, of the data of the operands and the axes that are reduced.
+        axis: the axes that are reduced.
+
+    Returns:
+        A number, a Series or a DataFrame, by the rank of the result; with the first operand's attributes.
+
+    Raises:
+        ShapeError: where labels differ, or pandas holds no array of the result's rank.
+        ElementTypeError: for columns of several types, and for missing values.
+    """
+    import pandas
+
+    names = [f"operand {name}" for name in computation.operands]
+    data = [
+        as_array(operand, name)[0] if kind_of(operand) else operand
+        for operand, name in zip(operands, names, strict=True)
+    ]
+    plan = calls_of(computation).check(data)[2]
+    labels: list[Any] = [None] * len(plan.shape)
+    for operand, name, axes in zip(operands, names, plan.axes, strict=True):
+        for number, found in zip(axes, _labels_of(operand), strict=False):
+            if len(found) == plan.shape[number]:
+                labels[number] = _common(labels[number], found, name)
+    reduced = normalized_axes(axis, len(plan.shape))
+    rest = [each for number, each in enumerate(labels) if number not in reduced]
+    if len(rest) > _MOST_RANK:
+        raise ShapeError(f"pandas holds no result of rank {len(rest)}", hint="give NumPy arrays")
+    given = [operand for operand in operands if is_pandas(operand)]
+    result = np.asarray(on_data(data, reduced))
+    if not given or not rest:
+        return result[()]
+    if result.ndim == 1:
+        of_names = {getattr(operand, "name", None) for operand in given}
+        made: Any = pandas.Series(result, rest[0], name=of_names.pop() if len(of_names) == 1 else None, copy=False)
+    else:
+        made = pandas.DataFrame(result, *rest, copy=False)
+    made.attrs = dict(given[0].attrs)  # type: ignore[attr-defined]
+    return made
+
+
+def check_labels(a: object, b: object) -> None:
+    """Refuse two objects of pandas, or two mappings of them, that have other labels; elements are compared by position.
+
+    Raises:
+        ShapeError: with what aligns them.
+    """
+    if isinstance(a, Mapping) and isinstance(b, Mapping):
+        for name in a.keys() & b.keys():
+            check_labels(a[name], b[name])
+    for one, other in zip(_labels_of(a), _labels_of(b), strict=False):
+        if len(one) == len(other):
+            _common(one, other, "B")
+
+
+def _labels_of(value: object) -> Sequence[Any]:
+    """The labels of each axis; none for other objects."""
+    axes: Sequence[Any] = getattr(value, "axes", ()) if is_pandas(value) else ()
+    return axes
+
+
+def _common(first: Any, labels: Any, operand: str) -> Any:
+    """The labels that two operands have on an axis."""
+    if first is None or first.equals(labels):
+        return labels if first is None else first
+    raise ShapeError(
+        f"the labels differ: {_shown(first)} and {_shown(labels)}",
+        operand=operand,
+        hint="align the operands with DataFrame.align or Series.align first, or give their NumPy arrays",
+    )
+
+
+def _shown(labels: Any) -> str:
+    text = ", ".join(map(repr, labels[:3].tolist()))
+    return f"{text}, ..."[:60] if len(labels) > 3 else text[:60]

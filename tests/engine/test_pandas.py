@@ -1,0 +1,109 @@
+"""pandas' objects against pandas: the values of NumPy, the labels of pandas, and nothing aligned silently."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import eltwise
+from eltwise.core.errors import ElementTypeError, ShapeError
+
+pd = pytest.importorskip("pandas")
+
+ABC = pd.Series(np.float32([1, 2, 3]), index=list("abc"), name="x")
+CBA = pd.Series(np.float32([3, 2, 1]), index=list("cba"), name="x")
+FRAME = pd.DataFrame(np.arange(6, dtype=np.float32).reshape(2, 3), index=[10, 20], columns=list("abc"))
+
+CALLS: dict[str, Callable[[Any, Any], Any]] = {
+    "subtract": eltwise.subtract,
+    "operator": eltwise.operator("Sub-14"),
+    "less": eltwise.less,
+    "mean_squared_difference": eltwise.mean_squared_difference,
+    "reduce": lambda a, b: eltwise.reduce("sum", "Subtract-1", a, b, axis=0),
+    "compare": eltwise.compare,
+    "compare of mappings": lambda a, b: eltwise.compare({"x": a}, {"x": b}),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize("operands", [(ABC, CBA), (FRAME, CBA), (FRAME, FRAME[["c", "b", "a"]]), (FRAME, FRAME[::-1])])
+def test_other_labels_are_refused(name: str, operands: tuple[Any, Any]) -> None:
+    """They gave [0, 0, 0] and "equal" where pandas gives -2, 0, 2."""
+    if "compare" in name and operands[0].ndim != operands[1].ndim:
+        pytest.skip("another shape is a difference")
+    with pytest.raises(ShapeError, match=r"the labels differ: .*align the operands"):
+        CALLS[name](*operands)
+
+
+def labelled(draw: st.DrawFn, shape: tuple[int, ...]) -> Any:
+    values = np.array(draw(st.lists(st.integers(-9, 9), min_size=max(shape), max_size=max(shape))), np.float64)
+    labels = [list(range(100, 100 + size)) for size in shape]
+    whole = np.resize(values, shape)
+    return pd.Series(whole, *labels) if len(shape) == 1 else pd.DataFrame(whole, *labels)
+
+
+@given(data=st.data())
+def test_results_are_those_of_pandas(data: st.DataObject) -> None:
+    rows, columns = (data.draw(st.integers(1, 4)) for _axis in range(2))
+    kinds = {"frame": (rows, columns), "series": (columns,)}
+    a, b = (labelled(data.draw, kinds[data.draw(st.sampled_from(list(kinds)))]) for _operand in range(2))
+    expected = a.sub(b, axis=1) if a.ndim == 2 else b.rsub(a, axis=1) if b.ndim == 2 else a - b
+    result = eltwise.subtract(a, b)
+    assert type(result) is type(expected)
+    assert result.equals(expected)
+    means = ((a - b) if a.ndim == b.ndim else expected).mul(1).pow(2).mean(axis=0)
+    of_columns = eltwise.mean_squared_difference(a, b, axis=0)
+    assert np.allclose(of_columns, means)
+    assert result.ndim == 1 or of_columns.index.equals(expected.columns)
+
+
+def test_names_attributes_arrays_and_numbers() -> None:
+    named = ABC.rename("y")
+    named.attrs["unit"] = "m"
+    assert eltwise.subtract(ABC, ABC).name == "x"
+    assert eltwise.subtract(ABC, named).name is None
+    assert eltwise.subtract(named, 1.0).attrs == {"unit": "m"}
+    assert eltwise.subtract(FRAME, np.float32([1, 1, 1])).columns.tolist() == ["a", "b", "c"]
+    assert eltwise.subtract(np.ones((4, 3), np.float32), ABC).columns.tolist() == ["a", "b", "c"]
+    assert eltwise.mean_squared_difference(ABC, ABC) == 0
+    assert eltwise.negative(FRAME).index.tolist() == [10, 20]
+    with pytest.raises(ShapeError, match="pandas holds no result of rank 3"):
+        eltwise.subtract(np.ones((2, 2, 3), np.float32), FRAME)
+    assert type(eltwise.subtract(pd.Index([1, 2]), 1)) is np.ndarray
+
+
+@pytest.mark.parametrize("name", ["Int8", "Int64", "UInt16", "Float32", "boolean"])
+def test_nullable_types_are_their_numpy_types_unless_a_value_misses(name: str) -> None:
+    whole, gap = pd.Series([1, 0, 1], dtype=name, name="n"), pd.Series([1, None, 1], dtype=name, name="n")
+    assert eltwise.equal(whole, whole).tolist() == [True] * 3
+    with pytest.raises(ElementTypeError, match="column 'n' has missing values"):
+        eltwise.equal(gap, whole)
+    with pytest.raises(ElementTypeError, match="column 'n' has missing values"):
+        eltwise.compare(gap, whole)
+
+
+def test_columns_of_different_types_are_refused_by_name() -> None:
+    mixed = pd.DataFrame({"i": [1, 2], "j": [3, 4], "f": [1.0, 2.0]})
+    for call in (eltwise.negative, lambda frame: eltwise.compare(frame, frame)):
+        with pytest.raises(ElementTypeError, match="different types, got 'i' is int64, 'f' is float64; choose columns"):
+            call(mixed)
+    assert eltwise.negative(mixed[["i", "j"]]).columns.tolist() == ["i", "j"]
+    with pytest.raises(ElementTypeError, match="unsupported element type"):
+        eltwise.negative(pd.Series(["a"], dtype=object))
+    assert eltwise.negative(pd.DataFrame()).empty
+
+
+def test_models_take_pandas_and_give_arrays(tmp_path: Any) -> None:
+    from support.onnx_models import model, node, value
+
+    made = model([node("Sub", "xy", "z")], [value("x", (2, 3)), value("y", (3,))], [value("z", (2, 3))])
+    result = eltwise.load(made.SerializeToString()).run({"x": FRAME, "y": ABC})["z"]
+    assert type(result) is np.ndarray
+    assert result.tolist() == (FRAME - ABC).to_numpy().tolist()
+    with pytest.raises(ElementTypeError, match="different types"):
+        eltwise.load(made.SerializeToString()).run({"x": FRAME.astype({"a": "int8"}), "y": ABC})
