@@ -20,10 +20,10 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("ops", "oracle"),
     ("ir", "kernels"),
     ("formats",),
-    ("engine",),
+    ("engine", "passes"),
     ("model",),
-    ("scale",),
-    ("passes", "runtimes", "backend", "faults"),
+    ("scale", "verification"),
+    ("conversion", "runtimes", "backend", "faults"),
     ("conformance",),
     ("report",),
     ("targets", "comparison"),
@@ -35,7 +35,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
 
 HEAVY = {
     "onnx": ("formats/onnx/", "passes/", "runtimes/", "conformance/", "backend.py"),
-    "google": ("formats/onnx/", "passes/"),
+    "google": ("formats/onnx/",),
     "lxml": ("formats/openvino/",),
     "llvmlite": ("kernels/jit.py",),
     "click": ("cli/",),

@@ -22,6 +22,7 @@ from eltwise.version import VERSION
 
 if TYPE_CHECKING:
     from eltwise.comparison.compare import compare
+    from eltwise.conversion import convert
     from eltwise.core.errors import EltwiseError
     from eltwise.engine.api import Operator, operator
     from eltwise.engine.functions import (
@@ -50,7 +51,6 @@ if TYPE_CHECKING:
     from eltwise.kernels.pool import memory_pool
     from eltwise.kernels.threads import set_num_threads
     from eltwise.model import Model, load, save
-    from eltwise.passes.convert import convert
     from eltwise.scale.deltas import delta, restore
     from eltwise.targets.check import check
     from eltwise.targets.repair import repair
@@ -107,7 +107,7 @@ _LATE = {
     "Model": "eltwise.model",
     "load": "eltwise.model",
     "save": "eltwise.model",
-    "convert": "eltwise.passes.convert",
+    "convert": "eltwise.conversion",
     "check": "eltwise.targets.check",
     "compare": "eltwise.comparison.compare",
     "repair": "eltwise.targets.repair",

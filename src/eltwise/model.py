@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -15,32 +14,14 @@ from eltwise.core.errors import EltwiseError, FileFormatError, GraphError, Unsup
 from eltwise.engine.arrays import OtherT
 from eltwise.engine.runner import Runner
 from eltwise.formats import registry
-from eltwise.formats.reading import Reading
-from eltwise.ir.graph import Graph, Port
-from eltwise.ir.infer_graph import Inference, infer_graph
-from eltwise.ir.verify import structure_problems
+from eltwise.ir.graph import Port
+from eltwise.passes.analysis import Analysis
 
 if TYPE_CHECKING:
     from onnx import ModelProto
 
+    from eltwise.formats.registry import Source
     from eltwise.kernels.dump import Kind
-
-    Source: TypeAlias = str | os.PathLike[str] | bytes | bytearray | memoryview | ModelProto
-
-
-@dataclass(frozen=True)
-class Examination:
-    """Everything that is known of a model before a run.
-
-    Attributes:
-        graph: the graph as far as it could be read.
-        inference: the types of its values, and what was assumed.
-        problems: all that is wrong with it.
-    """
-
-    graph: Graph
-    inference: Inference
-    problems: tuple[EltwiseError, ...]
 
 
 class Model:
@@ -50,16 +31,24 @@ class Model:
     be run, and is empty where it can.
     """
 
-    def __init__(self, examination: Examination) -> None:
-        self.graph = examination.graph
-        self.assumptions = tuple(examination.inference.assumptions)
-        self._outputs = examination.inference.outputs
-        self.problems = examination.problems
+    def __init__(self, analysis: Analysis) -> None:
+        self.analysis = analysis
+        self.graph = analysis.graph
 
     @cached_property
     def _runner(self) -> Runner:
         raise_all(self.problems)
-        return Runner(self.graph, self._outputs)
+        return Runner(self.graph, self.outputs)
+
+    @cached_property
+    def problems(self) -> tuple[EltwiseError, ...]:
+        """Why it cannot be run; empty where it can."""
+        return self.analysis.problems
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What must hold for a run, a sentence each, which names the node."""
+        return tuple(self.analysis.inference.assumptions)
 
     @property
     def inputs(self) -> tuple[Port, ...]:
@@ -74,7 +63,7 @@ class Model:
     @property
     def outputs(self) -> tuple[Port, ...]:
         """The outputs in the file's order, with their inferred types and shapes."""
-        return self._outputs
+        return self.analysis.inference.outputs
 
     def __eq__(self, other: object) -> bool:
         return self.graph == other.graph if isinstance(other, Model) else NotImplemented
@@ -152,39 +141,24 @@ def load(source: Source, weights: bytes | None = None) -> Model:
     Raises:
         EltwiseError: with every problem of every node, where there is one.
     """
-    examination = examine(source, weights)
-    raise_all(examination.problems)
-    return Model(examination)
+    model = read(source, weights)
+    raise_all(model.problems)
+    return model
 
 
-def examine(source: Source, weights: bytes | None = None) -> Examination:
-    """Read a model and find all its problems without raising them; the arguments are those of ``load``.
+def read(source: Source | Model, weights: bytes | None = None, *, reads_weights: bool = True) -> Model:
+    """Read a model, whatever operators are in it; its problems are not raised.
+
+    The arguments are those of ``registry.read``; a model comes back itself.
 
     Raises:
-        EltwiseError: where there is no model to examine: no such file, truncated, not of a known format.
+        EltwiseError: if there is no model: no such file, truncated, not of a known format.
     """
-    where = Path(source).name if isinstance(source, str | os.PathLike) else ""
-    try:
-        reading = _read(source, weights, where)
-    except EltwiseError as error:
-        raise error.located(where=where) from None
-    inference = infer_graph(reading.graph)
-    problems = (*reading.problems, *structure_problems(reading.graph), *inference.problems)
-    return Examination(reading.graph, inference, tuple(problem.located(where=where) for problem in problems))
-
-
-def _read(source: Source, weights: bytes | None, where: str) -> Reading:
-    if isinstance(source, str | os.PathLike):
-        return registry.read_file(Path(source))
-    if isinstance(source, bytes | bytearray | memoryview):
-        return registry.read_bytes(bytes(source), weights)
-    from eltwise.formats.onnx.reader import is_model_proto, read_model_proto
-
-    if not is_model_proto(source):
-        raise FileFormatError(
-            "not a model", got=type(source).__name__, allowed="a path, the bytes of a file, or an onnx.ModelProto"
-        )
-    return read_model_proto(source, None, where)
+    if isinstance(source, Model):
+        return source
+    reading = registry.read(source, weights, reads_weights=reads_weights)
+    name = Path(source).name if isinstance(source, str | os.PathLike) else ""
+    return Model(Analysis(reading.graph, name, reading.problems))
 
 
 def save(model: Model, path: str | os.PathLike[str], external_data: bool = False) -> tuple[str, ...]:

@@ -13,13 +13,14 @@ import onnx
 import pytest
 
 import eltwise
+from eltwise import verification
 from eltwise.cli import main
+from eltwise.conversion import convert, convert_file
 from eltwise.core.errors import AttributeValueError, EltwiseError, FileFormatError
-from eltwise.passes import elementwise, verify
+from eltwise.passes import elementwise
 from eltwise.passes.align_broadcast import Alignment
-from eltwise.passes.convert import convert, convert_file
 from eltwise.passes.report import Comparison
-from eltwise.passes.verify import VerificationError
+from eltwise.verification import VerificationError
 from support.onnx_models import NEWEST, model, node, sub_model, value
 from support.openvino_models import Ir, binary
 
@@ -248,8 +249,8 @@ def test_verification_finds_an_adapter_that_ignores_the_axis(
 
 def test_verification_says_where_nothing_can_be_compared(monkeypatch: pytest.MonkeyPatch) -> None:
     huge = eltwise.load(sub_model(7))
-    monkeypatch.setattr(verify, "_LARGEST", 1)
-    assert "nothing could be compared: an input is too large" in str(verify.compare(huge, huge))
+    monkeypatch.setattr(verification, "_LARGEST", 1)
+    assert "nothing could be compared: an input is too large" in str(verification.compare(huge, huge))
     foreign = model([node("Foo", ["x"], ["z"], domain="com.example")], [value("x")], [value("z")], 13)
     foreign.opset_import.add(domain="com.example", version=1)
     _made, report = eltwise.convert(foreign, opset=14, verify=True)
@@ -274,8 +275,8 @@ def test_verification_tries_other_sizes_and_finds_a_refusal() -> None:
     before = eltwise.load(
         model([node("Sub", ["x", "y"], ["z"])], [value("x", ["N"]), value("y", [2])], [value("z", None)])
     )
-    assert verify.compare(before, before) == Comparison(200, 400)
+    assert verification.compare(before, before) == Comparison(200, 400)
     assert str(Comparison(200, 400)).startswith("400 elements of 200 runs")
     narrower = model([node("Sub", ["x", "y"], ["z"])], [value("x", [2]), value("y", [2])], [value("z", None)])
     with pytest.raises(VerificationError, match="refuses what the original runs"):
-        verify.compare(before, eltwise.load(narrower))
+        verification.compare(before, eltwise.load(narrower))

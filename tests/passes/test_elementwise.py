@@ -12,13 +12,12 @@ from eltwise.core.dtypes import BOOL, ElementType
 from eltwise.core.errors import ElementTypeError, EltwiseError, UnsupportedError
 from eltwise.core.shapes import UNKNOWN_RANK, of_sizes
 from eltwise.ir.graph import Graph, Node, Origin, Port
-from eltwise.ir.infer_graph import infer_graph
 from eltwise.ir.types import TensorType
-from eltwise.model import Examination
 from eltwise.ops import registry
 from eltwise.ops.expression import Expression
 from eltwise.ops.schema import ElementwiseSchema
 from eltwise.oracle import hard_values
+from eltwise.passes.analysis import Analysis
 from eltwise.passes.elementwise import NEAR_MISSES, equal_operator
 from support.conversions import IR11, convert_graph, converted, onnx_of, written
 
@@ -42,9 +41,9 @@ def graph_of(schema: ElementwiseSchema, element_type: ElementType, count: int, *
 
 
 def loaded(graph: Graph) -> eltwise.Model:
-    inference = infer_graph(graph)
-    assert inference.problems == []
-    return eltwise.Model(Examination(graph, inference, ()))
+    model = eltwise.Model(Analysis(graph))
+    assert model.problems == ()
+    return model
 
 
 def operands(element_type: ElementType, count: int, divides: bool, seed: int) -> list[np.ndarray]:

@@ -20,9 +20,10 @@ from eltwise import oracle
 from eltwise.conformance.shape_pairs import one_directional
 from eltwise.core.dtypes import BOOL, FLOAT32, INT32, TYPES, ElementType
 from eltwise.core.errors import AttributeValueError, ElementTypeError, EltwiseError, ManyProblemsError, ShapeError
+from eltwise.formats.onnx.schemas import LEGACY_OPERATORS
 from eltwise.passes import opset as opset_pass
 from eltwise.passes.align_broadcast import Alignment
-from eltwise.passes.opset import LEGACY_OPERATORS, MIRRORED
+from eltwise.passes.opset import MIRRORED
 from support.conversions import ALL_RUNS, Run, arrays, ask, expected, feeds, wrong_outputs
 from support.onnx_models import NEWEST, model, node, value
 from support.versions import FORMS, LEGAL, Form, cases_of, convert_onnx_bytes, in_opset, old_model

@@ -9,7 +9,7 @@ import onnx
 from onnx import TensorProto, numpy_helper
 
 import eltwise
-from eltwise.passes.convert import convert_file
+from eltwise.conversion import convert_file
 from support.onnx_models import model, node, value
 from support.openvino_models import binary
 

@@ -14,8 +14,8 @@ import pytest
 from onnx import TensorProto
 
 import eltwise
+from eltwise.conversion import convert_file
 from eltwise.core.errors import FileFormatError
-from eltwise.passes.convert import convert_file
 from eltwise.targets.repair import repair_file
 from support.onnx_models import model, node, value
 
@@ -52,7 +52,7 @@ def large_model(folder: Path) -> Path:
 MEASURED = """
 import sys
 from pathlib import Path
-from eltwise.passes.convert import convert_file
+from eltwise.conversion import convert_file
 
 print(convert_file(Path(sys.argv[1]), Path(sys.argv[2]), opset=14))
 peak = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM"))

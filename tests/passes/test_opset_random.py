@@ -18,7 +18,7 @@ from onnx.reference import ReferenceEvaluator
 
 from eltwise import oracle
 from eltwise.core.errors import EltwiseError
-from eltwise.passes.onnx_types import FIRST_INFERRED
+from eltwise.formats.onnx.inference import FIRST_INFERRED
 from support.onnx_models import find_problems, model, node, value
 from support.versions import convert_onnx_bytes, in_opset
 

@@ -12,9 +12,9 @@ import pytest
 from onnx import AttributeProto, NodeProto, SparseTensorProto, TensorProto, ValueInfoProto, helper, numpy_helper
 
 import eltwise
+from eltwise.conversion import convert_file
 from eltwise.core.errors import EltwiseError
 from eltwise.formats.onnx.header import newest_opset
-from eltwise.passes.convert import convert_file
 from eltwise.targets.repair import repair_file
 from support.conversions import answer_of
 from support.onnx_models import find_problems, model, node, published, value

@@ -14,6 +14,7 @@ from onnx import NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
 
 from eltwise.core.dtypes import TYPES, ElementType
 from eltwise.core.errors import EltwiseError
+from eltwise.formats.onnx import validate
 from eltwise.formats.onnx.reader import read_model_proto, read_onnx
 from eltwise.formats.onnx.writer import write_onnx
 from eltwise.formats.reading import Reading
@@ -21,7 +22,6 @@ from eltwise.ir.graph import Graph
 from eltwise.ir.infer_graph import infer_graph
 from eltwise.ir.verify import structure_problems
 from eltwise.ops import registry
-from eltwise.passes import validate
 
 DATA = Path(onnx.__file__).parent / "backend" / "test" / "data"
 RUN_TYPES = [each for each in TYPES if each.runs]
@@ -76,7 +76,7 @@ def published() -> dict[str, bytes]:
 
 def find_problems(made: onnx.ModelProto, folder: Path | None = None) -> list[EltwiseError]:
     """What makes a model not valid."""
-    return validate.find_problems(read_model_proto(made, folder, "", reads_weights=False).graph)
+    return list(validate.find_problems(read_model_proto(made, folder, "", reads_weights=False).graph))
 
 
 def sub_model(opset: int = 13, name: str = "difference", **attributes: object) -> onnx.ModelProto:

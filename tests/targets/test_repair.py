@@ -22,10 +22,10 @@ from eltwise.core.errors import (
 )
 from eltwise.formats.onnx.messages import needed_file_version
 from eltwise.passes.report import Report
-from eltwise.passes.verify import VerificationError
 from eltwise.targets import repair as repair_module
 from eltwise.targets.repair import repair_file
 from eltwise.targets.report import Finding, TargetReport
+from eltwise.verification import VerificationError
 from support.onnx_models import model, node, value
 from support.openvino_models import Ir, binary
 from support.target_models import bfloat16_model, bytes_model, integer_ir, legacy_model

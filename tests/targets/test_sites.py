@@ -12,8 +12,8 @@ from onnx import TensorProto, helper, numpy_helper
 import eltwise
 from eltwise.core.dtypes import BFLOAT16, FLOAT32, INT32, TYPES, ElementType
 from eltwise.oracle import array_of
-from eltwise.targets.plan import read_subject
-from eltwise.targets.sites import HELD_IN_LESS, Site, find_sites, numbers_of, plain_numbers
+from eltwise.targets.plan import read_model
+from eltwise.targets.sites import HELD_IN_LESS, Site, numbers_of, plain_numbers, sites_of
 from support.onnx_models import value
 from support.openvino_models import Ir
 from support.target_models import chain
@@ -27,7 +27,7 @@ def _node(kind: str, inputs: str, output: str, **attributes: object) -> onnx.Nod
 
 
 def site(made: onnx.ModelProto, name: str = "r") -> Site:
-    return next(site for site in read_subject(made).sites if site.node == name)
+    return next(site for site in sites_of(read_model(made).graph) if site.node == name)
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_operands_and_results_are_found_in_both_formats() -> None:
     def sources(*numbers: float) -> frozenset[str]:
         """How operands reach a node with this constant as B, in a file of each format."""
         ir = Ir().parameter("a", "2").constant("c", "f32", "2", np.float32(numbers).tobytes())
-        (found,) = find_sites(
+        (found,) = sites_of(
             eltwise.load(ir.layer("Subtract", "s", ["a", "c"]).result("s", "r").xml(), ir.weights).graph
         )
         onnx_site = site(chain(("Sub", "x c", "r"), constants={"c": numbers}))
@@ -92,7 +92,7 @@ def test_nodes_in_nested_graphs_are_found_with_the_values_around_them() -> None:
     chosen = helper.make_node("If", ["c"], ["r"], then_branch=branch, else_branch=branch)
     made = chain(PRODUCT, chosen, constants={"k": [2, 3]})
     made.graph.input.append(value("c", (), TensorProto.BOOL))
-    found = [site for site in read_subject(made).sites if site.node == "t"]
+    found = [site for site in sites_of(read_model(made).graph) if site.node == "t"]
     assert len(found) == 2
     assert found[0].context["source"] == {"b-plain", "neighbours"}
     assert found[0].context["producer"] == {"elementwise", "multiply"}
@@ -136,7 +136,7 @@ def test_results_of_4_bits_may_stay_in_8_whoever_reads_them(kind: str, reads: li
     ir.layer("Multiply", "m", ["a", "b"], precision=kind.upper())
     ir.layer("Subtract", "s", ["m", "b"], precision=kind.upper())
     graph = eltwise.load(ir.result("s", "r").xml(), b"").graph
-    assert ["read-wider" in site.context["source"] for site in find_sites(graph)] == reads
+    assert ["read-wider" in site.context["source"] for site in sites_of(graph)] == reads
 
 
 def test_what_is_not_in_the_file_or_made_by_nodes_is_not_known() -> None:

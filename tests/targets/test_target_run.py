@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import eltwise
+from eltwise.model import read
 from eltwise.runtimes.registry import BY_NAME
 from eltwise.targets import run
 from eltwise.targets.run import observe, severity_of
@@ -51,20 +52,20 @@ def test_how_severe_a_difference_is(
 @needs_onnxruntime
 def test_equal_bits_are_a_proof_and_other_values_are_found_by_output() -> None:
     right = chain(("Sub", "x y", "r"))
-    observed = observe(ONNXRUNTIME, eltwise.load(right).graph, lambda: eltwise.load(right))
+    observed = observe(ONNXRUNTIME, eltwise.load(right))
     assert observed.findings == ()
     assert observed.comparison is not None
     assert observed.comparison.is_proof
     assert observed.version.startswith("1.")
     wrong = chain(*LEFT_OUT, constants={"zero": [0]})
-    (finding,) = observe(ONNXRUNTIME, eltwise.load(wrong).graph, lambda: eltwise.load(wrong)).findings
+    (finding,) = observe(ONNXRUNTIME, eltwise.load(wrong)).findings
     assert (finding.subject, finding.severity, finding.is_seen) == (
         "the model, output 'r'",
         "sign of zero or NaN",
         True,
     )
     other = chain(("Add", "x y", "r"))
-    (finding,) = observe(ONNXRUNTIME, eltwise.load(right).graph, lambda: eltwise.load(other)).findings
+    (finding,) = observe(ONNXRUNTIME, eltwise.load(other), eltwise.load(right).graph).findings
     assert finding.severity == "wrong values"
     assert "gives other values" in finding.words
 
@@ -72,11 +73,10 @@ def test_equal_bits_are_a_proof_and_other_values_are_found_by_output() -> None:
 @needs_onnxruntime
 def test_a_model_that_is_not_loaded_or_not_run_here_is_told() -> None:
     refused = chain(("Sub", "x y", "r"), kind=16)
-    (finding,) = observe(ONNXRUNTIME, eltwise.load(refused).graph, lambda: eltwise.load(refused)).findings
+    (finding,) = observe(ONNXRUNTIME, eltwise.load(refused)).findings
     assert (finding.kind, finding.severity) == ("refused", "refused")
     assert "Sub(14)" in finding.words
-    plain = eltwise.load(chain(("Sub", "x y", "r"))).graph
-    unknown = observe(ONNXRUNTIME, plain, lambda: eltwise.load(chain(("Relu", "x", "r"))))
+    unknown = observe(ONNXRUNTIME, read(chain(("Relu", "x", "r"))))
     assert unknown.comparison is not None
     assert "Relu" in str(unknown.comparison)
     assert not unknown.comparison.is_proof
@@ -85,13 +85,13 @@ def test_a_model_that_is_not_loaded_or_not_run_here_is_told() -> None:
 def test_what_is_too_large_or_not_installed_is_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
     plain = chain(("Sub", "x k", "r"), constants={"k": range(64)}, size=64)
     nowhere = replace(ONNXRUNTIME, packages=("no_such_package",))
-    found = observe(nowhere, eltwise.load(plain).graph, lambda: eltwise.load(plain))
+    found = observe(nowhere, eltwise.load(plain))
     assert (found.version, str(found.comparison)) == (
         "",
         "nothing could be compared: no_such_package is not installed here",
     )
     monkeypatch.setattr(run, "LARGEST", 64)
-    found = observe(replace(ONNXRUNTIME, packages=()), eltwise.load(plain).graph, lambda: eltwise.load(plain))
+    found = observe(replace(ONNXRUNTIME, packages=()), eltwise.load(plain))
     assert "too large to be run, got 256 bytes" in str(found.comparison)
 
 
@@ -137,6 +137,6 @@ def test_a_crash_and_a_hang_are_findings(adapter: str, kind: str, words: str, mo
     planted = replace(ONNXRUNTIME, adapter=f"test_target_run:{adapter}", packages=(), environment=environment)
     monkeypatch.setattr(run, "_LIMIT", 1.0)
     made = chain(("Sub", "x y", "r"))
-    (finding,) = observe(planted, eltwise.load(made).graph, lambda: eltwise.load(made)).findings
+    (finding,) = observe(planted, eltwise.load(made)).findings
     assert (finding.kind, finding.severity) == (kind, "refused")
     assert words in finding.words

@@ -95,11 +95,11 @@ class _Examined:
 
 
 def _examined(path: Path) -> _Examined:
-    from eltwise.model import examine
+    from eltwise.model import read
     from eltwise.ops import registry
 
     try:
-        found = examine(path)
+        found = read(path).analysis
     except GraphError as error:
         return _Examined((error,))  # A graph whose parts cannot even be put in order is a finding, not a broken file.
     except ManyProblemsError as error:
@@ -115,8 +115,6 @@ def _examined(path: Path) -> _Examined:
         # Values that only layers make which were not read are missing in the graph.
         problems = [problem for problem in problems if not isinstance(problem, GraphError)]
     if not problems and foreign:
-        from eltwise.targets.plan import read_subject
-
-        problems = [problem.located(where=path.name) for problem in read_subject(path).problems]
+        problems = [problem.located(where=path.name) for problem in found.invalidities]
     not_checked = dict(Counter(names).most_common())
     return _Examined(problems, found.inference.assumptions, len(graph.nodes), not_checked, {} if foreign else not_read)

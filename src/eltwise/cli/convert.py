@@ -24,7 +24,7 @@ def convert(
     source: Path, target: Path, opset: int | None, ir_version: int | None, verify: bool, in_place: bool, json: bool
 ) -> None:
     """Convert a model to another format, opset or IR version: exactly, or not at all."""
-    from eltwise.passes.convert import convert_file
+    from eltwise.conversion import convert_file
 
     with waiting("running both models") if verify else progress_of_bytes() as progress:
         report = convert_file(

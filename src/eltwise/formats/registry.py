@@ -5,14 +5,21 @@ Protobuf and XML are imported by the format that is used only.
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from eltwise.core.errors import EltwiseError, FileFormatError
 from eltwise.formats import files
 from eltwise.formats.reading import Reading
 from eltwise.ir.graph import Graph
 from eltwise.ops.schema import Domain
+
+if TYPE_CHECKING:
+    from onnx import ModelProto
+
+    Source: TypeAlias = str | os.PathLike[str] | bytes | bytearray | memoryview | ModelProto
 
 FormatName = Literal["onnx", "openvino"]
 _BEFORE_XML = b"\xef\xbb\xbf\xff\xfe\x00 \t\r\n"
@@ -57,26 +64,44 @@ def of_domain(domain: Domain) -> ModelFormat:
     return next(found for found in FORMATS if found.domain == domain)
 
 
-def read_file(path: Path) -> Reading:
-    """Read a model file, with all its constants."""
-    if of_path(path) is ONNX:
-        from eltwise.formats.onnx.reader import read_onnx
+def read(source: Source, weights: bytes | None = None, *, reads_weights: bool = True) -> Reading:
+    """Read a model.
 
-        return read_onnx(files.read_message(path), path.parent, path.name)
-    from eltwise.formats.openvino.reader import read_openvino_file
+    Args:
+        source: the path of a file, the bytes of one, or an ``onnx.ModelProto``.
+        weights: for the bytes of an IR, those of its .bin.
+        reads_weights: whether the elements of an ONNX model's tensors are read and checked now, or when they are asked
+            for.
 
-    return read_openvino_file(path)
+    Raises:
+        EltwiseError: if there is no model: no such file, truncated, not of a known format.
+    """
+    path = Path(source) if isinstance(source, str | os.PathLike) else None
+    try:
+        return _read(source if path is None else path, weights, reads_weights)
+    except EltwiseError as error:
+        raise error.located(where=path.name if path else "") from None
 
 
-def read_bytes(data: bytes, weights: bytes | None) -> Reading:
-    """Read the bytes of a model file, with those of an IR's weights."""
-    if of_bytes(data) is ONNX:
-        from eltwise.formats.onnx.reader import read_onnx
+def _read(source: object, weights: bytes | None, reads_weights: bool) -> Reading:
+    if isinstance(source, bytes | bytearray | memoryview) and of_bytes(source) is OPENVINO:
+        from eltwise.formats.openvino.reader import read_openvino
 
-        return read_onnx(data, None, "")
-    from eltwise.formats.openvino.reader import read_openvino
+        return read_openvino(bytes(source), weights)
+    if isinstance(source, Path) and of_path(source) is OPENVINO:
+        from eltwise.formats.openvino.reader import read_openvino_file
 
-    return read_openvino(data, weights)
+        return read_openvino_file(source)
+    from eltwise.formats.onnx.reader import is_model_proto, read_model_proto, read_onnx
+
+    if isinstance(source, Path):
+        return read_onnx(files.read_message(source), source.parent, source.name, reads_weights)
+    if isinstance(source, bytes | bytearray | memoryview):
+        return read_onnx(bytes(source), None, "", reads_weights)
+    if is_model_proto(source):
+        return read_model_proto(source, None, "", reads_weights)
+    allowed = "a path, the bytes of a file, an onnx.ModelProto or a loaded model"
+    raise FileFormatError("not a model", got=type(source).__name__, allowed=allowed)
 
 
 def write_file(graph: Graph, path: Path, external_data: bool = False) -> None:

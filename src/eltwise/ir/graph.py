@@ -7,9 +7,10 @@ is a new ``Node`` or ``Graph``, which is not ``untouched`` any more.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import TypeVar
+from functools import cached_property, wraps
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -159,6 +160,11 @@ class Node:
         return self.operation.schema
 
     @property
+    def operator(self) -> tuple[str, str]:
+        """The domain that its file states, "" for the specification's own operators, and the operator's name."""
+        return self.schema.of if isinstance(self.schema, ForeignSchema) else "", self.schema.name
+
+    @property
     def label(self) -> str:
         """Its name, or the name of what it makes where it has none."""
         return self.name or next(filter(None, self.outputs), "")
@@ -215,6 +221,7 @@ class Graph:
         functions: the model's own functions.
         message: what the file says; what the other fields say replaces that.
         untouched: whether all of it still is as the file says. ``dataclasses.replace`` makes it false.
+        derived: the results of functions that are ``computed_once``.
     """
 
     name: str
@@ -232,6 +239,7 @@ class Graph:
     functions: tuple[Function, ...] = ()
     message: object = field(default=None, compare=False, repr=False)
     untouched: bool = field(default=False, init=False, compare=False, repr=False)
+    derived: dict[str, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     @cached_property
     def constant(self) -> dict[str, Tensor]:
@@ -248,6 +256,21 @@ class Graph:
 
 
 _Part = TypeVar("_Part", Node, Graph)
+_Result = TypeVar("_Result")
+
+
+def computed_once(function: Callable[[Graph], _Result]) -> Callable[[Graph], _Result]:
+    """Compute what follows from a graph only once: the result stays with the graph, and nobody may change it."""
+    key = f"{function.__module__}.{function.__qualname__}"
+
+    @wraps(function)
+    def once(graph: Graph) -> _Result:
+        if key not in graph.derived:
+            graph.derived[key] = function(graph)
+        result: _Result = graph.derived[key]
+        return result
+
+    return once
 
 
 def stored(part: _Part) -> _Part:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from eltwise.core.errors import ElementTypeError, EltwiseError, ShapeError
-from eltwise.ir.graph import Graph, Node, Port, Tensor
+from eltwise.ir.graph import Graph, Node, Port, Tensor, computed_once
 from eltwise.ir.infer import constant_tensor, node_result
 from eltwise.ir.types import TensorType
 from eltwise.ops.schema import DataMovementSchema
@@ -31,6 +31,7 @@ class Inference:
     problems: list[EltwiseError] = field(default_factory=list)
 
 
+@computed_once
 def infer_graph(graph: Graph) -> Inference:
     """Infer the type of every value from the declared inputs and the constants.
 

@@ -12,11 +12,11 @@ from eltwise.core.dtypes import INT64, ElementType
 from eltwise.core.errors import ElementTypeError, EltwiseError, UnsupportedError
 from eltwise.formats.onnx.tensors import StoredTensor
 from eltwise.ir.graph import Graph, Node, Origin, Tensor
+from eltwise.ir.scopes import Names, Scope
 from eltwise.ir.types import TensorType
 from eltwise.ops import registry
 from eltwise.ops.schema import OpSchema
 from eltwise.passes.report import Change
-from eltwise.passes.scopes import Names, Scope
 
 _FIRST_OPENVINO_OPSET = 1
 _CAST = {"ai.onnx": ("Cast", "to"), "openvino": ("Convert", "destination_type")}

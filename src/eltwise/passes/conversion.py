@@ -12,13 +12,13 @@ from eltwise.core.shapes import Dimension, Shape
 from eltwise.ir.graph import Graph, Node, Origin, Port, Tensor
 from eltwise.ir.infer import cast_target, constant_tensor
 from eltwise.ir.infer_graph import infer_graph
+from eltwise.ir.scopes import Names, Scope
 from eltwise.ir.verify import structure_problems
 from eltwise.ops.schema import ElementwiseSchema
 from eltwise.passes.builder import Builder, has_index_operand
 from eltwise.passes.elementwise import convert_elementwise
 from eltwise.passes.metadata import converted_metadata, dropped
 from eltwise.passes.report import Change, Report
-from eltwise.passes.scopes import Names, Scope
 
 FLOAT8 = (FLOAT8E4M3FN, FLOAT8E5M2)
 

@@ -13,13 +13,13 @@ from onnx.checker import ValidationError, check_node
 from onnx.onnx_cpp2py_export.checker import CheckerContext
 
 from eltwise.core.errors import UnsupportedError
+from eltwise.formats.onnx.inference import HELD, bare_node, holds_more, is_small
 from eltwise.formats.onnx.nodes import same_value
 from eltwise.formats.onnx.tensors import StoredTensor, keep_tensor
 from eltwise.formats.onnx.types import declare
+from eltwise.ir.scopes import Scope
 from eltwise.passes.builder import Builder
-from eltwise.passes.onnx_types import HELD, bare_node, holds_more, is_small
 from eltwise.passes.opset_changes import FIRST_NEGATIVE, attribute_of, count_axes, stays, steps_of
-from eltwise.passes.scopes import Scope
 
 
 def convert_node(builder: Builder, original: NodeProto) -> tuple[list[NodeProto], str]:

@@ -19,30 +19,26 @@ from eltwise.core.shapes import Shape
 from eltwise.formats.onnx.header import newest_opset
 from eltwise.formats.onnx.nodes import published_schema, write_node
 from eltwise.formats.onnx.reader import OnnxFile, node_reader
-from eltwise.formats.onnx.writer import write_graph
-from eltwise.ir.graph import ForeignSchema, Function, Graph, Node
-from eltwise.ops import registry
-from eltwise.ops.schema import ElementwiseSchema
-from eltwise.passes.align_broadcast import Alignment, align
-from eltwise.passes.builder import Builder
-from eltwise.passes.onnx_converter import convert_node
-from eltwise.passes.onnx_schemas import (
+from eltwise.formats.onnx.schemas import (
+    FIRST_NUMPY,
+    LEGACY_OPERATORS,
     called_functions,
     changes_between,
     check_types,
     is_onnx,
     no_such_operator,
+    read_rule,
     since_versions,
 )
+from eltwise.formats.onnx.writer import write_graph
+from eltwise.ir.graph import ForeignSchema, Function, Graph, Node
+from eltwise.ir.scopes import all_graphs
+from eltwise.ops import registry
+from eltwise.passes.align_broadcast import Alignment, align
+from eltwise.passes.builder import Builder
+from eltwise.passes.onnx_converter import convert_node
 from eltwise.passes.report import Report
 from eltwise.passes.rewriting import Rewriting
-from eltwise.passes.scopes import all_graphs
-
-LEGACY_OPERATORS = ("Add", "Sub", "Mul", "Div", "Pow", "And", "Or", "Xor", "Equal", "Greater", "Less")
-"""The operators that had the attributes ``broadcast`` and ``axis`` up to opset 6, and broadcast as NumPy since 7."""
-
-FIRST_NUMPY = 7
-"""The opset from which the eleven broadcast as NumPy."""
 
 MIRRORED = {
     **{name: name for name in ("Add", "Mul", "And", "Or", "Xor", "Equal")},
@@ -89,30 +85,6 @@ def check_opset(opset: object) -> int:
         if 1 <= number <= newest_opset():
             return number
     raise AttributeValueError("there is no such opset", got=repr(opset), allowed=f"1 to {newest_opset()}")
-
-
-def read_rule(node: Node) -> Rule:
-    """Read the rule of a valid node of one of the eleven operators or PRelu, in an opset up to 6.
-
-    Raises:
-        AttributeValueError: for a value that has no meaning.
-        UnsupportedError: for one that is an attribute of a function.
-    """
-    if isinstance(node.schema, ElementwiseSchema):
-        return node.operation.rule
-    if node.schema.name == "PRelu":
-        return Rule("legacy", 1)
-    given = {"axis": -1, "broadcast": 0}
-    for name, value in node.operation.given:
-        if name in given and isinstance(value, AttributeProto):
-            if value.ref_attr_name:
-                words = "the value is that of a function's attribute, which is not known"
-                raise UnsupportedError(words, operand=f"attribute {name}")
-            given[name] = value.i
-    if given["broadcast"] not in (0, 1):
-        got = str(given["broadcast"])
-        raise AttributeValueError("there is no such value", operand="attribute broadcast", got=got, allowed="0 or 1")
-    return Rule("legacy", given["axis"], given["broadcast"] == 1)
 
 
 class _Conversion:

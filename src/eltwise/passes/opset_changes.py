@@ -18,11 +18,11 @@ from onnx.defs import OpSchema
 
 from eltwise.core.broadcasting import Rule
 from eltwise.core.errors import EltwiseError, UnsupportedError
+from eltwise.formats.onnx.inference import is_small
 from eltwise.formats.onnx.nodes import published_schema
+from eltwise.formats.onnx.schemas import since_versions
+from eltwise.ir.scopes import Scope
 from eltwise.passes.align_broadcast import align
-from eltwise.passes.onnx_schemas import since_versions
-from eltwise.passes.onnx_types import is_small
-from eltwise.passes.scopes import Scope
 
 CHANGELOG = "https://github.com/onnx/onnx/blob/main/docs/Changelog.md"
 

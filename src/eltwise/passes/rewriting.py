@@ -8,10 +8,11 @@ from dataclasses import replace
 from eltwise.core.errors import EltwiseError, raise_all
 from eltwise.ir.graph import Foreign, Graph, Node, Origin
 from eltwise.ir.infer_graph import infer_graph
+from eltwise.ir.scopes import Names, annotated
 from eltwise.ir.verify import reads, structure_problems, topological_order
+from eltwise.passes.analysis import all_scopes
 from eltwise.passes.builder import Builder
 from eltwise.passes.report import Report
-from eltwise.passes.scopes import Names, all_scopes, annotated
 
 Chosen = Callable[[Node], bool]
 """Selects the nodes that a pass rewrites."""

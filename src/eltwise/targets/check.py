@@ -9,20 +9,23 @@ from typing import TYPE_CHECKING
 
 from eltwise.core.errors import EltwiseError
 from eltwise.faults.families import REFUSED_IN_PART, sentence_of
-from eltwise.model import Model, load
+from eltwise.ir.graph import Graph
+from eltwise.model import Model
+from eltwise.passes.analysis import Analysis
 from eltwise.passes.upcast import exact_upcast
 from eltwise.runtimes.registry import BY_NAME
 from eltwise.targets.plan import (
     Steps,
-    Subject,
     Versions,
     ask,
     choose_versions,
     decide,
     in_opset,
     measured,
-    read_subject,
+    other_operators,
+    read_model,
     runtimes_on,
+    unread,
     version_note,
     worst,
 )
@@ -37,10 +40,10 @@ from eltwise.targets.rules import (
     severity_named,
     shipped_rules,
 )
-from eltwise.targets.sites import Site
+from eltwise.targets.sites import Site, sites_of
 
 if TYPE_CHECKING:
-    from eltwise.model import Source
+    from eltwise.formats.registry import Source
 
 
 def check(
@@ -75,52 +78,43 @@ def check(
     """
     runtimes_of = runtimes_on(target)
     least = severity_named(severity)
-    subject = read_subject(source, weights)
-    name = runtimes_of.get(subject.graph.origin.domain)
+    model = read_model(source, weights)
+    name = runtimes_of.get(model.graph.origin.domain)
     if name is None:
-        return TargetReport(target, "", findings=(not_read(subject),), severity=least)
+        return TargetReport(target, "", findings=(not_read(model.graph),), severity=least)
     runtime, rules = BY_NAME[name], shipped_rules(name)
-    report = by_rules(subject, target, rules, least)
+    report = by_rules(model.analysis, target, rules, least)
     if not (run or verify):
         return replace(report, note=version_note(runtime, rules))
     from eltwise.targets.run import observe
 
-    observed = observe(runtime, subject.graph, lambda: loaded(source, weights))
+    observed = observe(runtime, model)
     return _explained(replace(report, note=version_note(runtime, rules, observed.version)), observed)
 
 
-def loaded(source: Source | Model, weights: bytes | None = None) -> Model:
-    """The model that a source is, whole.
-
-    Raises:
-        EltwiseError: if it has problems or holds operators that eltwise does not run.
-    """
-    return source if isinstance(source, Model) else load(source, weights)
-
-
-def by_rules(subject: Subject, target: str, rules: RuleSet, least: Severity) -> TargetReport:
+def by_rules(analysis: Analysis, target: str, rules: RuleSet, least: Severity) -> TargetReport:
     """What the rules say of a model, without running it."""
-    checked = measured(subject, rules)
-    findings = _with_problems(subject.problems, find(subject, target, rules, least))
+    checked = measured(analysis.graph, rules)
+    findings = _with_problems(analysis.invalidities, find(analysis, target, rules, least))
     named = {finding.node for finding in findings}
-    unmeasured = (_not_measured(site) for site in subject.sites if ask(rules, site) is None)
+    unmeasured = (_not_measured(site) for site in sites_of(analysis.graph) if ask(rules, site) is None)
     return TargetReport(
         target,
         rules.version,
         "",
         tuple(findings),
         len(checked),
-        0 if subject.problems else sum(site.node not in named for site in checked),
+        0 if analysis.invalidities else sum(site.node not in named for site in checked),
         sum(site.is_beside_foreign for site in checked),
-        Counter(unmeasured) + Counter(subject.other_operators()),
+        Counter(unmeasured) + Counter(other_operators(analysis)),
         severity=least,
     )
 
 
-def find(subject: Subject, target: str, rules: RuleSet, least: Severity) -> list[Finding]:
+def find(analysis: Analysis, target: str, rules: RuleSet, least: Severity) -> list[Finding]:
     """Everything of a valid model that a runtime does not load or does not compute as it is meant."""
-    versions = choose_versions(subject, rules, least)
-    return [*_of_versions(versions, target), *_of_sites(versions, target, subject, rules, least)]
+    versions = choose_versions(analysis.graph, rules, least)
+    return [*_of_versions(versions, target), *_of_sites(versions, target, analysis, rules, least)]
 
 
 def _with_problems(problems: Sequence[EltwiseError], found: list[Finding]) -> list[Finding]:
@@ -137,9 +131,9 @@ def _with_problems(problems: Sequence[EltwiseError], found: list[Finding]) -> li
     ]
 
 
-def not_read(subject: Subject) -> Finding:
+def not_read(graph: Graph) -> Finding:
     """What is found of an IR on a runtime that reads ONNX only."""
-    version_here = f"OpenVINO IR {subject.graph.origin.file_version}"
+    version_here = f"OpenVINO IR {graph.origin.file_version}"
     helps = "convert it first: eltwise convert IN.xml OUT.onnx"
     return Finding("", version_here, words="it reads ONNX only", helps=helps)
 
@@ -188,8 +182,11 @@ def _of_versions(versions: Versions, target: str) -> Iterator[Finding]:
         yield Finding("", subject, words=words, helps=helps, is_repairable=not versions.reason)
 
 
-def _of_sites(versions: Versions, target: str, subject: Subject, rules: RuleSet, least: Severity) -> Iterator[Finding]:
-    for site in measured(subject, rules):
+def _of_sites(
+    versions: Versions, target: str, analysis: Analysis, rules: RuleSet, least: Severity
+) -> Iterator[Finding]:
+    is_whole = not unread(analysis)
+    for site in measured(analysis.graph, rules):
         matches = ask(rules, site) or ()
         severity = worst(matches)
         if severity is None:
@@ -198,7 +195,7 @@ def _of_sites(versions: Versions, target: str, subject: Subject, rules: RuleSet,
         first = [rule for rule in matches if rule.severity == severity]
         faults = [rule.fault for rule in first]
         helps = "what would help cannot be written, since the IR has layers that are not known here"
-        if steps is None or not subject.unread:
+        if steps is None or is_whole:
             helps = _helps(site, steps, then, faults, target, versions.opset)
         yield Finding(
             site.node,
@@ -210,7 +207,7 @@ def _of_sites(versions: Versions, target: str, subject: Subject, rules: RuleSet,
             tuple(fault for fault in faults if fault not in (*REFUSALS, REFUSED_IN_PART)),
             "; ".join(dict.fromkeys(_words(rule, site) for rule in first)),
             helps,
-            steps is not None and not subject.unread,
+            steps is not None and is_whole,
         )
 
 

@@ -2,30 +2,27 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from eltwise.core.errors import EltwiseError, UnsupportedError, raise_all, unknown_name
 from eltwise.faults.families import OTHER_SHAPE, REFUSED_IN_PART, WRONG_ALIGNMENT
-from eltwise.formats import registry as formats
 from eltwise.ir.graph import Graph
-from eltwise.model import Model, examine
+from eltwise.ir.scopes import all_graphs
+from eltwise.model import Model, read
 from eltwise.ops import registry
 from eltwise.ops.schema import ElementwiseSchema
-from eltwise.passes.scopes import all_scopes
+from eltwise.passes.analysis import Analysis
 from eltwise.passes.upcast import exact_upcast
 from eltwise.runtimes import Runtime
 from eltwise.targets.rules import REFUSALS, Rule, RuleSet, Severity, level, span
-from eltwise.targets.sites import Site, find_sites
+from eltwise.targets.sites import Site, sites_of
 
 if TYPE_CHECKING:
-    from eltwise.model import Source
+    from eltwise.formats.registry import Source
     from eltwise.ops.schema import Domain
 
 TARGETS: dict[str, dict[Domain, str]] = {
@@ -42,66 +39,37 @@ Steps = tuple[Step, ...]
 _OF_SHAPES = (REFUSED_IN_PART, OTHER_SHAPE, WRONG_ALIGNMENT)
 
 
-@dataclass(frozen=True)
-class Subject:
-    """A model that is checked or repaired.
-
-    Attributes:
-        graph: the model; an ONNX model with all its operators, an IR as far as its layers are known.
-        where: the file's name.
-        unread: why the graph of an IR is not whole: layers of other operators, without which it cannot be written.
-    """
-
-    graph: Graph
-    where: str = ""
-    unread: tuple[EltwiseError, ...] = ()
-
-    @cached_property
-    def sites(self) -> tuple[Site, ...]:
-        """The element-wise nodes."""
-        return tuple(find_sites(self.graph))
-
-    @cached_property
-    def problems(self) -> tuple[EltwiseError, ...]:
-        """What makes an ONNX model no valid one; nothing of an IR, which was read whole."""
-        if self.graph.origin.domain != "ai.onnx":
-            return ()
-        from eltwise.passes.validate import find_problems
-
-        return tuple(find_problems(self.graph))
-
-    def other_operators(self) -> Mapping[str, int]:
-        """The operators of all other nodes, with how many there are."""
-        names = Counter(
-            f"{getattr(node.schema, 'of', '')}.{node.schema.name}".lstrip(".")
-            for scope in all_scopes(self.graph)
-            for node in scope.graph.nodes
-            if scope.is_in_function or not isinstance(node.schema, ElementwiseSchema)
-        )
-        names.update(f"set of layers ({problem.problem})" for problem in self.unread)
-        return names
+def unread(analysis: Analysis) -> tuple[EltwiseError, ...]:
+    """Why the graph of an IR is not whole: layers of other operators, without which it cannot be written."""
+    if analysis.graph.origin.domain == "ai.onnx":
+        return ()
+    return tuple(problem for problem in analysis.unread if isinstance(problem, UnsupportedError))
 
 
-def read_subject(source: Source | Model, weights: bytes | None = None) -> Subject:
+def other_operators(analysis: Analysis) -> Mapping[str, int]:
+    """The operators of all nodes that are not element-wise or lie in functions, with how many there are."""
+    graph = analysis.graph
+    in_functions = {id(inner) for function in graph.functions for inner in all_graphs(function.body)}
+    names = Counter(
+        ".".join(filter(None, node.operator))
+        for body in all_graphs(graph)
+        for node in body.nodes
+        if id(body) in in_functions or not isinstance(node.schema, ElementwiseSchema)
+    )
+    names.update(f"set of layers ({problem.problem})" for problem in unread(analysis))
+    return names
+
+
+def read_model(source: Source | Model, weights: bytes | None = None) -> Model:
     """Read a model; operators that eltwise does not run may be in it. No external data is read.
 
     Raises:
         EltwiseError: if there is no model, or an IR has problems of its own.
     """
-    where = Path(source).name if isinstance(source, str | os.PathLike) else ""
-    if isinstance(source, Model):
-        return Subject(source.graph)
-    if not where or formats.of_path(Path(where)) is formats.ONNX:  # Of an IR, onnx need not be imported.
-        from eltwise.passes.convert import read_onnx_graph
-
-        graph = read_onnx_graph(source)
-        if graph is not None:
-            return Subject(graph, where)
-    examination = examine(source, weights)
-    unread = tuple(problem for problem in examination.problems if isinstance(problem, UnsupportedError))
-    if not unread:
-        raise_all(examination.problems)
-    return Subject(examination.graph, where, unread)
+    model = read(source, weights, reads_weights=False)
+    if model.graph.origin.domain != "ai.onnx" and not unread(model.analysis):
+        raise_all(model.problems)
+    return model
 
 
 def runtimes_on(target: object) -> Mapping[Domain, str]:
@@ -146,9 +114,9 @@ def ask(rules: RuleSet, site: Site) -> tuple[Rule, ...] | None:
     return found
 
 
-def measured(subject: Subject, rules: RuleSet) -> list[Site]:
+def measured(graph: Graph, rules: RuleSet) -> list[Site]:
     """The nodes of a model that were measured."""
-    return [site for site in subject.sites if ask(rules, site) is not None]
+    return [site for site in sites_of(graph) if ask(rules, site) is not None]
 
 
 def decide(rules: RuleSet, site: Site, least: Severity, opset: int = 0) -> tuple[Steps | None, tuple[Rule, ...]]:
@@ -226,19 +194,19 @@ class Versions:
     reason: str = ""
 
 
-def choose_versions(subject: Subject, rules: RuleSet, least: Severity) -> Versions:
+def choose_versions(graph: Graph, rules: RuleSet, least: Severity) -> Versions:
     """Choose the versions in which a runtime loads a model and every node can be written."""
-    origin, refused = subject.graph.origin, []
+    origin, refused = graph.origin, []
     opset, file_version, reason = origin.opset, origin.file_version, ""
     if rules.opsets and opset:
         if opset not in rules.opsets:
             refused.append((f"opset {opset}", f"opsets {span(rules.opsets)}"))
-        opset = _nearest_opset(opset, measured(subject, rules), rules, least)
+        opset = _nearest_opset(opset, measured(graph, rules), rules, least)
     # Files of ir_version 1 and 2 cannot say an opset, and are written in version 3 where that is needed.
     if file_version not in rules.file_versions and file_version >= min(rules.file_versions, default=0):
         name = "ir_version" if origin.domain == "ai.onnx" else "OpenVINO IR"
         refused.append((f"{name} {file_version}", f"{name} {span(rules.file_versions)}"))
-        file_version, reason = _older_file_version(subject.graph, rules)
+        file_version, reason = _older_file_version(graph, rules)
     return Versions(opset, file_version, tuple(refused), reason)
 
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from eltwise.conversion import Progress, check_places, model_of, write
 from eltwise.core.errors import (
     AttributeValueError,
     EltwiseError,
@@ -17,24 +18,24 @@ from eltwise.core.errors import (
     raise_all,
 )
 from eltwise.ir.graph import Graph
-from eltwise.model import Model, save
+from eltwise.model import Model
 from eltwise.passes.align_broadcast import align_broadcast
-from eltwise.passes.convert import Progress, check_places, copy_ir, model_of, write_onnx
+from eltwise.passes.analysis import Analysis
 from eltwise.passes.opset import convert_opset
 from eltwise.passes.report import Change, Report
 from eltwise.passes.upcast import upcast
-from eltwise.passes.verify import VerificationError
+from eltwise.runtimes import Runtime
 from eltwise.runtimes.registry import BY_NAME
-from eltwise.targets.check import find, loaded, not_read
+from eltwise.targets.check import find, not_read
 from eltwise.targets.plan import (
-    Subject,
     Versions,
     ask,
     choose_versions,
     decide,
     measured,
-    read_subject,
+    read_model,
     runtimes_on,
+    unread,
     version_note,
 )
 from eltwise.targets.report import Finding
@@ -48,9 +49,10 @@ from eltwise.targets.rules import (
     shipped_rules,
 )
 from eltwise.targets.run import observe
+from eltwise.verification import VerificationError
 
 if TYPE_CHECKING:
-    from eltwise.model import Source
+    from eltwise.formats.registry import Source
 
 _MOST_ROUNDS = 4
 """So often nodes are decided again that were left alone: beside what was rewritten, one may not be right any more."""
@@ -85,8 +87,24 @@ def repair(
         EltwiseError: with every reason of every node that cannot be repaired.
         VerificationError: if the repaired model gives other values there, which no rule says.
     """
-    graph, report = _repaired(source, weights, target, allow, severity_named(severity), verify)
-    return (source if report.unchanged and isinstance(source, Model) else model_of(graph)), report
+    least = severity_named(severity)
+    runtimes_of, model = runtimes_on(target), read_model(source, weights)
+    try:
+        name = runtimes_of.get(model.graph.origin.domain)
+        if name is None:
+            raise _refusal(not_read(model.graph), target)
+        rules = shipped_rules(name)
+        allowed = _allowed_names(allow, rules)
+        graph, report = _rewritten(model.analysis, target, rules.without(allowed), least)
+    except EltwiseError as error:
+        raise error.located(where=model.analysis.name) from None
+    notes = [*_left(model.graph, rules, allowed, least), version_note(BY_NAME[name], rules)]
+    dropped = () if report.unchanged or graph.origin.domain == "ai.onnx" else model.graph.not_held
+    assumptions = (*report.assumptions, *filter(None, notes))
+    report = replace(report, assumptions=assumptions, dropped=(*report.dropped, *dropped))
+    if verify:
+        report = _verified(model, graph, target, report, BY_NAME[name], least)
+    return (model if report.unchanged else model_of(graph)), report
 
 
 def repair_file(
@@ -126,43 +144,18 @@ def repair_file(
         raise FileFormatError(
             "a repaired model keeps its format", where=str(out), got=got, allowed=source.suffix, hint=hint
         )
-    graph, report = _repaired(source, None, target, allow, severity_named(severity), verify)
-    if graph.origin.domain == "ai.onnx":
-        return write_onnx(graph, out, report, progress)
-    if report.unchanged:
-        copy_ir(source, out)
-    else:
-        save(model_of(graph), out)
-    return report
+    model, report = repair(source, target, allow=allow, verify=verify, severity=severity)
+    return write(model, out, report, progress)
 
 
-def _repaired(
-    source: Source | Model, weights: bytes | None, target: str, allow: object, least: Severity, verify: bool
-) -> tuple[Graph, Report]:
-    """The repaired graph, verified if that is asked for, and the report with what is left as it is."""
-    runtimes_of = runtimes_on(target)
-    subject = read_subject(source, weights)
-    try:
-        name = runtimes_of.get(subject.graph.origin.domain)
-        if name is None:
-            raise _refusal(not_read(subject), target)
-        rules = shipped_rules(name)
-        allowed = _allowed_names(allow, rules)
-        graph, report = _rewritten(subject, target, rules.without(allowed), least)
-    except EltwiseError as error:
-        raise error.located(where=subject.where) from None
-    notes = [*_left(subject, rules, allowed, least), version_note(BY_NAME[name], rules)]
-    dropped = () if report.unchanged or subject.graph.origin.domain == "ai.onnx" else subject.graph.not_held
-    assumptions = (*report.assumptions, *filter(None, notes))
-    report = replace(report, assumptions=assumptions, dropped=(*report.dropped, *dropped))
-    if not verify:
-        return graph, report
-    observed = observe(BY_NAME[name], graph, lambda: loaded(source, weights))
+def _verified(model: Model, graph: Graph, target: str, report: Report, runtime: Runtime, least: Severity) -> Report:
+    """Run the repaired graph there and the original here; the report with what came of it."""
+    observed = observe(runtime, model, graph)
     for finding in observed.findings:
         if level(finding.severity) >= level(least):
             raise VerificationError(f"{target}: {finding.words}", operand=finding.subject)
     seen = (f"less severe, and seen in the run: {finding}" for finding in observed.findings)
-    return graph, replace(report, comparison=observed.comparison, assumptions=(*report.assumptions, *seen))
+    return replace(report, comparison=observed.comparison, assumptions=(*report.assumptions, *seen))
 
 
 def _allowed_names(allow: object, rules: RuleSet) -> tuple[str, ...]:
@@ -191,20 +184,18 @@ def _refusal(finding: Finding, runtime: str) -> UnsupportedError:
     )
 
 
-def _rewritten(subject: Subject, target: str, rules: RuleSet, least: Severity) -> tuple[Graph, Report]:
+def _rewritten(analysis: Analysis, target: str, rules: RuleSet, least: Severity) -> tuple[Graph, Report]:
     """The model in versions that the runtime loads, with nodes rewritten until none is left that must be.
 
     Raises:
         EltwiseError: with everything that cannot be repaired.
     """
-    _raise_refusals(subject, target, rules, least)
-    versions = choose_versions(subject, rules, least)
-    graph, report = _in_versions(subject.graph, versions)
+    _raise_refusals(analysis, target, rules, least)
+    graph, report = _in_versions(analysis.graph, choose_versions(analysis.graph, rules, least))
     for _round in range(_MOST_ROUNDS):
-        current = Subject(graph)
-        decided = [(site.node, decide(rules, site, least)[0]) for site in measured(current, rules)]
+        decided = [(site.node, decide(rules, site, least)[0]) for site in measured(graph, rules)]
         if any(chosen is None for _node, chosen in decided):
-            _raise_refusals(current, target, rules, least)
+            _raise_refusals(Analysis(graph), target, rules, least)
         steps = {node: chosen for node, chosen in decided if chosen}
         if not steps:
             break
@@ -214,14 +205,13 @@ def _rewritten(subject: Subject, target: str, rules: RuleSet, least: Severity) -
     return graph, report
 
 
-def _raise_refusals(subject: Subject, target: str, rules: RuleSet, least: Severity) -> None:
+def _raise_refusals(analysis: Analysis, target: str, rules: RuleSet, least: Severity) -> None:
     """Refuse a model with everything that counts and cannot be repaired."""
-    findings = find(subject, target, rules, least)
-    said = {problem.node for problem in subject.problems if problem.node}
+    findings = find(analysis, target, rules, least)
+    said = {problem.node for problem in analysis.invalidities if problem.node}
     counting = [found for found in findings if level(found.severity) >= level(least) and found.node not in said]
     refused = [_refusal(found, f"{target} {rules.number}") for found in counting if not found.is_repairable]
-    unread = subject.unread if counting else ()
-    raise_all([*subject.problems, *refused, *unread])
+    raise_all([*analysis.invalidities, *refused, *(unread(analysis) if counting else ())])
 
 
 def _in_versions(graph: Graph, versions: Versions) -> tuple[Graph, Report]:
@@ -239,10 +229,10 @@ def _in_versions(graph: Graph, versions: Versions) -> tuple[Graph, Report]:
     return graph, report
 
 
-def _left(subject: Subject, rules: RuleSet, allowed: Collection[str], least: Severity) -> Iterator[str]:
+def _left(graph: Graph, rules: RuleSet, allowed: Collection[str], least: Severity) -> Iterator[str]:
     """What is left as it is, a sentence each: what is allowed node by node, what is less severe by its kind."""
     less: Counter[tuple[Severity, str]] = Counter()
-    for site in measured(subject, rules):
+    for site in measured(graph, rules):
         named = [rule.fault for rule in ask(rules, site) or () if rule.fault in allowed]
         if named:
             yield f"{site.schema.versioned_name} node {site.node!r}: allowed: {', '.join(named)}"

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
 
 from eltwise import oracle
 from eltwise.core.dtypes import of_numpy
-from eltwise.core.errors import EltwiseError, ManyProblemsError, UnsupportedError, counted
+from eltwise.core.errors import EltwiseError, ManyProblemsError, UnsupportedError, counted, raise_all
 from eltwise.ir.graph import Graph
+from eltwise.ir.scopes import all_graphs
 from eltwise.model import Model
 from eltwise.passes.report import Comparison
-from eltwise.passes.scopes import all_graphs
-from eltwise.passes.verify import difference, runs_of
 from eltwise.runtimes import Answer, Host, Runtime
 from eltwise.runtimes import Model as Program
 from eltwise.targets.report import Finding, TargetReport
 from eltwise.targets.rules import Severity, level
+from eltwise.verification import difference, runs_of
 
 LARGEST = 1 << 28
 """The most bytes of a model that is run."""
@@ -39,14 +39,13 @@ _CLOSE = 2.0**-6
 """Ordinary numbers that differ by less than this part of the largest in the result differ in precision only."""
 
 
-def observe(runtime: Runtime, graph: Graph, reference: Callable[[], Model], seed: int = 0) -> TargetReport:
+def observe(runtime: Runtime, model: Model, graph: Graph | None = None, seed: int = 0) -> TargetReport:
     """Load a model on a runtime, run it there and here, and compare the bits; any NaN equals any NaN.
 
     Args:
         runtime: the runtime.
-        graph: the model that it is given.
-        reference: gives the model that is right, which may raise if eltwise does not run it; then the model is only
-            loaded.
+        model: the model that is right; if eltwise does not run it, the runtime only loads what it is given.
+        graph: what the runtime is given, if that is not the model itself.
         seed: of the drawn values.
 
     Returns:
@@ -55,6 +54,7 @@ def observe(runtime: Runtime, graph: Graph, reference: Callable[[], Model], seed
     report = TargetReport(runtime.name, "")
     if not runtime.is_installed:
         return _not_compared(report, f"{' and '.join(runtime.packages)} is not installed here")
+    graph = graph or model.graph
     try:
         program = program_of(graph)  # First, since it refuses what is too large.
     except EltwiseError as error:
@@ -67,13 +67,28 @@ def observe(runtime: Runtime, graph: Graph, reference: Callable[[], Model], seed
                 return replace(report, findings=(_refused(answer),))
             if foreign := _foreign_operators(graph):
                 return _not_compared(report, f"it is loaded, and eltwise does not run {foreign}")
-            model = reference()
+            check_runs(model)
         except ManyProblemsError as error:
             first, *others = error.problems
             return _not_compared(report, f"{first} and {counted(len(others), 'problem')} more")
         except EltwiseError as error:
             return _not_compared(report, str(error))
         return _compared(report, host, program, model, seed)
+
+
+def check_runs(model: Model) -> None:
+    """Refuse a model that eltwise does not run, or whose weights cannot be read.
+
+    Raises:
+        EltwiseError: with every problem.
+    """
+    problems = list(model.problems)
+    for _name, tensor in model.graph.constants:
+        try:
+            tensor.array  # noqa: B018 - this reads and checks it
+        except EltwiseError as error:
+            problems.append(error)
+    raise_all(problems)
 
 
 def program_of(graph: Graph) -> Program:

@@ -6,7 +6,7 @@ at run time. Whether it does so with what nodes make of constants is not known, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -16,11 +16,12 @@ from eltwise.core.broadcasting import Rule
 from eltwise.core.dtypes import BFLOAT16, FLOAT32, FLOAT64, INT32, INT64, UINT32, UINT64, ElementType
 from eltwise.core.errors import EltwiseError
 from eltwise.core.shapes import Shape
-from eltwise.ir.graph import Graph, Node
+from eltwise.ir.graph import Graph, Node, computed_once
+from eltwise.ir.scopes import Scope
 from eltwise.ir.verify import topological_order
 from eltwise.ops.expression import Expression
 from eltwise.ops.schema import ElementwiseSchema
-from eltwise.passes.scopes import Scope, all_scopes
+from eltwise.passes.analysis import all_scopes
 from eltwise.targets.rules import MEASURED_FACTS, Facts
 
 HIGHEST_ORDINARY_RANK = 6
@@ -82,12 +83,14 @@ class Site:
         return {**{name: frozenset({value}) for name, value in zip(MEASURED_FACTS, head, strict=False)}, **self.context}
 
 
-def find_sites(graph: Graph) -> Iterator[Site]:
-    """Find the op sites of a graph and of the graphs in its nodes; external data is not read.
+@computed_once
+def sites_of(graph: Graph) -> tuple[Site, ...]:
+    """The op sites of a graph and of the graphs in its nodes; external data is not read.
 
     The bodies of functions are left out: the types in them depend on the call.
     """
     known: dict[int, _Values] = {}
+    sites: list[Site] = []
     for scope in all_scopes(graph):
         if scope.is_in_function:
             continue
@@ -95,8 +98,9 @@ def find_sites(graph: Graph) -> Iterator[Site]:
         for number in topological_order(scope.graph.nodes):
             node = scope.graph.nodes[number]
             if isinstance(node.schema, ElementwiseSchema) and not node.is_foreign:
-                yield _site(node, node.schema, values)
+                sites.append(_site(node, node.schema, values))
             values.add(node)
+    return tuple(sites)
 
 
 def _site(node: Node, schema: ElementwiseSchema, values: _Values) -> Site:

@@ -265,8 +265,8 @@ def read_model(graph: Graph, arrays: Mapping[str, np.ndarray]) -> TracedModel:
     raise_all(structure_problems(graph, in_order=False))
     types = {value: _type_of(array) for value, array in arrays.items()}
     if graph.origin.domain == "ai.onnx":
+        from eltwise.formats.onnx.inference import infer_types
         from eltwise.formats.onnx.part import OnnxParts
-        from eltwise.passes.onnx_types import infer_types
 
         typed = replace(graph, inputs=tuple(replace(port, type=types[port.value]) for port in graph.inputs))
         model = TracedModel(graph, OnnxParts(graph), infer_types(typed).get(id(typed), {}), frozenset(arrays))

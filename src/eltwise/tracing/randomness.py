@@ -25,7 +25,7 @@ def random_nodes(graph: Graph, nodes: Sequence[Node], constant: Callable[[str], 
     bodies = {(function.domain, function.name): function.body for function in graph.functions}
 
     def is_random(node: Node) -> bool:
-        called = bodies.get((getattr(node.schema, "of", ""), node.schema.name))
+        called = bodies.get(node.operator)
         inner = [body for _name, body in node.graphs] + ([called] if called else [])
         if any(is_random(one) for body in inner for one in body.nodes):
             return True

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from eltwise import runtimes
 from eltwise.comparison.tolerance import ToleranceLike, check_patterns, parse_tolerances
 from eltwise.core.dtypes import FLOAT32
 from eltwise.core.dtypes import FLOAT64 as FLOAT64_TYPE
-from eltwise.core.errors import EltwiseError, FileFormatError, UnsupportedError, counted
+from eltwise.core.errors import UnsupportedError, counted
 from eltwise.formats import registry
+from eltwise.formats.onnx.float64 import in_float64
 from eltwise.ir.graph import Graph
-from eltwise.model import Model
+from eltwise.model import Model, read
 from eltwise.ops.schema import Domain
-from eltwise.passes.convert import read_onnx_graph
-from eltwise.passes.widen import in_float64
 from eltwise.runtimes import Host, Runtime
 from eltwise.tracing.conclude import Conclusion, conclude
 from eltwise.tracing.difference import DEFAULT
@@ -37,7 +34,7 @@ from eltwise.tracing.tracer import Tracer
 if TYPE_CHECKING:
     import numpy as np
 
-    from eltwise.model import Source
+    from eltwise.formats.registry import Source
 
 Progress = Callable[[int, int, str], None]
 """Called with the number of nodes that were run, their total, and the name of the next."""
@@ -211,21 +208,7 @@ def read_graph(source: Source | Model | Graph) -> Graph:
     Raises:
         EltwiseError: if it cannot be read.
     """
-    if isinstance(source, Model | Graph):
-        return source if isinstance(source, Graph) else source.graph
-    path = str(source) if isinstance(source, str | os.PathLike) else ""
-    try:
-        graph = read_onnx_graph(source)
-        if graph is not None:
-            return graph
-        if path:
-            return registry.read_file(Path(path)).graph
-        if isinstance(source, bytes | bytearray | memoryview):
-            return registry.read_bytes(bytes(source), None).graph
-    except EltwiseError as error:
-        raise error.located(where=path) from None
-    allowed = "a path, the bytes of a file, an onnx.ModelProto or a loaded model"
-    raise FileFormatError("not a model", got=type(source).__name__, allowed=allowed)
+    return source if isinstance(source, Graph) else read(source, reads_weights=False).graph
 
 
 def _runtime_for(name: str, domain: Domain) -> Runtime:
@@ -245,11 +228,7 @@ def _runtime_for(name: str, domain: Domain) -> Runtime:
 def _notes(model: TracedModel) -> Iterator[str]:
     """The nodes with bodies, which are compared as a whole."""
     called = {(function.domain, function.name) for function in model.graph.functions}
-    names = [
-        f"{node.schema.name} {node.label!r}"
-        for node in model.nodes
-        if node.graphs or (getattr(node.schema, "of", ""), node.schema.name) in called
-    ]
+    names = [f"{node.schema.name} {node.label!r}" for node in model.nodes if node.graphs or node.operator in called]
     if names:
         more = f" and {len(names) - 1} more" if len(names) > 1 else ""
         yield f"compared as a whole, without the nodes inside: {names[0]}{more}"

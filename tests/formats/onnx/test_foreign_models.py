@@ -15,7 +15,7 @@ from eltwise.core.errors import EltwiseError, UnsupportedError
 from eltwise.formats.onnx.reader import read_onnx
 from eltwise.formats.onnx.writer import kept_bytes, write_model_proto
 from eltwise.ir.graph import Foreign, Graph, Node
-from eltwise.passes.scopes import all_scopes
+from eltwise.passes.analysis import all_scopes
 from support.onnx_models import model, node, published, sub_model, value
 
 UNKNOWN_FIELD = b"\xf2\xe2\x09\x03new"

@@ -1,19 +1,18 @@
 """The graphs of a model, one in another: which values their nodes see, what is known of them, and free names.
 
-``all_scopes`` gives every node of a model with its scope: nested graphs and functions too.
+``scopes_of`` gives every node of a model with its scope: nested graphs and functions too.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
 from eltwise.core.shapes import Shape
 from eltwise.ir.graph import Graph, Node, Tensor
 from eltwise.ir.infer import constant_tensor
-from eltwise.ir.infer_graph import infer_graph
 from eltwise.ir.types import UNKNOWN_TYPE, TensorType
 from eltwise.ir.verify import reads
 
@@ -98,30 +97,24 @@ def constant_of(node: Node) -> Tensor | None:
     return constant_tensor(node.operation) if is_constant and len(node.operation.given) == 1 else None
 
 
-def all_scopes(graph: Graph) -> Iterator[Scope]:
+def scopes_of(graph: Graph, types: Mapping[int, Types]) -> Iterator[Scope]:
     """The scopes of a model's graph, its nested graphs and its functions, an outer one before those in it.
 
-    The types of an ONNX model are those that onnx's shape inference finds without reading weights.
+    Args:
+        graph: the model's graph.
+        types: the types of the values that each graph makes, by the graph's id; each scope has a copy.
     """
-    if graph.origin.domain == "openvino":
-        yield Scope(graph, None, is_in_function=False, own_types=infer_graph(graph).types)
-        return
-    from eltwise.passes.onnx_types import infer_types
-
-    types = infer_types(graph)
-    yield from _scopes(graph, None, False, lambda inner: types.get(id(inner), {}))
+    yield from _scopes(graph, None, False, types)
     for function in graph.functions:
-        yield from _scopes(function.body, None, True, lambda inner: dict(inner.declared))
+        yield from _scopes(function.body, None, True, {})
 
 
-def _scopes(
-    graph: Graph, parent: Scope | None, in_function: bool, types_of: Callable[[Graph], Types]
-) -> Iterator[Scope]:
-    scope = Scope(graph, parent, in_function, types_of(graph))
+def _scopes(graph: Graph, parent: Scope | None, in_function: bool, types: Mapping[int, Types]) -> Iterator[Scope]:
+    scope = Scope(graph, parent, in_function, dict(graph.declared if in_function else types.get(id(graph), {})))
     yield scope
     for node in graph.nodes:
         for _name, inner in node.graphs:
-            yield from _scopes(inner, scope, in_function, types_of)
+            yield from _scopes(inner, scope, in_function, types)
 
 
 def all_graphs(graph: Graph) -> Iterator[Graph]:

@@ -26,16 +26,23 @@ from eltwise.core.errors import (
 )
 from eltwise.formats.onnx.external import ExternalData
 from eltwise.formats.onnx.header import default_domain, newest_opset
+from eltwise.formats.onnx.inference import HELD, bare_node, infer_types, refused_by_inference
 from eltwise.formats.onnx.nodes import Original, published_schema, read_node, write_node
 from eltwise.formats.onnx.reader import OnnxFile
+from eltwise.formats.onnx.schemas import (
+    FIRST_NUMPY,
+    LEGACY_OPERATORS,
+    called_functions,
+    check_operands,
+    is_onnx,
+    no_such_operator,
+    read_rule,
+)
 from eltwise.formats.onnx.tensors import StoredTensor, check_tensor, position_problems, read_element_type
 from eltwise.formats.onnx.types import type_text
-from eltwise.ir.graph import Graph, Node, Origin, Port
+from eltwise.ir.graph import Graph, Node, Origin, Port, computed_once
+from eltwise.ir.scopes import Scope, all_graphs, scopes_of
 from eltwise.ir.verify import structure_problems
-from eltwise.passes.onnx_schemas import called_functions, check_operands, is_onnx, no_such_operator
-from eltwise.passes.onnx_types import HELD, bare_node, refused_by_inference
-from eltwise.passes.opset import FIRST_NUMPY, LEGACY_OPERATORS, read_rule
-from eltwise.passes.scopes import Scope, all_graphs, all_scopes
 
 _UNDECLARED = (
     *("ATen", "Affine", "ConstantFill", "Crop", "DynamicSlice", "GRUUnit", "GivenTensorFill", "ImageScaler"),
@@ -46,7 +53,8 @@ _UNDECLARED = (
 experimental operators of onnx's checker, and those that onnxruntime adds to the domain."""
 
 
-def find_problems(graph: Graph) -> list[EltwiseError]:
+@computed_once
+def find_problems(graph: Graph) -> tuple[EltwiseError, ...]:
     """Find every problem of an ONNX model.
 
     Returns:
@@ -62,7 +70,7 @@ def find_problems(graph: Graph) -> list[EltwiseError]:
     problems += [*_endless_calls(graph), *_input_problems(graph), *_tensor_problems(graph)]
     called = called_functions(graph)
     checked: dict[int, tuple[Node, Scope]] = {}
-    for scope in all_scopes(graph):
+    for scope in scopes_of(graph, infer_types(graph)):
         opset, context = scope.graph.origin.opset, CheckerContext()
         if not 1 <= opset <= newest_opset():
             continue
@@ -75,7 +83,7 @@ def find_problems(graph: Graph) -> list[EltwiseError]:
     if not problems and not any(domain == "" for domain, _name in called):
         refused = ((checked[number], words) for number, words in refused_by_inference(graph) if number in checked)
         problems += [_inferred(node, words, graph.origin.opset, scope) for (node, scope), words in refused]
-    return problems
+    return tuple(problems)
 
 
 def _located(error: EltwiseError, node: Node) -> EltwiseError:
@@ -86,11 +94,7 @@ def _endless_calls(graph: Graph) -> Iterator[EltwiseError]:
     """Find functions that call themselves, be it through others."""
     named = called_functions(graph)
     calls = {
-        (function.domain, function.name): {
-            (getattr(node.schema, "of", ""), node.schema.name)
-            for body in all_graphs(function.body)
-            for node in body.nodes
-        }
+        (function.domain, function.name): {node.operator for body in all_graphs(function.body) for node in body.nodes}
         & named
         for function in graph.functions
     }

@@ -5,12 +5,21 @@ from __future__ import annotations
 from functools import cache
 
 import onnx
+from onnx import AttributeProto
 
-from eltwise.core.errors import ElementTypeError, UnsupportedError
+from eltwise.core.broadcasting import Rule
+from eltwise.core.errors import AttributeValueError, ElementTypeError, UnsupportedError
 from eltwise.formats.onnx.nodes import published_schema
 from eltwise.formats.onnx.types import type_text
 from eltwise.ir.graph import ForeignSchema, Graph, Node
-from eltwise.passes.scopes import Names, Scope
+from eltwise.ir.scopes import Names, Scope
+from eltwise.ops.schema import ElementwiseSchema
+
+LEGACY_OPERATORS = ("Add", "Sub", "Mul", "Div", "Pow", "And", "Or", "Xor", "Equal", "Greater", "Less")
+"""The operators that had the attributes ``broadcast`` and ``axis`` up to opset 6, and broadcast as NumPy since 7."""
+
+FIRST_NUMPY = 7
+"""The opset from which the eleven broadcast as NumPy."""
 
 
 def called_functions(graph: Graph) -> frozenset[tuple[str, str]]:
@@ -114,3 +123,27 @@ def _check(op_type: str, opset: int, scope: Scope, source: int | None, index: in
         allowed=", ".join(sorted(allowed)),
         hint="" if found else "declare it in the model",
     )
+
+
+def read_rule(node: Node) -> Rule:
+    """Read the rule of a valid node of one of the eleven operators or PRelu, in an opset up to 6.
+
+    Raises:
+        AttributeValueError: for a value that has no meaning.
+        UnsupportedError: for one that is an attribute of a function.
+    """
+    if isinstance(node.schema, ElementwiseSchema):
+        return node.operation.rule
+    if node.schema.name == "PRelu":
+        return Rule("legacy", 1)
+    given = {"axis": -1, "broadcast": 0}
+    for name, value in node.operation.given:
+        if name in given and isinstance(value, AttributeProto):
+            if value.ref_attr_name:
+                words = "the value is that of a function's attribute, which is not known"
+                raise UnsupportedError(words, operand=f"attribute {name}")
+            given[name] = value.i
+    if given["broadcast"] not in (0, 1):
+        got = str(given["broadcast"])
+        raise AttributeValueError("there is no such value", operand="attribute broadcast", got=got, allowed="0 or 1")
+    return Rule("legacy", given["axis"], given["broadcast"] == 1)

@@ -19,7 +19,7 @@ from eltwise.formats.onnx.nodes import subgraphs
 from eltwise.formats.onnx.tensors import StoredTensor
 from eltwise.formats.onnx.types import type_text, types_in, value_type
 from eltwise.formats.onnx.writer import write_graph
-from eltwise.ir.graph import Graph, Tensor
+from eltwise.ir.graph import Graph, Tensor, computed_once
 from eltwise.ir.types import TensorType
 from eltwise.ir.verify import topological_order
 
@@ -42,6 +42,7 @@ _FOLLOWS = ("expected to have type", "Inference error(s)")
 whose graph holds the one that is wrong; and of operators that it takes for functions, whose defaults it leaves out."""
 
 
+@computed_once
 def infer_types(graph: Graph) -> dict[int, dict[str, TensorType]]:
     """Infer the types of the values of a model's graph and of those in its nodes, by the id of the graph.
 

@@ -5,7 +5,6 @@ A file is written whole or left as it was.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -14,16 +13,15 @@ from typing import TYPE_CHECKING
 from eltwise.core.errors import AttributeValueError, EltwiseError, FileFormatError, raise_all
 from eltwise.formats import files, registry
 from eltwise.ir.graph import Graph, Origin
-from eltwise.ir.infer_graph import infer_graph
-from eltwise.ir.verify import structure_problems
-from eltwise.model import Examination, Model, load, save
+from eltwise.model import Model, read, save
+from eltwise.passes.analysis import Analysis
 from eltwise.passes.report import Change, Comparison, Report
 from eltwise.passes.to_onnx import ToOnnx
 from eltwise.passes.to_openvino import ToOpenVino
-from eltwise.passes.verify import compare
+from eltwise.verification import compare
 
 if TYPE_CHECKING:
-    from eltwise.model import Source
+    from eltwise.formats.registry import Source
 
 DEFAULT_OPSET = 17
 """The opset of a new ONNX model where none is asked for: every current runtime loads it."""
@@ -67,10 +65,10 @@ def convert(
     """
     if to is None and (opset is None) == (ir_version is None):
         raise AttributeValueError("specify a target", allowed="to='onnx' or to='openvino', or opset= or ir_version=")
-    wanted: Format = to or ("openvino" if opset is None else "onnx")
-    _check_versions(wanted, opset, ir_version)
-    before = source if isinstance(source, Model) else _read(source, wanted, weights)
-    return _converted(before, wanted, opset, ir_version, verify)
+    _before, after, report = _converted(
+        source, to or ("openvino" if opset is None else "onnx"), opset, ir_version, weights, verify
+    )
+    return after, report
 
 
 def convert_file(
@@ -101,21 +99,9 @@ def convert_file(
         EltwiseError: with every reason; the target is as it was.
     """
     check_places(source, target, in_place)
-    wanted = registry.of_path(target).name
-    _check_versions(wanted, opset, ir_version)
-    before = _read(source, wanted)
-    try:
-        after, report = _converted(before, wanted, opset, ir_version, verify)
-        if registry.of_path(source).name == wanted == "onnx":
-            return write_onnx(after.graph, target, report, progress)
-    except EltwiseError as error:
-        raise error.located(where=source.name) from None
-    if report.unchanged:
-        copy_ir(source, target)
-        return report
-    _check_data(before, target.with_suffix(".bin"))
-    save(after, target)
-    return report
+    before, after, report = _converted(source, registry.of_path(target).name, opset, ir_version, None, verify)
+    _check_data(before, target)
+    return write(after, target, report, progress)
 
 
 def _check_versions(wanted: Format, opset: int | None, ir_version: int | None) -> None:
@@ -135,74 +121,80 @@ def _check_versions(wanted: Format, opset: int | None, ir_version: int | None) -
         )
 
 
-def _read(source: Source, wanted: Format, weights: bytes | None = None) -> Model:
+def _read(source: Source | Model, requested: Format, weights: bytes | None = None) -> Model:
     """Read a model for what it is to become: one that stays ONNX may hold any operator."""
-    graph = read_onnx_graph(source) if wanted == "onnx" else None
-    return load(source, weights) if graph is None else model_of(graph)
-
-
-def read_onnx_graph(source: Source) -> Graph | None:
-    """The graph of a source that is ONNX, with its weights unread; None for any other, of which ``load`` says more."""
-    from eltwise.formats.onnx.reader import is_model_proto, read_model_proto, read_onnx
-
-    if is_model_proto(source):
-        return read_model_proto(source, None, "", reads_weights=False).graph
-    if isinstance(source, str | os.PathLike):
-        path = Path(source)
-        is_onnx = registry.of_path(path) is registry.ONNX
-        data = files.read_message(path) if is_onnx else b""
-        return read_onnx(data, path.parent, path.name, reads_weights=False).graph if is_onnx else None
-    if not isinstance(source, bytes | bytearray | memoryview) or registry.of_bytes(source) is not registry.ONNX:
-        return None
-    return read_onnx(bytes(source), None, "", reads_weights=False).graph
+    model = read(source, weights, reads_weights=requested != "onnx")
+    if requested != "onnx" or model.graph.origin.domain != "ai.onnx":
+        raise_all(model.problems)
+    return model
 
 
 def model_of(graph: Graph) -> Model:
-    """A model of a graph that may hold operators which eltwise does not run."""
+    """A model of a graph that a pass gave, which may hold operators that eltwise does not run."""
+    if graph.origin.domain != "ai.onnx":
+        return Model(Analysis(graph))
     from eltwise.formats.onnx.reader import run_problems
 
-    inference = infer_graph(graph)
-    refused = run_problems(graph) if graph.origin.domain == "ai.onnx" else []
-    problems = (*refused, *structure_problems(graph), *inference.problems)
-    return Model(Examination(graph, inference, problems))
+    return Model(Analysis(graph, "", tuple(run_problems(graph))))
 
 
 def _converted(
-    before: Model, wanted: Format, opset: int | None, ir_version: int | None, verify: bool
-) -> tuple[Model, Report]:
-    """Convert a model; one that is what is wanted already comes back itself."""
-    origin, graph = before.graph.origin, before.graph
-    if wanted == "openvino":
-        target = Origin("openvino", ir_version or (origin.file_version if origin.domain == wanted else IR_VERSIONS[-1]))
+    source: Source | Model,
+    requested: Format,
+    opset: int | None,
+    ir_version: int | None,
+    weights: bytes | None,
+    verify: bool,
+) -> tuple[Model, Model, Report]:
+    """Read a model and convert it; one that is what is requested already comes back itself."""
+    _check_versions(requested, opset, ir_version)
+    before = _read(source, requested, weights)
+    try:
+        after, report = _in_format(before, requested, opset, ir_version)
+        if verify:
+            problems = before.problems or after.problems
+            comparison = Comparison(0, 0, str(problems[0])) if problems else compare(before, after)
+            report = replace(report, comparison=comparison)
+    except EltwiseError as error:
+        raise error.located(where=before.analysis.name) from None
+    return before, after, report
+
+
+def _in_format(before: Model, requested: Format, opset: int | None, ir_version: int | None) -> tuple[Model, Report]:
+    graph, origin = before.graph, before.graph.origin
+    if requested == "openvino":
+        version = ir_version or (origin.file_version if origin.domain == requested else IR_VERSIONS[-1])
+        target = Origin("openvino", version)
         unchanged = Report(str(target), str(target), unchanged=True)
         graph, report = (graph, unchanged) if target == origin else ToOpenVino.convert(graph, target)
     else:
         from eltwise.formats.onnx.header import least_ir_version
         from eltwise.passes.opset import check_opset, convert_opset
-        from eltwise.passes.validate import find_problems
 
         if opset is None and origin.domain == "ai.onnx":
             raise AttributeValueError("specify the opset of the new model", operand="opset", allowed="such as opset=17")
         opset = DEFAULT_OPSET if opset is None else check_opset(opset)
         if origin.domain == "ai.onnx":
-            raise_all(find_problems(graph))
+            raise_all(before.analysis.invalidities)
             graph, report = convert_opset(graph, opset)
         else:
             graph, report = ToOnnx.convert(graph, Origin("ai.onnx", least_ir_version(opset), opset))
-    after = before if report.unchanged else model_of(graph)
-    if verify:
-        problems = before.problems or after.problems
-        comparison = Comparison(0, 0, str(problems[0])) if problems else compare(before, after)
-        report = replace(report, comparison=comparison)
-    return after, report
+    return (before if report.unchanged else model_of(graph)), report
 
 
-def write_onnx(graph: Graph, target: Path, report: Report, progress: Progress | None = None) -> Report:
-    """Write an ONNX model with its external data unread; the report says where that has another name now."""
+def write(model: Model, target: Path, report: Report, progress: Progress | None = None) -> Report:
+    """Save what a conversion or repair gave, its bytes where it is unchanged, and its external data unread.
+
+    Returns:
+        The report, which also says where external data has another name now.
+    """
+    if not (model.graph.origin.domain == "ai.onnx" and model.graph.message):
+        save(model, target)
+        return report
     from eltwise.formats.onnx.external import location_beside
     from eltwise.formats.onnx.writer import write_kept_file
 
-    if not write_kept_file(graph, target, progress):
+    if not write_kept_file(model.graph, target, progress):
         return report
     change = Change("", "external data", (location_beside(target),), "the target is in another folder")
     return replace(report, unchanged=False, changes=(*report.changes, change))
@@ -216,20 +208,13 @@ def check_places(source: Path, target: Path, in_place: bool) -> None:
         raise FileFormatError("the target is the source itself", where=str(target), hint="say --in-place to replace it")
 
 
-def copy_ir(source: Path, target: Path) -> None:
-    """Write an IR byte for byte, its weights first."""
-    if target.exists() and source.samefile(target):
+def _check_data(before: Model, target: Path) -> None:
+    """Refuse to write an IR's weights over the external data of the very model."""
+    if before.graph.origin.domain != "ai.onnx" or registry.of_path(target) is registry.ONNX:
         return
-    weights = source.with_suffix(".bin")
-    beside = [(target.with_suffix(".bin"), [files.read_bytes(weights)])] if weights.exists() else []
-    files.write_together([*beside, (target, [files.read_bytes(source)])])
-
-
-def _check_data(before: Model, weights: Path) -> None:
-    """Refuse to write weights over the external data of the very model."""
     from eltwise.formats.onnx.external import check_not_read, data_files
     from eltwise.formats.onnx.reader import OnnxFile
 
     file = before.graph.message
     if isinstance(file, OnnxFile) and file.folder is not None:
-        check_not_read(weights, data_files(file.model, file.folder))
+        check_not_read(target.with_suffix(".bin"), data_files(file.model, file.folder))
