@@ -105,8 +105,10 @@ def test_the_command(cli: Cli, network: Path, operands: Operands, monkeypatch: p
     assert cli(*command) == (0, "", "z.zarr is complete already\n")
     command = ("run", "m.onnx", "-i", "a=a.zarr", "-i", "b=b.npy", "-o", "z=2.zarr", "-o", "q=q.npy")
     reads: list[Path] = []
-    read_file = formats.read_file
-    monkeypatch.setattr(formats, "read_file", lambda path: reads.append(path) or read_file(path))
+    read_model = formats.read
+    monkeypatch.setattr(
+        formats, "read", lambda path, *rest, **options: reads.append(path) or read_model(path, *rest, **options)
+    )
     found = json.loads(cli(*command, "--json")[1])
     assert ({name: each["blocks"] for name, each in found.items()}, len(reads)) == ({"z": 27, "q": 1}, 1)
     assert read(Path("q.npy")).tobytes() == expected["q"].tobytes()

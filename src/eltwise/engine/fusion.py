@@ -98,13 +98,13 @@ def _alone(node: Node, types: Mapping[str, TensorType]) -> Group | None:
     if element_type is None:
         return None
     try:
-        _result, broadcast = elementwise(node.operation.computation(len(known)), known)
+        _result, broadcast = elementwise(node.bound.computation(len(known)), known)
         plan = make_plan(broadcast, [operand.shape.sizes() for operand in known], element_type)
     except EltwiseError:
         return None  # The run will say so, with the node's name.
     read = tuple(map(Operand, node.inputs, plan.operands, plan.axes))
     operands = tuple(dict.fromkeys(read))
-    own = node.operation.expression(len(read))
+    own = node.bound.expression(len(read))
     expression = _renumbered(own, [operands.index(operand) for operand in read], len(operands))
     checks = element_type.is_integer and 0 not in plan.shape
     divisors = tuple((step.operands[1], node) for step in expression.steps if checks and step.definition.divides)

@@ -34,9 +34,9 @@ def run_node(node: Node, inputs: Sequence[Any]) -> Any:
     schema, data = node.schema, inputs[0] if inputs else None
     try:
         if schema.behaviour == "elementwise":
-            return apply(calls_of(node.operation.computation(len(inputs))), inputs)
+            return apply(calls_of(node.bound.computation(len(inputs))), inputs)
         if schema.behaviour == "constant":
-            return constant_tensor(node.operation).array
+            return constant_tensor(node.bound).array
         assert isinstance(schema, DataMovementSchema)
         assert data is not None
         types = [
@@ -47,7 +47,7 @@ def run_node(node: Node, inputs: Sequence[Any]) -> Any:
         if schema.behaviour == "identity":
             return data
         if schema.behaviour == "cast":
-            return _cast(data, cast_target(node.operation), node.operation.value("saturate") == 1)
+            return _cast(data, cast_target(node.bound), node.bound.value("saturate") == 1)
         _check_moves(inputs)
         return data.reshape(result.shape.sizes())
     except EltwiseError as error:

@@ -191,7 +191,7 @@ def _group_run(
     def run(values: list[Any]) -> np.ndarray:
         for number, node in group.divisors:
             try:
-                name = f"operand {node.schema.operand_name(1)}"
+                name = f"operand {node.bound.schema.operand_name(1)}"
                 check_divisor(values[reads[number]], group.operands[number].sizes, name, node.schema.versioned_name)
             except EltwiseError as error:
                 raise located(error, node) from None

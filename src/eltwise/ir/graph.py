@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property, wraps
-from typing import Any, TypeVar
+from typing import Any, ClassVar, Literal, TypeVar
 
 import numpy as np
 
@@ -91,48 +91,44 @@ class Port:
     layer: str = ""
 
 
-class ForeignSchema(OpSchema):
+@dataclass(frozen=True)
+class ForeignSchema:
     """What is known of an operator that eltwise does not run: its name.
 
     Attributes:
-        of: the domain that its file states, "" for the dialect's own operators.
+        domain: the specification that the file is written in.
+        name: the operator's name.
+        version: the version that the specification has; 0 if it has none.
+        of: the domain that its file states, "" for the specification's own operators.
         overload: which of several functions of this name is called.
     """
 
-    def __init__(self, dialect: Domain, name: str, version: int = 0, of: str = "", overload: str = "") -> None:
-        known = {"name": name, "domain": dialect, "version": version, "of": of, "overload": overload}
-        empty = {"last": None, "types": (), "operands": (), "required_operands": 0, "attributes": (), "changes": ""}
-        for field_name, value in {**known, **empty, "qualified": False, "behaviour": "foreign"}.items():
-            object.__setattr__(self, field_name, value)
-
-    of: str
-    overload: str
+    domain: Domain
+    name: str
+    version: int = 0
+    of: str = ""
+    overload: str = ""
+    behaviour: ClassVar[Literal["foreign"]] = "foreign"
 
     @property
     def versioned_name(self) -> str:
-        """The name with the version that the dialect's specification has, or with the domain of another one."""
+        """The name with the version that the specification has, or with the domain of another one."""
         name = f"{self.of}.{self.name}" if self.of else self.name
         return f"{name}-{self.version}" if self.version else name
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, ForeignSchema) and self._key == other._key
-
-    def __hash__(self) -> int:
-        return hash(self._key)
-
-    @property
-    def _key(self) -> tuple[object, ...]:
-        return (self.domain, self.name, self.version, self.of, self.overload)
-
 
 @dataclass(frozen=True)
-class Foreign(Operation):
-    """An operator that eltwise does not run; ``given`` holds its attributes as the file's messages, by name.
+class Foreign:
+    """An operator that eltwise does not run.
 
     Attributes:
+        schema: its name.
+        given: its attributes as the file's messages, by name.
         graphs: the graphs in its attributes, each with the attribute's name; a body reads values of those around it.
     """
 
+    schema: ForeignSchema
+    given: tuple[tuple[str, object], ...] = ()
     graphs: tuple[tuple[str, Graph], ...] = ()
 
     __hash__ = None  # type: ignore[assignment]  # Messages have none.
@@ -148,16 +144,23 @@ class Node:
     """
 
     name: str
-    operation: Operation
+    operation: Operation | Foreign
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     message: object = field(default=None, compare=False, repr=False)
     untouched: bool = field(default=False, init=False, compare=False, repr=False)
 
     @property
-    def schema(self) -> OpSchema:
+    def schema(self) -> OpSchema | ForeignSchema:
         """The operator version that it is."""
         return self.operation.schema
+
+    @property
+    def bound(self) -> Operation:
+        """Its operation, of a node that is not foreign."""
+        if isinstance(self.operation, Foreign):
+            raise TypeError(f"{self.schema.versioned_name} is foreign")
+        return self.operation
 
     @property
     def operator(self) -> tuple[str, str]:

@@ -38,21 +38,21 @@ def node_result(node: Node, inputs: Sequence[TensorType | None], indices: np.nda
         inputs: the types of its inputs; None for one that is left out.
         indices: the values of the input that holds a shape or axes, None where they are not known or not there.
     """
-    schema = node.schema
+    schema = node.bound.schema
     try:
         _check_inputs(node, inputs)
         if isinstance(schema, ElementwiseSchema):
             operands = [operand for operand in inputs if operand is not None]
-            result, found = elementwise(node.operation.computation(len(operands)), operands)
+            result, found = elementwise(node.bound.computation(len(operands)), operands)
             return Result(result, found.assumptions)
-        return Result(_moved(node.operation, inputs, indices))
+        return Result(_moved(node.bound, inputs, indices))
     except EltwiseError as error:
         raise located(error, node) from None
 
 
 def located(error: EltwiseError, node: Node) -> EltwiseError:
     """Add the node and the names of its tensors to an error."""
-    schema = node.schema
+    schema = node.bound.schema
     count = len(node.inputs) if schema.is_variadic else min(len(node.inputs), len(schema.operands))
     named = [(schema.operand_name(index), node.inputs[index]) for index in range(count) if node.inputs[index]]
     for operand, name in named:
@@ -65,7 +65,7 @@ def located(error: EltwiseError, node: Node) -> EltwiseError:
 
 
 def _check_inputs(node: Node, inputs: Sequence[TensorType | None]) -> None:
-    schema = node.schema
+    schema = node.bound.schema
     if len(inputs) > len(schema.operands) and not schema.is_variadic:
         raise GraphError(
             "there are too many inputs", got=str(len(inputs)), allowed=str(len(schema.operands)), operand="its inputs"

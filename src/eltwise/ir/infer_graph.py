@@ -99,7 +99,7 @@ def _remember_constant(node: Node, constants: dict[str, Tensor]) -> None:
     """Keep values that are known before a run, so that they can serve as shapes and axes."""
     behaviour = node.schema.behaviour
     if behaviour == "constant":
-        constants[node.outputs[0]] = constant_tensor(node.operation)
+        constants[node.outputs[0]] = constant_tensor(node.bound)
     elif behaviour == "identity" and node.inputs[0] in constants:
         constants[node.outputs[0]] = constants[node.inputs[0]]
 

@@ -94,7 +94,7 @@ class Scope:
 def constant_of(node: Node) -> Tensor | None:
     """The tensor of a Constant node; None for any other node, and for a constant that is no tensor of numbers."""
     is_constant = not node.is_foreign and node.schema.behaviour == "constant"
-    return constant_tensor(node.operation) if is_constant and len(node.operation.given) == 1 else None
+    return constant_tensor(node.bound) if is_constant and len(node.bound.given) == 1 else None
 
 
 def scopes_of(graph: Graph, types: Mapping[int, Types]) -> Iterator[Scope]:

@@ -156,11 +156,11 @@ def align_broadcast(graph: Graph, chosen: Chosen) -> tuple[Graph, Report]:
 def _rewritten(builder: Builder, node: Node, chosen: Chosen) -> bool:
     if not isinstance(node.schema, ElementwiseSchema) or node.schema.broadcasting != "auto_broadcast":
         return False
-    if node.operation.rule.name != "pdpd" or not chosen(node):
+    if node.bound.rule.name != "pdpd" or not chosen(node):
         return False
     first = len(builder.nodes)
     a, b = node.inputs
-    alignment = align(node.operation.rule, builder.type_of(a).shape, builder.type_of(b).shape, "numpy")
+    alignment = align(node.bound.rule, builder.type_of(a).shape, builder.type_of(b).shape, "numpy")
     operand = builder.with_ones(b, alignment.leading, alignment.trailing)
     given = {name: value for name, value in node.operation.given if name not in ("auto_broadcast", "axis")}
     operation = node.schema.bind({**given, "auto_broadcast": "numpy"})

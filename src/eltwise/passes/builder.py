@@ -6,11 +6,10 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from onnx import TensorProto
 
 from eltwise.core.dtypes import INT64, ElementType
 from eltwise.core.errors import ElementTypeError, EltwiseError, UnsupportedError
-from eltwise.formats.onnx.tensors import StoredTensor
+from eltwise.formats.onnx.tensors import reshaped
 from eltwise.ir.graph import Graph, Node, Origin, Tensor
 from eltwise.ir.scopes import Names, Scope
 from eltwise.ir.types import TensorType
@@ -152,7 +151,7 @@ class Builder:
 
     def index_values(self, node: Node, name: str) -> tuple[int, ...] | None:
         """A shape or axes, from the attribute or from an operand that is a constant; None where it is neither."""
-        attribute: object = node.operation.value(name)
+        attribute: object = node.bound.value(name)
         if isinstance(attribute, tuple):
             return attribute
         array = self.known(node.inputs[1]) if has_index_operand(node) else None
@@ -181,22 +180,12 @@ class Builder:
         """The constants of the source in their new shapes."""
         for name, tensor in self.source.constants:
             sizes = self.reshaped.get((id(self.source), name))
-            yield name, tensor if sizes is None else _reshaped(tensor, sizes)
+            yield name, tensor if sizes is None else reshaped(tensor, sizes)
 
 
 def has_index_operand(node: Node) -> bool:
     """Whether a node has a second operand, which holds a shape or axes."""
     return len(node.inputs) > 1 and bool(node.inputs[1])
-
-
-def _reshaped(tensor: Tensor, sizes: tuple[int, ...]) -> Tensor:
-    """A constant with other sizes of as many elements; its values, wherever they are, stay untouched."""
-    if not isinstance(tensor, StoredTensor):
-        return Tensor(tensor.array.reshape(sizes), tensor.element_type)
-    message = TensorProto()
-    message.CopyFrom(tensor.proto)
-    message.dims[:] = sizes
-    return StoredTensor(message, tensor.folder, tensor.operand)
 
 
 def _forbidden(schema: OpSchema, element_type: ElementType, target: Origin) -> ElementTypeError:

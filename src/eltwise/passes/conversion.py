@@ -168,7 +168,7 @@ class Conversion(Builder):
         types = [self.type_of(node.inputs[0]).element_type]
         match node.schema.behaviour:
             case "cast":
-                return self._cast_type(node, cast_target(node.operation))
+                return self._cast_type(node, cast_target(node.bound))
             case "reshape":
                 return self._reshape(node, data, output, types)
             case "squeeze" | "unsqueeze":
@@ -229,7 +229,7 @@ def _with_plain_constants(graph: Graph) -> tuple[Graph, list[Change]]:
         if node.schema.behaviour != "constant":
             nodes.append(node)
             continue
-        constants.append((node.outputs[0], constant_tensor(node.operation)))
+        constants.append((node.outputs[0], constant_tensor(node.bound)))
         changes.append(Change(node.label, node.schema.versioned_name, (), "it became a constant of the graph"))
     return replace(graph, constants=tuple(constants), nodes=tuple(nodes), optional_inputs=()), changes
 

@@ -58,17 +58,17 @@ def convert_elementwise(builder: Builder, node: Node) -> None:
         builder.add(operator, inputs, made, [element_type], name, **{**attributes, **aligned})
         values.append(made)
     reasons = [alignment.reason] if alignment.reason else []
-    reasons += [f"{node.operation.expression(count)}, a node for each step"] if len(parts) > 1 else []
+    reasons += [f"{node.bound.expression(count)}, a node for each step"] if len(parts) > 1 else []
     builder.changed(node, first, "; ".join(reasons), alignment.assumptions)
 
 
 def _parts(builder: Builder, node: Node, element_type: ElementType | None) -> list[_Part]:
     """The operator that computes the same as a node, or one for each step of its expression."""
-    domain, function, count = builder.target.domain, node.operation.function, len(node.inputs)
+    domain, function, count = builder.target.domain, node.bound.function, len(node.inputs)
     whole = equal_operator(domain, function, element_type)
     if whole is not None and count == expression_of(function).operands:
         return [(*whole, tuple(range(count)), function)]
-    parts, expression = [], node.operation.expression(count)
+    parts, expression = [], node.bound.expression(count)
     for step in expression.steps:
         found = equal_operator(domain, step.primitive, element_type)
         if found is None:
@@ -112,7 +112,7 @@ def _alignment(builder: Builder, node: Node, operator: str) -> Alignment:
     if len(set(node.inputs)) == 1:
         return Alignment()
     first, *others = (builder.type_of(value).shape for value in node.inputs)
-    found = [align(node.operation.rule, first, other, schema.broadcasting) for other in others]
+    found = [align(node.bound.rule, first, other, schema.broadcasting) for other in others]
     if len({(alignment.attributes, alignment.leading, alignment.trailing) for alignment in found}) > 1:
         raise UnsupportedError(f"{schema} cannot broadcast all operands by one rule")
     assumptions = [assumption for alignment in found for assumption in alignment.assumptions]

@@ -6,23 +6,29 @@ stays as it was, weights are never handed to it, and what it cannot do is said o
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 
-from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, version_converter
+from onnx import GraphProto, ModelProto, NodeProto, version_converter
 from onnx.checker import ValidationError, check_node
 from onnx.onnx_cpp2py_export.checker import CheckerContext
 
 from eltwise.core.errors import UnsupportedError
 from eltwise.formats.onnx.inference import HELD, bare_node, holds_more, is_small
-from eltwise.formats.onnx.nodes import same_value
+from eltwise.formats.onnx.nodes import attribute_value, in_opset, same_value, write_node
 from eltwise.formats.onnx.tensors import StoredTensor, keep_tensor
 from eltwise.formats.onnx.types import declare
+from eltwise.formats.onnx.writer import write_graph
+from eltwise.ir.graph import Node
 from eltwise.ir.scopes import Scope
 from eltwise.passes.builder import Builder
-from eltwise.passes.opset_changes import FIRST_NEGATIVE, attribute_of, count_axes, stays, steps_of
+from eltwise.passes.opset_changes import FIRST_NEGATIVE, count_axes, stays, steps_of
+
+ReadNode = Callable[[NodeProto, int], Node]
+"""Reads a node as of an opset."""
 
 
-def convert_node(builder: Builder, original: NodeProto) -> tuple[list[NodeProto], str]:
+def convert_node(builder: Builder, original: Node, read: ReadNode) -> tuple[list[Node], str]:
     """What a node becomes in the target's opset, and why; new constants are added to the graph that is built.
 
     Raises:
@@ -32,33 +38,34 @@ def convert_node(builder: Builder, original: NodeProto) -> tuple[list[NodeProto]
     way = 1 if source < target else -1
     node, reasons, first = original, dict[str, None](), len(builder.nodes)
     for before, after in ((opset, opset + way) for opset in range(source, target, way)):
-        if before == FIRST_NEGATIVE > after and (counted := count_axes(node, builder.scope)) is not node:
+        if before == FIRST_NEGATIVE > after and (counted := count_axes(node, before, builder.scope)) is not node:
             node = counted
             reasons[f"its axes are counted from the start, as before opset {FIRST_NEGATIVE}"] = None
         if stays(node, before, after, builder.scope):
             continue
         reasons["by onnx's converter"] = None
-        nodes = _by_converter(builder, node, before, after)
+        nodes = _by_converter(builder, node, before, after, read)
         if len(nodes) > 1 and after != target:  # Only onnx's converter can go on with all of them.
             for later in range(after, target, way):
                 stays(node, later, later + way, builder.scope)
             del builder.nodes[first:]
-            nodes = _by_converter(builder, node, before, target)
-        for name, text in (pair for step in steps_of(node.op_type, before, after) for pair in step.writes):
-            if attribute_of(nodes[-1], name) is None:
-                nodes[-1].attribute.add(name=name, type=AttributeProto.STRING, s=text.encode())
+            nodes = _by_converter(builder, node, before, target, read)
+        for name, text in (pair for step in steps_of(node.schema.name, before, after) for pair in step.writes):
+            if attribute_value(nodes[-1], name) is None:
+                nodes[-1] = in_opset(nodes[-1], after, attributes={name: text})
         if len(nodes) > 1:
             return nodes, "; ".join(reasons)
         node = nodes[0]
     return [node], "; ".join(reasons)
 
 
-def _by_converter(builder: Builder, node: NodeProto, source: int, opset: int) -> list[NodeProto]:
+def _by_converter(builder: Builder, original: Node, source: int, opset: int, read: ReadNode) -> list[Node]:
     """Convert a node by onnx's converter.
 
     Raises:
         UnsupportedError: with the converter's own words where it cannot.
     """
+    node = write_node(original, write_graph=write_graph)
     if any(attribute.ref_attr_name for attribute in node.attribute):
         raise UnsupportedError("onnx's converter does not take a node that reads a function's attributes")
     model, named = _model_of(node, source, builder.scope)
@@ -73,7 +80,7 @@ def _by_converter(builder: Builder, node: NodeProto, source: int, opset: int) ->
         if name not in named:
             named[name] = builder.constant(f"{node.output[0]}_{wanted}", StoredTensor(tensor, None, wanted))
             tensor.ClearField("name")
-    return _with_names(node, converted, named, builder)
+    return [read(found, opset) for found in _with_names(node, converted, named, builder)]
 
 
 @lru_cache(maxsize=1024)

@@ -11,13 +11,12 @@ from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
-from onnx import AttributeProto, NodeProto
 
 from eltwise.core.broadcasting import Rule, broadcast
 from eltwise.core.errors import AttributeValueError, EltwiseError, GraphError, UnsupportedError, raise_all
 from eltwise.core.shapes import Shape
 from eltwise.formats.onnx.header import newest_opset
-from eltwise.formats.onnx.nodes import published_schema, write_node
+from eltwise.formats.onnx.nodes import in_opset, published_schema
 from eltwise.formats.onnx.reader import OnnxFile, node_reader
 from eltwise.formats.onnx.schemas import (
     FIRST_NUMPY,
@@ -28,12 +27,9 @@ from eltwise.formats.onnx.schemas import (
     is_onnx,
     no_such_operator,
     read_rule,
-    since_versions,
 )
-from eltwise.formats.onnx.writer import write_graph
-from eltwise.ir.graph import ForeignSchema, Function, Graph, Node
+from eltwise.ir.graph import Function, Graph, Node
 from eltwise.ir.scopes import all_graphs
-from eltwise.ops import registry
 from eltwise.passes.align_broadcast import Alignment, align
 from eltwise.passes.builder import Builder
 from eltwise.passes.onnx_converter import convert_node
@@ -94,7 +90,7 @@ class _Conversion:
         self.rewriting = Rewriting(graph, self._rewrite)
         self._graph = graph
         self._opset = opset
-        self._read = node_reader(graph, opset)
+        self._read = node_reader(graph)
         self._called = called_functions(graph)
 
     def converted(self) -> Graph:
@@ -127,64 +123,45 @@ class _Conversion:
         if not is_onnx(node, self._called):
             return False
         if not changes_between(name, source, self._opset):
-            builder.nodes.append(self._stamped(node))
+            builder.nodes.append(in_opset(node, self._opset))
             return True
         for opset in (source, self._opset):
             if published_schema(name, opset) is None:
                 raise no_such_operator(name, opset)
         if not any(node.outputs):
             raise GraphError("it has no result")
-        first, proto = len(builder.nodes), write_node(node, write_graph=write_graph)
+        first = len(builder.nodes)
         is_across = min(source, self._opset) < FIRST_NUMPY <= max(source, self._opset)
         if is_across and (name in LEGACY_OPERATORS or _is_for_channels(builder, node)):
-            nodes, reason = self._align(builder, node, proto)
+            nodes, reason = self._align(builder, node)
         elif name == "Cast" and min(source, self._opset) < 6 <= max(source, self._opset):
-            schema = builder.schema("Cast")
-            assert schema is not None
-            plain = Node("", schema.bind(dict(node.operation.given)), node.inputs, node.outputs)
-            del proto.attribute[:]
-            proto.attribute.extend(write_node(plain).attribute)
-            nodes, reason = [proto], "its type is written otherwise since opset 6"
+            nodes, reason = [node], "its type is written otherwise since opset 6"
         else:
-            nodes, reason = convert_node(builder, proto)
+            nodes, reason = convert_node(builder, node, self._read)
         for made in nodes:
-            new = Node(made.name, node.operation, tuple(made.input), tuple(made.output))
-            known = source if made.op_type == name else None
-            check_types(new, made.op_type, self._opset, builder.scope, builder.uses, known)
-            builder.nodes.append(self._stamped(node) if made is proto and not reason else self._read(made))
+            known = source if made.schema.name == name else None
+            check_types(made, made.schema.name, self._opset, builder.scope, builder.uses, known)
+            builder.nodes.append(in_opset(made, self._opset))
         if reason:
             builder.changed(node, first, reason)
         return True
 
-    def _stamped(self, node: Node) -> Node:
-        """A node that says the same in the new opset, as an operator of that one."""
-        schema = node.schema
-        if isinstance(schema, ForeignSchema):
-            newer = ForeignSchema(schema.domain, schema.name, since_versions(schema.name, self._opset)[-1])
-            return node if newer == schema else replace(node, operation=replace(node.operation, schema=newer))
-        if registry.resolve("ai.onnx", schema.name, self._opset) == schema:
-            return node
-        return self._read(write_node(node))
-
-    def _align(self, builder: Builder, node: Node, proto: NodeProto) -> tuple[list[NodeProto], str]:
+    def _align(self, builder: Builder, node: Node) -> tuple[list[Node], str]:
         """Convert a node that broadcasts as NumPy on one side of opset 7 only."""
         rule = read_rule(node) if builder.source.origin.opset < FIRST_NUMPY else Rule("numpy")
         alignment, is_turned = _alignment(rule, node, *(builder.scope.shape(value) for value in node.inputs))
+        name, inputs = node.schema.name, list(node.inputs)
         if is_turned:
-            proto.op_type = MIRRORED[node.schema.name]
-            proto.input[:] = node.inputs[::-1]
-        given = [attribute.name for attribute in proto.attribute if attribute.name in _OWN_ATTRIBUTES]
-        kept = [attribute for attribute in proto.attribute if attribute.name not in _OWN_ATTRIBUTES]
-        del proto.attribute[:]
-        proto.attribute.extend(kept)
-        for name, value in alignment.attributes:
-            proto.attribute.add(name=name, type=AttributeProto.INT, i=value)
-        proto.input[1] = builder.with_ones(proto.input[1], alignment.leading, alignment.trailing)
+            name, inputs = MIRRORED[name], inputs[::-1]
+        given = [name for name, _value in node.operation.given if name in _OWN_ATTRIBUTES]
+        attributes = {**dict.fromkeys(given), **dict(alignment.attributes)}
+        inputs[1] = builder.with_ones(inputs[1], alignment.leading, alignment.trailing)
+        made = in_opset(replace(node, inputs=tuple(inputs)), self._opset, name, attributes)
         builder.assume(node, alignment.assumptions)
         by_itself = f"without {' and '.join(given)}: the shapes align by themselves" if given else ""
         broadcasts = "B broadcasts onto A" if alignment.attributes else ""
         turned = "A and B change places, which gives the same bits" if is_turned else ""
-        return [proto], "; ".join(filter(None, (turned, alignment.reason or broadcasts or by_itself)))
+        return [made], "; ".join(filter(None, (turned, alignment.reason or broadcasts or by_itself)))
 
 
 def _alignment(rule: Rule, node: Node, a: Shape, b: Shape) -> tuple[Alignment, bool]:

@@ -10,19 +10,21 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-from onnx import AttributeProto, NodeProto
-from onnx.defs import OpSchema
 
 from eltwise.core.broadcasting import Rule
 from eltwise.core.errors import EltwiseError, UnsupportedError
 from eltwise.formats.onnx.inference import is_small
-from eltwise.formats.onnx.nodes import published_schema
+from eltwise.formats.onnx.nodes import attribute_value, in_opset, published_schema
 from eltwise.formats.onnx.schemas import since_versions
+from eltwise.ir.graph import Node
 from eltwise.ir.scopes import Scope
 from eltwise.passes.align_broadcast import align
+
+if TYPE_CHECKING:
+    from onnx.defs import OpSchema
 
 CHANGELOG = "https://github.com/onnx/onnx/blob/main/docs/Changelog.md"
 
@@ -30,7 +32,7 @@ FIRST_NEGATIVE = 11
 """The opset from which an axis may be counted from the end."""
 
 Direction = Literal["up", "down", "both"]
-Holds = Callable[[NodeProto, Scope], bool]
+Holds = Callable[[Node, Scope], bool]
 
 
 @dataclass(frozen=True)
@@ -60,19 +62,12 @@ class Step:
         return f"{CHANGELOG}#{op_type}-{self.opset}"
 
 
-def attribute_of(node: NodeProto, name: str) -> AttributeProto | None:
-    """An attribute of a node by its name."""
-    return next((attribute for attribute in node.attribute if attribute.name == name), None)
-
-
-def _never_shrinks(node: NodeProto, scope: Scope) -> bool:
+def _never_shrinks(node: Node, scope: Scope) -> bool:
     """Whether Upsample or Resize interpolates, or never makes a dimension smaller."""
-    mode, given = attribute_of(node, "mode"), attribute_of(node, "scales")
-    if mode is not None and mode.s in (b"linear", b"bilinear"):
+    if attribute_value(node, "mode") in ("linear", "bilinear"):
         return True
-    if given is not None:
-        return all(scale >= 1 for scale in given.floats)
-    scales = _numbers(node.input[-1], scope)
+    given = attribute_value(node, "scales")
+    scales = np.asarray(given) if isinstance(given, tuple) else _numbers(node.inputs[-1], scope)
     return scales is not None and bool((scales >= 1).all())
 
 
@@ -85,91 +80,86 @@ def _numbers(name: str, scope: Scope) -> np.ndarray | None:
         return None
 
 
-def _counts_from_start(node: NodeProto, scope: Scope) -> bool:
+def _counts_from_start(node: Node, scope: Scope) -> bool:
     """Whether the indices of Gather or the axes of Slice are constants of which none is below zero."""
-    place = {"Gather": 1, "Slice": 3}.get(node.op_type, 0)
-    if node.op_type == "Slice" and len(node.input) <= place:
+    place = {"Gather": 1, "Slice": 3}.get(node.schema.name, 0)
+    if node.schema.name == "Slice" and len(node.inputs) <= place:
         return True
-    numbers = _numbers(node.input[place], scope) if place else None
+    numbers = _numbers(node.inputs[place], scope) if place else None
     return numbers is not None and bool((numbers >= 0).all())
 
 
-def _windows_start_inside(node: NodeProto, _scope: Scope) -> bool:
+def _windows_start_inside(node: Node, _scope: Scope) -> bool:
     """Whether no window starts in the padding behind the input: there are as many then, whatever the text."""
-    ceil_mode, automatic = (attribute_of(node, name) for name in ("ceil_mode", "auto_pad"))
-    if ceil_mode is None or not ceil_mode.i:
+    if not attribute_value(node, "ceil_mode"):
         return True
     kernel, strides, dilations, pads = (
-        list(attribute.ints) if (attribute := attribute_of(node, name)) else []
-        for name in ("kernel_shape", "strides", "dilations", "pads")
+        attribute_value(node, name) or () for name in ("kernel_shape", "strides", "dilations", "pads")
     )
-    ones = [1] * len(kernel)
+    ones = (1,) * len(kernel)
     sizes = [(size - 1) * step + 1 for size, step in zip(kernel, dilations or ones, strict=False)]
-    after = pads[len(pads) // 2 :] or [0] * len(kernel)
-    is_given = automatic is None or automatic.s == b"NOTSET"
+    after = pads[len(pads) // 2 :] or (0,) * len(kernel)
+    is_given = attribute_value(node, "auto_pad") in (None, "NOTSET")
     return is_given and all(map(operator.ge, sizes, map(operator.add, strides or ones, after)))
 
 
-def _is_test(node: NodeProto, _scope: Scope) -> bool:
-    attribute = attribute_of(node, "is_test")
-    return attribute is not None and attribute.i != 0
+def _is_test(node: Node, _scope: Scope) -> bool:
+    return bool(attribute_value(node, "is_test"))
 
 
 def _gives_all(*names: str) -> Holds:
-    return lambda node, _scope: all(attribute_of(node, name) is not None for name in names)
+    return lambda node, _scope: all(attribute_value(node, name) is not None for name in names)
 
 
-def _has_fmod(node: NodeProto, scope: Scope) -> bool:
-    attribute, found = attribute_of(node, "fmod"), scope.type_of(node.input[0]).element_type
-    return (attribute is not None and attribute.i == 1) or (found is not None and found.is_integer)
+def _has_fmod(node: Node, scope: Scope) -> bool:
+    element_type = scope.type_of(node.inputs[0]).element_type
+    return attribute_value(node, "fmod") == 1 or (element_type is not None and element_type.is_integer)
 
 
-def _takes_last_axis(node: NodeProto, scope: Scope) -> bool:
+def _takes_last_axis(node: Node, scope: Scope) -> bool:
     """Whether the axis is the last one, as it is in opset 13 where none is given."""
-    axis, rank = attribute_of(node, "axis"), scope.shape(node.input[0]).rank
-    return axis is None or axis.i == -1 or (rank is not None and axis.i == rank - 1)
+    axis, rank = attribute_value(node, "axis"), scope.shape(node.inputs[0]).rank
+    return axis in (None, -1) or (rank is not None and axis == rank - 1)
 
 
-def _is_float32(node: NodeProto, scope: Scope) -> bool:
-    found = scope.type_of(node.input[0]).element_type
+def _is_float32(node: Node, scope: Scope) -> bool:
+    found = scope.type_of(node.inputs[0]).element_type
     return found is not None and found.onnx == "FLOAT"
 
 
-def _slope_is_shared(node: NodeProto, scope: Scope) -> bool:
+def _slope_is_shared(node: Node, scope: Scope) -> bool:
     """Whether the slope of a PRelu has one element, or the input's rank."""
-    x, slope = (scope.shape(name) for name in node.input[:2])
+    x, slope = (scope.shape(name) for name in node.inputs[:2])
     has_one_element = slope.dimensions is not None and all(dimension.is_one for dimension in slope.dimensions)
     return has_one_element or (x.rank is not None and x.rank == slope.rank)
 
 
-def _have_one_shape(node: NodeProto, scope: Scope) -> bool:
-    shape, *others = map(scope.shape, node.input)
+def _have_one_shape(node: Node, scope: Scope) -> bool:
+    shape, *others = map(scope.shape, node.inputs)
     for other in others:
         align(Rule("numpy"), shape, other, "none")
     return True
 
 
-def _has_one_scale(node: NodeProto, scope: Scope) -> bool:
-    return scope.shape(node.input[1]).rank == 0
+def _has_one_scale(node: Node, scope: Scope) -> bool:
+    return scope.shape(node.inputs[1]).rank == 0
 
 
-def _has_sizes(node: NodeProto, _scope: Scope) -> bool:
-    return any(node.input[1:])
+def _has_sizes(node: Node, _scope: Scope) -> bool:
+    return any(node.inputs[1:])
 
 
-def _rounds_down(node: NodeProto, _scope: Scope) -> bool:
-    attribute = attribute_of(node, "ceil_mode")
-    return attribute is None or not attribute.i
+def _rounds_down(node: Node, _scope: Scope) -> bool:
+    return not attribute_value(node, "ceil_mode")
 
 
 def _values(
-    operators: tuple[str, ...], opset: int, direction: Direction, name: str, values: Sequence[bytes], reason: str = ""
+    operators: tuple[str, ...], opset: int, direction: Direction, name: str, values: Sequence[str], reason: str = ""
 ) -> Step:
     """The step of operators that have values of an attribute on one side only."""
 
-    def has_none(node: NodeProto, _scope: Scope) -> bool:
-        attribute = attribute_of(node, name)
-        return attribute is None or attribute.s not in values
+    def has_none(node: Node, _scope: Scope) -> bool:
+        return attribute_value(node, name) not in values
 
     without = opset - 1 if direction == "down" else opset
     return Step(operators, opset, direction, reason or f"opset {without} has not this value of {name}", has_none)
@@ -197,19 +187,19 @@ STEPS = (
     Step(("Scan",), 9, "both", "opset 9 gave Scan other operands, and onnx's converter does not see it"),
     Step(("Clip", "Pad"), 11, "up", _FLOAT_LIMITS, _is_float32),
     Step(("Gather", "OneHot", "Scan", "Slice"), 11, "down", _BELOW_ZERO, _counts_from_start),
-    _values(("ConvTranspose",), 11, "both", "auto_pad", (b"SAME_UPPER", b"SAME_LOWER"), _ODD),
+    _values(("ConvTranspose",), 11, "both", "auto_pad", ("SAME_UPPER", "SAME_LOWER"), _ODD),
     Step(("Resize", "Upsample"), 11, "up", _NEAREST, _never_shrinks, writes=_OLD_NEAREST),
     Step(("QuantizeLinear", "DequantizeLinear"), 13, "down", "before opset 13 there is one scale", _has_one_scale),
     Step(("Hardmax",), 13, "both", f"{_AXIS}, and onnx's converter does not see it"),
     Step(("Softmax", "LogSoftmax"), 13, "down", f"{_AXIS}, and onnx's converter does not see it", _takes_last_axis),
     Step(("Softmax", "LogSoftmax"), 13, "up", _AXIS, _takes_last_axis, by_converter=True),
-    _values(("Resize",), 13, "up", "coordinate_transformation_mode", (b"tf_half_pixel_for_nn",)),
+    _values(("Resize",), 13, "up", "coordinate_transformation_mode", ("tf_half_pixel_for_nn",)),
     Step(("RoiAlign",), 16, "both", "opset 16 rounds otherwise by default", by_converter=True),
-    _values(("ScatterND", "ScatterElements"), 18, "down", "reduction", (b"max", b"min")),
+    _values(("ScatterND", "ScatterElements"), 18, "down", "reduction", ("max", "min")),
     Step(("Split",), 18, "both", "opset 18 states the number of equal parts", _has_sizes, by_converter=True),
     Step(("AveragePool",), 19, "down", _WINDOWS, _rounds_down),
-    _values(("Pad",), 19, "down", "mode", (b"wrap",)),
-    _values(("Resize",), 19, "down", "coordinate_transformation_mode", (b"half_pixel_symmetric",)),
+    _values(("Pad",), 19, "down", "mode", ("wrap",)),
+    _values(("Resize",), 19, "down", "coordinate_transformation_mode", ("half_pixel_symmetric",)),
     Step(("GridSample",), 20, "both", "opset 20 has other names for the modes", by_converter=True),
     Step(("GroupNormalization",), 21, "both", _SCALES),
     Step(("AveragePool", "MaxPool"), 22, "down", _STARTS, _windows_start_inside),
@@ -219,20 +209,20 @@ STEPS = (
 """Every step that is known; over the others the schemas decide."""
 
 
-def stays(node: NodeProto, before: int, after: int, scope: Scope) -> bool:
+def stays(node: Node, before: int, after: int, scope: Scope) -> bool:
     """Whether a node means the same after one step; if not, onnx's converter converts it rightly.
 
     Raises:
         EltwiseError: where it does not, or no converter is known to be right, with the reason.
     """
-    for step in steps_of(node.op_type, before, after):
+    for step in steps_of(node.schema.name, before, after):
         if not step.unless(node, scope):
             if step.by_converter:
                 return False
-            raise UnsupportedError(step.reason, hint=f"see {step.source(node.op_type)}")
-    if max(before, after) not in since_versions(node.op_type):
+            raise UnsupportedError(step.reason, hint=f"see {step.source(node.schema.name)}")
+    if max(before, after) not in since_versions(node.schema.name):
         return True
-    old, new = published_schema(node.op_type, before), published_schema(node.op_type, after)
+    old, new = published_schema(node.schema.name, before), published_schema(node.schema.name, after)
     return old is not None and new is not None and _same_schema(old, new) and _attributes_fit(node, old, new)
 
 
@@ -257,9 +247,9 @@ def _same_schema(old: OpSchema, new: OpSchema) -> bool:
     return not was_dropped and all(old.attributes[name].type == new.attributes[name].type for name in shared)
 
 
-def _attributes_fit(node: NodeProto, old: OpSchema, new: OpSchema) -> bool:
+def _attributes_fit(node: Node, old: OpSchema, new: OpSchema) -> bool:
     """Whether the other version has a node's attributes, and those that are not given mean the same there."""
-    given = {attribute.name for attribute in node.attribute}
+    given = {name for name, _value in node.operation.given}
     if not given <= new.attributes.keys():
         return False
     if any(attribute.required and name not in given for name, attribute in new.attributes.items()):
@@ -270,28 +260,23 @@ def _attributes_fit(node: NodeProto, old: OpSchema, new: OpSchema) -> bool:
     )
 
 
-def count_axes(node: NodeProto, scope: Scope) -> NodeProto:
+def count_axes(node: Node, opset: int, scope: Scope) -> Node:
     """The node with its axes counted from the start, as opsets before ``FIRST_NEGATIVE`` have them.
 
     Raises:
         UnsupportedError: where the rank is not known.
     """
-    copy = NodeProto()
-    copy.CopyFrom(node)
-    found = [attribute for attribute in copy.attribute if attribute.name in ("axis", "axes")]
-    if not any(axis < 0 for attribute in found for axis in (attribute.i, *attribute.ints)):
+    axis, axes = attribute_value(node, "axis") or 0, attribute_value(node, "axes") or ()
+    if min(axis, *axes, 0) >= 0:
         return node
-    rank = scope.shape(node.input[0]).rank
+    rank = scope.shape(node.inputs[0]).rank
     if rank is None:
         raise UnsupportedError(
             f"axes below zero are allowed since opset {FIRST_NEGATIVE} only, and counting them needs the rank",
-            operand=f"operand {node.input[0]!r}",
+            operand=f"operand {node.inputs[0]!r}",
             got="a value of unknown rank",
             hint="declare its shape in the model; symbols will do",
         )
-    for attribute in found:
-        counted = rank + (len(attribute.ints) if node.op_type == "Unsqueeze" else 0)
-        attribute.ints[:] = [axis + counted if axis < 0 else axis for axis in attribute.ints]
-        if attribute.i < 0:
-            attribute.i += counted
-    return copy
+    whole = rank + (len(axes) if node.schema.name == "Unsqueeze" else 0)
+    counted = {"axes": tuple(one + whole if one < 0 else one for one in axes)} if axes else {"axis": axis + whole}
+    return in_opset(node, opset, attributes=counted)

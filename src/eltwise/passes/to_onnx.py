@@ -94,7 +94,7 @@ class ToOnnx(Conversion):
 
     def _reshape(self, node: Node, data: str, output: str, types: list[ElementType | None]) -> Reason:
         values = self.index_values(node, "shape")
-        copies = node.operation.value("special_zero") is True
+        copies = node.bound.value("special_zero") is True
         if copies:
             self.assume_no_empty_copy(node, values)
         schema = self.schema("Reshape")
@@ -122,7 +122,7 @@ class ToOnnx(Conversion):
         if operator == "Squeeze" and (values == () or not has_index_operand(node)):
             self.add(operator, [data], output, types, node.name)  # OpenVINO reads empty axes as absent ones.
             return ""
-        if node.operation.value("allow_axis_skip") is True:
+        if node.bound.value("allow_axis_skip") is True:
             values = self._axes_of_size_1(node, values)
         if values == ():
             return self._pass_on(node)

@@ -90,7 +90,7 @@ class ToOpenVino(Conversion):
         return "it changes nothing; its readers read what it read"
 
     def _cast_type(self, node: Node, to: ElementType) -> Reason:
-        if to in FLOAT8 and node.operation.value("saturate") == 1:
+        if to in FLOAT8 and node.bound.value("saturate") == 1:
             words = f"OpenVINO's Convert to {to} does not saturate, as this operator does"
             raise UnsupportedError(words, operand="attribute saturate", got="1", allowed="0")
         types = [self.type_of(node.inputs[0]).element_type, to]
@@ -99,7 +99,7 @@ class ToOpenVino(Conversion):
 
     def _reshape(self, node: Node, data: str, output: str, types: list[ElementType | None]) -> Reason:
         values = self.index_values(node, "shape")
-        copies = node.operation.value("allowzero") != 1
+        copies = node.bound.value("allowzero") != 1
         if copies:
             self.assume_no_empty_copy(node, values)
         shape, reason = self.index_operand(node, values, "shape")

@@ -65,7 +65,7 @@ def _rewritten(builder: Builder, node: Node, chosen: Chosen) -> bool:
     narrow = next((found for value in node.inputs if (found := builder.type_of(value).element_type)), None)
     if narrow is None or not chosen(node):
         return False
-    expression = node.operation.expression(len(node.inputs))
+    expression = node.bound.expression(len(node.inputs))
     wide = exact_upcast(expression, narrow)
     if wide is None:
         raise ElementTypeError("no wider type gives the same bits", got=narrow.name)

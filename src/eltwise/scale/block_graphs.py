@@ -94,7 +94,7 @@ def _operands(node: Node, types: Mapping[str, TensorType], axes: Axes) -> list[P
     """Where the operands of a node lie when its result lies in some axes."""
     behaviour, data = node.schema.behaviour, node.inputs[0]
     if behaviour == "elementwise":
-        computation = node.operation.computation(len(node.inputs))
+        computation = node.bound.computation(len(node.inputs))
         _result, found = elementwise(computation, [types[value] for value in node.inputs])
         element_type = types[data].element_type
         assert element_type is not None
@@ -142,7 +142,7 @@ def _nodes(
         for axes in ways.get(made, ()) if made not in tensors else ():
             operands = tuple(names[place] for place in _operands(node, types, axes))
             if behaviour == "elementwise":
-                yield Node(node.name, replace(node.operation, is_aligned=True), operands, (names[made, axes],))
+                yield Node(node.name, replace(node.bound, is_aligned=True), operands, (names[made, axes],))
             elif behaviour == "cast":
                 yield Node(node.name, node.operation, operands, (names[made, axes],))
             else:

@@ -108,14 +108,14 @@ def _site(node: Node, schema: ElementwiseSchema, values: _Values) -> Site:
     types = (scope.type_of(value).element_type for value in (*node.inputs, *node.outputs))
     element_type = next((found for found in types if found is not None), None)
     beside = [*map(scope.producer, node.inputs), *scope.consumers.get(node.outputs[0], [])]
-    rule, shapes = node.operation.rule, [scope.shape(value) for value in node.inputs]
+    rule, shapes = node.bound.rule, [scope.shape(value) for value in node.inputs]
     count = schema.expression().operands
     is_whole = all(node.inputs) and bool(schema.is_variadic if len(shapes) != count else shapes)
     is_known = is_whole and element_type is not None and all(shape.dimensions is not None for shape in shapes)
     return Site(
         node.label,
         schema,
-        node.operation.expression(len(shapes)) if is_whole else schema.expression(),
+        node.bound.expression(len(shapes)) if is_whole else schema.expression(),
         element_type,
         rule.name,
         {"pattern": patterns_of(rule, shapes), **values.context(node, element_type)} if is_known else {},

@@ -220,4 +220,4 @@ def _operation(model: TracedModel, isolated: Isolated) -> tuple[Operation | None
         expanded = [np.broadcast_to(operand, isolated.exact.shape) for operand in operands]
     except ValueError:  # Another rule than NumPy's.
         return None, []
-    return Operation(node.operation.expression(len(operands)), of_numpy(operands[0].dtype)), expanded
+    return Operation(node.bound.expression(len(operands)), of_numpy(operands[0].dtype)), expanded

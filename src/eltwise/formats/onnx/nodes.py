@@ -6,9 +6,10 @@ Source: NodeProto and AttributeProto in onnx.proto.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import cache
+from typing import Any
 
 import onnx
 from onnx import AttributeProto, GraphProto, NodeProto, helper
@@ -45,21 +46,26 @@ _LIST_FIELDS = ("floats", "ints", "strings", "tensors", "graphs", "sparse_tensor
 
 def find_schema(proto: NodeProto, opset: int) -> OpSchema | None:
     """Find the operator version that a node is of; None where eltwise does not run it."""
-    if default_domain(proto.domain) or proto.overload or not 0 < opset < 2**31:
+    return None if default_domain(proto.domain) or proto.overload else known_schema(proto.op_type, opset)
+
+
+def known_schema(op_type: str, opset: int) -> OpSchema | None:
+    """Find the version of ONNX's own operator that an opset has; None where eltwise does not run it."""
+    if not 0 < opset < 2**31:
         return None
-    schema = registry.resolve("ai.onnx", proto.op_type, opset)
+    schema = registry.resolve("ai.onnx", op_type, opset)
     if schema is None or opset <= registry.NEWEST_OPSET["ai.onnx"]:
         return schema
-    published = published_schema(proto.op_type, opset)
+    published = published_schema(op_type, opset)
     return schema if published and published.since_version == schema.version and not published.deprecated else None
 
 
 @dataclass(frozen=True)
 class Original:
-    """A node as its file has it: the message, and the attributes that were read from it."""
+    """A node as its file has it: the message, and the operation that was read from it."""
 
     proto: NodeProto
-    given: tuple[tuple[str, AttributeValue], ...]
+    operation: Operation | Foreign
 
 
 def read_node(proto: NodeProto, origin: Origin, folder: ExternalData | None = None, reads_weights: bool = True) -> Node:
@@ -105,8 +111,8 @@ def foreign_node(proto: NodeProto, origin: Origin, read_graph: Callable[[GraphPr
     return _as_stored(proto, Foreign(schema, given, graphs))
 
 
-def _as_stored(proto: NodeProto, operation: Operation) -> Node:
-    message = Original(proto, operation.given)
+def _as_stored(proto: NodeProto, operation: Operation | Foreign) -> Node:
+    message = Original(proto, operation)
     return stored(Node(proto.name, operation, tuple(proto.input), tuple(proto.output), message))
 
 
@@ -197,11 +203,16 @@ def _check_type(proto: AttributeProto, wanted: AttributeProto.AttributeType, ori
     if not untyped and proto.type != wanted:
         raise AttributeValueError("the attribute has the wrong type", got=name(proto.type), allowed=name(wanted))
     field = _FIELD_OF_TYPE[wanted]
-    present = [other for other in _VALUE_FIELDS if proto.HasField(other)]
-    present += [other for other in _LIST_FIELDS if len(getattr(proto, other))]
+    present = _present(proto)
     if set(present) - {field}:
         words = "the attribute's value is in the wrong field"
         raise AttributeValueError(words, got=" and ".join(present), allowed=field)
+
+
+def _present(proto: AttributeProto) -> list[str]:
+    """The fields in which a message has a value."""
+    present = [field for field in _VALUE_FIELDS if proto.HasField(field)]
+    return present + [field for field in _LIST_FIELDS if len(getattr(proto, field))]
 
 
 def _one_nan(value: float) -> float:
@@ -250,7 +261,7 @@ def write_node(node: Node, write_graph: Callable[[Graph, GraphProto], None] | No
             setattr(proto, field, text)
     proto.input[:] = node.inputs
     proto.output[:] = node.outputs
-    if original is None or original.given != node.operation.given:
+    if original is None or _says(original.operation) != _says(node.operation):
         _write_attributes(node, proto)
     for (_name, graph), (_same, place) in zip(node.graphs, list(subgraphs(proto)), strict=True):
         if not graph.untouched and write_graph is not None:
@@ -258,14 +269,64 @@ def write_node(node: Node, write_graph: Callable[[Graph, GraphProto], None] | No
     return proto
 
 
+def _says(operation: Operation | Foreign) -> tuple[object, ...]:
+    """The attributes with the types that they have in files, on which the message depends."""
+    if isinstance(operation, Foreign):
+        return (operation.given,)
+    names = {name for name, _value in operation.given}
+    attributes = (one for one in operation.schema.attributes if one.name in names)
+    return operation.given, [_attribute_type(one, operation.schema) for one in attributes]
+
+
+def in_opset(node: Node, opset: int, name: str = "", attributes: Mapping[str, object] | None = None) -> Node:
+    """The node as an operator of another opset.
+
+    Args:
+        node: a node of ONNX's own domain.
+        opset: the opset, which has the operator.
+        name: the operator, by default the node's.
+        attributes: new values of attributes; one of the value None is left out.
+    """
+    name, changed = name or node.schema.name, attributes or {}
+    schema = None if node.is_foreign else known_schema(name, opset)
+    if schema is not None:
+        if schema == node.schema and not changed:
+            return node
+        values = {**dict(node.operation.given), **changed}
+        return replace(node, operation=schema.bind({key: value for key, value in values.items() if value is not None}))
+    published = published_schema(name, opset)
+    foreign = ForeignSchema("ai.onnx", name, published.since_version if published else 0)
+    if foreign == node.schema and not changed:
+        return node
+    messages = {attribute.name: attribute for attribute in write_node(node).attribute}
+    messages |= {key: helper.make_attribute(key, value) for key, value in changed.items() if value is not None}
+    given = tuple(pair for pair in messages.items() if changed.get(pair[0], pair[1]) is not None)
+    return replace(node, operation=Foreign(foreign, given, node.graphs))
+
+
+def attribute_value(node: Node, name: str) -> Any:
+    """The value that a node gives an attribute, text and lists as str and tuple; None if it gives none.
+
+    The value is the type's default if it is that of a function's attribute.
+    """
+    value = dict(node.operation.given).get(name)
+    if not isinstance(value, AttributeProto):
+        return value
+    field = _FIELD_OF_TYPE.get(value.type) or next(iter(_present(value)), "i")
+    content = getattr(value, field)
+    if isinstance(content, bytes):
+        return content.decode(errors="replace")
+    return tuple(content) if field in _LIST_FIELDS else content
+
+
 def _write_attributes(node: Node, proto: NodeProto) -> None:
     """Write attributes; one that was there and has the same value stays as it was, with its text."""
-    made, given = NodeProto(), node.operation.given
-    if isinstance(node.operation, Foreign):
-        made.attribute.extend(value for _name, value in given if isinstance(value, AttributeProto))
+    made, operation = NodeProto(), node.operation
+    if isinstance(operation, Foreign):
+        made.attribute.extend(value for _name, value in operation.given if isinstance(value, AttributeProto))
     else:
-        known = {attribute.name: attribute for attribute in node.schema.attributes}
-        made.attribute.extend(_written(value, known[name], node.schema) for name, value in given)
+        known = {attribute.name: attribute for attribute in operation.schema.attributes}
+        made.attribute.extend(_written(value, known[name], operation.schema) for name, value in operation.given)
     before = {attribute.name: attribute for attribute in proto.attribute}
     for attribute in made.attribute:
         old = before.get(attribute.name)

@@ -102,11 +102,11 @@ def _called(functions: Iterable[FunctionProto | Function]) -> frozenset[tuple[st
     return frozenset((default_domain(function.domain), function.name) for function in functions)
 
 
-def node_reader(graph: Graph, opset: int) -> Callable[[NodeProto], Node]:
-    """What reads new nodes for a model as of another opset."""
+def node_reader(graph: Graph) -> Callable[[NodeProto, int], Node]:
+    """What reads new nodes for a model as of an opset."""
     folder = ExternalData(graph.message.folder if isinstance(graph.message, OnnxFile) else None)
-    reader = _Reader(replace(graph.origin, opset=opset), folder, _called(graph.functions), reads_weights=False)
-    return lambda proto: reader.read_nodes([proto])[0]
+    reader = _Reader(graph.origin, folder, _called(graph.functions), reads_weights=False)
+    return lambda proto, opset: replace(reader, origin=replace(graph.origin, opset=opset)).read_nodes([proto])[0]
 
 
 def run_problems(graph: Graph) -> list[EltwiseError]:

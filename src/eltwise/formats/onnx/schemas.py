@@ -133,7 +133,7 @@ def read_rule(node: Node) -> Rule:
         UnsupportedError: for one that is an attribute of a function.
     """
     if isinstance(node.schema, ElementwiseSchema):
-        return node.operation.rule
+        return node.bound.rule
     if node.schema.name == "PRelu":
         return Rule("legacy", 1)
     given = {"axis": -1, "broadcast": 0}

@@ -268,3 +268,13 @@ def write_tensor(name: str, tensor: Tensor) -> TensorProto:
     proto = TensorProto()
     keep_tensor(proto, name, tensor)
     return proto
+
+
+def reshaped(tensor: Tensor, sizes: tuple[int, ...]) -> Tensor:
+    """A constant with other sizes of as many elements; its values, wherever they are, stay untouched."""
+    if not isinstance(tensor, StoredTensor):
+        return Tensor(tensor.array.reshape(sizes), tensor.element_type)
+    message = TensorProto()
+    message.CopyFrom(tensor.proto)
+    message.dims[:] = sizes
+    return StoredTensor(message, tensor.folder, tensor.operand)

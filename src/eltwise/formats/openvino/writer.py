@@ -206,8 +206,8 @@ def _unused(wanted: str, taken: Container[str]) -> str:
 
 
 def _attributes(node: Node) -> dict[str, str]:
-    given, schema = dict(node.operation.given), node.schema
-    if node.operation.value("auto_broadcast") == "pdpd":
+    given, schema = dict(node.bound.given), node.bound.schema
+    if node.bound.value("auto_broadcast") == "pdpd":
         given.setdefault("axis", -1)  # Absence means 0 in a file.
     elif schema.behaviour == "elementwise":
         given.pop("axis", None)
