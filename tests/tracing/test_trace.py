@@ -8,9 +8,9 @@ from onnx import ModelProto
 
 import eltwise
 from eltwise.core.errors import EltwiseError
+from eltwise.model import read
 from eltwise.tracing.model import read_model
 from eltwise.tracing.report import TraceReport
-from eltwise.tracing.trace import read_graph
 from support.traced_models import CHAIN, PRODUCT, mixed, named, parsed
 
 pytestmark = pytest.mark.usefixtures("planted")
@@ -171,7 +171,7 @@ def test_bad_input_is_refused_in_one_sentence(arguments: dict[str, object], sent
 def test_only_what_a_node_depends_on_is_said_to_be_wrong_with_it() -> None:
     text = """m (float[2] x, float[2] y) => (float[2] z, float[2] w) {
         a = Neg (x) b = Abs (y) c = Relu (a) w = Exp (b) z = Sqrt (c) }"""
-    model = read_model(read_graph(parsed(text)), {"x": np.zeros(2, np.float32), "y": np.zeros(2, np.float32)})
+    model = read_model(read(parsed(text)).graph, {"x": np.zeros(2, np.float32), "y": np.zeros(2, np.float32)})
     types = [node.schema.name for node in model.nodes]
     last = types.index("Sqrt")
     assert [types[number] for number in model.ancestors([last], ())] == ["Neg", "Relu", "Sqrt"]

@@ -14,10 +14,10 @@ from onnx import ModelProto, helper, numpy_helper
 
 import eltwise
 from eltwise.core.errors import EltwiseError
+from eltwise.model import read
 from eltwise.tracing.matching import match
 from eltwise.tracing.model import read_model
 from eltwise.tracing.report import TraceReport
-from eltwise.tracing.trace import read_graph
 from support.openvino_core import openvino_core
 from support.peak import PEAK_KIB
 from support.traced_models import CHAIN, PRODUCT, mixed, named, parsed
@@ -248,10 +248,10 @@ def with_external_data(path: Path) -> Path:
 
 
 def test_weights_in_other_files_are_checked_and_stay_unread(tmp_path: Path) -> None:
-    graph = read_graph(with_external_data(tmp_path / "model.onnx"))
-    report = eltwise.trace(graph, runtime="onnxruntime", against="onnxruntime", inputs=IMAGE)
+    model = read(with_external_data(tmp_path / "model.onnx"), reads_weights=False)
+    report = eltwise.trace(model, runtime="onnxruntime", against="onnxruntime", inputs=IMAGE)
     assert report.is_good
-    assert not [name for name, tensor in graph.constants if tensor.is_external and "array" in vars(tensor)]
+    assert not [name for name, tensor in model.graph.constants if tensor.is_external and "array" in vars(tensor)]
     data = tmp_path / "model.data"
     data.write_bytes(data.read_bytes()[:-1])
     with pytest.raises(EltwiseError, match=r"initializer 'w11': .*model\.data"):
@@ -353,17 +353,17 @@ def test_a_value_of_another_shape_or_type_is_no_partner(kind: str, shape: str) -
     for model in (first, second):
         model.graph.node.add(op_type="Shape", input=["a"], output=["size"])
         model.graph.output.add(name="size")
-    models = read_model(read_graph(first), arrays), read_model(read_graph(second), {**arrays, "y": other})
+    models = read_model(read(first).graph, arrays), read_model(read(second).graph, {**arrays, "y": other})
     assert "a" not in match(*models).values
     assert match(models[0], models[0]).values["a"] == "a"
 
 
 def test_weights_of_two_models_stay_unread_where_their_nodes_agree(tmp_path: Path) -> None:
-    graphs = []
+    models = []
     for name in ("first", "second"):
         (tmp_path / name).mkdir()
-        graphs.append(read_graph(with_external_data(tmp_path / name / "model.onnx")))
-    report = eltwise.trace(*graphs, runtime="onnxruntime", against="onnxruntime", inputs=IMAGE)
+        models.append(read(with_external_data(tmp_path / name / "model.onnx"), reads_weights=False))
+    report = eltwise.trace(*models, runtime="onnxruntime", against="onnxruntime", inputs=IMAGE)
     assert report.is_good
-    for graph in graphs:
-        assert not [name for name, tensor in graph.constants if tensor.is_external and "array" in vars(tensor)]
+    for model in models:
+        assert not [name for name, tensor in model.graph.constants if tensor.is_external and "array" in vars(tensor)]

@@ -65,20 +65,20 @@ def trace(
     """Run a model in two runtimes, compare every value and name the first node that is wrong by itself."""
     from eltwise.conformance.reproduce import SCRIPT
     from eltwise.formats.files import check_new_folder
-    from eltwise.tracing.trace import read_graph
+    from eltwise.model import read
     from eltwise.tracing.trace import trace as trace_model
 
     printing.check_report(json, html, [model, *([other] if other else [])])
     if reproduce is not None:
         check_new_folder(reproduce)
-    graph = read_graph(model)
+    tested = read(model, reads_weights=False)
     with progress_of_many() as progress:
         report = trace_model(
-            graph,
+            tested,
             other,
             runtime=runtime,
             against=against,
-            inputs=_read_inputs(graph, inputs),
+            inputs=_read_inputs(tested.graph, inputs),
             tolerance=tolerance,
             seed=seed,
             segment=segment << 20,

@@ -15,7 +15,8 @@ from onnx.onnx_cpp2py_export.checker import CheckerContext
 
 from eltwise.core.errors import UnsupportedError
 from eltwise.formats.onnx.inference import HELD, bare_node, holds_more, is_small
-from eltwise.formats.onnx.nodes import attribute_value, in_opset, same_value, write_node
+from eltwise.formats.onnx.nodes import same_value, write_node
+from eltwise.formats.onnx.schemas import attribute_value, in_opset
 from eltwise.formats.onnx.tensors import StoredTensor, keep_tensor
 from eltwise.formats.onnx.types import declare
 from eltwise.formats.onnx.writer import write_graph

@@ -16,7 +16,7 @@ from eltwise.core.broadcasting import Rule, broadcast
 from eltwise.core.errors import AttributeValueError, EltwiseError, GraphError, UnsupportedError, raise_all
 from eltwise.core.shapes import Shape
 from eltwise.formats.onnx.header import newest_opset
-from eltwise.formats.onnx.nodes import in_opset, published_schema
+from eltwise.formats.onnx.nodes import published_schema
 from eltwise.formats.onnx.reader import OnnxFile, node_reader
 from eltwise.formats.onnx.schemas import (
     FIRST_NUMPY,
@@ -24,6 +24,7 @@ from eltwise.formats.onnx.schemas import (
     called_functions,
     changes_between,
     check_types,
+    in_opset,
     is_onnx,
     no_such_operator,
     read_rule,
@@ -140,7 +141,7 @@ class _Conversion:
             nodes, reason = convert_node(builder, node, self._read)
         for made in nodes:
             known = source if made.schema.name == name else None
-            check_types(made, made.schema.name, self._opset, builder.scope, builder.uses, known)
+            check_types(made, self._opset, builder.scope, builder.uses, known)
             builder.nodes.append(in_opset(made, self._opset))
         if reason:
             builder.changed(node, first, reason)

@@ -17,8 +17,8 @@ import numpy as np
 from eltwise.core.broadcasting import Rule
 from eltwise.core.errors import EltwiseError, UnsupportedError
 from eltwise.formats.onnx.inference import is_small
-from eltwise.formats.onnx.nodes import attribute_value, in_opset, published_schema
-from eltwise.formats.onnx.schemas import since_versions
+from eltwise.formats.onnx.nodes import published_schema
+from eltwise.formats.onnx.schemas import attribute_value, in_opset, since_versions
 from eltwise.ir.graph import Node
 from eltwise.ir.scopes import Scope
 from eltwise.passes.align_broadcast import align

@@ -67,28 +67,13 @@ def observe(runtime: Runtime, model: Model, graph: Graph | None = None, seed: in
                 return replace(report, findings=(_refused(answer),))
             if foreign := _foreign_operators(graph):
                 return _not_compared(report, f"it is loaded, and eltwise does not run {foreign}")
-            check_runs(model)
+            raise_all(model.problems)
         except ManyProblemsError as error:
             first, *others = error.problems
             return _not_compared(report, f"{first} and {counted(len(others), 'problem')} more")
         except EltwiseError as error:
             return _not_compared(report, str(error))
         return _compared(report, host, program, model, seed)
-
-
-def check_runs(model: Model) -> None:
-    """Refuse a model that eltwise does not run, or whose weights cannot be read.
-
-    Raises:
-        EltwiseError: with every problem.
-    """
-    problems = list(model.problems)
-    for _name, tensor in model.graph.constants:
-        try:
-            tensor.array  # noqa: B018 - this reads and checks it
-        except EltwiseError as error:
-            problems.append(error)
-    raise_all(problems)
 
 
 def program_of(graph: Graph) -> Program:

@@ -57,8 +57,8 @@ _SLOW = "onnx-reference"
 
 
 def trace(
-    model: Source | Model | Graph,
-    other: Source | Model | Graph | None = None,
+    model: Source | Model,
+    other: Source | Model | None = None,
     *,
     runtime: str,
     against: str,
@@ -100,7 +100,7 @@ def trace(
         EltwiseError: for a model that cannot be read, inputs that do not fit it, and runtimes that are not there.
     """
     tolerances = parse_tolerances(tolerance)
-    graph = read_graph(model)
+    graph = read(model, reads_weights=False).graph
     second = _second(graph, other, runtime, against)
     names = [(runtime, graph), (against, second), *([(_SLOW, graph)] if against == FLOAT64 else [])]
     adapters = [_runtime_for(name, each.origin.domain) for name, each in names]
@@ -151,12 +151,12 @@ def _traced(runs: Runs, most_bytes: int, progress: Progress) -> Tracer:
     return tracer
 
 
-def _second(graph: Graph, other: Source | Model | Graph | None, runtime: str, against: str) -> Graph:
+def _second(graph: Graph, other: Source | Model | None, runtime: str, against: str) -> Graph:
     """The model that the reference runs: the tested one unless another is given, or the tested one in float64."""
     if runtime == FLOAT64:
         raise UnsupportedError("float64 is a reference, not a runtime that is tested", hint="name it with against")
     if against != FLOAT64:
-        return graph if other is None else read_graph(other)
+        return graph if other is None else read(other, reads_weights=False).graph
     if other is not None:
         raise UnsupportedError("the reference float64 is the first model in another type", hint="give one model")
     return in_float64(graph)
@@ -200,15 +200,6 @@ def _notes_of_reference(runs: Runs, renamed: Sequence[str]) -> Iterator[str]:
     ):
         if names:
             yield f"{counted(len(names), 'value')} {kind}: {named(names)}"
-
-
-def read_graph(source: Source | Model | Graph) -> Graph:
-    """Read the graph of a model, whatever operators are in it.
-
-    Raises:
-        EltwiseError: if it cannot be read.
-    """
-    return source if isinstance(source, Graph) else read(source, reads_weights=False).graph
 
 
 def _runtime_for(name: str, domain: Domain) -> Runtime:

@@ -6,10 +6,9 @@ Source: NodeProto and AttributeProto in onnx.proto.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
 import onnx
 from onnx import AttributeProto, GraphProto, NodeProto, helper
@@ -203,16 +202,11 @@ def _check_type(proto: AttributeProto, wanted: AttributeProto.AttributeType, ori
     if not untyped and proto.type != wanted:
         raise AttributeValueError("the attribute has the wrong type", got=name(proto.type), allowed=name(wanted))
     field = _FIELD_OF_TYPE[wanted]
-    present = _present(proto)
+    present = [other for other in _VALUE_FIELDS if proto.HasField(other)]
+    present += [other for other in _LIST_FIELDS if len(getattr(proto, other))]
     if set(present) - {field}:
         words = "the attribute's value is in the wrong field"
         raise AttributeValueError(words, got=" and ".join(present), allowed=field)
-
-
-def _present(proto: AttributeProto) -> list[str]:
-    """The fields in which a message has a value."""
-    present = [field for field in _VALUE_FIELDS if proto.HasField(field)]
-    return present + [field for field in _LIST_FIELDS if len(getattr(proto, field))]
 
 
 def _one_nan(value: float) -> float:
@@ -276,47 +270,6 @@ def _says(operation: Operation | Foreign) -> tuple[object, ...]:
     names = {name for name, _value in operation.given}
     attributes = (one for one in operation.schema.attributes if one.name in names)
     return operation.given, [_attribute_type(one, operation.schema) for one in attributes]
-
-
-def in_opset(node: Node, opset: int, name: str = "", attributes: Mapping[str, object] | None = None) -> Node:
-    """The node as an operator of another opset.
-
-    Args:
-        node: a node of ONNX's own domain.
-        opset: the opset, which has the operator.
-        name: the operator, by default the node's.
-        attributes: new values of attributes; one of the value None is left out.
-    """
-    name, changed = name or node.schema.name, attributes or {}
-    schema = None if node.is_foreign else known_schema(name, opset)
-    if schema is not None:
-        if schema == node.schema and not changed:
-            return node
-        values = {**dict(node.operation.given), **changed}
-        return replace(node, operation=schema.bind({key: value for key, value in values.items() if value is not None}))
-    published = published_schema(name, opset)
-    foreign = ForeignSchema("ai.onnx", name, published.since_version if published else 0)
-    if foreign == node.schema and not changed:
-        return node
-    messages = {attribute.name: attribute for attribute in write_node(node).attribute}
-    messages |= {key: helper.make_attribute(key, value) for key, value in changed.items() if value is not None}
-    given = tuple(pair for pair in messages.items() if changed.get(pair[0], pair[1]) is not None)
-    return replace(node, operation=Foreign(foreign, given, node.graphs))
-
-
-def attribute_value(node: Node, name: str) -> Any:
-    """The value that a node gives an attribute, text and lists as str and tuple; None if it gives none.
-
-    The value is the type's default if it is that of a function's attribute.
-    """
-    value = dict(node.operation.given).get(name)
-    if not isinstance(value, AttributeProto):
-        return value
-    field = _FIELD_OF_TYPE.get(value.type) or next(iter(_present(value)), "i")
-    content = getattr(value, field)
-    if isinstance(content, bytes):
-        return content.decode(errors="replace")
-    return tuple(content) if field in _LIST_FIELDS else content
 
 
 def _write_attributes(node: Node, proto: NodeProto) -> None:

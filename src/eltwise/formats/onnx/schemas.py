@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cache
+from typing import Any
 
 import onnx
-from onnx import AttributeProto
+from onnx import AttributeProto, helper
 
 from eltwise.core.broadcasting import Rule
 from eltwise.core.errors import AttributeValueError, ElementTypeError, UnsupportedError
-from eltwise.formats.onnx.nodes import published_schema
+from eltwise.formats.onnx.nodes import known_schema, published_schema, write_node
 from eltwise.formats.onnx.types import type_text
-from eltwise.ir.graph import ForeignSchema, Graph, Node
+from eltwise.ir.graph import Foreign, ForeignSchema, Graph, Node
 from eltwise.ir.scopes import Names, Scope
 from eltwise.ops.schema import ElementwiseSchema
 
 LEGACY_OPERATORS = ("Add", "Sub", "Mul", "Div", "Pow", "And", "Or", "Xor", "Equal", "Greater", "Less")
 """The operators that had the attributes ``broadcast`` and ``axis`` up to opset 6, and broadcast as NumPy since 7."""
+
+_NO_VALUE = ("name", "type", "doc_string", "ref_attr_name")
+"""The fields of an attribute that do not hold its value."""
 
 FIRST_NUMPY = 7
 """The opset from which the eleven broadcast as NumPy."""
@@ -75,7 +81,7 @@ def _allowed(op_type: str, opset: int, index: int, of_output: bool) -> tuple[fro
     return frozenset(found.types), found.type_str if found.is_homogeneous and not of_output else ""
 
 
-def check_types(node: Node, op_type: str, opset: int, scope: Scope, names: Names, source: int | None = None) -> None:
+def check_types(node: Node, opset: int, scope: Scope, names: Names, source: int | None = None) -> None:
     """Refuse a node whose operands or results have types that an operator does not allow in an opset.
 
     The type of a value that was there in the opset ``source`` must be known where not every type that was allowed there
@@ -84,15 +90,16 @@ def check_types(node: Node, op_type: str, opset: int, scope: Scope, names: Names
     Raises:
         ElementTypeError: naming the operand, its type and the types that are allowed.
     """
-    check_operands(node, op_type, opset, scope, source)
+    check_operands(node, opset, scope, source)
     for index, value in enumerate(node.outputs):
         if value and (names.is_read(value) or type_text(scope.type_of(value))):
-            _check(op_type, opset, scope, source, index, value, of_output=True)
+            _check(node.schema.name, opset, scope, source, index, value, of_output=True)
 
 
-def check_operands(node: Node, op_type: str, opset: int, scope: Scope, source: int | None = None) -> None:
+def check_operands(node: Node, opset: int, scope: Scope, source: int | None = None) -> None:
     """Refuse a node whose operands have types that an operator does not allow in an opset, as ``check_types`` does."""
     bound: dict[str, tuple[str, str]] = {}
+    op_type = node.schema.name
     for index, value in enumerate(node.inputs):
         found = _check(op_type, opset, scope, source, index, value, of_output=False) if value else ""
         variable = _allowed(op_type, opset, index, False)[1]
@@ -123,6 +130,46 @@ def _check(op_type: str, opset: int, scope: Scope, source: int | None, index: in
         allowed=", ".join(sorted(allowed)),
         hint="" if found else "declare it in the model",
     )
+
+
+def in_opset(node: Node, opset: int, name: str = "", attributes: Mapping[str, object] | None = None) -> Node:
+    """The node as an operator of another opset.
+
+    Args:
+        node: a node of ONNX's own domain.
+        opset: the opset, which has the operator.
+        name: the operator, by default the node's.
+        attributes: new values of attributes; one of the value None is left out.
+    """
+    name, changed = name or node.schema.name, attributes or {}
+    schema = None if node.is_foreign else known_schema(name, opset)
+    if schema is not None:
+        if schema == node.schema and not changed:
+            return node
+        values = {**dict(node.operation.given), **changed}
+        return replace(node, operation=schema.bind({key: value for key, value in values.items() if value is not None}))
+    published = published_schema(name, opset)
+    foreign = ForeignSchema("ai.onnx", name, published.since_version if published else 0)
+    if foreign == node.schema and not changed:
+        return node
+    messages = {attribute.name: attribute for attribute in write_node(node).attribute}
+    messages |= {key: helper.make_attribute(key, value) for key, value in changed.items() if value is not None}
+    given = tuple(pair for pair in messages.items() if changed.get(pair[0], pair[1]) is not None)
+    return replace(node, operation=Foreign(foreign, given, node.graphs))
+
+
+def attribute_value(node: Node, name: str) -> Any:
+    """The value that a node gives an attribute, with text as str and lists as tuples; None if it gives none.
+
+    The value is 0 if a caller of the function that the node is in gives it.
+    """
+    value = dict(node.operation.given).get(name)
+    if not isinstance(value, AttributeProto):
+        return value
+    content = next((content for field, content in value.ListFields() if field.name not in _NO_VALUE), 0)
+    if isinstance(content, bytes):
+        return content.decode(errors="replace")
+    return tuple(content) if isinstance(content, Sequence) else content
 
 
 def read_rule(node: Node) -> Rule:

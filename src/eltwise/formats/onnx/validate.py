@@ -216,7 +216,7 @@ def _type_problems(node: Node, opset: int, scope: Scope) -> Iterator[EltwiseErro
     if published_schema(node.schema.name, opset) is None:
         return  # A runtime's own operator.
     try:
-        check_operands(node, node.schema.name, opset, scope)
+        check_operands(node, opset, scope)
         if node.schema.name in LEGACY_OPERATORS and opset < FIRST_NUMPY and not _refers(write_node(node)):
             broadcast(read_rule(node), *(scope.shape(value) for value in node.inputs))
     except EltwiseError as error:
