@@ -34,18 +34,20 @@ class EltwiseRep(BackendRep):
         Returns:
             The outputs in the model's order; their names are the fields.
         """
-        results = self.model.run(_by_name(self.model, inputs))
+        results = self.model.run(_by_name(inputs, [port.name for port in self.model.inputs]))
         return namedtupledict("Outputs", list(results))(*results.values())
 
 
-def _by_name(model: Model, inputs: Any) -> dict[str, object]:
+def _by_name(inputs: Any, *choices: Sequence[str], node: str = "") -> dict[str, object]:
+    """The arrays by name: given so, or one for each name of the first of several choices that has as many."""
     if isinstance(inputs, dict):
         return inputs
-    given = list(inputs) if isinstance(inputs, list | tuple) else [inputs]
-    if len(given) != len(model.inputs):
-        needed = ", ".join(port.name for port in model.inputs)
-        raise GraphError(f"{len(given)} inputs are given", allowed=f"{len(model.inputs)} ({needed})")
-    return {port.name: value for port, value in zip(model.inputs, given, strict=True)}
+    arrays = list(inputs) if isinstance(inputs, list | tuple) else [inputs]
+    for names in choices:
+        if len(names) == len(arrays):
+            return dict(zip(names, arrays, strict=True))
+    needed = ", ".join(choices[0])
+    raise GraphError(f"{len(arrays)} inputs are given", node=node, allowed=f"{len(choices[0])} ({needed})")
 
 
 class EltwiseBackend(Backend):
@@ -92,7 +94,7 @@ class EltwiseBackend(Backend):
         """
         _check_device(device)
         names = list(dict.fromkeys(name for name in node.input if name))
-        given = _given_to_node(node, names, inputs)
+        given = _by_name(inputs, names, list(node.input), node=node.name)
         opset = int(kwargs.get("opset_version", onnx.defs.onnx_opset_version()))
         declared = [_value_info(name, given[name]) for name in names]
         outputs = [helper.make_empty_tensor_value_info(name) for name in node.output if name]
@@ -104,17 +106,6 @@ class EltwiseBackend(Backend):
     def supports_device(cls, device: str) -> bool:
         """Whether the device is the CPU."""
         return device.split(":", maxsplit=1)[0].upper() == "CPU"
-
-
-def _given_to_node(node: onnx.NodeProto, names: list[str], inputs: Any) -> dict[str, object]:
-    """The arrays by name: given so, or one for each input, or one for each name where a name is read twice."""
-    if isinstance(inputs, dict):
-        return inputs
-    given = list(inputs)
-    keys = names if len(given) == len(names) else list(node.input)
-    if len(given) != len(keys):
-        raise GraphError(f"{len(given)} inputs are given", node=node.name, allowed=f"{len(names)} ({', '.join(names)})")
-    return dict(zip(keys, given, strict=True))
 
 
 def _check_device(device: str) -> None:

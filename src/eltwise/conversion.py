@@ -121,14 +121,6 @@ def _check_versions(wanted: Format, opset: int | None, ir_version: int | None) -
         )
 
 
-def _read(source: Source | Model, requested: Format, weights: bytes | None = None) -> Model:
-    """Read a model for what it is to become: one that stays ONNX may hold any operator."""
-    model = read(source, weights, reads_weights=requested != "onnx")
-    if requested != "onnx" or model.graph.origin.domain != "ai.onnx":
-        raise_all(model.problems)
-    return model
-
-
 def model_of(graph: Graph) -> Model:
     """A model of a graph that a pass gave, which may hold operators that eltwise does not run."""
     if graph.origin.domain != "ai.onnx":
@@ -148,7 +140,9 @@ def _converted(
 ) -> tuple[Model, Model, Report]:
     """Read a model and convert it; one that is what is requested already comes back itself."""
     _check_versions(requested, opset, ir_version)
-    before = _read(source, requested, weights)
+    before = read(source, weights, reads_weights=requested != "onnx")
+    if requested != "onnx" or before.graph.origin.domain != "ai.onnx":  # Else it may hold any operator.
+        raise_all(before.problems)
     try:
         after, report = _in_format(before, requested, opset, ir_version)
         if verify:

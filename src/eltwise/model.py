@@ -181,7 +181,9 @@ def save(model: Model, path: str | os.PathLike[str], external_data: bool = False
         EltwiseError: where the format cannot say what the model holds, or the file cannot be written. Then the
             file that was there, if any, is as it was.
     """
-    _check_savable(model, path)
+    if not all(map(isinstance, (model, path), (Model, str | os.PathLike))):
+        got = f"{type(model).__name__} and {type(path).__name__}"
+        raise FileFormatError("only a loaded model can be saved, and to a path", got=got)
     target, graph = Path(path), model.graph
     wanted = registry.of_path(target)
     if wanted.domain != graph.origin.domain:
@@ -192,9 +194,3 @@ def save(model: Model, path: str | os.PathLike[str], external_data: bool = False
         )
     registry.write_file(graph, target, external_data)
     return () if wanted is registry.ONNX or graph.untouched else graph.not_held
-
-
-def _check_savable(model: object, path: object) -> None:
-    if not isinstance(model, Model) or not isinstance(path, str | os.PathLike):
-        given = f"{type(model).__name__} and {type(path).__name__}"
-        raise FileFormatError("only a loaded model can be saved, and to a path", got=given)

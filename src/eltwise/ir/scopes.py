@@ -88,13 +88,9 @@ class Scope:
         if tensor is not None:
             return None if tensor.is_sparse else tensor
         producer = owner.producers.get(value)
-        return constant_of(producer) if producer else None
-
-
-def constant_of(node: Node) -> Tensor | None:
-    """The tensor of a Constant node; None for any other node, and for a constant that is no tensor of numbers."""
-    is_constant = not node.is_foreign and node.schema.behaviour == "constant"
-    return constant_tensor(node.bound) if is_constant and len(node.bound.given) == 1 else None
+        if producer is None or producer.schema.behaviour != "constant" or len(producer.bound.given) != 1:
+            return None
+        return constant_tensor(producer.bound)
 
 
 def scopes_of(graph: Graph, types: Mapping[int, Types]) -> Iterator[Scope]:

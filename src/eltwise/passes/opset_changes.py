@@ -103,8 +103,9 @@ def _windows_start_inside(node: Node, _scope: Scope) -> bool:
     return is_given and all(map(operator.ge, sizes, map(operator.add, strides or ones, after)))
 
 
-def _is_test(node: Node, _scope: Scope) -> bool:
-    return bool(attribute_value(node, "is_test"))
+def _is_one_of(name: str, *values: object) -> Holds:
+    """Whether an attribute has one of some values; None is that of one that is not given."""
+    return lambda node, _scope: attribute_value(node, name) in values
 
 
 def _gives_all(*names: str) -> Holds:
@@ -149,10 +150,6 @@ def _has_sizes(node: Node, _scope: Scope) -> bool:
     return any(node.inputs[1:])
 
 
-def _rounds_down(node: Node, _scope: Scope) -> bool:
-    return not attribute_value(node, "ceil_mode")
-
-
 def _values(
     operators: tuple[str, ...], opset: int, direction: Direction, name: str, values: Sequence[str], reason: str = ""
 ) -> Step:
@@ -181,7 +178,7 @@ _STARTS = "opset 22 leaves out windows that start in the padding behind the inpu
 
 STEPS = (
     Step(("Selu",), 6, "both", "opset 6 has other defaults of alpha and gamma", _gives_all("alpha", "gamma")),
-    Step(("BatchNormalization", "Dropout"), 7, "up", _TRAINING, _is_test),
+    Step(("BatchNormalization", "Dropout"), 7, "up", _TRAINING, _is_one_of("is_test", 1)),
     Step(("PRelu",), 7, "both", _SLOPE, _slope_is_shared),
     Step(("Max", "Mean", "Min", "Sum"), 8, "down", "before opset 8 the operands have one shape", _have_one_shape),
     Step(("Scan",), 9, "both", "opset 9 gave Scan other operands, and onnx's converter does not see it"),
@@ -197,7 +194,7 @@ STEPS = (
     Step(("RoiAlign",), 16, "both", "opset 16 rounds otherwise by default", by_converter=True),
     _values(("ScatterND", "ScatterElements"), 18, "down", "reduction", ("max", "min")),
     Step(("Split",), 18, "both", "opset 18 states the number of equal parts", _has_sizes, by_converter=True),
-    Step(("AveragePool",), 19, "down", _WINDOWS, _rounds_down),
+    Step(("AveragePool",), 19, "down", _WINDOWS, _is_one_of("ceil_mode", None, 0)),
     _values(("Pad",), 19, "down", "mode", ("wrap",)),
     _values(("Resize",), 19, "down", "coordinate_transformation_mode", ("half_pixel_symmetric",)),
     Step(("GridSample",), 20, "both", "opset 20 has other names for the modes", by_converter=True),

@@ -21,9 +21,6 @@ from eltwise.ops.schema import ElementwiseSchema
 LEGACY_OPERATORS = ("Add", "Sub", "Mul", "Div", "Pow", "And", "Or", "Xor", "Equal", "Greater", "Less")
 """The operators that had the attributes ``broadcast`` and ``axis`` up to opset 6, and broadcast as NumPy since 7."""
 
-_NO_VALUE = ("name", "type", "doc_string", "ref_attr_name")
-"""The fields of an attribute that do not hold its value."""
-
 FIRST_NUMPY = 7
 """The opset from which the eleven broadcast as NumPy."""
 
@@ -166,7 +163,8 @@ def attribute_value(node: Node, name: str) -> Any:
     value = dict(node.operation.given).get(name)
     if not isinstance(value, AttributeProto):
         return value
-    content = next((content for field, content in value.ListFields() if field.name not in _NO_VALUE), 0)
+    others = ("name", "type", "doc_string", "ref_attr_name")
+    content = next((content for field, content in value.ListFields() if field.name not in others), 0)
     if isinstance(content, bytes):
         return content.decode(errors="replace")
     return tuple(content) if isinstance(content, Sequence) else content
