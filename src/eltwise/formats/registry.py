@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from eltwise.core.errors import EltwiseError, FileFormatError
+from eltwise.core.errors import FileFormatError
 from eltwise.formats import files
 from eltwise.formats.reading import Reading
 from eltwise.ir.graph import Graph
@@ -77,25 +77,18 @@ def read(source: Source, weights: bytes | None = None, *, reads_weights: bool = 
         EltwiseError: if there is no model: no such file, truncated, not of a known format.
     """
     path = Path(source) if isinstance(source, str | os.PathLike) else None
-    try:
-        return _read(source if path is None else path, weights, reads_weights)
-    except EltwiseError as error:
-        raise error.located(where=path.name if path else "") from None
+    if path is not None and of_path(path) is OPENVINO:
+        from eltwise.formats.openvino.reader import read_openvino_file
 
-
-def _read(source: object, weights: bytes | None, reads_weights: bool) -> Reading:
+        return read_openvino_file(path)
     if isinstance(source, bytes | bytearray | memoryview) and of_bytes(source) is OPENVINO:
         from eltwise.formats.openvino.reader import read_openvino
 
         return read_openvino(bytes(source), weights)
-    if isinstance(source, Path) and of_path(source) is OPENVINO:
-        from eltwise.formats.openvino.reader import read_openvino_file
-
-        return read_openvino_file(source)
     from eltwise.formats.onnx.reader import is_model_proto, read_model_proto, read_onnx
 
-    if isinstance(source, Path):
-        return read_onnx(files.read_message(source), source.parent, source.name, reads_weights)
+    if path is not None:
+        return read_onnx(files.read_message(path), path.parent, path.name, reads_weights)
     if isinstance(source, bytes | bytearray | memoryview):
         return read_onnx(bytes(source), None, "", reads_weights)
     if is_model_proto(source):
