@@ -22,13 +22,13 @@ link = "https://example.org/1"
 """
 OTHERS = """
 [[expected]]
-tests = "./mine.py:run/*/bfloat16/*/*"
+tests = ["./mine.py:run/*/bfloat16/*/*"]
 outcome = "refused"
 reason = "There is no kernel."
 link = "https://example.org/2"
 
 [[expected]]
-tests = "fragile/Sub-[16]/*/legacy/dynamic"
+tests = ["fragile/Sub-[16]/*/legacy/dynamic"]
 outcome = "hung"
 reason = "It waits."
 link = "https://example.org/3"
@@ -108,15 +108,18 @@ def test_entries_about_cells_that_were_not_asked_are_passed_over(results: Result
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("expected = 3", "field 'expected' cannot be read, got 3"),
-        ("[[expect]]", "there is no table 'expect'"),
-        ("[[expected]\n", "not a TOML file"),
+        ("expected = 3", "expected: this value cannot be read, got 3"),
+        ("[[expect]]", "there is no field 'expect'"),
+        ("[[expected]\n", "not TOML"),
         (SATURATING.replace("reason", "raison"), "there is no field 'raison'"),
-        (SATURATING.replace("8-bit results are clamped.", " "), "entry 0: field 'reason' cannot be read"),
-        (SATURATING.replace('link = "https://example.org/1"', ""), "field 'link' cannot be read, got nothing"),
+        (SATURATING.replace("8-bit results are clamped.", " "), "expected[0].reason: this value cannot be read"),
+        (
+            SATURATING.replace('link = "https://example.org/1"', ""),
+            "expected[0].link: this value cannot be read, got nothing",
+        ),
         (SATURATING.replace('"differs"', '"ok"'), "allowed: one of refused, accepted, differs, hung, crashed"),
         (SATURATING.replace("saturating/*/*int8/*/b-constant", "saturating"), "RUNTIME/OPERATOR/TYPE/BROADCAST/SOURCE"),
-        (SATURATING.replace('"differs"', "1979-05-27"), "field 'outcome' cannot be read, got date"),
+        (SATURATING.replace('"differs"', "1979-05-27"), "expected[0].outcome: this value cannot be read, got date"),
     ],
 )
 def test_a_file_that_cannot_be_read_is_refused(text: str, sentence: str, results: Results, tmp_path: Path) -> None:

@@ -140,6 +140,22 @@ def test_what_a_runtime_gets_wrong_becomes_a_rule_and_what_was_known_stays() -> 
     assert ("Add-14", "uint32", "numpy") in again.measured
 
 
+@pytest.mark.parametrize("version", ["another", None])
+def test_rules_written_by_hand_survive_a_refresh_as_such(version: str | None, tmp_path: Path) -> None:
+    """They stay what they were and become no measurement, whether or not the version is the one that was measured."""
+    by_hand = Rule("wrong values", "saturation", {"op": frozenset({"Sub"})}, by_hand=True)
+    measured = Rule("precision", "float32_arithmetic", {"op": frozenset({"Sub"})})
+    before, _left = measure(OWN, [], silent, None)
+    scopes = frozenset({("Sub-14", "uint8", "numpy")})
+    known = replace(before, version=version or before.version, measured=scopes, rules=(measured, by_hand))
+    write_rules(tmp_path / "rules.toml", known)
+    again, _left = measure(OWN, [], silent, read_rules(tmp_path / "rules.toml", OWN.name))
+    assert [rule for rule in again.rules if rule.by_hand] == [by_hand]
+    assert {rule.fault for rule in again.rules if not rule.by_hand} == ({measured.fault} if version is None else set())
+    write_rules(tmp_path / "rules.toml", again)
+    assert read_rules(tmp_path / "rules.toml", OWN.name) == again
+
+
 @pytest.mark.slow
 def test_what_was_measured_is_kept_when_it_is_interrupted() -> None:
     def stop(done: int, _total: int, _text: str) -> None:

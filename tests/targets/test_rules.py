@@ -73,7 +73,7 @@ def test_rules_are_read_as_they_were_written_and_others_are_kept(tmp_path: Path)
     write_rules(path, RuleSet("elsewhere", rules=(refused,)))
     assert runtimes_in(path) == ("somewhere", "elsewhere")
     (found,) = read_rules(path, "elsewhere").rules
-    assert (found.by_hand, found.severity, found.words) == (True, "refused", 'says {op} it\'s "odd"')
+    assert found == refused
     assert read_rules(path, "somewhere").rules == RULES.rules
     before = path.read_bytes()
     write_rules(path, read_rules(path, "elsewhere"))
@@ -83,17 +83,23 @@ def test_rules_are_read_as_they_were_written_and_others_are_kept(tmp_path: Path)
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
-        ("wrong values |", "bad |", "there is no severity 'bad'"),
-        ("op = Sub |", "operator = Sub |", "there is no fact 'operator'"),
-        ("op = Sub |", "nonsense |", "there is no fact 'nonsense'"),
-        ('version = "1.0 (CPU)"', "version = 1", r"field .version. cannot be read, got 1; allowed: a string"),
-        ("opsets = [13, 14]", 'opsets = ["a"]', "allowed: an integer that is not negative"),
-        ("opsets = [13, 14]", "opsets = [", "not TOML"),
+        ('"wrong values"', '"bad"', "severity: this value cannot be read, got 'bad'; allowed: one of sign of zero"),
         (
-            "wrong values | saturation",
-            "wrong values | Saturation",
-            "there is no fault 'Saturation'.*did you mean 'satu",
+            'op = ["Sub"]',
+            'operator = ["Sub"]',
+            "rules.0..where.operator: .*got 'operator'; allowed: one of op, version",
         ),
+        ('op = ["Sub"]', 'op = "Sub"', "rules.0..where.op: this value cannot be read, got 'Sub'; allowed: a list"),
+        (
+            'version = "1.0 (CPU)"',
+            "version = 1",
+            "somewhere.version: this value cannot be read, got 1; allowed: a stri",
+        ),
+        ("opsets = [13, 14]", 'opsets = ["a"]', "opsets.0.: .*allowed: an integer that is not negative"),
+        ("opsets = [13, 14]", "opsets = [-1]", "opsets.0.: .*got -1; allowed: an integer that is not negative"),
+        ("opsets = [13, 14]", "opsets = [", "not TOML"),
+        ("opsets = [13, 14]", "opset = [13, 14]", "somewhere: there is no field 'opset'.*did you mean 'opsets'"),
+        ('"saturation"', '"Saturation"', "rules.0..fault: there is no fault 'Saturation'.*did you mean 'satu"),
     ],
 )
 def test_nothing_in_a_file_is_taken_on_trust(old: str, new: str, words: str, tmp_path: Path) -> None:
@@ -130,4 +136,4 @@ def test_the_shipped_rules_are_whole_and_loaded_at_once(runtime: str) -> None:
         start = time.perf_counter()
         read_rules(SHIPPED, runtime)
         times.append(time.perf_counter() - start)
-    assert min(times) < 0.02
+    assert min(times) < 0.1

@@ -15,23 +15,20 @@ fails in another way.
 
 from __future__ import annotations
 
-import json
-import tomllib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from functools import cached_property
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
-from eltwise.conformance.json_fields import Fields
 from eltwise.conformance.results import OUTCOMES, Outcome, Results, TestResult
-from eltwise.core.errors import EltwiseError, FileFormatError, unknown_name
+from eltwise.core.fields import Check, from_toml, one_of, toml_text
 from eltwise.formats import files
 
 NO_LINK = "not reported yet"
 
 _LARGEST_FILE = 2**24
-_FIELDS = ("tests", "outcome", "explanation", "reason", "link")
 _PARTS = 5
 _HEAD = "# Expected failures, for `eltwise conform --strict`: say why each occurs, and where it is reported.\n"
 _SPECIAL = {"*": "[*]", "?": "[?]", "[": "[[]"}
@@ -40,15 +37,31 @@ _LONGEST_REASON = 200
 Parts = tuple[str, ...]
 
 
+Pattern = Annotated[
+    str,
+    Check(
+        lambda pattern: pattern.count("/") >= _PARTS - 1,
+        "RUNTIME/OPERATOR/TYPE/BROADCAST/SOURCE, where * stands for anything",
+    ),
+]
+Text = Annotated[str, Check(str.strip, "a string that is not empty")]
+
+
 @dataclass(frozen=True)
 class ExpectedFailure:
     """An entry of the file."""
 
-    patterns: tuple[Parts, ...]  # Which tests it is about, each a pattern for every part of a test's name.
-    outcome: Outcome  # The outcome that they must have.
-    explanation: str  # The explanation that they must have; empty for any.
-    reason: str  # Why they fail.
-    link: str  # Where that is reported or discussed.
+    tests: tuple[Pattern, ...]  # The patterns of the tests that it is about.
+    outcome: Annotated[Outcome, one_of(OUTCOMES[1:])]  # The outcome that they must have.
+    reason: Text  # Why they fail.
+    link: Text  # Where that is reported or discussed.
+    explanation: str = ""  # The explanation that they must have; empty for any.
+
+    @cached_property
+    def patterns(self) -> tuple[Parts, ...]:
+        """For each pattern of a test those of its parts."""
+        # The name of a runtime may contain a slash.
+        return tuple(tuple(pattern.rsplit("/", _PARTS - 1)) for pattern in self.tests)
 
     def names(self, test: TestResult) -> bool:
         """Whether it is about a test."""
@@ -58,6 +71,11 @@ class ExpectedFailure:
     def holds(self, test: TestResult) -> bool:
         """Whether a test fails as the entry says."""
         return test.outcome == self.outcome and self.explanation in ("", test.explanation)
+
+
+@dataclass(frozen=True)
+class _File:
+    expected: tuple[ExpectedFailure, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -90,37 +108,7 @@ def read_expected(path: Path) -> list[ExpectedFailure]:
     Raises:
         FileFormatError: if there is no such file, or an entry cannot be read.
     """
-    data = files.read_bytes(path, _LARGEST_FILE)
-    try:
-        read = Fields(tomllib.loads(data.decode()), "the file")
-    except ValueError as error:
-        raise FileFormatError(f"not a TOML file ({error})", where=str(path)) from None
-    try:
-        for name in read:
-            if name != "expected":
-                raise unknown_name("table", name, ["expected"])
-        return [_entry(fields) for fields in read.items("expected", "entry")] if read.has("expected") else []
-    except EltwiseError as error:
-        raise error.located(where=str(path)) from None
-
-
-def _entry(fields: Fields) -> ExpectedFailure:
-    for name in fields:
-        if name not in _FIELDS:
-            raise unknown_name("field", name, _FIELDS)
-    patterns = (fields.take("tests", str),) if isinstance(fields.value("tests"), str) else fields.each("tests", str)
-    for pattern in patterns:
-        if pattern.count("/") < _PARTS - 1:
-            raise fields.error("tests", "RUNTIME/OPERATOR/TYPE/BROADCAST/SOURCE, where * stands for anything")
-    for name in ("reason", "link"):
-        if not fields.take(name, str, "").strip():
-            raise fields.error(name, "a string that is not empty")
-    outcome = fields.choice("outcome", OUTCOMES[1:])
-    # The name of a runtime may contain a slash.
-    split = tuple(tuple(pattern.rsplit("/", _PARTS - 1)) for pattern in patterns)
-    return ExpectedFailure(
-        split, outcome, fields.take("explanation", str, ""), fields.take("reason", str), fields.take("link", str)
-    )
+    return list(from_toml(_File, files.read_bytes(path, _LARGEST_FILE), str(path)).expected)
 
 
 def write_expected(results: Results, path: Path) -> None:
@@ -147,10 +135,10 @@ def _entry_text(tests: Sequence[TestResult], results: Results) -> str:
     runtime = "".join(_SPECIAL.get(sign, sign) for sign in first.runtime)
     patterns = ["/".join((runtime, *pattern)) for pattern in _patterns([_parts(test) for test in tests], run)]
     said = " ".join((first.message or first.explanation or first.outcome).split())[:_LONGEST_REASON]
-    lines = ["", "[[expected]]", "tests = [", *(f"    {_quoted(pattern)}," for pattern in patterns), "]"]
+    lines = ["", "[[expected]]", "tests = [", *(f"    {toml_text(pattern)}," for pattern in patterns), "]"]
     lines += [f'outcome = "{first.outcome}"']
-    lines += [f"explanation = {_quoted(first.explanation)}"] if first.explanation else []
-    lines += [f"reason = {_quoted(said)}", f'link = "{NO_LINK}"']
+    lines += [f"explanation = {toml_text(first.explanation)}"] if first.explanation else []
+    lines += [f"reason = {toml_text(said)}", f'link = "{NO_LINK}"']
     return "\n".join(lines) + "\n"
 
 
@@ -167,11 +155,6 @@ def _patterns(chosen: Sequence[Parts], run: Sequence[Parts]) -> Iterator[Parts]:
         below = [parts[1:] for parts in chosen if parts[0] == part]
         run_below = [parts[1:] for parts in run if parts[0] == part]
         yield from ((part, *pattern) for pattern in _patterns(below, run_below))
-
-
-def _quoted(text: str) -> str:
-    """A basic string of TOML, which is one of JSON but for the last control character."""
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _said(item: TestResult | ExpectedFailure) -> str:

@@ -162,7 +162,8 @@ def _example(item: CaseResult) -> Example | None:
         operands = item.case.operands_at(np.array([index])) if expected.size else ()
     if not operands or not all(operand.size for operand in operands):
         return None
-    example: Example = {letter: shown(operand, 0) for letter, operand in zip(LETTERS, operands, strict=False)}
-    for name, array in (("expected", expected), ("got", item.got)):
-        example[name] = None if array is None or array.size <= index else shown(array, index)
-    return example
+    example = {letter: shown(operand, 0) for letter, operand in zip(LETTERS, operands, strict=False)}
+    results = {"expected": expected, "got": item.got}
+    return example | {
+        name: None if array is None or array.size <= index else shown(array, index) for name, array in results.items()
+    }

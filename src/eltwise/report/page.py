@@ -6,10 +6,12 @@ The results go into it as JSON in which no tag can start or end, and the script 
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from string import Template
 
-from eltwise.conformance.results import OUTCOMES, Results, TestResult, fields_of
+from eltwise.conformance.results import OUTCOMES, Results, TestResult
+from eltwise.core.fields import plain
 from eltwise.formats import files
 from eltwise.report import legend
 from eltwise.report.base import asset, document
@@ -71,7 +73,6 @@ def _content(results: Results, source: str) -> dict[str, object]:
 
 def _shown(test: TestResult) -> dict[str, object]:
     """A test result without the bits of its case, of which the page shows only the call."""
-    fields = fields_of(test)
-    fields.pop("case", None)
+    fields = plain(replace(test, failing=None))
     call = legend.call_of(test)
-    return {**fields, "call": call} if call else fields
+    return {**fields, "explanation": test.explanation, **({"call": call} if call else {})}

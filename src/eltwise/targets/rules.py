@@ -1,20 +1,19 @@
 """Measured rules: what a runtime does otherwise than specified, at which op sites, and how severe that is.
 
-``rules.toml`` holds them, a section for each runtime and a line for each rule.
+``rules.toml`` holds them, a table for each runtime and in it a table for each rule.
 """
 
 from __future__ import annotations
 
-import json
-import tomllib
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
+from itertools import product
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Annotated, Literal, get_args
 
-from eltwise.conformance.json_fields import Fields
-from eltwise.core.errors import EltwiseError, FileFormatError, UnsupportedError, unknown_name
+from eltwise.core.errors import UnsupportedError, unknown_name
+from eltwise.core.fields import Form, Natural, from_toml, one_of, plain, toml_text
 from eltwise.faults.families import CRASHES, HANGS, REFUSED, sentence_of
 from eltwise.formats import files
 
@@ -31,22 +30,41 @@ MEASURED_FACTS = ("op", "version", "broadcast", "type", "source", "pattern")
 FACTS = (*MEASURED_FACTS, "producer", "constant", "upcast")
 """What a rule may be about; those beyond the measured ones are for rules that a person writes."""
 
-Facts = Mapping[str, frozenset[str]]
+Facts = Mapping[Annotated[str, one_of(FACTS)], frozenset[str]]
 """What may hold for an op site: the possible values of each fact."""
 
 REFUSALS = (REFUSED, HANGS, CRASHES)
 """Faults that cannot be allowed, since there is no result."""
 
-_SCOPE = ("op", "type", "broadcast")
-_HEADS = ("version", "machine", "date", "file_versions", "opsets")
 _LARGEST_FILE = 1 << 24
-_BAR = " | "
 _HEADER = """# What runtimes do otherwise than specified: measured by `eltwise targets --refresh`, reviewed by people.
 #
-# A line is a rule: severity | fault | the facts for which it holds, each with its values. Several rules may hold for a
-# node. If none does, and the operator version was measured with the type, the runtime gives the exact bits. A rule that
-# ends with `by = hand` is kept when the runtime is measured again. docs/guides/check-and-repair.md explains the facts.
+# A rule has a severity, a fault, and the facts for which it holds, each with its values. Several rules may hold for a
+# node. If none does, and the operator version was measured with the type, the runtime gives the exact bits. A rule with
+# `by_hand = true` stays when the runtime is measured again. docs/guides/check-and-repair.md explains the facts.
 """
+
+
+@dataclass(frozen=True)
+class _Scope:
+    """What was measured: every one of these operator versions with every type and every broadcast rule."""
+
+    op: frozenset[str]
+    type: frozenset[str]
+    broadcast: frozenset[str]
+
+
+def _scope_keys(scopes: Iterable[_Scope]) -> frozenset[tuple[str, ...]]:
+    return frozenset(key for each in scopes for key in product(each.op, each.type, each.broadcast))
+
+
+def _scopes(keys: Iterable[tuple[str, ...]]) -> list[_Scope]:
+    return [_Scope(*box) for box in boxes(sorted(keys), (1, 0, 2))]
+
+
+def _fault(slug: str) -> str:
+    sentence_of(slug)  # Raises for an unknown one.
+    return slug
 
 
 @dataclass(frozen=True)
@@ -62,7 +80,7 @@ class Rule:
     """
 
     severity: Severity
-    fault: str
+    fault: Annotated[str, Form(str, _fault, str)]
     where: Facts = field(default_factory=dict)
     words: str = ""
     by_hand: bool = False
@@ -87,13 +105,13 @@ class RuleSet:
         rules: what it does otherwise than specified.
     """
 
-    runtime: str
+    runtime: str = ""
     version: str = ""
     machine: str = ""
     date: str = ""
-    file_versions: tuple[int, ...] = ()
-    opsets: tuple[int, ...] = ()
-    measured: frozenset[tuple[str, ...]] = frozenset()
+    file_versions: tuple[Natural, ...] = ()
+    opsets: tuple[Natural, ...] = ()
+    measured: Annotated[frozenset[tuple[str, ...]], Form(tuple[_Scope, ...], _scope_keys, _scopes)] = frozenset()
     rules: tuple[Rule, ...] = ()
 
     @property
@@ -174,34 +192,21 @@ def runtimes_in(path: Path) -> tuple[str, ...]:
     Raises:
         FileFormatError: if there is no such file, or it is not TOML.
     """
-    return tuple(_document(path))
+    return tuple(_read(path))
 
 
 def read_rules(path: Path, runtime: str) -> RuleSet:
     """Read the rules of one runtime.
 
     Raises:
-        FileFormatError: if there is no such file, or it holds something else, with the place in it.
+        EltwiseError: if there is no such file, or it holds something else, with the path of the field.
         UnsupportedError: if the file has nothing of this runtime.
     """
-    document = _document(path)
-    if runtime not in document:
+    by_runtime = _read(path)
+    if runtime not in by_runtime:
         hint = f"measure it: eltwise targets --refresh --runtime {runtime}"
         raise UnsupportedError(f"nothing was measured of {runtime}", where=path.name, hint=hint)
-    try:
-        values = Fields(document[runtime], f"[{runtime}]")
-        return RuleSet(
-            runtime,
-            version=values.take("version", str, ""),
-            machine=values.take("machine", str, ""),
-            date=values.take("date", str, ""),
-            file_versions=values.each("file_versions", int),
-            opsets=values.each("opsets", int),
-            measured=frozenset(key for line in _lines(values, "measured") for key in _scope_keys(_facts(line))),
-            rules=tuple(map(_rule, _lines(values, "rules"))),
-        )
-    except EltwiseError as error:
-        raise error.located(where=str(path)) from None
+    return by_runtime[runtime]
 
 
 def write_rules(path: Path, rule_set: RuleSet) -> None:
@@ -210,64 +215,29 @@ def write_rules(path: Path, rule_set: RuleSet) -> None:
     Raises:
         FileFormatError: if the file cannot be written.
     """
-    known = {name: read_rules(path, name) for name in (runtimes_in(path) if path.exists() else ())}
-    known[rule_set.runtime] = rule_set
-    text = "\n\n".join([_HEADER.strip(), *map(_section, known.values())]) + "\n"
+    by_runtime = {**(_read(path) if path.exists() else {}), rule_set.runtime: rule_set}
+    text = "\n\n".join([_HEADER.strip(), *map(_table, by_runtime.values())]) + "\n"
     files.write_atomically(path, [text.encode()])
 
 
-def _document(path: Path) -> dict[str, object]:
-    try:
-        return tomllib.loads(files.read_bytes(path, _LARGEST_FILE).decode(errors="replace"))
-    except tomllib.TOMLDecodeError as error:
-        raise FileFormatError("not TOML", where=str(path), got=str(error)) from None
+def _read(path: Path) -> dict[str, RuleSet]:
+    by_runtime = from_toml(Mapping[str, RuleSet], files.read_bytes(path, _LARGEST_FILE), str(path))  # type: ignore[type-abstract]
+    return {name: replace(rules, runtime=name) for name, rules in by_runtime.items()}
 
 
-def _scope_keys(facts: Mapping[str, str]) -> Iterator[tuple[str, ...]]:
-    keys: list[tuple[str, ...]] = [()]
-    for name in _SCOPE:
-        keys = [(*key, value) for key in keys for value in facts.get(name, "").split()]
-    yield from keys
+def _table(rules: RuleSet) -> str:
+    """A table of TOML, in which each item of a list of tables has a line."""
+    lines = [f"[{toml_text(rules.runtime)}]"]
+    for name, value in plain(replace(rules, runtime="")).items():
+        if isinstance(value, list) and value and isinstance(value[0], dict):
+            lines += [f"{name} = [", *(f"    {_inline(each)}," for each in value), "]"]
+        elif name != "runtime":
+            lines.append(f"{name} = {_inline(value)}")
+    return "\n".join(lines)
 
 
-def _rule(line: str) -> Rule:
-    severity, fault, rest = [*line.split(_BAR, 2), "", ""][:3]
-    if severity not in SEVERITIES:
-        raise unknown_name("severity", severity, SEVERITIES)
-    sentence_of(fault)
-    facts = _facts(rest)
-    where = {name: frozenset(facts[name].split()) for name in FACTS if name in facts}
-    return Rule(severity_named(severity), fault, where, facts.get("words", ""), by_hand=facts.get("by") == "hand")
-
-
-def _facts(text: str) -> dict[str, str]:
-    found = {}
-    for part in text.split(_BAR) if text else ():
-        name, equals, value = part.partition(" = ")
-        if not equals or name not in (*FACTS, "words", "by"):
-            raise unknown_name("fact", name, (*FACTS, "words", "by"))
-        found[name] = value
-    return found
-
-
-def _section(rules: RuleSet) -> str:
-    heads = [f"{name} = {json.dumps(getattr(rules, name))}" for name in _HEADS]
-    scopes = (dict(zip(_SCOPE, box, strict=True)) for box in boxes(sorted(rules.measured), (1, 0, 2)))
-    measured = [_line(scope) for scope in scopes]
-    lines = ["measured = '''", *measured, "'''", "rules = '''", *map(_rule_line, rules.rules), "'''"]
-    return "\n".join([f"[{rules.runtime}]", *heads, *lines])
-
-
-def _rule_line(rule: Rule) -> str:
-    last = {"words": rule.words.replace("'''", '"').replace(_BAR, " "), "by": "hand" if rule.by_hand else ""}
-    where = {name: rule.where[name] for name in FACTS if name in rule.where}
-    return _BAR.join(filter(None, (rule.severity, rule.fault, _line({**where, **last}))))
-
-
-def _line(facts: Mapping[str, str | frozenset[str]]) -> str:
-    texts = ((name, text if isinstance(text, str) else " ".join(sorted(text))) for name, text in facts.items())
-    return _BAR.join(f"{name} = {text}" for name, text in texts if text)
-
-
-def _lines(values: Fields, name: str) -> list[str]:
-    return [line.strip() for line in values.take(name, str, "").splitlines() if line.strip()]
+def _inline(value: object) -> str:
+    """A value as TOML; fields that are empty or false are left out of tables."""
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{name} = {_inline(item)}' for name, item in value.items() if item)}}}"
+    return f"[{', '.join(map(_inline, value))}]" if isinstance(value, list) else toml_text(value)
