@@ -133,8 +133,8 @@ def raise_all(problems: Sequence[EltwiseError]) -> None:
         raise ManyProblemsError(problems)
 
 
-_MOST_NAMES = 24
-"""So many names are listed."""
+_MOST_NAMES, _LONGEST_NAME = 24, 200
+"""So many names are listed, and so many characters of an unknown one are shown."""
 
 
 def unknown_name(kind: str, got: str, known: Iterable[str], **place: str) -> NameUnknownError:
@@ -149,7 +149,7 @@ def unknown_name(kind: str, got: str, known: Iterable[str], **place: str) -> Nam
     folded = {name.casefold(): name for name in names}
     near = difflib.get_close_matches(got.casefold(), list(folded), n=1, cutoff=0.6)
     return NameUnknownError(
-        f"there is no {kind} {got!r}",
+        f"there is no {kind} {got if len(got) <= _LONGEST_NAME else f'{got[:_LONGEST_NAME]}...'!r}",
         allowed=", ".join(names if len(names) <= _MOST_NAMES else [*names[:_MOST_NAMES], f"... ({len(names)} in all)"])
         or "none",
         hint=f"did you mean {folded[near[0]]!r}?" if near else "",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import tomllib
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from functools import cache
@@ -68,7 +69,7 @@ class _InvalidError(Exception):
         self.error, self.path = error, ""
 
     def below(self, step: str) -> _InvalidError:
-        self.path = f"{step}{'.' if self.path[:1] not in ('', '[') else ''}{self.path}"
+        self.path = f"{step[:_LONGEST]}{'.' if self.path[:1] not in ('', '[') else ''}{self.path}"
         return self
 
 
@@ -98,8 +99,8 @@ def from_toml(annotation: type[T], data: bytes, where: str) -> T:
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     values = dict(pairs)
     if len(values) != len(pairs):
-        names = [name for name, _value in pairs]
-        raise ValueError(f"the name {next(name for name in names if names.count(name) > 1)!r} occurs twice")
+        ((name, _count),) = Counter(name for name, _value in pairs).most_common(1)
+        raise ValueError(f"the name {name!r} occurs twice")
     return values
 
 

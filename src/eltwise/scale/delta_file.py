@@ -15,9 +15,10 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeVar, get_args
+from typing import Annotated, Any, Literal
 
 from eltwise.core.errors import EltwiseError, FileFormatError
+from eltwise.core.fields import Check, Natural, from_json, plain
 from eltwise.formats import files
 from eltwise.formats.file_tensors import OpenFile
 from eltwise.formats.safetensors_files import Entry, checked_header, type_of
@@ -29,10 +30,22 @@ FOOTER = struct.Struct("<IIQ8s")
 PIECE = 4 << 20
 """So many bytes of a tensor are a piece; the last one may be shorter."""
 
+PieceBytes = Annotated[int, Check(lambda size: size == PIECE, str(PIECE))]
+
 Kind = Literal["difference", "added", "replaced"]
 """Whether a tensor is stored as a difference, or whole: because it is new, or has another type or shape."""
 
-T = TypeVar("T")
+
+Width = Literal[1, 2, 4, 8]
+"""How many byte planes a tensor is split into."""
+
+
+def _is_text(text: str) -> bool:
+    """Whether a string has no half of a surrogate pair."""
+    return text.isascii() or not any("\ud800" <= sign <= "\udfff" for sign in text)
+
+
+Text = Annotated[str, Check(_is_text, "a string without half a surrogate")]
 
 
 @dataclass(frozen=True)
@@ -52,16 +65,16 @@ class DeltaTensor:
         base_checksum: of the base's bytes; None where the tensor is stored whole.
     """
 
-    name: str
+    name: Text
     dtype: str
-    shape: tuple[int, ...]
-    size: int
+    shape: tuple[Natural, ...]
+    size: Natural
     kind: Kind
-    width: int
-    offset: int
-    frames: tuple[int, ...]
-    checksum: int
-    base_checksum: int | None
+    width: Width
+    offset: Natural
+    frames: tuple[Annotated[int, Check(lambda length: length > 0, "an integer above 0")], ...]
+    checksum: Natural
+    base_checksum: Natural | None = None
 
     @property
     def is_same(self) -> bool:
@@ -85,14 +98,8 @@ class Delta:
 
     def encoded(self) -> bytes:
         """The header and the footer."""
-        fields = {
-            "format": "eltwise delta",
-            "piece_bytes": PIECE,
-            "tensors": [vars(tensor) for tensor in self.tensors],
-            "dropped": self.dropped,
-            "safetensors_header": self.header.decode(),
-        }
-        text = json.dumps(fields, separators=(",", ":"), ensure_ascii=False).encode()
+        header = _Header("eltwise delta", PIECE, self.tensors, self.dropped, self.header.decode())
+        text = json.dumps(plain(header), separators=(",", ":"), ensure_ascii=False).encode()
         return text + FOOTER.pack(crc32c(text), VERSION, len(text), MAGIC)
 
     def counts(self) -> dict[str, int]:
@@ -101,6 +108,17 @@ class Delta:
         same = sum(tensor.is_same for tensor in differences)
         whole = {kind: sum(each.kind == kind for each in self.tensors) for kind in ("added", "replaced")}
         return {"changed": len(differences) - same, "unchanged": same, **whole, "dropped": len(self.dropped)}
+
+
+@dataclass(frozen=True)
+class _Header:
+    """The fields of the header."""
+
+    format: Literal["eltwise delta"]
+    piece_bytes: PieceBytes
+    tensors: tuple[DeltaTensor, ...]
+    dropped: tuple[Text, ...]
+    safetensors_header: Text
 
 
 def zstandard() -> Any:
@@ -129,10 +147,10 @@ def open_delta(path: Path) -> tuple[Delta, OpenFile]:
         raise files.unreadable(path, FileNotFoundError())
     file = OpenFile(path)
     try:
-        return _decoded(_header_text(file), file.size), file
-    except (FileFormatError, _WrongHeaderError) as error:
-        if isinstance(error, FileFormatError):
-            raise error.located(where=str(path)) from None
+        return _decoded(_header_text(file), file.size, str(path)), file
+    except EltwiseError as error:
+        raise error.located(where=str(path)) from None
+    except _WrongHeaderError as error:
         raise FileFormatError(f"the delta's header is wrong ({error})", where=str(path)) from None
 
 
@@ -158,59 +176,31 @@ def _header_text(file: OpenFile) -> bytes:
     return text
 
 
-def _decoded(text: bytes, file_size: int) -> Delta:
-    try:
-        fields = json.loads(text.decode())
-    except (ValueError, RecursionError):
-        raise _WrongHeaderError("it is not JSON") from None
-    if _get(fields, "piece_bytes", int) != PIECE:
-        raise _WrongHeaderError(f"pieces of {fields['piece_bytes']} bytes, expected {PIECE}")
+def _decoded(text: bytes, file_size: int, where: str) -> Delta:
+    fields = from_json(_Header, text, where)
     end = file_size - FOOTER.size - len(text)
-    tensors = tuple(_tensor(each, end) for each in _get(fields, "tensors", list))
-    if len({tensor.name for tensor in tensors}) != len(tensors):
+    for tensor in fields.tensors:
+        _check_tensor(tensor, end)
+    if len({tensor.name for tensor in fields.tensors}) != len(fields.tensors):
         raise _WrongHeaderError("two tensors have one name")
-    extra = end - len(MAGIC) - sum(sum(tensor.frames) for tensor in tensors)
+    extra = end - len(MAGIC) - sum(sum(tensor.frames) for tensor in fields.tensors)
     if extra:
         raise _WrongHeaderError(f"{abs(extra)} bytes {'are of no tensor' if extra > 0 else 'are missing'}")
-    dropped = _get(fields, "dropped", list)
-    if not all(isinstance(name, str) for name in dropped):
-        raise _WrongHeaderError("'dropped' are no names")
-    try:
-        _dropped, header = ("".join(dropped).encode(), _get(fields, "safetensors_header", str).encode())
-    except UnicodeEncodeError:
-        raise _WrongHeaderError("a name is no text: it holds half a surrogate") from None
-    _check_result(header, tensors)
-    return Delta(tensors, tuple(dropped), header)
+    header = fields.safetensors_header.encode()
+    _check_result(header, fields.tensors)
+    return Delta(fields.tensors, fields.dropped, header)
 
 
-def _get(fields: Any, name: str, kind: type[T]) -> T:
-    found = fields.get(name) if isinstance(fields, dict) else None
-    if not isinstance(found, kind) or isinstance(found, bool):
-        raise _WrongHeaderError(f"{name!r} is missing or no {kind.__name__}")
-    return found
-
-
-def _whole(numbers: Sequence[Any], name: str, least: int = 0) -> tuple[int, ...]:
-    if not all(isinstance(number, int) and not isinstance(number, bool) and number >= least for number in numbers):
-        raise _WrongHeaderError(f"{name!r} holds what is no size")
-    return tuple(numbers)
-
-
-def _tensor(fields: Any, end: int) -> DeltaTensor:
-    name, kind = _get(fields, "name", str), _get(fields, "kind", str)
-    numbers = [_get(fields, each, int) for each in ("size", "width", "offset", "checksum")]
-    size, width, offset, crc = _whole(numbers, "size")
-    shape = _whole(_get(fields, "shape", list), "shape")
-    frames = _whole(_get(fields, "frames", list), "frames", 1)
-    if kind not in get_args(Kind) or width not in (1, 2, 4, 8) or size % width:
-        raise _WrongHeaderError(f"tensor {name!r} has an unknown form")
-    if len(frames) != -(-size // PIECE):
-        raise _WrongHeaderError(f"tensor {name!r} has {len(frames)} frames, expected {-(-size // PIECE)}")
-    if offset < len(MAGIC) or offset + sum(frames) > end:
+def _check_tensor(tensor: DeltaTensor, end: int) -> None:
+    name, frames = tensor.name, tensor.frames
+    if tensor.size % tensor.width:
+        raise _WrongHeaderError(f"tensor {name!r} has a size that its byte planes do not divide")
+    if len(frames) != -(-tensor.size // PIECE):
+        raise _WrongHeaderError(f"tensor {name!r} has {len(frames)} frames, expected {-(-tensor.size // PIECE)}")
+    if tensor.offset < len(MAGIC) or tensor.offset + sum(frames) > end:
         raise _WrongHeaderError(f"the frames of tensor {name!r} lie beyond the end")
-    base = None if kind != "difference" else _get(fields, "base_checksum", int)
-    made: Kind = kind  # type: ignore[assignment]
-    return DeltaTensor(name, _get(fields, "dtype", str), shape, size, made, width, offset, frames, crc, base)
+    if (tensor.base_checksum is None) == (tensor.kind == "difference"):
+        raise _WrongHeaderError(f"tensor {name!r} of kind {tensor.kind!r} has no base_checksum, or one too many")
 
 
 def _check_result(header: bytes, tensors: Sequence[DeltaTensor]) -> None:

@@ -33,6 +33,7 @@ from eltwise.scale.delta_file import (
     Delta,
     DeltaTensor,
     Kind,
+    Width,
     open_delta,
     zstandard,
 )
@@ -200,9 +201,10 @@ def _kind(stored: StoredTensor, there: StoredTensor | None) -> Kind:
     return "difference" if is_alike else "replaced"
 
 
-def _width(stored: StoredTensor) -> int:
+def _width(stored: StoredTensor) -> Width:
     """How many byte planes a tensor is split into: the bytes of an element, or of its real part."""
-    return {16: 2, 32: 4, 64: 4 if stored.dtype == "C64" else 8}.get(type_of(stored.dtype).bits, 1)
+    widths: dict[int, Width] = {16: 2, 32: 4, 64: 4 if stored.dtype == "C64" else 8}
+    return widths.get(type_of(stored.dtype).bits, 1)
 
 
 def restore(
