@@ -5,12 +5,12 @@ A file is written whole or left as it was.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from eltwise.core.errors import AttributeValueError, EltwiseError, FileFormatError, raise_all
+from eltwise.core.progress import Progress, no_progress
 from eltwise.formats import files, registry
 from eltwise.ir.graph import Graph, Origin
 from eltwise.model import Model, read, save
@@ -30,9 +30,6 @@ IR_VERSIONS = (10, 11)
 """The versions of the IR that are written, the default last; it keeps every element type."""
 
 Format = registry.FormatName
-
-Progress = Callable[[int, int], None]
-"""Told how many bytes of how many have been copied."""
 
 
 def convert(
@@ -79,7 +76,7 @@ def convert_file(
     ir_version: int | None = None,
     verify: bool = False,
     in_place: bool = False,
-    progress: Progress | None = None,
+    progress: Progress = no_progress,
 ) -> Report:
     """Write a model file as another one; the ending of the target says the format.
 
@@ -90,7 +87,7 @@ def convert_file(
         ir_version: the version of an IR target; 11 for a model that was ONNX.
         verify: whether both models are run on hard values and their bits compared, before anything is written.
         in_place: whether the target may be the source.
-        progress: told about external data that is copied.
+        progress: receives how many bytes of external data have been copied.
 
     Returns:
         What was changed. A model that is right already is written byte for byte.
@@ -176,7 +173,7 @@ def _in_format(before: Model, requested: Format, opset: int | None, ir_version: 
     return (before if report.unchanged else model_of(graph)), report
 
 
-def write(model: Model, target: Path, report: Report, progress: Progress | None = None) -> Report:
+def write(model: Model, target: Path, report: Report, progress: Progress = no_progress) -> Report:
     """Save what a conversion or repair gave, its bytes where it is unchanged, and its external data unread.
 
     Returns:

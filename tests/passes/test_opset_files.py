@@ -125,7 +125,7 @@ def test_the_data_follows_into_another_folder_and_is_a_file_of_its_own(tmp_path:
     target = tmp_path / "b" / "new.onnx"
     told: list[tuple[int, int]] = []
     for _again in range(2):  # The second time the target and its data are there already.
-        report = convert_file(source, target, opset=14, progress=lambda done, total: told.append((done, total)))
+        report = convert_file(source, target, opset=14, progress=lambda done, total, _name: told.append((done, total)))
         assert "external data became new.onnx.data: the target is in another folder" in str(report)
         assert result_of(target) == [[-1] * 3, [-2] * 3]
     assert told == [(8, 8)] * 2

@@ -333,7 +333,7 @@ def test_all_workers_die(processes: Processes, operands: tuple[np.ndarray, np.nd
     processes.add_worker()
     processes.await_worker()
     with pytest.raises(FileFormatError, match=f"{LACKS}, for 1 s"):
-        job(processes, tmp_path, wait=1, tell=after_blocks(50, processes.kill_workers))()
+        job(processes, tmp_path, wait=1, progress=after_blocks(50, processes.kill_workers))()
     kept = begun(tmp_path / "c.zarr").with_name("journal").read_bytes().count(b"\n") - 1
     assert 50 <= kept < 400
     processes.add_worker()
@@ -343,7 +343,7 @@ def test_all_workers_die(processes: Processes, operands: tuple[np.ndarray, np.nd
         said.append(sentence)
         processes.add_worker()
 
-    outcome = job(processes, tmp_path, say=say, tell=after_blocks(kept + 50, processes.kill_workers))()
+    outcome = job(processes, tmp_path, say=say, progress=after_blocks(kept + 50, processes.kill_workers))()
     assert outcome.resumed == kept
     assert set(said) == {f"{processes.address}: {LACKS}; waiting up to 60 s"}
     assert read(tmp_path / "c.zarr").tobytes() == eltwise.subtract(*operands).tobytes()
@@ -361,12 +361,12 @@ def test_a_scheduler_that_freezes_or_dies(
         processes.scheduler.send_signal(signal.SIGCONT)
 
     freeze = partial(processes.scheduler.send_signal, signal.SIGSTOP)
-    job(processes, tmp_path, tell=after_blocks(50, freeze), say=say)()
+    job(processes, tmp_path, progress=after_blocks(50, freeze), say=say)()
     assert set(said) == {f"{processes.address}: the scheduler does not answer; waiting up to 60 s"}
     assert read(tmp_path / "c.zarr").tobytes() == eltwise.subtract(*operands).tobytes()
     shutil.rmtree(tmp_path / "c.zarr")
     with pytest.raises(FileFormatError, match="the connection to the scheduler was lost"):
-        job(processes, tmp_path, tell=after_blocks(50, processes.kill))()
+        job(processes, tmp_path, progress=after_blocks(50, processes.kill))()
     assert len(chunk_files(begun(tmp_path / "c.zarr"))) >= 50
     assert capfd.readouterr().err == ""
 

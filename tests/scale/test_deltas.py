@@ -133,7 +133,7 @@ def test_a_tensor_of_many_pieces(tmp_path: Path, seed: int) -> None:
         tmp_path / "tuned.safetensors",
         tmp_path / "base.safetensors",
         tmp_path / "d.eltd",
-        tell=lambda done, _count, _name: seen.append(done),
+        progress=lambda done, _count, _name: seen.append(done),
     )
     assert report.delta_bytes < 0.6 * report.tuned_bytes
     assert seen == [PIECE, 2 * PIECE, 3 * PIECE, 3 * PIECE + 4]

@@ -42,8 +42,8 @@ def resources_of(limits: Limits) -> Iterator[Resources]:
     from eltwise.scale.jobs import Resources
     from eltwise.scale.sources import parse_bytes
 
-    with progress_of_bytes() as tell:
-        yield Resources(parse_bytes(limits.memory), limits.scheduler, tell, limits.wait, printing.note)
+    with progress_of_bytes() as progress:
+        yield Resources(parse_bytes(limits.memory), limits.scheduler, progress, limits.wait, printing.note)
 
 
 def print_outcomes(outcomes: Mapping[str, Outcome]) -> None:

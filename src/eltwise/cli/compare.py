@@ -38,8 +38,8 @@ def compare(
     tolerances = parse_tolerances(tolerance)
     wanted = by_name(element_type) if element_type else None
     sides = tensors_of(a, "A", wanted), tensors_of(b, "B", wanted)
-    with progress_of_bytes() as tell:
-        report = compare_sets(*sides, tolerances, causes, tell)
+    with progress_of_bytes() as progress:
+        report = compare_sets(*sides, tolerances, causes, progress)
     if not printing.write_report(report, json, html):
         printing.lines(str(report))
     for sentence in report.unreadable_shown():

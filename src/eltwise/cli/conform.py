@@ -79,8 +79,8 @@ def conform(
 
     known = None if resume is None else read_results(resume)
     expected = None if strict is None else read_expected(strict)  # An unreadable file is reported before a long run.
-    with progress_of_many() as on_progress:
-        results = run_tests(selection, Settings(extent, seed, limit), on_progress, known)
+    with progress_of_many() as progress:
+        results = run_tests(selection, Settings(extent, seed, limit), progress, known)
     _write(results, json, html, document, write_expected)
     _show(results)
     for reason in results.not_started.values():
@@ -138,8 +138,8 @@ def _export(folder: Path, selection: Selection, extent: Extent, seed: int) -> No
     check_new_folder(folder)
     variants = dict.fromkeys(job.variant for job in selection.jobs())
     sources = [source for source in SOURCES if source in (selection.sources or SOURCES)]
-    with progress_of_many() as on_progress:
-        count = test_vectors.export(folder, list(variants), sources, extent, seed, on_progress)
+    with progress_of_many() as progress:
+        count = test_vectors.export(folder, list(variants), sources, extent, seed, progress)
     printing.line(f"{folder}: {count} cases")
 
 

@@ -25,6 +25,6 @@ def delta(tuned: Path, base: Path, output: Path, level: int, force: bool, json: 
     """Write the difference of two checkpoints: base and delta give every bit back."""
     from eltwise.scale.deltas import delta as write_delta
 
-    with progress_of_bytes() as tell:
-        report = write_delta(tuned, base, output, level, tell, force)
+    with progress_of_bytes() as progress:
+        report = write_delta(tuned, base, output, level, progress, force)
     printing.report(report, json)

@@ -12,10 +12,11 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, TextIO, cast
+from typing import TYPE_CHECKING, TextIO, cast
 
 from eltwise.core.errors import AttributeValueError, EltwiseError, ManyProblemsError
 from eltwise.core.escaping import as_lines, escape_lines, on_one_line, to_json
+from eltwise.core.progress import Progress
 
 if TYPE_CHECKING:
     import numpy as np
@@ -30,12 +31,6 @@ _STDOUT = Path("-")
 _FIRST_VALUES = 8
 _WIDTH_IN_A_PIPE = 180
 _WIDE = 140
-
-
-class Tell(Protocol):
-    """Receives how many are done, how many there are, and the name of the next."""
-
-    def __call__(self, done: int, count: int, text: str = "", /) -> None: ...  # noqa: D102 - said by the class
 
 
 class _Escaping(io.TextIOBase):
@@ -190,7 +185,7 @@ def is_terminal() -> bool:
 
 
 @contextmanager
-def progress(columns: Sequence[str], text: str = "", *, is_visible: bool = False) -> Iterator[Tell]:
+def progress(columns: Sequence[str], text: str = "", *, is_visible: bool = False) -> Iterator[Progress]:
     """Show progress on stderr, which is a terminal, until the block ends.
 
     Args:
@@ -209,10 +204,10 @@ def progress(columns: Sequence[str], text: str = "", *, is_visible: bool = False
     ) as bar:
         task = bar.add_task(on_one_line(text), total=None, visible=is_visible)
 
-        def tell(done: int, count: int, text: str = "", /) -> None:
+        def show(done: int, count: int, text: str, /) -> None:
             bar.update(task, completed=done, total=count, description=on_one_line(text), visible=True)
 
-        yield tell
+        yield show
 
 
 def _console(stream: TextIO | None = None) -> Console:

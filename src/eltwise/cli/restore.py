@@ -22,6 +22,6 @@ def restore(base: Path, delta: Path, output: Path, force: bool) -> None:
     """Write the checkpoint that a delta was made of, and verify every tensor of it."""
     from eltwise.scale.deltas import restore as write_restored
 
-    with progress_of_bytes() as tell:
-        made = write_restored(base, delta, output, tell, force)
+    with progress_of_bytes() as progress:
+        made = write_restored(base, delta, output, progress, force)
     printing.line(f"{counted(len(made.tensors), 'tensor')} restored and verified")

@@ -76,8 +76,8 @@ def _refresh(path: Path, runtime: Runtime, ops: Sequence[str], types: Sequence[s
         hint = "`eltwise ops` says which types each operator version has"
         raise AttributeValueError(f"{runtime.name} has nothing of this to measure", hint=hint)
     known = read_rules(path, runtime.name) if path.exists() and runtime.name in runtimes_in(path) else None
-    with progress_of_many() as tell:
-        rules, left = measure(runtime, wanted, tell, known, only_missing=only_missing)
+    with progress_of_many() as progress:
+        rules, left = measure(runtime, wanted, progress, known, only_missing=only_missing)
     if rules.measured:
         write_rules(path, rules)
     if left:

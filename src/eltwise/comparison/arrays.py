@@ -111,7 +111,7 @@ def _with_cause(report: TensorReport, cause: Cause) -> TensorReport:
 
 def _measured(report: TensorReport, pair: Pair, settings: Settings) -> TensorReport:
     tolerance = settings.tolerance
-    figures = scan(pair, tolerance or Tolerance(), settings.progress)
+    figures = scan(pair, tolerance or Tolerance(), settings.meter)
     counts = figures.counts
     beyond = counts["beyond"] if tolerance else figures.differing
     is_exact = not is_float(pair.element_type)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
@@ -16,13 +16,13 @@ from eltwise.comparison.tensor_report import TensorReport
 from eltwise.comparison.tolerance import ToleranceLike, Tolerances, check_patterns, parse_tolerances, tolerance_of
 from eltwise.core.dtypes import ElementType
 from eltwise.core.errors import EltwiseError, FileFormatError
+from eltwise.core.progress import Meter, Progress, no_progress
 from eltwise.engine.arrays import as_array
 from eltwise.engine.pandas_objects import check_labels
 from eltwise.formats.file_states import check_unchanged, states_of
 from eltwise.formats.lazy_tensors import LazyTensor, TensorSet, of_array
 from eltwise.formats.tensor_sets import open_tensors
 
-Tell = Callable[[int, int, str], None]
 """Is told how many bytes of how many have been read, and the tensor that is compared."""
 
 
@@ -32,7 +32,7 @@ def compare(
     tolerance: ToleranceLike = None,
     *,
     causes: bool = True,
-    progress: Tell | None = None,
+    progress: Progress = no_progress,
 ) -> Report:
     """Compare two sets of tensors: which differ, where, by how much, and why.
 
@@ -46,7 +46,7 @@ def compare(
         tolerance: what is forgiven: ``"ulp<=1"``, ``"rtol=1e-3, atol=1e-5"``, for some tensors ``"logits*: ulp<=4"``,
             several of these, of which the last one that is for a tensor counts, or ``"@FILE"`` with one a line.
         causes: whether the causes of differences are looked for.
-        progress: is told how many bytes of how many have been read, and the name of the tensor.
+        progress: receives how many bytes have been read, and the name of the tensor.
 
     Returns:
         The report: its fields, as text with ``str``, as JSON and HTML, and ``assert_within`` for tests.
@@ -101,7 +101,7 @@ def _in_memory(name: str, value: object, side: str) -> LazyTensor:
 
 
 def compare_sets(
-    a: TensorSet, b: TensorSet, tolerances: Tolerances = (), causes: bool = True, progress: Tell | None = None
+    a: TensorSet, b: TensorSet, tolerances: Tolerances = (), causes: bool = True, progress: Progress = no_progress
 ) -> Report:
     """Compare two sets that are opened already; the arguments are those of ``compare``.
 
@@ -114,25 +114,18 @@ def compare_sets(
     pairs, missing, extra, unread = match(a, b)
     check_patterns(tolerances, [*a, *a.unreadable, *b, *b.unreadable])
     sizes = [_bytes(one) + _bytes(other) for one, other in pairs]
-    total, copies = sum(sizes), Copies(a)
+    meter, copies = Meter(sum(sizes), progress), Copies(a)
     unreadable = [str(error) for error in (*a.unreadable.values(), *b.unreadable.values(), *unread)]
-    done, reports, name = 0, list[TensorReport](), ""
-
-    def advance(count: int) -> None:
-        nonlocal done
-        done += count
-        if progress is not None:
-            progress(done, total, name)
-
-    settings_of = cache(lambda tolerance: Settings(tolerance, causes, advance, copies))
+    reports = list[TensorReport]()
+    settings_of = cache(lambda tolerance: Settings(tolerance, causes, meter, copies))
     for (one, other), size in zip(pairs, sizes, strict=True):
-        name, end = one.name, done + size
+        meter.text, end = one.name, meter.done + size
         settings = settings_of(tolerance_of(tolerances, one.name, other.name))
         try:
             reports.append(_named(compare_tensors(one, other, settings), a.is_one or b.is_one))
         except EltwiseError as error:
             unreadable.append(str(error))
-        advance(end - done)  # Not all is read of other shapes, or of a file that turns bad.
+        meter.add(end - meter.done)  # Not all is read of other shapes, or of a file that turns bad.
     check_unchanged(states)
     return Report(
         tensors=tuple(reports),

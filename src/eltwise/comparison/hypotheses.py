@@ -11,9 +11,10 @@ import numpy as np
 from eltwise.comparison.matching import Copies
 from eltwise.comparison.numbers import bits_of, is_float, values_of
 from eltwise.comparison.pairs import Pair
-from eltwise.comparison.scan import Figures, Progress
+from eltwise.comparison.scan import Figures
 from eltwise.comparison.tolerance import Tolerance
 from eltwise.core.dtypes import ElementType
+from eltwise.core.progress import Meter
 from eltwise.faults.record import Operation
 
 LEAST_BITS_OF_FLOATS, LEAST_BITS_OF_INTEGERS = 20.0, 32.0
@@ -56,7 +57,7 @@ class Settings:
     Attributes:
         tolerance: what is forgiven; None for nothing.
         causes: whether the cause of differences is looked for.
-        progress: is told of bytes that have been read.
+        meter: counts the bytes that have been read.
         copies: finds other tensors of A that one of B may be a copy of.
         operation: what A is the exact result of; None where that is not known.
         operands: its operands, in the shape of A.
@@ -64,7 +65,7 @@ class Settings:
 
     tolerance: Tolerance | None = None
     causes: bool = True
-    progress: Progress | None = None
+    meter: Meter | None = None
     copies: Copies = field(default_factory=Copies)
     operation: Operation | None = None
     operands: tuple[np.ndarray, ...] = ()

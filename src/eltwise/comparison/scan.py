@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -12,10 +11,8 @@ from eltwise.comparison.pairs import Pair, same_bits
 from eltwise.comparison.records import block_elements_of, measure
 from eltwise.comparison.tolerance import Tolerance
 from eltwise.core.errors import EltwiseError
+from eltwise.core.progress import Meter
 from eltwise.kernels.differences import BUCKETS, COUNTS
-
-Progress = Callable[[int], None]
-"""Is told how many bytes more have been read."""
 
 MOST_SAMPLED = 1 << 16
 _BLOCKS_SAMPLED = 512
@@ -84,7 +81,7 @@ class Figures:
         return total / max(self.total - left_out, 1)
 
 
-def scan(pair: Pair, tolerance: Tolerance, progress: Progress | None = None) -> Figures:
+def scan(pair: Pair, tolerance: Tolerance, meter: Meter | None = None) -> Figures:
     """Measure all differences of a pair."""
     figures = Figures(total=pair.size)
     chunks = list(pair.ranges())
@@ -98,8 +95,8 @@ def scan(pair: Pair, tolerance: Tolerance, progress: Progress | None = None) -> 
             raise
         records, histogram = measure(a, b, pair.element_type, tolerance)
         _Chunk(pair, figures, start, a, b, records).add(histogram, blocks)
-        if progress is not None:
-            progress((stop - start) * (pair.a.storage.itemsize + pair.b.storage.itemsize))
+        if meter is not None:
+            meter.add((stop - start) * (pair.a.storage.itemsize + pair.b.storage.itemsize))
     return figures
 
 

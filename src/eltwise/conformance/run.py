@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -19,6 +19,7 @@ from eltwise.conformance.summary import smaller_cases, summary
 from eltwise.core.dtypes import ElementType
 from eltwise.core.errors import FileFormatError, UnsupportedError
 from eltwise.core.machine import machine_name, processors
+from eltwise.core.progress import Progress
 from eltwise.runtimes import Host, Runtime, StoppedError
 from eltwise.runtimes.host import LIMIT
 from eltwise.version import VERSION
@@ -28,7 +29,6 @@ _MOST_PROCESSES = 4
 _MOST_TOGETHER: dict[Extent, int] = {"quick": 512, "usual": 64, "thorough": 1}
 """So many cases are put into one model, which costs more than its nodes."""
 
-OnProgress = Callable[[int, int, str], None]
 """Called before each test: how many are done, how many there are, and which it is."""
 
 
@@ -100,12 +100,10 @@ class Settings:
     processes: int = 0  # How many run at a time; 0: as many as there are processors, up to 4.
 
 
-def run_tests(
-    selection: Selection, settings: Settings, on_progress: OnProgress, known: Results | None = None
-) -> Results:
+def run_tests(selection: Selection, settings: Settings, progress: Progress, known: Results | None = None) -> Results:
     """Run tests; a ``KeyboardInterrupt`` ends the run with the results that are there.
 
-    What is in the known results is not run again; several threads call ``on_progress``, one at a time.
+    What is in the known results is not run again; several threads call ``progress``, one at a time.
 
     Raises:
         FileFormatError: if the earlier results were made with another version, seed or extent.
@@ -114,7 +112,7 @@ def run_tests(
     for name in ("seed", "extent") if known else ():
         if getattr(known, name) != getattr(settings, name):
             raise _other(name, str(getattr(known, name)), str(getattr(settings, name)), f"give the same {name}, or ")
-    session = _Session(settings, on_progress, known.tests if known else ())
+    session = _Session(settings, progress, known.tests if known else ())
     session.check_versions(selection.runtimes)
     interrupted = session.run(jobs)
     order = {job.key: index for index, job in enumerate(jobs)}
@@ -139,11 +137,11 @@ def _other(what: str, was: str, now: str, hint: str = "") -> FileFormatError:
 class _Session:
     """The jobs, the threads that work on them, and what they found."""
 
-    def __init__(self, settings: Settings, on_progress: OnProgress, known: Sequence[TestResult]) -> None:
+    def __init__(self, settings: Settings, progress: Progress, known: Sequence[TestResult]) -> None:
         self.tests = {test.key: test for test in known}
         self.not_started: dict[str, str] = {}
         self._settings = settings
-        self._on_progress = on_progress
+        self._progress = progress
         self._versions = {test.runtime: test.version for test in known}
         self._total = self._done = 0
         self._lock = threading.Lock()
@@ -212,7 +210,7 @@ class _Session:
 
     def _run_tests(self, host: Host, jobs: Sequence[Job]) -> None:
         with self._lock:
-            self._on_progress(self._done, self._total, f"{jobs[0].runtime.name} {jobs[0].variant}/{jobs[0].source}")
+            self._progress(self._done, self._total, f"{jobs[0].runtime.name} {jobs[0].variant}/{jobs[0].source}")
         for test in self._results(host, jobs):
             with self._lock:
                 if not self._is_stopped:  # What came while the processes were ended is not a result.

@@ -7,7 +7,7 @@ expected. The same selection, extent and seed give the same bytes.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from importlib.resources import files as package_files
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from eltwise.conformance.models import build
 from eltwise.conformance.results import Extent
 from eltwise.conformance.suite import Variant, cases_of
 from eltwise.core.dtypes import of_numpy
+from eltwise.core.progress import Progress
 from eltwise.formats.files import new_folder, write_into
 from eltwise.formats.npy import npy_bytes
 from eltwise.ir.graph import Tensor
@@ -26,7 +27,6 @@ from eltwise.version import VERSION
 
 MANIFEST = "manifest.json"
 
-OnProgress = Callable[[int, int, str], None]
 """Called before each test: how many are done, how many there are, and which it is."""
 
 _EXACT = b'{"rtol": 0.0, "atol": 0.0}\n'
@@ -44,7 +44,7 @@ def export(
     sources: Sequence[str],
     extent: Extent,
     seed: int,
-    on_progress: OnProgress,
+    progress: Progress,
 ) -> int:
     """Write the cases of some variants into a folder, which must not exist or be empty; returns their number.
 
@@ -56,7 +56,7 @@ def export(
     tests = [(variant, source) for source in sources for variant in variants if source in variant.sources]
     with new_folder(folder) as new:
         for done, (variant, source) in enumerate(tests):
-            on_progress(done, len(tests), f"{variant}/{source}")
+            progress(done, len(tests), f"{variant}/{source}")
             # What has no defined result is left out.
             cases = [case for case in cases_of(variant, source, extent, seed, True) if case.is_defined]
             for number, case in enumerate(cases):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -14,9 +14,6 @@ from eltwise.core.staging import Staging, sync_folder
 Buffer = bytes | bytearray | memoryview
 Chunk = Buffer | int
 """A part of a file's content; a number is so many zero bytes, left as a hole."""
-
-Progress = Callable[[int, int], None]
-"""What is told how many bytes of how many have been copied."""
 
 STAGED = "data"
 """The name of a file or folder while it is written, in a folder of our own."""

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from eltwise.core.errors import FileFormatError, counted
+from eltwise.core.progress import Meter, Progress, no_progress
 from eltwise.formats import files
 from eltwise.formats.file_states import States, check_unchanged, state
 from eltwise.formats.file_tensors import OpenFile
@@ -37,7 +38,7 @@ from eltwise.scale.delta_file import (
     open_delta,
     zstandard,
 )
-from eltwise.scale.jobs import Tell, in_order
+from eltwise.scale.jobs import in_order
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,7 @@ def delta(
     base: str | os.PathLike[str],
     output: str | os.PathLike[str],
     level: int = 3,
-    tell: Tell | None = None,
+    progress: Progress = no_progress,
     force: bool = False,
 ) -> DeltaReport:
     """Write the difference of two safetensors checkpoints, from which ``restore`` gives every bit back.
@@ -83,7 +84,7 @@ def delta(
         base: the same.
         output: the file to write; it is written beside and renamed.
         level: of zstd's compression.
-        tell: receives progress.
+        progress: receives how many bytes of tensors are done.
         force: replace a file that is no delta.
 
     Raises:
@@ -93,40 +94,28 @@ def delta(
     new, old = open_checkpoint(Path(tuned)), open_checkpoint(Path(base))
     _check_output(target, {*_files(new), *_files(old)}, force or _is_delta(target))
     header, states = _header(new), _states(new) | _states(old)
-    progress = _Progress(sum(tensor.size for tensor in new.tensors.values()), tell)
+    meter = Meter(sum(tensor.size for tensor in new.tensors.values()), progress)
     found: list[DeltaTensor] = []
 
     def chunks() -> Iterator[bytes]:
         yield MAGIC
         offset = len(MAGIC)
         for name, stored in new.tensors.items():
-            found.append((yield from _written(stored, old.tensors.get(name), level, offset, progress)))
+            found.append((yield from _written(stored, old.tensors.get(name), level, offset, meter)))
             offset += sum(found[-1].frames)
         check_unchanged(states)
         yield _finished(header, old, found).encoded()
 
     files.write_atomically(target, chunks())
-    return DeltaReport(_finished(header, old, found), progress.total, target.stat().st_size)
-
-
-class _Progress:
-    """How many bytes of how many are done."""
-
-    def __init__(self, total: int, tell: Tell | None) -> None:
-        self.total, self._done, self._tell = total, 0, tell
-
-    def add(self, size: int, name: str) -> None:
-        """Tell that so many more bytes are done."""
-        self._done += size
-        if self._tell is not None:
-            self._tell(self._done, self.total, name)
+    return DeltaReport(_finished(header, old, found), meter.total, target.stat().st_size)
 
 
 def _written(
-    stored: StoredTensor, there: StoredTensor | None, level: int, offset: int, progress: _Progress
+    stored: StoredTensor, there: StoredTensor | None, level: int, offset: int, meter: Meter
 ) -> Generator[bytes, None, DeltaTensor]:
     """Give the frames of a tensor, and return what the header says of it."""
     kind, width = _kind(stored, there), _width(stored)
+    meter.text = stored.name
     base = there if kind == "difference" else None
     frames, crc, base_crc = [], 0, 0
 
@@ -141,7 +130,7 @@ def _written(
         frames.append(len(frame))
         crc = crc32c(own, crc)
         base_crc = base_crc if other is None else crc32c(other, base_crc)
-        progress.add(own.size, stored.name)
+        meter.add(own.size)
     return DeltaTensor(
         *(stored.name, stored.dtype, stored.shape, stored.size, kind, width, offset),
         *(tuple(frames), crc, None if base is None else base_crc),
@@ -211,7 +200,7 @@ def restore(
     base: str | os.PathLike[str],
     delta: str | os.PathLike[str],
     output: str | os.PathLike[str],
-    tell: Tell | None = None,
+    progress: Progress = no_progress,
     force: bool = False,
 ) -> Delta:
     """Write the tuned checkpoint that a delta was made of, every bit of it.
@@ -223,7 +212,7 @@ def restore(
         base: the checkpoint that the delta was made with.
         delta: the delta.
         output: the safetensors file to write; it is written beside and renamed.
-        tell: receives progress.
+        progress: receives how many bytes of tensors are done.
         force: replace a file.
 
     Raises:
@@ -243,9 +232,9 @@ def restore(
             there is None or (there.dtype, there.shape) != (tensor.dtype, tensor.shape)
         ):
             raise _other_base(tensor.name, old)
-    progress = _Progress(sum(tensor.size for tensor in made.tensors), tell)
-    files.check_space(target, 8 + len(made.header) + progress.total)
-    files.write_atomically(target, _restored(made, file, old, progress))
+    meter = Meter(sum(tensor.size for tensor in made.tensors), progress)
+    files.check_space(target, 8 + len(made.header) + meter.total)
+    files.write_atomically(target, _restored(made, file, old, meter))
     return made
 
 
@@ -254,18 +243,19 @@ def _other_base(name: str, base: Checkpoint) -> FileFormatError:
     return FileFormatError(words, where=base.where, operand=f"tensor {name!r}", hint=hint)
 
 
-def _restored(made: Delta, file: OpenFile, old: Checkpoint, progress: _Progress) -> Iterator[bytes | memoryview]:
+def _restored(made: Delta, file: OpenFile, old: Checkpoint, meter: Meter) -> Iterator[bytes | memoryview]:
     """The content of the restored file; what is wrong is found before it ends."""
     yield len(made.header).to_bytes(8, "little")
     yield made.header
     for tensor in made.tensors:
         crc = base_crc = 0
+        meter.text = tensor.name
         base = old.tensors[tensor.name] if tensor.kind == "difference" else None
         for own, other in _pieces(tensor, base, file):
             yield own.data
             crc = crc32c(own, crc)
             base_crc = base_crc if other is None else crc32c(other, base_crc)
-            progress.add(own.size, tensor.name)
+            meter.add(own.size)
         if base is not None and base_crc != tensor.base_checksum:
             raise _other_base(tensor.name, old)
         if crc != tensor.checksum:

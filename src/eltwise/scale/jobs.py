@@ -13,6 +13,7 @@ import numpy as np
 
 from eltwise.core.blocks import Grid
 from eltwise.core.errors import EltwiseError, FileFormatError
+from eltwise.core.progress import Progress, no_progress
 from eltwise.formats.lazy_tensors import LazyTensor
 from eltwise.formats.zarr_stores import ZarrArray
 from eltwise.kernels.threads import num_threads
@@ -21,9 +22,6 @@ from eltwise.scale.checksum import crc32c
 from eltwise.scale.journal import Entry, Journal
 
 T = TypeVar("T")
-
-Tell = Callable[[int, int, str], None]
-"""Receives how many bytes are done, how many there are, and what is done now."""
 
 Count = Callable[[Sequence[np.ndarray], np.ndarray], int]
 """Counts something in operands and their result."""
@@ -42,21 +40,16 @@ class Resources:
     Attributes:
         memory: the limit, in bytes.
         scheduler: the address of a Dask cluster, if one computes.
-        tell: receives progress.
+        progress: receives how many bytes are done.
         wait: for how many seconds a cluster may be without workers.
         say: receives a sentence when the job waits.
     """
 
     memory: int = MEMORY
     scheduler: str | None = None
-    tell: Tell | None = None
+    progress: Progress = no_progress
     wait: float = 300
     say: Callable[[str], None] | None = None
-
-    def told(self, done: int, count: int, text: str) -> None:
-        """Tell the progress to whom it may concern."""
-        if self.tell is not None:
-            self.tell(done, count, text)
 
     def note(self, sentence: str) -> None:
         """Say to whom it may concern that the job waits."""
@@ -212,7 +205,7 @@ def _chunk_bytes(tensor: LazyTensor) -> int:
 
 
 def follow(done: Iterator[Done], journal: Journal, outcome: Outcome, resources: Resources) -> None:
-    """Wait for blocks, and tell the progress.
+    """Wait for blocks, and report the progress.
 
     Raises:
         EltwiseError: the first failure, with what is kept, once all others are done.
@@ -224,7 +217,7 @@ def follow(done: Iterator[Done], journal: Journal, outcome: Outcome, resources: 
             failures += [each.failure] if each.failure else []
             outcome.resumed += each.is_old
             outcome.damaged += not each.is_old and each.number in before
-            resources.told(outcome.bytes * count // outcome.blocks, outcome.bytes, each.name)
+            resources.progress(outcome.bytes * count // outcome.blocks, outcome.bytes, each.name)
     except FileFormatError as error:  # Of a block that cannot be written.
         failures = [error]
     if failures:

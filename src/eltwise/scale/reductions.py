@@ -132,16 +132,16 @@ def reduce_files(
             else:
                 function = partial(compute_partial, reducing, sources, job.axes, name)
                 found = run_on(client, function, job.numbers(), job.part.block_bytes, resources)
-            results[name] = job.result(_told(found, resources, done, total, job.part))
+            results[name] = job.result(_reported(found, resources, done, total, job.part))
             done += sizes[name]
     for each in states:
         check_unchanged(each)
     return {name: np.asarray(value)[()] for name, value in results.items()}
 
 
-def _told(found: Iterator[Found], resources: Resources, done: int, count: int, part: Part) -> Iterator[Found]:
+def _reported(found: Iterator[Found], resources: Resources, done: int, count: int, part: Part) -> Iterator[Found]:
     for number, each in enumerate(found, start=1):
-        resources.told(done + number * part.block_bytes, count, part.name)
+        resources.progress(done + number * part.block_bytes, count, part.name)
         yield each
 
 

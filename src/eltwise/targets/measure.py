@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import product
@@ -19,6 +19,7 @@ from eltwise.conformance.suite import Variant, hard_values_of, layout_cases, val
 from eltwise.core.broadcasting import Rule as BroadcastRule
 from eltwise.core.dtypes import FLOAT32
 from eltwise.core.machine import machine_name
+from eltwise.core.progress import Progress
 from eltwise.core.shapes import of_sizes
 from eltwise.faults.families import (
     CRASHES,
@@ -55,8 +56,6 @@ _CONTEXTS: dict[str, Context] = {
 }
 _PATTERNS = ("equal", "broadcast", "inside", "scalars", "empty", "high-rank")
 
-Tell = Callable[[int, int, str], None]
-
 
 def requested(runtime: Runtime, ops: Collection[str] = (), types: Collection[str] = ()) -> list[Variant]:
     """The operator versions, types and broadcast rules that a runtime can be asked about; all if none are named."""
@@ -70,7 +69,12 @@ def requested(runtime: Runtime, ops: Collection[str] = (), types: Collection[str
 
 
 def measure(
-    runtime: Runtime, wanted: Sequence[Variant], tell: Tell, known: RuleSet | None, *, only_missing: bool = False
+    runtime: Runtime,
+    wanted: Sequence[Variant],
+    progress: Progress,
+    known: RuleSet | None,
+    *,
+    only_missing: bool = False,
 ) -> tuple[RuleSet, int]:
     """Measure a runtime; what is known of the same version and was not measured now stays.
 
@@ -79,7 +83,7 @@ def measure(
     Args:
         runtime: the runtime.
         wanted: what is measured.
-        tell: told of the progress.
+        progress: receives how many operator versions, types and broadcast rules are done.
         known: the rules that there are.
         only_missing: whether only what they do not cover is measured.
 
@@ -100,7 +104,7 @@ def measure(
         count = len(left)
         try:
             for variant in tuple(left):
-                tell(count - len(left), count, f"{runtime.name} {variant}")
+                progress(count - len(left), count, f"{runtime.name} {variant}")
                 seen |= measure_variant(host, variant, references)
                 measured.add(scope_of(left.pop(0)))
         except KeyboardInterrupt:

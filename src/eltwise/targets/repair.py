@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from eltwise.conversion import Progress, check_places, model_of, write
+from eltwise.conversion import check_places, model_of, write
 from eltwise.core.errors import (
     AttributeValueError,
     EltwiseError,
@@ -17,6 +17,7 @@ from eltwise.core.errors import (
     counted,
     raise_all,
 )
+from eltwise.core.progress import Progress, no_progress
 from eltwise.ir.graph import Graph
 from eltwise.model import Model
 from eltwise.passes.align_broadcast import align_broadcast
@@ -116,7 +117,7 @@ def repair_file(
     verify: bool = False,
     severity: str = DEFAULT_SEVERITY,
     in_place: bool = False,
-    progress: Progress | None = None,
+    progress: Progress = no_progress,
 ) -> Report:
     """Write a model file that is right for a runtime.
 
@@ -128,7 +129,7 @@ def repair_file(
         verify: whether the repaired model is run there, and the original here, before anything is written.
         severity: the least severity that is repaired or refused.
         in_place: whether ``out`` may be the source.
-        progress: told about external data that is copied.
+        progress: receives how many bytes of external data have been copied.
 
     Returns:
         What was changed. A model that is right already is written byte for byte.

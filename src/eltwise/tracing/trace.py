@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
@@ -12,6 +12,7 @@ from eltwise.comparison.tolerance import ToleranceLike, check_patterns, parse_to
 from eltwise.core.dtypes import FLOAT32
 from eltwise.core.dtypes import FLOAT64 as FLOAT64_TYPE
 from eltwise.core.errors import UnsupportedError, counted
+from eltwise.core.progress import Progress, no_progress
 from eltwise.formats import registry
 from eltwise.formats.onnx.float64 import in_float64
 from eltwise.ir.graph import Graph
@@ -35,9 +36,6 @@ if TYPE_CHECKING:
     import numpy as np
 
     from eltwise.formats.registry import Source
-
-Progress = Callable[[int, int, str], None]
-"""Called with the number of nodes that were run, their total, and the name of the next."""
 
 SEGMENT = 1 << 26
 """The bytes that the values and weights of a segment may have, by default."""
@@ -67,7 +65,7 @@ def trace(
     seed: int = 0,
     segment: int = SEGMENT,
     limit: float = LIMIT,
-    progress: Progress | None = None,
+    progress: Progress = no_progress,
 ) -> TraceReport:
     """Run a model in two runtimes and find the first node whose result differs although its inputs are equal.
 
@@ -91,7 +89,7 @@ def trace(
         seed: of the inputs that are drawn.
         segment: how many bytes the values and weights of a segment may have.
         limit: how many seconds a runtime may take for a segment.
-        progress: called before each segment, and at the end.
+        progress: receives how many nodes were run, before each segment and at the end.
 
     Returns:
         The report; a runtime that fails, hangs or crashes is a finding, not an error.
@@ -116,7 +114,7 @@ def trace(
         is_one_model = second is graph or against == FLOAT64
         partners = (identity if is_one_model else match)(traced, reference.model)
         runs = Runs(tested, reference, partners, tolerances, feeds, others)
-        tracer = _traced(runs, segment, progress or (lambda _done, _count, _name: None))
+        tracer = _traced(runs, segment, progress)
         conclusion = conclude(runs, tracer, segment)
     return _report(runs, tracer, conclusion, versions, source)
 

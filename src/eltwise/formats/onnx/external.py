@@ -15,8 +15,9 @@ import numpy as np
 from onnx import ModelProto, StringStringEntryProto, TensorProto
 
 from eltwise.core.errors import FileFormatError, UnsupportedError
+from eltwise.core.progress import Meter, Progress, no_progress
 from eltwise.core.shapes import LARGEST_SIZE
-from eltwise.formats.files import Chunk, Progress, copied
+from eltwise.formats.files import Chunk, copied
 from eltwise.formats.onnx.messages import walk
 
 _ALIGNMENT = 4096
@@ -194,7 +195,7 @@ class ExternalWriter:
 
     def files(self) -> list[tuple[Path, Iterable[Chunk]]]:
         """The file and its content; none where no tensor is large."""
-        return [(self._path, _content(self._parts))] if self._parts else []
+        return [(self._path, _content(self._parts, Meter(0)))] if self._parts else []
 
 
 def location_beside(path: Path) -> str:
@@ -226,7 +227,7 @@ def check_not_read(path: Path, files: Iterable[Path]) -> None:
 
 
 def move_data(
-    model: ModelProto, folder: Path | None, target: Path, progress: Progress | None = None
+    model: ModelProto, folder: Path | None, target: Path, progress: Progress = no_progress
 ) -> tuple[list[tuple[Path, Iterable[Chunk]]], bool]:
     """Point a model to the file that its external data goes to, where that is not in the target's folder already.
 
@@ -234,7 +235,7 @@ def move_data(
         model: the model, whose tensors point to the new file afterwards.
         folder: the folder that the data is in; None where it is not known.
         target: the file that the model will be written to.
-        progress: told how many bytes have been copied, while the content is taken.
+        progress: receives how many bytes have been copied, while the content is read.
 
     Returns:
         The new file and its content, the old files one after another; none where the data stays where it is. And
@@ -256,7 +257,7 @@ def move_data(
         parts.append((start, copied(path, size)))
         for tensor in tensors:
             is_moved |= _move(tensor, name, start, keeps_notes=len(files) == 1)
-    return [(target.with_name(name), _content(parts, progress, end))], is_moved
+    return [(target.with_name(name), _content(parts, Meter(end, progress, name)))], is_moved
 
 
 def _move(tensor: TensorProto, location: str, start: int, keeps_notes: bool) -> bool:
@@ -275,13 +276,10 @@ def _move(tensor: TensorProto, location: str, start: int, keeps_notes: bool) -> 
     return after != before
 
 
-def _content(parts: Iterable[_Part], progress: Progress | None = None, total: int = 0) -> Iterator[Chunk]:
-    position = 0
+def _content(parts: Iterable[_Part], meter: Meter) -> Iterator[Chunk]:
     for start, pieces in parts:
-        yield start - position
-        position = start
+        yield start - meter.done
+        meter.done = start
         for piece in pieces:
             yield piece
-            position += piece if isinstance(piece, int) else len(piece)
-            if progress:
-                progress(position, total)
+            meter.add(piece if isinstance(piece, int) else len(piece))

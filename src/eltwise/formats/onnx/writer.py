@@ -14,8 +14,9 @@ from google.protobuf.message import EncodeError
 from onnx import FunctionProto, GraphProto, ModelProto, SparseTensorProto, TensorProto
 
 from eltwise.core.errors import EltwiseError, FileFormatError, UnsupportedError
+from eltwise.core.progress import Progress, no_progress
 from eltwise.core.shapes import element_count
-from eltwise.formats.files import LARGEST_PROTOBUF, Progress, check_writable, write_together
+from eltwise.formats.files import LARGEST_PROTOBUF, check_writable, write_together
 from eltwise.formats.onnx.external import ExternalData, ExternalWriter, move_data
 from eltwise.formats.onnx.header import default_domain, read_origin, write_metadata, write_origin
 from eltwise.formats.onnx.messages import walk
@@ -59,7 +60,7 @@ def kept_bytes(graph: Graph) -> tuple[bytes, ModelProto]:
     return _serialized(model), model
 
 
-def write_kept_file(graph: Graph, path: Path, progress: Progress | None = None) -> bool:
+def write_kept_file(graph: Graph, path: Path, progress: Progress = no_progress) -> bool:
     """Write a model to a file without reading its external data.
 
     Where the file is in another folder than the one that the model was read from, that data is copied into one file
@@ -68,7 +69,7 @@ def write_kept_file(graph: Graph, path: Path, progress: Progress | None = None) 
     Args:
         graph: the model.
         path: the file; it is replaced as a whole or not at all.
-        progress: told how many bytes of how many of the external data have been copied.
+        progress: receives how many bytes of the external data have been copied.
 
     Returns:
         Whether the external data has another name now.
