@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from eltwise.core.errors import AttributeValueError, EltwiseError, FileFormatError, raise_all
 from eltwise.core.progress import Progress, no_progress
 from eltwise.formats import files, registry
+from eltwise.formats.model_files import files_of
 from eltwise.ir.graph import Graph, Origin
 from eltwise.model import Model, read, save
 from eltwise.passes.analysis import Analysis
@@ -97,7 +98,8 @@ def convert_file(
     """
     check_places(source, target, in_place)
     before, after, report = _converted(source, registry.of_path(target).name, opset, ir_version, None, verify)
-    _check_data(before, target)
+    if before.graph.origin.domain == "ai.onnx" and registry.of_path(target) is not registry.ONNX:
+        files.check_outputs([target.with_suffix(".bin")], files_of(before.graph, source))
     return write(after, target, report, progress)
 
 
@@ -195,17 +197,8 @@ def check_places(source: Path, target: Path, in_place: bool) -> None:
     """Refuse a source or target that is no file, and a target that is the source where that was not asked for."""
     files.check_regular(source)
     files.check_writable(target)
-    if source.exists() and target.exists() and source.samefile(target) and not in_place:
-        raise FileFormatError("the target is the source itself", where=str(target), hint="say --in-place to replace it")
-
-
-def _check_data(before: Model, target: Path) -> None:
-    """Refuse to write an IR's weights over the external data of the very model."""
-    if before.graph.origin.domain != "ai.onnx" or registry.of_path(target) is registry.ONNX:
-        return
-    from eltwise.formats.onnx.external import check_not_read, data_files
-    from eltwise.formats.onnx.reader import OnnxFile
-
-    file = before.graph.message
-    if isinstance(file, OnnxFile) and file.folder is not None:
-        check_not_read(target.with_suffix(".bin"), data_files(file.model, file.folder))
+    try:
+        files.check_outputs([target], [] if in_place else [source])
+    except FileFormatError as error:
+        error.hint += ", or say --in-place"
+        raise

@@ -87,7 +87,7 @@ def test_an_input_is_never_written_over(cli: Cli, tmp_path: Path) -> None:
         for command in (["apply", "Sub-7", path, path], ["run", model, "-i", f"x={path}", "-i", f"y={path}"]):
             code, out, err = cli(*command, "-o", output)
             assert (code, out) == (2, "")
-            assert "would be written over an input; choose another name" in err
+            assert "the output would replace an input; choose another name" in err
     assert path.read_bytes() == before
 
 

@@ -478,10 +478,10 @@ def test_another_version_is_refused(checkpoints: tuple[Path, Path], tmp_path: Pa
 def test_an_input_is_not_written_over(cli: Cli, checkpoints: tuple[Path, Path], tmp_path: Path) -> None:
     tuned, base = checkpoints
     before = tuned.read_bytes()
-    assert "over an input" in cli("delta", tuned, base, "-o", tuned)[2]
+    assert "replace an input" in cli("delta", tuned, base, "-o", tuned)[2]
     assert cli("delta", tuned, base, "-o", tmp_path / "d.eltd")[0] == 0
     for target in (base, tmp_path / "d.eltd"):
-        assert "over an input" in cli("restore", base, tmp_path / "d.eltd", "-o", target)[2]
+        assert "replace an input" in cli("restore", base, tmp_path / "d.eltd", "-o", target)[2]
     other = cli("restore", base, tmp_path / "d.eltd", "-o", tmp_path / "x.npy")
     assert "cannot be written to a file with this ending, got .npy; allowed: .safetensors" in other[2]
     assert tuned.read_bytes() == before

@@ -173,8 +173,8 @@ def test_checkpoints(tmp_path: Path, seed: int) -> None:
     [
         ({"a": "a.zarr"}, {"z": "z.npy"}, "missing inputs: b"),
         ({"a": "b.npy", "b": "b.npy"}, {"z": "z.npy"}, "rank 1 is not the declared rank 3"),
-        ({"a": "a.zarr", "b": "b.npy"}, {"z": "z.npy", "q": "z.npy"}, "'z' and 'q' would be written to the same file"),
-        ({"a": "a.zarr", "b": "b.npy"}, {"z": "b.npy"}, "the output would be written over an input"),
+        ({"a": "a.zarr", "b": "b.npy"}, {"z": "z.npy", "q": "z.npy"}, "two outputs have one name"),
+        ({"a": "a.zarr", "b": "b.npy"}, {"z": "b.npy"}, "the output would replace an input"),
         ({"a": "a.zarr", "b": "b.npy"}, {"z": "z.safetensors"}, "with this ending"),
         ({"a": "a.zarr", "b": "none.npy"}, {"z": "z.npy"}, "there is no such file"),
     ],

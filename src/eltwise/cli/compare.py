@@ -31,13 +31,14 @@ def compare(
 ) -> None:
     """Compare two sets of tensors: exit 1 if bits differ, or something is beyond the tolerance."""
     from eltwise.comparison.compare import compare_sets, tensors_of
-    from eltwise.comparison.tolerance import parse_tolerances
+    from eltwise.comparison.tolerance import parse_tolerances, tolerance_files
     from eltwise.core.dtypes import by_name
 
-    printing.check_report(json, html, [Path(a), Path(b)])
     tolerances = parse_tolerances(tolerance)
     wanted = by_name(element_type) if element_type else None
     sides = tensors_of(a, "A", wanted), tensors_of(b, "B", wanted)
+    read = [a, b, *(each.where for side in sides for each in side.values()), *tolerance_files(tolerance)]
+    printing.check_report(json, html, list(map(Path, dict.fromkeys(read))))
     with progress_of_bytes() as progress:
         report = compare_sets(*sides, tolerances, causes, progress)
     if not printing.write_report(report, json, html):

@@ -67,8 +67,13 @@ def conform(
     """Test runtimes on every operator version, compare the results bit for bit, and explain what differs."""
     if quick and thorough:
         raise AttributeValueError("--quick and --thorough exclude each other", allowed="one of them, or none")
+    from eltwise.formats.files import check_outputs
+
     extent: Extent = "quick" if quick else "thorough" if thorough else "usual"
-    _check_outputs([path for path in (json, html, document, write_expected) if path is not None])
+    outputs = [path for path in (json, html, document, write_expected) if path is not None]
+    check_outputs(outputs, [] if strict is None else [strict])
+    if resume is not None:  # Only its own results may replace it.
+        check_outputs([path for path in outputs if path != json], [resume])
     selection = _selection(runtime, op, types, broadcast, sources)
     if export is not None:
         _export(export, selection, extent, seed)
@@ -89,16 +94,6 @@ def conform(
     for surprise in found:
         printing.note(surprise.text)
     raise Exit(_exit_code(results, is_surprised=bool(found), is_named=bool(runtime)))
-
-
-def _check_outputs(outputs: Sequence[Path]) -> None:
-    """Refuse what cannot be written, before a long run and not after it."""
-    from eltwise.formats import files
-
-    for number, written in enumerate(outputs):
-        files.check_writable(written)
-        if any(written.resolve() == other.resolve() for other in outputs[:number]):
-            raise AttributeValueError("two outputs have one name", got=str(written), hint="give each its own")
 
 
 def _selection(

@@ -125,12 +125,19 @@ def report(found: Report | TargetReport | DeltaReport, as_json: bool) -> None:
 
 
 def check_report(json: Path | None, html: Path | None, inputs: Sequence[Path]) -> None:
-    """Refuse, before long work, the files of a report that cannot be written or would replace what is read."""
+    """Refuse, before long work, the files of a report that cannot be written or would replace what is no report."""
+    from eltwise.core.errors import FileFormatError
     from eltwise.formats.files import check_outputs
 
     if json == html == _STDOUT:
         raise AttributeValueError("the JSON and the page are both for stdout", hint="name a file for one of them")
-    check_outputs([path for path in (json, html) if path is not None and path != _STDOUT], inputs)
+    outputs = [path for path in (json, html) if path is not None and path != _STDOUT]
+    check_outputs(outputs, inputs)
+    for output in outputs:
+        is_report = output.suffix.lower() in (".json", ".html", ".htm") and not output.name.endswith(".index.json")
+        if output.exists() and not is_report:
+            problem, hint = "this file exists and is no report", "name a new file, or one that ends in .json or .html"
+            raise FileFormatError(problem, where=str(output), hint=hint)
 
 
 def write_report(found: Written, json: Path | None, html: Path | None) -> bool:

@@ -54,8 +54,9 @@ def reduce(
     reducing = reducing_of(reduction, chosen)
     files, wanted = operands[has_operator:], by_name(element_type) if element_type else None
     place = {"result": parse_tensor_file(output)} if output else {}
-    check_tensor_files(place)
-    if place and open_sources(files, [wanted] * len(files)).is_named:
+    sources = open_sources(files, [wanted] * len(files)) if place else None
+    check_tensor_files(place, (), sources.files() if sources else ())
+    if sources is not None and sources.is_named:
         words, hint = "the results of checkpoints are printed", "leave out --output"
         raise AttributeValueError(words, operand="--output", hint=hint)
     with resources_of(limits) as resources:

@@ -50,6 +50,7 @@ def run(
     json: bool,
 ) -> None:
     """Run a model on tensor files; on zarr stores, checkpoints and large .npy files block by block."""
+    from eltwise.formats.model_files import files_of
     from eltwise.formats.tensor_files import check_tensor_files, parse_tensor_file, read_tensor_file, write_tensor_files
     from eltwise.model import load
 
@@ -77,7 +78,7 @@ def run(
         printing.lines(loaded.explain(feeds, dump).expandtabs().removesuffix("\n"))  # type: ignore[arg-type]
         return
     places = {name: parse_tensor_file(text) for name, text in wanted.items()}
-    check_tensor_files(places, sources.values())
+    check_tensor_files(places, sources.values(), files_of(loaded.graph, model))
     results = loaded.run(feeds)
     write_tensor_files(results, places)
     rest = {name: array for name, array in results.items() if name not in places}

@@ -63,15 +63,20 @@ def trace(
     html: Path | None,
 ) -> None:
     """Run a model in two runtimes, compare every value and name the first node that is wrong by itself."""
+    from eltwise.comparison.tolerance import tolerance_files
     from eltwise.conformance.reproduce import SCRIPT
     from eltwise.formats.files import check_new_folder
+    from eltwise.formats.model_files import files_of
+    from eltwise.formats.tensor_files import parse_tensor_file
     from eltwise.model import read
     from eltwise.tracing.trace import trace as trace_model
 
-    printing.check_report(json, html, [model, *([other] if other else [])])
     if reproduce is not None:
         check_new_folder(reproduce)
     tested = read(model, reads_weights=False)
+    sources = [*files_of(tested.graph, model), *([other] if other else []), *map(Path, tolerance_files(tolerance))]
+    sources += [parse_tensor_file(text.partition("=")[2] or text).path for text in inputs]
+    printing.check_report(json, html, sources)
     with progress_of_many() as progress:
         report = trace_model(
             tested,

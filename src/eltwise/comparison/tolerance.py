@@ -88,6 +88,11 @@ def parse_tolerances(tolerance: ToleranceLike) -> Tolerances:
     return tuple(parsed for one in tolerance for parsed in _parsed(one))
 
 
+def tolerance_files(texts: Iterable[str]) -> list[str]:
+    """The files that tolerances are read from."""
+    return [text[1:] for text in texts if text.startswith("@")]
+
+
 def _parsed(tolerance: object) -> Sequence[Tolerance]:
     if isinstance(tolerance, Tolerance):
         return [tolerance]

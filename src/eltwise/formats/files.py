@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from eltwise.core.errors import AttributeValueError, FileFormatError
+from eltwise.core.errors import FileFormatError
 from eltwise.core.staging import Staging, sync_folder
 
 Buffer = bytes | bytearray | memoryview
@@ -189,23 +189,35 @@ def check_space(path: Path, needed: int) -> None:
         raise FileFormatError(words, where=str(path), **sizes, hint=hint)
 
 
-def check_outputs(outputs: Sequence[Path], inputs: Sequence[Path]) -> None:
-    """Refuse, before long work, reports that cannot be written or would replace what is read.
+def check_outputs(outputs: Sequence[Path], inputs: Iterable[Path] = (), *, are_folders: bool = False) -> None:
+    """Refuse outputs that cannot be written, or would replace an input or each other, before anything is written.
 
     Args:
         outputs: the files that will be written.
-        inputs: the files and folders that are read; a file beside them may be part of one, as external data is.
+        inputs: the files and folders that are read; they are the same also through links and other spellings.
+        are_folders: whether the outputs are stores, which are folders.
+
+    Raises:
+        FileFormatError: naming the first such output.
     """
-    for number, written in enumerate(outputs):
-        check_writable(written)
-        own = written.resolve()
-        if own in [other.resolve() for other in (*outputs[:number], *inputs)]:
-            words, hint = "this file is named twice", "give each output a name of its own"
-            raise AttributeValueError(words, got=str(written), hint=hint)
-        is_report = own.suffix.lower() in (".json", ".html", ".htm") and not own.name.endswith(".index.json")
-        if own.exists() and not is_report:
-            words, hint = "this file exists and is no report", "name a new file, or one that ends in .json or .html"
-            raise AttributeValueError(words, got=str(written), hint=hint)
+    read = list(inputs)
+    for number, output in enumerate(outputs):
+        if any(_is_same(output, other) for other in read):
+            raise FileFormatError("the output would replace an input", where=str(output), hint="choose another name")
+        if any(_is_same(output, other) for other in outputs[:number]):
+            raise FileFormatError("two outputs have one name", where=str(output), hint="give each its own")
+        if not are_folders:
+            check_writable(output)
+        elif not output.resolve().parent.is_dir():
+            raise FileFormatError("the output's folder does not exist", where=str(output), hint="create it first")
+
+
+def _is_same(one: Path, other: Path) -> bool:
+    """Whether two paths lead to one file, which need not exist."""
+    try:
+        return os.path.realpath(one) == os.path.realpath(other) or one.samefile(other)
+    except (OSError, ValueError):
+        return False  # One of them does not exist.
 
 
 def check_new_folder(folder: Path) -> None:

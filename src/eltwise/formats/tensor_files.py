@@ -75,26 +75,25 @@ def read_tensor_file(file: TensorFile, wanted: ElementType | None = None) -> np.
     return array
 
 
-def check_tensor_files(targets: Mapping[str, TensorFile], sources: Iterable[TensorFile] = ()) -> None:
-    """Refuse files that cannot be written, before anything is computed.
+def check_tensor_files(
+    targets: Mapping[str, TensorFile], sources: Iterable[TensorFile] = (), inputs: Iterable[Path] = ()
+) -> None:
+    """Refuse files that cannot be written, before anything is computed; see ``files.check_outputs``.
 
     Args:
         targets: where each result goes.
-        sources: the files that are read.
+        sources: the tensor files that are read.
+        inputs: the other files that are read.
     """
-    read = {os.path.realpath(file.path) for file in sources}
-    seen: dict[tuple[str, str], str] = {}
+    members = dict[tuple[str, str], Path]()
     for name, file in targets.items():
         files.check_writable(file.path)
-        real = os.path.realpath(file.path)
-        if real in read:
-            words = f"{name!r} would be written over an input"
-            raise FileFormatError(words, where=str(file.path), hint="choose another name")
-        target = (real, file.key or name if file.ending == ".npz" else "")
-        if target in seen:
-            words = f"{seen[target]!r} and {name!r} would be written to the same file"
-            raise FileFormatError(words, where=str(file.path))
-        seen[target] = name
+        member = os.path.realpath(file.path), file.key or name if file.ending == ".npz" else ""
+        if member in members:
+            raise FileFormatError("two outputs have one name", where=str(file.path), hint="give each its own")
+        members[member] = file.path
+    archives = {path: file for (path, _key), file in members.items()}
+    files.check_outputs(list(archives.values()), [*(file.path for file in sources), *inputs])
 
 
 def write_tensor_files(results: Mapping[str, np.ndarray], targets: Mapping[str, TensorFile]) -> None:

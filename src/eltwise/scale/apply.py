@@ -193,7 +193,7 @@ def _opened(computation: BlockComputation, sources: Sources, output: str, store:
     return part, ZarrBlocks.opened(output, store)
 
 
-def check_target(sources: Sources, output: str) -> None:
+def check_target(sources: Sources, output: str, inputs: Sequence[Path] = ()) -> None:
     """Refuse an output that cannot be written, before anything is computed.
 
     Raises:
@@ -204,17 +204,14 @@ def check_target(sources: Sources, output: str) -> None:
     if ending not in allowed and not (is_url(output) and not sources.is_named):
         words = "the result cannot be written to a file with this ending"
         raise FileFormatError(words, where=output, got=ending or "none", allowed=", ".join(allowed))
-    read = {os.path.realpath(text) for text in sources.texts if not is_url(text)}
-    read |= set(map(os.path.realpath, {tensor.where for each in sources.sets for tensor in each.values()}))
-    if output in sources.texts or (not is_url(output) and os.path.realpath(output) in read):
-        raise FileFormatError("the output would be written over an input", where=output, hint="choose another name")
-    stores = [path for path in read if is_store(Path(path))]
-    if not is_url(output) and any(map(Path(os.path.realpath(output)).is_relative_to, stores)):
+    if is_url(output):
+        if output in sources.texts:
+            raise FileFormatError("the output would replace an input", where=output, hint="choose another name")
+        return
+    files.check_outputs([Path(output)], [*sources.files(), *inputs], are_folders=ending == ".zarr")
+    stores = [path for path in map(os.path.realpath, sources.files()) if is_store(Path(path))]
+    if any(map(Path(os.path.realpath(output)).is_relative_to, stores)):
         raise FileFormatError("the output lies in an input", where=output, hint="choose another folder")
-    if not is_url(output) and ending != ".zarr":
-        files.check_writable(Path(output))
-    elif not is_url(output) and not Path(output).resolve().parent.is_dir():
-        raise FileFormatError("the output's folder does not exist", where=output, hint="create it first")
 
 
 def lost_by(computation: BlockComputation) -> Count | None:

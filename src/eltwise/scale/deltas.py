@@ -167,13 +167,10 @@ def _files(checkpoint: Checkpoint) -> set[str]:
 
 def _check_output(target: Path, inputs: set[str], is_replaced: bool) -> None:
     """Refuse an output that cannot be written, is read, or is there and may not be replaced."""
-    files.check_writable(target)
-    if os.path.realpath(target) in map(os.path.realpath, inputs):
-        words, hint = "the output would be written over an input", "choose another name"
-        raise FileFormatError(words, where=str(target), hint=hint)
+    files.check_outputs([target], map(Path, inputs))
     if target.exists() and not is_replaced:
-        words, hint = "this file exists", "name a new file, or replace it with --force"
-        raise FileFormatError(words, where=str(target), hint=hint)
+        problem, hint = "this file exists", "name a new file, or replace it with --force"
+        raise FileFormatError(problem, where=str(target), hint=hint)
 
 
 def _is_delta(path: Path) -> bool:

@@ -10,6 +10,7 @@ from eltwise.core.errors import FileFormatError, UnsupportedError
 from eltwise.engine.io_binding import Symbols, bound_inputs, match, refuse_conversion
 from eltwise.formats.file_states import States, state, states_of
 from eltwise.formats.lazy_tensors import LazyTensor, TensorSet, of_array
+from eltwise.formats.model_files import files_of
 from eltwise.formats.tensor_sets import open_tensors
 from eltwise.model import Model, load
 from eltwise.scale.apply import check_target, compute_files
@@ -91,7 +92,7 @@ def run_files(
     ports = [model.graph.find_input(name) for name in inputs]
     sources = open_sources(list(inputs.values()), [port.type.element_type for port in ports])
     made = {name: ModelOutput(absolute(path), tuple(inputs), name, model) for name in outputs}
-    _check_targets(sources, outputs)
+    _check_targets(sources, outputs, files_of(model.graph, Path(path)))
     try:
         for output in made.values():
             sources.calls(output)
@@ -100,15 +101,12 @@ def run_files(
     return {name: compute_files(output, sources, outputs[name], resources) for name, output in made.items()}
 
 
-def _check_targets(sources: Sources, outputs: Mapping[str, str]) -> None:
-    places: dict[str, str] = {}
-    for name, text in outputs.items():
-        check_target(sources, text)
-        place = absolute(text)
-        if place in places:
-            words = f"{places[place]!r} and {name!r} would be written to the same file"
-            raise FileFormatError(words, where=text)
-        places[place] = name
+def _check_targets(sources: Sources, outputs: Mapping[str, str], inputs: Sequence[Path]) -> None:
+    for text in outputs.values():
+        check_target(sources, text, inputs)
+    for number, text in enumerate(outputs.values()):
+        if absolute(text) in map(absolute, list(outputs.values())[:number]):
+            raise FileFormatError("two outputs have one name", where=text, hint="give each its own")
 
 
 def _run_whole(

@@ -63,6 +63,11 @@ class Sources:
         """Whether the tensors have names, as those of checkpoints have."""
         return any(not each.is_one for each in self.sets)
 
+    def files(self) -> list[Path]:
+        """The local files and stores that are read."""
+        texts = {*self.texts, *(tensor.where for each in self.sets for tensor in each.values())}
+        return [Path(text) for text in texts if not is_url(text)]
+
     def calls(self, computation: BlockComputation) -> list[tuple[str, BlockCall]]:
         """What is computed of the tensors of each name; nothing is read.
 

@@ -17,7 +17,7 @@ from onnx import ModelProto, StringStringEntryProto, TensorProto
 from eltwise.core.errors import FileFormatError, UnsupportedError
 from eltwise.core.progress import Meter, Progress, no_progress
 from eltwise.core.shapes import LARGEST_SIZE
-from eltwise.formats.files import Chunk, copied
+from eltwise.formats.files import Chunk, check_outputs, copied
 from eltwise.formats.onnx.messages import walk
 
 _ALIGNMENT = 4096
@@ -219,13 +219,6 @@ def data_files(model: ModelProto, folder: Path) -> dict[Path, list[TensorProto]]
     return found
 
 
-def check_not_read(path: Path, files: Iterable[Path]) -> None:
-    """Refuse to write a file that is one of those that a model's external data is read from."""
-    if path.exists() and any(path.samefile(file) for file in files):
-        words = "this file holds external data of the model that is read"
-        raise FileFormatError(words, where=str(path), hint="choose another name")
-
-
 def move_data(
     model: ModelProto, folder: Path | None, target: Path, progress: Progress = no_progress
 ) -> tuple[list[tuple[Path, Iterable[Chunk]]], bool]:
@@ -244,11 +237,11 @@ def move_data(
     if folder is None:
         return [], False
     files = data_files(model, folder)
-    check_not_read(target, files)
+    check_outputs([target], files)
     if not files or folder.resolve() == target.parent.resolve():
         return [], False
     name = location_beside(target)
-    check_not_read(target.with_name(name), files)
+    check_outputs([target.with_name(name)], files)
     parts: list[_Part] = []
     end, is_moved = 0, False
     for path, tensors in files.items():

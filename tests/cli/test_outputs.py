@@ -1,0 +1,144 @@
+"""No output of a command replaces one of its inputs, whatever path leads to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import numpy_helper
+from safetensors.numpy import save_file
+
+from support.onnx_models import model, node, value
+from support.stores import store
+
+Cli = Callable[..., tuple[int, str, str]]
+TRACE = ("trace", "m.onnx", "--runtime", "onnx-reference", "--against", "exact", "-i", "x=a.npy")
+CONFORM = ("conform", "--runtime", "onnx-reference", "--op", "Sub-14", "--type", "int8", "--quick")
+
+WRITERS: list[tuple[tuple[str, ...], str, tuple[str, ...]]] = [
+    (("apply", "Sub-14", "a.npy", "b.npy", "-o"), ".npy", ("a.npy", "b.npy")),
+    (("apply", "Sub-14", "a.npy", "n.npz:k", "-o"), ".npz", ("a.npy", "n.npz")),
+    (("apply", "Sub-14", "a.npy", "b.npy", "-o"), ".pb", ("a.npy", "b.npy")),
+    (("apply", "Sub-14", "a.zarr", "b.npy", "-o"), ".npy", ("a.zarr", "b.npy")),
+    (("apply", "Sub-14", "a.zarr", "a.zarr", "-o"), ".zarr", ("a.zarr",)),
+    (("apply", "Sub-14", "a.safetensors", "b.safetensors", "-o"), ".safetensors", ("a.safetensors", "b.safetensors")),
+    (("run", "m.onnx", "-i", "x=a.npy", "-o"), ".npy", ("m.onnx", "weights", "a.npy")),
+    (("run", "m.onnx", "-i", "x=a.zarr", "-o"), ".zarr", ("m.onnx", "weights", "a.zarr")),
+    (("reduce", "sum", "Sub-14", "a.npy", "b.npy", "--axis", "0", "-o"), ".npy", ("a.npy", "b.npy")),
+    (("reduce", "sum", "Sub-14", "a.zarr", "a.zarr", "--axis", "0", "-o"), ".npy", ("a.zarr",)),
+    (("delta", "a.safetensors", "b.safetensors", "-o"), ".eltd", ("a.safetensors", "b.safetensors")),
+    (("restore", "b.safetensors", "made.eltd", "--force", "-o"), ".safetensors", ("b.safetensors", "made.eltd")),
+    (("convert", "m.onnx", "--opset", "17"), ".onnx", ("m.onnx", "weights")),
+    (("convert", "m.onnx"), ".xml", ("m.onnx",)),
+    (("convert", "i.xml", "--opset", "17"), ".onnx", ("i.xml",)),
+    (("repair", "m.onnx", "--target", "onnxruntime"), ".onnx", ("m.onnx", "weights")),
+    (("compare", "a.npy", "b.npy", "--json"), ".json", ("a.npy", "b.npy")),
+    (("compare", "a.npy", "b.npy", "--tolerance", "@t.json", "--html"), ".html", ("a.npy", "b.npy", "t.json")),
+    (("compare", "a.zarr", "b.npy", "--json"), ".json", ("a.zarr", "b.npy")),
+    ((*TRACE, "--json"), ".json", ("m.onnx", "weights", "a.npy")),
+    ((*TRACE, "--html"), ".html", ("m.onnx", "weights", "a.npy")),
+    ((*CONFORM, "--strict", "e.toml", "--write-expected"), ".toml", ("e.toml",)),
+    ((*CONFORM, "--strict", "e.toml", "--json"), ".json", ("e.toml",)),
+    ((*CONFORM, "--resume", "r.json", "--document"), ".md", ("r.json",)),
+]
+
+
+def to_itself(path: Path, _ending: str) -> Path:
+    return path
+
+
+def spelled_otherwise(path: Path, _ending: str) -> Path:
+    return path.parent / "folder" / ".." / path.name
+
+
+def through_a_linked_folder(path: Path, _ending: str) -> Path:
+    (path.parent / "linked").symlink_to(path.parent, target_is_directory=True)
+    return path.parent / "linked" / path.name
+
+
+def link(path: Path, ending: str) -> Path:
+    target = path.with_name(f"output{ending}")
+    target.symlink_to(path)
+    return target
+
+
+def link_of_a_link(path: Path, ending: str) -> Path:
+    (path.parent / "middle").symlink_to(path)
+    return link(path.parent / "middle", ending)
+
+
+def hard_link(path: Path, ending: str) -> Path:
+    if path.is_dir():
+        pytest.skip("folders have no hard links")
+    target = path.with_name(f"output{ending}")
+    target.hardlink_to(path)
+    return target
+
+
+WAYS = (to_itself, spelled_otherwise, through_a_linked_folder, link, link_of_a_link, hard_link)
+
+
+@pytest.fixture
+def folder(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    values = np.arange(48, dtype=np.float32).reshape(6, 8)
+    np.save("a.npy", values)
+    np.save("b.npy", values + 1)
+    np.savez("n.npz", k=values)
+    store(tmp_path / "a.zarr", values, chunks=(3, 8))
+    save_file({"x": values}, "a.safetensors")
+    save_file({"x": values + 1}, "b.safetensors")
+    graph = model([node("Sub", ["x", "y"], ["z"], "minus")], [value("x", None)], [value("z", None)])
+    onnx.save(graph, "small.onnx")
+    graph.graph.initializer.append(numpy_helper.from_array(values, "y"))
+    onnx.save(graph, "inside.onnx")
+    onnx.save(graph, "m.onnx", save_as_external_data=True, location="weights", size_threshold=0)
+    assert cli("convert", "inside.onnx", "i.xml")[0] == 0
+    assert cli("delta", "a.safetensors", "b.safetensors", "-o", "made.eltd")[0] == 0
+    Path("t.json").write_text("ulp<=1\n")
+    Path("e.toml").write_text("")
+    Path("r.json").write_text('{"tests": []}')
+    (tmp_path / "folder").mkdir()
+    return tmp_path
+
+
+def snapshot(folder: Path) -> dict[str, bytes | str]:
+    return {
+        str(path.relative_to(folder)): str(path.readlink()) if path.is_symlink() else path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_symlink() or path.is_file()
+    }
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(("command", "ending", "inputs"), WRITERS, ids=[" ".join(each[0]) for each in WRITERS])
+def test_an_output_that_is_an_input_is_refused_and_nothing_is_written(
+    command: tuple[str, ...],
+    ending: str,
+    inputs: tuple[str, ...],
+    way: Callable[[Path, str], Path],
+    folder: Path,
+    cli: Cli,
+) -> None:
+    for name in inputs:
+        output = way(folder / name, ending)
+        before = snapshot(folder)
+        code, out, err = cli(*command, output)
+        assert (code, out, err.count("\n")) == (2, "", 1), (name, code, out, err)
+        if output.suffix == ending:
+            assert "the output would replace an input" in err, (name, err)
+        assert snapshot(folder) == before, name
+        for made in ("linked", "middle", f"output{ending}"):
+            (folder / made).unlink(missing_ok=True)
+
+
+def test_weights_of_an_ir_replace_no_data_of_the_model_that_is_converted(folder: Path, cli: Cli) -> None:
+    """The second file of an output is checked like the first."""
+    (folder / "new.bin").hardlink_to(folder / "weights")
+    before = snapshot(folder)
+    code, _out, err = cli("convert", "m.onnx", "new.xml")
+    assert (code, "the output would replace an input" in err) == (2, True)
+    assert snapshot(folder) == before
