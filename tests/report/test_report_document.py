@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -71,6 +73,27 @@ def test_where_all_is_right_there_are_no_deviations(results: Results, tmp_path: 
     right = Results(tuple(test for test in results.tests if test.runtime == "exact"))
     write_document(right, tmp_path / "conformance.md")
     assert (tmp_path / "conformance.md").read_text(encoding="utf-8").endswith("## Findings\n\nNone.\n")
+
+
+def test_no_line_is_long_and_every_finding_is_in_the_index_in_the_order_of_severity(results: Results) -> None:
+    """Also where messages and versions are long and full of markup."""
+    message = "[a|long_message*" * 90
+    tests = tuple(
+        replace(test, words=message, version=message[:100]) if test.outcome == "refused" else test
+        for test in results.tests
+    )
+    for some in (results, Results(tests), Results(tests[::-1]), Results(tests[::7])):
+        text, found = document(some), findings(some)
+        assert max(map(len, text.splitlines())) <= 200
+        index = text.partition("## Index")[2].partition("## Runtimes")[0]
+        rows = re.findall(r"^\| \[(\d+)\]\(#finding-(\d+)\) \| (\w+) ", index, re.MULTILINE)
+        assert [(int(number), outcome) for number, _anchor, outcome in rows] == [
+            (number, finding.outcome) for number, finding in enumerate(found, 1)
+        ]
+        assert all(number == anchor and f'<a id="finding-{anchor}"></a>' in text for number, anchor, _outcome in rows)
+        for runtime in dict.fromkeys(finding.example.runtime for finding in found):
+            ranks = [OUTCOMES.index(finding.outcome) for finding in found if finding.example.runtime == runtime]
+            assert ranks == sorted(ranks, reverse=True)
 
 
 def test_an_interrupted_run_says_so(results: Results) -> None:

@@ -105,8 +105,8 @@ machine = {_IN_TOML}
 date = {_IN_TOML}
 opsets = [7]
 file_versions = [3]
-measured = "op = Sub-7 | type = float32 | broadcast = numpy"
-rules = "refused | refused | op = Sub"
+measured = [{{op = ["Sub-7"], type = ["float32"], broadcast = ["numpy"]}}]
+rules = [{{severity = "refused", fault = "refused", where = {{op = ["Sub"]}}}}]
 """
 
 

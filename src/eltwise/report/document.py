@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shlex
+import textwrap
+from collections.abc import Iterator
 from pathlib import Path
 
 from eltwise.conformance.results import OUTCOMES, Results, TestResult
@@ -19,12 +21,17 @@ broadcast rule and an operand source on a runtime. Expected values are computed 
 integers wrap; any NaN equals any NaN ([semantics.md](semantics.md)).
 """
 
+_INDEX = """The findings of each runtime, the most severe first."""
+
 _MATRIX = """Each mark is the worst outcome of all broadcast rules and operand sources, with `*` where they differ."""
 
 _FINDINGS = """A finding names the fault model that gives every value of its tests, the wrong and the right ones. The
 operand sources are `static` and `dynamic` (inputs of known and of unknown shapes), `a-constant`, `b-constant` and
 `both-constant`, `neighbours` (other nodes make the operands and read the result), and `call` (arrays are passed to a
 function)."""
+
+
+_WIDTH = 150
 
 
 def write_document(results: Results, path: Path, source: str = "results.json") -> None:
@@ -41,7 +48,10 @@ def document(results: Results, source: str = "results.json") -> str:
     found = findings(results)
     parts = [
         _HEAD.format(summary=_text(legend.summary(results))),
-        "\n".join(f"- {name}: {_text(text)}" for name, text in legend.facts(results)),
+        "\n".join(line for name, text in legend.facts(results) for line in _bullet(f"{name}: {text}")),
+        "## Index",
+        _INDEX,
+        *_index(results, found),
         "## Runtimes",
         "\n".join(_counts(results, found)),
         "## Matrix",
@@ -53,6 +63,21 @@ def document(results: Results, source: str = "results.json") -> str:
         *(_finding(number, finding, source) for number, finding in enumerate(found, 1)),
     ]
     return "\n\n".join(part.strip("\n") for part in parts) + "\n"
+
+
+def _index(results: Results, found: list[Finding]) -> Iterator[str]:
+    """A table for each runtime, with a line for each of its findings."""
+    for runtime, version in legend.runtimes_of(results.tests).items():
+        lines = ["| finding | outcome | effect | operators | tests |", "|---|---|---|---|---|"]
+        for number, finding in enumerate(found, 1):
+            if finding.example.runtime == runtime:
+                ops = legend.operators_of(finding.tests)
+                more = f" and {len(ops) - 2} more" if len(ops) > 2 else ""
+                effect, tests = _text(finding.title.removeprefix(f"{runtime}: ")), finding.share.removesuffix(" tests")
+                link = f"[{number}](#finding-{number})"
+                lines.append(f"| {link} | {finding.outcome} | {effect} | {', '.join(ops[:2])}{more} | {tests} |")
+        yield f"### {_text(_cut(f'{runtime} {version}'.strip(), _WIDTH))}"
+        yield "\n".join(lines) if len(lines) > 2 else "No findings."
 
 
 def _counts(results: Results, found: list[Finding]) -> list[str]:
@@ -91,9 +116,41 @@ def _mark(tests: list[TestResult]) -> str:
 
 
 def _finding(number: int, finding: Finding, source: str) -> str:
-    command = shlex.join(["eltwise", "reproduce", source, finding.example.key, "--output", "case/"])
-    sentences = " ".join(map(_text, finding.sentences))
-    return f"### {number}. {_text(finding.title)}\n\n{sentences}\n\n```sh\n{command}\n```"
+    test = finding.example
+    rows = [
+        ("outcome", f"{finding.outcome}: {legend.SIGNS[finding.outcome].meaning}"),
+        ("effect", finding.effect),
+        *(row for pair in finding.operators for row in zip(("operators", "types"), pair, strict=True)),
+        ("tests", "; ".join((finding.share, *finding.limits))),
+        ("smallest example", finding.smallest if test.example or test.failing is None else legend.call_of(test)),
+        ("cause", finding.cause or "not known"),
+        ("runtime", f"{test.runtime} {test.version}"),
+    ]
+    lines = ["| | |", "|---|---|", *(line for name, text in rows for line in _row(name, text))]
+    command = f"eltwise reproduce {shlex.quote(source)} \\\n    {shlex.quote(test.key)} --output case/"
+    heading = f'<a id="finding-{number}"></a>\n\n### {number}. {_text(finding.title)}'
+    return "\n\n".join((heading, "\n".join(lines), f"```sh\n{command}\n```"))
+
+
+def _row(name: str, text: str) -> Iterator[str]:
+    """A row of a table, which goes on in further rows where its text is long."""
+    for number, line in enumerate(_wrapped(text)):
+        yield f"| {'' if number else name} | {_text(line)} |"
+
+
+def _bullet(text: str) -> Iterator[str]:
+    for number, line in enumerate(_wrapped(text)):
+        yield f"{'  ' if number else '- '}{_text(line)}"
+
+
+def _wrapped(text: str) -> list[str]:
+    """Lines that are short also with every special character escaped."""
+    lines = textwrap.wrap(" ".join(text.split()), _WIDTH)
+    return lines if all(len(_text(line)) <= _WIDTH + 20 for line in lines) else textwrap.wrap(text, _WIDTH // 2)
+
+
+def _cut(text: str, longest: int) -> str:
+    return text if len(text) <= longest else f"{text[: longest - 3]}..."
 
 
 def _text(text: str) -> str:

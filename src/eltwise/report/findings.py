@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 
@@ -30,9 +30,22 @@ class Finding:
 
     outcome: Outcome  # The outcome.
     title: str  # The runtime and what it does, in a few words.
-    sentences: tuple[str, str]  # Where it does it, and one example or the runtime's own words.
+    effect: str  # What the runtime does: a clause.
+    cause: str  # The slug of the fault, or the runtime's own message.
+    share: str  # How many of how many tests show it.
+    operators: tuple[tuple[str, str], ...]  # The operator versions, with their types.
+    limits: tuple[str, ...]  # The broadcast rules and the operand sources.
+    smallest: str  # The smallest example in a sentence, or the runtime's own message.
     tests: tuple[TestResult, ...]  # The tests that show it; a test with several faults is in several findings.
     example: TestResult  # The one of them that shows it best.
+
+    @property
+    def sentences(self) -> tuple[str, str]:
+        """Where the runtime does it, and the smallest example."""
+        scope = "; ".join([*(f"{types} in {ops}" for ops, types in self.operators), *self.limits])
+        effect = f"{self.effect}, " if self.outcome == "differs" else ""
+        where = f"{effect}in {self.share}: {scope}."
+        return where[0].upper() + where[1:], self.smallest
 
 
 def findings(results: Results) -> list[Finding]:
@@ -73,14 +86,21 @@ def _finding(fault: str, tests: list[TestResult], of_operator: OfOperator) -> Fi
             test.failing is None,
         ),
     )
-    clause = text_of(fault, _operation(best)) if best.outcome == "differs" else ""
     comparable = _comparable(tests, of_operator)
     count = counted(len(comparable), "test")
-    part = f"all {count}" if len(tests) == len(comparable) > 1 else f"{len(tests):,} of {count}"
-    share = f"in {part}: {_where(tests, comparable, of_operator)}."
-    where = f"{clause}, {share}" if clause else share
-    title = f"{best.runtime}: {_does(fault, best.outcome)}"
-    return Finding(best.outcome, title, (where[0].upper() + where[1:], _shows(fault, best)), tuple(tests), best)
+    does = _does(fault, best.outcome)
+    return Finding(
+        best.outcome,
+        title=f"{best.runtime}: {does}",
+        effect=text_of(fault, _operation(best)) if best.outcome == "differs" else does,
+        cause=fault if best.outcome == "differs" else first_line(best.words),
+        share=f"all {count}" if len(tests) == len(comparable) > 1 else f"{len(tests):,} of {count}",
+        operators=tuple(_operators(tests, of_operator)),
+        limits=tuple(_limits(tests, comparable)),
+        smallest=_shows(fault, best),
+        tests=tuple(tests),
+        example=best,
+    )
 
 
 def _operation(test: TestResult) -> Operation:
@@ -104,22 +124,25 @@ def _comparable(tests: Sequence[TestResult], of_operator: OfOperator) -> list[Te
     return [test for key in operators for test in of_operator[key] if (test.op, test.dtype) in touched]
 
 
-def _where(tests: Sequence[TestResult], comparable: Sequence[TestResult], of_operator: OfOperator) -> str:
-    """Operators with their types, then the broadcast rules and operand sources; what is all is not listed."""
+def _operators(tests: Sequence[TestResult], of_operator: OfOperator) -> list[tuple[str, str]]:
+    """Operator versions that fail with the same types, and these; what is all is not listed."""
     by_types: dict[str, list[str]] = {}
     for op in operators_of(tests):
         every = types_of(of_operator[tests[0].runtime, op])
         types = types_of(test for test in tests if test.op == op)
         text = "every type" if len(types) == len(every) > 2 else listed(types)
         by_types.setdefault(text, []).append(op)
+    return [(listed(ops), types) for types, ops in by_types.items()]
+
+
+def _limits(tests: Sequence[TestResult], comparable: Sequence[TestResult]) -> Iterator[str]:
+    """The broadcast rules and the operand sources, where there are several."""
     rules, all_rules = (_distinct(test.broadcast for test in some) for some in (tests, comparable))
     sources, all_sources = (_distinct(test.source for test in some) for some in (tests, comparable))
-    found = [f"{types} in {listed(ops)}" for types, ops in by_types.items()]
     if len(all_rules) > 1:
-        found.append(f"{listed(rules)} broadcasting" if len(rules) < len(all_rules) else "every broadcast rule")
+        yield f"{listed(rules)} broadcasting" if len(rules) < len(all_rules) else "every broadcast rule"
     if len(all_sources) > 1:
-        found.append(f"operand source {listed(sources)}" if len(sources) < len(all_sources) else "every operand source")
-    return "; ".join(found)
+        yield f"operand source {listed(sources)}" if len(sources) < len(all_sources) else "every operand source"
 
 
 def _distinct(names: Iterable[str]) -> list[str]:
