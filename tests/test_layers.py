@@ -26,8 +26,9 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("conversion", "runtimes", "backend", "faults"),
     ("conformance",),
     ("report",),
-    ("targets", "comparison"),
+    ("comparison",),
     ("tracing",),
+    ("targets",),
     ("cli",),
     ("__main__",),
 )

@@ -156,3 +156,27 @@ class Bfloat16(Planted):
     def change(self, model: Any) -> None:
         """Add the casts."""
         bfloat16_products(model)
+
+
+class WrongInFloat32(Planted):
+    """Relu is computed as Abs where the model reads float32, at every level of optimization."""
+
+    RIGHT: tuple[str, ...] = ()
+
+    def change(self, model: Any) -> None:
+        """Replace the nodes."""
+        is_float32 = any(value.type.tensor_type.elem_type == onnx.TensorProto.FLOAT for value in model.graph.input)
+        for node in model.graph.node if is_float32 and self._optimization not in self.RIGHT else ():
+            node.op_type = "Abs" if node.op_type == "Relu" else node.op_type
+
+
+class WrongUnlessBasic(WrongInFloat32):
+    """The same above basic optimization."""
+
+    RIGHT = ("basic", "disabled")
+
+
+class WrongUnlessDisabled(WrongInFloat32):
+    """The same unless optimization is disabled."""
+
+    RIGHT = ("disabled",)

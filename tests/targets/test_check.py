@@ -13,9 +13,9 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import eltwise
-from eltwise.core.errors import NameUnknownError
+from eltwise.core.errors import NameUnknownError, UnsupportedError
 from eltwise.passes.report import Comparison
-from eltwise.targets import plan, run
+from eltwise.targets import deployed, plan
 from eltwise.targets.report import Finding, TargetReport
 from support.onnx_models import model, node, value
 from support.openvino_models import Ir
@@ -39,10 +39,13 @@ def test_each_node_is_named_and_what_is_not_checked_is_counted() -> None:
         ("first", "refused", True),
         ("second", "refused", True),
     ]
-    assert (report.checked, report.not_checked, report.is_good) == (3, {"Relu": 1}, False)
+    assert (report.checked, report.not_checked, report.verdict) == (3, {"Relu": 1}, "disagree")
     assert "Sub-13 of bfloat16 at 2 nodes ('first', 'second'): refused: " in str(report)
     assert "computes it in float32 and casts back, which was measured to be exact" in str(report)
-    assert str(report).endswith("onnxruntime 1.31.1: 3 nodes checked: 1 ok, 2 not ok")
+    assert str(report).splitlines()[-2:] == [
+        "onnxruntime 1.31.1: 3 nodes checked: 1 ok, 2 not ok",
+        "onnxruntime: the model does not run",
+    ]
 
 
 @pytest.mark.parametrize("target", [None, 5, "", "ort", "openvino ", ["openvino"], {}, np.int64(1)])
@@ -60,16 +63,16 @@ def test_what_does_not_count_is_one_line_and_counts_where_it_is_asked_for() -> N
     assert [(found.node, found.severity, found.reasons) for found in report.findings] == [
         ("last", "precision", ("fused_with_producer",))
     ]
-    assert report.is_good
+    assert report.verdict == "not_established"
     assert "less severe: precision at 1 node (--severity precision shows them)" in str(report)
     strict = by_rules(chain, "onnxruntime", "precision")
-    assert not strict.is_good
+    assert strict.verdict == "disagree"
     # Casts between the nodes would be dropped there.
     assert not strict.findings[0].is_repairable
-    assert by_rules(model(nodes[:1], inputs, [value("d", [3], kind)], 14), "onnxruntime", "sign").is_good
+    assert by_rules(model(nodes[:1], inputs, [value("d", [3], kind)], 14), "onnxruntime", "sign").counting == ()
     for narrow in (TensorProto.UINT16, TensorProto.INT16, TensorProto.UINT8):
         ports = [value(name, [3], narrow) for name in "xyz"]
-        assert by_rules(model(nodes, ports[:2], ports[2:], 14), "onnxruntime", "sign").is_good
+        assert by_rules(model(nodes, ports[:2], ports[2:], 14), "onnxruntime", "sign").counting == ()
 
 
 def test_a_zero_that_is_left_out_is_not_severe() -> None:
@@ -80,8 +83,8 @@ def test_a_zero_that_is_left_out_is_not_severe() -> None:
     assert [(found.severity, found.reasons) for found in report.findings] == [
         ("sign of zero or NaN", ("constant_left_out",))
     ]
-    assert report.is_good
-    assert not by_rules(made, "onnxruntime", "sign of zero or NaN").is_good
+    assert report.counting == ()
+    assert by_rules(made, "onnxruntime", "sign of zero or NaN").verdict == "disagree"
 
 
 @pytest.mark.parametrize(("number", "found"), [(1.5, []), (1e-40, ["precision"]), (3.4e38, ["precision"])])
@@ -123,13 +126,13 @@ def test_a_model_that_is_not_valid_is_refused_node_by_node(operands: list[str]) 
     for target in ("onnxruntime", "openvino"):
         report = by_rules(made, target)
         assert ["'n'" in str(finding) for finding in report.findings] == [True]
-        assert not report.is_good
+        assert report.verdict == "disagree"
 
 
 def test_where_no_rank_is_known_it_is_said_what_helps() -> None:
     made = model([node("Sub", ["x", "y"], ["z"], "n")], [value("x", None), value("y")], [value("z", None)], 14, 8)
     report = by_rules(made, "onnxruntime")
-    assert report.is_good
+    assert report.verdict == "not_established"
     assert "Sub-14 of unknown rank (declare the shapes of the model's inputs)" in str(report)
 
 
@@ -137,7 +140,7 @@ def test_of_a_model_with_other_operators_only_nothing_is_said() -> None:
     made = model([node("Normalizer", ["x"], ["z"], "n")], [value("x")], [value("z")], 3, 8)
     made.graph.node[0].domain = made.opset_import[0].domain = "ai.onnx.ml"
     report = eltwise.check(made, "onnxruntime")
-    assert (report.is_good, report.checked, dict(report.not_checked)) == (True, 0, {"ai.onnx.ml.Normalizer": 1})
+    assert (report.counting, report.checked, dict(report.not_checked)) == ((), 0, {"ai.onnx.ml.Normalizer": 1})
 
 
 def test_another_version_than_was_measured_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -148,7 +151,13 @@ def test_another_version_than_was_measured_is_told(monkeypatch: pytest.MonkeyPat
 
 
 def observed(monkeypatch: pytest.MonkeyPatch, outcome: TargetReport) -> None:
-    monkeypatch.setattr(run, "observe", lambda *_arguments: outcome)
+    is_compared = bool(outcome.findings) or bool(outcome.comparison and outcome.comparison.is_proof)
+    outcome = replace(outcome, is_compared=is_compared)
+    monkeypatch.setattr(deployed, "observe", lambda *_arguments, **_options: outcome)
+
+
+def refuse(*_models: object, **_options: object) -> None:
+    raise UnsupportedError("it is not run here")
 
 
 def test_what_a_run_shows_decides_and_rules_explain_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -168,8 +177,9 @@ def test_what_a_run_refutes_does_not_count(monkeypatch: pytest.MonkeyPatch) -> N
     assert "not seen in the run: 1 finding that the rules expect" in str(report)
     # What was only loaded tells of refusals and of nothing else.
     observed(monkeypatch, TargetReport("", "1.31.1", comparison=Comparison(0, 0, "Relu does not run here")))
-    assert eltwise.check(bfloat16_model(), "onnxruntime").is_good
-    assert not eltwise.check(bytes_model(), "openvino").is_good
+    monkeypatch.setattr(deployed, "trace", refuse)
+    assert eltwise.check(bfloat16_model(), "onnxruntime").verdict == "not_established"
+    assert eltwise.check(bytes_model(), "openvino").verdict == "disagree"
 
 
 def test_without_the_runtime_the_rules_answer_and_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -209,11 +219,11 @@ def test_the_command_exits_with_what_counts(tmp_path: Path, cli: Callable[..., t
     onnx.save(bfloat16_model(), path)
     code, printed, _said = cli("check", path, "--target", "onnxruntime", "--no-run", "--json")
     assert (code, [found["severity"] for found in json.loads(printed)["findings"]]) == (1, ["refused", "refused"])
-    assert cli("check", path, "--target", "openvino", "--no-run")[0] == 0
+    assert cli("check", path, "--target", "openvino", "--no-run")[0] == 3
     assert cli("check", path, "--target", "openvino", "--no-run", "--severity", "sign")[0] == 1
     code, printed, said = cli("check", path, "--target", "nowhere")
     assert (code, printed) == (2, "")
-    for option in (["--verify"], ["--no-run"], ["--severity", "sign"]):
+    for option in (["--no-run"], ["--severity", "sign"], ["--tolerance", "ulp<=1"], ["--input", "x=x.npy"]):
         code, _printed, said = cli("check", path, *option)
         assert code == 2
         assert "add --target RUNTIME" in said

@@ -1,7 +1,7 @@
 """The command line: one module a command. This module finds them and turns errors into exit codes.
 
-Exit codes: 0 success, 1 a check found something, 2 bad input. Results go to stdout, messages to stderr. With ``--json``
-an error is also printed as JSON on stdout.
+Exit codes: 0 success, 1 a check found something, 2 bad input, 3 not established. Results go to stdout, messages to
+stderr. With ``--json`` an error is also printed as JSON on stdout.
 """
 
 from __future__ import annotations

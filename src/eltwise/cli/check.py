@@ -13,6 +13,7 @@ from click.exceptions import Exit
 
 from eltwise.cli import options, printing
 from eltwise.cli.progress import waiting
+from eltwise.cli.run import read_inputs
 from eltwise.core.errors import (
     AttributeValueError,
     EltwiseError,
@@ -30,19 +31,40 @@ _MOST_NAMED = 6
 @click.argument("model", type=options.PATH, help="An .onnx or .xml file.")
 @click.option("--target", metavar="RUNTIME", help="Check for a runtime: onnxruntime or openvino.")
 @click.option("--run/--no-run", default=True, help="With --target: run the model there if the runtime is installed.")
-@click.option("--verify", is_flag=True, help="The same as --run.")
 @click.option(
     "--severity",
     metavar="LEAST",
     help="With --target: the least severity that counts: refused, wrong, precision or sign.",
 )
+@options.inputs
+@options.tolerance
+@options.seed
 @options.json
-def check(model: Path, target: str | None, run: bool, verify: bool, severity: str | None, json: bool) -> None:
-    """Report every problem of a model, or what a runtime computes differently; exit 1 if there is any."""
+def check(
+    *,
+    model: Path,
+    target: str | None,
+    run: bool,
+    severity: str | None,
+    inputs: Sequence[str],
+    tolerance: Sequence[str],
+    seed: int,
+    json: bool,
+) -> None:
+    """Report every problem of a model, or whether it computes the same on a runtime.
+
+    Exit 1 if there is a problem, and 3 if nothing was found and the outputs could not be compared.
+    """
+    options_of_runs = {
+        "--no-run": not run,
+        "--severity": severity is not None,
+        "--input": bool(inputs),
+        "--tolerance": bool(tolerance),
+    }
     if target is not None:
-        _check_target(model, target, run=run or verify, severity=severity, json=json)
+        _check_target(model, target, run, severity, (inputs, tolerance, seed), json)
         return
-    for option, is_given in (("--verify", verify), ("--no-run", not run), ("--severity", severity is not None)):
+    for option, is_given in options_of_runs.items():
         if is_given:
             raise AttributeValueError("nothing is run without a runtime", operand=option, hint="add --target RUNTIME")
     found = _examined(model)
@@ -63,16 +85,34 @@ def check(model: Path, target: str | None, run: bool, verify: bool, severity: st
         raise Exit(1)
 
 
-def _check_target(model: Path, target: str, *, run: bool, severity: str | None, json: bool) -> None:
+def _check_target(
+    path: Path,
+    target: str,
+    run: bool,
+    severity: str | None,
+    given: tuple[Sequence[str], Sequence[str], int],
+    json: bool,
+) -> None:
     """Print what a runtime does with a model; exit 1 if it differs from what the model means."""
+    from eltwise.model import read
     from eltwise.targets.check import check as check_on
     from eltwise.targets.rules import DEFAULT_SEVERITY
 
+    texts, tolerance, seed = given
+    arrays = read_inputs(read(path, reads_weights=False).graph, texts) if texts else None
     with waiting(RUNNING) if run else nullcontext():
-        report = check_on(model, target, run=run, severity=severity or DEFAULT_SEVERITY)
+        report = check_on(
+            path,
+            target,
+            run=run,
+            severity=severity or DEFAULT_SEVERITY,
+            inputs=arrays,
+            tolerance=tolerance,
+            seed=seed,
+        )
     printing.report(report, json)
     if not report.is_good:
-        raise Exit(1)
+        raise Exit(3 if report.verdict == "not_established" else 1)
 
 
 @dataclass(frozen=True)

@@ -40,6 +40,15 @@ tolerance = click.option(
     metavar="TOLERANCE",
     help="What is forgiven: ulp<=1, or rtol=1e-3, atol=1e-5; NAME: TOLERANCE for some tensors; @FILE for a file.",
 )
+inputs = click.option(
+    "--input",
+    "-i",
+    "inputs",
+    multiple=True,
+    metavar="NAME=FILE",
+    help="An input and its tensor file, or an .npz file of inputs by their names. Others are drawn at random.",
+)
+seed = click.option("--seed", type=Integer(0), default=0, help="Of the inputs that are drawn.")
 attributes = click.option(
     "--attr", "attributes", multiple=True, metavar="NAME=VALUE", help="An attribute, for example axis=1."
 )

@@ -13,7 +13,7 @@ from eltwise.cli.blocks import is_in_blocks, print_outcomes, resources_of
 from eltwise.core.errors import AttributeValueError, NameUnknownError
 
 if TYPE_CHECKING:
-    from eltwise.ir.graph import Port
+    from eltwise.ir.graph import Graph, Port
     from eltwise.model import Model
 
 
@@ -120,3 +120,24 @@ def assignment(text: str, ports: tuple[Port, ...], option: str) -> tuple[str, st
     if not equals or not name or not place:
         raise AttributeValueError("this option needs NAME=FILE", operand=option, got=repr(text))
     return name, place
+
+
+def read_inputs(graph: Graph, texts: Sequence[str]) -> dict[str, object]:
+    """Read the arrays that options name: a tensor file an input, or .npz files of inputs by their names."""
+    from eltwise.formats.tensor_files import TensorFile, parse_tensor_file, read_tensor_file
+    from eltwise.formats.tensor_sets import open_tensors
+
+    ports, files = (*graph.inputs, *graph.optional_inputs), dict[str, TensorFile]()
+    for text in texts:
+        if text.endswith(".npz") and "=" not in text:
+            named = {name: TensorFile(Path(text), name) for name in open_tensors(Path(text))}
+        else:
+            name, place = assignment(text, ports, "--input")
+            named = {name: parse_tensor_file(place)}
+        for name, file in named.items():
+            port = graph.find_input(name)
+            if port.name in files:
+                raise NameUnknownError("this input is given twice", operand=f"input {port.name!r}")
+            files[port.name] = file
+    types = {port.name: port.type.element_type for port in ports}
+    return {name: read_tensor_file(file, types[name]) for name, file in files.items()}

@@ -12,11 +12,10 @@ from click.exceptions import Exit
 
 from eltwise.cli import options, printing
 from eltwise.cli.progress import progress_of_many
-from eltwise.cli.run import assignment
-from eltwise.core.errors import NameUnknownError
+from eltwise.cli.run import read_inputs
 
 if TYPE_CHECKING:
-    from eltwise.ir.graph import Graph
+    pass
 
 
 @click.command(cls=options.Command)
@@ -26,16 +25,9 @@ if TYPE_CHECKING:
 )
 @click.option("--runtime", required=True, metavar="NAME", help="The runtime that is tested.")
 @click.option("--against", required=True, metavar="NAME", help="The reference, exact or float64.")
-@click.option(
-    "--input",
-    "-i",
-    "inputs",
-    multiple=True,
-    metavar="NAME=FILE",
-    help="An input and its tensor file, or an .npz file of inputs by their names. Others are drawn at random.",
-)
+@options.inputs
 @options.tolerance
-@click.option("--seed", type=options.Integer(0), default=0, help="Of the inputs that are drawn.")
+@options.seed
 @click.option(
     "--segment",
     type=options.Integer(1),
@@ -83,7 +75,7 @@ def trace(
             other,
             runtime=runtime,
             against=against,
-            inputs=_read_inputs(tested.graph, inputs),
+            inputs=read_inputs(tested.graph, inputs),
             tolerance=tolerance,
             seed=seed,
             segment=segment << 20,
@@ -97,23 +89,3 @@ def trace(
         printing.note(f"run: python {shlex.quote(str(reproduce / SCRIPT))}")
     if not report.is_good:
         raise Exit(3 if report.verdict == "not_established" else 1)
-
-
-def _read_inputs(graph: Graph, texts: Sequence[str]) -> dict[str, object]:
-    from eltwise.formats.tensor_files import TensorFile, parse_tensor_file, read_tensor_file
-    from eltwise.formats.tensor_sets import open_tensors
-
-    ports, found = (*graph.inputs, *graph.optional_inputs), dict[str, TensorFile]()
-    for text in texts:
-        if text.endswith(".npz") and "=" not in text:
-            places = {name: TensorFile(Path(text), name) for name in open_tensors(Path(text))}
-        else:
-            name, place = assignment(text, ports, "--input")
-            places = {name: parse_tensor_file(place)}
-        for name, file in places.items():
-            port = graph.find_input(name)
-            if port.name in found:
-                raise NameUnknownError("this input is given twice", operand=f"input {port.name!r}")
-            found[port.name] = file
-    types = {port.name: port.type.element_type for port in ports}
-    return {name: read_tensor_file(file, types[name]) for name, file in found.items()}

@@ -87,7 +87,6 @@ def check_tensor_files(
     """
     members = dict[tuple[str, str], Path]()
     for name, file in targets.items():
-        files.check_writable(file.path)
         member = os.path.realpath(file.path), file.key or name if file.ending == ".npz" else ""
         if member in members:
             raise FileFormatError("two outputs have one name", where=str(file.path), hint="give each its own")

@@ -1,49 +1,30 @@
-"""Whether a model loads on a runtime and means the same there: what happens to each node that does not, what helps."""
+"""Whether a model computes the same on a runtime: it is run there, and options and repairs are tried where not."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from eltwise import runtimes
+from eltwise.comparison.tolerance import ToleranceLike, parse_tolerances
 from eltwise.core.errors import EltwiseError
-from eltwise.faults.families import REFUSED_IN_PART, sentence_of
-from eltwise.ir.graph import Graph
 from eltwise.model import Model
-from eltwise.passes.analysis import Analysis
-from eltwise.passes.upcast import exact_upcast
 from eltwise.runtimes.registry import BY_NAME
-from eltwise.targets.plan import (
-    Steps,
-    Versions,
-    ask,
-    choose_versions,
-    decide,
-    in_opset,
-    measured,
-    other_operators,
-    read_model,
-    runtimes_on,
-    unread,
-    version_note,
-    worst,
-)
-from eltwise.targets.report import Finding, TargetReport
-from eltwise.targets.rules import (
-    DEFAULT_SEVERITY,
-    REFUSALS,
-    Rule,
-    RuleSet,
-    Severity,
-    level,
-    severity_named,
-    shipped_rules,
-)
-from eltwise.targets.sites import Site, sites_of
+from eltwise.runtimes.specification import split
+from eltwise.targets.deployed import Deployed, Inputs, deploy
+from eltwise.targets.findings import by_rules, not_read
+from eltwise.targets.plan import read_model, runtimes_on, version_note
+from eltwise.targets.repair import repair
+from eltwise.targets.report import Remedy, TargetReport
+from eltwise.targets.rules import DEFAULT_SEVERITY, level, severity_named, shipped_rules
+from eltwise.tracing.inputs import feeds_for
 
 if TYPE_CHECKING:
     from eltwise.formats.registry import Source
+
+_OPTIONS = {"onnxruntime": ("optimization=basic", "optimization=disabled"), "openvino": ("precision=f32",)}
+"""The options of each target with which a model may compute the same, the fastest first."""
 
 
 def check(
@@ -51,111 +32,103 @@ def check(
     target: str,
     *,
     weights: bytes | None = None,
-    verify: bool = False,
     run: bool = True,
     severity: str = DEFAULT_SEVERITY,
+    inputs: Mapping[str, object] | None = None,
+    tolerance: ToleranceLike = None,
+    seed: int = 0,
 ) -> TargetReport:
-    """Tell whether a model loads on a runtime and means the same there.
+    """Tell whether a model loads on a runtime and computes the same there.
 
     If the runtime is installed, it is run on the model, in a process of its own, and measured rules explain what
-    differs. If it is not, or eltwise does not run the model, the rules alone answer.
+    differs. The results are compared with the exact ones, bit for bit, or, where eltwise does not run all operators,
+    with the same graph in float64. Where the model does not compute the same, the first node that is wrong is named,
+    and what ``repair`` makes of it and options of the runtime are tried. If nothing can be run, the rules say what they
+    can, and the verdict is not established.
 
     Args:
         source: what ``load`` takes (a path, the bytes of a file or an ``onnx.ModelProto``), or a loaded model.
             Operators that eltwise does not run may be in it; they are counted and not checked.
-        target: ``onnxruntime`` or ``openvino``.
+        target: ``onnxruntime`` or ``openvino``, also with options, as in ``openvino:precision=f32``.
         weights: for the bytes of an .xml file, those of its .bin.
-        verify: whether the model must be run: if it cannot be, the report says so and why, as it always does.
         run: whether the model is run if that is possible.
         severity: the least severity that counts: ``refused``, ``wrong values``, ``precision`` or
             ``sign of zero or NaN``.
+        inputs: for the comparison with float64, arrays of inputs by their names; the others are drawn at random.
+        tolerance: of that comparison, as for ``trace``.
+        seed: of the values that are drawn.
 
     Returns:
-        The report; ``is_good`` says that nothing was found that counts.
+        The report; ``is_good`` says that the outputs were compared, and nothing found that counts.
 
     Raises:
         EltwiseError: if there is no such target, or no model to read.
     """
-    runtimes_of = runtimes_on(target)
+    name, settings = split(target) if isinstance(target, str) else (target, ())
+    runtimes_of = runtimes_on(name)
     least = severity_named(severity)
     model = read_model(source, weights)
-    name = runtimes_of.get(model.graph.origin.domain)
-    if name is None:
+    adapter = runtimes_of.get(model.graph.origin.domain)
+    if adapter is None:
         return TargetReport(target, "", findings=(not_read(model.graph),), severity=least)
-    runtime, rules = BY_NAME[name], shipped_rules(name)
-    report = by_rules(model.analysis, target, rules, least)
-    if not (run or verify):
-        return replace(report, note=version_note(runtime, rules))
-    from eltwise.targets.run import observe
-
-    observed = observe(runtime, model)
-    return _explained(replace(report, note=version_note(runtime, rules, observed.version)), observed)
-
-
-def by_rules(analysis: Analysis, target: str, rules: RuleSet, least: Severity) -> TargetReport:
-    """What the rules say of a model, without running it."""
-    checked = measured(analysis.graph, rules)
-    findings = _with_problems(analysis.invalidities, find(analysis, target, rules, least))
-    named = {finding.node for finding in findings}
-    unmeasured = (_not_measured(site) for site in sites_of(analysis.graph) if ask(rules, site) is None)
-    return TargetReport(
-        target,
-        rules.version,
-        "",
-        tuple(findings),
-        len(checked),
-        0 if analysis.invalidities else sum(site.node not in named for site in checked),
-        sum(site.is_beside_foreign for site in checked),
-        Counter(unmeasured) + Counter(other_operators(analysis)),
-        severity=least,
-    )
+    runtime, rules = BY_NAME[adapter], shipped_rules(adapter)
+    if settings:
+        runtime = runtimes.find(target, domain=model.graph.origin.domain)
+        report = TargetReport(target, "", "the rules were measured without options", severity=least)
+    else:
+        report = by_rules(model.analysis, target, rules, least)
+        report = replace(report, note=version_note(runtime, rules))
+    if not run:
+        return report
+    parse_tolerances(tolerance)
+    if inputs is not None:
+        feeds_for(model.graph, inputs, seed)  # What does not fit is refused before anything runs.
+    given = Inputs(inputs, tolerance, seed)
+    deployed = deploy(runtime, target, model, given)
+    if not settings:
+        report = replace(report, note=version_note(runtime, rules, deployed.observed.version))
+    report = _explained(report, deployed)
+    if report.verdict == "disagree" and deployed.observed.version:
+        report = replace(report, remedies=tuple(_tried(report, model, given)))
+    return report
 
 
-def find(analysis: Analysis, target: str, rules: RuleSet, least: Severity) -> list[Finding]:
-    """Everything of a valid model that a runtime does not load or does not compute as it is meant."""
-    versions = choose_versions(analysis.graph, rules, least)
-    return [*_of_versions(versions, target), *_of_sites(versions, target, analysis, rules, least)]
+def _tried(report: TargetReport, model: Model, inputs: Inputs) -> Iterator[Remedy]:
+    """Run the repaired model and the options of a target, and end with the first that helps."""
+    for name, specification, deployed in _candidates(report, model):
+        runtime = runtimes.find(specification, domain=model.graph.origin.domain)
+        result = deploy(runtime, specification, model, inputs, deployed)
+        verdict = result.verdict(report.severity)
+        yield Remedy(name, verdict, result.error)
+        if verdict == "agree":
+            return
 
 
-def _with_problems(problems: Sequence[EltwiseError], found: list[Finding]) -> list[Finding]:
-    """The findings of a model that is not valid, of which nothing can be repaired."""
-    if not problems:
-        return found
-    wrong = [_invalid(problem) for problem in problems]
-    said = {finding.node for finding in wrong}
-    helps = "what the model is refused for comes first"
-    rest = (finding for finding in found if finding.node not in said)
-    return [
-        *wrong,
-        *(replace(one, helps=helps if one.is_repairable else one.helps, is_repairable=False) for one in rest),
-    ]
+def _candidates(report: TargetReport, model: Model) -> Iterator[tuple[str, str, Model]]:
+    """What may help: its name, the target with options, and the model that it is given."""
+    if any(finding.is_repairable for finding in report.counting) and (repaired := _repaired(report, model)):
+        yield f"eltwise repair --target {report.target}", report.target, repaired
+    for option in _OPTIONS.get(report.target, ()):
+        yield f"{report.target}:{option}", f"{report.target}:{option}", model
 
 
-def not_read(graph: Graph) -> Finding:
-    """What is found of an IR on a runtime that reads ONNX only."""
-    version_here = f"OpenVINO IR {graph.origin.file_version}"
-    helps = "convert it first: eltwise convert IN.xml OUT.onnx"
-    return Finding("", version_here, words="it reads ONNX only", helps=helps)
+def _repaired(report: TargetReport, model: Model) -> Model | None:
+    """The repaired model; None where some of its findings cannot be repaired, as their sentences say."""
+    try:
+        return repair(model, report.target, severity=report.severity)[0]
+    except EltwiseError:
+        return None
 
 
-def _invalid(problem: EltwiseError) -> Finding:
-    """What is found of a model that is not valid."""
-    words = problem.problem
-    words += f", got {problem.got}" if problem.got else ""
-    words += f"; allowed: {problem.allowed}" if problem.allowed else ""
-    subject = problem.operator or problem.operand or "the model"
-    if problem.operator and problem.operand:
-        words = f"{problem.operand}: {words}"
-    return Finding(problem.node, subject, words=words, helps=problem.hint or "the model is not valid")
-
-
-def _explained(report: TargetReport, observed: TargetReport) -> TargetReport:
+def _explained(report: TargetReport, deployed: Deployed) -> TargetReport:
     """The report of the rules with what came of the run, which decides if it compared anything."""
-    report = replace(report, version=observed.version or report.version, comparison=observed.comparison)
+    observed = deployed.observed
+    note = "; ".join(filter(None, (report.note, deployed.reason)))
+    report = replace(report, version=observed.version or report.version, comparison=observed.comparison, note=note)
     if not observed.version:
         return report
-    is_compared = bool(observed.findings) or bool(observed.comparison and observed.comparison.is_proof)
-    if not is_compared:  # It was loaded, which tells of refusals only.
+    report = replace(report, is_compared=observed.is_compared, trace=deployed.trace)
+    if not observed.is_compared:  # It was loaded, which tells of refusals only.
         found = (replace(one, is_seen=False) if one.kind == "refused" else one for one in report.findings)
         return replace(report, findings=tuple(found))
     highest = max((level(finding.severity) for finding in observed.findings), default=-1)
@@ -163,75 +136,3 @@ def _explained(report: TargetReport, observed: TargetReport) -> TargetReport:
     explained = {finding.severity for finding in rules if finding.is_seen}
     others = (finding for finding in observed.findings if finding.severity not in explained)
     return replace(report, findings=(*rules, *others))
-
-
-def _not_measured(site: Site) -> str:
-    if site.element_type is None:
-        return f"{site.schema.versioned_name} of unknown type"
-    if not site.context:
-        return f"{site.schema.versioned_name} of unknown rank (declare the shapes of the model's inputs)"
-    return f"{site.schema.versioned_name} of {site.type_name} (not measured)"
-
-
-def _of_versions(versions: Versions, target: str) -> Iterator[Finding]:
-    for subject, allowed in versions.refused:
-        helps = f"eltwise repair --target {target} changes it"
-        if versions.reason:
-            helps = "no version that it loads can say this model"
-        words = versions.reason or f"it loads {allowed}"
-        yield Finding("", subject, words=words, helps=helps, is_repairable=not versions.reason)
-
-
-def _of_sites(
-    versions: Versions, target: str, analysis: Analysis, rules: RuleSet, least: Severity
-) -> Iterator[Finding]:
-    is_whole = not unread(analysis)
-    for site in measured(analysis.graph, rules):
-        matches = ask(rules, site) or ()
-        severity = worst(matches)
-        if severity is None:
-            continue
-        steps, then = decide(rules, site, min(severity, least, key=level), versions.opset)
-        first = [rule for rule in matches if rule.severity == severity]
-        faults = [rule.fault for rule in first]
-        helps = "what would help cannot be written, since the IR has layers that are not known here"
-        if steps is None or is_whole:
-            helps = _helps(site, steps, then, faults, target, versions.opset)
-        yield Finding(
-            site.node,
-            site.schema.versioned_name,
-            site.type_name,
-            site.broadcast,
-            severity,
-            next((fault for fault in faults if fault in (*REFUSALS, REFUSED_IN_PART)), "differs"),
-            tuple(fault for fault in faults if fault not in (*REFUSALS, REFUSED_IN_PART)),
-            "; ".join(dict.fromkeys(_words(rule, site) for rule in first)),
-            helps,
-            steps is not None and is_whole,
-        )
-
-
-def _words(rule: Rule, site: Site) -> str:
-    operator = f"{site.schema.name}({site.schema.version})"
-    return rule.words.replace("{op}", operator) or sentence_of(rule.fault)
-
-
-def _helps(
-    site: Site, steps: Steps | None, then: Sequence[Rule], faults: Sequence[str], target: str, opset: int
-) -> str:
-    """What to do about a node."""
-    if steps is None and any(fault in REFUSALS for fault in faults):
-        return "no way to write it is exact there"
-    if steps is None:
-        allowed = " ".join(f"--allow {fault}" for fault in faults)
-        return f"no way to write it is exact there; eltwise repair {allowed} leaves it as it is"
-    words = []
-    there = in_opset(site, opset) if opset else site
-    if there is not None and there.schema != site.schema:
-        words.append(f"upgrades the model to opset {opset}")
-    if "align" in steps:
-        words.append("aligns B by its shape")
-    if "upcast" in steps and site.element_type is not None:
-        words.append(f"computes it in {exact_upcast(site.expression, site.element_type)} and casts back")
-    outcome = f"after which only {worst(then)} is left" if then else "which was measured to be exact"
-    return f"eltwise repair --target {target} {' and '.join(words)}, {outcome}"

@@ -27,7 +27,7 @@ from eltwise.passes.report import Change, Report
 from eltwise.passes.upcast import upcast
 from eltwise.runtimes import Runtime
 from eltwise.runtimes.registry import BY_NAME
-from eltwise.targets.check import find, not_read
+from eltwise.targets.findings import find, not_read
 from eltwise.targets.plan import (
     Versions,
     ask,

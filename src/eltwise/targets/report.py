@@ -10,7 +10,15 @@ from eltwise.core.errors import counted
 from eltwise.core.escaping import as_lines, on_one_line
 from eltwise.passes.report import Comparison, verification_fields, verification_lines
 from eltwise.targets.rules import DEFAULT_SEVERITY, Severity, level
+from eltwise.tracing.records import Verdict
+from eltwise.tracing.report import TraceReport
 
+_VERDICTS: dict[Verdict, str] = {
+    "agree": "the model computes the same",
+    "disagree": "the model does not compute the same",
+    "not_established": "whether the model computes the same is not established",
+}
+_NOT_RUN = "the model does not run"
 _MOST_GROUPS = 16
 _MOST_NODES = 4
 
@@ -61,6 +69,29 @@ class Finding:
 
 
 @dataclass(frozen=True)
+class Remedy:
+    """An option or a repair that was tried on a model that does not compute the same.
+
+    Attributes:
+        name: the target with the option, or the command that repairs the model.
+        verdict: what came of the run with it.
+        error: the largest error of an output with it, as a part of its largest value; None where it was not measured.
+    """
+
+    name: str
+    verdict: Verdict
+    error: float | None
+
+    def __str__(self) -> str:
+        if self.verdict == "agree":
+            return f"with {self.name} it does"
+        if self.verdict == "not_established":
+            return f"with {self.name} whether it does is not established"
+        by = "" if self.error is None else f", by at most {self.error:.2g} of the largest value of an output"
+        return f"with {self.name} it does not either{by}"
+
+
+@dataclass(frozen=True)
 class TargetReport:
     """Whether a model loads on a runtime, and means the same there.
 
@@ -73,7 +104,10 @@ class TargetReport:
         right: how many of them run as they are.
         beside_others: how many of them are beside operators that they were not measured with.
         not_checked: the operators of the other nodes, with how many there are and why.
-        comparison: what was compared there and here; None if it was not run, or differs.
+        comparison: what was compared there and here, bit for bit; None if it was not run, or differs.
+        is_compared: whether the runtime refused the model, or its results were compared with the exact ones.
+        trace: the whole model there against float64, where eltwise does not compute all of it.
+        remedies: the repair and the options that were tried where it does not compute the same.
         severity: the least severity that counts.
     """
 
@@ -86,6 +120,9 @@ class TargetReport:
     beside_others: int = 0
     not_checked: Mapping[str, int] = field(default_factory=dict)
     comparison: Comparison | None = None
+    is_compared: bool = False
+    trace: TraceReport | None = None
+    remedies: tuple[Remedy, ...] = ()
     severity: Severity = DEFAULT_SEVERITY
 
     @property
@@ -94,9 +131,30 @@ class TargetReport:
         return tuple(found for found in self.findings if self._counts(found) and found.is_seen is not False)
 
     @property
+    def verdict(self) -> Verdict:
+        """Whether the model computes the same there.
+
+        ``agree`` if it was run and its outputs compared, and nothing was found that counts; ``disagree`` if something
+        was; otherwise ``not_established``, as where only rules were asked.
+        """
+        if self.counting:
+            return "disagree"
+        if self.is_compared:
+            return "agree"
+        return self.trace.verdict if self.trace else "not_established"
+
+    @property
+    def _is_refused(self) -> bool:
+        """Whether the runtime was found not to run the model, or what it reads."""
+        if any(finding.kind != "differs" for finding in self.counting):
+            return True
+        outputs = {output.status for output in self.trace.outputs} if self.trace else set()
+        return self.verdict == "disagree" and "failed" in outputs
+
+    @property
     def is_good(self) -> bool:
-        """Whether nothing was found that counts."""
-        return not self.counting
+        """Whether the model was run there, its outputs compared, and nothing found that counts."""
+        return self.verdict == "agree"
 
     def __str__(self) -> str:
         groups = _grouped(self.counting)
@@ -109,12 +167,22 @@ class TargetReport:
         lines += self._summaries()
         if self.note:
             lines.append(f"note: {self.note}")
-        lines += verification_lines(self.comparison)
+        if self.trace is None:
+            lines += verification_lines(self.comparison)
         if self.version:
             found = len({finding.node for finding in self.counting if finding.node})
             standing = f": {self.checked - found} ok, {found} not ok" if self.checked else ""
             lines.append(f"{self.target} {self.version}: {counted(self.checked, 'node')} checked{standing}")
-        return as_lines(lines)
+        return as_lines([*lines, *self._of_outputs()])
+
+    def _of_outputs(self) -> Iterator[str]:
+        """What came of the whole model, and at last whether it computes the same and what to do."""
+        if self.trace is not None:
+            yield from self.trace.comparison() if self.verdict == "agree" else self.trace.summary()
+        yield f"{self.target}: {_NOT_RUN if self._is_refused else _VERDICTS[self.verdict]}"
+        yield from map(str, self.remedies)
+        if self.remedies and self.remedies[-1].verdict != "agree":
+            yield "no other option and no repair is known to help"
 
     def _counts(self, found: Finding) -> bool:
         return level(found.severity) >= level(self.severity)
@@ -142,8 +210,14 @@ class TargetReport:
     def fields(self) -> dict[str, object]:
         """Everything as plain values, for programs that read it."""
         plain = {name: value for name, value in vars(self).items() if name != "comparison"}
+        plain["trace"] = None if self.trace is None else self.trace.fields()
+        plain["remedies"] = [vars(remedy) for remedy in self.remedies]
         findings = [finding.fields() for finding in self.findings]
-        lists = {"good": self.is_good, "not_checked": dict(self.not_checked), "findings": findings}
+        lists = {
+            "verdict": self.verdict,
+            "not_checked": dict(self.not_checked),
+            "findings": findings,
+        }
         return {**plain, **lists, **verification_fields(self.comparison)}
 
 

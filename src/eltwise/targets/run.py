@@ -49,7 +49,8 @@ def observe(runtime: Runtime, model: Model, graph: Graph | None = None, seed: in
         seed: of the drawn values.
 
     Returns:
-        The version that ran, or none; and the outputs that differ or a refusal, else what was compared.
+        The version that ran, or none; and the outputs that differ or a refusal, else what was compared. ``is_compared``
+        says whether it is one of these three.
     """
     report = TargetReport(runtime.name, "")
     if not runtime.is_installed:
@@ -64,7 +65,7 @@ def observe(runtime: Runtime, model: Model, graph: Graph | None = None, seed: in
             report = replace(report, version=host.version())
             answer = host.run(program, (), only_load=True)
             if answer.kind != "result":
-                return replace(report, findings=(_refused(answer),))
+                return replace(report, findings=(_refused(answer),), is_compared=True)
             if foreign := _foreign_operators(graph):
                 return _not_compared(report, f"it is loaded, and eltwise does not run {foreign}")
             raise_all(model.problems)
@@ -153,7 +154,7 @@ def _compared(report: TargetReport, host: Host, program: Program, model: Model, 
             break
         answer = host.run(program, list(run.feeds.values()))
         if answer.kind != "result":
-            return replace(report, findings=(*found.values(), _refused(answer)))
+            return replace(report, findings=(*found.values(), _refused(answer)), is_compared=True)
         runs += 1
         elements += sum(array.size for array in run.expected.values())
         for (name, exact), got in zip(run.expected.items(), answer.arrays, strict=False):
@@ -161,7 +162,8 @@ def _compared(report: TargetReport, host: Host, program: Program, model: Model, 
             if severity and (name not in found or level(severity) > level(found[name].severity)):
                 found[name] = _different(name, "nothing" if got is None else difference(got, exact), severity)
     comparison = None if found else Comparison(runs, elements, "" if runs else refusal)
-    return replace(report, findings=tuple(found.values()), comparison=comparison)
+    is_compared = comparison is None or comparison.is_proof
+    return replace(report, findings=tuple(found.values()), comparison=comparison, is_compared=is_compared)
 
 
 def _different(name: str, words: str, severity: Severity) -> Finding:

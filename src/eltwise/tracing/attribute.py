@@ -8,7 +8,6 @@ from dataclasses import replace
 import numpy as np
 
 from eltwise import oracle
-from eltwise.comparison.causes import UNEXPLAINED
 from eltwise.core.dtypes import of_numpy
 from eltwise.core.errors import EltwiseError
 from eltwise.faults.record import Operation
@@ -185,10 +184,10 @@ def _with_cause(runs: Runs, isolated: Isolated) -> Isolated:
     tested, reference = runs.tested, runs.reference.fallbacks[-1] if runs.reference.fallbacks else runs.reference
     region, inputs = _partner_inputs(runs, isolated.numbers, isolated.submodel.inputs)
     partner = runs.partners.values.get(isolated.value, isolated.value)
-    if own.cause in (None, UNEXPLAINED):
+    if own.share < 1:
         inputs = reference.typed(inputs)
         own = of_rounded_operands(own, reference, region, inputs, partner, isolated.actual, tested.name)
-    if own.cause in (None, UNEXPLAINED):
+    if own.share < 1:
         value, numbers = isolated.value, isolated.numbers
         own = of_rounded_operands(
             own, tested, numbers, isolated.submodel.inputs, value, isolated.expected, runs.reference.name

@@ -12,14 +12,17 @@ from eltwise.comparison.arrays import compare_arrays
 from eltwise.comparison.records import measure as measure_blocks
 from eltwise.comparison.tensor_report import Status
 from eltwise.comparison.tolerance import Tolerance, Tolerances, tolerance_of
-from eltwise.core.dtypes import ElementType, of_numpy
+from eltwise.core.dtypes import FLOAT32, ElementType, of_numpy
 from eltwise.core.shapes import of_sizes
 from eltwise.faults.record import Operation
 
 _BY_DIGITS = ((50, 1e-7, 1e-9), (20, 1e-3, 1e-5), (10, 1e-2, 1e-3), (8, 5e-2, 1e-2), (0, 0.25, 0.125))
 """The relative tolerance of floats of so many digits, and the absolute one as a part of the largest value."""
 
-DEFAULT = "integers exact, float32 rtol=1e-3 and 1e-5 of the largest value, other floats by their digits"
+_OF_OUTPUTS = 1e-4
+"""The same part for float32 outputs of a whole model, in which the errors of its nodes add up."""
+
+DEFAULT = "integers exact, float32 rtol=1e-3 and 1e-5 of the largest value (outputs 1e-4), other floats by their digits"
 
 
 @dataclass(frozen=True)
@@ -33,6 +36,7 @@ class Difference:
         max_ulp: the largest distance in units in the last place.
         cause: why they differ, if that was asked.
         explanation: the cause in words.
+        share: the share of what differs that the cause predicts; 0 where there is none.
     """
 
     status: Status
@@ -40,6 +44,7 @@ class Difference:
     max_ulp: int | None = 0
     cause: str | None = None
     explanation: str = ""
+    share: float = 0.0
 
     @property
     def is_beyond(self) -> bool:
@@ -50,7 +55,9 @@ class Difference:
 EQUAL = Difference("equal")
 
 
-def measure(name: str, actual: np.ndarray, expected: np.ndarray, tolerances: Tolerances) -> Difference:
+def measure(
+    name: str, actual: np.ndarray, expected: np.ndarray, tolerances: Tolerances, *, is_output: bool = False
+) -> Difference:
     """Compare two arrays; the second one is the reference, and the name chooses the tolerance."""
     if actual.dtype != expected.dtype or actual.shape != expected.shape:
         kind = "other_type" if actual.dtype != expected.dtype else "other_shape"
@@ -58,7 +65,7 @@ def measure(name: str, actual: np.ndarray, expected: np.ndarray, tolerances: Tol
     if _same_bytes(actual, expected):
         return EQUAL
     element_type = of_numpy(expected.dtype)
-    tolerance = tolerance_of(tolerances, name) or _default(element_type, expected)
+    tolerance = tolerance_of(tolerances, name) or _default(element_type, expected, is_output=is_output)
     first, second = (np.ascontiguousarray(array).reshape(-1) for array in (expected, actual))
     records, _histogram = measure_blocks(first, second, element_type, tolerance)
     if not records["differing"].any() or not (records["differing"] - records["both_nan"]).any():
@@ -79,7 +86,10 @@ def explained(
     """The same difference with its cause; for the exact result of an operation its fault models are tried first."""
     record = compare_arrays(expected, actual, operation=operation, operands=operands)
     return replace(
-        difference, cause=record.cause or difference.cause, explanation=record.explanation or difference.explanation
+        difference,
+        cause=record.cause or difference.cause,
+        explanation=record.explanation or difference.explanation,
+        share=record.cause_share or 0.0,
     )
 
 
@@ -122,6 +132,12 @@ def largest(errors: Iterable[float | None]) -> float | None:
     return None if None in values else max((error for error in values if error is not None), default=0.0)
 
 
+def relative_error(error: float | None, expected: np.ndarray) -> float | None:
+    """An absolute error as a part of the largest finite value of the reference; None where there is none."""
+    largest_value = _largest(expected) if of_numpy(expected.dtype).kind == "float" else 0.0
+    return error / largest_value if error is not None and largest_value else None
+
+
 def _same_bytes(actual: np.ndarray, expected: np.ndarray) -> bool:
     """Whether all bytes are equal, which is difference fast where both lie in one piece."""
     if not (actual.flags.c_contiguous and expected.flags.c_contiguous):
@@ -130,11 +146,12 @@ def _same_bytes(actual: np.ndarray, expected: np.ndarray) -> bool:
     return one == other
 
 
-def _default(element_type: ElementType, expected: np.ndarray) -> Tolerance:
+def _default(element_type: ElementType, expected: np.ndarray, *, is_output: bool) -> Tolerance:
     """Nothing for integers; for floats relative to each value, and for small ones to the largest."""
     if element_type.kind != "float":
         return Tolerance(ulp=0)
     relative, part = next((one, other) for digits, one, other in _BY_DIGITS if element_type.digits >= digits)
+    part = _OF_OUTPUTS if is_output and element_type is FLOAT32 else part
     return Tolerance(rtol=relative, atol=part * _largest(expected))
 
 

@@ -29,10 +29,10 @@ def of_rounded_operands(
     result: np.ndarray,
     other: str,
 ) -> Difference:
-    """The same difference, explained by rounded operands if these predict nearly every element.
+    """The same difference, explained by rounded operands if these predict nearly all elements, and more than its cause.
 
     Args:
-        difference: one that nothing has explained.
+        difference: one that is not explained, or only in part.
         runner: what is run on rounded operands.
         numbers: its nodes.
         inputs: what they read.
@@ -44,10 +44,10 @@ def of_rounded_operands(
         return difference
     shares = {name: _share(runner, numbers, inputs, value, result, narrow) for name, narrow in _NARROW.items()}
     name = max(shares, key=lambda one: shares[one])
-    if shares[name] < _LEAST_SHARE:
+    if shares[name] < max(_LEAST_SHARE, difference.share):
         return difference
     message = f"{other} rounds operands to {name}, which gives {100 * shares[name]:.3g} % of the elements"
-    return replace(difference, cause=f"{name}_operands", explanation=message)
+    return replace(difference, cause=f"{name}_operands", explanation=message, share=shares[name])
 
 
 def _share(

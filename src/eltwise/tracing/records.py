@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from eltwise.comparison.tensor_report import number
 from eltwise.core.escaping import on_one_line
@@ -66,6 +67,10 @@ class TracedNode:
         return (self.name, self.op_type, number(self.error_in), number(self.error_out), own, cause)
 
 
+Verdict = Literal["agree", "disagree", "not_established"]
+"""Whether outputs were compared and are within the tolerance."""
+
+
 @dataclass(frozen=True)
 class TracedOutput:
     """An output of the model that was run as a whole, compared with that of the reference.
@@ -75,12 +80,14 @@ class TracedOutput:
         status: ``equal``, ``within_tolerance`` or ``differs``; ``failed`` where the tested runtime did not run the
             model, and ``not_compared`` where there is nothing to compare it with.
         error: the largest absolute difference; None where it has no size or was not compared.
+        relative: the same as a part of the largest value of the reference.
         message: why it was not compared, or how the arrays differ.
     """
 
     name: str
     status: str
     error: float | None = None
+    relative: float | None = None
     message: str = ""
 
     def fields(self) -> dict[str, object]:

@@ -6,7 +6,6 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
 
 from eltwise.comparison.tensor_report import number
 from eltwise.conformance.reproduce import files_of_case, write_case
@@ -16,11 +15,9 @@ from eltwise.formats.registry import of_bytes
 from eltwise.report.written import Written
 from eltwise.tracing.isolated import Isolated
 from eltwise.tracing.page import content
-from eltwise.tracing.records import TracedNode, TracedOutput, named
+from eltwise.tracing.records import TracedNode, TracedOutput, Verdict, named
 
 _MOST_SHOWN = 5
-
-Verdict = Literal["agree", "disagree", "not_established"]
 
 
 @dataclass(frozen=True)
@@ -141,14 +138,17 @@ class TraceReport(Written):
         lines = [*self._outputs(), *self._findings()]
         return f"{self.first or 'nothing'}: {self.runtime}", content(lines, facts, self.notes, self.nodes)
 
-    def summary(self) -> list[str]:
-        """The result in sentences."""
-        lines = [
+    def comparison(self) -> list[str]:
+        """What was compared, and what came of the outputs, in sentences."""
+        return [
             f"{self.runtime} against {self.against}: {counted(len(self.nodes), 'node')}{_listed(self.counts())}",
             *self._outputs(),
             f"inputs: {self.inputs}; tolerance: {self.tolerance}",
         ]
-        return [*lines, *self._findings()]
+
+    def summary(self) -> list[str]:
+        """The same with the first node that is wrong."""
+        return [*self.comparison(), *self._findings()]
 
     def _outputs(self) -> list[str]:
         """The outputs with the worst of them, and for each reason those that were not compared."""
@@ -160,6 +160,7 @@ class TraceReport(Written):
         line = f"the whole model: {counted(len(self.outputs), 'output')}{_listed(_counts(self.outputs))}"
         if worst is not None:
             line += f"; {worst.name!r}" + ("" if worst.error is None else f" by {number(worst.error)}")
+            line += "" if worst.relative is None else f", {worst.relative:.2g} of its largest value"
             line += f": {worst.message}" if worst.message else ""
         reasons: dict[str, list[str]] = {}
         for output in self.outputs:

@@ -148,7 +148,7 @@ class Tracer:
             result.inputs_equal = all(one.status == "equal" for one in inputs)
             result.inputs_agree = not any(one.is_beyond for one in inputs)
             result.error_in = largest(one.error for one in inputs)
-            result.has_failed = bool(actual.message)
+            result.has_failed = bool(actual.message) and not self._is_refused_by_both(actual, outcome, numbers)
             if is_random:
                 result.message = RANDOM
             elif actual.message or (outcome.message and not expected.keys() & {*self._model.made[result.number]}):
@@ -161,6 +161,10 @@ class Tracer:
         self._retain(numbers, values, expected, outcome.values)
         attribute(self._runs, results, {**self.expected, **expected}, self.isolated)
         self._forget(max(numbers))
+
+    def _is_refused_by_both(self, actual: Outcome, outcome: Outcome, numbers: Sequence[int]) -> bool:
+        """Whether both runtimes tried to run some nodes and could not, as on inputs that do not fit them."""
+        return bool(actual.message and outcome.message) and not self._reference.refusal_of(self._steps_of(numbers))
 
     def _expected_of(self, numbers: Sequence[int], actual: Outcome, outcome: Outcome) -> Values:
         """The values of the reference by the names and in the types of the tested model."""

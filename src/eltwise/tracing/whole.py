@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 from eltwise.ir.graph import Port
-from eltwise.tracing.difference import Difference, measure
+from eltwise.tracing.difference import Difference, measure, relative_error
 from eltwise.tracing.matching import matched_outputs
 from eltwise.tracing.model import TracedModel, size_of
 from eltwise.tracing.records import TracedOutput
@@ -67,10 +67,14 @@ def compare_whole(runs: Runs, nodes: Mapping[int, NodeResult], segments: tuple[V
             outputs.append(TracedOutput(port.name, "not_compared", message=failures[1]))
         elif leaves_segments(runs, value, tested, *segments):
             error = compare_output(runs, value, tested, segments[0]).error
-            outputs.append(TracedOutput(port.name, "differs", error, OTHER_THAN_SEGMENTS))
+            relative = relative_error(error, segments[0][value])
+            outputs.append(TracedOutput(port.name, "differs", error, relative, OTHER_THAN_SEGMENTS))
         else:
             difference = compare_output(runs, value, tested, reference)
-            outputs.append(TracedOutput(port.name, difference.status, difference.error, difference.explanation))
+            relative = relative_error(difference.error, reference[value])
+            outputs.append(
+                TracedOutput(port.name, difference.status, difference.error, relative, difference.explanation)
+            )
     matched = {other.value for _port, other in pairs.values() if other}
     extra = [port for port in runs.reference.model.graph.outputs if port.value not in matched]
     outputs += [TracedOutput(port.name, "not_compared", message="only the other model has it") for port in extra]
@@ -79,7 +83,7 @@ def compare_whole(runs: Runs, nodes: Mapping[int, NodeResult], segments: tuple[V
 
 def compare_output(runs: Runs, value: str, actual: Values, expected: Values) -> Difference:
     """The difference of an output, in the narrower of two float types whichever side has it."""
-    return measure(value, *in_narrower_type(actual[value], expected[value]), runs.tolerances)
+    return measure(value, *in_narrower_type(actual[value], expected[value]), runs.tolerances, is_output=True)
 
 
 def leaves_segments(runs: Runs, value: str, whole: Values, segments: Values, others: Values) -> bool:

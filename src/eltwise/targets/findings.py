@@ -1,0 +1,157 @@
+"""What measured rules say of a model without running it: each node that a runtime refuses or computes otherwise."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from eltwise.core.errors import EltwiseError
+from eltwise.faults.families import REFUSED_IN_PART, sentence_of
+from eltwise.ir.graph import Graph
+from eltwise.passes.analysis import Analysis
+from eltwise.passes.upcast import exact_upcast
+from eltwise.targets.plan import (
+    Steps,
+    Versions,
+    ask,
+    choose_versions,
+    decide,
+    in_opset,
+    measured,
+    other_operators,
+    unread,
+    worst,
+)
+from eltwise.targets.report import Finding, TargetReport
+from eltwise.targets.rules import REFUSALS, Rule, RuleSet, Severity, level
+from eltwise.targets.sites import Site, sites_of
+
+
+def by_rules(analysis: Analysis, target: str, rules: RuleSet, least: Severity) -> TargetReport:
+    """What the rules say of a model, without running it."""
+    checked = measured(analysis.graph, rules)
+    findings = _with_problems(analysis.invalidities, find(analysis, target, rules, least))
+    named = {finding.node for finding in findings}
+    unmeasured = (_not_measured(site) for site in sites_of(analysis.graph) if ask(rules, site) is None)
+    return TargetReport(
+        target,
+        rules.version,
+        "",
+        tuple(findings),
+        len(checked),
+        0 if analysis.invalidities else sum(site.node not in named for site in checked),
+        sum(site.is_beside_foreign for site in checked),
+        Counter(unmeasured) + Counter(other_operators(analysis)),
+        severity=least,
+    )
+
+
+def find(analysis: Analysis, target: str, rules: RuleSet, least: Severity) -> list[Finding]:
+    """Everything of a valid model that a runtime does not load or does not compute as it is meant."""
+    versions = choose_versions(analysis.graph, rules, least)
+    return [*_of_versions(versions, target), *_of_sites(versions, target, analysis, rules, least)]
+
+
+def _with_problems(problems: Sequence[EltwiseError], found: list[Finding]) -> list[Finding]:
+    """The findings of a model that is not valid, of which nothing can be repaired."""
+    if not problems:
+        return found
+    wrong = [_invalid(problem) for problem in problems]
+    said = {finding.node for finding in wrong}
+    helps = "what the model is refused for comes first"
+    rest = (finding for finding in found if finding.node not in said)
+    return [
+        *wrong,
+        *(replace(one, helps=helps if one.is_repairable else one.helps, is_repairable=False) for one in rest),
+    ]
+
+
+def not_read(graph: Graph) -> Finding:
+    """What is found of an IR on a runtime that reads ONNX only."""
+    version_here = f"OpenVINO IR {graph.origin.file_version}"
+    helps = "convert it first: eltwise convert IN.xml OUT.onnx"
+    return Finding("", version_here, words="it reads ONNX only", helps=helps)
+
+
+def _invalid(problem: EltwiseError) -> Finding:
+    """What is found of a model that is not valid."""
+    words = problem.problem
+    words += f", got {problem.got}" if problem.got else ""
+    words += f"; allowed: {problem.allowed}" if problem.allowed else ""
+    subject = problem.operator or problem.operand or "the model"
+    if problem.operator and problem.operand:
+        words = f"{problem.operand}: {words}"
+    return Finding(problem.node, subject, words=words, helps=problem.hint or "the model is not valid")
+
+
+def _not_measured(site: Site) -> str:
+    if site.element_type is None:
+        return f"{site.schema.versioned_name} of unknown type"
+    if not site.context:
+        return f"{site.schema.versioned_name} of unknown rank (declare the shapes of the model's inputs)"
+    return f"{site.schema.versioned_name} of {site.type_name} (not measured)"
+
+
+def _of_versions(versions: Versions, target: str) -> Iterator[Finding]:
+    for subject, allowed in versions.refused:
+        helps = f"eltwise repair --target {target} changes it"
+        if versions.reason:
+            helps = "no version that it loads can say this model"
+        words = versions.reason or f"it loads {allowed}"
+        yield Finding("", subject, words=words, helps=helps, is_repairable=not versions.reason)
+
+
+def _of_sites(
+    versions: Versions, target: str, analysis: Analysis, rules: RuleSet, least: Severity
+) -> Iterator[Finding]:
+    is_whole = not unread(analysis)
+    for site in measured(analysis.graph, rules):
+        matches = ask(rules, site) or ()
+        severity = worst(matches)
+        if severity is None:
+            continue
+        steps, then = decide(rules, site, min(severity, least, key=level), versions.opset)
+        first = [rule for rule in matches if rule.severity == severity]
+        faults = [rule.fault for rule in first]
+        helps = "what would help cannot be written, since the IR has layers that are not known here"
+        if steps is None or is_whole:
+            helps = _helps(site, steps, then, faults, target, versions.opset)
+        yield Finding(
+            site.node,
+            site.schema.versioned_name,
+            site.type_name,
+            site.broadcast,
+            severity,
+            next((fault for fault in faults if fault in (*REFUSALS, REFUSED_IN_PART)), "differs"),
+            tuple(fault for fault in faults if fault not in (*REFUSALS, REFUSED_IN_PART)),
+            "; ".join(dict.fromkeys(_words(rule, site) for rule in first)),
+            helps,
+            steps is not None and is_whole,
+        )
+
+
+def _words(rule: Rule, site: Site) -> str:
+    operator = f"{site.schema.name}({site.schema.version})"
+    return rule.words.replace("{op}", operator) or sentence_of(rule.fault)
+
+
+def _helps(
+    site: Site, steps: Steps | None, then: Sequence[Rule], faults: Sequence[str], target: str, opset: int
+) -> str:
+    """What to do about a node."""
+    if steps is None and any(fault in REFUSALS for fault in faults):
+        return "no way to write it is exact there"
+    if steps is None:
+        allowed = " ".join(f"--allow {fault}" for fault in faults)
+        return f"no way to write it is exact there; eltwise repair {allowed} leaves it as it is"
+    words = []
+    there = in_opset(site, opset) if opset else site
+    if there is not None and there.schema != site.schema:
+        words.append(f"upgrades the model to opset {opset}")
+    if "align" in steps:
+        words.append("aligns B by its shape")
+    if "upcast" in steps and site.element_type is not None:
+        words.append(f"computes it in {exact_upcast(site.expression, site.element_type)} and casts back")
+    outcome = f"after which only {worst(then)} is left" if then else "which was measured to be exact"
+    return f"eltwise repair --target {target} {' and '.join(words)}, {outcome}"

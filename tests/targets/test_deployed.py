@@ -1,0 +1,153 @@
+"""``check --target`` runs the whole model: with planted faults, options that mend them, inputs, and where it cannot."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+
+import eltwise
+from eltwise.core.errors import EltwiseError
+from eltwise.runtimes import registry
+from eltwise.targets.report import TargetReport
+from support.conversions import FOLDERS
+from support.target_models import bfloat16_model, bytes_model, legacy_model
+from support.traced_models import CHAIN, parsed
+
+
+@pytest.fixture
+def plant(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Let a planted runtime stand for onnxruntime."""
+
+    def planted(name: str) -> None:
+        runtime = replace(
+            registry.BY_NAME["onnxruntime"],
+            adapter=f"support.planted_runtimes:{name}",
+            environment={"PYTHONPATH": FOLDERS},
+        )
+        monkeypatch.setitem(registry.BY_NAME, "onnxruntime", runtime)
+
+    return planted
+
+
+def tried(report: TargetReport) -> list[tuple[str, str]]:
+    return [(remedy.name, remedy.verdict) for remedy in report.remedies]
+
+
+def test_a_model_of_any_operators_is_compared_with_float64() -> None:
+    report = eltwise.check(parsed(CHAIN), "onnxruntime")
+    assert (report.verdict, report.is_good, tried(report)) == ("agree", True, [])
+    assert report.trace is not None
+    assert [output.name for output in report.trace.outputs] == ["z"]
+    assert str(report).splitlines()[-1] == "onnxruntime: the model computes the same"
+
+
+@pytest.mark.parametrize(
+    ("runtime", "remedies", "last"),
+    [
+        (
+            "WrongUnlessBasic",
+            [("onnxruntime:optimization=basic", "agree")],
+            "with onnxruntime:optimization=basic it does",
+        ),
+        (
+            "WrongUnlessDisabled",
+            [("onnxruntime:optimization=basic", "disagree"), ("onnxruntime:optimization=disabled", "agree")],
+            "with onnxruntime:optimization=disabled it does",
+        ),
+        (
+            "WrongInFloat32",
+            [("onnxruntime:optimization=basic", "disagree"), ("onnxruntime:optimization=disabled", "disagree")],
+            "no other option and no repair is known to help",
+        ),
+    ],
+)
+def test_options_are_tried_until_one_helps(
+    plant: Callable[[str], None], runtime: str, remedies: list[tuple[str, str]], last: str
+) -> None:
+    plant(runtime)
+    report = eltwise.check(parsed(CHAIN), "onnxruntime")
+    assert (report.verdict, tried(report)) == ("disagree", remedies)
+    assert "first: Relu 'c': " in str(report)
+    assert str(report).splitlines()[-1] == last
+    assert json.loads(json.dumps(report.fields()))["remedies"][-1]["verdict"] == remedies[-1][1]
+
+
+def test_an_option_that_is_asked_for_is_what_runs(plant: Callable[[str], None]) -> None:
+    plant("WrongUnlessDisabled")
+    report = eltwise.check(parsed(CHAIN), "onnxruntime:optimization=disabled")
+    assert (report.verdict, report.target) == ("agree", "onnxruntime:optimization=disabled")
+    report = eltwise.check(parsed(CHAIN), "onnxruntime:optimization=all")
+    assert (report.verdict, tried(report)) == ("disagree", [])
+
+
+@pytest.mark.parametrize(
+    ("made", "target"), [(bytes_model, "openvino"), (legacy_model, "onnxruntime"), (bfloat16_model, "onnxruntime")]
+)
+def test_a_repair_is_said_to_help_where_it_was_run(made: Callable[[], onnx.ModelProto], target: str) -> None:
+    report = eltwise.check(made(), target)
+    assert (report.verdict, tried(report)) == ("disagree", [(f"eltwise repair --target {target}", "agree")])
+    assert str(report).splitlines()[-1] == f"with eltwise repair --target {target} it does"
+
+
+def test_a_repair_that_does_not_help_is_not_recommended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("eltwise.targets.check.repair", lambda model, *_arguments, **_options: (model, None))
+    report = eltwise.check(bytes_model(), "openvino")
+    assert ("eltwise repair --target openvino", "disagree") in tried(report)
+    assert str(report).splitlines()[-1] == "no other option and no repair is known to help"
+
+
+def test_the_verdict_is_about_the_inputs_that_are_given(
+    plant: Callable[[str], None], tmp_path: Path, cli: Callable[..., tuple[int, str, str]]
+) -> None:
+    """Below 0 is where the planted Relu is wrong."""
+    plant("WrongInFloat32")
+    path, above, below = tmp_path / "m.onnx", tmp_path / "above.npy", tmp_path / "below.npy"
+    onnx.save(parsed("g (float[3] x) => (float[3] z) { a = Tanh(x)  z = Relu(a) }"), path)
+    np.save(above, np.float32([1, 2, 3]))
+    np.save(below, np.float32([-1, 2, 3]))
+    assert cli("check", path, "--target", "onnxruntime", "-i", f"x={above}")[0] == 0
+    code, printed, _said = cli("check", path, "--target", "onnxruntime", "-i", f"x={below}", "--json")
+    assert (code, json.loads(printed)["verdict"]) == (1, "disagree")
+    assert cli("check", path, "--target", "onnxruntime", "-i", f"x={below}", "--tolerance", "atol=2")[0] == 0
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"inputs": {"nope": np.float32([1])}},
+        {"inputs": {"x": np.float32([[1]])}},
+        {"inputs": {"x": np.int32([1, 2, 3])}},
+        {"tolerance": "nonsense"},
+    ],
+)
+def test_what_does_not_fit_is_refused(options: dict[str, object]) -> None:
+    with pytest.raises(EltwiseError):
+        eltwise.check(parsed("g (float[3] x) => (float[3] z) { z = Tanh(x) }"), "onnxruntime", **options)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("runtime", ["RefusingAsAWhole", "HangingAsAWhole"])
+def test_a_model_that_does_not_run_as_a_whole_is_not_said_to_compute_the_same(
+    plant: Callable[[str], None], monkeypatch: pytest.MonkeyPatch, runtime: str
+) -> None:
+    monkeypatch.setattr("eltwise.targets.run._LIMIT", 6.0)
+    plant(runtime)
+    report = eltwise.check(parsed(CHAIN), "onnxruntime")
+    assert report.verdict == "disagree"
+    assert report.findings[-1].kind in ("refused", "hangs")
+
+
+def test_nothing_is_established_where_nothing_was_compared(
+    tmp_path: Path, cli: Callable[..., tuple[int, str, str]]
+) -> None:
+    """A reshape that no input that is drawn fits runs nowhere."""
+    path = tmp_path / "m.onnx"
+    onnx.save(parsed("g (float[N] x, int64[2] s) => (float[a, b] z) { t = Tanh(x)  z = Reshape(t, s) }"), path)
+    code, printed, _said = cli("check", path, "--target", "onnxruntime")
+    assert code == 3
+    assert "onnxruntime: whether the model computes the same is not established" in printed
