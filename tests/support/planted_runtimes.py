@@ -180,3 +180,12 @@ class WrongUnlessDisabled(WrongInFloat32):
     """The same unless optimization is disabled."""
 
     RIGHT = ("disabled",)
+
+
+class Bfloat16AndWrong(Bfloat16):
+    """The same, and Relu is computed as Abs."""
+
+    def change(self, model: Any) -> None:
+        """Add the casts and replace the nodes."""
+        super().change(model)
+        Wrong.change(self, model)  # type: ignore[arg-type]

@@ -68,3 +68,29 @@ def mixed(nodes: int = 12, seed: int = 0) -> ModelProto:
         [numpy_helper.from_array(array, name) for name, array in constants.items()],
     )
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+
+
+def products(count: int, seed: int = 0) -> ModelProto:
+    """Products with constant matrices, one after another, and at last a Relu; the matrices are initializers."""
+    generator = np.random.default_rng(seed)
+    weights = {f"w{number}": generator.standard_normal((24, 24)).astype(np.float32) / 5 for number in range(count)}
+    nodes = [
+        helper.make_node("MatMul", [f"v{number}", f"w{number}"], [f"v{number + 1}"], f"matmul_{number}")
+        for number in range(count)
+    ]
+    nodes.append(helper.make_node("Relu", [f"v{count}"], ["z"], "relu"))
+    ends = [helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [24, 24]) for name in ("v0", "z")]
+    tensors = [numpy_helper.from_array(array, name) for name, array in weights.items()]
+    graph = helper.make_graph(nodes, "products", ends[:1], ends[1:], tensors)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+
+
+def with_constant_nodes(model: ModelProto) -> ModelProto:
+    """The same with a Constant node for each initializer, as some exporters write them."""
+    model = onnx.ModelProto.FromString(model.SerializeToString())
+    nodes = [helper.make_node("Constant", [], [tensor.name], value=tensor) for tensor in model.graph.initializer]
+    nodes += model.graph.node
+    del model.graph.initializer[:]
+    del model.graph.node[:]
+    model.graph.node.extend(nodes)
+    return model

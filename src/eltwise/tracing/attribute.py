@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -17,47 +18,84 @@ from eltwise.ops.schema import ElementwiseSchema
 from eltwise.tracing.difference import Difference, explained, overflow, worst_value
 from eltwise.tracing.isolated import Isolated
 from eltwise.tracing.model import Submodel, TracedModel
-from eltwise.tracing.precision import of_rounded_operands
+from eltwise.tracing.precision import LEAST_SHARE, ROUNDINGS, of_rounded_operands
 from eltwise.tracing.records import named
 from eltwise.tracing.runner import Outcome, Values, cast_float, copied, is_float
 from eltwise.tracing.runs import NodeResult, Runs
 
-_MOST_ISOLATED = 16
-"""So many nodes that give another result alone are run as models of their own, and their causes are looked for."""
+_MOST_HELD = 16
+"""So many nodes that give another result alone are held with their inputs and results."""
+
+_MOST_SOUGHT = 16
+"""For so many nodes of an operator every kind of cause is tried, and for the others that of the last one."""
 
 
-def attribute(runs: Runs, results: Sequence[NodeResult], values: Values, isolated: dict[int, Isolated]) -> None:
-    """Say of the nodes of a segment that are beyond the tolerance which are wrong themselves.
+class Attribution:
+    """Finds the nodes that make an error of their own: each suspect is run alone, on what the reference reads.
 
     A node is wrong itself if it gives another result alone, on the inputs of the reference, and its value has to be
     that of the reference: the reference has the same node, or the exact result.
 
-    Args:
-        runs: the runs.
-        results: the results of the nodes, to which ``blame``, ``own`` and ``message`` are added.
-        values: the reference's, by the names of the tested model.
-        isolated: the first nodes that give another result alone, to which these are added.
+    Attributes:
+        isolated: the first nodes that give another result alone, by number.
     """
-    suspects = [result for result in results if result.is_beyond]
-    owns = _own_differences(runs, suspects, values)
-    for result in suspects:
-        _set_blame(runs, result, owns.get(result.number), runs.model.ancestors([result.number], values))
-    chosen = [result for result in suspects if result.blame == "own"][: _MOST_ISOLATED - len(isolated)]
-    numbers = runs.model.ancestors((result.number for result in chosen), values)
-    needed = {*runs.model.read_by(numbers), *runs.model.made_by(numbers)}
-    values = {name: array.copy() for name, array in values.items() if name in needed}
-    for result in chosen:
-        record = _isolate(runs, result.number, values)
+
+    def __init__(self, runs: Runs) -> None:
+        self.isolated: dict[int, Isolated] = {}
+        self._runs = runs
+        self._sought = Counter[str]()
+        self._roundings: dict[str, str] = {}
+
+    def attribute(self, results: Sequence[NodeResult], values: Values) -> None:
+        """Say of the nodes of a segment that are beyond the tolerance which are wrong themselves.
+
+        Args:
+            results: the results of the nodes, to which ``blame``, ``own`` and ``message`` are added.
+            values: the reference's, by the names of the tested model.
+        """
+        runs = self._runs
+        suspects = [result for result in results if result.is_beyond]
+        owns = _own_differences(runs, suspects, values)
+        for result in suspects:
+            _set_blame(runs, result, owns.get(result.number), runs.model.ancestors([result.number], values))
+        chosen = [result for result in suspects if result.blame == "own"]
+        numbers = runs.model.ancestors((result.number for result in chosen), values)
+        needed = {*runs.model.read_by(numbers), *runs.model.made_by(numbers)}
+        values = {name: array.copy() for name, array in values.items() if name in needed}
+        for result in chosen:
+            self._isolate(result, values)
+
+    def _isolate(self, result: NodeResult, values: Values) -> None:
+        """Run a node as a model of its own, and look for the cause of its error."""
+        record = _isolate(self._runs, result.number, values)
         if record is not None:
-            _set_blame(runs, result, record.own, record.numbers)
-            if result.blame == "own":
-                record = isolated[result.number] = _with_cause(runs, _with_exact(runs, record))
-                result.own = record.own
-    for result in suspects:
-        if result.blame == "own" and not _is_certain(runs, isolated.get(result.number), result.number):
-            result.blame, result.message = "not_isolated", _doubt(runs, result)
-        elif result.blame == "own" and result.number not in isolated:
+            _set_blame(self._runs, result, record.own, record.numbers)
+            if result.blame != "own":
+                return
+            record = self._with_cause(_with_exact(self._runs, record))
+            result.own = record.own
+            if len(self.isolated) < _MOST_HELD:
+                self.isolated[result.number] = record
+        if not _is_certain(self._runs, record, result.number):
+            result.blame, result.message = "not_isolated", _doubt(self._runs, result)
+        elif record is None or record.own.cause is None:
             result.message = "its cause was not looked for"
+
+    def _with_cause(self, isolated: Isolated) -> Isolated:
+        """The same with the cause: that of other nodes of its operator, or one of all kinds."""
+        if message := overflow(isolated.actual, isolated.expected):
+            return replace(isolated, own=replace(isolated.own, cause="overflow", explanation=message), right=None)
+        operator, own = self._runs.model.nodes[isolated.numbers[-1]].schema.name, isolated.own
+        if operator in self._roundings:
+            own = _of_rounding(self._runs, isolated, own, [self._roundings[operator]])
+        if own.share == 0 and self._sought[operator] < _MOST_SOUGHT:
+            self._sought[operator] += 1
+            own = _of_values(self._runs, isolated)
+            if own.share < 1:
+                own = _of_rounding(self._runs, isolated, own)
+        if own.cause in ROUNDINGS:
+            self._roundings[operator] = ROUNDINGS[own.cause]
+        return replace(isolated, own=own)
 
 
 def _is_certain(runs: Runs, isolated: Isolated | None, number: int) -> bool:
@@ -170,29 +208,29 @@ def _with_exact(runs: Runs, isolated: Isolated) -> Isolated:
     return replace(isolated, right=right, exact=exact)
 
 
-def _with_cause(runs: Runs, isolated: Isolated) -> Isolated:
-    """The same with the cause: of the result that is wrong, if the exact one tells which that is."""
-    if message := overflow(isolated.actual, isolated.expected):
-        return replace(isolated, own=replace(isolated.own, cause="overflow", explanation=message), right=None)
+def _of_values(runs: Runs, isolated: Isolated) -> Difference:
+    """The own difference with its cause: of the result that is wrong, if the exact one tells which that is."""
     expected, actual = isolated.expected, isolated.actual
     operation, operands = None, list[np.ndarray]()
     if isolated.exact is not None:
         expected = isolated.exact
         actual = isolated.expected if isolated.right == (runs.tested.name,) else isolated.actual
         operation, operands = _operation(runs.model, isolated)
-    own = explained(isolated.own, actual, expected, operation, operands)
+    return explained(isolated.own, actual, expected, operation, operands)
+
+
+def _of_rounding(
+    runs: Runs, isolated: Isolated, own: Difference, types: Sequence[str] = tuple(ROUNDINGS.values())
+) -> Difference:
+    """The difference explained by operands that one of the runtimes rounds to one of some types."""
     tested, reference = runs.tested, runs.reference.fallbacks[-1] if runs.reference.fallbacks else runs.reference
     region, inputs = _partner_inputs(runs, isolated.numbers, isolated.submodel.inputs)
-    partner = runs.partners.values.get(isolated.value, isolated.value)
-    if own.share < 1:
-        inputs = reference.typed(inputs)
-        own = of_rounded_operands(own, reference, region, inputs, partner, isolated.actual, tested.name)
-    if own.share < 1:
-        value, numbers = isolated.value, isolated.numbers
-        own = of_rounded_operands(
-            own, tested, numbers, isolated.submodel.inputs, value, isolated.expected, runs.reference.name
-        )
-    return replace(isolated, own=own)
+    inputs, partner = reference.typed(inputs), runs.partners.values.get(isolated.value, isolated.value)
+    own = of_rounded_operands(own, reference, region, inputs, partner, isolated.actual, tested.name, types)
+    if own.share >= LEAST_SHARE:
+        return own
+    numbers, inputs, value = isolated.numbers, dict(isolated.submodel.inputs), isolated.value
+    return of_rounded_operands(own, tested, numbers, inputs, value, isolated.expected, runs.reference.name, types)
 
 
 def _exact_result(submodel: Submodel, position: int) -> np.ndarray | None:

@@ -9,7 +9,7 @@ from eltwise.tracing.changed import find_changed
 from eltwise.tracing.difference import worst_value
 from eltwise.tracing.fused import Fused, find_fused
 from eltwise.tracing.isolated import Isolated
-from eltwise.tracing.records import TracedOutput, named
+from eltwise.tracing.records import WRONG_THEMSELVES, TracedOutput, named
 from eltwise.tracing.runner import Runner, Values
 from eltwise.tracing.runs import NodeResult, Runs
 from eltwise.tracing.tracer import Tracer
@@ -55,7 +55,7 @@ def conclude(runs: Runs, tracer: Tracer, most_bytes: int) -> Conclusion:
         else:
             _blame_fused(runs, tracer.nodes[fused.numbers[-1]], fused, whole, tracer.values)
             isolated |= {fused.numbers[-1]: fused.isolated} if fused.isolated else {}
-    blamed = (one for one in sorted(tracer.nodes) if tracer.nodes[one].blame in (*_CERTAIN, "fused", "changed"))
+    blamed = (one for one in sorted(tracer.nodes) if tracer.nodes[one].blame in WRONG_THEMSELVES)
     return Conclusion(whole.outputs, next(blamed, None), isolated, tuple(notes))
 
 

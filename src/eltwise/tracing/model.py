@@ -234,9 +234,11 @@ class TracedModel:
 
     def array_of(self, value: str, values: Mapping[str, np.ndarray]) -> np.ndarray | None:
         """An array of ``values``, or a constant of the model; None where there is none, or it cannot be read."""
-        tensor = self.graph.constant.get(value)
+        if value in values:
+            return values[value]
+        tensor = self.constant(value)
         try:
-            return values.get(value) if value in values or tensor is None else tensor.array
+            return tensor.array if isinstance(tensor, Tensor) else None
         except EltwiseError:
             return None
 

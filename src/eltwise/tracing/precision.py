@@ -15,7 +15,12 @@ from eltwise.tracing.difference import Difference
 from eltwise.tracing.runner import Runner
 
 _NARROW = {"bfloat16": ml_dtypes.bfloat16, "float16": np.float16}
-_LEAST_SHARE = 0.98
+ROUNDINGS = {f"{name}_operands": name for name in _NARROW}
+"""The causes, each with the type that operands are rounded to."""
+
+LEAST_SHARE = 0.98
+"""What predicts at least so many of the elements explains a result."""
+
 _CLOSE = 2.0**-16
 """Results of one precision differ by less than this part of the largest, as sums are added in another order."""
 
@@ -28,6 +33,7 @@ def of_rounded_operands(
     value: str,
     result: np.ndarray,
     other: str,
+    types: Sequence[str],
 ) -> Difference:
     """The same difference, explained by rounded operands if these predict nearly all elements, and more than its cause.
 
@@ -39,12 +45,17 @@ def of_rounded_operands(
         value: what they make.
         result: that value of the other runtime.
         other: the name of that one.
+        types: what operands may be rounded to.
     """
     if result.dtype != np.float32:
         return difference
-    shares = {name: _share(runner, numbers, inputs, value, result, narrow) for name, narrow in _NARROW.items()}
+    shares = {
+        name: _share(runner, numbers, inputs, value, result, narrow)
+        for name, narrow in _NARROW.items()
+        if name in types
+    }
     name = max(shares, key=lambda one: shares[one])
-    if shares[name] < max(_LEAST_SHARE, difference.share):
+    if shares[name] < max(LEAST_SHARE, difference.share):
         return difference
     message = f"{other} rounds operands to {name}, which gives {100 * shares[name]:.3g} % of the elements"
     return replace(difference, cause=f"{name}_operands", explanation=message, share=shares[name])

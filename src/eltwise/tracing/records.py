@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -10,6 +10,9 @@ from eltwise.comparison.tensor_report import number
 from eltwise.core.escaping import on_one_line
 
 _MOST_NAMED = 6
+
+WRONG_THEMSELVES = ("own", "in_graph", "fused", "changed")
+"""The blames of nodes whose difference does not come from what they read."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +68,57 @@ class TracedNode:
             cause = f"only in the model {cause}".rstrip()
         own = "within" if self.blame in ("inherited", "in_graph") else number(self.own_error)
         return (self.name, self.op_type, number(self.error_in), number(self.error_out), own, cause)
+
+
+@dataclass(frozen=True)
+class CauseGroup:
+    """The nodes of one operator that are wrong themselves in one way.
+
+    Attributes:
+        op_type: their operator.
+        cause: the cause of their own differences; None where none was found.
+        nodes: their names, in order.
+        own_error: the largest of their own errors; None where one has no size.
+        explanation: the cause of the first in words.
+    """
+
+    op_type: str
+    cause: str | None
+    nodes: tuple[str, ...]
+    own_error: float | None
+    explanation: str
+
+    def __str__(self) -> str:
+        cause = self.cause or "cause not looked for"
+        text = f": {self.explanation}" if self.explanation and len(self.nodes) == 1 else ""
+        return on_one_line(f"{len(self.nodes)} {self.op_type}: {cause}, by {number(self.own_error)} at most{text}")
+
+    def fields(self) -> dict[str, object]:
+        """Everything as plain values."""
+        return {**vars(self), "nodes": list(self.nodes)}
+
+
+def grouped(nodes: Iterable[TracedNode]) -> list[CauseGroup]:
+    """The nodes that are wrong themselves by operator and cause, in the order of the first of each."""
+    groups: dict[tuple[str, str | None], list[TracedNode]] = {}
+    for node in nodes:
+        if node.blame in WRONG_THEMSELVES:
+            groups.setdefault((node.op_type, node.cause), []).append(node)
+    return [
+        CauseGroup(
+            op_type,
+            cause,
+            tuple(node.name for node in group),
+            _largest([node.error_out if node.own_error is None else node.own_error for node in group]),
+            group[0].explanation,
+        )
+        for (op_type, cause), group in groups.items()
+    ]
+
+
+def _largest(errors: Sequence[float | None]) -> float | None:
+    sizes = [error for error in errors if error is not None]
+    return max(sizes) if len(sizes) == len(errors) else None
 
 
 Verdict = Literal["agree", "disagree", "not_established"]

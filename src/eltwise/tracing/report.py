@@ -15,9 +15,10 @@ from eltwise.formats.registry import of_bytes
 from eltwise.report.written import Written
 from eltwise.tracing.isolated import Isolated
 from eltwise.tracing.page import content
-from eltwise.tracing.records import TracedNode, TracedOutput, Verdict, named
+from eltwise.tracing.records import CauseGroup, TracedNode, TracedOutput, Verdict, grouped, named
 
 _MOST_SHOWN = 5
+_MOST_CAUSES = 12
 
 
 @dataclass(frozen=True)
@@ -73,13 +74,19 @@ class TraceReport(Written):
         nodes = (node for node in self.nodes if node.name == self.first and node.blame not in (None, "inherited"))
         return next(nodes, None)
 
+    @property
+    def causes(self) -> list[CauseGroup]:
+        """The nodes that are wrong themselves by operator and cause, in the order of the first of each."""
+        return grouped(self.nodes)
+
     def fields(self) -> dict[str, object]:
         """Everything as plain values, as ``--json`` writes it."""
         return {
             "verdict": self.verdict,
             "outputs": [output.fields() for output in self.outputs],
-            "nodes": [node.fields() for node in self.nodes],
             "first": self.first,
+            "causes": [cause.fields() for cause in self.causes],
+            "nodes": [node.fields() for node in self.nodes],
             "runtime": self.runtime,
             "against": self.against,
             "inputs": self.inputs,
@@ -169,10 +176,15 @@ class TraceReport(Written):
         return [line, *(f"not established: output {named(names)}: {reason}" for reason, names in reasons.items())]
 
     def _findings(self) -> list[str]:
-        """The first node that is wrong, or why there is none though values differ."""
-        node, counts = self.first_node, self.counts()
+        """The first node that is wrong and the causes of others, or why there is none though values differ."""
+        node, counts, causes = self.first_node, self.counts(), self.causes
         if node is not None:
-            return [f"first: {node}: {self._finding(node)}"]
+            lines = [f"first: {node}: {self._finding(node)}"]
+            if sum(len(cause.nodes) for cause in causes) > 1:
+                lines += map(str, causes[:_MOST_CAUSES])
+            if len(causes) > _MOST_CAUSES:
+                lines.append(f"and {counted(len(causes) - _MOST_CAUSES, 'cause')} more (--json lists all)")
+            return lines
         isolated = next((node for node in self.nodes if node.blame == "not_isolated"), None)
         if isolated is not None:
             line = f"no node is wrong alone; first beyond the tolerance, by {number(isolated.error_out)}"

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import groupby
 
 import numpy as np
 
-from eltwise.tracing.attribute import attribute
+from eltwise.tracing.attribute import Attribution
 from eltwise.tracing.difference import EQUAL, Difference, largest, measure, rank
 from eltwise.tracing.isolated import Isolated
 from eltwise.tracing.partners import last_uses
@@ -34,14 +34,13 @@ class Tracer:
         values: those of the tested model that are still needed; at the end its outputs.
         expected: those of the reference, by the names and in the types of the tested model.
         renamed: the values of the tested model that were matched by their contents.
-        isolated: the first nodes that give another result alone, by number.
     """
 
     def __init__(self, runs: Runs) -> None:
         self.nodes: dict[int, NodeResult] = {}
         self.values, self.expected = dict(runs.feeds), dict(runs.feeds)
         self.renamed: list[str] = []
-        self.isolated: dict[int, Isolated] = {}
+        self._attribution = Attribution(runs)
         self._runs, self._tested, self._reference, self._model = runs, runs.tested, runs.reference, runs.model
         self._partners = runs.partners.values
         self._partnered = frozenset(self._partners.values())
@@ -50,6 +49,11 @@ class Tracer:
         self._held: Values = {}
         self._thread = ThreadPoolExecutor(1)
         self._plan()
+
+    @property
+    def isolated(self) -> Mapping[int, Isolated]:
+        """The first nodes that give another result alone, by number."""
+        return self._attribution.isolated
 
     def run(self, units: Sequence[range]) -> None:
         """Run the nodes of a segment; where that is not possible, its halves, and at last single nodes."""
@@ -63,7 +67,7 @@ class Tracer:
         steps = self._steps_of(numbers)
         refusal = self._reference.refusal_of(steps)
         waiting = self._thread.submit(self._tested.run, numbers, self.values)
-        expected = Outcome(message=refusal) if refusal else self._run_reference(steps, halves=len(units) == 1)
+        expected = Outcome(message=refusal) if refusal else self._run_reference(steps)
         actual = waiting.result()
         if self._keep_together(actual, expected):
             low, high = min(numbers), max(numbers)
@@ -117,22 +121,20 @@ class Tracer:
                 self.nodes[number] = NodeResult(number, message=_NO_INPUT)
         return ready
 
-    def _run_reference(self, numbers: Sequence[int], *, halves: bool) -> Outcome:
-        """Run nodes of the reference; where that is not possible, and the halves are asked for, these."""
+    def _run_reference(self, numbers: Sequence[int]) -> Outcome:
+        """Run nodes of the reference; where that is not possible, its halves."""
         model, values = self._reference.model, self._reference_values
         available = values.keys() | {*model.made_by(numbers)}
         if not available >= {*model.read_by(numbers)}:
             outcome = Outcome(message=_NO_INPUT)
         else:
             outcome = self._reference.run(numbers, values) if numbers else Outcome()
-        if not outcome.message or not halves:
-            return outcome
-        units = [unit for unit in model.units() if unit.start in numbers]
+        units = [unit for unit in model.units() if unit.start in numbers] if outcome.message else []
         if len(units) < 2:
             return outcome
         results = Outcome()
         for part in (units[: len(units) // 2], units[len(units) // 2 :]):
-            outcome = self._run_reference([number for unit in part for number in unit], halves=True)
+            outcome = self._run_reference([number for unit in part for number in unit])
             values |= (new := copied(outcome.values))
             results = Outcome(results.values | new, results.message or outcome.message, results.lost + outcome.lost)
         return results
@@ -159,7 +161,7 @@ class Tracer:
                 self._compare_values(result, values, expected)
             self.nodes[result.number] = result
         self._retain(numbers, values, expected, outcome.values)
-        attribute(self._runs, results, {**self.expected, **expected}, self.isolated)
+        self._attribution.attribute(results, {**self.expected, **expected})
         self._forget(max(numbers))
 
     def _is_refused_by_both(self, actual: Outcome, outcome: Outcome, numbers: Sequence[int]) -> bool:

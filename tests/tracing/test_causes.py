@@ -1,0 +1,74 @@
+"""The causes of a trace: every node with an error of its own has one, and one cause of many nodes is one line."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+import eltwise
+from support.local_hosts import use_local_hosts
+from support.traced_models import named, parsed, products, with_constant_nodes
+
+pytestmark = pytest.mark.usefixtures("planted")
+
+
+@pytest.fixture(autouse=True)
+def local(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run the runtimes in this process."""
+    use_local_hosts(monkeypatch)
+
+
+@pytest.mark.parametrize("segment", [1, 1 << 26])
+def test_one_cause_of_many_nodes_is_one_line_and_hides_no_other(segment: int) -> None:
+    count = 40
+    report = eltwise.trace(
+        products(count), runtime="Bfloat16AndWrong", against="float64", segment=segment, tolerance="atol=1e-6"
+    )
+    products_, relu = report.causes
+    assert (products_.op_type, products_.cause, len(products_.nodes)) == ("MatMul", "bfloat16_operands", count)
+    assert (relu.op_type, relu.nodes) == ("Relu", ("relu",))
+    assert relu.cause not in (None, "bfloat16_operands")
+    lines = str(report).splitlines()
+    assert sum(line.startswith(f"{count} MatMul: bfloat16_operands, by ") for line in lines) == 1
+    assert sum(line.startswith("1 Relu: ") for line in lines) == 1
+    assert [cause["op_type"] for cause in json.loads(json.dumps(report.fields()))["causes"]] == ["MatMul", "Relu"]  # type: ignore[index]
+
+
+@pytest.mark.parametrize("count", [1, 17, 40])
+def test_every_node_with_an_error_of_its_own_has_a_cause_or_says_that_none_was_sought(count: int) -> None:
+    """Relu as Abs is nothing that rounding explains."""
+    relus = [helper.make_node("Relu", ["x"], [f"v{number}"], f"relu_{number}") for number in range(count)]
+    ends = [
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, [50]) for name in ("x", *(f"v{n}" for n in range(count)))
+    ]
+    graph = helper.make_graph(relus, "relus", ends[:1], ends[1:])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    report = eltwise.trace(model, runtime="Wrong", against="onnxruntime")
+    assert sum(len(cause.nodes) for cause in report.causes) == count
+    assert all(node.cause or node.message == "its cause was not looked for" for node in report.nodes)
+    assert sum(node.cause is not None for node in report.nodes) == min(count, 16)
+
+
+def test_the_exact_result_of_constants_in_nodes_is_known() -> None:
+    """OpenVINO saturates where the result wraps around."""
+    model = named(parsed("g (uint8[6] x, uint8[6] c) => (uint8[6] z) { z = Sub(x, c) }"))
+    model.graph.initializer.append(numpy_helper.from_array(np.arange(6, dtype=np.uint8) * 40, "c"))
+    del model.graph.input[1]
+    x = {"x": np.full(6, 100, np.uint8)}
+    for one in (model, with_constant_nodes(model)):
+        report = eltwise.trace(one, runtime="openvino", against="onnxruntime", inputs=x)
+        assert [cause.cause for cause in report.causes] == ["saturation"]
+        assert report.right == ("onnxruntime",)
+
+
+def test_weights_in_constant_nodes_have_the_causes_of_initializers() -> None:
+    made = products(3)
+    reports = [
+        eltwise.trace(model, runtime="Bfloat16AndWrong", against="onnxruntime", tolerance="atol=1e-6")
+        for model in (made, with_constant_nodes(made))
+    ]
+    assert reports[0].causes == reports[1].causes
+    assert reports[0].causes[0].cause == "bfloat16_operands"
