@@ -137,6 +137,7 @@ class _Examined:
 def _examined(path: Path) -> _Examined:
     from eltwise.model import read
     from eltwise.ops import registry
+    from eltwise.passes.unintended import unintended_constants, unintended_nodes
 
     try:
         found = read(path).analysis
@@ -156,5 +157,8 @@ def _examined(path: Path) -> _Examined:
         problems = [problem for problem in problems if not isinstance(problem, GraphError)]
     if not problems and foreign:
         problems = [problem.located(where=path.name) for problem in found.invalidities]
+    if not problems:
+        unintended = (*unintended_nodes(graph), *unintended_constants(graph))
+        problems = [problem.located(where=path.name) for problem in unintended]
     not_checked = dict(Counter(names).most_common())
     return _Examined(problems, found.inference.assumptions, len(graph.nodes), not_checked, {} if foreign else not_read)

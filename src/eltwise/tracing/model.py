@@ -15,10 +15,11 @@ from eltwise.core.dtypes import ElementType, of_numpy
 from eltwise.core.errors import EltwiseError, UnsupportedError, raise_all
 from eltwise.core.shapes import Dimension, Shape, of_sizes
 from eltwise.ir.graph import Graph, Node, Tensor
+from eltwise.ir.infer import constant_tensor
 from eltwise.ir.types import TensorType
 from eltwise.ir.verify import reads, structure_problems, topological_order
+from eltwise.passes.unintended import random_nodes
 from eltwise.runtimes import Model as Program
-from eltwise.tracing.randomness import random_nodes
 
 _LARGEST_FIXED = 64
 """So many integers may become constants of a part: sizes and axes, which some runtimes take only as constants."""
@@ -230,7 +231,10 @@ class TracedModel:
     def constant(self, value: str) -> object:
         """A constant, for comparison with another; None for what is not constant."""
         node = self._constant_nodes.get(value)
-        return self.graph.constant.get(value) if node is None else dict(node.operation.given).get("value", node)
+        if node is None:
+            return self.graph.constant.get(value)
+        is_known = node.schema.behaviour == "constant" and len(node.bound.given) == 1
+        return constant_tensor(node.bound) if is_known else node
 
     def array_of(self, value: str, values: Mapping[str, np.ndarray]) -> np.ndarray | None:
         """An array of ``values``, or a constant of the model; None where there is none, or it cannot be read."""

@@ -18,6 +18,7 @@ from eltwise.formats.onnx.float64 import in_float64
 from eltwise.ir.graph import Graph
 from eltwise.model import Model, read
 from eltwise.ops.schema import Domain
+from eltwise.passes.unintended import unintended_nodes
 from eltwise.runtimes import Host, Runtime
 from eltwise.tracing.conclude import Conclusion, conclude
 from eltwise.tracing.difference import DEFAULT
@@ -172,7 +173,11 @@ def _report(runs: Runs, tracer: Tracer, conclusion: Conclusion, versions: Sequen
         inputs,
         "; ".join(map(str, runs.tolerances)) or DEFAULT,
         right=isolated.right if isolated else None,
-        notes=(*_notes(runs.model), *_notes_of_reference(runs, tracer.renamed), *conclusion.notes),
+        notes=(
+            *_notes(runs.model),
+            *_notes_of_reference(runs, tracer.renamed),
+            *conclusion.notes,
+        ),
         blamed=isolated,
         adapter=runs.tested.host.runtime.name,
     )
@@ -215,7 +220,8 @@ def _runtime_for(name: str, domain: Domain) -> Runtime:
 
 
 def _notes(model: TracedModel) -> Iterator[str]:
-    """The nodes with bodies, which are compared as a whole."""
+    """What is in training mode or random, and the nodes with bodies, which are compared as a whole."""
+    yield from map(str, unintended_nodes(model.graph))
     called = {(function.domain, function.name) for function in model.graph.functions}
     names = [f"{node.schema.name} {node.label!r}" for node in model.nodes if node.graphs or node.operator in called]
     if names:

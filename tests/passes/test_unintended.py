@@ -1,0 +1,122 @@
+"""Nodes in training mode, random ones and NaN in constants are found in every graph of a model, and nothing else."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
+from onnx.parser import parse_model
+
+import eltwise
+from eltwise.model import read
+from eltwise.passes.unintended import unintended_constants, unintended_nodes
+
+FLAGS = {"on": np.bool_(True), "off": np.bool_(False), "half": np.float32(0.5), "none": np.float32(0)}
+SIZES = ("s", "b", "m", "v")
+
+
+def model_of(opset: int, node: NodeProto, *, in_body: bool = False, in_function: bool = False) -> ModelProto:
+    """A node that reads x, in the graph, the body of an If or a function."""
+    tensors = [numpy_helper.from_array(np.asarray(array), name) for name, array in FLAGS.items()]
+    tensors += [numpy_helper.from_array(np.ones(3, np.float32), name) for name in SIZES]
+    ports = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [2, 3]) for name in ("x", "z")]
+    mode = helper.make_tensor_value_info("mode", TensorProto.BOOL, [])
+    nodes, functions = [node], []
+    if in_body:
+        body = helper.make_graph([node], "body", [], [helper.make_tensor_value_info("z", TensorProto.FLOAT, None)])
+        nodes = [helper.make_node("If", ["on"], ["z"], then_branch=body, else_branch=body)]
+    if in_function:
+        functions = [helper.make_function("own", "F", ["x"], ["z"], [node], [helper.make_opsetid("", opset)])]
+        nodes = [helper.make_node("F", ["x"], ["z"], domain="own")]
+    graph = helper.make_graph(nodes, "g", [ports[0], mode], ports[1:], tensors)
+    opsets = [helper.make_opsetid("", opset), helper.make_opsetid("own", 1)]
+    return helper.make_model(graph, opset_imports=opsets, ir_version=9, functions=functions)
+
+
+def dropout(*inputs: str, **attributes: object) -> NodeProto:
+    return helper.make_node("Dropout", ["x", *inputs], ["z"], "n", **attributes)
+
+
+def normalization(outputs: int = 1, **attributes: object) -> NodeProto:
+    names = ["z", *(f"o{number}" for number in range(1, outputs))]
+    return helper.make_node("BatchNormalization", ["x", *SIZES], names, "n", **attributes)
+
+
+@pytest.mark.parametrize(
+    ("opset", "node", "is_training"),
+    [
+        (6, dropout(), True),
+        (6, dropout(is_test=0), True),
+        (6, dropout(is_test=1), False),
+        (7, dropout(), False),
+        (10, dropout(ratio=0.5), False),
+        (12, dropout(), False),
+        (12, dropout("half"), False),
+        (13, dropout("half", "on"), True),
+        (13, dropout("", "on"), True),
+        (13, dropout("none", "on"), False),
+        (13, dropout("half", "off"), False),
+        (13, dropout("half", "mode"), False),
+        (6, normalization(), True),
+        (6, normalization(is_test=1), False),
+        (9, normalization(), False),
+        (9, normalization(5), True),
+        (15, normalization(), False),
+        (15, normalization(3, training_mode=1), True),
+        (15, normalization(training_mode=0), False),
+        (17, helper.make_node("Relu", ["x"], ["z"], "n"), False),
+    ],
+)
+@pytest.mark.parametrize("place", ["graph", "body", "function"])
+def test_training_mode_is_found_in_every_version_and_graph(
+    opset: int, node: NodeProto, is_training: bool, place: str
+) -> None:
+    if place == "function" and any(name in FLAGS or name in SIZES or name == "mode" for name in node.input):
+        pytest.skip("a function reads nothing of the graph")
+    made = model_of(opset, node, in_body=place == "body", in_function=place == "function")
+    found = [error.problem for error in unintended_nodes(read(made).graph)]
+    assert found == ["the node is in training mode"] * is_training
+
+
+def test_one_sentence_tells_of_all_nodes_of_an_operator() -> None:
+    text = """<ir_version: 9, opset_import: ["" : 17]> g (float[4] x) => (float[4] z) {
+        a = RandomNormalLike(x) b = RandomNormalLike(a) c = RandomUniform <shape = [4]> () d = Add(b, c) z = Add(d, a)
+    }"""
+    errors = list(map(str, unintended_nodes(read(parse_model(text)).graph)))
+    assert len(errors) == 2
+    assert "RandomNormalLike" in errors[0]
+    assert "2 such nodes" in errors[0]
+    assert all("gives other values in every run" in error for error in errors)
+
+
+@pytest.mark.parametrize("kind", [TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16, TensorProto.BFLOAT16])
+@pytest.mark.parametrize("count", [0, 1, 3])
+def test_nan_in_constants_is_found(kind: int, count: int) -> None:
+    array = np.full(5, np.inf)
+    array[:count] = np.nan
+    made = model_of(17, helper.make_node("Relu", ["x"], ["z"], "n"))
+    made.graph.initializer.append(
+        numpy_helper.from_array(array.astype(helper.tensor_dtype_to_np_dtype(kind)), "weights")
+    )
+    found = [(error.operand, error.got) for error in unintended_constants(read(made).graph)]
+    assert found == [("constant 'weights'", f"{count} of 5")] * (count > 0)
+
+
+def test_check_and_trace_say_so(tmp_path: Path, cli: Callable[..., tuple[int, str, str]]) -> None:
+    path = tmp_path / "m.onnx"
+    onnx.save(model_of(13, dropout("half", "on")), path)
+    code, printed, _said = cli("check", path)
+    assert code == 1
+    assert "Dropout-13 node 'n': the node is in training mode" in printed
+    code, printed, _said = cli("check", path, "--json")
+    assert (code, json.loads(printed)["problems"][0]["node"]) == (1, "n")
+    report = eltwise.trace(path, runtime="onnxruntime", against="onnxruntime")
+    assert report.verdict == "not_established"
+    assert "Dropout-13 node 'n': the node is in training mode" in str(report)
+    onnx.save(model_of(13, dropout("half", "off")), path)
+    assert cli("check", path)[0] == 0
