@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 
 import numpy as np
+import onnx
+import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import eltwise
 from support.local_hosts import use_local_hosts
-from support.traced_models import named, parsed, products, with_constant_nodes
+from support.traced_models import named, parsed, products, quantized, with_constant_nodes
 
 pytestmark = pytest.mark.usefixtures("planted")
 
@@ -72,3 +74,31 @@ def test_weights_in_constant_nodes_have_the_causes_of_initializers() -> None:
     ]
     assert reports[0].causes == reports[1].causes
     assert reports[0].causes[0].cause == "bfloat16_operands"
+
+
+@pytest.mark.parametrize("worst", range(5))
+@pytest.mark.parametrize("is_swapped", [False, True])
+def test_the_layer_that_loses_most_by_quantization_is_first(worst: int, is_swapped: bool) -> None:
+    """Rounded twenty times as coarsely as the others."""
+    count, model = 6, products(6)
+    x = {"v0": np.random.default_rng(0).standard_normal((24, 24)).astype(np.float32)}
+    names = [f"v{number + 1}" for number in range(count - 1)]
+    ends = onnx.ModelProto.FromString(model.SerializeToString())
+    ends.graph.output.extend(helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in names)
+    arrays = _values(ends, x, names)
+    scales = {name: float(np.abs(array).max()) / 127 for name, array in arrays.items()}
+    scales[names[worst]] *= 20
+    pair = (quantized(model, scales), model) if is_swapped else (model, quantized(model, scales))
+    report = eltwise.trace(*pair, runtime="onnxruntime", against="onnxruntime", inputs=x)
+    noisy = [node for node in report.nodes if node.own_snr is not None]
+    assert len(noisy) >= count - 1
+    first = min(noisy, key=lambda node: node.own_snr or 0.0).name
+    assert first == (f"{names[worst]}_dequantize" if is_swapped else f"matmul_{worst}")
+    lines = str(report).splitlines()
+    row = next(number for number, line in enumerate(lines) if line.startswith("least signal to noise"))
+    assert lines[row + 1].split()[0] == first
+
+
+def _values(model: onnx.ModelProto, inputs: dict[str, np.ndarray], names: list[str]) -> dict[str, np.ndarray]:
+    session = onnxruntime.InferenceSession(model.SerializeToString())
+    return dict(zip(names, session.run(names, inputs), strict=True))

@@ -13,13 +13,15 @@ import openvino
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from onnx import numpy_helper
 
 import eltwise
 from eltwise.runtimes import Runtime, registry
 from eltwise.tracing.report import TraceReport
 from support.local_hosts import use_local_hosts
-from support.model_pairs import REWRITES, SHAPE, generate, plant
+from support.model_pairs import REWRITES, SHAPE, constants_of, generate, plant
 from support.openvino_core import openvino_core
+from support.traced_models import with_constant_nodes
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -67,6 +69,43 @@ def test_only_the_planted_node_is_blamed(
     else:
         assert all(planted in re.split(r"\+", name) for name in blamed)
         assert report.first in (None, *blamed)
+
+
+@settings(deadline=None)
+@given(
+    seed=st.integers(0, 1 << 30),
+    count=st.integers(1, 6),
+    swapped=st.booleans(),
+    in_nodes=st.booleans(),
+    segment=st.sampled_from((1, 1 << 26)),
+)
+def test_constants_that_differ_are_named_in_both_orders(
+    seed: int, count: int, swapped: bool, in_nodes: bool, segment: int
+) -> None:
+    """Whichever of them differ: where the outputs do, the first node that is named reads one of these."""
+    rng = random.Random(seed)  # noqa: S311 - models, not secrets
+    model = generate(rng, rng.randrange(3, 14))
+    direct = [node for node in model.graph.node if not node.output[0].startswith("k")]
+    names = sorted(constants_of(model).keys() & {name for node in direct for name in node.input})
+    chosen = set(rng.sample(names, min(count, len(names))))
+    other = onnx.ModelProto.FromString(model.SerializeToString())
+    for tensor in other.graph.initializer:
+        if tensor.name in chosen:
+            tensor.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(tensor) * np.float32(1.5), tensor.name))
+    pair = (model, with_constant_nodes(other) if in_nodes else other)
+    inputs = {"x": np.random.default_rng(seed).standard_normal(SHAPE).astype(np.float32)}
+    report = eltwise.trace(
+        *(pair[::-1] if swapped else pair), runtime="onnxruntime", against="onnxruntime", inputs=inputs, segment=segment
+    )
+    readers = {node.name for node in direct if chosen & set(node.input)}
+    blamed = {node.name for node in report.nodes if node.blame in ("own", "in_graph", "fused", "changed")}
+    assert blamed <= readers
+    if report.is_good:
+        return
+    node = report.first_node
+    assert node is not None
+    assert node.blame == "changed"
+    assert any(f"{name!r}" in node.message for name in chosen)
 
 
 @pytest.mark.parametrize("rewrite", range(len(REWRITES)), ids=[rewrite.__name__ for rewrite in REWRITES])

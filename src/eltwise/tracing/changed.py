@@ -1,26 +1,63 @@
-"""Nodes that another model has changed: with the other model's values of them, the outputs are those of that model."""
+"""Nodes that another model has changed: with its constants, or its values of them, the outputs are those it has."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import zip_longest
 
-from eltwise.ir.graph import Node, Tensor
+import numpy as np
+
+from eltwise.comparison.arrays import compare_arrays
+from eltwise.comparison.causes import UNEXPLAINED
+from eltwise.core.errors import EltwiseError
+from eltwise.ir.graph import Tensor
 from eltwise.tracing.difference import worst_value
 from eltwise.tracing.isolated import Isolated
-from eltwise.tracing.runner import Values, copied
+from eltwise.tracing.model import TracedModel
+from eltwise.tracing.runner import Values, copied, in_narrower_type
 from eltwise.tracing.runs import NodeResult, Runs
 from eltwise.tracing.search import smallest
+
+_MOST_SEARCHED = 16
+"""Of more constants that differ the smallest set that matters is not looked for: all of them are said."""
+
+
+@dataclass(frozen=True)
+class ChangedConstant:
+    """A constant of the tested model that is another one at the same node of the other model.
+
+    Attributes:
+        number: the node.
+        name: the constant.
+        other: its name in the other model.
+        own: its elements.
+        array: those of the other model, in the type of the tested one.
+    """
+
+    number: int
+    name: str
+    other: str
+    own: np.ndarray
+    array: np.ndarray
+
+    def message(self) -> str:
+        """How it differs, in words."""
+        record = compare_arrays(*in_narrower_type(self.array, self.own))
+        cause = record.explanation if record.cause not in (None, UNEXPLAINED) else ""
+        message = f"the constant B, {self.name!r}, is not A, {self.other!r} of the other model"
+        return f"{message}: {cause or f'they differ by {record.max_abs:.4g} at most'}"
 
 
 def find_changed(
     runs: Runs, nodes: Mapping[int, NodeResult], isolated: Mapping[int, Isolated], outputs: Values
 ) -> dict[int, str]:
-    """Find nodes with one node in their place in the other model, whose values make the difference of the outputs.
+    """Find nodes that the other model has with other constants, attributes or operators, and that make the difference.
 
-    A node is a candidate if its inputs agree and it gives another result than the other model's node. That its value
-    may be compared with that of the other model is shown where the tested model, given the other model's values of
-    some candidates, has the other model's outputs, and has not if one of these values is its own.
+    A node is a candidate if the other model has one node in its place, and that one reads other constants, or its
+    inputs agree and it gives another result. That its value may be compared with that of the other model is shown
+    where the tested model, given the other model's constants or values of some candidates, has the other model's
+    outputs, and has not if one of these is its own.
 
     Args:
         runs: the runs.
@@ -31,23 +68,60 @@ def find_changed(
     Returns:
         For each changed node the change, as a sentence.
     """
-    candidates = [
-        number
+    constants = list(_changed_constants(runs))
+    if len(constants) > _MOST_SEARCHED and _has_outputs(runs, constants, outputs):
+        return {one.number: one.message() for one in reversed(constants)}
+    values = [
+        isolated[number]
         for number in sorted(isolated)
         if nodes[number].blame == "not_isolated"
         and nodes[number].inputs_agree
         and len(runs.partners.in_place_of(number)) == 1
     ]
-    found = smallest(candidates, lambda numbers: _has_outputs(runs, [isolated[one] for one in numbers], outputs))
-    return {number: _change(runs, number) for number in found}
+    candidates: list[ChangedConstant | Isolated] = [*constants[:_MOST_SEARCHED], *values]
+    changes = dict[int, str]()
+    for one in smallest(candidates, lambda some: _has_outputs(runs, some, outputs)):
+        if isinstance(one, ChangedConstant):
+            changes.setdefault(one.number, one.message())
+        else:
+            changes.setdefault(one.numbers[-1], _change(runs, one.numbers[-1]))
+    return changes
 
 
-def _has_outputs(runs: Runs, replaced: Sequence[Isolated], outputs: Values) -> bool:
-    """Whether the tested model has these outputs with some values replaced."""
-    model, values = runs.model, {one.value: one.expected for one in replaced}
+def _changed_constants(runs: Runs) -> Iterator[ChangedConstant]:
+    """The constants of nodes that the other model has too, with the same operator and attributes."""
+    for number, node in enumerate(runs.model.nodes):
+        others = runs.partners.in_place_of(number)
+        if len(others) != 1 or others[0].schema.name != node.schema.name:
+            continue
+        if dict(others[0].operation.given) != dict(node.operation.given):
+            continue
+        for name, partner in zip_longest(node.inputs, others[0].inputs, fillvalue=""):
+            own, array = _array(runs.model, name), _array(runs.reference.model, partner)
+            if own is None or array is None or own.shape != array.shape:
+                continue
+            pair = in_narrower_type(own, array)
+            if pair[0].dtype == pair[1].dtype and pair[0].tobytes() != pair[1].tobytes():
+                yield ChangedConstant(number, name, partner, own, array.astype(own.dtype))
+
+
+def _array(model: TracedModel, value: str) -> np.ndarray | None:
+    """The elements of a constant; None for what is not constant, or cannot be read."""
+    tensor = model.constant(value)
+    try:
+        return tensor.array if isinstance(tensor, Tensor) else None
+    except EltwiseError:
+        return None
+
+
+def _has_outputs(runs: Runs, replaced: Sequence[ChangedConstant | Isolated], outputs: Values) -> bool:
+    """Whether the tested model has these outputs with some constants and values replaced."""
+    model = runs.model
+    constants = {one.name: one.array for one in replaced if isinstance(one, ChangedConstant)}
+    values = {one.value: one.expected for one in replaced if isinstance(one, Isolated)}
     names = [value for value in outputs if value in model.producer and value not in values]
     numbers = model.ancestors((model.producer[value] for value in names), values)
-    outcome = runs.tested.run(numbers, runs.feeds | values, names, isolated=True)
+    outcome = runs.tested.run(numbers, runs.feeds | values, names, isolated=True, replaced=constants)
     if outcome.message:
         return False
     results = copied(outcome.values) | values
@@ -64,12 +138,4 @@ def _change(runs: Runs, number: int) -> str:
     names = sorted(name for name in attributes.keys() | others if attributes.get(name) != others.get(name))
     if names:
         return f"the other model has another attribute {names[0]!r}"
-    return next(_constants(runs, node, other), f"the other model has {other.label!r} in its place")
-
-
-def _constants(runs: Runs, node: Node, other: Node) -> Iterator[str]:
-    """The constants that differ between two nodes."""
-    for value, partner in zip_longest(node.inputs, other.inputs, fillvalue=""):
-        pair = runs.model.constant(value), runs.reference.model.constant(partner)
-        if all(isinstance(one, Tensor) for one in pair) and pair[0] != pair[1]:
-            yield f"the constant {value!r} has other values than {partner!r} of the other model"
+    return f"the other model has {other.label!r} in its place"

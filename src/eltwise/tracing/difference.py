@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -37,6 +38,8 @@ class Difference:
         cause: why they differ, if that was asked.
         explanation: the cause in words.
         share: the share of what differs that the cause predicts; 0 where there is none.
+        snr: the signal-to-noise ratio in decibels: of the reference's values to the differences, by their squares; None
+            where nothing differs, and for what is not finite or no float.
     """
 
     status: Status
@@ -45,6 +48,7 @@ class Difference:
     cause: str | None = None
     explanation: str = ""
     share: float = 0.0
+    snr: float | None = None
 
     @property
     def is_beyond(self) -> bool:
@@ -73,7 +77,18 @@ def measure(
     largest_distance = int(records["max_ulp"].max())
     error = float(records["max_abs"].max()) if element_type.kind == "float" else float(largest_distance)
     error = float("inf") if records["nan"].any() else error
-    return Difference("differs" if records["beyond"].any() else "within_tolerance", error, largest_distance)
+    status: Status = "differs" if records["beyond"].any() else "within_tolerance"
+    snr = _signal_to_noise(second, first) if element_type.kind == "float" else None
+    return Difference(status, error, largest_distance, snr=snr)
+
+
+def _signal_to_noise(actual: np.ndarray, expected: np.ndarray) -> float | None:
+    """The ratio of the squares of a signal to those of the differences from it, in decibels."""
+    with np.errstate(all="ignore"):
+        signal = expected.astype(np.float64)
+        noise = float(np.linalg.norm(actual.astype(np.float64) - signal))
+        ratio = float(np.linalg.norm(signal)) / noise if noise else np.inf
+    return 20 * math.log10(ratio) if ratio and math.isfinite(ratio) else None
 
 
 def explained(

@@ -18,6 +18,7 @@ def match(first: TracedModel, second: TracedModel) -> Partners:
     for copy, value in matching.copied.items():
         if value in partners:
             partners.setdefault(copy, partners[value])
+    _match_quantized(first, second, partners)
     return Partners(first, second, partners, matching.is_same)
 
 
@@ -185,6 +186,36 @@ def matched_outputs(first: Graph, second: Graph) -> list[tuple[Port, Port | None
         is_one_for_one = len(first.outputs) == len(second.outputs)
         pairs.append((port, named or (second.outputs[position] if is_one_for_one else None)))
     return pairs
+
+
+def _match_quantized(first: TracedModel, second: TracedModel, partners: dict[str, str]) -> None:
+    """Match what is quantized in one model only by what its readers get: the value that is dequantized again.
+
+    A quantizer may do the work of the node before it, as of a Relu by a zero point at its lower limit.
+    """
+    quantized, others = _dequantized(first), _dequantized(second)
+    for value, partner in list(partners.items()):
+        if value in quantized and partner not in others:
+            partners.setdefault(quantized[value], partners.pop(value))
+        elif partner in others and value not in quantized:
+            partners[value] = others[partner]
+
+
+def _dequantized(model: TracedModel) -> dict[str, str]:
+    """For each value that is only quantized, and only dequantized then, the value that comes of it."""
+    readers: dict[str, list[Node]] = {}
+    for node in model.nodes:
+        for value in filter(None, dict.fromkeys(node.inputs)):
+            readers.setdefault(value, []).append(node)
+    ends = {port.value for port in model.graph.outputs}
+    found: dict[str, str] = {}
+    for value, nodes in readers.items():
+        if value in ends or [node.schema.name for node in nodes] != ["QuantizeLinear"]:
+            continue
+        last = readers.get(nodes[0].outputs[0], [])
+        if last and {node.schema.name for node in last} == {"DequantizeLinear"} and nodes[0].inputs[0] == value:
+            found[value] = last[0].outputs[0]
+    return found
 
 
 def _copies(model: TracedModel) -> Mapping[str, str]:

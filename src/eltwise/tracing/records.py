@@ -37,6 +37,8 @@ class TracedNode:
         max_ulp: the largest distance in units in the last place.
         explanation: the cause in words.
         message: why it failed or could not be compared, or what its blame rests on.
+        snr: the signal-to-noise ratio of what it makes, in decibels; None where nothing differs or it is not known.
+        own_snr: that of the node run alone.
     """
 
     name: str
@@ -51,6 +53,8 @@ class TracedNode:
     max_ulp: int | None = None
     explanation: str = ""
     message: str = ""
+    snr: float | None = None
+    own_snr: float | None = None
 
     def __str__(self) -> str:
         return on_one_line(f"{self.op_type} {self.name!r}")
@@ -76,7 +80,7 @@ class CauseGroup:
 
     Attributes:
         op_type: their operator.
-        cause: the cause of their own differences; None where none was found.
+        cause: the cause of their own differences, ``fused`` or ``changed``; None where none was looked for.
         nodes: their names, in order.
         own_error: the largest of their own errors; None where one has no size.
         explanation: the cause of the first in words.
@@ -103,7 +107,8 @@ def grouped(nodes: Iterable[TracedNode]) -> list[CauseGroup]:
     groups: dict[tuple[str, str | None], list[TracedNode]] = {}
     for node in nodes:
         if node.blame in WRONG_THEMSELVES:
-            groups.setdefault((node.op_type, node.cause), []).append(node)
+            cause = node.cause if node.blame in ("own", "in_graph") else node.blame
+            groups.setdefault((node.op_type, cause), []).append(node)
     return [
         CauseGroup(
             op_type,

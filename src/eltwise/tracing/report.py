@@ -19,6 +19,8 @@ from eltwise.tracing.records import CauseGroup, TracedNode, TracedOutput, Verdic
 
 _MOST_SHOWN = 5
 _MOST_CAUSES = 12
+_MOST_NOISY = 12
+_COLUMNS = ("node", "operator", "error in", "error out", "own error", "cause")
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,7 @@ class TraceReport(Written):
         notes: what was matched by its contents, or has no partner, and what else restricts the report.
         blamed: the first node with its inputs and results.
         adapter: the name of the tested runtime, as the runtimes are found.
+        is_pair: whether two models were compared.
     """
 
     nodes: tuple[TracedNode, ...]
@@ -50,6 +53,7 @@ class TraceReport(Written):
     notes: tuple[str, ...] = ()
     blamed: Isolated | None = field(default=None, repr=False, compare=False)
     adapter: str = ""
+    is_pair: bool = False
 
     @property
     def verdict(self) -> Verdict:
@@ -136,7 +140,7 @@ class TraceReport(Written):
         return write_case({model: program.data} | weights | files, Path(folder))
 
     def __str__(self) -> str:
-        return as_lines([*self.summary(), *self._table(), *self.notes]).rstrip("\n")
+        return as_lines([*self.summary(), *self._table(), *self._noisiest(), *self.notes]).rstrip("\n")
 
     def page_content(self) -> tuple[str, str]:
         """The title of its page and the content."""
@@ -223,12 +227,31 @@ class TraceReport(Written):
         wrong = [node for node in self.nodes if node.status not in ("equal", "within_tolerance")]
         if not wrong:
             return []
-        columns = ("node", "operator", "error in", "error out", "own error", "cause")
-        rows = [columns, *(tuple(map(on_one_line, node.columns())) for node in wrong[:_MOST_SHOWN])]
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
+        rows = [_COLUMNS, *(tuple(map(on_one_line, node.columns())) for node in wrong[:_MOST_SHOWN])]
         left = [f"... and {len(wrong) - _MOST_SHOWN} more"] if len(wrong) > _MOST_SHOWN else []
-        return ["", *lines, *left, ""]
+        return ["", *_aligned(rows), *left, ""]
+
+    def _noisiest(self) -> list[str]:
+        """Of two models, the nodes whose results have the least signal for their own noise, the worst first."""
+        noisy = (
+            [node for node in self.nodes if node.snr is not None and node.status == "differs"] if self.is_pair else []
+        )
+        if len(noisy) < 2:
+            return []
+        worst = sorted(noisy, key=lambda node: (node.own_snr is None, node.own_snr or node.snr))[:_MOST_NOISY]
+        rows = [(node.name, node.op_type, _decibels(node.own_snr), _decibels(node.snr)) for node in worst]
+        header = ("least signal to noise", "operator", "dB alone", "dB in the model")
+        return [*_aligned([header, *(tuple(map(on_one_line, row)) for row in rows)]), ""]
+
+
+def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """The lines of a table."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
+
+
+def _decibels(ratio: float | None) -> str:
+    return "-" if ratio is None else f"{ratio:.1f}"
 
 
 def _counts(results: Sequence[TracedNode | TracedOutput]) -> dict[str, int]:

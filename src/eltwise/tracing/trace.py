@@ -180,6 +180,7 @@ def _report(runs: Runs, tracer: Tracer, conclusion: Conclusion, versions: Sequen
         ),
         blamed=isolated,
         adapter=runs.tested.host.runtime.name,
+        is_pair=not runs.partners.is_identity,
     )
 
 
@@ -246,4 +247,6 @@ def _traced_node(model: TracedModel, result: NodeResult) -> TracedNode:
         out.max_ulp if out else None,
         difference.explanation if difference else "",
         result.message,
+        out.snr if out else None,
+        own.snr if own else None,
     )
