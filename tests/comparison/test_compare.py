@@ -7,7 +7,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import ml_dtypes
@@ -24,7 +23,7 @@ from eltwise.comparison.report import Report
 from eltwise.comparison.tolerance import parse_tolerances, tolerance_of
 from eltwise.core.dtypes import FLOAT64, TYPES, ElementType
 from eltwise.core.errors import EltwiseError, FileFormatError
-from eltwise.formats.lazy_tensors import InMemory, LazyTensor, of_array
+from eltwise.ir.tensors import InMemory, Tensor, of_array
 from support.difference_cases import spoiled
 from support.peak import PEAK_KIB
 
@@ -321,12 +320,12 @@ def test_a_bad_member_leaves_the_others_readable(tmp_path: Path) -> None:
     assert (len(report.unreadable), report.missing, report.extra) == (1, (), ())
 
 
-@dataclass(frozen=True, eq=False)
 class Failing(InMemory):
     """An array whose second half cannot be read, or of which nothing can after the first time."""
 
-    is_cut: bool
-    times: list[int] = field(default_factory=list)
+    def __init__(self, array: np.ndarray, is_cut: bool) -> None:
+        super().__init__(array)
+        self.is_cut, self.times = is_cut, list[int]()
 
     def read(self, start: int, stop: int) -> np.ndarray:
         self.times.append(start)
@@ -335,8 +334,8 @@ class Failing(InMemory):
         return super().read(start, stop)
 
 
-def failing(b: np.ndarray, is_cut: bool) -> tuple[LazyTensor, LazyTensor]:
-    return of_array("x", np.abs(b)), LazyTensor("x", FLOAT64, b.shape, Failing(b, is_cut))
+def failing(b: np.ndarray, is_cut: bool) -> tuple[Tensor, Tensor]:
+    return of_array("x", np.abs(b)), Tensor(Failing(b, is_cut), FLOAT64, "x")
 
 
 def test_what_was_found_before_a_file_turned_bad_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,8 +12,8 @@ from onnx import numpy_helper
 from safetensors.numpy import save_file
 
 from eltwise.core.errors import FileFormatError
-from eltwise.formats.lazy_tensors import LazyTensor
 from eltwise.formats.tensor_sets import open_tensors
+from eltwise.ir.tensors import Tensor
 
 X = np.random.default_rng(3).standard_normal((40, 50)).astype(np.float32)
 
@@ -46,9 +46,9 @@ def _zarr(form: int) -> Callable[[Path], tuple[Path, Path]]:
     return made
 
 
-READS: dict[str, Callable[[LazyTensor], object]] = {
+READS: dict[str, Callable[[Tensor], object]] = {
     "range": lambda tensor: tensor.read(3, 1999),
-    "all": lambda tensor: tensor.array(),
+    "all": lambda tensor: tensor.array,
     "part": lambda tensor: tensor.box((slice(1, 40), slice(2, 49))),
     "points": lambda tensor: tensor.at(np.array([0, 1000, 1999])),
     "transposed part": lambda tensor: tensor.transposed((1, 0)).box((slice(1, 50), slice(2, 39))),

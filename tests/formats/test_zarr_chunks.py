@@ -90,7 +90,7 @@ def test_good_chunks_are_read(kind: str, tmp_path: Path) -> None:
     if name in (*OF_OBJECTS, *OPTIONAL, *UNREADABLE):
         pytest.skip("not a codec of numbers, or not installed")
     make(tmp_path / "a.zarr", kind)
-    found = open_tensors(tmp_path / "a.zarr")["a"].array()
+    found = open_tensors(tmp_path / "a.zarr")["a"].array
     np.testing.assert_array_equal(found, zarr.open_array(str(tmp_path / "a.zarr"), mode="r")[...])
 
 
@@ -100,7 +100,7 @@ def test_good_chunks_of_several_codecs_are_read(name: str, tmp_path: Path) -> No
     make(tmp_path / "a.zarr", f"3:{name}")
     tensor = open_tensors(tmp_path / "a.zarr")["a"]
     expected = zarr.open_array(str(tmp_path / "a.zarr"), mode="r")[...]
-    np.testing.assert_array_equal(tensor.array(), expected)
+    np.testing.assert_array_equal(tensor.array, expected)
     np.testing.assert_array_equal(tensor.box((slice(1, 3), slice(70, 999))), expected[1:3, 70:999])
     np.testing.assert_array_equal(tensor.at(np.array([5, 4095, 1030])), expected.reshape(-1)[[5, 4095, 1030]])
 
@@ -175,7 +175,7 @@ def test_impossible_chunks_are_refused_when_the_store_is_opened(
 
 
 def test_an_empty_array_may_have_chunks_without_elements(tmp_path: Path) -> None:
-    assert open_tensors(v2(tmp_path / "a.zarr", shape=[0], chunks=[0]))["a"].array().shape == (0,)
+    assert open_tensors(v2(tmp_path / "a.zarr", shape=[0], chunks=[0]))["a"].array.shape == (0,)
 
 
 def as_pipe(path: Path) -> None:
@@ -218,10 +218,10 @@ def test_metadata_that_is_no_file_is_not_read(
 
 def test_a_link_to_a_chunk_is_read(tmp_path: Path) -> None:
     chunk = make(tmp_path / "a.zarr", "3:bytes")
-    whole = open_tensors(tmp_path / "a.zarr")["a"].array()
+    whole = open_tensors(tmp_path / "a.zarr")["a"].array
     chunk.rename(tmp_path / "elsewhere")
     chunk.symlink_to(tmp_path / "elsewhere")
-    np.testing.assert_array_equal(open_tensors(tmp_path / "a.zarr")["a"].array(), whole)
+    np.testing.assert_array_equal(open_tensors(tmp_path / "a.zarr")["a"].array, whole)
 
 
 @pytest.mark.parametrize("options", [{}, {"compressors": None}, {"shards": (100, 100)}], ids=str)
@@ -264,7 +264,7 @@ def test_a_part_of_very_many_chunks_is_read_in_halves(
 ) -> None:
     monkeypatch.setattr(zarr_stores, "_MOST_PARTS", 4)
     tensor = open_tensors(store(tmp_path / "a.zarr", X, **options))["a"]
-    np.testing.assert_array_equal(tensor.array(), X)
+    np.testing.assert_array_equal(tensor.array, X)
     np.testing.assert_array_equal(tensor.read(70, 3001), X.reshape(-1)[70:3001])
     np.testing.assert_array_equal(tensor.box((slice(1, 60), slice(7, 64))), X[1:60, 7:])
 
@@ -302,10 +302,10 @@ def test_a_chunk_behind_a_url_is_limited_as_well(content: bytes, monkeypatch: py
     array = zarr.create_array("memory://limited.zarr", shape=X.shape, chunks=(32, 64), dtype="f4", overwrite=True)
     array[...] = X
     (tensor,) = open_store("memory://limited.zarr").values()
-    np.testing.assert_array_equal(tensor.array(), X)
+    np.testing.assert_array_equal(tensor.array, X)
     files.pipe("/limited.zarr/c/1/0", content)
     with pytest.raises(FileFormatError, match=r"memory://limited.zarr: .* cannot be read"):
-        tensor.array()
+        tensor.read()
     assert 0 < max(read) <= 1 << 17
 
 

@@ -251,14 +251,14 @@ def test_what_gives_one_answer(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from eltwise.formats.lazy_tensors import LazyTensor
+    from eltwise.ir.tensors import Tensor
 
     old, new = contents
-    path, located, calls = KINDS[kind](tmp_path, old), LazyTensor._located, [0]
+    path, located, calls = KINDS[kind](tmp_path, old), Tensor._located, [0]
     if kind == "url" and command == "compare":
         pytest.skip("compare takes no URL")
 
-    def changing(self: LazyTensor, *arguments: Any) -> np.ndarray:
+    def changing(self: Tensor, *arguments: Any) -> np.ndarray:
         calls[0] += 1
         if calls[0] == 2:
             replaced(path, lambda: KINDS[kind](tmp_path, new))
@@ -266,7 +266,7 @@ def test_what_gives_one_answer(
 
     arguments = ("compare", *twice(path)) if command == "compare" else ("reduce", "sum", "Subtract-1", *twice(path))
     with monkeypatch.context() as patched:
-        patched.setattr(LazyTensor, "_located", changing)
+        patched.setattr(Tensor, "_located", changing)
         code, out, err = cli(*arguments)
     assert calls[0] >= 2
     assert (code, out) == (2, "")
@@ -399,14 +399,14 @@ def test_a_complete_target_whose_elements_changed_is_refused(
 def test_a_delta(
     cli: Cli, changed: str, contents: tuple[np.ndarray, np.ndarray], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from eltwise.formats.safetensors_files import StoredTensor
+    from eltwise.formats.safetensors_files import TensorBytes
 
     old, new = contents
     for name in ("tuned", "base"):
         save_file({"x": old, "y": new}, tmp_path / f"{name}.safetensors")
-    read, calls, path = StoredTensor.bytes_at, [0], tmp_path / f"{changed}.safetensors"
+    read, calls, path = TensorBytes.bytes_at, [0], tmp_path / f"{changed}.safetensors"
 
-    def changing(self: StoredTensor, start: int, stop: int) -> np.ndarray:
+    def changing(self: TensorBytes, start: int, stop: int) -> np.ndarray:
         calls[0] += 1
         if calls[0] == 2:
             replaced(str(path), lambda: save_file({"x": new, "y": new}, path))
@@ -414,7 +414,7 @@ def test_a_delta(
 
     command = ("delta", tmp_path / "tuned.safetensors", tmp_path / "base.safetensors", "-o", tmp_path / "d.eltd")
     with monkeypatch.context() as patched:
-        patched.setattr(StoredTensor, "bytes_at", changing)
+        patched.setattr(TensorBytes, "bytes_at", changing)
         code, _out, err = cli(*command)
     assert (code, err.count("\n"), (tmp_path / "d.eltd").exists()) == (2, 1, False)
     assert f"{path}: this input was changed while it was read" in err

@@ -20,8 +20,8 @@ from eltwise.core.blocks import Grid
 from eltwise.core.errors import EltwiseError, UnsupportedError, ValueRangeError
 from eltwise.engine.runner import Runner
 from eltwise.formats import registry as formats
-from eltwise.formats.lazy_tensors import of_array
 from eltwise.ir.infer_graph import infer_graph
+from eltwise.ir.tensors import of_array
 from eltwise.scale.block_graphs import block_call
 from eltwise.scale.blocks import BlockCall
 from eltwise.scale.jobs import Outcome, Resources

@@ -21,7 +21,7 @@ from eltwise.comparison.tolerance import Tolerance, ToleranceLike, parse_toleran
 from eltwise.core.dtypes import ElementType
 from eltwise.core.errors import EltwiseError
 from eltwise.faults.record import Operation
-from eltwise.formats.lazy_tensors import LazyTensor, of_array, storage_of
+from eltwise.ir.tensors import Tensor, of_array, storage_of
 
 
 def compare_arrays(
@@ -53,7 +53,7 @@ def compare_arrays(
     return compare_tensors(of_array(name, a), of_array(name, b), settings)
 
 
-def compare_tensors(a: LazyTensor, b: LazyTensor, settings: Settings) -> TensorReport:
+def compare_tensors(a: Tensor, b: Tensor, settings: Settings) -> TensorReport:
     """Compare two tensors, which may be larger than memory."""
     if a.element_type is b.element_type and a.shape == b.shape and not a.size:
         of_pair = {"name": a.name, "other_name": b.name, "shape": a.shape, "other_shape": b.shape}
@@ -62,7 +62,7 @@ def compare_tensors(a: LazyTensor, b: LazyTensor, settings: Settings) -> TensorR
         return _compared(a, b, settings)
 
 
-def _compared(a: LazyTensor, b: LazyTensor, settings: Settings) -> TensorReport:
+def _compared(a: Tensor, b: Tensor, settings: Settings) -> TensorReport:
     element_type = common_type(a.element_type, b.element_type)
     report = TensorReport(
         name=a.name,
@@ -173,6 +173,6 @@ def _element(pair: Pair, index: int) -> Element | None:
     return Element(coordinates, values[0], values[1], bits[0], bits[1])
 
 
-def _whole(one: np.ndarray, tensor: LazyTensor) -> int | bool:
+def _whole(one: np.ndarray, tensor: Tensor) -> int | bool:
     value = one.item() if storage_of(tensor.element_type).kind in "biu" else int(one.astype(np.int8).item())
     return value if isinstance(value, bool) else int(value)

@@ -20,8 +20,8 @@ from eltwise.core.progress import Meter, Progress, no_progress
 from eltwise.engine.arrays import as_array
 from eltwise.engine.pandas_objects import check_labels
 from eltwise.formats.file_states import check_unchanged, states_of
-from eltwise.formats.lazy_tensors import LazyTensor, TensorSet, of_array
-from eltwise.formats.tensor_sets import open_tensors
+from eltwise.formats.tensor_sets import constants_of, open_tensors
+from eltwise.ir.tensors import Tensor, TensorSet, of_array
 
 """Is told how many bytes of how many have been read, and the tensor that is compared."""
 
@@ -79,23 +79,15 @@ def tensors_of(source: object, side: str, wanted: ElementType | None = None) -> 
 
 def _of_model(source: object, side: str) -> TensorSet | None:
     """The constants of an ``onnx.ModelProto`` or a loaded model; None for what is neither."""
-    from eltwise.formats.onnx.constants import constants_of
-    from eltwise.formats.onnx.reader import is_model_proto
+    from eltwise.formats.onnx.reader import is_model_proto, read_model_proto
     from eltwise.model import Model
 
-    folder, tensors = None, TensorSet(side)
-    if isinstance(source, Model):
-        if source.graph.origin.domain != "ai.onnx":
-            for name, tensor in source.graph.constants:
-                tensors.add(name, lambda name=name, tensor=tensor: of_array(name, tensor.array, side))
-            return tensors
-        source, folder = source.proto(), getattr(source.graph.message, "folder", None)
-    if not is_model_proto(source):
-        return None
-    return constants_of(source, folder, side)
+    if is_model_proto(source):
+        return constants_of(read_model_proto(source, None, side, reads_weights=False).graph, side)
+    return constants_of(source.graph, side) if isinstance(source, Model) else None
 
 
-def _in_memory(name: str, value: object, side: str) -> LazyTensor:
+def _in_memory(name: str, value: object, side: str) -> Tensor:
     array, _element_type = as_array(value, f"tensor {name!r}")
     return of_array(name, array, side)
 
@@ -138,7 +130,7 @@ def compare_sets(
     )
 
 
-def _bytes(tensor: LazyTensor) -> int:
+def _bytes(tensor: Tensor) -> int:
     return tensor.size * tensor.storage.itemsize
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from eltwise.comparison.numbers import bits_of, values_of
 from eltwise.core.errors import EltwiseError
-from eltwise.formats.lazy_tensors import LazyTensor, TensorSet
+from eltwise.ir.tensors import Tensor, TensorSet
 
 _SAMPLED = 64
 _LEAST_DISTINCT = 8
@@ -19,7 +19,7 @@ _NEAR = 0.05
 _SHARED, _MOST_COPIES = 4, 4
 
 
-Pairs = tuple[tuple[LazyTensor, LazyTensor], ...]
+Pairs = tuple[tuple[Tensor, Tensor], ...]
 
 
 def match(a: TensorSet, b: TensorSet) -> tuple[Pairs, tuple[str, ...], tuple[str, ...], tuple[EltwiseError, ...]]:
@@ -47,7 +47,7 @@ def match(a: TensorSet, b: TensorSet) -> tuple[Pairs, tuple[str, ...], tuple[str
 
 
 def _by_content(
-    a: Mapping[str, LazyTensor], b: Mapping[str, LazyTensor], unread: Sequence[dict[str, EltwiseError]]
+    a: Mapping[str, Tensor], b: Mapping[str, Tensor], unread: Sequence[dict[str, EltwiseError]]
 ) -> dict[str, str]:
     """The names of tensors with the same elements at some places, then of those with nearly the same."""
     shapes = {_sizes(tensor) for tensor in a.values()} & {_sizes(tensor) for tensor in b.values()}
@@ -77,12 +77,12 @@ def _by_content(
     return partner
 
 
-def _sizes(tensor: LazyTensor) -> tuple[int, ...]:
+def _sizes(tensor: Tensor) -> tuple[int, ...]:
     """The shape without dimensions of 1, which converters add and remove."""
     return tuple(size for size in tensor.shape if size != 1)
 
 
-def _sample(tensor: LazyTensor, failed: dict[str, EltwiseError]) -> np.ndarray | None:
+def _sample(tensor: Tensor, failed: dict[str, EltwiseError]) -> np.ndarray | None:
     """The elements at some evenly spread places; None where they cannot be read, with the error by the name."""
     if not tensor.size:
         return np.zeros(0, tensor.storage)
@@ -94,9 +94,7 @@ def _sample(tensor: LazyTensor, failed: dict[str, EltwiseError]) -> np.ndarray |
         return None
 
 
-def _nearest(
-    tensor: LazyTensor, values: np.ndarray, others: Iterable[LazyTensor], samples: Mapping[str, np.ndarray]
-) -> str:
+def _nearest(tensor: Tensor, values: np.ndarray, others: Iterable[Tensor], samples: Mapping[str, np.ndarray]) -> str:
     """The tensor of the same shape whose elements are nearest, if nearly all of them are near; else nothing."""
     sample = values_of(values, tensor.element_type).astype(np.float64)
     if np.unique(sample[np.isfinite(sample) & (sample != 0)]).size < _LEAST_DISTINCT:
@@ -116,7 +114,7 @@ def _nearest(
 class Copies:
     """Finds the tensors of a set that another one may be a copy of: they share some elements at the same places."""
 
-    def __init__(self, tensors: Mapping[str, LazyTensor] | None = None) -> None:
+    def __init__(self, tensors: Mapping[str, Tensor] | None = None) -> None:
         self._tensors = tensors or {}
 
     @cached_property
@@ -129,7 +127,7 @@ class Copies:
         return names
 
     @staticmethod
-    def _keys(tensor: LazyTensor) -> Iterator[int]:
+    def _keys(tensor: Tensor) -> Iterator[int]:
         sample = _sample(tensor, {})  # The comparison of the tensor itself says what cannot be read.
         data, width = (b"", 1) if sample is None else (sample.tobytes(), sample.itemsize)
         for start in range(0, len(data), _SHARED * width):
@@ -137,7 +135,7 @@ class Copies:
             if few != few[:width] * (len(few) // width):  # Equal elements tell nothing: many tensors are constant.
                 yield hash((tensor.element_type.name, tensor.shape, start, few))
 
-    def of(self, tensor: LazyTensor) -> list[LazyTensor]:
+    def of(self, tensor: Tensor) -> list[Tensor]:
         """The tensors that share most of these elements with one, at most a few."""
         if not self._tensors:
             return []

@@ -22,7 +22,7 @@ from eltwise.core.dtypes import (
     UINT64,
     ElementType,
 )
-from eltwise.formats.lazy_tensors import InMemory, LazyTensor, storage_of
+from eltwise.ir.tensors import InMemory, Tensor, storage_of
 from eltwise.kernels.threads import run_together
 
 _CHUNK_BYTES = 1 << 25
@@ -62,8 +62,8 @@ class Pair:
         element_type: the type that both are read as.
     """
 
-    a: LazyTensor
-    b: LazyTensor
+    a: Tensor
+    b: Tensor
     element_type: ElementType
 
     @property

@@ -12,7 +12,7 @@ import numpy as np
 from eltwise.comparison.hypotheses import BITS_OF_A_NUMBER, Hypothesis, Problem
 from eltwise.comparison.numbers import bits_of, is_float, values_of
 from eltwise.comparison.pairs import converted
-from eltwise.formats.lazy_tensors import LazyTensor
+from eltwise.ir.tensors import Tensor
 
 Shape = Sequence[int]
 IndexMap = Callable[[np.ndarray], np.ndarray]
@@ -42,7 +42,7 @@ def _moved(
     details: dict[str, object],
     fill: np.generic | None = None,
     free_bits: float = 0.0,
-    source: LazyTensor | None = None,
+    source: Tensor | None = None,
 ) -> Hypothesis:
     pair, tensor = problem.pair, source or problem.pair.a
     is_rounded = pair.b.element_type is not pair.element_type and is_float(pair.b.element_type)

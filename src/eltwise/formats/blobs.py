@@ -5,15 +5,12 @@ ONNX's raw data and the ``.bin`` of OpenVINO IR store them alike.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
 
-from eltwise.core.dtypes import BOOL, ElementType
-from eltwise.core.errors import ShapeError, ValueRangeError
+from eltwise.core.errors import ShapeError
 from eltwise.core.shapes import LARGEST_RANK, is_addressable
-from eltwise.formats.files import Buffer
 from eltwise.ir.graph import Tensor
 
 
@@ -23,24 +20,6 @@ def check_sizes(sizes: Sequence[int], element_bytes: int) -> None:
         raise ShapeError("the rank is too large", got=str(len(sizes)), allowed=f"up to {LARGEST_RANK}")
     if not is_addressable(sizes, element_bytes):
         raise ShapeError("a tensor of these sizes is too large", got=",".join(map(str, sizes)))
-
-
-def decode(raw: Buffer, element_type: ElementType, sizes: Sequence[int], any_byte_is_true: bool = False) -> Tensor:
-    """Make a tensor from its bytes, of which there are ``element_type.file_bytes(elements)``.
-
-    With ``any_byte_is_true``, each byte of a bool tensor but 0 is true, as OpenVINO reads it.
-    """
-    storage = element_type.storage
-    data = np.frombuffer(raw, np.uint8)
-    if element_type is BOOL and any_byte_is_true:
-        return Tensor((data != 0).reshape(tuple(sizes)), element_type)
-    if element_type is BOOL and data.size and data.max() > 1:
-        raise ValueRangeError("a byte of a bool tensor is neither 0 nor 1", got=str(data.max()))
-    if element_type.bits == 4:
-        return Tensor(unpacked(data, math.prod(sizes)).view(storage).reshape(tuple(sizes)), element_type)
-    in_file = data.view(f"<u{storage.itemsize}")
-    carriers = in_file.astype(in_file.dtype.newbyteorder("="), copy=False)
-    return Tensor(carriers.view(storage).reshape(tuple(sizes)), element_type)
 
 
 def unpacked(pairs: np.ndarray, elements: int) -> np.ndarray:

@@ -11,8 +11,8 @@ from typing import Any
 from eltwise.core.errors import FileFormatError
 from eltwise.formats import files
 from eltwise.formats.file_tensors import FileRange, state_of
-from eltwise.formats.lazy_tensors import LazyTensor, TensorSet, Transposed
 from eltwise.formats.zarr_stores import ZarrArray, is_url
+from eltwise.ir.tensors import Tensor, TensorSet, Transposed
 
 
 class ChangedInputError(FileFormatError):
@@ -73,7 +73,7 @@ def check_unchanged(before: States) -> None:
             )
 
 
-def _source(tensor: LazyTensor) -> tuple[str, str]:
+def _source(tensor: Tensor) -> tuple[str, str]:
     """The path or URL in which a tensor lies, and the state that its file had when it was opened."""
     source: Any = tensor.source
     while isinstance(source, Transposed):

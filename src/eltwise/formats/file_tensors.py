@@ -22,7 +22,7 @@ from eltwise.core.dtypes import BOOL, ElementType
 from eltwise.core.errors import EltwiseError, FileFormatError
 from eltwise.formats import files
 from eltwise.formats.blobs import check_sizes, unpacked
-from eltwise.formats.lazy_tensors import LazyTensor, native, storage_of
+from eltwise.ir.tensors import Source, Tensor, native, storage_of
 from eltwise.kernels.pool import POOL
 
 Clean = Callable[[np.ndarray], np.ndarray]
@@ -110,6 +110,19 @@ class OpenFile:
         return found
 
 
+class MemoryFile(OpenFile):
+    """The content of a file that is in memory; ``name`` is what errors call it."""
+
+    def __init__(self, content: files.Buffer, name: str) -> None:
+        self.path, self.state = Path(name), ""
+        self._content = np.frombuffer(content, np.uint8)
+        self.size = self._content.size
+
+    def bytes_at(self, offset: int, count: int) -> np.ndarray:
+        """A view of so many bytes."""
+        return self._content[offset : offset + count]
+
+
 class UnpackedFile(OpenFile):
     """A file that is made when it is first read, from bytes that must be read in order, such as compressed ones."""
 
@@ -128,7 +141,7 @@ class UnpackedFile(OpenFile):
 
 
 @dataclass(frozen=True, eq=False)
-class FileRange:
+class FileRange(Source):
     """Elements that lie one after another in a file.
 
     Attributes:
@@ -150,7 +163,7 @@ class FileRange:
     def __post_init__(self) -> None:
         if self.file_bytes > self.file.size - self.offset:
             raise FileFormatError(
-                "the data lies beyond the end of the file",
+                f"the data lies beyond the end of {self.file.path.name}",
                 got=f"{self.file_bytes} bytes at offset {self.offset}",
                 allowed=f"up to byte {self.file.size}",
             )
@@ -218,18 +231,23 @@ def _little_endian(element_type: ElementType) -> np.dtype[np.generic]:
     return storage_of(element_type).newbyteorder("<")
 
 
-def of_file(name: str, element_type: ElementType, shape: tuple[int, ...], file: OpenFile, offset: int) -> LazyTensor:
-    """A tensor whose elements lie one after another in a file, those of four bits two a byte.
+def range_of(element_type: ElementType, shape: tuple[int, ...], file: OpenFile, offset: int) -> FileRange:
+    """Elements that lie one after another in a file, little-endian, those of four bits two a byte.
 
     Raises:
         EltwiseError: where the file is too short, or the type is none that can be read.
     """
+    stored = _little_endian(element_type)
+    check_sizes(shape, stored.itemsize)
+    clean = bytes_of_bool if element_type is BOOL else None
+    return FileRange(file, offset, shape, stored, element_type.bits == 4, clean)
+
+
+def of_file(name: str, element_type: ElementType, shape: tuple[int, ...], file: OpenFile, offset: int) -> Tensor:
+    """A named tensor whose elements lie in a file; see ``range_of``."""
     where = str(file.path)
     try:
-        stored = _little_endian(element_type)
-        check_sizes(shape, stored.itemsize)
-        clean = bytes_of_bool if element_type is BOOL else None
-        source = FileRange(file, offset, shape, stored, element_type.bits == 4, clean)
+        source = range_of(element_type, shape, file, offset)
     except EltwiseError as error:
         raise error.located(where=where, operand=f"tensor {name!r}") from None
-    return LazyTensor(name, element_type, shape, source, where)
+    return Tensor(source, element_type, name, where)

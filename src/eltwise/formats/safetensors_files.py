@@ -19,7 +19,7 @@ from eltwise.core.dtypes import ElementType, by_name
 from eltwise.core.errors import ElementTypeError, EltwiseError, FileFormatError
 from eltwise.formats import files
 from eltwise.formats.file_tensors import OpenFile, of_file
-from eltwise.formats.lazy_tensors import LazyTensor
+from eltwise.ir.tensors import Tensor
 
 _TYPES = {
     "BOOL": "bool",
@@ -50,7 +50,7 @@ Entry = tuple[str, tuple[int, ...], int, int]
 """What a header says of a tensor: the name of its element type, its sizes, and where its bytes begin and end."""
 
 
-class StoredTensor(NamedTuple):
+class TensorBytes(NamedTuple):
     """Where the bytes of a tensor are.
 
     Attributes:
@@ -73,7 +73,7 @@ class StoredTensor(NamedTuple):
         """Read a range of its bytes."""
         return self.file.bytes_at(self.offset + start, stop - start)
 
-    def opened(self) -> LazyTensor:
+    def opened(self) -> Tensor:
         """The tensor.
 
         Raises:
@@ -94,7 +94,7 @@ class Checkpoint:
     """
 
     where: str
-    tensors: dict[str, StoredTensor]
+    tensors: dict[str, TensorBytes]
     metadata: dict[str, str]
     header: bytes | None = None
 
@@ -142,7 +142,7 @@ def _file(path: Path) -> Checkpoint:
         raise error.located(where=where) from None
     found = {}
     for name, (dtype, shape, begin, end) in sorted(entries.items(), key=lambda pair: pair[1][2:]):
-        found[name] = StoredTensor(name, dtype, shape, file, 8 + length + begin, end - begin)
+        found[name] = TensorBytes(name, dtype, shape, file, 8 + length + begin, end - begin)
     return Checkpoint(where, found, metadata, text)
 
 
@@ -207,7 +207,7 @@ def checked_header(header: bytes, size: int) -> dict[str, Entry]:
 
 def _sharded(index: Path, unreadable: dict[str, EltwiseError] | None) -> Checkpoint:
     """The tensors of all shards that an index names; each shard is a plain file beside the index."""
-    found: dict[str, StoredTensor] = {}
+    found: dict[str, TensorBytes] = {}
     shards: dict[str, Checkpoint | EltwiseError] = {}
     for name, shard in read_index(index):
         try:
@@ -223,7 +223,7 @@ def _sharded(index: Path, unreadable: dict[str, EltwiseError] | None) -> Checkpo
     return Checkpoint(str(index), found, metadata)
 
 
-def _of_shard(name: str, shard: str, shards: dict[str, Checkpoint | EltwiseError], index: Path) -> StoredTensor:
+def _of_shard(name: str, shard: str, shards: dict[str, Checkpoint | EltwiseError], index: Path) -> TensorBytes:
     """A tensor of a shard, which is opened once."""
     if shard not in shards:
         try:

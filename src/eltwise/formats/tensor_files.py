@@ -70,7 +70,7 @@ def read_tensor_file(file: TensorFile, wanted: ElementType | None = None) -> np.
         raise unknown_name("array", name, names, where=found.where)
     if file.ending == ".npz":
         check_archive(file.path, name)
-    array = found[name].array()
+    array = found[name].array
     check_unchanged(states_of([found]))
     return array
 

@@ -20,8 +20,10 @@ from eltwise.core.dtypes import ElementType
 from eltwise.core.errors import EltwiseError, FileFormatError
 from eltwise.formats import files, npy
 from eltwise.formats.file_tensors import FileRange, OpenFile, UnpackedFile
-from eltwise.formats.lazy_tensors import LazyTensor, Source, TensorSet, Transposed, of_array
 from eltwise.formats.safetensors_files import INDEX, open_checkpoint
+from eltwise.ir.graph import Graph
+from eltwise.ir.infer import constant_tensor
+from eltwise.ir.tensors import Source, Tensor, TensorSet, Transposed, of_array
 
 ENDINGS = (".npy", ".npz", ".pb", ".safetensors", ".zarr", ".onnx", ".xml")
 PICKLES = (".pt", ".pth", ".ckpt", ".pkl", ".pickle", ".bin")
@@ -59,6 +61,18 @@ def open_tensors(path: Path, wanted: ElementType | None = None) -> TensorSet:
         raise files.unreadable(path, FileNotFoundError())
     files.check_regular(path)
     return _OPENERS[ending](path, wanted)
+
+
+def constants_of(graph: Graph, where: str) -> TensorSet:
+    """The constants of a model and the values of its Constant nodes; what lies in other files is not read."""
+    constants = TensorSet(where)
+    for name, tensor in graph.constants:
+        constants.add(name, tensor.opened, name, where)
+    for node in graph.nodes:
+        if node.schema.behaviour == "constant":
+            name = node.outputs[0]
+            constants.add(name, lambda node=node, name=name: constant_tensor(node.bound).opened(name, where))
+    return constants
 
 
 def _of_folder(path: Path, wanted: ElementType | None) -> TensorSet:
@@ -114,7 +128,7 @@ def _npy(path: Path, wanted: ElementType | None) -> TensorSet:
     return TensorSet(str(path), {path.stem: _of_layout(path.stem, layout, file, offset, str(path))}, is_one=True)
 
 
-def _of_layout(name: str, layout: npy.NpyLayout, file: OpenFile, offset: int, where: str) -> LazyTensor:
+def _of_layout(name: str, layout: npy.NpyLayout, file: OpenFile, offset: int, where: str) -> Tensor:
     """A tensor behind an .npy header."""
     element_type, shape = layout.element_type, layout.shape
     needs_check = element_type.bits < 8 or element_type.kind == "boolean"
@@ -123,8 +137,8 @@ def _of_layout(name: str, layout: npy.NpyLayout, file: OpenFile, offset: int, wh
     clean = (lambda data: npy.checked(data, element_type, where)) if needs_check else None
     source: Source = FileRange(file, offset, in_file, stored, clean=clean)
     if layout.fortran and len(shape) > 1:
-        source = Transposed(source, shape, tuple(range(len(shape)))[::-1])
-    return LazyTensor(name, element_type, shape, source, where)
+        source = Transposed(source, tuple(range(len(shape)))[::-1])
+    return Tensor(source, element_type, name, where)
 
 
 def _npz(path: Path, wanted: ElementType | None) -> TensorSet:
@@ -148,7 +162,7 @@ def _zip_errors(words: str, where: str) -> Iterator[None]:
 
 def _member(
     name: str, archive: zipfile.ZipFile, member: zipfile.ZipInfo, file: OpenFile, wanted: ElementType | None
-) -> LazyTensor:
+) -> Tensor:
     where = str(file.path)
     npy.check_member(member, where)
     with _zip_errors("the member cannot be read", where), archive.open(member) as stream:
@@ -223,13 +237,14 @@ def _zarr(path: Path, _wanted: ElementType | None) -> TensorSet:
 
 
 def _onnx(path: Path, _wanted: ElementType | None) -> TensorSet:
-    from eltwise.formats.onnx.constants import read_constants
+    from eltwise.formats.onnx.reader import read_onnx
 
-    return read_constants(path)
+    reading = read_onnx(files.read_message(path), path.parent, path.name, reads_weights=False)
+    return constants_of(reading.graph, str(path))
 
 
 def _openvino(path: Path, _wanted: ElementType | None) -> TensorSet:
-    from eltwise.formats.openvino.constants import read_constants
+    from eltwise.formats.openvino.reader import read_constants
 
     return read_constants(path)
 

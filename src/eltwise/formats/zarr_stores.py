@@ -17,7 +17,7 @@ from eltwise.core.blocks import Box
 from eltwise.core.dtypes import of_numpy
 from eltwise.core.errors import FileFormatError, UnsupportedError
 from eltwise.formats.blobs import check_sizes
-from eltwise.formats.lazy_tensors import LazyTensor, TensorSet, native, read_boxes
+from eltwise.ir.tensors import Source, Tensor, TensorSet, native
 
 if TYPE_CHECKING:
     from eltwise.formats.guarded_codecs import GuardedArray
@@ -113,7 +113,7 @@ def _listed(keys: AsyncIterator[str]) -> set[str]:
     return found
 
 
-def _opened(name: str, array: Any, path: Path | str) -> LazyTensor:
+def _opened(name: str, array: Any, path: Path | str) -> Tensor:
     from eltwise.formats.guarded_codecs import guarded  # It needs the library.
 
     try:
@@ -131,7 +131,7 @@ def _opened(name: str, array: Any, path: Path | str) -> LazyTensor:
         reader = guarded(array, itemsize)
     except Exception as error:  # noqa: BLE001  # Codecs raise what they like.
         raise unreadable_store(path, error) from None
-    return LazyTensor(name, element_type, shape, ZarrArray(array, shape, chunk, path, deque([reader])), str(path))
+    return Tensor(ZarrArray(array, shape, chunk, path, deque([reader])), element_type, name, str(path))
 
 
 def unreadable_store(path: Path | str, error: BaseException) -> FileFormatError:
@@ -141,20 +141,20 @@ def unreadable_store(path: Path | str, error: BaseException) -> FileFormatError:
 
 
 @dataclass(frozen=True, eq=False)
-class ZarrArray:
+class ZarrArray(Source):
     """An array of a store.
 
     Attributes:
-        array: zarr's own, for its metadata.
+        stored: zarr's own array, for its metadata.
         shape: its sizes.
         chunk: the sizes of a chunk, or of a shard.
         path: the store.
         idle: what reads it and is not used just now: a read that fails spoils its own reader only.
     """
 
-    array: Any
-    shape: Sequence[int]
-    chunk: Sequence[int]
+    stored: Any
+    shape: tuple[int, ...]
+    chunk: tuple[int, ...]
     path: Path | str
     idle: deque[GuardedArray]
 
@@ -162,10 +162,6 @@ class ZarrArray:
     def grain(self) -> int:
         """So many rows as a chunk has, since each chunk is unpacked as a whole."""
         return max(self.chunk[0] * math.prod(self.shape[1:]), 1) if self.shape else 1
-
-    def read(self, start: int, stop: int) -> np.ndarray:
-        """Read part by part."""
-        return np.ascontiguousarray(read_boxes(self, self.shape, start, stop))
 
     def box(self, box: Box) -> np.ndarray:
         """Read the chunks that a part touches."""
@@ -194,7 +190,7 @@ class ZarrArray:
         try:
             return self.idle.pop()
         except IndexError:  # Other threads have them all.
-            return guarded(self.array, np.dtype(self.array.dtype).itemsize)
+            return guarded(self.stored, np.dtype(self.stored.dtype).itemsize)
 
 
 def _joined(reader: GuardedArray, box: Box) -> Any:

@@ -1,4 +1,4 @@
-"""The model as values: types, tensors, nodes that hold their operation, and graphs. It knows no file format.
+"""The model as values: ports, nodes that hold their operation, and graphs. It knows no file format.
 
 A graph can hold any ONNX model: an operator that eltwise does not run is a ``Foreign`` operation, and what else a file
 says stays in its original message, which writers start from. A value is never changed in place: what a pass replaces
@@ -12,61 +12,11 @@ from dataclasses import dataclass, field
 from functools import cached_property, wraps
 from typing import Any, ClassVar, Literal, TypeVar
 
-import numpy as np
-
 from eltwise.core.dtypes import ElementType
 from eltwise.core.errors import NameUnknownError, unknown_name
-from eltwise.core.shapes import of_sizes
+from eltwise.ir.tensors import Tensor as Tensor  # noqa: PLC0414 - the constants of a graph are imported from here
 from eltwise.ir.types import TensorType
 from eltwise.ops.schema import Domain, Operation, OpSchema
-
-
-class Tensor:
-    """A constant: a read-only array in native byte order, equal to another when type, shape and bits are equal."""
-
-    def __init__(self, array: np.ndarray, element_type: ElementType) -> None:
-        if array.dtype != element_type.storage:
-            raise TypeError(f"an array of {array.dtype} is no {element_type}")
-        self._array = np.ascontiguousarray(array).reshape(array.shape).view()
-        self._array.flags.writeable = False
-        self._element_type = element_type
-
-    @property
-    def array(self) -> np.ndarray:
-        """The elements."""
-        return self._array
-
-    @property
-    def element_type(self) -> ElementType:
-        """Their type."""
-        return self._element_type
-
-    @property
-    def type(self) -> TensorType:
-        """Its element type and shape."""
-        return TensorType(self.element_type, of_sizes(self.array.shape))
-
-    @property
-    def is_sparse(self) -> bool:
-        """Whether only the elements that are not zero are stored."""
-        return False
-
-    @property
-    def is_external(self) -> bool:
-        """Whether its elements are in a file that was not read."""
-        return False
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Tensor):
-            return NotImplemented
-        same_type = self.element_type is other.element_type and self.array.shape == other.array.shape
-        return same_type and self.array.tobytes() == other.array.tobytes()
-
-    def __hash__(self) -> int:
-        return hash((self.element_type.name, self.array.shape, self.array.tobytes()))
-
-    def __repr__(self) -> str:
-        return f"Tensor({self.type})"
 
 
 @dataclass(frozen=True)

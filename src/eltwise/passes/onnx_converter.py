@@ -17,7 +17,7 @@ from eltwise.core.errors import UnsupportedError
 from eltwise.formats.onnx.inference import HELD, bare_node, holds_more, is_small
 from eltwise.formats.onnx.nodes import same_value, write_node
 from eltwise.formats.onnx.schemas import attribute_value, in_opset
-from eltwise.formats.onnx.tensors import StoredTensor, keep_tensor
+from eltwise.formats.onnx.tensors import keep_tensor, stored_tensor
 from eltwise.formats.onnx.types import declare
 from eltwise.formats.onnx.writer import write_graph
 from eltwise.ir.graph import Node
@@ -79,7 +79,7 @@ def _by_converter(builder: Builder, original: Node, source: int, opset: int, rea
     made += [(one.output[0], "constant", one.attribute[0].t) for one in converted.node if one.op_type == "Constant"]
     for name, wanted, tensor in made:
         if name not in named:
-            named[name] = builder.constant(f"{node.output[0]}_{wanted}", StoredTensor(tensor, None, wanted))
+            named[name] = builder.constant(f"{node.output[0]}_{wanted}", stored_tensor(tensor, operand=wanted))
             tensor.ClearField("name")
     return [read(found, opset) for found in _with_names(node, converted, named, builder)]
 

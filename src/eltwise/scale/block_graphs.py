@@ -13,10 +13,10 @@ from eltwise.core.shapes import Sizes, of_sizes
 from eltwise.engine.nodes import run_node
 from eltwise.engine.program import with_inputs
 from eltwise.engine.runner import Runner
-from eltwise.formats.lazy_tensors import LazyTensor, of_array
 from eltwise.ir.graph import Graph, Node, Port
 from eltwise.ir.infer import located
 from eltwise.ir.infer_graph import infer_graph
+from eltwise.ir.tensors import Tensor, of_array
 from eltwise.ir.types import TensorType, elementwise
 from eltwise.kernels.plan import make_plan
 from eltwise.scale.blocks import Axes, BlockCall
@@ -25,7 +25,7 @@ Place = tuple[str, Axes]
 """A value of a graph, and the axes of the output that its own lie in."""
 
 
-def block_call(graph: Graph, output: Port, inputs: Mapping[str, LazyTensor]) -> BlockCall:
+def block_call(graph: Graph, output: Port, inputs: Mapping[str, Tensor]) -> BlockCall:
     """Make the function that computes blocks of an output.
 
     Args:
@@ -64,11 +64,11 @@ def block_call(graph: Graph, output: Port, inputs: Mapping[str, LazyTensor]) -> 
     )
 
 
-def _type_of(tensor: LazyTensor) -> TensorType:
+def _type_of(tensor: Tensor) -> TensorType:
     return TensorType(tensor.element_type, of_sizes(tensor.shape))
 
 
-def _constants(graph: Graph, inputs: Mapping[str, LazyTensor]) -> dict[str, LazyTensor]:
+def _constants(graph: Graph, inputs: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """The values that do not depend on the inputs."""
     found = {name: tensor.array for name, tensor in graph.constants if name not in inputs}
     for node in graph.nodes:
@@ -78,7 +78,7 @@ def _constants(graph: Graph, inputs: Mapping[str, LazyTensor]) -> dict[str, Lazy
 
 
 def _wanted(
-    graph: Graph, types: Mapping[str, TensorType], tensors: Mapping[str, LazyTensor], end: Place
+    graph: Graph, types: Mapping[str, TensorType], tensors: Mapping[str, Tensor], end: Place
 ) -> dict[str, dict[Axes, None]]:
     """The values that the output is made of, with all the ways in which they lie in it."""
     wanted: dict[str, dict[Axes, None]] = {end[0]: {end[1]: None}}
@@ -131,7 +131,7 @@ def _names(wanted: Mapping[str, Mapping[Axes, None]]) -> dict[Place, str]:
 
 
 def _nodes(
-    graph: Graph, types: Mapping[str, TensorType], tensors: Mapping[str, LazyTensor], names: dict[Place, str]
+    graph: Graph, types: Mapping[str, TensorType], tensors: Mapping[str, Tensor], names: dict[Place, str]
 ) -> Iterator[Node]:
     """The nodes on parts; a value that is only moved gets the name of what it is made of."""
     ways: dict[str, list[Axes]] = {}

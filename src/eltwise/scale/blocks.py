@@ -17,7 +17,7 @@ from eltwise.core.shapes import Sizes
 from eltwise.engine.api import Operator
 from eltwise.engine.call import calls_of, without_index
 from eltwise.formats.file_states import States
-from eltwise.formats.lazy_tensors import LazyTensor
+from eltwise.ir.tensors import Tensor
 from eltwise.ops.schema import Computable, Operation
 
 BLOCK_BYTES = 8 << 20
@@ -42,7 +42,7 @@ class BlockCall:
     """
 
     function: Callable[[Sequence[np.ndarray]], np.ndarray]
-    tensors: tuple[LazyTensor, ...]
+    tensors: tuple[Tensor, ...]
     axes: tuple[Axes, ...]
     shape: Sizes
     result_type: ElementType
@@ -87,7 +87,7 @@ class BlockComputation(Hashable, Protocol):
     def states(self) -> States:
         """The states of the files that it was read from."""
 
-    def call(self, tensors: Sequence[LazyTensor]) -> BlockCall:
+    def call(self, tensors: Sequence[Tensor]) -> BlockCall:
         """Check the types and shapes of tensors; nothing is read.
 
         Raises:
@@ -113,7 +113,7 @@ class Application:
         """None: nothing of it is in a file."""
         return {}
 
-    def call(self, tensors: Sequence[LazyTensor]) -> BlockCall:
+    def call(self, tensors: Sequence[Tensor]) -> BlockCall:
         """Check the types and shapes of operands; see ``BlockComputation``."""
         types = tuple(TensorKind(tensor.element_type, tensor.shape) for tensor in tensors)
         function, axes, shape, result_type = _applied(self.operation, types)
@@ -140,11 +140,11 @@ def _applied(
 
 def as_operand(value: object, _operand: str, _types: Sequence[ElementType] = ()) -> tuple[Any, ElementType]:
     """Take a tensor as it is; see ``AsOperand``."""
-    assert isinstance(value, LazyTensor | TensorKind)
+    assert isinstance(value, Tensor | TensorKind)
     return value, value.element_type
 
 
-def _read(tensor: LazyTensor, box: Box, sizes: Sizes) -> np.ndarray:
+def _read(tensor: Tensor, box: Box, sizes: Sizes) -> np.ndarray:
     try:
         if not _is_flat(sizes, tensor.shape):
             return tensor.box(box)

@@ -19,7 +19,7 @@ from eltwise.formats.file_states import States, check_unchanged, state
 from eltwise.formats.file_tensors import OpenFile
 from eltwise.formats.safetensors_files import (
     Checkpoint,
-    StoredTensor,
+    TensorBytes,
     checked_header,
     header_of,
     open_checkpoint,
@@ -111,7 +111,7 @@ def delta(
 
 
 def _written(
-    stored: StoredTensor, there: StoredTensor | None, level: int, offset: int, meter: Meter
+    stored: TensorBytes, there: TensorBytes | None, level: int, offset: int, meter: Meter
 ) -> Generator[bytes, None, DeltaTensor]:
     """Give the frames of a tensor, and return what the header says of it."""
     kind, width = _kind(stored, there), _width(stored)
@@ -180,14 +180,14 @@ def _is_delta(path: Path) -> bool:
     return file.size >= len(MAGIC) and file.bytes_at(0, len(MAGIC)).tobytes() == MAGIC
 
 
-def _kind(stored: StoredTensor, there: StoredTensor | None) -> Kind:
+def _kind(stored: TensorBytes, there: TensorBytes | None) -> Kind:
     if there is None:
         return "added"
     is_alike = (there.dtype, there.shape, there.size) == (stored.dtype, stored.shape, stored.size)
     return "difference" if is_alike else "replaced"
 
 
-def _width(stored: StoredTensor) -> Width:
+def _width(stored: TensorBytes) -> Width:
     """How many byte planes a tensor is split into: the bytes of an element, or of its real part."""
     widths: dict[int, Width] = {16: 2, 32: 4, 64: 4 if stored.dtype == "C64" else 8}
     return widths.get(type_of(stored.dtype).bits, 1)
@@ -261,7 +261,7 @@ def _restored(made: Delta, file: OpenFile, old: Checkpoint, meter: Meter) -> Ite
 
 
 def _pieces(
-    tensor: DeltaTensor, base: StoredTensor | None, file: OpenFile
+    tensor: DeltaTensor, base: TensorBytes | None, file: OpenFile
 ) -> Iterator[tuple[np.ndarray, np.ndarray | None]]:
     library = zstandard()
 

@@ -14,8 +14,8 @@ import numpy as np
 from eltwise.core.blocks import Grid
 from eltwise.core.errors import EltwiseError, FileFormatError
 from eltwise.core.progress import Progress, no_progress
-from eltwise.formats.lazy_tensors import LazyTensor
 from eltwise.formats.zarr_stores import ZarrArray
+from eltwise.ir.tensors import Tensor
 from eltwise.kernels.threads import num_threads
 from eltwise.scale.blocks import BlockCall
 from eltwise.scale.checksum import crc32c
@@ -197,7 +197,7 @@ class Part:
         return parts + (2 + call.temporaries) * elements * width
 
 
-def _chunk_bytes(tensor: LazyTensor) -> int:
+def _chunk_bytes(tensor: Tensor) -> int:
     """How many bytes of a tensor are held at least when a part of it is read."""
     if isinstance(tensor.source, ZarrArray):
         return prod(tensor.source.chunk) * tensor.storage.itemsize

@@ -9,9 +9,9 @@ from pathlib import Path
 from eltwise.core.errors import FileFormatError, UnsupportedError
 from eltwise.engine.io_binding import Symbols, bound_inputs, match, refuse_conversion
 from eltwise.formats.file_states import States, state, states_of
-from eltwise.formats.lazy_tensors import LazyTensor, TensorSet, of_array
 from eltwise.formats.model_files import files_of
 from eltwise.formats.tensor_sets import open_tensors
+from eltwise.ir.tensors import Tensor, TensorSet, of_array
 from eltwise.model import Model, load
 from eltwise.scale.apply import check_target, compute_files
 from eltwise.scale.block_graphs import block_call
@@ -47,7 +47,7 @@ class ModelOutput:
         """The states of the model's file and of those with its constants."""
         return {self.path: state(self.path)} | states_of([open_tensors(Path(self.path))])
 
-    def call(self, tensors: Sequence[LazyTensor]) -> BlockCall:
+    def call(self, tensors: Sequence[Tensor]) -> BlockCall:
         """Check the types and shapes of inputs; see ``BlockComputation``.
 
         Raises:
@@ -131,7 +131,7 @@ def _run_whole(
         for each in (*sources.states(), *(each.states() for each in made.values()))
         for name, text in each.items()
     }
-    arrays = [next(iter(each.values())).array() for each in sources.sets]
+    arrays = [next(iter(each.values())).array for each in sources.sets]
     results = model.run(dict(zip(names, arrays, strict=True)))
     found = {}
     for name, text in outputs.items():
@@ -154,7 +154,7 @@ class _Result:
     def states(self) -> States:
         return self.read_from
 
-    def call(self, tensors: Sequence[LazyTensor]) -> BlockCall:
+    def call(self, tensors: Sequence[Tensor]) -> BlockCall:
         (tensor,) = tensors
         axes = tuple(range(len(tensor.shape)))
         return BlockCall(lambda blocks: blocks[0], (tensor,), (axes,), tensor.shape, tensor.element_type)

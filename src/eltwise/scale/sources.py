@@ -12,10 +12,10 @@ from eltwise.core.dtypes import ElementType
 from eltwise.core.errors import AttributeValueError, EltwiseError, FileFormatError, NameUnknownError, raise_all
 from eltwise.formats import files
 from eltwise.formats.file_states import States, states_of
-from eltwise.formats.lazy_tensors import TensorSet
 from eltwise.formats.safetensors_files import INDEX
 from eltwise.formats.tensor_sets import open_tensors
 from eltwise.formats.zarr_stores import is_store, is_url, open_store
+from eltwise.ir.tensors import TensorSet
 from eltwise.scale.blocks import BlockCall, BlockComputation
 
 _MOST_NAMED = 8

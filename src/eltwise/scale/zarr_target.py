@@ -18,8 +18,8 @@ from eltwise.core.blocks import Grid
 from eltwise.core.errors import EltwiseError, FileFormatError
 from eltwise.core.staging import Staging, in_the_way, sync_folder
 from eltwise.formats import files
-from eltwise.formats.lazy_tensors import LazyTensor
 from eltwise.formats.zarr_stores import ZarrArray, is_url, library, open_store, unreadable_store
+from eltwise.ir.tensors import Tensor
 from eltwise.scale.blocks import BlockCall
 from eltwise.scale.checksum import crc32c
 from eltwise.scale.cluster import claimed
@@ -34,7 +34,7 @@ def model_of(call: BlockCall) -> Any:
     """The zarr array whose chunks, codecs and format the result gets: the first operand of its shape; None for none."""
     for tensor in call.tensors:
         if isinstance(tensor.source, ZarrArray) and tensor.shape == call.shape:
-            return tensor.source.array
+            return tensor.source.stored
     return None
 
 
@@ -114,7 +114,7 @@ class ZarrBlocks:
         return crc32c(np.ascontiguousarray(values).reshape(-1).view(np.uint8))
 
     @cached_property
-    def _reader(self) -> LazyTensor:
+    def _reader(self) -> Tensor:
         """What reads blocks within limits: what lies on the disk may be damaged."""
         tensors = open_store(self.store)
         if not tensors:

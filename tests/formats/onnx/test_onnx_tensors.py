@@ -108,7 +108,7 @@ WRONG = [
             (T.BOOL, "int32_data", 2, "0 to 1"),
         )
     ),
-    (proto_of(T.BOOL, (2,), raw_data=b"\x01\x02"), ValueRangeError, "neither 0 nor 1, got 2"),
+    (proto_of(T.BOOL, (2,), raw_data=b"\x01\x02"), FileFormatError, "bytes that are not bool values, got 2"),
     (proto_of(T.FLOAT, (2,), raw_data=b"1234567"), FileFormatError, "raw_data is 7 bytes, expected 8"),
     (proto_of(T.INT4, (3,), raw_data=b"1"), FileFormatError, "raw_data is 1 bytes, expected 2"),
     (proto_of(T.FLOAT, (2,), float_data=[1]), FileFormatError, "float_data has 1 entries, expected 2"),

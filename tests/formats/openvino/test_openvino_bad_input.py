@@ -170,9 +170,9 @@ def test_layers_that_are_wrong(ir: Ir, words: str) -> None:
 
 CONSTANTS: list[tuple[dict[str, object], bytes | None, str]] = [
     ({}, None, "Const | 'c' | is in the weights | 12 bytes"),
-    ({}, b"", "beyond the end | bytes 0 to 12 | 0 to 0"),
-    ({}, RAW[:-1], "beyond the end | bytes 0 to 12 | 0 to 11"),
-    ({"offset": 1}, RAW, "bytes 1 to 13"),
+    ({}, b"", "beyond the end | 12 bytes at offset 0 | up to byte 0"),
+    ({}, RAW[:-1], "beyond the end | 12 bytes at offset 0 | up to byte 11"),
+    ({"offset": 1}, RAW, "12 bytes at offset 1"),
     ({"offset": 2**62}, RAW, f"beyond the end | {2**62}"),
     ({"offset": -1}, RAW, "attribute offset | '-1'"),
     ({"offset": 2**64}, RAW, "attribute offset | digits"),
@@ -254,10 +254,10 @@ def test_files_that_are_not_there(tmp_path: Path) -> None:
             read_openvino_file(place)
     path.write_bytes(Ir().constant("c", "f32", "3", RAW).result("c").xml())
     (problem,) = read_openvino_file(path).problems
-    assert_says(str(problem), "is in the weights | net.bin")
+    assert_says(str(problem), "is in the weights | a .bin beside")
     beside.write_bytes(RAW[:5])
     (problem,) = read_openvino_file(path).problems
-    assert_says(str(problem), "beyond the end of net.bin | 0 to 5")
+    assert_says(str(problem), "beyond the end of net.bin | up to byte 5")
     beside.unlink()
     beside.mkdir()
     with pytest.raises(FileFormatError, match=r"net\.bin: this is a folder"):

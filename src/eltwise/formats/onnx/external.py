@@ -10,6 +10,7 @@ import os
 import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path, PureWindowsPath
+from weakref import WeakValueDictionary
 
 import numpy as np
 from onnx import ModelProto, StringStringEntryProto, TensorProto
@@ -17,6 +18,7 @@ from onnx import ModelProto, StringStringEntryProto, TensorProto
 from eltwise.core.errors import FileFormatError, UnsupportedError
 from eltwise.core.progress import Meter, Progress, no_progress
 from eltwise.core.shapes import LARGEST_SIZE
+from eltwise.formats.file_tensors import OpenFile
 from eltwise.formats.files import Chunk, check_outputs, copied
 from eltwise.formats.onnx.messages import walk
 
@@ -41,6 +43,7 @@ class ExternalData:
         self._folder = folder
         self._ranges: dict[tuple[Path, int, int], np.ndarray] = {}
         self._taken: dict[Path, int] = {}
+        self._files: WeakValueDictionary[Path, OpenFile] = WeakValueDictionary()
 
     def read(self, entries: Iterable[StringStringEntryProto], needed: int) -> np.ndarray:
         """Read the bytes that a tensor's entries point to, as a read-only array.
@@ -55,13 +58,21 @@ class ExternalData:
             self._taken[path] = self._taken.get(path, 0) + needed
             if self._taken[path] > size:
                 raise UnsupportedError(f"the tensors' ranges of external data in {path.name!r} overlap")
-            self._ranges[key] = _read_range(path, offset, needed)
+            self._ranges[key] = self._file(path).bytes_at(offset, needed)
+            self._ranges[key].flags.writeable = False
         return self._ranges[key]
 
-    def place(self, entries: Iterable[StringStringEntryProto], needed: int) -> tuple[Path, int]:
+    def open(self, entries: Iterable[StringStringEntryProto], needed: int) -> tuple[OpenFile, int]:
         """The file and the offset of what ``read`` would read."""
         path, offset, _size = self._found(*_place(entries, needed), needed)
-        return path, offset
+        return self._file(path), offset
+
+    def _file(self, path: Path) -> OpenFile:
+        """A file, which is open as long as something refers to it."""
+        file = self._files.get(path)
+        if file is None:
+            file = self._files[path] = OpenFile(path)
+        return file
 
     def check(self, entries: Iterable[StringStringEntryProto], needed: int) -> None:
         """Refuse what ``read`` would refuse, without reading; where the folder is not known, no file is looked at."""
@@ -157,19 +168,6 @@ def _unreadable(location: str, error: OSError | RuntimeError | ValueError) -> Fi
         return FileFormatError(f"there is no external data file {location!r} in the model's folder")
     reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     return FileFormatError(f"the external data file {location!r} cannot be read ({reason})")
-
-
-def _read_range(path: Path, offset: int, length: int) -> np.ndarray:
-    try:
-        data = np.fromfile(path, np.uint8, length, offset=offset)
-    except OSError as error:
-        raise _unreadable(path.name, error) from None
-    except MemoryError:
-        raise FileFormatError("the external data does not fit into memory", got=f"{length} bytes") from None
-    if data.size != length:
-        raise FileFormatError(f"the external data file {path.name!r} ended while it was read")
-    data.flags.writeable = False
-    return data
 
 
 class ExternalWriter:

@@ -16,7 +16,7 @@ from onnx.shape_inference import InferenceError, infer_shapes
 from eltwise.core.shapes import element_count
 from eltwise.formats.onnx.header import default_domain
 from eltwise.formats.onnx.nodes import subgraphs
-from eltwise.formats.onnx.tensors import StoredTensor
+from eltwise.formats.onnx.tensors import MessageSource, stored_tensor
 from eltwise.formats.onnx.types import type_text, types_in, value_type
 from eltwise.formats.onnx.writer import write_graph
 from eltwise.ir.graph import Graph, Tensor, computed_once
@@ -100,10 +100,9 @@ def _light(tensor: Tensor) -> Tensor:
     """A tensor without its values, where they are many or in another file."""
     if is_small(tensor):
         return tensor
-    if isinstance(tensor, StoredTensor):
-        return StoredTensor(TensorProto(data_type=tensor.proto.data_type, dims=tensor.message.dims), None, "")
-    shape = tensor.array.shape
-    return StoredTensor(TensorProto(data_type=tensor.element_type.onnx_number, dims=shape), None, "")
+    source = tensor.source
+    number = source.proto.data_type if isinstance(source, MessageSource) else tensor.element_type.onnx_number
+    return stored_tensor(TensorProto(data_type=number, dims=tensor.shape))
 
 
 def _strip(graph: GraphProto, opset: int) -> None:
@@ -121,18 +120,18 @@ def _strip(graph: GraphProto, opset: int) -> None:
 
 
 def _stripped(tensor: TensorProto) -> TensorProto:
-    if is_small(StoredTensor(tensor, None, "")):
+    if is_small(stored_tensor(tensor)):
         return tensor
     return TensorProto(name=tensor.name, data_type=tensor.data_type, dims=tensor.dims)
 
 
 def is_small(tensor: Tensor) -> bool:
     """Whether a tensor's values are in the model itself and few."""
-    if not isinstance(tensor, StoredTensor):
-        return tensor.array.nbytes <= _LARGEST_KEPT
-    if tensor.is_external or tensor.is_sparse or element_count(tuple(tensor.message.dims)) > 8 * _LARGEST_KEPT:
+    if tensor.is_external or tensor.is_sparse or element_count(tensor.shape) > 8 * _LARGEST_KEPT:
         return False  # The size of a message is found by writing it out, weights and all.
-    return bool(tensor.message.ByteSize() <= _LARGEST_KEPT)
+    if isinstance(tensor.source, MessageSource):
+        return bool(tensor.source.message.ByteSize() <= _LARGEST_KEPT)
+    return tensor.array.nbytes <= _LARGEST_KEPT
 
 
 def bare_node(node: NodeProto) -> NodeProto:
@@ -170,7 +169,7 @@ def _hold(copy: GraphProto, graph: GraphProto) -> None:
 def holds_more(attribute: AttributeProto) -> bool:
     """Whether ``bare_node`` leaves something of an attribute out."""
     has_graph = attribute.HasField("g") or bool(attribute.graphs)
-    return has_graph or (attribute.HasField("t") and not is_small(StoredTensor(attribute.t, None, "")))
+    return has_graph or (attribute.HasField("t") and not is_small(stored_tensor(attribute.t)))
 
 
 def _written_as_in_opset_6(node: NodeProto) -> Iterator[TensorProto]:

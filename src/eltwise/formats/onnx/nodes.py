@@ -17,7 +17,7 @@ from eltwise.core.dtypes import BY_ONNX_NAME, BY_ONNX_NUMBER, ElementType
 from eltwise.core.errors import AttributeValueError, EltwiseError, GraphError, UnsupportedError, raise_all
 from eltwise.formats.onnx.external import ExternalData
 from eltwise.formats.onnx.header import default_domain
-from eltwise.formats.onnx.tensors import StoredTensor, write_tensor
+from eltwise.formats.onnx.tensors import stored_tensor, write_tensor
 from eltwise.ir.graph import Foreign, ForeignSchema, Graph, Node, Origin, Tensor, stored
 from eltwise.ops import registry
 from eltwise.ops.schema import Attribute, AttributeKind, AttributeValue, Operation, OpSchema
@@ -181,7 +181,7 @@ def _read_attribute(
         case AttributeProto.TENSOR:
             if not proto.HasField("t"):
                 raise AttributeValueError("the attribute's value is missing", allowed="a tensor")
-            return StoredTensor(value, folder, f"attribute {proto.name}")
+            return stored_tensor(value, folder, f"attribute {proto.name}")
         case AttributeProto.FLOAT:
             return _one_nan(value)
         case AttributeProto.FLOATS:

@@ -10,7 +10,7 @@ from onnx import ModelProto
 from eltwise.core.errors import EltwiseError
 from eltwise.core.shapes import UNKNOWN_RANK
 from eltwise.formats.onnx.reader import OnnxFile
-from eltwise.formats.onnx.tensors import StoredTensor, check_tensor
+from eltwise.formats.onnx.tensors import MessageSource, check_tensor
 from eltwise.formats.onnx.writer import write_onnx
 from eltwise.ir.graph import Graph, Node, Port, Tensor
 from eltwise.ir.types import UNKNOWN_TYPE, TensorType
@@ -30,11 +30,12 @@ class OnnxParts:
             EltwiseError: if they do not.
         """
         for _name, tensor in graph.constants:
-            if isinstance(tensor, StoredTensor) and tensor.is_external:
+            source = tensor.source
+            if isinstance(source, MessageSource) and source.is_external:
                 try:
-                    check_tensor(tensor.proto, tensor.folder)
+                    check_tensor(source.proto, source.folder)
                 except EltwiseError as error:
-                    raise error.located(operand=tensor.operand) from None
+                    raise error.located(operand=source.operand) from None
         self._graph = graph
         file = graph.message if isinstance(graph.message, OnnxFile) else None
         shell = ModelProto()

@@ -25,7 +25,7 @@ from eltwise.formats.onnx.external import ExternalData
 from eltwise.formats.onnx.header import default_domain, not_held, read_metadata, read_origin
 from eltwise.formats.onnx.messages import check_text, parse_message
 from eltwise.formats.onnx.nodes import find_schema, foreign_node, read_node
-from eltwise.formats.onnx.tensors import StoredTensor
+from eltwise.formats.onnx.tensors import stored_tensor
 from eltwise.formats.onnx.types import check_type, value_type
 from eltwise.formats.reading import Reading, operator_names, unsupported_operators
 from eltwise.ir.graph import ForeignSchema, Function, Graph, Node, Origin, Port, Tensor, stored
@@ -126,7 +126,7 @@ def _unsupported(graph: Graph) -> list[UnsupportedError]:
     problems = [
         UnsupportedError("sparse initializers are unsupported", operand=f"sparse initializer {name!r}")
         for name, tensor in graph.constants
-        if isinstance(tensor, StoredTensor) and tensor.is_sparse
+        if tensor.is_sparse
     ]
     foreign = _foreign_problem(graph)
     return [*problems, *([foreign] if foreign else [])]
@@ -214,19 +214,19 @@ class _Reader:
     def _constants(self, proto: GraphProto) -> tuple[tuple[str, Tensor], ...]:
         constants: list[tuple[str, Tensor]] = []
         for tensor in proto.initializer:
-            found = StoredTensor(tensor, self.folder, f"initializer {tensor.name!r}")
-            constants.append((tensor.name, found))
+            found = stored_tensor(tensor, self.folder, f"initializer {tensor.name!r}")
             if not tensor.name:
                 self._add(GraphError("an initializer has no name"))
             elif self.reads_weights:
                 try:
                     found.array  # noqa: B018 - this reads and checks it
                 except EltwiseError as error:
-                    found.is_broken = True
+                    found = Tensor(found.source, found.type._replace(other="unreadable"))
                     self._add(error)
+            constants.append((tensor.name, found))
         for sparse in proto.sparse_initializer:
             name = sparse.values.name
-            constants.append((name, StoredTensor(sparse, self.folder, f"initializer {name!r}")))
+            constants.append((name, stored_tensor(sparse, self.folder, f"initializer {name!r}")))
         return tuple(constants)
 
     def _ports(self, values: Sequence[ValueInfoProto], kind: str) -> tuple[Port, ...]:

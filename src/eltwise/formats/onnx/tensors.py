@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 from onnx import SparseTensorProto, TensorProto, numpy_helper
 
+from eltwise.core.blocks import Box
 from eltwise.core.dtypes import BOOL, BY_ONNX_NUMBER, ElementType, not_run
 from eltwise.core.errors import (
     ElementTypeError,
@@ -22,10 +23,12 @@ from eltwise.core.errors import (
     ValueRangeError,
 )
 from eltwise.core.shapes import LARGEST_RANK, UNKNOWN_RANK, element_count, of_sizes
-from eltwise.formats.blobs import check_sizes, decode, encode, unpacked
+from eltwise.formats.blobs import check_sizes, encode, unpacked
+from eltwise.formats.file_tensors import MemoryFile, range_of
+from eltwise.formats.files import Buffer
 from eltwise.formats.onnx.external import ExternalData
 from eltwise.formats.onnx.messages import parse_message
-from eltwise.ir.graph import Tensor
+from eltwise.ir.tensors import InMemory, Source, Tensor
 from eltwise.ir.types import TensorType
 
 _TYPED_FIELDS = ("float_data", "int32_data", "string_data", "int64_data", "double_data", "uint64_data")
@@ -64,13 +67,12 @@ def read_tensor(proto: TensorProto, folder: ExternalData, operand: str = "") -> 
             raise not_run(element_type)
         sizes = _sizes(proto)
         check_sizes(sizes, element_type.storage.itemsize)
-        place, raw = _data_of(proto, element_type)
-        if place == "external_data":
-            data = folder.read(proto.external_data, element_type.file_bytes(element_count(sizes)))
-            return decode(data.data, element_type, sizes)
-        if place not in ("", "raw_data"):
+        place, data = _data_of(proto, element_type)
+        if place not in ("", "raw_data", "external_data"):
             return Tensor(_from_field(proto, place, element_type, element_count(sizes)).reshape(sizes), element_type)
-        return decode(raw, element_type, sizes)
+        if place == "external_data":
+            data = folder.read(proto.external_data, element_type.file_bytes(element_count(sizes))).data
+        return Tensor(range_of(element_type, sizes, MemoryFile(data, "the data"), 0).array, element_type)
     except EltwiseError as error:
         raise error.located(operand=operand) from None
 
@@ -102,7 +104,7 @@ def _sizes(proto: TensorProto) -> tuple[int, ...]:
     return sizes
 
 
-def _data_of(proto: TensorProto, element_type: ElementType) -> tuple[str, bytes]:
+def _data_of(proto: TensorProto, element_type: ElementType) -> tuple[str, Buffer]:
     """Find the one place where a tensor keeps its elements, checked to hold as much as it must, and its raw data."""
     raw = proto.raw_data  # Protobuf copies it to give it; asked once.
     places = [field for field in _TYPED_FIELDS if len(getattr(proto, field))] + ["raw_data"] * bool(raw)
@@ -176,80 +178,77 @@ def position_problems(sparse: SparseTensorProto) -> Iterator[EltwiseError]:
         yield ShapeError("a value's position is not in its shape", operand=place, got=str(wrong))
 
 
-class StoredTensor(Tensor):
-    """A tensor as its file holds it, of whatever type; its elements are read when they are asked for.
+class MessageSource(Source):
+    """The elements of a message as its file holds them, of whatever type; equal to another of an equal message.
 
     Attributes:
         message: what the file says; of a sparse tensor, the whole of it.
         folder: the files beside the model, for external data.
         operand: what to call it in errors.
-        is_broken: whether reading it has failed.
     """
 
-    is_broken = False
-
-    def __init__(
-        self, message: TensorProto | SparseTensorProto, folder: ExternalData | None = None, operand: str = ""
-    ) -> None:
-        self.message = message
-        self.operand = operand
-        self.folder = folder or ExternalData(None)
-
-    @cached_property
-    def array(self) -> np.ndarray:
-        """The elements."""
-        if isinstance(self.message, SparseTensorProto):
-            raise UnsupportedError("sparse initializers are unsupported", operand=f"sparse {self.operand}")
-        return read_tensor(self.message, self.folder, self.operand).array
-
-    @property
-    def is_sparse(self) -> bool:
-        """Whether only the elements that are not zero are stored."""
-        return isinstance(self.message, SparseTensorProto)
-
-    @property
-    def is_external(self) -> bool:
-        """Whether its elements are in a file beside the model."""
-        return bool(self.proto.data_location == TensorProto.EXTERNAL)
+    def __init__(self, message: TensorProto | SparseTensorProto, folder: ExternalData | None, operand: str) -> None:
+        self.message, self.operand, self.folder = message, operand, folder or ExternalData(None)
+        self.shape = tuple(message.dims)
+        self.is_sparse = isinstance(message, SparseTensorProto)
+        self.is_external = self.proto.data_location == TensorProto.EXTERNAL
 
     @property
     def proto(self) -> TensorProto:
         """The message with the elements' type; of a sparse tensor that of the elements that are stored."""
         return self.message.values if isinstance(self.message, SparseTensorProto) else self.message
 
-    @property
-    def element_type(self) -> ElementType:
-        """Their type."""
-        return read_element_type(self.proto.data_type)
+    @cached_property
+    def array(self) -> np.ndarray:
+        """The elements, which are retained: a message is decoded once."""
+        if self.is_sparse:
+            raise UnsupportedError("sparse initializers are unsupported", operand=f"sparse {self.operand}")
+        return read_tensor(self.proto, self.folder, self.operand).array
 
-    @property
-    def type(self) -> TensorType:
-        """What is known of it without its elements, which may be no type that a tensor can have."""
-        sizes, number = tuple(self.message.dims), self.proto.data_type
-        is_possible = len(sizes) <= LARGEST_RANK and min(sizes, default=0) >= 0
-        is_known = number in BY_ONNX_NUMBER or number == TensorProto.UNDEFINED
-        other = "unreadable" if self.is_broken else "" if is_known else f"element type {number}"
-        return TensorType(BY_ONNX_NUMBER.get(number), of_sizes(sizes) if is_possible else UNKNOWN_RANK, other)
+    def opened(self) -> Source:
+        """The range of the file where external data lies, else an array."""
+        if self.is_sparse or not self.is_external:
+            return InMemory(self.array)
+        check_tensor(self.proto, self.folder)
+        element_type = read_element_type(self.proto.data_type)
+        file, offset = self.folder.open(self.proto.external_data, element_type.file_bytes(element_count(self.shape)))
+        return range_of(element_type, self.shape, file, offset)
+
+    def box(self, box: Box) -> np.ndarray:
+        """A view."""
+        return self.array[box]
+
+    def at(self, indices: np.ndarray) -> np.ndarray:
+        """Gather elements."""
+        return InMemory(self.array).at(indices)
 
     def __eq__(self, other: object) -> bool:
-        if isinstance(other, StoredTensor) and self.message == other.message:
-            return True
-        try:
-            return super().__eq__(other)
-        except EltwiseError:
-            return False  # One of them has no elements that can be read.
+        return isinstance(other, MessageSource) and bool(self.message == other.message)
 
-    __hash__ = Tensor.__hash__
+    __hash__ = None  # type: ignore[assignment]  # Messages have none.
+
+
+def stored_tensor(
+    message: TensorProto | SparseTensorProto, folder: ExternalData | None = None, operand: str = ""
+) -> Tensor:
+    """A tensor as its file holds it; what is known of it without its elements may be no type that a tensor can have."""
+    source = MessageSource(message, folder, operand)
+    sizes, number = source.shape, source.proto.data_type
+    is_possible = len(sizes) <= LARGEST_RANK and min(sizes, default=0) >= 0
+    is_known = number in BY_ONNX_NUMBER or number == TensorProto.UNDEFINED
+    other = "" if is_known else f"element type {number}"
+    shape = of_sizes(sizes) if is_possible else UNKNOWN_RANK
+    return Tensor(source, TensorType(BY_ONNX_NUMBER.get(number), shape, other))
 
 
 def keep_tensor(proto: TensorProto, name: str, tensor: Tensor) -> None:
     """Write a tensor into an empty message as its file holds it, with external data where it is."""
-    if not isinstance(tensor, StoredTensor):
-        proto.data_type = tensor.element_type.onnx_number
-        proto.dims.extend(tensor.array.shape)
-        proto.raw_data = encode(tensor).tobytes()
+    if isinstance(tensor.source, MessageSource):
+        proto.CopyFrom(tensor.source.proto)
     else:
-        proto.CopyFrom(tensor.proto)
+        proto.data_type = tensor.element_type.onnx_number
+        proto.dims.extend(tensor.shape)
+        proto.raw_data = encode(tensor).tobytes()
     if proto.name != name:
         proto.name = name
 
@@ -272,9 +271,10 @@ def write_tensor(name: str, tensor: Tensor) -> TensorProto:
 
 def reshaped(tensor: Tensor, sizes: tuple[int, ...]) -> Tensor:
     """A constant with other sizes of as many elements; its values, wherever they are, stay untouched."""
-    if not isinstance(tensor, StoredTensor):
+    source = tensor.source
+    if not isinstance(source, MessageSource):
         return Tensor(tensor.array.reshape(sizes), tensor.element_type)
     message = TensorProto()
-    message.CopyFrom(tensor.proto)
+    message.CopyFrom(source.proto)
     message.dims[:] = sizes
-    return StoredTensor(message, tensor.folder, tensor.operand)
+    return stored_tensor(message, source.folder, source.operand)

@@ -38,7 +38,7 @@ from eltwise.formats.onnx.schemas import (
     no_such_operator,
     read_rule,
 )
-from eltwise.formats.onnx.tensors import StoredTensor, check_tensor, position_problems, read_element_type
+from eltwise.formats.onnx.tensors import MessageSource, check_tensor, position_problems, read_element_type
 from eltwise.formats.onnx.types import type_text
 from eltwise.ir.graph import Graph, Node, Origin, Port, computed_once
 from eltwise.ir.scopes import Scope, all_graphs, scopes_of
@@ -144,8 +144,8 @@ def _tensor_problems(graph: Graph) -> Iterator[EltwiseError]:
     external = ExternalData(graph.message.folder if isinstance(graph.message, OnnxFile) else None)
     for body in all_graphs(graph):
         for _name, tensor in body.constants:
-            if isinstance(tensor, StoredTensor):
-                yield from _of_tensor(tensor.message, tensor.operand, external)
+            if isinstance(tensor.source, MessageSource):
+                yield from _of_tensor(tensor.source.message, tensor.source.operand, external)
         for node in body.nodes:
             for attribute in node.message.proto.attribute if isinstance(node.message, Original) else ():
                 for tensor in (*attribute.tensors, *attribute.sparse_tensors, attribute.t, attribute.sparse_tensor):

@@ -22,7 +22,7 @@ from eltwise.formats.onnx.header import default_domain, read_origin, write_metad
 from eltwise.formats.onnx.messages import walk
 from eltwise.formats.onnx.nodes import Original, write_node
 from eltwise.formats.onnx.reader import OnnxFile
-from eltwise.formats.onnx.tensors import StoredTensor, bring_in, keep_tensor
+from eltwise.formats.onnx.tensors import MessageSource, bring_in, keep_tensor
 from eltwise.formats.onnx.types import declare, value_type
 from eltwise.ir.graph import Function, Graph, Port, Tensor
 from eltwise.ir.types import TensorType
@@ -91,7 +91,7 @@ def write_onnx_file(graph: Graph, path: Path, external_data: bool = False) -> No
             Where the constants inside the model exceed 1 GiB they always do.
     """
     try:
-        inside = (one for one in _tensors(graph) if not (isinstance(one, StoredTensor) and one.is_external))
+        inside = (one for one in _tensors(graph) if not one.is_external)
         if not external_data and sum(map(_file_bytes, inside)) <= LARGEST_INSIDE:
             write_kept_file(graph, path)
             return
@@ -174,15 +174,16 @@ def _write_nodes(graph: Graph, proto: GraphProto | FunctionProto, before: GraphP
 def _write_constants(graph: Graph, proto: GraphProto, before: GraphProto) -> None:
     messages = [*before.initializer, *before.sparse_initializer]
     if len(messages) == len(graph.constants) and all(
-        isinstance(tensor, StoredTensor) and tensor.message is message
+        isinstance(tensor.source, MessageSource) and tensor.source.message is message
         for (_name, tensor), message in zip(graph.constants, messages, strict=True)
     ):
         return
     proto.ClearField("initializer")
     proto.ClearField("sparse_initializer")
     for name, tensor in graph.constants:
-        if isinstance(tensor, StoredTensor) and isinstance(tensor.message, SparseTensorProto):
-            proto.sparse_initializer.append(tensor.message)
+        source = tensor.source
+        if isinstance(source, MessageSource) and isinstance(source.message, SparseTensorProto):
+            proto.sparse_initializer.append(source.message)
         else:
             keep_tensor(proto.initializer.add(), name, tensor)
 

@@ -106,7 +106,9 @@ class _Form:
     numbers: tuple[str, ...] = ()
 
 
-_EDGE = ("from-layer", "from-port", "to-layer", "to-port")
+EDGE = ("from-layer", "from-port", "to-layer", "to-port")
+"""The attributes of an edge."""
+
 _FORMS = {
     "net": _Form(
         required=("version",),
@@ -126,7 +128,7 @@ _FORMS = {
     "port": _Form(
         required=("id",), optional=("precision", "names"), once=("rt_info",), often=("dim",), numbers=("id",)
     ),
-    "edge": _Form(required=_EDGE, numbers=_EDGE),
+    "edge": _Form(required=EDGE, numbers=EDGE),
 }
 """What an IR says and this reader reads; the content of other elements is not looked at."""
 
@@ -150,7 +152,7 @@ def read_net(data: bytes) -> Net:
         name=root.get("name", ""),
         version=int(version),
         layers=tuple(map(_read_layer, sections["layers"])),
-        edges=tuple(tuple(int(edge.attrib[name]) for name in _EDGE) for edge in sections.get("edges", ())),  # type: ignore[misc]
+        edges=tuple(tuple(int(edge.attrib[name]) for name in EDGE) for edge in sections.get("edges", ())),  # type: ignore[misc]
         metadata=tuple(_read_metadata(sections["rt_info"])) if "rt_info" in sections else (),
         not_held=tuple(_not_held(sections)),
     )
@@ -269,22 +271,6 @@ def _not_held(sections: Mapping[str, etree._Element]) -> Iterator[str]:
     if layers:
         yield f"the rt_info of {counted(layers, 'layer')}"
     yield from (f"the section <{tag}>" for tag in ("meta_data", "quantization_parameters") if tag in sections)
-
-
-def add_layer(
-    layers: etree._Element, number: int, name: str, kind: str, data: Mapping[str, str], version: str = "opset1"
-) -> etree._Element:
-    """Add a layer with its attributes."""
-    layer = etree.SubElement(layers, "layer", {"id": str(number), "name": name, "type": kind})
-    layer.set("version", version)
-    if data:
-        etree.SubElement(layer, "data", dict(data))
-    return layer
-
-
-def add_edge(edges: etree._Element, source: tuple[int, object], target: tuple[int, object]) -> None:
-    """Connect two ports, each of which is the number of a layer and its own in that."""
-    etree.SubElement(edges, "edge", dict(zip(_EDGE, map(str, (*source, *target)), strict=True)))
 
 
 def format_tree(root: etree._Element) -> bytes:

@@ -6,12 +6,13 @@ otherwise was measured with OpenVINO 2026.4.
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import BinaryIO
+from dataclasses import replace
 
-from eltwise.core.dtypes import BY_IR_NAME, TYPES, ElementType, not_run
+import numpy as np
+
+from eltwise.core.dtypes import BOOL, BY_IR_NAME, TYPES, ElementType, not_run
 from eltwise.core.errors import (
     AttributeValueError,
     ElementTypeError,
@@ -22,7 +23,7 @@ from eltwise.core.errors import (
     unknown_name,
 )
 from eltwise.core.shapes import LARGEST_RANK, UNKNOWN, UNKNOWN_RANK, Dimension, Shape, element_count, parse_dimension
-from eltwise.formats import blobs
+from eltwise.formats.file_tensors import MemoryFile, OpenFile, range_of
 from eltwise.formats.openvino.document import Layer, parse_integer, shown
 from eltwise.ir.graph import Node, Tensor
 from eltwise.ir.types import TensorType
@@ -40,50 +41,14 @@ _BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
 _LONGEST_SHAPE = 8192
 
 
-class Weights:
-    """The ``.bin`` of an IR file, of which only the parts that are asked for are read; ``where`` is its name."""
-
-    def __init__(self, file: BinaryIO | None, where: str) -> None:
-        """Take an open file, or None where there is none."""
-        self._file = file
-        self._where = where
-        self._size = 0 if file is None else file.seek(0, os.SEEK_END)
-
-    def read(self, offset: int, size: int) -> bytes:
-        """Copy a part."""
-        if not size and not offset:
-            return b""
-        if self._file is None:
-            words, hint = "the constant is in the weights, and there are none", f"expected {self._where}"
-            raise FileFormatError(words, got=f"{size} bytes", hint=hint)
-        if offset + size > self._size:
-            raise FileFormatError(
-                f"the constant is beyond the end of {self._where}",
-                operand="attributes offset and size",
-                got=f"bytes {offset} to {offset + size}",
-                allowed=f"0 to {self._size}",
-            )
-        self._file.seek(offset)
-        part = self._file.read(size)
-        if len(part) != size:
-            raise FileFormatError(f"{self._where} was truncated while it was read")
-        return part
-
-
 def read_parameter(layer: Layer) -> TensorType:
     """The type that a Parameter declares."""
     shape, element_type = _texts(layer, ("shape", "element_type"))
     return TensorType(_read_element_type(element_type, "attribute element_type"), read_shape(shape))
 
 
-def read_constant(layer: Layer, weights: Weights) -> Tensor:
-    """The tensor that a Const holds."""
-    element_type, sizes, offset, size = place_of_constant(layer)
-    return blobs.decode(weights.read(offset, size), element_type, sizes, any_byte_is_true=True)
-
-
-def place_of_constant(layer: Layer) -> tuple[ElementType, tuple[int, ...], int, int]:
-    """The element type, the sizes, the offset in the .bin and the number of bytes of a Const."""
+def read_constant(layer: Layer, weights: OpenFile | None) -> Tensor:
+    """The tensor that a Const holds, unread, from the ``.bin``; None where there is none."""
     names = ("element_type", "shape", "offset", "size")
     type_text, shape_text, offset_text, size_text = _texts(layer, names)
     element_type, shape = _read_element_type(type_text, "attribute element_type"), read_shape(shape_text)
@@ -97,11 +62,21 @@ def place_of_constant(layer: Layer) -> tuple[ElementType, tuple[int, ...], int, 
     if size != expected:
         words = f"the constant is {size} bytes, expected {expected} for its type and shape"
         raise FileFormatError(words, operand="attribute size")
+    if weights is None and size + offset:
+        words, hint = "the constant is in the weights, and there are none", "expected a .bin beside the .xml"
+        raise FileFormatError(words, got=f"{size} bytes", hint=hint)
     try:
-        blobs.check_sizes(sizes, element_type.storage.itemsize)
+        source = range_of(element_type, sizes, weights or MemoryFile(b"", "no .bin"), offset)
     except EltwiseError as error:
-        raise error.located(operand="attribute shape") from None
-    return element_type, sizes, offset, size
+        operands = "attributes offset and size" if isinstance(error, FileFormatError) else "attribute shape"
+        raise error.located(operand=operands) from None
+    return Tensor(replace(source, clean=_bytes_of_bool) if element_type is BOOL else source, element_type)
+
+
+def _bytes_of_bool(data: np.ndarray) -> np.ndarray:
+    """Each byte but 0 is true in an IR."""
+    true: np.ndarray = data != 0
+    return true.view(np.uint8)
 
 
 def _texts(layer: Layer, names: tuple[str, ...]) -> list[str]:

@@ -6,18 +6,16 @@ read: results are inferred anew. Which irregularities OpenVINO 2026.4 takes was 
 
 from __future__ import annotations
 
-import io
-from collections.abc import Callable, Hashable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from eltwise.core.errors import EltwiseError, GraphError
+from eltwise.core.errors import EltwiseError, FileFormatError, GraphError
 from eltwise.formats import files
+from eltwise.formats.file_tensors import MemoryFile, OpenFile
 from eltwise.formats.openvino.document import LARGEST_XML, Layer, Net, raise_some, read_net, shown
 from eltwise.formats.openvino.layers import (
     NEWEST_OPSET,
-    Weights,
     check_attributes,
     is_known,
     opset_of,
@@ -28,6 +26,7 @@ from eltwise.formats.openvino.layers import (
 from eltwise.formats.openvino.ports import ResultNames, input_port, output_ports, with_version_10_types
 from eltwise.formats.reading import Reading, unsupported_operators
 from eltwise.ir.graph import Foreign, ForeignSchema, Graph, Node, Origin, Port, Tensor, stored
+from eltwise.ir.tensors import TensorSet
 from eltwise.ir.verify import topological_order
 
 _Source = tuple[Layer, int]
@@ -41,51 +40,56 @@ class IrFile:
     Attributes:
         xml: the content of the .xml file.
         weights: the content of the .bin file, or its path; None where there is none.
-        stamp: what tells whether the .bin is still the one that was read.
+        state: what tells whether the .bin is still the one that was read.
     """
 
     xml: bytes
     weights: bytes | Path | None
-    stamp: tuple[int, ...] = ()
+    state: str = ""
 
-
-def stamp_of(path: Path) -> tuple[int, ...]:
-    """What changes when a file is replaced or written."""
-    status = path.stat()
-    return status.st_ino, status.st_size, status.st_mtime_ns
-
-
-@contextmanager
-def open_weights(file: IrFile, where: str = "the .bin") -> Iterator[Weights]:
-    """The weights of a file, which is called ``where`` in errors, while they are read."""
-    if not isinstance(file.weights, Path):
-        yield Weights(None if file.weights is None else io.BytesIO(file.weights), where)
-        return
-    try:
-        with file.weights.open("rb") as opened:
-            yield Weights(opened, where)
-    except OSError as error:
-        raise files.unreadable(file.weights, error) from None
+    def open(self) -> OpenFile | None:
+        """The .bin."""
+        if isinstance(self.weights, Path):
+            return OpenFile(self.weights)
+        return None if self.weights is None else MemoryFile(self.weights, "the .bin")
 
 
 def read_openvino(xml: bytes, weights: bytes | None) -> Reading:
     """Read an IR from memory: the content of the .xml file, and that of the .bin file if there is one."""
     file = IrFile(xml, weights)
-    with open_weights(file) as opened:
-        return _read(file, opened, "")
+    return _read(file, file.open(), "")
 
 
 def read_openvino_file(path: Path) -> Reading:
     """Read an IR from its .xml file and the .bin of the same name beside it, of which only the constants are copied."""
-    file, beside = IrFile(files.read_bytes(path, LARGEST_XML), None), path.with_suffix(".bin")
+    file = _ir_file(path)
+    weights = file.open()
+    return _read(file if weights is None else replace(file, state=weights.state), weights, path.name)
+
+
+def read_constants(path: Path) -> TensorSet:
+    """Find the constants of a model file; their elements are not read."""
+    file, constants = _ir_file(path), TensorSet(str(path))
+    try:
+        layers = [layer for layer in read_net(file.xml).layers if layer.kind == "const"]
+    except EltwiseError as error:
+        raise error.located(where=str(path)) from None
+    if layers and file.weights is None:
+        words, missing = "there is no file with the constants beside the .xml", path.with_suffix(".bin").name
+        raise FileFormatError(words, where=str(path), got=missing)
+    weights = file.open()
+    for layer in layers:
+        constants.add(layer.name, lambda layer=layer: read_constant(layer, weights).opened(layer.name, str(path)))
+    return constants
+
+
+def _ir_file(path: Path) -> IrFile:
+    xml, beside = files.read_bytes(path, LARGEST_XML), path.with_suffix(".bin")
     files.check_regular(beside)
-    if beside.exists():
-        file = replace(file, weights=beside.resolve(), stamp=stamp_of(beside))
-    with open_weights(file, beside.name) as opened:
-        return _read(file, opened, path.name)
+    return IrFile(xml, beside.resolve() if beside.exists() else None)
 
 
-def _read(file: IrFile, weights: Weights, where: str) -> Reading:
+def _read(file: IrFile, weights: OpenFile | None, where: str) -> Reading:
     try:
         net = read_net(file.xml)
         return _Assembly(net, _wired(net), weights).reading(file)
@@ -159,7 +163,7 @@ class _Assembly:
 
     net: Net
     sources: dict[int, tuple[_Source | None, ...]]
-    weights: Weights
+    weights: OpenFile | None
     inputs: list[Port] = field(default_factory=list)
     constants: list[tuple[str, Tensor]] = field(default_factory=list)
     nodes: list[Node] = field(default_factory=list)
@@ -201,7 +205,8 @@ class _Assembly:
 
     def _add_constant(self, layer: Layer) -> None:
         _check_ports(layer, inputs=0)
-        self.constants.append((layer.name, read_constant(layer, self.weights)))
+        tensor = read_constant(layer, self.weights)
+        self.constants.append((layer.name, Tensor(tensor.array, tensor.element_type)))
 
     def _add_node(self, layer: Layer) -> None:
         _check_ports(layer)
