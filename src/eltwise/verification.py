@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from math import prod
@@ -94,34 +94,57 @@ def _run(model: Model, feeds: dict[str, np.ndarray]) -> Run:
         return Run(feeds, model.run(feeds))
 
 
+Outputs = Sequence[np.ndarray]
+"""The outputs of a run, in the model's order."""
+
+
+def compare_runs(
+    model: Model, compute: Callable[[Outputs], Outputs], check: Callable[[Run, Outputs], None], seed: int = 0
+) -> Comparison:
+    """Run a model on hard and random values, and beside it what should give the same.
+
+    Args:
+        model: what is right.
+        compute: gives the outputs for some inputs, both in the model's order.
+        check: what to do with these, and the run that they belong to.
+        seed: of the values.
+
+    Returns:
+        How much was compared, and why nothing was where no run of the model works.
+    """
+    runs, elements, refusal = 0, 0, ""
+    for run in runs_of(model, seed):
+        if isinstance(run, str):
+            refusal = refusal or run
+            continue
+        check(run, compute(list(run.feeds.values())))
+        elements += sum(array.size for array in run.expected.values())
+        runs += 1
+    return Comparison(runs, elements, "" if runs else refusal)
+
+
 def compare(before: Model, after: Model, seed: int = 0) -> Comparison:
     """Run both models on hard and random values and compare the bits of all outputs; any NaN equals any NaN.
 
     Raises:
         VerificationError: where an output differs, or the new model refuses what the original runs.
     """
-    runs, elements, refusal = 0, 0, ""
-    for found in runs_of(before, seed):
-        if isinstance(found, str):
-            refusal = refusal or found
-            continue
+
+    def compute(inputs: Outputs) -> Outputs:
         try:
-            got = after.run(dict(zip((port.name for port in after.inputs), found.feeds.values(), strict=True)))
+            feeds = dict(zip((port.name for port in after.inputs), inputs, strict=True))
+            return list(after.run(feeds).values())
         except EltwiseError as error:
             raise VerificationError(f"the converted model refuses what the original runs: {error}") from None
-        elements += _equal_elements(found, list(got.values()))
-        runs += 1
-    return Comparison(runs, elements, "" if runs else refusal)
+
+    return compare_runs(before, compute, _check_equal, seed)
 
 
-def _equal_elements(run: Run, got: Sequence[np.ndarray]) -> int:
-    """The number of elements of a run, all of which must be equal."""
-    for (name, exact), given in zip(run.expected.items(), got, strict=True):
-        if oracle.same_bits(given, exact):
-            continue
-        words = "the converted model gives different bits"
-        raise VerificationError(words, operand=f"output {name!r}", got=difference(given, exact))
-    return sum(exact.size for exact in run.expected.values())
+def _check_equal(run: Run, results: Outputs) -> None:
+    for (name, exact), result in zip(run.expected.items(), results, strict=True):
+        if not oracle.same_bits(result, exact):
+            words = "the converted model gives different bits"
+            raise VerificationError(words, operand=f"output {name!r}", got=difference(result, exact))
 
 
 def difference(given: np.ndarray, exact: np.ndarray) -> str:
