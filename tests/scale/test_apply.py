@@ -170,7 +170,8 @@ def test_checkpoints_tensor_by_tensor(cli: Cli, tmp_path: Path, seed: int) -> No
         assert tensor.tobytes() == eltwise.subtract(a[name], b[name]).tobytes()
         lost += int((eltwise.add(b[name], tensor).view(np.uint16) != a[name].view(np.uint16)).sum())
     assert lost > 0
-    assert json.loads(out) == {"blocks": 3, "resumed": 0, "damaged": 0, "elements": 297, "not_inverted": lost}
+    counts = {"blocks": 3, "resumed": 0, "damaged": 0, "elements": 297, "bytes": 594, "not_inverted": lost}
+    assert json.loads(out) == counts | {"is_complete": False, "changed": []}
     out = cli("apply", "Sub-14", *files, "--output", tmp_path / "c.safetensors")[1]
     assert out.startswith(f"b + (a - b) is not a for {lost} of 297 elements")
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from eltwise.comparison.pairs import Pair, same_bits
 from eltwise.comparison.scan import Figures
+from eltwise.core.fields import plain
 
 _FEW = 3
 _MOST_LISTED = 8
@@ -65,7 +66,7 @@ class Claim:
 
     def fields(self) -> dict[str, object]:
         """Everything as plain values."""
-        return {"axis": self.axis, "kind": self.kind, "numbers": list(self.numbers)}
+        return dict(plain(self))
 
 
 def where(pair: Pair, figures: Figures) -> tuple[str, tuple[Claim, ...]]:

@@ -52,9 +52,9 @@ class Form(NamedTuple):
     write: _Function  # Back to it.
 
 
-def one_of(choices: Collection[str]) -> Check:
-    """A check that a string is one of several."""
-    return Check(frozenset(choices).__contains__, f"one of {', '.join(choices)}")
+def one_of(choices: Collection[object]) -> Check:
+    """A check that a string or number is one of several."""
+    return Check(frozenset(choices).__contains__, f"one of {', '.join(map(str, choices))}")
 
 
 NATURAL = Check(lambda number: number >= 0, "an integer that is not negative")
@@ -176,7 +176,7 @@ def _reader(annotation: Any) -> _Function:
     if origin is Annotated:
         return _annotated(annotation)
     if origin is Literal:
-        return _annotated(Annotated[str if isinstance(inner[0], str) else int, _literal(inner)])
+        return _annotated(Annotated[str if isinstance(inner[0], str) else int, one_of(inner)])
     if origin in (Union, UnionType):
         return _union(inner)
     if origin in (tuple, frozenset):
@@ -186,10 +186,6 @@ def _reader(annotation: Any) -> _Function:
     if is_dataclass(annotation) or hasattr(annotation, "_fields"):
         return _record(annotation)
     return _scalar(annotation)
-
-
-def _literal(choices: tuple[Any, ...]) -> Check:
-    return Check(frozenset(choices).__contains__, f"one of {', '.join(map(str, choices))}")
 
 
 def _scalar(annotation: type) -> _Function:

@@ -87,7 +87,7 @@ def check_tensor_files(
     """
     members = dict[tuple[str, str], Path]()
     for name, file in targets.items():
-        member = os.path.realpath(file.path), file.key or name if file.ending == ".npz" else ""
+        member = os.path.abspath(file.path), file.key or name if file.ending == ".npz" else ""  # noqa: PTH100 - a link is replaced, not followed
         if member in members:
             raise FileFormatError("two outputs have one name", where=str(file.path), hint="give each its own")
         members[member] = file.path

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 from eltwise.core.errors import counted
 from eltwise.core.escaping import as_lines, on_one_line
+from eltwise.core.fields import plain
 
 
 @dataclass(frozen=True)
@@ -101,15 +102,7 @@ class Report:
 
     def fields(self) -> dict[str, object]:
         """Everything as plain values, for programs that read it."""
-        plain = {
-            "before": self.before,
-            "after": self.after,
-            "unchanged": self.unchanged,
-            "changes": [{**asdict(change), "after": list(change.after)} for change in self.changes],
-            "dropped": list(self.dropped),
-            "assumptions": list(self.assumptions),
-        }
-        return {**plain, **verification_fields(self.comparison)}
+        return {**plain(replace(self, comparison=None)), **verification_fields(self.comparison)}
 
 
 def verification_lines(comparison: Comparison | None) -> list[str]:

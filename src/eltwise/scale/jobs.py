@@ -13,6 +13,7 @@ import numpy as np
 
 from eltwise.core.blocks import Grid
 from eltwise.core.errors import EltwiseError, FileFormatError
+from eltwise.core.fields import plain
 from eltwise.core.progress import Progress, no_progress
 from eltwise.formats.zarr_stores import ZarrArray
 from eltwise.ir.tensors import Tensor
@@ -83,11 +84,8 @@ class Outcome:
     changed: tuple[str, ...] = ()
 
     def fields(self) -> dict[str, object]:
-        """The numbers, for programs that read them."""
-        numbers: dict[str, object] = {
-            name: getattr(self, name) for name in ("blocks", "resumed", "damaged", "elements")
-        }
-        return numbers if self.not_inverted is None else {**numbers, "not_inverted": self.not_inverted}
+        """Everything as plain values, for programs that read it."""
+        return dict(plain(self))
 
 
 class Blocks(Protocol):
