@@ -94,13 +94,13 @@ class EltwiseBackend(Backend):
         """
         _check_device(device)
         names = list(dict.fromkeys(name for name in node.input if name))
-        given = _by_name(inputs, names, list(node.input), node=node.name)
+        feeds = _by_name(inputs, names, list(node.input), node=node.name)
         opset = int(kwargs.get("opset_version", onnx.defs.onnx_opset_version()))
-        declared = [_value_info(name, given[name]) for name in names]
+        declared = [_value_info(name, feeds[name]) for name in names]
         outputs = [helper.make_empty_tensor_value_info(name) for name in node.output if name]
         graph = helper.make_graph([node], "node", declared, outputs)
         model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
-        return cls.run_model(model, given, device)
+        return cls.run_model(model, feeds, device)
 
     @classmethod
     def supports_device(cls, device: str) -> bool:

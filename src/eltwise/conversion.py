@@ -103,14 +103,14 @@ def convert_file(
     return write(after, target, report, progress)
 
 
-def _check_versions(wanted: Format, opset: int | None, ir_version: int | None) -> None:
-    if wanted not in ("onnx", "openvino"):
-        raise AttributeValueError("there is no such format", got=repr(wanted), allowed="'onnx', 'openvino'")
-    if wanted == "openvino" and opset is not None:
+def _check_versions(target: Format, opset: int | None, ir_version: int | None) -> None:
+    if target not in ("onnx", "openvino"):
+        raise AttributeValueError("there is no such format", got=repr(target), allowed="'onnx', 'openvino'")
+    if target == "openvino" and opset is not None:
         raise AttributeValueError("an IR has no opset of its own", operand="opset", got=str(opset))
-    if wanted == "onnx" and ir_version is not None:
-        words = "the IR version is OpenVINO's"
-        raise AttributeValueError(words, operand="ir_version", got=str(ir_version), hint="ONNX has opsets")
+    if target == "onnx" and ir_version is not None:
+        problem = "the IR version is OpenVINO's"
+        raise AttributeValueError(problem, operand="ir_version", got=str(ir_version), hint="ONNX has opsets")
     if ir_version not in (None, *IR_VERSIONS):
         raise AttributeValueError(
             "this version of the IR format is not written here",

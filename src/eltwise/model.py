@@ -185,12 +185,12 @@ def save(model: Model, path: str | os.PathLike[str], external_data: bool = False
         got = f"{type(model).__name__} and {type(path).__name__}"
         raise FileFormatError("only a loaded model can be saved, and to a path", got=got)
     target, graph = Path(path), model.graph
-    wanted = registry.of_path(target)
-    if wanted.domain != graph.origin.domain:
+    model_format = registry.of_path(target)
+    if model_format.domain != graph.origin.domain:
         raise UnsupportedError(
-            f"the model is {registry.of_domain(graph.origin.domain).name}, and the ending is {wanted.name}'s",
+            f"the model is {registry.of_domain(graph.origin.domain).name}, and the ending is {model_format.name}'s",
             where=str(target),
             hint="convert it first, with eltwise.convert or `eltwise convert`",
         )
     registry.write_file(graph, target, external_data)
-    return () if wanted is registry.ONNX or graph.untouched else graph.not_held
+    return () if model_format is registry.ONNX or graph.untouched else graph.not_held

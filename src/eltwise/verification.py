@@ -143,15 +143,15 @@ def compare(before: Model, after: Model, seed: int = 0) -> Comparison:
 def _check_equal(run: Run, results: Outputs) -> None:
     for (name, exact), result in zip(run.expected.items(), results, strict=True):
         if not oracle.same_bits(result, exact):
-            words = "the converted model gives different bits"
-            raise VerificationError(words, operand=f"output {name!r}", got=difference(result, exact))
+            problem = "the converted model gives different bits"
+            raise VerificationError(problem, operand=f"output {name!r}", got=difference(result, exact))
 
 
-def difference(given: np.ndarray, exact: np.ndarray) -> str:
+def difference(actual: np.ndarray, exact: np.ndarray) -> str:
     """How an array differs from the right one: in its type, its shape, or the first element that does."""
-    if given.shape != exact.shape or given.dtype != exact.dtype:
-        return f"{given.dtype}{list(given.shape)} for {exact.dtype}{list(exact.shape)}"
-    pairs = enumerate(zip(given.reshape(-1), exact.reshape(-1), strict=True))
+    if actual.shape != exact.shape or actual.dtype != exact.dtype:
+        return f"{actual.dtype}{list(actual.shape)} for {exact.dtype}{list(exact.shape)}"
+    pairs = enumerate(zip(actual.reshape(-1), exact.reshape(-1), strict=True))
     index, pair = next((index, pair) for index, pair in pairs if not oracle.same_bits(*map(np.asarray, pair)))
     return f"{pair[0]} for {pair[1]} at the flat index {index}"
 
@@ -159,8 +159,8 @@ def difference(given: np.ndarray, exact: np.ndarray) -> str:
 def _largest_result(model: Model, shapes: dict[str, tuple[int, ...]]) -> int:
     """How many elements the largest value has, of those whose shape can be inferred."""
     types = {port.value: port.type._replace(shape=of_sizes(shapes[port.name])) for port in model.inputs}
-    found = infer_graph(with_inputs(model.graph, types)).types.values()
-    return max((prod(known.shape.sizes()) for known in found if known.shape.is_known), default=0)
+    types_of = infer_graph(with_inputs(model.graph, types)).types.values()
+    return max((prod(known.shape.sizes()) for known in types_of if known.shape.is_known), default=0)
 
 
 def _sizes(shape: Shape, size: int) -> tuple[int, ...]:
@@ -179,12 +179,12 @@ def _values(
     if is_ordinary and element_type.is_integer:
         return np.asarray(generator.integers(1, 8, shape)).astype(element_type.storage)
     pools = _pools(element_type)[-1:] if is_ordinary else _pools(element_type)
-    made = np.empty(shape, element_type.storage)
+    values = np.empty(shape, element_type.storage)
     chosen = generator.integers(0, len(pools), shape)
     for number, pool in enumerate(pools):
         selected = chosen == number
-        made[selected] = generator.choice(pool, int(selected.sum()))
-    return made
+        values[selected] = generator.choice(pool, int(selected.sum()))
+    return values
 
 
 @cache

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -90,11 +91,10 @@ def test_an_entry_that_no_longer_differs_is_stale(results: Results, tmp_path: Pa
 
 @pytest.mark.parametrize("change", [{"outcome": "crashed"}, {"reasons": (("unexplained",),)}])
 def test_a_cell_that_goes_wrong_in_another_way_is_reported(
-    change: dict[str, object], results: Results, tmp_path: Path
+    change: dict[str, Any], results: Results, tmp_path: Path
 ) -> None:
     changed = tuple(
-        replace(test, **change) if test.key == "saturating/Sub-14/int8/numpy/static" else test  # type: ignore[arg-type]
-        for test in results.tests
+        replace(test, **change) if test.key == "saturating/Sub-14/int8/numpy/static" else test for test in results.tests
     )
     (surprise,) = check(replace(results, tests=changed), written(tmp_path, SATURATING + OTHERS))
     assert (surprise.kind, surprise.test.key) == ("stale", "saturating/Sub-14/int8/numpy/static")

@@ -54,7 +54,7 @@ def valid_cases(variant: Variant) -> Iterator[Case]:
 @pytest.mark.parametrize("name", SOME, ids="/".join)
 def test_no_hypothesis_raises_whatever_the_shapes(name: tuple[str, str, str]) -> None:
     """One case is wrong, so that every hypothesis is asked about all the others, those without elements too."""
-    right = [answered(case, is_wrong=False) for case in valid_cases(VARIANTS[name])]
+    right = [answered(case, is_wrong=False) for case in valid_cases(VARIANTS[name])]  # type: ignore[index]
     assert any(0 in operand.shape for item in right for operand in item.case.operands)
     for index in [*range(0, len(right), max(1, len(right) // 12))]:
         wrong = answered(right[index].case, is_wrong=True)
@@ -67,7 +67,7 @@ def test_no_hypothesis_raises_whatever_the_shapes(name: tuple[str, str, str]) ->
 def test_a_wrong_alignment_is_asked_about_every_case(name: tuple[str, str, str], alignment: Fault) -> None:
     """A runtime aligns operands so wherever the result has the right shape: that is found, and raises nowhere."""
     results = []
-    for case in valid_cases(VARIANTS[name]):
+    for case in valid_cases(VARIANTS[name]):  # type: ignore[index]
         expected = REFERENCES.of(case)
         assert expected is not None
         assert alignment.align is not None
@@ -86,7 +86,7 @@ def test_a_wrong_alignment_is_asked_about_every_case(name: tuple[str, str, str],
 
 @pytest.mark.parametrize("name", SOME[:3], ids="/".join)
 def test_every_alignment_is_asked_of_every_shape(name: tuple[str, str, str]) -> None:
-    for case in valid_cases(VARIANTS[name]):
+    for case in valid_cases(VARIANTS[name]):  # type: ignore[index]
         for alignment in alignments.WRONG_ALIGNMENTS:
             aligned = alignment.align and alignment.align(case.operands, case.shape())
             assert aligned is None or all(one.size == np.prod(case.shape()) for one in aligned)
@@ -100,7 +100,7 @@ def test_a_hypothesis_that_raises_never_loses_a_result(
     name: tuple[str, str, str], error: type[Exception], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each of the catalog in turn, all of them, the alignments, and the catalog itself."""
-    variant = VARIANTS[name]
+    variant = VARIANTS[name]  # type: ignore[index]
     operation = Operation(variant.schema.expression(), variant.element_type)
     cases = list(valid_cases(variant))[:4]
     results = [answered(case, is_wrong=index == 0) for index, case in enumerate(cases)]
@@ -119,7 +119,7 @@ def test_a_hypothesis_that_raises_never_loses_a_result(
         message = explained(known | {slug: replace(known[slug], compute=broken)})
         assert f"internal error in the hypothesis {slug}: {error.__name__}:" in message
     explained({slug: replace(fault, compute=broken) for slug, fault in known.items()})
-    misaligned = {"axis_ignored": replace(alignments.WRONG_ALIGNMENTS[0], align=broken)}
+    misaligned = {"axis_ignored": replace(alignments.WRONG_ALIGNMENTS[0], align=broken)}  # type: ignore[arg-type]
     with monkeypatch.context() as context:
         context.setattr(explain, "misaligned_faults_of", lambda _operation: misaligned)
         assert "internal error in the hypothesis axis_ignored" in explained(known)

@@ -96,7 +96,7 @@ def test_the_script_calls_a_callable(tmp_path: Path) -> None:
 
 def test_the_script_says_so_where_the_specification_refuses(tmp_path: Path) -> None:
     test = cell_of("numpy", "Sub-14", "int8", "call")
-    mixed = Case(registry.find("Sub-14"), (), (np.int8([1]), np.int16([1])))
+    mixed = Case(registry.find("Sub-14"), (), (np.array([1], np.int8), np.array([1], np.int16)))
     done = run(replace(test, outcome="accepted", failing=Failing(mixed)), tmp_path / "case")
     assert done.stderr.strip() == "the specification requires an error"
     assert not (tmp_path / "case" / "expected.npy").exists()

@@ -68,7 +68,7 @@ def test_the_file_has_the_fields_that_are_documented(results: Results) -> None:
             "got": {"value": "-128", "bits": "0x80"},
         },
         "message": "",
-        "words": "",
+        "description": "",
     }
     assert case["operands"][0] == {"dtype": "int8", "shape": [1], "bits": ["0x80"]}
 
@@ -95,7 +95,7 @@ def test_every_element_is_shown_with_all_its_bits() -> None:
 
 @given(text=st.text(max_size=40), wrong=st.integers(0, 2**40))
 def test_any_words_of_a_runtime_survive(text: str, wrong: int) -> None:
-    failing = Failing(Case(registry.find("Sub-14"), (), (np.uint8([1]), np.uint8([2]))))
+    failing = Failing(Case(registry.find("Sub-14"), (), (np.array([1], np.uint8), np.array([2], np.uint8))))
     example = {"a": Shown(text, "0x1"), "b": Shown("1", "0x1"), "expected": None, "got": Shown("2", text)}
     where = ("Sub-14", "uint8", "numpy", "call")
     test = TestResult(text, text, *where, "accepted", ((text,),), wrong, wrong, example, text, failing, text)

@@ -74,7 +74,7 @@ def test_a_fault_is_found_named_and_shown(function: str, op: str, type_: str, ru
 def test_one_wrong_pair_of_one_type_is_shown_alone() -> None:
     (test,) = run("off_by_one_at_one_pair")
     assert test.example is not None
-    assert [test.example[name] and test.example[name].value for name in "ab"] == ["200", "13"]  # type: ignore[union-attr]
+    assert [test.example[name] and test.example[name].value for name in "ab"] == ["200", "13"]
     assert test.failing is not None
     assert [operand.shape for operand in test.failing.case.operands] == [(1,), (1,)]
 

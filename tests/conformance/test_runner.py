@@ -120,9 +120,9 @@ def schemas_of(jobs: list[Job], rule: str) -> set[str]:
 class Broken(Host):
     """A process that has broken its memory, until it is replaced."""
 
-    is_running = True  # type: ignore[assignment]
+    is_running = True
 
-    def run(self, program: object, inputs: object, *, only_load: bool = False) -> Answer:
+    def run(self, program: object, inputs: object, *, only_load: bool = False) -> Answer:  # type: ignore[override]
         del program, inputs, only_load
         if self.is_running:
             return Answer("refused", words="Converting input model std::bad_alloc")

@@ -79,7 +79,7 @@ def test_no_line_is_long_and_every_finding_is_in_the_index_in_the_order_of_sever
     """Also where messages and versions are long and full of markup."""
     message = "[a|long_message*" * 90
     tests = tuple(
-        replace(test, words=message, version=message[:100]) if test.outcome == "refused" else test
+        replace(test, description=message, version=message[:100]) if test.outcome == "refused" else test
         for test in results.tests
     )
     for some in (results, Results(tests), Results(tests[::-1]), Results(tests[::7])):

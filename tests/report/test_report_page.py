@@ -9,6 +9,7 @@ import re
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -53,8 +54,8 @@ def text(results: Results) -> str:
     return page(results, "out/results.json")
 
 
-def embedded(text: str) -> dict[str, list[dict[str, object]]]:
-    return json.loads(Reader(text).scripts[0])  # type: ignore[no-any-return]
+def embedded(text: str) -> dict[str, list[dict[str, Any]]]:
+    return json.loads(Reader(text).scripts[0])
 
 
 def test_every_cell_is_in_the_page_with_all_that_is_known_of_it(text: str, results: Results) -> None:
@@ -127,8 +128,10 @@ def test_a_finding_says_where_and_shows_an_example(results: Results) -> None:
 
 
 def test_refusals_in_the_same_words_are_one_finding_whatever_their_numbers() -> None:
-    def refusing(op: str, words: str) -> TestResult:
-        return TestResult("picky", "1", op, "bfloat16", "numpy", "static", "refused", wrong=4, total=5, words=words)
+    def refusing(op: str, text: str) -> TestResult:
+        return TestResult(
+            "picky", "1", op, "bfloat16", "numpy", "static", "refused", wrong=4, total=5, description=text
+        )
 
     tests = (
         refusing("Sub-13", "no kernel for Sub(13) of node 'case0'"),
@@ -142,9 +145,9 @@ def test_refusals_in_the_same_words_are_one_finding_whatever_their_numbers() -> 
 
 def test_a_result_of_another_shape_is_shown_by_its_shapes() -> None:
     case = Case(registry.find("Sub-14"), (), (np.zeros((0,), np.uint8), np.zeros((1,), np.uint8)))
-    words = "gave uint8[7] instead of uint8[3]"
+    text = "gave uint8[7] instead of uint8[3]"
     where = ("Sub-14", "uint8", "numpy", "static")
-    test = TestResult("r", "1", *where, "differs", (("other_shape",),), 1, 2, words=words)
+    test = TestResult("r", "1", *where, "differs", (("other_shape",),), 1, 2, description=text)
     told = {
         got.shape: findings(Results((replace(test, failing=Failing(case, got)),)))[0].sentences[1] for got in SHAPED
     }

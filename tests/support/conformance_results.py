@@ -63,7 +63,7 @@ def _plain(
     wrong = 0 if outcome == "ok" else 3
     place = (schema.versioned_name, element_type.name, rule, path)
     return TestResult(
-        runtime, VERSIONS.get(runtime, ""), *place, outcome, wrong=wrong, total=12, message=message, words=message
+        runtime, VERSIONS.get(runtime, ""), *place, outcome, wrong=wrong, total=12, message=message, description=message
     )
 
 

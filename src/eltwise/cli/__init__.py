@@ -105,9 +105,9 @@ def _refuse(error: EltwiseError) -> NoReturn:
 
 def _is_json_wanted(arguments: list[str]) -> bool:
     """Whether the command was given the flag ``--json``; in ``conform`` that option is a file name instead."""
-    given = list(itertools.takewhile(lambda argument: argument != "--", arguments))
-    name = _command(given)
-    command = app.get_command(click.Context(app), name) if name and "--json" in given else None
+    options = list(itertools.takewhile(lambda argument: argument != "--", arguments))
+    name = _command(options)
+    command = app.get_command(click.Context(app), name) if name and "--json" in options else None
     return command is not None and any(
         "--json" in each.opts and getattr(each, "is_flag", False) for each in command.params
     )

@@ -34,12 +34,12 @@ def apply(
     from eltwise.formats.tensor_files import check_tensor_files, parse_tensor_file, read_tensor_file, write_tensor_files
 
     bound = options.bound_operator(op, attributes)
-    wanted = by_name(element_type) if element_type else None
+    raw_type = by_name(element_type) if element_type else None
     if limits.scheduler is not None or is_in_blocks(operands, [output] if output else []):
         from eltwise.scale.apply import apply_files
 
         with resources_of(limits) as resources:
-            outcome = apply_files(bound, operands, output or "", resources, wanted)
+            outcome = apply_files(bound, operands, output or "", resources, raw_type)
         if json:
             printing.json_text(outcome.fields())
         print_outcomes({output or "": outcome})
@@ -49,9 +49,9 @@ def apply(
                 " rounded; eltwise delta gives every bit back"
             )
         return
-    place = {"result": parse_tensor_file(output)} if output else {}
+    targets = {"result": parse_tensor_file(output)} if output else {}
     sources = [parse_tensor_file(text) for text in operands]
-    check_tensor_files(place, sources)
-    result = bound(*(read_tensor_file(source, wanted) for source in sources))
-    write_tensor_files({"result": result}, place)
-    printing.results({} if place else {"result": result}, json=json)
+    check_tensor_files(targets, sources)
+    result = bound(*(read_tensor_file(source, raw_type) for source in sources))
+    write_tensor_files({"result": result}, targets)
+    printing.results({} if targets else {"result": result}, json=json)

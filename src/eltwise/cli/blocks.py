@@ -29,11 +29,11 @@ def is_in_blocks(operands: Sequence[str], outputs: Sequence[str]) -> bool:
 
     is_npy = all(Path(text).suffix.lower() == ".npy" for text in (*operands, *outputs))
     sizes = (path.stat().st_size for path in map(Path, operands) if path.is_file())
-    found = any(map(is_streamed, (*operands, *outputs))) or (bool(outputs) and is_npy and sum(sizes) > _LARGE)
-    if found and not outputs:
-        words, hint = "the result of files like these is not printed", "name a file with --output"
-        raise AttributeValueError(words, operand="--output", hint=hint)
-    return found
+    is_large = any(map(is_streamed, (*operands, *outputs))) or (bool(outputs) and is_npy and sum(sizes) > _LARGE)
+    if is_large and not outputs:
+        problem, hint = "the result of files like these is not printed", "name a file with --output"
+        raise AttributeValueError(problem, operand="--output", hint=hint)
+    return is_large
 
 
 @contextmanager

@@ -35,8 +35,8 @@ def compare(
     from eltwise.core.dtypes import by_name
 
     tolerances = parse_tolerances(tolerance)
-    wanted = by_name(element_type) if element_type else None
-    sides = tensors_of(a, "A", wanted), tensors_of(b, "B", wanted)
+    raw_type = by_name(element_type) if element_type else None
+    sides = tensors_of(a, "A", raw_type), tensors_of(b, "B", raw_type)
     read = [a, b, *(each.where for side in sides for each in side.values()), *tolerance_files(tolerance)]
     printing.check_report(json, html, list(map(Path, dict.fromkeys(read))))
     with progress_of_bytes() as progress:

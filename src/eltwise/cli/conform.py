@@ -90,10 +90,10 @@ def conform(
     _show(results)
     for reason in results.not_started.values():
         printing.note(reason)
-    found = [] if expected is None else surprises(results.tests, expected)
-    for surprise in found:
+    surprising = [] if expected is None else surprises(results.tests, expected)
+    for surprise in surprising:
         printing.note(surprise.text)
-    raise Exit(_exit_code(results, is_surprised=bool(found), is_named=bool(runtime)))
+    raise Exit(_exit_code(results, is_surprised=bool(surprising), is_named=bool(runtime)))
 
 
 def _selection(
@@ -167,11 +167,11 @@ def _show(results: Results) -> None:
         for test in tests:
             for name in test.faults:
                 types.setdefault(name, {})[test.dtype] = None
-        said = "; ".join(
+        text = "; ".join(
             f"{name} ({', '.join(of) if len(of) <= 3 else f'{len(of)} types'})" for name, of in types.items()
         )
         named = [f"{count} {outcome}" for count, outcome in zip(counts, OUTCOMES, strict=True) if count]
-        rows.append((runtime, op, named, said))
+        rows.append((runtime, op, named, text))
     printing.table(("runtime", "operator", "tests", "what differs"), rows, folding="what differs")
     ended = ", interrupted" if results.interrupted else ""
     printing.line(f"{counted(len(results.tests), 'test')}, {results.extent}, seed {results.seed}{ended}")

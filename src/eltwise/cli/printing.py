@@ -116,12 +116,12 @@ def json_text(value: object) -> None:
     lines(to_json(value, indent=2))
 
 
-def report(found: Report | TargetReport | DeltaReport, as_json: bool) -> None:
+def report(result: Report | TargetReport | DeltaReport, as_json: bool) -> None:
     """Print a report, as text or all of it as JSON."""
     if as_json:
-        json_text(found.fields())
+        json_text(result.fields())
     else:
-        lines(str(found))
+        lines(str(result))
 
 
 def check_report(json: Path | None, html: Path | None, inputs: Sequence[Path]) -> None:
@@ -140,9 +140,9 @@ def check_report(json: Path | None, html: Path | None, inputs: Sequence[Path]) -
             raise FileFormatError(problem, where=str(output), hint=hint)
 
 
-def write_report(found: Written, json: Path | None, html: Path | None) -> bool:
+def write_report(result: Written, json: Path | None, html: Path | None) -> bool:
     """Write a report to files; whether one was printed instead, since its file is ``-``."""
-    for path, write in ((json, found.to_json), (html, found.to_html)):
+    for path, write in ((json, result.to_json), (html, result.to_html)):
         if path == _STDOUT:
             lines(write())
         elif path is not None:
@@ -166,12 +166,12 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str | Sequence[str]]],
     from rich import box
     from rich.table import Table
 
-    made = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    empty = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for column in columns:
-        made.add_column(column, overflow="fold", no_wrap=column != folding)
+        empty.add_column(column, overflow="fold", no_wrap=column != folding)
     for row in rows:
-        made.add_row(*(on_one_line(cell) if isinstance(cell, str) else as_lines(cell) for cell in row))
-    _console().print(made)
+        empty.add_row(*(on_one_line(cell) if isinstance(cell, str) else as_lines(cell) for cell in row))
+    _console().print(empty)
 
 
 def pairs(rows: Iterable[tuple[str, str]]) -> None:

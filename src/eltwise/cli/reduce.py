@@ -52,20 +52,20 @@ def reduce(
     has_operator = reduction not in SHORTHANDS
     chosen = options.bound_operator(operands[0], attributes) if has_operator else None
     reducing = reducing_of(reduction, chosen)
-    files, wanted = operands[has_operator:], by_name(element_type) if element_type else None
-    place = {"result": parse_tensor_file(output)} if output else {}
-    sources = open_sources(files, [wanted] * len(files)) if place else None
-    check_tensor_files(place, (), sources.files() if sources else ())
+    files, raw_type = operands[has_operator:], by_name(element_type) if element_type else None
+    targets = {"result": parse_tensor_file(output)} if output else {}
+    sources = open_sources(files, [raw_type] * len(files)) if targets else None
+    check_tensor_files(targets, (), sources.files() if sources else ())
     if sources is not None and sources.is_named:
-        words, hint = "the results of checkpoints are printed", "leave out --output"
-        raise AttributeValueError(words, operand="--output", hint=hint)
+        problem, hint = "the results of checkpoints are printed", "leave out --output"
+        raise AttributeValueError(problem, operand="--output", hint=hint)
     with resources_of(limits) as resources:
-        found = reduce_files(reducing, files, _axes(axis), resources, wanted)
-    results = {name: np.asarray(value) for name, value in found.items()}
-    write_tensor_files(results if place else {}, place)
+        outcome = reduce_files(reducing, files, _axes(axis), resources, raw_type)
+    results = {name: np.asarray(value) for name, value in outcome.items()}
+    write_tensor_files(results if targets else {}, targets)
     if json:
         printing.json_text({name: _fields(value) for name, value in results.items()})
-    elif not place:
+    elif not targets:
         printing.results(results, json=False)
 
 

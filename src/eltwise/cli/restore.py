@@ -23,5 +23,5 @@ def restore(base: Path, delta: Path, output: Path, force: bool) -> None:
     from eltwise.scale.deltas import restore as write_restored
 
     with progress_of_bytes() as progress:
-        made = write_restored(base, delta, output, progress, force)
-    printing.line(f"{counted(len(made.tensors), 'tensor')} restored and verified")
+        restored = write_restored(base, delta, output, progress, force)
+    printing.line(f"{counted(len(restored.tensors), 'tensor')} restored and verified")

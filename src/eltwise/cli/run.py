@@ -61,23 +61,23 @@ def run(
             hint="leave out --output and --json",
         )
     loaded = load(model)
-    given, wanted = _inputs(loaded, inputs), _outputs(loaded, outputs)
-    if dump is None and (limits.scheduler is not None or is_in_blocks([*given.values()], [*wanted.values()])):
+    values, targets = _inputs(loaded, inputs), _outputs(loaded, outputs)
+    if dump is None and (limits.scheduler is not None or is_in_blocks([*values.values()], [*targets.values()])):
         from eltwise.scale.models import run_files
 
         with resources_of(limits) as resources:
-            outcomes = run_files(str(model), given, wanted, resources, loaded)
+            outcomes = run_files(str(model), values, targets, resources, loaded)
         if json:
             printing.json_text({name: outcome.fields() for name, outcome in outcomes.items()})
-        print_outcomes({wanted[name]: outcome for name, outcome in outcomes.items()})
+        print_outcomes({targets[name]: outcome for name, outcome in outcomes.items()})
         return
-    sources = {name: parse_tensor_file(text) for name, text in given.items()}
-    types = {name: loaded.graph.find_input(name).type.element_type for name in given}
+    sources = {name: parse_tensor_file(text) for name, text in values.items()}
+    types = {name: loaded.graph.find_input(name).type.element_type for name in values}
     feeds = {name: read_tensor_file(source, types[name]) for name, source in sources.items()}
     if dump is not None:
         printing.lines(loaded.explain(feeds, dump).expandtabs().removesuffix("\n"))  # type: ignore[arg-type]
         return
-    places = {name: parse_tensor_file(text) for name, text in wanted.items()}
+    places = {name: parse_tensor_file(text) for name, text in targets.items()}
     check_tensor_files(places, sources.values(), files_of(loaded.graph, model))
     results = loaded.run(feeds)
     write_tensor_files(results, places)
@@ -86,28 +86,28 @@ def run(
 
 
 def _inputs(model: Model, texts: Sequence[str]) -> dict[str, str]:
-    found: dict[str, str] = {}
+    sources: dict[str, str] = {}
     for text in texts:
-        name, place = assignment(text, (*model.inputs, *model.optional_inputs), "--input")
+        name, file = assignment(text, (*model.inputs, *model.optional_inputs), "--input")
         model.graph.find_input(name)
-        if name in found:
+        if name in sources:
             raise NameUnknownError("this input is given twice", operand=f"input {name!r}")
-        found[name] = place
-    return found
+        sources[name] = file
+    return sources
 
 
 def _outputs(model: Model, texts: Sequence[str]) -> dict[str, str]:
-    found: dict[str, str] = {}
+    targets: dict[str, str] = {}
     for text in texts:
         if "=" not in text and len(model.outputs) == 1:
-            name, place = model.outputs[0].name, text
+            name, file = model.outputs[0].name, text
         else:
-            name, place = assignment(text, model.outputs, "--output")
+            name, file = assignment(text, model.outputs, "--output")
         port = model.graph.find_output(name)
-        if port.name in found:
+        if port.name in targets:
             raise NameUnknownError("this output is given twice", operand=f"output {port.name!r}")
-        found[port.name] = place
-    return found
+        targets[port.name] = file
+    return targets
 
 
 def assignment(text: str, ports: tuple[Port, ...], option: str) -> tuple[str, str]:
@@ -116,10 +116,10 @@ def assignment(text: str, ports: tuple[Port, ...], option: str) -> tuple[str, st
         for name in (port.name, *port.aliases):
             if text.startswith(f"{name}="):
                 return name, text[len(name) + 1 :]
-    name, equals, place = text.partition("=")
-    if not equals or not name or not place:
+    name, equals, file = text.partition("=")
+    if not equals or not name or not file:
         raise AttributeValueError("this option needs NAME=FILE", operand=option, got=repr(text))
-    return name, place
+    return name, file
 
 
 def read_inputs(graph: Graph, texts: Sequence[str]) -> dict[str, object]:
@@ -132,8 +132,8 @@ def read_inputs(graph: Graph, texts: Sequence[str]) -> dict[str, object]:
         if text.endswith(".npz") and "=" not in text:
             named = {name: TensorFile(Path(text), name) for name in open_tensors(Path(text))}
         else:
-            name, place = assignment(text, ports, "--input")
-            named = {name: parse_tensor_file(place)}
+            name, path_text = assignment(text, ports, "--input")
+            named = {name: parse_tensor_file(path_text)}
         for name, file in named.items():
             port = graph.find_input(name)
             if port.name in files:

@@ -71,13 +71,13 @@ def _refresh(path: Path, runtime: Runtime, ops: Sequence[str], types: Sequence[s
     from eltwise.targets.rules import read_rules, runtimes_in, write_rules
 
     files.check_writable(path)
-    wanted = requested(runtime, [str(registry.find(name)) for name in ops], [by_name(name).name for name in types])
-    if not wanted:
+    selected = requested(runtime, [str(registry.find(name)) for name in ops], [by_name(name).name for name in types])
+    if not selected:
         hint = "`eltwise ops` says which types each operator version has"
         raise AttributeValueError(f"{runtime.name} has nothing of this to measure", hint=hint)
     known = read_rules(path, runtime.name) if path.exists() and runtime.name in runtimes_in(path) else None
     with progress_of_many() as progress:
-        rules, left = measure(runtime, wanted, progress, known, only_missing=only_missing)
+        rules, left = measure(runtime, selected, progress, known, only_missing=only_missing)
     if rules.measured:
         write_rules(path, rules)
     if left:
@@ -101,7 +101,7 @@ def _show(known: list[RuleSet], *, json: bool) -> None:
 def _fields(rules: RuleSet) -> dict[str, object]:
     from eltwise.targets.rules import SEVERITIES
 
-    said = {name: getattr(rules, name) for name in ("runtime", "version", "machine", "date")}
+    facts = {name: getattr(rules, name) for name in ("runtime", "version", "machine", "date")}
     versions = {"opsets": list(rules.opsets), "file_versions": list(rules.file_versions)}
     counts = Counter(rule.severity for rule in rules.rules)
-    return said | versions | {"subjects": len(rules.measured), "rules": {name: counts[name] for name in SEVERITIES}}
+    return facts | versions | {"subjects": len(rules.measured), "rules": {name: counts[name] for name in SEVERITIES}}

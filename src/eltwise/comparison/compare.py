@@ -59,12 +59,12 @@ def compare(
     return compare_sets(tensors_of(a, "A"), tensors_of(b, "B"), parse_tolerances(tolerance), causes, progress)
 
 
-def tensors_of(source: object, side: str, wanted: ElementType | None = None) -> TensorSet:
+def tensors_of(source: object, side: str, raw_type: ElementType | None = None) -> TensorSet:
     """Take in one side of a comparison."""
     if isinstance(source, TensorSet):
         return source
     if isinstance(source, str | os.PathLike):
-        return open_tensors(Path(source), wanted)
+        return open_tensors(Path(source), raw_type)
     if hasattr(source, "graph"):
         tensors = _of_model(source, side)
         if tensors is not None:

@@ -60,7 +60,7 @@ class Report(Written):
     def summary(self) -> str:
         """The result in a line."""
         counts = {status: sum(each.status == status for each in self.tensors) for status in STATUS_WORDS}
-        parts = [f"{counts[status]} {words}" for status, words in STATUS_WORDS.items() if counts[status]]
+        parts = [f"{counts[status]} {text}" for status, text in STATUS_WORDS.items() if counts[status]]
         parts += [f"{len(self.missing)} missing"] if self.missing else []
         parts += [f"{len(self.extra)} extra"] if self.extra else []
         parts += [f"{len(self.unreadable)} unreadable"] if self.unreadable else []

@@ -174,10 +174,10 @@ class Case:
 
     def _axis(self) -> tuple[int, bool]:
         """The axis, and whether legacy broadcasting is switched on."""
-        given = dict(self.attributes)
-        foreign = [name for name in given if name not in self.schema.attribute_names]
+        attributes = dict(self.attributes)
+        foreign = [name for name in attributes if name not in self.schema.attribute_names]
         if foreign:
             raise oracle.OracleRefusal(f"{self.schema} has no attribute {foreign[0]}")
-        axis = given.get("axis", -1)
+        axis = attributes.get("axis", -1)
         assert isinstance(axis, int)
-        return axis, given.get("broadcast", 0) == 1
+        return axis, attributes.get("broadcast", 0) == 1

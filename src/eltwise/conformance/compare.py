@@ -27,7 +27,7 @@ class CaseResult:
     outcome: Outcome  # What that amounts to.
     problem: str = ""  # The fault if it is not one of values: another type or shape, or only beside another node.
     wrong: tuple[int, ...] = ()  # The flat indices at which a value differs.
-    beside: tuple[Case, ...] = ()  # The cases that have to be before it in one model, if any.
+    co_resident: tuple[Case, ...] = ()  # The cases that have to be before it in one model, if any.
 
     @property
     def got(self) -> np.ndarray | None:
@@ -61,10 +61,10 @@ class CaseResult:
     @cached_property
     def digest(self) -> bytes:
         """What tells the case and the values that came for it from others."""
-        found = blake2b(repr((self.case.function, self.case.attributes, self.case.placement())).encode())
+        state = blake2b(repr((self.case.function, self.case.attributes, self.case.placement())).encode())
         for array in (*self.case.operands, self.patterns):
-            found.update(f"{array.dtype}{array.shape}".encode() + array.tobytes())
-        return found.digest()
+            state.update(f"{array.dtype}{array.shape}".encode() + array.tobytes())
+        return state.digest()
 
     def is_same(self, other: CaseResult) -> bool:
         """Whether the same came for both."""
@@ -126,6 +126,9 @@ def wrong_indices(case: Case, got: np.ndarray, expected: np.ndarray) -> tuple[in
         with np.errstate(invalid="ignore"):
             zeros = (got.reshape(-1)[differing] == 0) & (expected.reshape(-1)[differing] == 0)
             signs = [(operand == 0, np.signbit(operand)) for operand in case.operands_at(differing)]
-        has_both = [np.any([is_zero & (sign == wanted) for is_zero, sign in signs], axis=0) for wanted in (True, False)]
+        has_both = [
+            np.any([is_zero & (sign == is_negative) for is_zero, sign in signs], axis=0)
+            for is_negative in (True, False)
+        ]
         differing = differing[~(zeros & has_both[0] & has_both[1])]
     return tuple(differing.tolist())

@@ -90,16 +90,16 @@ class Surprise:
 def surprises(tests: Iterable[TestResult], expected: Iterable[ExpectedFailure]) -> list[Surprise]:
     """Find the tests that are not as the entries say; entries about tests that were not run are passed over."""
     entries = list(expected)
-    found = []
+    surprising = []
     for test in tests:
         about = [entry for entry in entries if entry.names(test)]
         if test.outcome == "ok":
-            found += [Surprise("stale", test, f"{test.key} passes now; {_stated(entry)}") for entry in about]
+            surprising += [Surprise("stale", test, f"{test.key} passes now; {_stated(entry)}") for entry in about]
         elif not about:
-            found.append(Surprise("new", test, f"{test.key} {_said(test)}; no entry of the file names it"))
+            surprising.append(Surprise("new", test, f"{test.key} {_said(test)}; no entry of the file names it"))
         elif not any(entry.holds(test) for entry in about):
-            found.append(Surprise("stale", test, f"{test.key} {_said(test)}; {_stated(about[0])}"))
-    return found
+            surprising.append(Surprise("stale", test, f"{test.key} {_said(test)}; {_stated(about[0])}"))
+    return surprising
 
 
 def read_expected(path: Path) -> list[ExpectedFailure]:
@@ -134,11 +134,11 @@ def _entry_text(tests: Sequence[TestResult], results: Results) -> str:
     run = [_parts(test) for test in results.tests if test.runtime == first.runtime]
     runtime = "".join(_SPECIAL.get(sign, sign) for sign in first.runtime)
     patterns = ["/".join((runtime, *pattern)) for pattern in _patterns([_parts(test) for test in tests], run)]
-    said = " ".join((first.message or first.explanation or first.outcome).split())[:_LONGEST_REASON]
+    reason = " ".join((first.message or first.explanation or first.outcome).split())[:_LONGEST_REASON]
     lines = ["", "[[expected]]", "tests = [", *(f"    {toml_text(pattern)}," for pattern in patterns), "]"]
     lines += [f'outcome = "{first.outcome}"']
     lines += [f"explanation = {toml_text(first.explanation)}"] if first.explanation else []
-    lines += [f"reason = {toml_text(said)}", f'link = "{NO_LINK}"']
+    lines += [f"reason = {toml_text(reason)}", f'link = "{NO_LINK}"']
     return "\n".join(lines) + "\n"
 
 

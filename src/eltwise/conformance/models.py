@@ -149,16 +149,16 @@ def _onnx(values: Sequence[_Value], nodes: Sequence[_Node], outputs: Sequence[_N
             symbols: Any = [f"{value.name}_{dimension}" for dimension in range(len(shape))]
             inputs.append(helper.make_tensor_value_info(value.name, number, symbols if value.is_dynamic else shape))
     for node in nodes:
-        given: Any = {name: list(value) if isinstance(value, tuple) else value for name, value in node.attributes}
+        attributes: Any = {name: list(value) if isinstance(value, tuple) else value for name, value in node.attributes}
         name = f"{node.name}_node".replace("result", "case")
-        ops.append(helper.make_node(node.op, node.operands, [node.name], name, **given))
+        ops.append(helper.make_node(node.op, node.operands, [node.name], name, **attributes))
     results = [helper.make_tensor_value_info(node.name, node.element_type.onnx_number, None) for node in outputs]
     opsets = [helper.make_opsetid("", opset)]
     version = max(helper.find_min_ir_version_for(opsets), _LEAST_IR_VERSION)
     graph = helper.make_graph(ops, "case", inputs, results, constants)
     model = helper.make_model(graph, opset_imports=opsets, ir_version=version)
-    made: bytes = model.SerializeToString(deterministic=True)
-    return made
+    data: bytes = model.SerializeToString(deterministic=True)
+    return data
 
 
 def _openvino(values: Sequence[_Value], nodes: Sequence[_Node], outputs: Sequence[str]) -> tuple[bytes, bytes]:
@@ -168,22 +168,24 @@ def _openvino(values: Sequence[_Value], nodes: Sequence[_Node], outputs: Sequenc
     ports: dict[str, tuple[int, int, ElementType, Sequence[int]]] = {}
     weights = bytearray()
 
-    def add(op: str, name: str, data: dict[str, object], read: Sequence[str], made: tuple[Any, Any] | None) -> None:
+    def add(
+        op: str, name: str, data: dict[str, object], read: Sequence[str], output_type: tuple[Any, Any] | None
+    ) -> None:
         number, inputs = len(layers), []
         for index, value in enumerate(read):
             layer, port, element_type, sizes = ports[value]
             edges.append(f'<edge from-layer="{layer}" from-port="{port}" to-layer="{number}" to-port="{index}"/>')
             inputs.append(_port(index, element_type, sizes))
         attributes = "".join(f" {key}={quoteattr(str(value))}" for key, value in data.items())
-        output = "" if made is None else f"<output>{_port(len(read), *made, name)}</output>"
+        output = "" if output_type is None else f"<output>{_port(len(read), *output_type, name)}</output>"
         layers.append(
             f'<layer id="{number}" name={quoteattr(name)} type="{op}" version="opset1">'
             + (f"<data{attributes}/>" if data else "")
             + (f"<input>{''.join(inputs)}</input>" if read else "")
             + f"{output}</layer>"
         )
-        if made is not None:
-            ports[name] = (number, len(read), *made)
+        if output_type is not None:
+            ports[name] = (number, len(read), *output_type)
 
     for value in values:
         element_type, sizes = of_numpy(value.array.dtype), value.sizes
@@ -195,8 +197,8 @@ def _openvino(values: Sequence[_Value], nodes: Sequence[_Node], outputs: Sequenc
             raw, data["shape"] = packed(value.array), ",".join(map(str, value.array.shape))
             data |= {"offset": len(weights), "size": len(raw)}
             weights += raw
-        made = element_type, value.array.shape if value.is_constant else sizes
-        add("Const" if value.is_constant else "Parameter", value.name, data, (), made)
+        output_type = element_type, value.array.shape if value.is_constant else sizes
+        add("Const" if value.is_constant else "Parameter", value.name, data, (), output_type)
     for node in nodes:
         add(node.op, node.name, _in_ir(node.attributes), node.operands, (node.element_type, node.sizes))
     for name in outputs:
@@ -208,14 +210,14 @@ def _openvino(values: Sequence[_Value], nodes: Sequence[_Node], outputs: Sequenc
 
 def _in_ir(attributes: Attributes) -> dict[str, object]:
     """Attributes as IR spells them; pdpd always states its axis."""
-    given = dict(attributes)
-    if given.get("auto_broadcast") == "pdpd":
-        given = {"axis": -1} | given
+    values = dict(attributes)
+    if values.get("auto_broadcast") == "pdpd":
+        values = {"axis": -1} | values
     return {
         "auto_broadcast.auto_broadcast_axis" if name == "axis" else name: str(value).lower()
         if isinstance(value, bool)
         else value
-        for name, value in given.items()
+        for name, value in values.items()
     }
 
 

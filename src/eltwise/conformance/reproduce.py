@@ -54,12 +54,13 @@ def files_of(test: TestResult) -> dict[str, bytes]:
             f"the results do not contain the failing case of {test.key}",
             hint="run the test again: eltwise conform with --runtime, --op and --type",
         )
-    case, beside, expected = test.failing.case, test.failing.beside, References().of(test.failing.case)
+    case, co_resident = test.failing.case, test.failing.co_resident
+    expected = References().of(case)
     contents, model = dict[str, bytes](), ""
     inputs = dict(zip(LETTERS, case.operands, strict=False))
     if test.source != CALL:
         context = SOURCES[test.source]
-        built = build([replace(each, context=context) for each in (*beside, case)])
+        built = build([replace(each, context=context) for each in (*co_resident, case)])
         inputs, model = built.inputs, "model.onnx" if built.format == "onnx" else "model.xml"
         contents = {model: built.data} | ({"model.bin": built.weights} if built.format == "openvino" else {})
     return contents | files_of_case(
@@ -72,7 +73,7 @@ def files_of(test: TestResult) -> dict[str, bytes]:
         op=test.op,
         steps=steps_of(_runtime(test.runtime)[0].library, case),
         attributes=dict(case.attributes),
-        output=len(beside),
+        output=len(co_resident),
     )
 
 

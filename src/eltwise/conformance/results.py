@@ -114,7 +114,7 @@ class Failing:
 
     case: StoredCase
     got: Array | None = None
-    beside: tuple[StoredCase, ...] = ()
+    co_resident: tuple[StoredCase, ...] = ()
 
 
 def _operator(name: str) -> str:
@@ -140,9 +140,9 @@ class TestResult:
     wrong: Natural = 0  # How many elements differ; for the other outcomes, how many cases have it.
     total: Natural = 0  # How many elements or cases were compared.
     example: Example | None = None  # One element of the smallest failing case.
-    message: str = ""  # ``words``, and how many cases had which outcome.
+    message: str = ""  # ``description``, and how many cases had which outcome.
     failing: Failing | None = None  # The smallest failing case; None if nothing failed, or if it is too large.
-    words: str = ""  # The runtime's own words, or what the fault models do.
+    description: str = ""  # The runtime's message, or what the fault models do.
 
     @property
     def key(self) -> str:

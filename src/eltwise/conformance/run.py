@@ -64,12 +64,14 @@ class Selection:
         is_thin = extent == "quick" and not self.types and not self.rules
         for runtime in self.runtimes:
             for variant in variants():
-                wanted = (
+                selected = (
                     (self.ops, str(variant.schema)),
                     (self.types, variant.element_type.name),
                     (self.rules, variant.rule),
                 )
-                is_wanted = all(name in names for names, name in wanted if names) and (variant.is_quick or not is_thin)
+                is_wanted = all(name in names for names, name in selected if names) and (
+                    variant.is_quick or not is_thin
+                )
                 if is_wanted and _has(runtime, variant):
                     sources = (source for source in variant.sources if source in (self.sources or variant.sources))
                     yield from (Job(runtime, variant, source) for source in sources if _takes(runtime, source))
@@ -236,8 +238,8 @@ class _Session:
         runner.run([case for cases in tests.values() for case in cases])
         for job, cases in tests.items():
             runner.separate(cases, self._explainer)
-            found = ((runner.results.get(case), runner.beside.get(case)) for case in cases)
-            results[job] = [item for items in found for item in items if item is not None]
+            pairs = ((runner.results.get(case), runner.co_resident.get(case)) for case in cases)
+            results[job] = [item for items in pairs for item in items if item is not None]
             smaller[job] = smaller_cases(results[job])
         alone = new_runner().run([case for cases in smaller.values() for case in cases])
         for job, cases in tests.items():

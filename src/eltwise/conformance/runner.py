@@ -39,7 +39,7 @@ class CaseRunner:
 
     Attributes:
         results: what came for each case that was run.
-        beside: what came for cases that gave other values in one model with others than alone.
+        co_resident: what came for cases that gave other values in one model with others than alone.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class CaseRunner:
             refused_types: the element types that this runtime refused with other operators; it is kept up to date.
         """
         self.results: dict[Case, CaseResult] = {}
-        self.beside: dict[Case, CaseResult] = {}
+        self.co_resident: dict[Case, CaseResult] = {}
         self._host = host
         self._references = references
         self._is_call = is_call
@@ -74,7 +74,7 @@ class CaseRunner:
         self._refused_types = set[ElementType]() if refused_types is None else refused_types
         self._accepted: set[object] = set()
         self._working: set[ElementType] = set()
-        self._wrong_beside: set[object] = set()
+        self._wrong_layouts: set[object] = set()
         self._ended: set[object] = set()  # The tests in which a case ended the process: the rest of them is not run.
         self._before: Cases = ()
 
@@ -110,8 +110,8 @@ class CaseRunner:
             if alone.got is None or alone.is_same(item):
                 return
             self.results[case] = alone
-            self.beside[case] = replace(
-                item, problem=AFFECTED_BY_OTHER_NODES, beside=tuple(self._companions(alone, cases))
+            self.co_resident[case] = replace(
+                item, problem=AFFECTED_BY_OTHER_NODES, co_resident=tuple(self._companions(alone, cases))
             )
 
     def _companions(self, alone: CaseResult, cases: Cases) -> Cases:
@@ -121,11 +121,11 @@ class CaseRunner:
         """
         others = [case for case in cases if case in self._together and case is not alone.case and case.size <= _SMALL]
         layout = _layout(alone.case)
-        if not (self._is_thrifty and layout in self._wrong_beside):
+        if not (self._is_thrifty and layout in self._wrong_layouts):
             answer = self._answers([*others, alone.case])[-1]
             if answer.kind != "result" or self._compare(alone.case, answer).is_same(alone):
                 return ()
-            self._wrong_beside.add(layout)
+            self._wrong_layouts.add(layout)
         return others
 
     def _run_batches(self, cases: Cases) -> None:
@@ -188,14 +188,14 @@ class CaseRunner:
             for probe in probes:
                 self._ask([probe])
             answers = [self.results[probe].answer for probe in probes if probe in self.results]
-            words = {re.sub(r"\(.*|\d", "", answer.words) for answer in answers}
-            if len(words) == 1 and all(answer.kind == "refused" for answer in answers):
+            messages = {re.sub(r"\(.*|\d", "", answer.words) for answer in answers}
+            if len(messages) == 1 and all(answer.kind == "refused" for answer in answers):
                 parts = []
         for part in parts:
             self._ask(part)
         if batch[0].element_type in self._working:
-            found = (self.results[case] for case in batch if case in self.results)
-            self._refused.update(_layout(result.case) for result in found if result.outcome == "refused")
+            results = (self.results[case] for case in batch if case in self.results)
+            self._refused.update(_layout(result.case) for result in results if result.outcome == "refused")
         else:
             self._refused_types.add(batch[0].element_type)
 
@@ -203,10 +203,10 @@ class CaseRunner:
         """Find out what ended the process: a model before it, a case of it, or only all of it together."""
         is_own = answer.kind == "hung" or not was_running or _AT_ONCE in answer.words or self._crash_of([batch])
         if not is_own:
-            words = self._crash_of([self._before, batch] * _REPEATED) if self._before else ""
-            if words:
+            message = self._crash_of([self._before, batch] * _REPEATED) if self._before else ""
+            if message:
                 (case,) = _narrowed(self._before, lambda part: bool(self._crash_of([part] * _REPEATED)))[:1]
-                crash = Answer("crashed", words=f"it answered, and then {words}")
+                crash = Answer("crashed", words=f"it answered, and then {message}")
                 self.results[case] = self._compare(case, crash)
             self._ask(batch)
             return
@@ -218,8 +218,8 @@ class CaseRunner:
         for part in tests if len(tests) > 1 and answer.kind == "crashed" else [[case] for case in batch]:
             self._ask(part)
         if all(self.results[case].outcome != answer.kind for case in batch if case in self.results):
-            words = f"{answer.words} (with {len(batch)} cases in one model)"
-            self.results[batch[0]] = self._compare(batch[0], replace(answer, words=words))
+            message = f"{answer.words} (with {len(batch)} cases in one model)"
+            self.results[batch[0]] = self._compare(batch[0], replace(answer, words=message))
 
     def _parts(self, cases: Cases) -> list[Cases]:
         """Cases divided by what a runtime is likely to take or to refuse as a whole, or into halves."""
@@ -273,8 +273,8 @@ class CaseRunner:
         if answer.kind != "result":
             return [answer] * len(cases)
         if len(answer.arrays) != len(model.outputs):
-            words = f"{len(answer.arrays)} results came from a model with {len(model.outputs)}"
-            return [Answer("refused", words=words, mode=answer.mode)] * len(cases)
+            message = f"{len(answer.arrays)} results came from a model with {len(model.outputs)}"
+            return [Answer("refused", words=message, mode=answer.mode)] * len(cases)
         return [replace(answer, arrays=answer.arrays[number : number + 1]) for number in range(len(cases))]
 
 

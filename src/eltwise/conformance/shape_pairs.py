@@ -87,10 +87,10 @@ def _candidates(a: Sizes) -> list[Sizes]:
     """Runs of A, runs with 1s in them, one-element shapes, and shapes that do not fit."""
     runs = {a[start:end] for start, end in product(range(len(a) + 1), repeat=2) if start <= end}
     changed = {
-        (*run[:place], size, *run[place + 1 :])
+        (*run[:index], size, *run[index + 1 :])
         for run in runs
-        for place in range(len(run))
-        for size in (1, run[place] + 1)
+        for index in range(len(run))
+        for size in (1, run[index] + 1)
     }
     changed |= {(1,) * (len(run) - 1) + run[-1:] for run in runs} | {run[:1] + (1,) * (len(run) - 1) for run in runs}
     ones = {(1,) * rank for rank in range(len(a) + 2)}

@@ -99,15 +99,15 @@ class Variant:
     def is_quick(self) -> bool:
         """Whether a quick run tests it: rules other than NumPy's with one of four types, and others per operator."""
         is_chosen = self.schema.broadcasting == "auto_broadcast" and self.rule != "numpy"
-        place = self.schema.types.index(self.element_type) + registry.ELEMENTWISE.index(self.schema)
-        return not is_chosen or place % _QUICK_SHARE == 0
+        rank = self.schema.types.index(self.element_type) + registry.ELEMENTWISE.index(self.schema)
+        return not is_chosen or rank % _QUICK_SHARE == 0
 
     def case(self, source: str, operands: Sequence[np.ndarray], attributes: Attributes | None = None) -> Case:
         """A case of this variant, by default with the attributes of the rule."""
         if self.schema.expression().divides and self.element_type.is_integer:
             operands = _without_undefined(self.element_type, *operands)
-        given = self.attributes if attributes is None else attributes
-        return Case(self.schema, given, tuple(operands), SOURCES.get(source, STATIC))
+        chosen = self.attributes if attributes is None else attributes
+        return Case(self.schema, chosen, tuple(operands), SOURCES.get(source, STATIC))
 
 
 def variants() -> Iterator[Variant]:
@@ -123,17 +123,17 @@ def variants() -> Iterator[Variant]:
 def cases_of(variant: Variant, source: str, extent: Extent, seed: int, checks: bool) -> tuple[Case, ...]:
     """The cases of a test; with ``checks`` also mixed types and attributes that the version does not have."""
     is_quick, is_whole = extent == "quick", source in _WHOLE_SOURCES
-    own = variant.schema.types.index(variant.element_type)
+    type_index = variant.schema.types.index(variant.element_type)
     valid, refused = value_cases(variant, source, extent, seed), []
     for number, case in enumerate(layout_cases(variant, source, extent, seed)):
         shapes = tuple(operand.shape for operand in case.operands)
-        has_share = own == 0 or not (is_quick and is_whole) or (number - own) % _QUICK_SHARE == 0
+        has_share = type_index == 0 or not (is_quick and is_whole) or (number - type_index) % _QUICK_SHARE == 0
         if not case.is_valid:
             refused.append(case)
         elif has_share or shapes in _ALWAYS:
             valid.append(case)
-    if is_quick and is_whole and own:
-        refused = refused[own % _QUICK_SHARE :: _QUICK_SHARE] or refused[:1]
+    if is_quick and is_whole and type_index:
+        refused = refused[type_index % _QUICK_SHARE :: _QUICK_SHARE] or refused[:1]
     elif is_quick and not is_whole:
         refused = refused[:_QUICK_REFUSED]
     refused += undefined_cases(variant)
@@ -169,28 +169,28 @@ def value_cases(variant: Variant, source: str, extent: Extent, seed: int) -> lis
     """
     element_type, rule = variant.element_type, variant.rule
     case = partial(variant.case, source)
-    made = [case(_values(element_type, variant.count, extent, seed))]
+    cases = [case(_values(element_type, variant.count, extent, seed))]
     if element_type.bits <= 8 and (source in _WHOLE_SOURCES or extent != "quick"):
-        made.append(case(_all_values(element_type, variant.count)))
+        cases.append(case(_all_values(element_type, variant.count)))
     hard = hard_values_of(element_type)
     if variant.schema.is_variadic:
         generator = np.random.default_rng(seed)
         for count in (1, *range(3, _MOST_OPERANDS + 1)):
-            made.append(case([generator.permutation(np.concatenate([hard] * 4)) for _index in range(count)]))
+            cases.append(case([generator.permutation(np.concatenate([hard] * 4)) for _index in range(count)]))
     for attribute in variant.schema.attributes:
         if attribute.kind == "boolean":
             other: Attributes = (*variant.attributes, (attribute.name, not attribute.default))
-            made.append(case(made[0].operands, other))
+            cases.append(case(cases[0].operands, other))
     if rule == "none" or variant.count == 1:
-        return made
+        return cases
     # Every hard value with every other by broadcasting: a column and a row, or a matrix and a row.
     column = hard.reshape(-1, 1)
     spread = (column, hard.reshape(1, -1)) if rule == "numpy" else (np.repeat(column, hard.size, axis=1), hard)
-    made.append(case(spread, variant.switched_on))
+    cases.append(case(spread, variant.switched_on))
     if source in (*_WHOLE_SOURCES, "dynamic"):
         for scalar in hard[:: -(-hard.size // _SCALARS[extent])]:
-            made.append(case((hard, np.array(scalar)), variant.switched_on))
-    return made
+            cases.append(case((hard, np.array(scalar)), variant.switched_on))
+    return cases
 
 
 def hard_values_of(element_type: ElementType) -> np.ndarray:

@@ -35,7 +35,7 @@ def smaller_cases(results: Sequence[CaseResult]) -> list[Case]:
     differing = [item for item in items if item.wrong and not item.problem]
     if outcome != "differs" or not differing or _smallest_seen(items).problem:
         return []
-    _rank, operands, case = min((_simplest_operands(item) for item in differing), key=lambda found: found[0])
+    _rank, operands, case = min((_simplest_operands(item) for item in differing), key=lambda ranked: ranked[0])
     return [_of_elements(case, [np.repeat(operand, count) for operand in operands]) for count in (1, _REPEATED)]
 
 
@@ -66,12 +66,14 @@ def summary(
         return TestResult(
             *names, "differs", ((FLOAT_MODE_CHANGED,),), *counts, _example(first), message, failing, message
         )
-    reasons, words = _explained(results, items, explainer) if outcome == "differs" else ((), items[0].answer.words)
+    reasons, explanation = (
+        _explained(results, items, explainer) if outcome == "differs" else ((), items[0].answer.words)
+    )
     shows = (item for item in smaller if item.outcome == outcome and (item.wrong or outcome == "crashed"))
     smallest = next(shows, None) or _smallest_seen(items)
-    message = "; ".join(part for part in (words, *notes) if part)[:_LONGEST_MESSAGE]
+    message = "; ".join(part for part in (explanation, *notes) if part)[:_LONGEST_MESSAGE]
     counts = _counts(outcome, results, items)
-    return TestResult(*names, outcome, reasons, *counts, _example(smallest), message, _failing(smallest), words)
+    return TestResult(*names, outcome, reasons, *counts, _example(smallest), message, _failing(smallest), explanation)
 
 
 def _explained(
@@ -79,11 +81,11 @@ def _explained(
 ) -> tuple[tuple[tuple[str, ...], ...], str]:
     """The reasons by the slugs of their faults, and what to say."""
     names: list[tuple[str, ...]] = [(problem,) for problem in dict.fromkeys(item.problem for item in items) if problem]
-    words = [_problem_in_words(item) for item in items if item.problem][:1]
+    messages = [_problem_in_words(item) for item in items if item.problem][:1]
     for reason in explainer.explain(results)[0]:
         names.append(reason.slugs)
-        words.append(reason.text)
-    return tuple(names), "; ".join(filter(None, words))
+        messages.append(reason.text)
+    return tuple(names), "; ".join(filter(None, messages))
 
 
 def _smallest_seen(items: Sequence[CaseResult]) -> CaseResult:
@@ -147,10 +149,10 @@ def _notes(results: Sequence[CaseResult], changed: Sequence[CaseResult], not_run
 
 def _failing(item: CaseResult) -> Failing | None:
     """The case, unless it is too large to be stored."""
-    if sum(case.size for case in (item.case, *item.beside)) > _LARGEST_STORED:
+    if sum(case.size for case in (item.case, *item.co_resident)) > _LARGEST_STORED:
         return None
     got = item.got if item.got is not None and item.got.size <= _LARGEST_STORED else None
-    return Failing(item.case, got, item.beside)
+    return Failing(item.case, got, item.co_resident)
 
 
 def _example(item: CaseResult) -> Example | None:

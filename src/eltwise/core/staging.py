@@ -101,18 +101,18 @@ class Staging:
             FileFormatError: for what is not a file of this folder alone.
             OSError: where it cannot be opened.
         """
-        place, at = self._at(name)
+        folder, at = self._at(name)
         if not is_new:
             with contextlib.suppress(FileNotFoundError):
-                _check_plain(self.of(name), os.stat(place, follow_symlinks=False, **at))
+                _check_plain(self.of(name), os.stat(folder, follow_symlinks=False, **at))
         flags = os.O_RDWR | os.O_CREAT | _FLAGS | (os.O_EXCL if is_new else 0)
-        return os.open(place, flags, 0o600, **at)
+        return os.open(folder, flags, 0o600, **at)
 
     def has(self, name: str, descriptor: int) -> bool:
         """Whether an open file is still the one of a name."""
-        place, at = self._at(name)
+        folder, at = self._at(name)
         try:
-            return os.path.samestat(os.fstat(descriptor), os.stat(place, follow_symlinks=False, **at))
+            return os.path.samestat(os.fstat(descriptor), os.stat(folder, follow_symlinks=False, **at))
         except FileNotFoundError:
             return False
 
@@ -122,9 +122,9 @@ class Staging:
         Raises:
             FileFormatError: for a link, a file, a pipe or a device.
         """
-        place, at = self._at(name)
+        folder, at = self._at(name)
         with contextlib.suppress(FileNotFoundError):
-            if not stat.S_ISDIR(os.stat(place, follow_symlinks=False, **at).st_mode):
+            if not stat.S_ISDIR(os.stat(folder, follow_symlinks=False, **at).st_mode):
                 raise in_the_way(self.of(name), "a link or a file")
 
     def of(self, name: str) -> str:
@@ -133,15 +133,15 @@ class Staging:
 
     def publish(self, name: str, target: str) -> None:
         """Rename a file or folder to where it belongs, in the place of what is there, as ``os.replace`` does."""
-        place, at = self._at(name)
-        os.replace(place, target, **{f"src_{key}": value for key, value in at.items()})
+        folder, at = self._at(name)
+        os.replace(folder, target, **{f"src_{key}": value for key, value in at.items()})
 
     def discard(self, name: str) -> None:
         """Remove a file, or a folder with all that is in it, if it is there."""
-        place, at = self._at(name)
+        folder, at = self._at(name)
         with contextlib.suppress(FileNotFoundError):
-            if not stat.S_ISDIR(os.stat(place, follow_symlinks=False, **at).st_mode):
-                os.unlink(place, **at)
+            if not stat.S_ISDIR(os.stat(folder, follow_symlinks=False, **at).st_mode):
+                os.unlink(folder, **at)
                 return
             import shutil  # Few folders hold others.
 
@@ -208,11 +208,11 @@ def _check_plain(path: str, status: os.stat_result) -> None:
     raise in_the_way(path, reason)
 
 
-def in_the_way(path: str, found: str) -> FileFormatError:
+def in_the_way(path: str, what: str) -> FileFormatError:
     """Make the error for what lies where this package keeps its own."""
     return FileFormatError(
         "eltwise keeps unfinished work under this name, and what lies there is not its own",
         where=path,
-        got=found,
+        got=what,
         hint="move it away, or choose another name for the output",
     )

@@ -71,10 +71,10 @@ def longest_encoded(codec: str, config: Mapping[str, Any], size: int) -> int:
 
 
 def _width(codec: str, element_type: object) -> int:
-    found = np.dtype(element_type)  # type: ignore[call-overload]
-    if found.kind not in "biufc":
-        raise ValueError(f"the codec {codec!r} stores {found}, and only numbers are read")
-    return int(found.itemsize)
+    storage = np.dtype(element_type)  # type: ignore[call-overload]
+    if storage.kind not in "biufc":
+        raise ValueError(f"the codec {codec!r} stores {storage}, and only numbers are read")
+    return int(storage.itemsize)
 
 
 @dataclass(frozen=True)

@@ -39,23 +39,23 @@ def state(text: str) -> str:
         if not path.is_dir():
             return state_of(path.stat())
         # A link may lead elsewhere for a while; a file is held open, a store is not.
-        own = f"{state_of(path.lstat())} " if path.is_symlink() else ""
-        return own + _digest(_below(text, set()))
+        link_state = f"{state_of(path.lstat())} " if path.is_symlink() else ""
+        return link_state + _digest(_below(text, set()))
     except OSError as error:
         raise files.unreadable(path, error) from None
 
 
 def states_of(sets: Iterable[TensorSet]) -> States:
     """The states of all files and stores in which tensors lie, files as they were when they were opened."""
-    found: States = {}
+    states: States = {}
     for tensors in sets:
         if Path(tensors.where).is_file() and any(tensor.where for tensor in tensors.values()):
-            found[tensors.where] = state(tensors.where)  # An index, which names the files of its tensors.
+            states[tensors.where] = state(tensors.where)  # An index, which names the files of its tensors.
         for tensor in tensors.values():
             path, opened = _source(tensor)
-            if opened or (path and path not in found and (is_url(path) or Path(path).exists())):
-                found[path] = opened or state(path)
-    return found
+            if opened or (path and path not in states and (is_url(path) or Path(path).exists())):
+                states[path] = opened or state(path)
+    return states
 
 
 def check_unchanged(before: States) -> None:

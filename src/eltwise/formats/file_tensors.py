@@ -66,8 +66,8 @@ class OpenFile:
         Raises:
             FileFormatError: where the file has become shorter or cannot be read.
         """
-        found = POOL.empty((count,), np.dtype(np.uint8))  # Fresh memory for each chunk would take longer than the copy.
-        view, done = found.data, 0
+        data = POOL.empty((count,), np.dtype(np.uint8))  # Fresh memory for each chunk would take longer than the copy.
+        view, done = data.data, 0
         try:
             while done < count:
                 read = self._read_into(view[done:], offset + done)
@@ -76,7 +76,7 @@ class OpenFile:
                 done += read
         except OSError as error:
             raise files.unreadable(self.path, error) from None
-        return found
+        return data
 
     def _read_into(self, view: memoryview, offset: int) -> int:
         if hasattr(os, "preadv"):
@@ -92,7 +92,7 @@ class OpenFile:
 
         What lies near together is read at once. Nothing is mapped: a page that is touched can take 2 MiB of memory.
         """
-        found = np.empty((starts.size, count), np.uint8)
+        rows = np.empty((starts.size, count), np.uint8)
         first = 0
         is_far = np.diff(starts) > count + _NEAR_BYTES
         ends = [*(np.flatnonzero(is_far) + 1).tolist(), starts.size] if starts.size else []
@@ -102,12 +102,12 @@ class OpenFile:
                 begin = int(starts[first])
                 data = self.bytes_at(offset + begin, int(starts[last - 1]) + count - begin)
                 if last - first == 1:
-                    found[first] = data
+                    rows[first] = data
                 else:
                     places = (starts[first:last] - begin)[:, None] + np.arange(count)
-                    found[first:last] = data[places]
+                    rows[first:last] = data[places]
                 first = last
-        return found
+        return rows
 
 
 class MemoryFile(OpenFile):
@@ -206,13 +206,13 @@ class FileRange(Source):
     def at(self, indices: np.ndarray) -> np.ndarray:
         """Gather elements."""
         width = self.stored.itemsize
-        wanted = indices // 2 if self.is_packed else indices
-        order = np.argsort(wanted, kind="stable")
-        found = np.empty((indices.size, width), np.uint8)
-        found[order] = self.file.runs_at(self.offset, wanted[order] * width, width)
+        offsets = indices // 2 if self.is_packed else indices
+        order = np.argsort(offsets, kind="stable")
+        elements = np.empty((indices.size, width), np.uint8)
+        elements[order] = self.file.runs_at(self.offset, offsets[order] * width, width)
         if self.is_packed:
-            found = np.where(indices % 2 == 1, found[:, 0] >> np.uint8(4), found[:, 0] & np.uint8(15))
-        return self._values(found.reshape(-1))
+            elements = np.where(indices % 2 == 1, elements[:, 0] >> np.uint8(4), elements[:, 0] & np.uint8(15))
+        return self._values(elements.reshape(-1))
 
     def _values(self, data: np.ndarray) -> np.ndarray:
         clean = data if self.clean is None else self.clean(data)

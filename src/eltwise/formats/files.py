@@ -171,8 +171,8 @@ def check_writable(path: Path) -> None:
     if not is_file:
         raise FileFormatError("this is a folder or a device, not a file", where=str(path))
     if not path.parent.is_dir():
-        words, hint = "the output's folder does not exist", "create it first"
-        raise FileFormatError(words, where=str(path), got=str(path.parent), hint=hint)
+        problem, hint = "the output's folder does not exist", "create it first"
+        raise FileFormatError(problem, where=str(path), got=str(path.parent), hint=hint)
 
 
 def check_space(path: Path, needed: int) -> None:
@@ -184,9 +184,9 @@ def check_space(path: Path, needed: int) -> None:
     except OSError as error:
         raise unwritable(path, error) from None
     if usage.total and needed > usage.free:  # A file system that states no size at all does not know it.
-        words, hint = "the result is larger than the free space of its disk", "make room, or name another disk"
+        problem, hint = "the result is larger than the free space of its disk", "make room, or name another disk"
         sizes = {"got": f"{needed} bytes", "allowed": f"up to {usage.free} bytes"}
-        raise FileFormatError(words, where=str(path), **sizes, hint=hint)
+        raise FileFormatError(problem, where=str(path), **sizes, hint=hint)
 
 
 def check_outputs(outputs: Sequence[Path], inputs: Iterable[Path] = (), *, are_folders: bool = False) -> None:
@@ -231,8 +231,8 @@ def check_new_folder(folder: Path) -> None:
         if resolved.exists() and not resolved.is_dir():
             raise FileFormatError("this is a file, not a folder", where=str(folder))
         if not resolved.parent.is_dir():
-            words, hint = "the folder above does not exist", "create it first"
-            raise FileFormatError(words, where=str(folder), got=str(resolved.parent), hint=hint)
+            problem, hint = "the folder above does not exist", "create it first"
+            raise FileFormatError(problem, where=str(folder), got=str(resolved.parent), hint=hint)
     except (OSError, ValueError) as error:
         raise unwritable(folder, error, "folder") from None
 

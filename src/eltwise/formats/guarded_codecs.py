@@ -69,7 +69,7 @@ def _guarded_codecs(
         The guards, how many bytes an encoded chunk may have, and the shape of the smallest chunk.
     """
     most = math.prod(shape) * itemsize + SLACK
-    size, found, part = math.prod(shape) * itemsize, list[Any](), shape
+    size, guards, part = math.prod(shape) * itemsize, list[Any](), shape
     for codec in codecs:
         if hasattr(codec, "compressor"):  # The one codec that stands for all of an array of format 2.
             guard, size = _guarded_v2(codec, size, most, first)
@@ -83,11 +83,11 @@ def _guarded_codecs(
             guard = _Shard(replace(codec, codecs=tuple(inner)), first, size)
         else:
             limits = _limits(*_named(codec.to_dict()), size, most)
-            is_whole = limits.codec in _RAW and not found
+            is_whole = limits.codec in _RAW and not guards
             guard = _guard_of(codec)(codec, first, size if is_whole else limits)
             size = limits.encoded
-        found.append(guard)
-    return found, size, part
+        guards.append(guard)
+    return guards, size, part
 
 
 def _guarded_v2(codec: Any, size: int, most: int, first: FirstError) -> tuple[Any, int]:
@@ -143,8 +143,8 @@ class _Guard:
     def evolve_from_array_spec(self, array_spec: Any) -> Any:
         return type(self)(self._inner.evolve_from_array_spec(array_spec), self._first, self._limits)
 
-    def validate(self, **place: Any) -> None:
-        self._inner.validate(**place)
+    def validate(self, **arguments: Any) -> None:
+        self._inner.validate(**arguments)
 
     async def decode(self, chunks_and_specs: Iterable[tuple[Any, Any]]) -> list[Any]:
         return [

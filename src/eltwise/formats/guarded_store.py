@@ -68,10 +68,10 @@ class GuardedStore(WrapperStore[Any]):
             data = await asyncio.to_thread(_read_file, self._store.root / key, self._limit, byte_range)
             return None if data is None else prototype.buffer.from_bytes(data)
         # A range, so that what is too long is not read as a whole.
-        found = await self._store.get(key, prototype, byte_range or RangeByteRequest(0, self._limit + 1))
-        if found is not None and len(found) > self._limit:
+        buffer = await self._store.get(key, prototype, byte_range or RangeByteRequest(0, self._limit + 1))
+        if buffer is not None and len(buffer) > self._limit:
             raise _too_long(key, f"more than {self._limit}", self._limit)
-        return found
+        return buffer
 
 
 def _read_file(path: Path, limit: int, byte_range: Any) -> bytes | None:

@@ -66,7 +66,7 @@ class NpyLayout:
     fortran: bool
 
 
-def read_layout(file: BinaryIO, size: int, where: str, wanted: ElementType | None) -> NpyLayout:
+def read_layout(file: BinaryIO, size: int, where: str, raw_type: ElementType | None) -> NpyLayout:
     """Read the header of an .npy file of this size, and leave the file at the data.
 
     Raises:
@@ -94,8 +94,8 @@ def read_layout(file: BinaryIO, size: int, where: str, wanted: ElementType | Non
             got=str(present),
             hint="the file is truncated" if present < needed else "the file holds more than one array",
         )
-    found = element_type or _type_of_raw_bytes(item_bytes, wanted, where)
-    return NpyLayout(found, order, shape, fortran)
+    stored_type = element_type or _type_of_raw_bytes(item_bytes, raw_type, where)
+    return NpyLayout(stored_type, order, shape, fortran)
 
 
 def _read_header(file: BinaryIO, where: str) -> dict[str, object]:
@@ -114,9 +114,9 @@ def _read_header(file: BinaryIO, where: str) -> dict[str, object]:
         raise FileFormatError("the file is truncated in its header", where=where)
     literal = re.sub(r"(\d)L\b", r"\1", text.decode("latin-1")).strip()  # Python 2 wrote sizes with an L behind them.
     try:
-        found = None if _WARNS.search(literal) else ast.literal_eval(literal)
-        if isinstance(found, dict) and set(found) == {"descr", "fortran_order", "shape"}:
-            return found
+        fields = None if _WARNS.search(literal) else ast.literal_eval(literal)
+        if isinstance(fields, dict) and set(fields) == {"descr", "fortran_order", "shape"}:
+            return fields
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
         pass  # All that literal_eval raises for what is not a literal.
     allowed = "a dictionary of descr, fortran_order and shape"
@@ -131,24 +131,24 @@ def _type_of(descr: object, where: str) -> tuple[str, ElementType | None, int]:
     void = re.fullmatch(r"V([1-9][0-9]?)", code, re.ASCII)
     if void:
         return order, None, int(void[1])
-    found = _BY_CODE.get(code) or BY_NAME.get(code)
-    if found is None or not found.runs:
+    element_type = _BY_CODE.get(code) or BY_NAME.get(code)
+    if element_type is None or not element_type.runs:
         allowed = ", ".join(each.name for each in _RUN)
         hint = (
             "objects are pickled, and pickles are never loaded: save the array with one of these" if code == "O" else ""
         )
-        words, got = "unsupported element type", repr(descr)[:60]
-        raise ElementTypeError(words, where=where, got=got, allowed=allowed, hint=hint)
-    return order, found, found.storage.itemsize
+        problem, got = "unsupported element type", repr(descr)[:60]
+        raise ElementTypeError(problem, where=where, got=got, allowed=allowed, hint=hint)
+    return order, element_type, element_type.storage.itemsize
 
 
-def _type_of_raw_bytes(item_bytes: int, wanted: ElementType | None, where: str) -> ElementType:
+def _type_of_raw_bytes(item_bytes: int, raw_type: ElementType | None, where: str) -> ElementType:
     """The wanted type, if it is one that NumPy writes as raw bytes of this size."""
     fitting = [each for each in _RUN if _is_written_raw(each) and each.storage.itemsize == item_bytes]
-    chosen = BFLOAT16 if wanted is None and item_bytes == 2 else wanted
+    chosen = BFLOAT16 if raw_type is None and item_bytes == 2 else raw_type
     if chosen is None:
-        words = "the file holds raw bytes, as NumPy writes int4, uint4 and float8"
-        raise ElementTypeError(words, where=where, hint="specify the element type (--type at the shell)")
+        problem = "the file holds raw bytes, as NumPy writes int4, uint4 and float8"
+        raise ElementTypeError(problem, where=where, hint="specify the element type (--type at the shell)")
     if chosen not in fitting:
         raise ElementTypeError(
             f"raw bytes cannot be read as {chosen.name}",

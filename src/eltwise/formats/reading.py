@@ -25,14 +25,14 @@ def operator_names(domain: Domain, opset: int) -> list[str]:
     return sorted({schema.name for schema in every if schema.domain == domain and schema.version <= opset})
 
 
-def unsupported_operators(found: Sequence[tuple[str, str]], domain: Domain, opset: int) -> UnsupportedError:
+def unsupported_operators(operators: Sequence[tuple[str, str]], domain: Domain, opset: int) -> UnsupportedError:
     """Make the one error for all nodes whose operator is not supported.
 
     Args:
-        found: the operator's name (with its domain or opset) and the node's label, for each such node.
+        operators: the operator's name (with its domain or opset) and the node's label, for each such node.
         domain: the domain of the operators that are allowed.
         opset: their opset.
     """
-    nodes = ", ".join(f"{operator} node {label!r}" for operator, label in found)
-    count = "unsupported operator" if len(found) == 1 else f"{len(found)} unsupported operators"
+    nodes = ", ".join(f"{operator} node {label!r}" for operator, label in operators)
+    count = "unsupported operator" if len(operators) == 1 else f"{len(operators)} unsupported operators"
     return UnsupportedError(f"{count}: {nodes}", allowed=", ".join(operator_names(domain, opset)))

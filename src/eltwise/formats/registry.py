@@ -48,10 +48,10 @@ FORMATS = (ONNX, OPENVINO)
 
 def of_path(path: Path) -> ModelFormat:
     """Find the format of a file by its ending."""
-    for found in FORMATS:
-        if found.ending == path.suffix.lower():
-            return found
-    raise files.unknown_ending(path, ", ".join(found.ending for found in FORMATS))
+    for model_format in FORMATS:
+        if model_format.ending == path.suffix.lower():
+            return model_format
+    raise files.unknown_ending(path, ", ".join(model_format.ending for model_format in FORMATS))
 
 
 def of_bytes(data: bytes | bytearray | memoryview) -> ModelFormat:
@@ -61,7 +61,7 @@ def of_bytes(data: bytes | bytearray | memoryview) -> ModelFormat:
 
 def of_domain(domain: Domain) -> ModelFormat:
     """Find the format whose operators are of a domain."""
-    return next(found for found in FORMATS if found.domain == domain)
+    return next(model_format for model_format in FORMATS if model_format.domain == domain)
 
 
 def read(source: Source, weights: bytes | None = None, *, reads_weights: bool = True) -> Reading:

@@ -113,8 +113,8 @@ def open_checkpoint(path: Path, unreadable: dict[str, EltwiseError] | None = Non
         indices = sorted(path.glob(f"*{INDEX}"))
         if len(indices) == 1:
             return _sharded(indices[0], unreadable)
-        words, allowed = "this folder is no checkpoint in shards", f"one file *{INDEX} in it"
-        raise FileFormatError(words, where=str(path), got=f"{len(indices)} such files", allowed=allowed)
+        problem, allowed = "this folder is no checkpoint in shards", f"one file *{INDEX} in it"
+        raise FileFormatError(problem, where=str(path), got=f"{len(indices)} such files", allowed=allowed)
     if path.name.endswith(INDEX):
         return _sharded(path, unreadable)
     if path.suffix.lower() != ".safetensors":
@@ -140,10 +140,10 @@ def _file(path: Path) -> Checkpoint:
         entries, metadata = parsed_header(text)
     except FileFormatError as error:
         raise error.located(where=where) from None
-    found = {}
+    tensors = {}
     for name, (dtype, shape, begin, end) in sorted(entries.items(), key=lambda pair: pair[1][2:]):
-        found[name] = TensorBytes(name, dtype, shape, file, 8 + length + begin, end - begin)
-    return Checkpoint(where, found, metadata, text)
+        tensors[name] = TensorBytes(name, dtype, shape, file, 8 + length + begin, end - begin)
+    return Checkpoint(where, tensors, metadata, text)
 
 
 def parsed_header(header: bytes) -> tuple[dict[str, Entry], dict[str, str]]:
@@ -164,11 +164,11 @@ def parsed_header(header: bytes) -> tuple[dict[str, Entry], dict[str, str]]:
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    values = dict(pairs)
+    if len(values) < len(pairs):
         (name, _count), *_others = Counter(name for name, _value in pairs).most_common(1)
         raise ValueError(f"{name!r} is there twice")
-    return found
+    return values
 
 
 def checked_header(header: bytes, size: int) -> dict[str, Entry]:
@@ -187,8 +187,8 @@ def checked_header(header: bytes, size: int) -> dict[str, Entry]:
     from safetensors import SafetensorError, safe_open
 
     if len(header) > LARGEST_HEADER:
-        words = "the header is too large for a safetensors file"
-        raise FileFormatError(words, got=f"{len(header)} bytes", allowed=f"{LARGEST_HEADER}")
+        problem = "the header is too large for a safetensors file"
+        raise FileFormatError(problem, got=f"{len(header)} bytes", allowed=f"{LARGEST_HEADER}")
     try:
         with tempfile.TemporaryDirectory(prefix="eltwise-") as folder:
             path = Path(folder) / "header"
@@ -200,27 +200,27 @@ def checked_header(header: bytes, size: int) -> dict[str, Entry]:
     except (SafetensorError, ValueError) as error:
         raise FileFormatError(f"safetensors refuses the header ({error})") from None
     except OSError as error:
-        words = f"the header cannot be checked in a temporary file ({error.strerror or error})"
-        raise FileFormatError(words, hint="set TMPDIR to another folder") from None
+        problem = f"the header cannot be checked in a temporary file ({error.strerror or error})"
+        raise FileFormatError(problem, hint="set TMPDIR to another folder") from None
     return parsed_header(header)[0]
 
 
 def _sharded(index: Path, unreadable: dict[str, EltwiseError] | None) -> Checkpoint:
     """The tensors of all shards that an index names; each shard is a plain file beside the index."""
-    found: dict[str, TensorBytes] = {}
+    tensors: dict[str, TensorBytes] = {}
     shards: dict[str, Checkpoint | EltwiseError] = {}
     for name, shard in read_index(index):
         try:
-            found[name] = _of_shard(name, shard, shards, index)
+            tensors[name] = _of_shard(name, shard, shards, index)
         except EltwiseError as error:
             if unreadable is None:
                 raise
             unreadable[name] = error
-    if unreadable and not found:
+    if unreadable and not tensors:
         raise next(iter(unreadable.values()))
     common = [shard.metadata.items() for shard in shards.values() if isinstance(shard, Checkpoint)]
     metadata = dict(common[0]) if common and all(each == common[0] for each in common) else {}
-    return Checkpoint(str(index), found, metadata)
+    return Checkpoint(str(index), tensors, metadata)
 
 
 def _of_shard(name: str, shard: str, shards: dict[str, Checkpoint | EltwiseError], index: Path) -> TensorBytes:
@@ -287,11 +287,11 @@ def read_index(index: Path) -> list[tuple[str, str]]:
         content = json.loads(files.read_bytes(index, _LARGEST_INDEX))
     except (ValueError, RecursionError):
         raise FileFormatError("the index is not JSON", where=str(index)) from None
-    found = content.get("weight_map") if isinstance(content, dict) else None
-    if not isinstance(found, dict) or not all(isinstance(shard, str) for shard in found.values()):
+    shard_of = content.get("weight_map") if isinstance(content, dict) else None
+    if not isinstance(shard_of, dict) or not all(isinstance(shard, str) for shard in shard_of.values()):
         raise FileFormatError("the index has no weight_map of names to files", where=str(index))
-    for shard in dict.fromkeys(found.values()):
+    for shard in dict.fromkeys(shard_of.values()):
         if not shard or Path(shard).name != shard or "\\" in shard or "\0" in shard:
-            words, allowed = "the index names what is not a file in its folder", "a file name without folders"
-            raise FileFormatError(words, where=str(index), got=repr(shard), allowed=allowed)
-    return list(found.items())
+            problem, allowed = "the index names what is not a file in its folder", "a file name without folders"
+            raise FileFormatError(problem, where=str(index), got=repr(shard), allowed=allowed)
+    return list(shard_of.items())

@@ -48,30 +48,30 @@ def parse_tensor_file(text: str) -> TensorFile:
     return TensorFile(path)
 
 
-def read_tensor_file(file: TensorFile, wanted: ElementType | None = None) -> np.ndarray:
+def read_tensor_file(file: TensorFile, raw_type: ElementType | None = None) -> np.ndarray:
     """Read one tensor.
 
     Args:
         file: where it is.
-        wanted: the element type of raw void bytes in .npy files.
+        raw_type: the element type of raw void bytes in .npy files.
     """
     files.check_regular(file.path)
-    found = open_tensors(file.path, wanted)
-    names = [*found, *found.unreadable]
+    tensors = open_tensors(file.path, raw_type)
+    names = [*tensors, *tensors.unreadable]
     if not names and not file.key:
-        raise FileFormatError("the file holds no array", where=found.where)
+        raise FileFormatError("the file holds no array", where=tensors.where)
     if not file.key and len(names) > 1:
         allowed = ", ".join(f"{file.path.name}:{name}" for name in names)
-        raise FileFormatError("the file holds several arrays", where=found.where, allowed=f"one of {allowed}")
+        raise FileFormatError("the file holds several arrays", where=tensors.where, allowed=f"one of {allowed}")
     name = file.key or names[0]
-    if name in found.unreadable:
-        raise found.unreadable[name]
-    if name not in found:
-        raise unknown_name("array", name, names, where=found.where)
+    if name in tensors.unreadable:
+        raise tensors.unreadable[name]
+    if name not in tensors:
+        raise unknown_name("array", name, names, where=tensors.where)
     if file.ending == ".npz":
         check_archive(file.path, name)
-    array = found[name].array
-    check_unchanged(states_of([found]))
+    array = tensors[name].array
+    check_unchanged(states_of([tensors]))
     return array
 
 

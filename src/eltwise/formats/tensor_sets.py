@@ -31,19 +31,19 @@ _MOST_FILES = 100_000
 _PIECE = 1 << 24
 
 
-def open_tensors(path: Path, wanted: ElementType | None = None) -> TensorSet:
+def open_tensors(path: Path, raw_type: ElementType | None = None) -> TensorSet:
     """Open a file or folder; only headers are read.
 
     Args:
         path: what to open.
-        wanted: the element type of raw void bytes in .npy and .npz files.
+        raw_type: the element type of raw void bytes in .npy and .npz files.
 
     Raises:
         FileFormatError: where it is not of a known format, or its header is wrong.
     """
     try:
         if path.is_dir():
-            return _of_folder(path, wanted)
+            return _of_folder(path, raw_type)
     except (OSError, ValueError) as error:
         raise files.unreadable(path, error) from None
     if path.name.endswith(INDEX):
@@ -60,7 +60,7 @@ def open_tensors(path: Path, wanted: ElementType | None = None) -> TensorSet:
     if not path.exists():
         raise files.unreadable(path, FileNotFoundError())
     files.check_regular(path)
-    return _OPENERS[ending](path, wanted)
+    return _OPENERS[ending](path, raw_type)
 
 
 def constants_of(graph: Graph, where: str) -> TensorSet:
@@ -75,55 +75,55 @@ def constants_of(graph: Graph, where: str) -> TensorSet:
     return constants
 
 
-def _of_folder(path: Path, wanted: ElementType | None) -> TensorSet:
+def _of_folder(path: Path, raw_type: ElementType | None) -> TensorSet:
     """A zarr store, a checkpoint in shards, or a folder of files."""
     from eltwise.formats import zarr_stores
 
     if zarr_stores.is_store(path):
-        return _zarr(path, wanted)
+        return _zarr(path, raw_type)
     indices = sorted(path.glob(f"*{INDEX}"))
     if len(indices) == 1:
         return _safetensors(indices[0])
-    found = TensorSet(str(path))
+    tensors = TensorSet(str(path))
     inside = [file.relative_to(path) for file in _files_of(path)]
     stems = Counter(file.with_suffix("") for file in inside)
     for relative in inside:
         file, stem = path / relative, relative.with_suffix("").as_posix()
         stem = stem if stems[relative.with_suffix("")] == 1 else relative.as_posix()
         try:
-            inner = open_tensors(file, wanted)
+            inner = open_tensors(file, raw_type)
             for name, tensor in inner.items():
                 full = stem if inner.is_one else f"{stem}/{name}"
-                found.add(full, tensor.renamed, full)
-            found.unreadable.update({f"{stem}/{name}": error for name, error in inner.unreadable.items()})
+                tensors.add(full, tensor.renamed, full)
+            tensors.unreadable.update({f"{stem}/{name}": error for name, error in inner.unreadable.items()})
         except EltwiseError as error:
-            found.unreadable[stem] = error.located(where=str(file))
-    if not found.tensors and not found.unreadable:
+            tensors.unreadable[stem] = error.located(where=str(file))
+    if not tensors.tensors and not tensors.unreadable:
         allowed = ", ".join(ENDINGS)
         raise FileFormatError("the folder holds no tensor files", where=str(path), allowed=allowed)
-    return found
+    return tensors
 
 
 def _files_of(folder: Path) -> list[Path]:
     """The tensor files and zarr stores in a folder and those below it; links to folders are not followed."""
     from eltwise.formats import zarr_stores
 
-    found: list[Path] = []
-    for place, folders, names in os.walk(folder):
-        here = Path(place)
+    paths: list[Path] = []
+    for directory, folders, names in os.walk(folder):
+        here = Path(directory)
         stores = [name for name in sorted(folders) if zarr_stores.is_store(here / name)]
         folders[:] = sorted(set(folders) - set(stores))
-        found += [here / name for name in stores]
-        found += [here / name for name in sorted(names) if Path(name).suffix.lower() in ENDINGS]
-        if len(found) > _MOST_FILES:
+        paths += [here / name for name in stores]
+        paths += [here / name for name in sorted(names) if Path(name).suffix.lower() in ENDINGS]
+        if len(paths) > _MOST_FILES:
             raise FileFormatError("the folder holds too many files", where=str(folder), allowed=f"{_MOST_FILES}")
-    return found
+    return paths
 
 
-def _npy(path: Path, wanted: ElementType | None) -> TensorSet:
+def _npy(path: Path, raw_type: ElementType | None) -> TensorSet:
     file = OpenFile(path)
     with path.open("rb") as stream:
-        layout = npy.read_layout(stream, file.size, str(path), wanted)
+        layout = npy.read_layout(stream, file.size, str(path), raw_type)
         offset = stream.tell()
     return TensorSet(str(path), {path.stem: _of_layout(path.stem, layout, file, offset, str(path))}, is_one=True)
 
@@ -141,32 +141,32 @@ def _of_layout(name: str, layout: npy.NpyLayout, file: OpenFile, offset: int, wh
     return Tensor(source, element_type, name, where)
 
 
-def _npz(path: Path, wanted: ElementType | None) -> TensorSet:
-    file, found = OpenFile(path), TensorSet(str(path))
+def _npz(path: Path, raw_type: ElementType | None) -> TensorSet:
+    file, tensors = OpenFile(path), TensorSet(str(path))
     with _zip_errors("not a readable .npz file", str(path)), zipfile.ZipFile(path) as archive:
         for member in archive.infolist():
             if member.filename.endswith(".npy"):
                 name = member.filename.removesuffix(".npy")
-                found.add(name, _member, name, archive, member, file, wanted)
-    return found
+                tensors.add(name, _member, name, archive, member, file, raw_type)
+    return tensors
 
 
 @contextmanager
-def _zip_errors(words: str, where: str) -> Iterator[None]:
+def _zip_errors(problem: str, where: str) -> Iterator[None]:
     try:
         yield
     except (*npy.ZIP_ERRORS, OSError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise FileFormatError(f"{words} ({reason})", where=where) from None
+        raise FileFormatError(f"{problem} ({reason})", where=where) from None
 
 
 def _member(
-    name: str, archive: zipfile.ZipFile, member: zipfile.ZipInfo, file: OpenFile, wanted: ElementType | None
+    name: str, archive: zipfile.ZipFile, member: zipfile.ZipInfo, file: OpenFile, raw_type: ElementType | None
 ) -> Tensor:
     where = str(file.path)
     npy.check_member(member, where)
     with _zip_errors("the member cannot be read", where), archive.open(member) as stream:
-        layout = npy.read_layout(stream, member.file_size, where, wanted)  # type: ignore[arg-type]
+        layout = npy.read_layout(stream, member.file_size, where, raw_type)  # type: ignore[arg-type]
         begin = stream.tell()
     if member.compress_type == zipfile.ZIP_STORED:
         return _of_layout(name, layout, file, _offset_of(file, member, where) + begin, where)
@@ -180,8 +180,8 @@ def check_archive(path: Path, name: str) -> None:
     Raises:
         FileFormatError: where it is not that of the elements.
     """
-    words = f"tensor {name!r}: the member cannot be read"
-    with _zip_errors(words, str(path)), zipfile.ZipFile(path) as archive:
+    problem = f"tensor {name!r}: the member cannot be read"
+    with _zip_errors(problem, str(path)), zipfile.ZipFile(path) as archive:
         stored = archive.getinfo(f"{name}.npy")
         with archive.open(stored) as member:
             while stored.compress_type == zipfile.ZIP_STORED and member.read(_PIECE):
@@ -222,12 +222,12 @@ def _pb(path: Path, _wanted: ElementType | None) -> TensorSet:
 
 def _safetensors(path: Path, _wanted: ElementType | None = None) -> TensorSet:
     """The tensors of a file, or of all shards that an index names."""
-    found = TensorSet(str(path))
-    checkpoint = open_checkpoint(path, found.unreadable)
-    found.metadata.update(checkpoint.metadata)
+    tensors = TensorSet(str(path))
+    checkpoint = open_checkpoint(path, tensors.unreadable)
+    tensors.metadata.update(checkpoint.metadata)
     for name, stored in checkpoint.tensors.items():
-        found.add(name, stored.opened)
-    return found
+        tensors.add(name, stored.opened)
+    return tensors
 
 
 def _zarr(path: Path, _wanted: ElementType | None) -> TensorSet:

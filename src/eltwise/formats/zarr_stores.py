@@ -74,15 +74,15 @@ def open_store(path: Path | str) -> TensorSet:
             root: Any = zarr.open(store, mode="r")
         except Exception as error:  # noqa: BLE001  # zarr and file systems raise what they like.
             raise unreadable_store(path, error) from None
-        found = TensorSet(str(path), is_one=isinstance(root, zarr.Array))
-        if found.is_one:
-            found.add(Path(path).stem, _opened, Path(path).stem, root, path)
+        tensors = TensorSet(str(path), is_one=isinstance(root, zarr.Array))
+        if tensors.is_one:
+            tensors.add(Path(path).stem, _opened, Path(path).stem, root, path)
         else:
-            _add_members(found, root, path, "")
-    return found
+            _add_members(tensors, root, path, "")
+    return tensors
 
 
-def _add_members(found: TensorSet, group: Any, path: Path | str, prefix: str) -> None:
+def _add_members(tensors: TensorSet, group: Any, path: Path | str, prefix: str) -> None:
     """Add the arrays of a group and of those in it, one after another: an error leaves no task of zarr behind."""
     try:
         names = sorted(_listed(group.store_path.store.list_dir(group.store_path.path)))
@@ -94,12 +94,14 @@ def _add_members(found: TensorSet, group: Any, path: Path | str, prefix: str) ->
         except KeyError:  # No array and no group.
             continue
         except Exception as error:  # noqa: BLE001  # zarr raises what it likes.
-            found.unreadable[prefix + name] = unreadable_store(path, error).located(operand=f"tensor {prefix + name!r}")
+            tensors.unreadable[prefix + name] = unreadable_store(path, error).located(
+                operand=f"tensor {prefix + name!r}"
+            )
             continue
         if hasattr(member, "members"):
-            _add_members(found, member, path, f"{prefix}{name}/")
+            _add_members(tensors, member, path, f"{prefix}{name}/")
         else:
-            found.add(prefix + name, _opened, prefix + name, member, path)
+            tensors.add(prefix + name, _opened, prefix + name, member, path)
 
 
 def _listed(keys: AsyncIterator[str]) -> set[str]:
@@ -109,8 +111,8 @@ def _listed(keys: AsyncIterator[str]) -> set[str]:
     async def listed() -> set[str]:
         return {key async for key in keys}
 
-    found: set[str] = sync(listed())
-    return found
+    names: set[str] = sync(listed())
+    return names
 
 
 def _opened(name: str, array: Any, path: Path | str) -> Tensor:
@@ -176,13 +178,13 @@ class ZarrArray(Source):
     def _read(self, read: Callable[[GuardedArray], Any]) -> np.ndarray:
         try:
             reader = self._reader()
-            found = native(np.asarray(read(reader)))
+            elements = native(np.asarray(read(reader)))
         except Exception as error:  # noqa: BLE001  # zarr raises what it likes.
             raise unreadable_store(self.path, error) from None
         if reader.first.error is not None:
             raise unreadable_store(self.path, reader.first.error)
         self.idle.append(reader)
-        return found
+        return elements
 
     def _reader(self) -> GuardedArray:
         from eltwise.formats.guarded_codecs import guarded  # It needs the library.
@@ -198,13 +200,13 @@ def _joined(reader: GuardedArray, box: Box) -> Any:
     halves = _halves(box, reader.part)
     if not halves:
         return reader.array[box]
-    found = np.empty([part.stop - part.start for part in box], reader.array.dtype)
+    elements = np.empty([part.stop - part.start for part in box], reader.array.dtype)
     for half in halves:
         starts = zip(half, box, strict=True)
-        found[tuple(slice(own.start - whole.start, own.stop - whole.start) for own, whole in starts)] = _joined(
-            reader, half
+        elements[tuple(slice(inner.start - whole.start, inner.stop - whole.start) for inner, whole in starts)] = (
+            _joined(reader, half)
         )
-    return found
+    return elements
 
 
 def _halves(box: Box, part: Sequence[int]) -> tuple[Box, ...]:
@@ -213,7 +215,9 @@ def _halves(box: Box, part: Sequence[int]) -> tuple[Box, ...]:
     >>> _halves((slice(0, 3 << 14),), (2,))
     ((slice(0, 24576, None),), (slice(24576, 49152, None),))
     """
-    counts = [-(-own.stop // step) - own.start // step if step else 0 for own, step in zip(box, part, strict=True)]
+    counts = [
+        -(-bounds.stop // step) - bounds.start // step if step else 0 for bounds, step in zip(box, part, strict=True)
+    ]
     if math.prod(counts) <= _MOST_PARTS:
         return ()
     axis = next(number for number, count in enumerate(counts) if count > 1)

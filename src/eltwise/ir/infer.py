@@ -43,8 +43,8 @@ def node_result(node: Node, inputs: Sequence[TensorType | None], indices: np.nda
         _check_inputs(node, inputs)
         if isinstance(schema, ElementwiseSchema):
             operands = [operand for operand in inputs if operand is not None]
-            result, found = elementwise(node.bound.computation(len(operands)), operands)
-            return Result(result, found.assumptions)
+            result, layout = elementwise(node.bound.computation(len(operands)), operands)
+            return Result(result, layout.assumptions)
         return Result(_moved(node.bound, inputs, indices))
     except EltwiseError as error:
         raise located(error, node) from None
@@ -60,8 +60,8 @@ def located(error: EltwiseError, node: Node) -> EltwiseError:
             error.operand += f" ({name!r})"
     operands = " and ".join(f"{operand} {name!r}" for operand, name in named[:_MOST_NAMED])
     more = f" and {len(named) - _MOST_NAMED} more" if len(named) > _MOST_NAMED else ""
-    place = f"operand{'s' if len(named) > 1 else ''} {operands}{more}" if named else ""
-    return error.located(operator=schema.versioned_name, node=node.label, operand=place)
+    subject = f"operand{'s' if len(named) > 1 else ''} {operands}{more}" if named else ""
+    return error.located(operator=schema.versioned_name, node=node.label, operand=subject)
 
 
 def _check_inputs(node: Node, inputs: Sequence[TensorType | None]) -> None:
@@ -146,8 +146,8 @@ def _moved_shape(
 ) -> Shape:
     schema = operation.schema
     assert isinstance(schema, DataMovementSchema)
-    given = operation.value("shape" if schema.behaviour == "reshape" else "axes")
-    values = given if isinstance(given, tuple) else None
+    requested = operation.value("shape" if schema.behaviour == "reshape" else "axes")
+    values = requested if isinstance(requested, tuple) else None
     if index_operand is not None and indices is None:
         return _moved_rank(schema, data, index_operand)
     if indices is not None:

@@ -44,7 +44,7 @@ def infer_graph(graph: Graph) -> Inference:
         if not port.type.other:
             inference.types[port.value] = TensorType(port.inner_type or port.type.element_type, port.type.shape)
     constants = {name: tensor.type for name, tensor in graph.constants}
-    inference.types |= {name: found for name, found in constants.items() if not found.other}
+    inference.types |= {name: constant_type for name, constant_type in constants.items() if not constant_type.other}
     for port in graph.optional_inputs:
         if not port.type.other:
             joined = _reconcile(inference, port.value, inference.types.get(port.value), port.type, "declared input")
@@ -77,15 +77,15 @@ def _known_constants(graph: Graph) -> dict[str, Tensor]:
 
 def _infer_node(inference: Inference, node: Node, constants: Mapping[str, Tensor]) -> TensorType | None:
     inputs = [inference.types.get(name) if name else None for name in node.inputs]
-    if any(found is None and name for found, name in zip(inputs, node.inputs, strict=True)):
+    if any(known is None and name for known, name in zip(inputs, node.inputs, strict=True)):
         return None  # Behind a problem that is reported already.
     try:
         result = node_result(node, inputs, _indices(node, constants))
     except EltwiseError as error:
         inference.problems.append(error)
         return None
-    place = f"{node.schema.versioned_name} node {node.label!r}"
-    inference.assumptions += [f"{place}: {assumption}" for assumption in result.assumptions]
+    label = f"{node.schema.versioned_name} node {node.label!r}"
+    inference.assumptions += [f"{label}: {assumption}" for assumption in result.assumptions]
     return result.type
 
 
@@ -113,11 +113,11 @@ def _reconcile(
     problem: EltwiseError | None = None
     met = inferred.shape.meet(declared.shape)
     if None not in (inferred.element_type, declared.element_type) and inferred.element_type != declared.element_type:
-        words = f"the {what} is {declared.element_type}, but its type is {inferred.element_type}"
-        problem = ElementTypeError(words, operand=repr(name))
+        sentence = f"the {what} is {declared.element_type}, but its type is {inferred.element_type}"
+        problem = ElementTypeError(sentence, operand=repr(name))
     elif met is None:
-        words = f"the {what} has shape ({declared.shape}), but its shape is ({inferred.shape})"
-        problem = ShapeError(words, operand=repr(name))
+        sentence = f"the {what} has shape ({declared.shape}), but its shape is ({inferred.shape})"
+        problem = ShapeError(sentence, operand=repr(name))
     if problem or met is None:
         inference.problems += [problem] if problem else []
         return inferred

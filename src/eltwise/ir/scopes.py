@@ -48,11 +48,11 @@ class Scope:
     @cached_property
     def consumers(self) -> dict[str, list[Node]]:
         """The nodes that read each value, those too in whose graphs it is read."""
-        found: dict[str, list[Node]] = {}
+        readers: dict[str, list[Node]] = {}
         for node in self.graph.nodes:
             for value in dict.fromkeys(reads(node)):
-                found.setdefault(value, []).append(node)
-        return found
+                readers.setdefault(value, []).append(node)
+        return readers
 
     def owner(self, value: str) -> Scope | None:
         """The scope that has a value, this one or one around it."""
@@ -165,12 +165,12 @@ class Names:
         """Note that values have these names."""
         self._taken.update(names)
 
-    def fresh(self, wanted: str) -> str:
+    def fresh(self, preferred: str) -> str:
         """Take a free name: the wanted one, or one with a number behind it."""
-        name = wanted
+        name = preferred
         while not name or name in self._taken:
-            self._numbers[wanted] += 1
-            name = f"{wanted}_{self._numbers[wanted]}"
+            self._numbers[preferred] += 1
+            name = f"{preferred}_{self._numbers[preferred]}"
         self._taken.add(name)
         return name
 

@@ -39,9 +39,9 @@ def elementwise(computation: Computation, operands: Sequence[TensorType]) -> tup
     """
     element_type = computation.check_types(tuple(operand.element_type for operand in operands))
     try:
-        found = broadcast(computation.rule, *(operand.shape for operand in operands))
+        layout = broadcast(computation.rule, *(operand.shape for operand in operands))
     except EltwiseError as error:
         raise error.located(operator=computation.name) from None
     if element_type is None:  # The type of a comparison is known all the same.
-        return TensorType(BOOL if computation.expression.gives_booleans else None, found.shape), found
-    return TensorType(computation.result_type(element_type), found.shape), found
+        return TensorType(BOOL if computation.expression.gives_booleans else None, layout.shape), layout
+    return TensorType(computation.result_type(element_type), layout.shape), layout

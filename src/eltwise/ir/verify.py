@@ -23,13 +23,13 @@ def structure_problems(graph: Graph, outer: Set[str] = frozenset(), in_order: bo
             order the nodes themselves and take the same constant twice.
     """
     problems = list(_made_twice(graph, in_order))
-    given = outer | _given_to(graph)
+    visible = outer | _given_to(graph)
     makers: dict[str, int] = {}
     for number, node in enumerate(graph.nodes):
         for value in node.outputs:
-            if value and value not in given:
+            if value and value not in visible:
                 makers.setdefault(value, number)
-    everywhere = {*given, *makers}
+    everywhere = {*visible, *makers}
     cycles, on_cycles = _cycles(graph.nodes, makers)
     problems += cycles
     for number, node in enumerate(graph.nodes):
@@ -37,10 +37,13 @@ def structure_problems(graph: Graph, outer: Set[str] = frozenset(), in_order: bo
             if value not in everywhere:
                 problems.append(_error("nothing makes this input", node, value))
             elif (
-                in_order and value not in given and makers[value] >= number and not {number, makers[value]} <= on_cycles
+                in_order
+                and value not in visible
+                and makers[value] >= number
+                and not {number, makers[value]} <= on_cycles
             ):
-                words = f"only the later node {graph.nodes[makers[value]].label!r} makes this input"
-                problems.append(_error(words, node, value, "nodes in topological order"))
+                problem = f"only the later node {graph.nodes[makers[value]].label!r} makes this input"
+                problems.append(_error(problem, node, value, "nodes in topological order"))
         for _name, inner in node.graphs:
             problems += structure_problems(inner, everywhere, in_order)
     problems += [
@@ -58,7 +61,7 @@ def _given_to(graph: Graph) -> set[str]:
 
 
 def _made_twice(graph: Graph, in_order: bool) -> Iterator[EltwiseError]:
-    made: dict[str, str] = {}
+    producers: dict[str, str] = {}
     contents: dict[str, Tensor] = {}
     makers = [(port.value, "an input", "") for port in graph.inputs]
     for name, tensor in graph.constants:
@@ -68,9 +71,9 @@ def _made_twice(graph: Graph, in_order: bool) -> Iterator[EltwiseError]:
     for node in graph.nodes:
         makers += [(value, f"node {node.label!r}", node.label) for value in node.outputs if value]
     for value, by, label in makers:
-        if value in made:
-            yield GraphError(f"the value {value!r} is made twice, by {made[value]} and by {by}", node=label)
-        made.setdefault(value, by)
+        if value in producers:
+            yield GraphError(f"the value {value!r} is made twice, by {producers[value]} and by {by}", node=label)
+        producers.setdefault(value, by)
 
 
 def _cycles(nodes: Sequence[Node], makers: dict[str, int]) -> tuple[list[GraphError], set[int]]:
@@ -97,9 +100,9 @@ def _cycles(nodes: Sequence[Node], makers: dict[str, int]) -> tuple[list[GraphEr
     return problems, on_cycles
 
 
-def _error(words: str, node: Node, value: str, allowed: str = "") -> GraphError:
+def _error(problem: str, node: Node, value: str, allowed: str = "") -> GraphError:
     operator = node.schema.versioned_name
-    return GraphError(words, operator=operator, node=node.label, operand=f"input {value!r}", allowed=allowed)
+    return GraphError(problem, operator=operator, node=node.label, operand=f"input {value!r}", allowed=allowed)
 
 
 def reads(node: Node) -> Iterator[str]:

@@ -74,11 +74,11 @@ def _from_equal(rule: Rule, a: Shape, b: Shape, target: Broadcasting) -> Alignme
 
 
 def _to_equal(rule: Rule, a: Shape, b: Shape) -> Alignment:
-    found = broadcast(rule, a, b)
+    result = broadcast(rule, a, b)
     pairs = zip(a.dimensions or (), b.dimensions or (), strict=False)
     if a.rank is None or a.rank != b.rank or not all(mine.is_same(other) for mine, other in pairs):
         raise _may_differ(f"the shapes are ({a}) and ({b})")
-    return Alignment(assumptions=found.assumptions)
+    return Alignment(assumptions=result.assumptions)
 
 
 def _may_differ(reason: str) -> UnsupportedError:
@@ -89,15 +89,15 @@ def _may_differ(reason: str) -> UnsupportedError:
 
 def _to_numpy(rule: Rule, a: Shape, b: Shape) -> Alignment:
     """B starts at an axis of A: dimensions of size 1 after it align the ends."""
-    found = broadcast(rule, a, b)
+    result = broadcast(rule, a, b)
     if rule.axis == -1 or _has_one_element(b):
-        return Alignment(assumptions=found.assumptions)
+        return Alignment(assumptions=result.assumptions)
     ours, theirs = _ranks(a, b, f"axis={rule.axis} counts from A's first dimension")
-    start = found.starts[1]
+    start = result.starts[1]
     assert start is not None
     trailing = ours - start - theirs
     reason = f"axis={rule.axis}: B of {counted(theirs, 'dimension')} starts at dimension {start} of A's {ours}"
-    return Alignment((), trailing, found.assumptions, reason if trailing else "")
+    return Alignment((), trailing, result.assumptions, reason if trailing else "")
 
 
 def _to_legacy(rule: Rule, a: Shape, b: Shape) -> Alignment:
@@ -139,8 +139,8 @@ def _has_one_element(shape: Shape) -> bool:
 def _ranks(a: Shape, b: Shape, why: str) -> tuple[int, int]:
     if a.rank is None or b.rank is None:
         operand = "A" if a.rank is None else "B"
-        words = f"the rank of operand {operand} is not known, and {why}"
-        raise ShapeError(words, operand=f"operand {operand}", hint="declare its shape; symbols will do")
+        problem = f"the rank of operand {operand} is not known, and {why}"
+        raise ShapeError(problem, operand=f"operand {operand}", hint="declare its shape; symbols will do")
     return a.rank, b.rank
 
 
@@ -162,8 +162,8 @@ def _rewritten(builder: Builder, node: Node, chosen: Chosen) -> bool:
     a, b = node.inputs
     alignment = align(node.bound.rule, builder.type_of(a).shape, builder.type_of(b).shape, "numpy")
     operand = builder.with_ones(b, alignment.leading, alignment.trailing)
-    given = {name: value for name, value in node.operation.given if name not in ("auto_broadcast", "axis")}
-    operation = node.schema.bind({**given, "auto_broadcast": "numpy"})
+    attributes = {name: value for name, value in node.operation.given if name not in ("auto_broadcast", "axis")}
+    operation = node.schema.bind({**attributes, "auto_broadcast": "numpy"})
     builder.nodes.append(Node(node.name, operation, (a, operand), node.outputs))
     reason = alignment.reason or "the ends are aligned already, as in auto_broadcast='numpy'"
     builder.changed(node, first, reason, alignment.assumptions)

@@ -103,9 +103,9 @@ class Builder:
         attributes: dict[str, object] = {attribute: to}
         self.add(operator, [value], output, types, "", **attributes)
 
-    def constant(self, wanted: str, tensor: Tensor) -> str:
+    def constant(self, preferred: str, tensor: Tensor) -> str:
         """Add a constant; gives its name. In an ONNX graph that is rewritten it is a node, as functions need."""
-        name = self.names.fresh(wanted)
+        name = self.names.fresh(preferred)
         if self.source.origin.domain == self.target.domain == "ai.onnx":
             self.add("Constant", [], name, [tensor.element_type], value=tensor)
             # Where its reader is converted further, its value is asked for.
@@ -114,11 +114,11 @@ class Builder:
             self.constants[name] = tensor
         return name
 
-    def integers(self, values: Sequence[int], wanted: str) -> str:
+    def integers(self, values: Sequence[int], name: str) -> str:
         """Add a vector of int64, as shapes and axes are given, once for the same values."""
         key = tuple(values)
         if key not in self._made:
-            self._made[key] = self.constant(wanted, Tensor(np.array(key, np.int64), INT64))
+            self._made[key] = self.constant(name, Tensor(np.array(key, np.int64), INT64))
         return self._made[key]
 
     def with_ones(self, value: str, leading: int, trailing: int) -> str:
@@ -167,7 +167,7 @@ class Builder:
 
     def changed(self, node: Node, first: int, reason: str, assumptions: Iterable[str] = ()) -> None:
         """Note that a node became the nodes from number ``first`` on."""
-        after = tuple(made.schema.versioned_name for made in self.nodes[first:])
+        after = tuple(new.schema.versioned_name for new in self.nodes[first:])
         self.changes.append(Change(node.label, node.schema.versioned_name, after, reason))
         self.assume(node, assumptions)
 

@@ -48,14 +48,14 @@ class Conversion(Builder):
         raise_all([*structure_problems(source), *inference.problems])
         scope = Scope(source, None, is_in_function=False, own_types=inference.types)
         conversion = cls(source, target, scope, Names(source), Names(), changes)
-        made = conversion._graph(inference.outputs)
-        raise_all([*structure_problems(made), *infer_graph(made).problems])
-        made = conversion._finished(made)
-        return made, Report(
+        converted = conversion._graph(inference.outputs)
+        raise_all([*structure_problems(converted), *infer_graph(converted).problems])
+        converted = conversion._finished(converted)
+        return converted, Report(
             before=str(graph.origin),
             after=str(target),
             changes=tuple(conversion.changes),
-            dropped=dropped(graph, made),
+            dropped=dropped(graph, converted),
             assumptions=tuple(conversion.assumptions),
         )
 
@@ -98,7 +98,7 @@ class Conversion(Builder):
         """Add a Squeeze or Unsqueeze."""
         raise NotImplementedError
 
-    def _index_vector(self, value: str, wanted: str) -> str:
+    def _index_vector(self, value: str, name: str) -> str:
         """The value that holds a shape or axes known only in a run, made acceptable to the target."""
         raise NotImplementedError
 
@@ -140,10 +140,10 @@ class Conversion(Builder):
                 self.renamed[port.value] = self.names.fresh(f"{port.name}/{port.inner_type}")
                 self.cast_at(port, port.inner_type, port.name, self.renamed[port.value])
         is_same_format = source.origin.domain == self.target.domain
-        wanted = {name: name for name, _tensor in source.constants}
+        names = {name: name for name, _tensor in source.constants}
         for node in source.nodes:
-            wanted |= {output: output if is_same_format else self._inner_name(node, output) for output in node.outputs}
-        for value, name in wanted.items():
+            names |= {output: output if is_same_format else self._inner_name(node, output) for output in node.outputs}
+        for value, name in names.items():
             if value not in self.renamed:
                 self.renamed[value] = self.names.fresh(name)
         return tuple(self._input(port) for port in source.inputs)
@@ -176,15 +176,15 @@ class Conversion(Builder):
             case _:
                 return self._pass_on(node)
 
-    def _read_constants(self, given: set[str]) -> tuple[tuple[str, Tensor], ...]:
+    def _read_constants(self, outputs: set[str]) -> tuple[tuple[str, Tensor], ...]:
         """The constants of the new graph: those it reads, and those that nothing read before either."""
-        read = {value for node in self.nodes for value in node.inputs} | given
-        kept = [
+        read = {value for node in self.nodes for value in node.inputs} | outputs
+        constants = [
             (self.name(name), tensor)
             for name, tensor in self.source_constants()
             if self.name(name) in read or not self.uses.is_read(name)
         ]
-        return (*kept, *((name, tensor) for name, tensor in self.constants.items() if name in read))
+        return (*constants, *((name, tensor) for name, tensor in self.constants.items() if name in read))
 
     def cast_at(self, port: Port, target: ElementType, value: str, output: str) -> None:
         """Add the cast that IR 10 implies at a port."""
@@ -199,18 +199,18 @@ class Conversion(Builder):
 
     def index_operand(self, node: Node, values: tuple[int, ...] | None, what: str) -> tuple[str, Reason]:
         """The value that holds a shape or axes, in the element type and rank that the target takes."""
-        wanted = f"{self.name(node.outputs[0])}/{what}"
+        name = f"{self.name(node.outputs[0])}/{what}"
         if not has_index_operand(node):
             assert values is not None
-            return self.integers(values, wanted), f"the {what} became an operand"
+            return self.integers(values, name), f"the {what} became an operand"
         array, converted = self.known(node.inputs[1]), f"the {what} became a vector of int64"
-        given = self.type_of(node.inputs[1])
-        is_vector = given.element_type is INT64 and given.shape.rank == 1
+        index_type = self.type_of(node.inputs[1])
+        is_vector = index_type.element_type is INT64 and index_type.shape.rank == 1
         if array is not None and not (is_vector and tuple(array.tolist()) == values):
             assert values is not None
-            return self.integers(values, wanted), converted
-        found = self.name(node.inputs[1]) if is_vector else self._index_vector(node.inputs[1], wanted)
-        return found, converted if found != self.name(node.inputs[1]) else ""
+            return self.integers(values, name), converted
+        vector = self.name(node.inputs[1]) if is_vector else self._index_vector(node.inputs[1], name)
+        return vector, converted if vector != self.name(node.inputs[1]) else ""
 
     def assume_no_empty_copy(self, node: Node, values: tuple[int, ...] | None) -> None:
         """Beside a copied size of 0, ONNX refuses a -1 and OpenVINO computes it."""

@@ -39,7 +39,7 @@ def convert_elementwise(builder: Builder, node: Node) -> None:
     """
     count, output = len(node.inputs), builder.name(node.outputs[0])
     types = [builder.type_of(value).element_type for value in node.inputs]
-    element_type = next((found for found in types if found is not None), None)
+    element_type = next((known for known in types if known is not None), None)
     parts = _parts(builder, node, element_type)
     alignment = _alignment(builder, node, parts[0][0])
     first, values = len(builder.nodes), [builder.name(value) for value in node.inputs]
@@ -52,11 +52,11 @@ def convert_elementwise(builder: Builder, node: Node) -> None:
         if "broadcast" in aligned and not all(reads_operand):
             raise UnsupportedError(f"{operator} cannot broadcast an operand and the result of another node")
         is_last = len(values) == count + len(parts) - 1
-        made = output if is_last else builder.names.fresh(f"{output}/{function}")
+        result = output if is_last else builder.names.fresh(f"{output}/{function}")
         inputs = [values[value] for value in operands]
-        name = node.name if is_last else made
-        builder.add(operator, inputs, made, [element_type], name, **{**attributes, **aligned})
-        values.append(made)
+        name = node.name if is_last else result
+        builder.add(operator, inputs, result, [element_type], name, **{**attributes, **aligned})
+        values.append(result)
     reasons = [alignment.reason] if alignment.reason else []
     reasons += [f"{node.bound.expression(count)}, a node for each step"] if len(parts) > 1 else []
     builder.changed(node, first, "; ".join(reasons), alignment.assumptions)
@@ -70,12 +70,12 @@ def _parts(builder: Builder, node: Node, element_type: ElementType | None) -> li
         return [(*whole, tuple(range(count)), function)]
     parts, expression = [], node.bound.expression(count)
     for step in expression.steps:
-        found = equal_operator(domain, step.primitive, element_type)
-        if found is None:
+        operator = equal_operator(domain, step.primitive, element_type)
+        if operator is None:
             reason = NEAR_MISSES.get((domain, function), "")
             problem = f"{builder.target} has no operators for {expression}"
             raise UnsupportedError(f"{problem}: {reason}" if reason else problem)
-        parts.append((*found, step.operands, step.primitive))
+        parts.append((*operator, step.operands, step.primitive))
     return parts
 
 
@@ -112,8 +112,8 @@ def _alignment(builder: Builder, node: Node, operator: str) -> Alignment:
     if len(set(node.inputs)) == 1:
         return Alignment()
     first, *others = (builder.type_of(value).shape for value in node.inputs)
-    found = [align(node.bound.rule, first, other, schema.broadcasting) for other in others]
-    if len({(alignment.attributes, alignment.leading, alignment.trailing) for alignment in found}) > 1:
+    alignments = [align(node.bound.rule, first, other, schema.broadcasting) for other in others]
+    if len({(alignment.attributes, alignment.leading, alignment.trailing) for alignment in alignments}) > 1:
         raise UnsupportedError(f"{schema} cannot broadcast all operands by one rule")
-    assumptions = [assumption for alignment in found for assumption in alignment.assumptions]
-    return replace(found[0], assumptions=tuple(dict.fromkeys(assumptions)))
+    assumptions = [assumption for alignment in alignments for assumption in alignment.assumptions]
+    return replace(alignments[0], assumptions=tuple(dict.fromkeys(assumptions)))

@@ -19,12 +19,12 @@ def converted_metadata(graph: Graph, target: Origin) -> tuple[tuple[str, str], .
 
 def _metadata(graph: Graph, target: Origin) -> Iterator[tuple[str, str, str]]:
     """Each entry's old name, its new one (empty where it has none) and its text."""
-    taken: set[str] = set()
+    used: set[str] = set()
     for name, text in graph.metadata:
         new = _converted_name(name, text, graph.origin, target)
-        if new in taken:
+        if new in used:
             new = ""
-        taken.add(new)
+        used.add(new)
         yield name, new, text
 
 
@@ -45,17 +45,17 @@ def result_name(port: Port) -> str:
 
 def dropped(before: Graph, after: Graph) -> tuple[str, ...]:
     """Everything that the graph before stated and the one after does not, a phrase each."""
-    kept = {name for value, names in after.tensor_names for name in (value, *names)}
-    kept |= {name for node in after.nodes for name in (node.name, *node.outputs)}
-    kept |= {result_name(port) for port in before.outputs}
+    names_after = {name for value, names in after.tensor_names for name in (value, *names)}
+    names_after |= {name for node in after.nodes for name in (node.name, *node.outputs)}
+    names_after |= {result_name(port) for port in before.outputs}
     ports = [("input", *pair) for pair in zip(before.inputs, after.inputs, strict=True)]
     ports += [("output", *pair) for pair in zip(before.outputs, after.outputs, strict=True)]
     imports = before.origin.other_opsets if after.origin.domain == "openvino" else ()
     return (
         *(f"the import of opset {version} of the domain {domain!r}, which no node uses" for domain, version in imports),
         *(f"the input {port.name!r}, whose default value became a constant" for port in before.optional_inputs),
-        *(sentence for kind, old, new in ports for sentence in _of_port(kind, old, new, kept)),
-        *_of_values(before, kept),
+        *(sentence for kind, old, new in ports for sentence in _of_port(kind, old, new, names_after)),
+        *_of_values(before, names_after),
         *(f"the metadata {old!r}" for old, new, _text in _metadata(before, after.origin) if not new),
         *before.not_held,
     )
@@ -65,8 +65,8 @@ def _of_port(kind: str, before: Port, after: Port, kept_names: set[str]) -> Iter
     """What was stated of an input or output: symbols or limits of sizes, and further names."""
     stated = before.type.shape
     if stated.dimensions is not None and (kind == "input" or after.type.shape.dimensions is not None):
-        kept = after.type.shape.dimensions or ()
-        for index, (old, new) in enumerate(zip(stated.dimensions, kept, strict=True)):
+        dimensions = after.type.shape.dimensions or ()
+        for index, (old, new) in enumerate(zip(stated.dimensions, dimensions, strict=True)):
             if old != new and (old.symbol or not old.is_known):
                 what = "name" if old.symbol else "limits"
                 yield f"the {what} {old} of dimension {index} of the {kind} {before.name!r}"
@@ -77,13 +77,13 @@ def _of_port(kind: str, before: Port, after: Port, kept_names: set[str]) -> Iter
         yield f"the further names of the {kind} {before.name!r}: {', '.join(map(repr, names))}"
 
 
-def _of_values(before: Graph, kept: set[str]) -> Iterator[str]:
+def _of_values(before: Graph, names_after: set[str]) -> Iterator[str]:
     if before.declared:
         yield f"the declared types of {counted(len(before.declared), 'value')}, which are inferred anew"
     ports = {port.value for port in (*before.inputs, *before.outputs)}
-    unnamed = [value for value, names in before.tensor_names if value not in ports and not set(names) <= kept]
+    unnamed = [value for value, names in before.tensor_names if value not in ports and not set(names) <= names_after]
     if unnamed:
         yield f"the tensor names of {counted(len(unnamed), 'inner value')}"
-    renamed = [node for node in before.nodes if node.name and node.name not in kept]
+    renamed = [node for node in before.nodes if node.name and node.name not in names_after]
     if renamed and before.origin.domain == "ai.onnx":
         yield f"the names of {counted(len(renamed), 'node')}"

@@ -73,15 +73,15 @@ def _by_converter(builder: Builder, original: Node, source: int, opset: int, rea
     try:
         converted = ModelProto.FromString(_converted(model.SerializeToString(), opset)).graph
     except (ValidationError, version_converter.ConvertError, RuntimeError, ValueError, TypeError) as error:
-        words = " ".join(str(error).split()).rpartition("failed: ")[2]
-        raise UnsupportedError("onnx's converter cannot convert it", got=repr(words[:300])) from None
-    made = [(tensor.name, tensor.name, tensor) for tensor in converted.initializer]
-    made += [(one.output[0], "constant", one.attribute[0].t) for one in converted.node if one.op_type == "Constant"]
-    for name, wanted, tensor in made:
+        message = " ".join(str(error).split()).rpartition("failed: ")[2]
+        raise UnsupportedError("onnx's converter cannot convert it", got=repr(message[:300])) from None
+    tensors = [(tensor.name, tensor.name, tensor) for tensor in converted.initializer]
+    tensors += [(one.output[0], "constant", one.attribute[0].t) for one in converted.node if one.op_type == "Constant"]
+    for name, role, tensor in tensors:
         if name not in named:
-            named[name] = builder.constant(f"{node.output[0]}_{wanted}", stored_tensor(tensor, operand=wanted))
+            named[name] = builder.constant(f"{node.output[0]}_{role}", stored_tensor(tensor, operand=role))
             tensor.ClearField("name")
-    return [read(found, opset) for found in _with_names(node, converted, named, builder)]
+    return [read(proto, opset) for proto in _with_names(node, converted, named, builder)]
 
 
 @lru_cache(maxsize=1024)
@@ -132,15 +132,15 @@ def _model_of(node: NodeProto, opset: int, scope: Scope) -> tuple[ModelProto, di
 
 def _with_names(node: NodeProto, graph: GraphProto, named: dict[str, str], builder: Builder) -> list[NodeProto]:
     """Take the nodes of the converted graph, with new names for new values, and with all that was not to change."""
-    nodes = [found for found in graph.node if found.op_type != "Constant" or found.output[0] == "value_1"]
-    for found in nodes:
-        for name in found.output:
+    nodes = [proto for proto in graph.node if proto.op_type != "Constant" or proto.output[0] == "value_1"]
+    for proto in nodes:
+        for name in proto.output:
             if name not in named:
-                named[name] = builder.names.fresh(f"{node.output[0]}_{found.op_type.lower()}")
-        found.input[:] = [named[name] for name in found.input]
-        found.output[:] = [named[name] for name in found.output]
-        found.ClearField("name")
-    same = [found for found in nodes if found.op_type == node.op_type] or nodes[-1:]
+                named[name] = builder.names.fresh(f"{node.output[0]}_{proto.op_type.lower()}")
+        proto.input[:] = [named[name] for name in proto.input]
+        proto.output[:] = [named[name] for name in proto.output]
+        proto.ClearField("name")
+    same = [proto for proto in nodes if proto.op_type == node.op_type] or nodes[-1:]
     if len(same) == 1:
         _keep_what_was_said(node, same[0])
     return nodes
@@ -148,16 +148,16 @@ def _with_names(node: NodeProto, graph: GraphProto, named: dict[str, str], build
 
 def _keep_what_was_said(node: NodeProto, converted: NodeProto) -> None:
     """Give the node that stands for another one everything that the converter did not mean to change."""
-    kept = NodeProto()
-    kept.CopyFrom(node)
-    kept.op_type = converted.op_type
-    kept.input[:] = converted.input
-    kept.output[:] = converted.output
-    del kept.attribute[:]
+    merged = NodeProto()
+    merged.CopyFrom(node)
+    merged.op_type = converted.op_type
+    merged.input[:] = converted.input
+    merged.output[:] = converted.output
+    del merged.attribute[:]
     before = {attribute.name: attribute for attribute in node.attribute}
-    wanted = {attribute.name: attribute for attribute in converted.attribute}
-    for name in sorted(wanted, key=lambda name: list(before).index(name) if name in before else len(before)):
+    after = {attribute.name: attribute for attribute in converted.attribute}
+    for name in sorted(after, key=lambda name: list(before).index(name) if name in before else len(before)):
         old = before.get(name)
-        is_kept = old is not None and (holds_more(old) or same_value(old, wanted[name]))
-        kept.attribute.append(old if is_kept and old is not None else wanted[name])
-    converted.CopyFrom(kept)
+        is_kept = old is not None and (holds_more(old) or same_value(old, after[name]))
+        merged.attribute.append(old if is_kept and old is not None else after[name])
+    converted.CopyFrom(merged)

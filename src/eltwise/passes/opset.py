@@ -66,9 +66,9 @@ def convert_opset(graph: Graph, opset: int) -> tuple[Graph, Report]:
     if any(info.initialization.node or info.algorithm.node for info in training):
         raise UnsupportedError("a model with graphs for training is not converted")
     conversion = _Conversion(graph, opset)
-    made = conversion.converted()
+    converted = conversion.converted()
     root = conversion.rewriting.root
-    return made, Report(before, after, tuple(root.changes), assumptions=tuple(dict.fromkeys(root.assumptions)))
+    return converted, Report(before, after, tuple(root.changes), assumptions=tuple(dict.fromkeys(root.assumptions)))
 
 
 def check_opset(opset: object) -> int:
@@ -100,10 +100,10 @@ class _Conversion:
         Raises:
             EltwiseError: with every reason of every node that cannot be converted.
         """
-        made = self._body(self._graph)
-        made = replace(made, functions=tuple(map(self._function, self._graph.functions)))
+        graph = self._body(self._graph)
+        graph = replace(graph, functions=tuple(map(self._function, self._graph.functions)))
         raise_all([error for _node, error in self.rewriting.failures])
-        return made
+        return graph
 
     def _body(self, graph: Graph) -> Graph:
         version = max(graph.origin.file_version, _FIRST_WITH_OPSETS)
@@ -139,10 +139,10 @@ class _Conversion:
             nodes, reason = [node], "its type is written otherwise since opset 6"
         else:
             nodes, reason = convert_node(builder, node, self._read)
-        for made in nodes:
-            known = source if made.schema.name == name else None
-            check_types(made, self._opset, builder.scope, builder.uses, known)
-            builder.nodes.append(in_opset(made, self._opset))
+        for new in nodes:
+            known = source if new.schema.name == name else None
+            check_types(new, self._opset, builder.scope, builder.uses, known)
+            builder.nodes.append(in_opset(new, self._opset))
         if reason:
             builder.changed(node, first, reason)
         return True
@@ -154,15 +154,15 @@ class _Conversion:
         name, inputs = node.schema.name, list(node.inputs)
         if is_turned:
             name, inputs = MIRRORED[name], inputs[::-1]
-        given = [name for name, _value in node.operation.given if name in _OWN_ATTRIBUTES]
-        attributes = {**dict.fromkeys(given), **dict(alignment.attributes)}
+        names = [name for name, _value in node.operation.given if name in _OWN_ATTRIBUTES]
+        attributes = {**dict.fromkeys(names), **dict(alignment.attributes)}
         inputs[1] = builder.with_ones(inputs[1], alignment.leading, alignment.trailing)
-        made = in_opset(replace(node, inputs=tuple(inputs)), self._opset, name, attributes)
+        rewritten = in_opset(replace(node, inputs=tuple(inputs)), self._opset, name, attributes)
         builder.assume(node, alignment.assumptions)
-        by_itself = f"without {' and '.join(given)}: the shapes align by themselves" if given else ""
+        by_itself = f"without {' and '.join(names)}: the shapes align by themselves" if names else ""
         broadcasts = "B broadcasts onto A" if alignment.attributes else ""
         turned = "A and B change places, which gives the same bits" if is_turned else ""
-        return [made], "; ".join(filter(None, (turned, alignment.reason or broadcasts or by_itself)))
+        return [rewritten], "; ".join(filter(None, (turned, alignment.reason or broadcasts or by_itself)))
 
 
 def _alignment(rule: Rule, node: Node, a: Shape, b: Shape) -> tuple[Alignment, bool]:

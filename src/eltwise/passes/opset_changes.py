@@ -66,8 +66,8 @@ def _never_shrinks(node: Node, scope: Scope) -> bool:
     """Whether Upsample or Resize interpolates, or never makes a dimension smaller."""
     if attribute_value(node, "mode") in ("linear", "bilinear"):
         return True
-    given = attribute_value(node, "scales")
-    scales = np.asarray(given) if isinstance(given, tuple) else _numbers(node.inputs[-1], scope)
+    value = attribute_value(node, "scales")
+    scales = np.asarray(value) if isinstance(value, tuple) else _numbers(node.inputs[-1], scope)
     return scales is not None and bool((scales >= 1).all())
 
 
@@ -82,10 +82,10 @@ def _numbers(name: str, scope: Scope) -> np.ndarray | None:
 
 def _counts_from_start(node: Node, scope: Scope) -> bool:
     """Whether the indices of Gather or the axes of Slice are constants of which none is below zero."""
-    place = {"Gather": 1, "Slice": 3}.get(node.schema.name, 0)
-    if node.schema.name == "Slice" and len(node.inputs) <= place:
+    position = {"Gather": 1, "Slice": 3}.get(node.schema.name, 0)
+    if node.schema.name == "Slice" and len(node.inputs) <= position:
         return True
-    numbers = _numbers(node.inputs[place], scope) if place else None
+    numbers = _numbers(node.inputs[position], scope) if position else None
     return numbers is not None and bool((numbers >= 0).all())
 
 
@@ -124,8 +124,8 @@ def _takes_last_axis(node: Node, scope: Scope) -> bool:
 
 
 def _is_float32(node: Node, scope: Scope) -> bool:
-    found = scope.type_of(node.inputs[0]).element_type
-    return found is not None and found.onnx == "FLOAT"
+    element_type = scope.type_of(node.inputs[0]).element_type
+    return element_type is not None and element_type.onnx == "FLOAT"
 
 
 def _slope_is_shared(node: Node, scope: Scope) -> bool:
@@ -246,14 +246,14 @@ def _same_schema(old: OpSchema, new: OpSchema) -> bool:
 
 def _attributes_fit(node: Node, old: OpSchema, new: OpSchema) -> bool:
     """Whether the other version has a node's attributes, and those that are not given mean the same there."""
-    given = {name for name, _value in node.operation.given}
-    if not given <= new.attributes.keys():
+    names = {name for name, _value in node.operation.given}
+    if not names <= new.attributes.keys():
         return False
-    if any(attribute.required and name not in given for name, attribute in new.attributes.items()):
+    if any(attribute.required and name not in names for name, attribute in new.attributes.items()):
         return False
     return all(
         old.attributes[name].default_value == new.attributes[name].default_value
-        for name in (old.attributes.keys() & new.attributes.keys()) - given
+        for name in (old.attributes.keys() & new.attributes.keys()) - names
     )
 
 

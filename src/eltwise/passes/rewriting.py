@@ -31,13 +31,15 @@ def rewrite(graph: Graph, rewrite_node: RewriteNode) -> tuple[Graph, Report]:
     """
     raise_all([*structure_problems(graph), *infer_graph(graph).problems])
     rewriting = Rewriting(graph, rewrite_node)
-    made = rewriting.rewritten(graph, graph.origin)
+    rewritten = rewriting.rewritten(graph, graph.origin)
     raise_all([error for _node, error in rewriting.failures])
     version = str(graph.origin)
-    if made is graph:
+    if rewritten is graph:
         return graph, Report(version, version, unchanged=True)
-    raise_all([*structure_problems(made), *infer_graph(made).problems])
-    return made, Report(version, version, tuple(rewriting.root.changes), assumptions=tuple(rewriting.root.assumptions))
+    raise_all([*structure_problems(rewritten), *infer_graph(rewritten).problems])
+    return rewritten, Report(
+        version, version, tuple(rewriting.root.changes), assumptions=tuple(rewriting.root.assumptions)
+    )
 
 
 class Rewriting:
@@ -75,7 +77,7 @@ class Rewriting:
         constants = [entry for entry in constants if entry[0] not in unread]
         is_same = len(constants) == len(graph.constants) and len(builder.nodes) == len(graph.nodes)
         pairs = zip(builder.nodes, graph.nodes, strict=False)
-        is_same = is_same and all(made is old for made, old in pairs)
+        is_same = is_same and all(new is old for new, old in pairs)
         reshaped = {name for graph_id, name in builder.reshaped if graph_id == id(graph)}
         if origin == graph.origin and is_same and not reshaped:
             return graph
@@ -110,7 +112,7 @@ class Rewriting:
         if not isinstance(node.operation, Foreign):
             return node
         graphs = tuple((name, self.rewritten(inner, origin)) for name, inner in node.graphs)
-        if all(made is inner for (_name, made), (_same, inner) in zip(graphs, node.graphs, strict=True)):
+        if all(new is inner for (_name, new), (_same, inner) in zip(graphs, node.graphs, strict=True)):
             return node
         return replace(node, operation=replace(node.operation, graphs=graphs))
 

@@ -33,7 +33,7 @@ class ToOnnx(Conversion):
         """Call each value that is an output by that output's name; where it has more names, Identity nodes follow."""
         self.names.take(port.name for port in self.source.outputs)
         inputs = {port.name: port for port in self.source.inputs}
-        given = {port.value for port in self.source.inputs}
+        reserved = {port.value for port in self.source.inputs}
         for port in self.source.outputs:
             namesake = inputs.get(port.name)
             if namesake is not None and (namesake.value != port.value or port.inner_type or namesake.inner_type):
@@ -42,7 +42,7 @@ class ToOnnx(Conversion):
                         f"an input and an output are both called {port.name!r}, and in ONNX they would be one value"
                     )
                 )
-            if port.value not in given and port.inner_type is None:
+            if port.value not in reserved and port.inner_type is None:
                 self.renamed.setdefault(port.value, port.name)
 
     def _inner_name(self, node: Node, output: str) -> str:
@@ -161,24 +161,24 @@ class ToOnnx(Conversion):
         rank += len(values) if node.schema.name == "Unsqueeze" else 0
         return tuple(axis % rank for axis in values)
 
-    def _index_vector(self, value: str, wanted: str) -> str:
+    def _index_vector(self, value: str, new_name: str) -> str:
         """ONNX takes vectors of int64 only."""
-        name, found = self.name(value), self.type_of(value)
-        if found.shape.rank is None:
+        name, value_type = self.name(value), self.type_of(value)
+        if value_type.shape.rank is None:
             raise UnsupportedError("ONNX needs a vector, and the rank is not known", operand=f"operand {value!r}")
-        element_type = found.element_type
+        element_type = value_type.element_type
         if element_type is not INT64:
-            made = self.names.fresh(wanted)
-            self.cast(name, made, [element_type, INT64], INT64)
-            name, element_type = made, INT64
-        if found.shape.rank == 0:
-            made = self.names.fresh(f"{wanted}_vector")
-            self.add("Reshape", [name, self.integers((1,), f"{wanted}_shape")], made, [element_type])
-            name = made
+            vector = self.names.fresh(new_name)
+            self.cast(name, vector, [element_type, INT64], INT64)
+            name, element_type = vector, INT64
+        if value_type.shape.rank == 0:
+            vector = self.names.fresh(f"{new_name}_vector")
+            self.add("Reshape", [name, self.integers((1,), f"{new_name}_shape")], vector, [element_type])
+            name = vector
         return name
 
 
-def _without_intervals(found: TensorType) -> TensorType:
+def _without_intervals(value_type: TensorType) -> TensorType:
     """A type without intervals of sizes, which ONNX cannot state."""
-    shape = each_dimension(found.shape, lambda size: size if size.is_known or size.symbol else UNKNOWN)
-    return TensorType(found.element_type, shape)
+    shape = each_dimension(value_type.shape, lambda size: size if size.is_known or size.symbol else UNKNOWN)
+    return TensorType(value_type.element_type, shape)

@@ -27,32 +27,34 @@ class ToOpenVino(Conversion):
         return node.name or output
 
     def _input(self, port: Port) -> Port:
-        given = port.type
+        input_type = port.type
         names = (port.name,) if self.source.origin.domain == "ai.onnx" else port.aliases
-        if self.target.file_version == 10 and given.element_type is FLOAT16:
+        if self.target.file_version == 10 and input_type.element_type is FLOAT16:
             self.problems.append(_not_in_version_10("an IR of version 10 takes float32 at this input", port, FLOAT16))
-        shape = each_dimension(given.shape, lambda dimension: UNKNOWN if dimension.symbol else dimension)
-        return Port(port.name, TensorType(given.element_type, shape), port.name, aliases=names)
+        shape = each_dimension(input_type.shape, lambda dimension: UNKNOWN if dimension.symbol else dimension)
+        return Port(port.name, TensorType(input_type.element_type, shape), port.name, aliases=names)
 
     def _outputs(self, inferred: tuple[Port, ...]) -> tuple[Port, ...]:
         values = [self._output_value(port) for port in inferred]
         names = self._tensor_names()
-        made: list[Port] = []
+        ports: list[Port] = []
         for port, value in zip(self.source.outputs, values, strict=True):
             if self.source.origin.domain == "openvino" and value == port.value:
-                made.append(port)
+                ports.append(port)
                 continue
             layer, tensor = port.layer or result_name(port), names.get(value, ())
-            own = tuple(name for name in (port.name, *port.aliases) if name != layer)
-            made += output_ports([ResultNames(layer, value, () if set(own) <= set(tensor) else own, tensor)])
-        return tuple(replace(port, type=UNKNOWN_TYPE, inner_type=None) for port in made)
+            exclusive = tuple(name for name in (port.name, *port.aliases) if name != layer)
+            ports += output_ports(
+                [ResultNames(layer, value, () if set(exclusive) <= set(tensor) else exclusive, tensor)]
+            )
+        return tuple(replace(port, type=UNKNOWN_TYPE, inner_type=None) for port in ports)
 
     def _output_value(self, port: Port) -> str:
         value, element_type = self.name(port.value), port.type.element_type
         if port.inner_type is None:
             if self.target.file_version == 10 and element_type not in (INT32, FLOAT32):
-                words = "an IR of version 10 gives every output as int32 or float32"
-                self.problems.append(_not_in_version_10(words, port, element_type))
+                problem = "an IR of version 10 gives every output as int32 or float32"
+                self.problems.append(_not_in_version_10(problem, port, element_type))
             return value
         assert element_type is not None
         if port.value not in self.moved:
@@ -65,11 +67,11 @@ class ToOpenVino(Conversion):
         if self.source.origin.domain == "openvino":
             return {self.moved.get(value, value): names for value, names in self.source.tensor_names}
         callers = {port.value for port in (*self.source.inputs, *self.source.outputs)}
-        found: dict[str, tuple[str, ...]] = {}
+        names_of: dict[str, tuple[str, ...]] = {}
         for value, name in self.renamed.items():
-            if (value in callers or value != name) and name not in found:
-                found[name] = (value,)
-        return found
+            if (value in callers or value != name) and name not in names_of:
+                names_of[name] = (value,)
+        return names_of
 
     def _finished(self, graph: Graph) -> Graph:
         """Give a graph of IR 10 the types that its callers see."""
@@ -91,8 +93,8 @@ class ToOpenVino(Conversion):
 
     def _cast_type(self, node: Node, to: ElementType) -> Reason:
         if to in FLOAT8 and node.bound.value("saturate") == 1:
-            words = f"OpenVINO's Convert to {to} does not saturate, as this operator does"
-            raise UnsupportedError(words, operand="attribute saturate", got="1", allowed="0")
+            problem = f"OpenVINO's Convert to {to} does not saturate, as this operator does"
+            raise UnsupportedError(problem, operand="attribute saturate", got="1", allowed="0")
         types = [self.type_of(node.inputs[0]).element_type, to]
         self.cast(self.name(node.inputs[0]), self.name(node.outputs[0]), types, to)
         return ""
@@ -126,10 +128,10 @@ class ToOpenVino(Conversion):
         dimensions = self.type_of(axes).shape.dimensions
         return dimensions is None or any(dimension.may_be(0) for dimension in dimensions)
 
-    def _index_vector(self, value: str, wanted: str) -> str:
+    def _index_vector(self, value: str, name: str) -> str:
         """OpenVINO takes every integer type, and a scalar too."""
         return self.name(value)
 
 
-def _not_in_version_10(words: str, port: Port, got: ElementType | None) -> ElementTypeError:
-    return ElementTypeError(words, operand=f"port {port.name!r}", got=str(got), hint="version 11 keeps every type")
+def _not_in_version_10(problem: str, port: Port, got: ElementType | None) -> ElementTypeError:
+    return ElementTypeError(problem, operand=f"port {port.name!r}", got=str(got), hint="version 11 keeps every type")

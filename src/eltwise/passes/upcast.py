@@ -62,7 +62,9 @@ def upcast(graph: Graph, chosen: Chosen) -> tuple[Graph, Report]:
 def _rewritten(builder: Builder, node: Node, chosen: Chosen) -> bool:
     if not isinstance(node.schema, ElementwiseSchema):
         return False
-    narrow = next((found for value in node.inputs if (found := builder.type_of(value).element_type)), None)
+    narrow = next(
+        (element_type for value in node.inputs if (element_type := builder.type_of(value).element_type)), None
+    )
     if narrow is None or not chosen(node):
         return False
     expression = node.bound.expression(len(node.inputs))

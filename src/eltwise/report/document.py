@@ -45,31 +45,31 @@ def write_document(results: Results, path: Path, source: str = "results.json") -
 
 def document(results: Results, source: str = "results.json") -> str:
     """Make the document of some results; ``source`` names the results file in the commands that it shows."""
-    found = findings(results)
+    all_findings = findings(results)
     parts = [
         _HEAD.format(summary=_text(legend.summary(results))),
         "\n".join(line for name, text in legend.facts(results) for line in _bullet(f"{name}: {text}")),
         "## Index",
         _INDEX,
-        *_index(results, found),
+        *_index(results, all_findings),
         "## Runtimes",
-        "\n".join(_counts(results, found)),
+        "\n".join(_counts(results, all_findings)),
         "## Matrix",
         _MATRIX,
         "\n".join(_legend()),
         *(_matrix(op, [test for test in results.tests if test.op == op]) for op in legend.operators_of(results.tests)),
         "## Findings",
-        _FINDINGS if found else "None.",
-        *(_finding(number, finding, source) for number, finding in enumerate(found, 1)),
+        _FINDINGS if all_findings else "None.",
+        *(_finding(number, finding, source) for number, finding in enumerate(all_findings, 1)),
     ]
     return "\n\n".join(part.strip("\n") for part in parts) + "\n"
 
 
-def _index(results: Results, found: list[Finding]) -> Iterator[str]:
+def _index(results: Results, all_findings: list[Finding]) -> Iterator[str]:
     """A table for each runtime, with a line for each of its findings."""
     for runtime, version in legend.runtimes_of(results.tests).items():
         lines = ["| finding | outcome | effect | operators | tests |", "|---|---|---|---|---|"]
-        for number, finding in enumerate(found, 1):
+        for number, finding in enumerate(all_findings, 1):
             if finding.example.runtime == runtime:
                 ops = legend.operators_of(finding.tests)
                 more = f" and {len(ops) - 2} more" if len(ops) > 2 else ""
@@ -80,12 +80,12 @@ def _index(results: Results, found: list[Finding]) -> Iterator[str]:
         yield "\n".join(lines) if len(lines) > 2 else "No findings."
 
 
-def _counts(results: Results, found: list[Finding]) -> list[str]:
+def _counts(results: Results, all_findings: list[Finding]) -> list[str]:
     """How many tests of each runtime have which outcome, and the numbers of its findings."""
     lines = [f"| runtime | {' | '.join(OUTCOMES)} | findings |", f"|---|{'---|' * len(OUTCOMES)}---|"]
     for runtime in legend.runtimes_of(results.tests):
         outcomes = [test.outcome for test in results.tests if test.runtime == runtime]
-        numbers = [number for number, finding in enumerate(found, 1) if finding.example.runtime == runtime]
+        numbers = [number for number, finding in enumerate(all_findings, 1) if finding.example.runtime == runtime]
         counts = [f"{outcomes.count(outcome):,}" for outcome in OUTCOMES]
         where = f"{numbers[0]} to {numbers[-1]}" if len(numbers) > 1 else "".join(map(str, numbers))
         lines.append(f"| {_text(runtime)} | {' | '.join(counts)} | {where} |")
@@ -102,8 +102,8 @@ def _matrix(op: str, tests: list[TestResult]) -> str:
     types = legend.types_of(tests)
     lines = [f"### {op}", "", f"| runtime | {' | '.join(types)} |", f"|---|{'---|' * len(types)}"]
     for runtime in legend.runtimes_of(tests):
-        own = [test for test in tests if test.runtime == runtime]
-        marks = [_mark([test for test in own if test.dtype == name]) for name in types]
+        of_runtime = [test for test in tests if test.runtime == runtime]
+        marks = [_mark([test for test in of_runtime if test.dtype == name]) for name in types]
         lines.append(f"| {_text(runtime)} | {' | '.join(marks)} |")
     return "\n".join(lines)
 

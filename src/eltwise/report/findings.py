@@ -58,9 +58,9 @@ def findings(results: Results) -> list[Finding]:
     of_operator: OfOperator = {}
     for test in results.tests:
         of_operator.setdefault((test.runtime, test.op), []).append(test)
-    found = [_finding(fault, group, of_operator) for (_runtime, _outcome, fault), group in groups.items()]
+    unsorted = [_finding(fault, group, of_operator) for (_runtime, _outcome, fault), group in groups.items()]
     return sorted(
-        found,
+        unsorted,
         key=lambda one: (runtimes.index(one.example.runtime), -OUTCOMES.index(one.outcome), -len(one.tests)),
     )
 
@@ -71,8 +71,8 @@ def _faults(test: TestResult) -> tuple[str, ...]:
         return test.faults
     if test.outcome != "refused":
         return ("",)
-    words = first_line(test.words)[:_COMPARED]
-    return ("".join(takewhile(lambda sign: not (sign.isdigit() or sign in "'\"[("), words)),)
+    message = first_line(test.description)[:_COMPARED]
+    return ("".join(takewhile(lambda sign: not (sign.isdigit() or sign in "'\"[("), message)),)
 
 
 def _finding(fault: str, tests: list[TestResult], of_operator: OfOperator) -> Finding:
@@ -80,7 +80,7 @@ def _finding(fault: str, tests: list[TestResult], of_operator: OfOperator) -> Fi
     best = min(
         tests,
         key=lambda test: (
-            needs_beside and (test.failing is None or not test.failing.beside),
+            needs_beside and (test.failing is None or not test.failing.co_resident),
             len(test.faults),
             test.example is None,
             test.failing is None,
@@ -93,7 +93,7 @@ def _finding(fault: str, tests: list[TestResult], of_operator: OfOperator) -> Fi
         best.outcome,
         title=f"{best.runtime}: {does}",
         effect=text_of(fault, _operation(best)) if best.outcome == "differs" else does,
-        cause=fault if best.outcome == "differs" else first_line(best.words),
+        cause=fault if best.outcome == "differs" else first_line(best.description),
         share=f"all {count}" if len(tests) == len(comparable) > 1 else f"{len(tests):,} of {count}",
         operators=tuple(_operators(tests, of_operator)),
         limits=tuple(_limits(tests, comparable)),
@@ -151,7 +151,7 @@ def _distinct(names: Iterable[str]) -> list[str]:
 
 def _shows(fault: str, test: TestResult) -> str:
     """The example of a test in a sentence, or what its runtime said."""
-    example, failing, said = test.example or {}, test.failing, first_line(test.words)
+    example, failing, message = test.example or {}, test.failing, first_line(test.description)
     expected, got = example.get("expected"), example.get("got")
     if test.outcome == "accepted" and failing is not None:
         refusal = failing.case.refusal() or "it must be refused"
@@ -160,15 +160,15 @@ def _shows(fault: str, test: TestResult) -> str:
         return _wrong_result(test)
     if expected is None or got is None:
         if test.outcome in ("crashed", "hung") and failing is not None:
-            return f"For {call_of(test)}: {said}."
-        return f"Message: {said}" if said else "There is no message."
+            return f"For {call_of(test)}: {message}."
+        return f"Message: {message}" if message else "There is no message."
     where = (
         f"{test.op} with {call_of(test)}"
         if failing and (is_alignment(fault) or fault == AFFECTED_BY_OTHER_NODES)
         else test.op
     )
-    if failing is not None and failing.beside:
-        where += f", beside {counted(len(failing.beside), 'other')} in the same model,"
+    if failing is not None and failing.co_resident:
+        where += f", beside {counted(len(failing.co_resident), 'other')} in the same model,"
     others = [other for other in test.faults if other != fault]
     together = f", together with: {listed(others)}" if others else ""
     operands = listed([f"{letter.upper()} = {example[letter]}" for letter in LETTERS if letter in example])
@@ -185,4 +185,4 @@ def _wrong_result(test: TestResult) -> str:
         if (got.dtype, got.shape) != (expected.dtype, expected.shape):
             right = f"{expected.dtype}{list(expected.shape)}"
             return f"For {call_of(test)} it returns {got.dtype}{list(got.shape)} instead of {right}."
-    return f"It {first_line(test.words.partition('; ')[0])}."
+    return f"It {first_line(test.description.partition('; ')[0])}."

@@ -104,11 +104,11 @@ def summary(results: Results) -> str:
 def facts(results: Results) -> list[tuple[str, str]]:
     """When and where the tests were run, and with what."""
     versions = dict(results.versions) or {name: text for name, text in runtimes_of(results.tests).items() if text}
-    found = [
+    rows = [
         ("measured", results.date),
         ("on", results.machine),
         ("extent", results.extent),
         ("seed", str(results.seed)),
         ("versions", ", ".join(f"{name} {version}" for name, version in versions.items())),
     ]
-    return [(name, text) for name, text in found if text]
+    return [(name, text) for name, text in rows if text]

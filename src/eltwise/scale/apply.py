@@ -38,7 +38,7 @@ def apply_files(
     operands: Sequence[str],
     output: str,
     resources: Resources | None = None,
-    wanted: ElementType | None = None,
+    raw_type: ElementType | None = None,
 ) -> Outcome:
     """Apply an operator to .npy files, zarr stores or checkpoints, block by block.
 
@@ -49,13 +49,13 @@ def apply_files(
         operands: paths, or URLs of zarr stores.
         output: the path to write, or the URL of a zarr store; its ending selects the format.
         resources: what may be used; a cluster for zarr stores only, which its workers write.
-        wanted: the element type of raw bytes in .npy files.
+        raw_type: the element type of raw bytes in .npy files.
 
     Raises:
         EltwiseError: for operands that do not go together, before anything is read; for blocks that cannot be read or
             written.
     """
-    sources = open_sources(operands, [wanted] * len(operands))
+    sources = open_sources(operands, [raw_type] * len(operands))
     return compute_files(Application(operator_.operation), sources, output, resources or Resources())
 
 
@@ -65,8 +65,8 @@ def compute_files(computation: BlockComputation, sources: Sources, output: str, 
     parts = _parts(computation, sources, output)
     check_target(sources, output)
     if resources.scheduler is not None and not _is_zarr(output):
-        words, hint = "the workers of a cluster write zarr stores only", "name the output *.zarr"
-        raise FileFormatError(words, where=output, hint=hint)
+        problem, hint = "the workers of a cluster write zarr stores only", "name the output *.zarr"
+        raise FileFormatError(problem, where=output, hint=hint)
     threads = threads_for(resources.memory, parts, output)
     count = lost_by(computation) if sources.is_named else None
     states = [computation.states(), *sources.states()]
@@ -202,8 +202,8 @@ def check_target(sources: Sources, output: str, inputs: Sequence[Path] = ()) -> 
     ending = Path(output).suffix.lower()
     allowed = (".safetensors",) if sources.is_named else (".npy", ".zarr")
     if ending not in allowed and not (is_url(output) and not sources.is_named):
-        words = "the result cannot be written to a file with this ending"
-        raise FileFormatError(words, where=output, got=ending or "none", allowed=", ".join(allowed))
+        problem = "the result cannot be written to a file with this ending"
+        raise FileFormatError(problem, where=output, got=ending or "none", allowed=", ".join(allowed))
     if is_url(output):
         if output in sources.texts:
             raise FileFormatError("the output would replace an input", where=output, hint="choose another name")

@@ -70,24 +70,24 @@ def _type_of(tensor: Tensor) -> TensorType:
 
 def _constants(graph: Graph, inputs: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """The values that do not depend on the inputs."""
-    found = {name: tensor.array for name, tensor in graph.constants if name not in inputs}
+    arrays = {name: tensor.array for name, tensor in graph.constants if name not in inputs}
     for node in graph.nodes:
-        if all(value in found for value in node.inputs if value):
-            found[node.outputs[0]] = run_node(node, [found[value] if value else None for value in node.inputs])
-    return {name: of_array(name, array) for name, array in found.items()}
+        if all(value in arrays for value in node.inputs if value):
+            arrays[node.outputs[0]] = run_node(node, [arrays[value] if value else None for value in node.inputs])
+    return {name: of_array(name, array) for name, array in arrays.items()}
 
 
 def _wanted(
     graph: Graph, types: Mapping[str, TensorType], tensors: Mapping[str, Tensor], end: Place
 ) -> dict[str, dict[Axes, None]]:
     """The values that the output is made of, with all the ways in which they lie in it."""
-    wanted: dict[str, dict[Axes, None]] = {end[0]: {end[1]: None}}
+    axes_of: dict[str, dict[Axes, None]] = {end[0]: {end[1]: None}}
     for node in reversed(graph.nodes):
-        made = node.outputs[0]
-        for axes in wanted.get(made, ()) if made not in tensors else ():
+        output = node.outputs[0]
+        for axes in axes_of.get(output, ()) if output not in tensors else ():
             for value, inner in _operands(node, types, axes):
-                wanted.setdefault(value, {})[inner] = None
-    return wanted
+                axes_of.setdefault(value, {})[inner] = None
+    return axes_of
 
 
 def _operands(node: Node, types: Mapping[str, TensorType], axes: Axes) -> list[Place]:
@@ -95,10 +95,10 @@ def _operands(node: Node, types: Mapping[str, TensorType], axes: Axes) -> list[P
     behaviour, data = node.schema.behaviour, node.inputs[0]
     if behaviour == "elementwise":
         computation = node.bound.computation(len(node.inputs))
-        _result, found = elementwise(computation, [types[value] for value in node.inputs])
+        _result, layout = elementwise(computation, [types[value] for value in node.inputs])
         element_type = types[data].element_type
         assert element_type is not None
-        plan = make_plan(found, [_sizes(types, value) for value in node.inputs], element_type)
+        plan = make_plan(layout, [_sizes(types, value) for value in node.inputs], element_type)
         return [(value, tuple(axes[each] for each in on)) for value, on in zip(node.inputs, plan.axes, strict=True)]
     if behaviour in ("identity", "cast"):
         return [(data, axes)]
@@ -116,18 +116,18 @@ def _sizes(types: Mapping[str, TensorType], value: str) -> Sizes:
     return shape.sizes()
 
 
-def _names(wanted: Mapping[str, Mapping[Axes, None]]) -> dict[Place, str]:
+def _names(axes_of: Mapping[str, Mapping[Axes, None]]) -> dict[Place, str]:
     """A name for every value and way in which it lies in the output: its own for the first one."""
-    found: dict[Place, str] = {}
-    taken = set(wanted)
-    for value, ways in wanted.items():
+    names: dict[Place, str] = {}
+    used = set(axes_of)
+    for value, ways in axes_of.items():
         name = value
         for axes in ways:
-            found[value, axes] = name
-            while name in taken:
+            names[value, axes] = name
+            while name in used:
                 name += "'"
-            taken.add(name)
-    return found
+            used.add(name)
+    return names
 
 
 def _nodes(
@@ -138,25 +138,25 @@ def _nodes(
     for value, axes in names:
         ways.setdefault(value, []).append(axes)
     for node in graph.nodes:
-        made, behaviour = node.outputs[0], node.schema.behaviour
-        for axes in ways.get(made, ()) if made not in tensors else ():
-            operands = tuple(names[place] for place in _operands(node, types, axes))
+        output, behaviour = node.outputs[0], node.schema.behaviour
+        for axes in ways.get(output, ()) if output not in tensors else ():
+            operands = tuple(names[read] for read in _operands(node, types, axes))
             if behaviour == "elementwise":
-                yield Node(node.name, replace(node.bound, is_aligned=True), operands, (names[made, axes],))
+                yield Node(node.name, replace(node.bound, is_aligned=True), operands, (names[output, axes],))
             elif behaviour == "cast":
-                yield Node(node.name, node.operation, operands, (names[made, axes],))
+                yield Node(node.name, node.operation, operands, (names[output, axes],))
             else:
-                names[made, axes] = operands[0]
+                names[output, axes] = operands[0]
 
 
 def _most_alive(nodes: Sequence[Node]) -> int:
     """How many results are held at a time, if no nodes are fused."""
     last = {value: number for number, node in enumerate(nodes) for value in node.inputs}
     alive = most = 0
-    made: set[str] = set()
+    produced: set[str] = set()
     for number, node in enumerate(nodes):
-        made |= {*node.outputs}
+        produced |= {*node.outputs}
         alive += 1
         most = max(most, alive)
-        alive -= sum(value in made and last[value] == number for value in {*node.inputs})
+        alive -= sum(value in produced and last[value] == number for value in {*node.inputs})
     return max(most, 1)

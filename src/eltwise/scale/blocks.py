@@ -64,13 +64,13 @@ class BlockCall:
 
     def read(self, box: Box) -> list[np.ndarray]:
         """Read what a block of the result needs of each operand."""
-        found = []
+        blocks = []
         for tensor, axes in zip(self.tensors, self.axes, strict=True):
             pairs = zip(tensor.shape, axes, strict=True)
             part = tuple(slice(0, 1) if size == 1 or axis is None else box[axis] for size, axis in pairs)
             sizes = tuple(each.stop - each.start for each in part)
-            found.append(_read(tensor, part, sizes).reshape(self.sizes_in(sizes, axes)))
-        return found
+            blocks.append(_read(tensor, part, sizes).reshape(self.sizes_in(sizes, axes)))
+        return blocks
 
     def compute(self, operands: Sequence[np.ndarray]) -> np.ndarray:
         """Compute a block of the operands that ``read`` gave."""
@@ -153,8 +153,8 @@ def _read(tensor: Tensor, box: Box, sizes: Sizes) -> np.ndarray:
         return tensor.read(begin, begin + count)
     except FileFormatError as error:
         text = f"{error.problem}, got {error.got}" if error.got else error.problem
-        place = ", ".join(f"{part.start}:{part.stop}" for part in box)
-        raise FileFormatError(f"the elements [{place}] cannot be read: {text}", where=error.where) from None
+        bounds = ", ".join(f"{part.start}:{part.stop}" for part in box)
+        raise FileFormatError(f"the elements [{bounds}] cannot be read: {text}", where=error.where) from None
 
 
 def _is_flat(sizes: Sizes, shape: Sizes) -> bool:

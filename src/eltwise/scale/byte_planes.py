@@ -33,17 +33,17 @@ def to_planes(values: np.ndarray, base: np.ndarray | None, width: int) -> np.nda
     if width == 1 and base is None:
         return values
     kind, half = _unsigned(width)
-    own = values.view(kind)
-    planes = np.empty((width, own.size), np.uint8)
+    elements = values.view(kind)
+    planes = np.empty((width, elements.size), np.uint8)
     step = _BLOCK // width * min(width, 2)
-    room = np.empty(min(step, own.size), kind)
-    for start in range(0, own.size, step):
-        part = slice(start, min(start + step, own.size))
+    room = np.empty(min(step, elements.size), kind)
+    for start in range(0, elements.size, step):
+        part = slice(start, min(start + step, elements.size))
         block = room[: part.stop - start]
         if base is None:
-            np.copyto(block, own[part])
+            np.copyto(block, elements[part])
         else:
-            np.subtract(own[part], base.view(kind)[part], out=block)
+            np.subtract(elements[part], base.view(kind)[part], out=block)
             np.add(block, half, out=block)
         np.copyto(planes[0, part], block, casting="unsafe")
         for plane in planes[1:]:
@@ -62,11 +62,11 @@ def from_planes(planes: np.ndarray, base: np.ndarray | None, width: int) -> np.n
         return planes
     kind, half = _unsigned(width)
     by_plane = planes.reshape(width, -1)
-    found = np.empty(by_plane.shape[1], kind)
+    elements = np.empty(by_plane.shape[1], kind)
     step = _BLOCK // width * min(width, 2)
-    for start in range(0, found.size, step):
+    for start in range(0, elements.size, step):
         part = slice(start, start + step)
-        block = found[part]
+        block = elements[part]
         np.copyto(block, by_plane[-1, part])
         for plane in by_plane[-2::-1]:
             np.left_shift(block, kind.type(8), out=block)
@@ -74,4 +74,4 @@ def from_planes(planes: np.ndarray, base: np.ndarray | None, width: int) -> np.n
         if base is not None:
             np.subtract(block, half, out=block)
             np.add(block, base.view(kind)[part], out=block)
-    return found.view(np.uint8)
+    return elements.view(np.uint8)

@@ -90,8 +90,8 @@ def claimed(client: Any, target: str) -> Iterator[None]:
     library: Any = distributed
     lock = library.Lock(f"eltwise {target}", scheduler_rpc=client.scheduler, loop=client.loop)
     if not lock.acquire(timeout="1s"):
-        words, hint = "another client of the cluster writes this target", "wait until it is done, or half a minute"
-        raise FileFormatError(words, where=target, hint=hint)
+        problem, hint = "another client of the cluster writes this target", "wait until it is done, or half a minute"
+        raise FileFormatError(problem, where=target, hint=hint)
     try:
         yield
     finally:
@@ -118,8 +118,8 @@ def run_on(
     if not numbers:
         return
     threads = _await_workers(client, resources)
-    wanted = max(_TASK_BYTES, threads * _TASK_BYTES_PER_THREAD)
-    shared = max(1, min(wanted // max(size, 1), len(numbers) // (threads * _LEAST_TASKS)))
+    task_bytes = max(_TASK_BYTES, threads * _TASK_BYTES_PER_THREAD)
+    shared = max(1, min(task_bytes // max(size, 1), len(numbers) // (threads * _LEAST_TASKS)))
     tasks = (numbers[start : start + shared] for start in range(0, len(numbers), shared))
     submit = partial(client.submit, _each, function, pure=False, retries=_RETRIES)
     running: Any = as_completed(map(submit, islice(tasks, threads * _PER_THREAD)), loop=client.loop)
@@ -182,8 +182,8 @@ def _threads(client: Any) -> int | None:
     try:
         return int(sum(answer.result().values()))
     except Exception as error:  # noqa: BLE001 - distributed passes on what any of its transports raises
-        words = f"the connection to the scheduler was lost ({reason_of(error)})"
-        raise FileFormatError(words, where=_address(client), hint="run the same command again") from None
+        problem = f"the connection to the scheduler was lost ({reason_of(error)})"
+        raise FileFormatError(problem, where=_address(client), hint="run the same command again") from None
 
 
 def _address(client: Any) -> str:
@@ -205,8 +205,8 @@ def _result(future: Any, resources: Resources) -> Any:
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - tasks raise what they like
             if not isinstance(error, TimeoutError) or future.status in ("error", "cancelled"):
                 failed = f"a task of the cluster failed ({reason_of(error)})"
-                words = failed if future.status == "error" else "the connection to the scheduler was lost"
-                place, hint = _address(future.client), "run the same command again"
-                raise FileFormatError(words, where=place, hint=hint) from None
+                problem = failed if future.status == "error" else "the connection to the scheduler was lost"
+                address, hint = _address(future.client), "run the same command again"
+                raise FileFormatError(problem, where=address, hint=hint) from None
         _await_workers(future.client, resources)
         seconds *= 2  # A large result takes its time.

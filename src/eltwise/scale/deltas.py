@@ -95,42 +95,44 @@ def delta(
     _check_output(target, {*_files(new), *_files(old)}, force or _is_delta(target))
     header, states = _header(new), _states(new) | _states(old)
     meter = Meter(sum(tensor.size for tensor in new.tensors.values()), progress)
-    found: list[DeltaTensor] = []
+    tensors: list[DeltaTensor] = []
 
     def chunks() -> Iterator[bytes]:
         yield MAGIC
         offset = len(MAGIC)
         for name, stored in new.tensors.items():
-            found.append((yield from _written(stored, old.tensors.get(name), level, offset, meter)))
-            offset += sum(found[-1].frames)
+            tensors.append((yield from _written(stored, old.tensors.get(name), level, offset, meter)))
+            offset += sum(tensors[-1].frames)
         check_unchanged(states)
-        yield _finished(header, old, found).encoded()
+        yield _finished(header, old, tensors).encoded()
 
     files.write_atomically(target, chunks())
-    return DeltaReport(_finished(header, old, found), meter.total, target.stat().st_size)
+    return DeltaReport(_finished(header, old, tensors), meter.total, target.stat().st_size)
 
 
 def _written(
-    stored: TensorBytes, there: TensorBytes | None, level: int, offset: int, meter: Meter
+    stored: TensorBytes, earlier: TensorBytes | None, level: int, offset: int, meter: Meter
 ) -> Generator[bytes, None, DeltaTensor]:
     """Give the frames of a tensor, and return what the header says of it."""
-    kind, width = _kind(stored, there), _width(stored)
+    kind, width = _kind(stored, earlier), _width(stored)
     meter.text = stored.name
-    base = there if kind == "difference" else None
+    base = earlier if kind == "difference" else None
     frames, crc, base_crc = [], 0, 0
 
     def piece(start: int) -> tuple[bytes, np.ndarray, np.ndarray | None]:
         stop = min(start + PIECE, stored.size)
-        own = stored.bytes_at(start, stop)
+        data = stored.bytes_at(start, stop)
         other = None if base is None else base.bytes_at(start, stop)
-        return zstandard().ZstdCompressor(level=level).compress(to_planes(own, other, width)), own, other
+        return zstandard().ZstdCompressor(level=level).compress(to_planes(data, other, width)), data, other
 
-    for frame, own, other in in_order((partial(piece, start) for start in range(0, stored.size, PIECE)), num_threads()):
+    for frame, data, other in in_order(
+        (partial(piece, start) for start in range(0, stored.size, PIECE)), num_threads()
+    ):
         yield frame
         frames.append(len(frame))
-        crc = crc32c(own, crc)
+        crc = crc32c(data, crc)
         base_crc = base_crc if other is None else crc32c(other, base_crc)
-        meter.add(own.size)
+        meter.add(data.size)
     return DeltaTensor(
         *(stored.name, stored.dtype, stored.shape, stored.size, kind, width, offset),
         *(tuple(frames), crc, None if base is None else base_crc),
@@ -180,10 +182,10 @@ def _is_delta(path: Path) -> bool:
     return file.size >= len(MAGIC) and file.bytes_at(0, len(MAGIC)).tobytes() == MAGIC
 
 
-def _kind(stored: TensorBytes, there: TensorBytes | None) -> Kind:
-    if there is None:
+def _kind(stored: TensorBytes, base: TensorBytes | None) -> Kind:
+    if base is None:
         return "added"
-    is_alike = (there.dtype, there.shape, there.size) == (stored.dtype, stored.shape, stored.size)
+    is_alike = (base.dtype, base.shape, base.size) == (stored.dtype, stored.shape, stored.size)
     return "difference" if is_alike else "replaced"
 
 
@@ -217,47 +219,47 @@ def restore(
             cannot be written or is there.
     """
     target = Path(output)
-    made, file = open_delta(Path(delta))
+    header, file = open_delta(Path(delta))
     old = open_checkpoint(Path(base))
     _check_output(target, {str(delta), *_files(old)}, force)
     if target.suffix.lower() != ".safetensors":
-        words, got = "a checkpoint cannot be written to a file with this ending", target.suffix or "none"
-        raise FileFormatError(words, where=str(target), got=got, allowed=".safetensors")
-    for tensor in made.tensors:
-        there = old.tensors.get(tensor.name)
+        problem, got = "a checkpoint cannot be written to a file with this ending", target.suffix or "none"
+        raise FileFormatError(problem, where=str(target), got=got, allowed=".safetensors")
+    for tensor in header.tensors:
+        present = old.tensors.get(tensor.name)
         if tensor.kind == "difference" and (
-            there is None or (there.dtype, there.shape) != (tensor.dtype, tensor.shape)
+            present is None or (present.dtype, present.shape) != (tensor.dtype, tensor.shape)
         ):
             raise _other_base(tensor.name, old)
-    meter = Meter(sum(tensor.size for tensor in made.tensors), progress)
-    files.check_space(target, 8 + len(made.header) + meter.total)
-    files.write_atomically(target, _restored(made, file, old, meter))
-    return made
+    meter = Meter(sum(tensor.size for tensor in header.tensors), progress)
+    files.check_space(target, 8 + len(header.header) + meter.total)
+    files.write_atomically(target, _restored(header, file, old, meter))
+    return header
 
 
 def _other_base(name: str, base: Checkpoint) -> FileFormatError:
-    words, hint = "this is not the base that the delta was made with", "give that one"
-    return FileFormatError(words, where=base.where, operand=f"tensor {name!r}", hint=hint)
+    problem, hint = "this is not the base that the delta was made with", "give that one"
+    return FileFormatError(problem, where=base.where, operand=f"tensor {name!r}", hint=hint)
 
 
-def _restored(made: Delta, file: OpenFile, old: Checkpoint, meter: Meter) -> Iterator[bytes | memoryview]:
+def _restored(header: Delta, file: OpenFile, old: Checkpoint, meter: Meter) -> Iterator[bytes | memoryview]:
     """The content of the restored file; what is wrong is found before it ends."""
-    yield len(made.header).to_bytes(8, "little")
-    yield made.header
-    for tensor in made.tensors:
+    yield len(header.header).to_bytes(8, "little")
+    yield header.header
+    for tensor in header.tensors:
         crc = base_crc = 0
         meter.text = tensor.name
         base = old.tensors[tensor.name] if tensor.kind == "difference" else None
-        for own, other in _pieces(tensor, base, file):
-            yield own.data
-            crc = crc32c(own, crc)
+        for data, other in _pieces(tensor, base, file):
+            yield data.data
+            crc = crc32c(data, crc)
             base_crc = base_crc if other is None else crc32c(other, base_crc)
-            meter.add(own.size)
+            meter.add(data.size)
         if base is not None and base_crc != tensor.base_checksum:
             raise _other_base(tensor.name, old)
         if crc != tensor.checksum:
-            words = "the delta is damaged: the restored bytes have another checksum"
-            raise FileFormatError(words, where=str(file.path), operand=f"tensor {tensor.name!r}")
+            problem = "the delta is damaged: the restored bytes have another checksum"
+            raise FileFormatError(problem, where=str(file.path), operand=f"tensor {tensor.name!r}")
 
 
 def _pieces(
@@ -279,11 +281,11 @@ def _pieces(
 
 def _unpacked(library: Any, frame: bytes, size: int, tensor: DeltaTensor, file: OpenFile) -> np.ndarray:
     """Unpack a frame, which must say that it has just this size."""
-    place = {"where": str(file.path), "operand": f"tensor {tensor.name!r}"}
+    location = {"where": str(file.path), "operand": f"tensor {tensor.name!r}"}
     try:
         if library.frame_content_size(frame) != size:
-            raise FileFormatError("a frame of the delta has another size than its piece", **place)
-        found = np.frombuffer(library.ZstdDecompressor().decompress(frame), np.uint8)
+            raise FileFormatError("a frame of the delta has another size than its piece", **location)
+        data = np.frombuffer(library.ZstdDecompressor().decompress(frame), np.uint8)
     except library.ZstdError as error:
-        raise FileFormatError(f"a frame of the delta is damaged ({error})", **place) from None
-    return found
+        raise FileFormatError(f"a frame of the delta is damaged ({error})", **location) from None
+    return data

@@ -220,8 +220,8 @@ def follow(done: Iterator[Done], journal: Journal, outcome: Outcome, resources: 
         failures = [error]
     if failures:
         others = f"; {len(failures) - 1} more blocks failed" if len(failures) > 1 else ""
-        kept = f"{len(journal.done)} of {outcome.blocks} blocks are kept for the same command with the same inputs"
-        hints = (failures[0].hint, f"{kept}{others}" if journal.done else "")
+        message = f"{len(journal.done)} of {outcome.blocks} blocks are kept for the same command with the same inputs"
+        hints = (failures[0].hint, f"{message}{others}" if journal.done else "")
         failures[0].hint = "; ".join(filter(None, hints))
         raise failures[0]
 
@@ -236,8 +236,8 @@ def threads_for(memory: int, parts: Iterable[Part], where: str) -> int:
     fitting = (memory - _OWN_MEMORY) // max(block, 1)
     if fitting < 1:
         needed = -(-(block + _OWN_MEMORY) // (1 << 20))
-        words, hint = "a block does not fit into the memory that may be used", f"--memory {needed}MiB"
-        raise FileFormatError(words, where=where, got=f"{memory} bytes", hint=hint)
+        problem, hint = "a block does not fit into the memory that may be used", f"--memory {needed}MiB"
+        raise FileFormatError(problem, where=where, got=f"{memory} bytes", hint=hint)
     return min(num_threads(), int(fitting))
 
 

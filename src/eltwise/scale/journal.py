@@ -95,14 +95,14 @@ class Journal:
         self.changed: tuple[str, ...] = ()
         self._target, self.identity, self._blocks, self._lines, self._where = target, identity, blocks, lines, where
         self._lock = Lock()
-        found = lines.read()
-        first = next(found, b"").decode("ascii", "replace")
+        entries = lines.read()
+        first = next(entries, b"").decode("ascii", "replace")
         if first and first != identity.text():
             self.changed = self._changed(first)
         if not first or self.changed:
             self.forget()
             return
-        for line in found:
+        for line in entries:
             number, entry = self._entry(line)
             self.done[number] = entry
 

@@ -91,14 +91,14 @@ def run_files(
     model = loaded or load(path)
     ports = [model.graph.find_input(name) for name in inputs]
     sources = open_sources(list(inputs.values()), [port.type.element_type for port in ports])
-    made = {name: ModelOutput(absolute(path), tuple(inputs), name, model) for name in outputs}
+    model_outputs = {name: ModelOutput(absolute(path), tuple(inputs), name, model) for name in outputs}
     _check_targets(sources, outputs, files_of(model.graph, Path(path)))
     try:
-        for output in made.values():
+        for output in model_outputs.values():
             sources.calls(output)
     except UnsupportedError as error:
-        return _run_whole(model, made, sources, outputs, resources, error.located(where=path))
-    return {name: compute_files(output, sources, outputs[name], resources) for name, output in made.items()}
+        return _run_whole(model, model_outputs, sources, outputs, resources, error.located(where=path))
+    return {name: compute_files(output, sources, outputs[name], resources) for name, output in model_outputs.items()}
 
 
 def _check_targets(sources: Sources, outputs: Mapping[str, str], inputs: Sequence[Path]) -> None:
@@ -111,7 +111,7 @@ def _check_targets(sources: Sources, outputs: Mapping[str, str], inputs: Sequenc
 
 def _run_whole(
     model: Model,
-    made: Mapping[str, ModelOutput],
+    model_outputs: Mapping[str, ModelOutput],
     sources: Sources,
     outputs: Mapping[str, str],
     resources: Resources,
@@ -125,20 +125,20 @@ def _run_whole(
     if size > resources.memory:
         reason.hint = f"such a model needs its inputs in memory: --memory {-(-size // (1 << 20))}MiB"
         raise reason
-    names = next(iter(made.values())).inputs
+    names = next(iter(model_outputs.values())).inputs
     states = {
         name: text
-        for each in (*sources.states(), *(each.states() for each in made.values()))
+        for each in (*sources.states(), *(each.states() for each in model_outputs.values()))
         for name, text in each.items()
     }
     arrays = [next(iter(each.values())).array for each in sources.sets]
     results = model.run(dict(zip(names, arrays, strict=True)))
-    found = {}
+    outcomes = {}
     for name, text in outputs.items():
         whole = TensorSet(name, {name: of_array(name, results[name])}, is_one=True)
-        result = _Result((made[name].identity(), sources.identities()), states)
-        found[name] = compute_files(result, Sources((name,), (None,), (whole,)), text, resources)
-    return found
+        result = _Result((model_outputs[name].identity(), sources.identities()), states)
+        outcomes[name] = compute_files(result, Sources((name,), (None,), (whole,)), text, resources)
+    return outcomes
 
 
 @dataclass(frozen=True)

@@ -56,19 +56,19 @@ class _Job:
     def partial(self, number: int) -> Found:
         return number, self.reducing.partial(self.part.read(number), self.axes)[0]
 
-    def result(self, found: Iterator[Found]) -> np.ndarray:
+    def result(self, partials: Iterator[Found]) -> np.ndarray:
         """Merge partials, and round what is whole."""
         outputs: Sizes = tuple(self.grid.shape[axis] for axis in self.kept)
         result = np.empty(outputs, self.reducing.result_type(self.element_type).storage)
         needed = prod(self.grid.counts[axis] for axis in self.axes)
         open_: dict[Sizes, tuple[int, Partial]] = {}
-        for number, part in found:
+        for number, part in partials:
             index = self.grid.index(number)
-            place = tuple(index[axis] for axis in self.kept)
-            count, before = open_.pop(place, (0, None))
+            position = tuple(index[axis] for axis in self.kept)
+            count, before = open_.pop(position, (0, None))
             merged = part if before is None else before + part  # type: ignore[operator]  # All are of one kind.
             if count + 1 < needed:
-                open_[place] = count + 1, merged
+                open_[position] = count + 1, merged
                 continue
             cut = self.grid[number]
             result[tuple(cut[axis] for axis in self.kept)] = self.reducing.finished(merged, self.element_type)
@@ -97,7 +97,7 @@ def reduce_files(
     operands: Sequence[str],
     axis: Axis = None,
     resources: Resources | None = None,
-    wanted: ElementType | None = None,
+    raw_type: ElementType | None = None,
 ) -> dict[str, Any]:
     """Reduce an operator's results on .npy files, zarr stores or checkpoints, block by block.
 
@@ -108,7 +108,7 @@ def reduce_files(
         operands: paths, or URLs of zarr stores.
         axis: the axis of the result that is reduced, or several; by default all.
         resources: what may be used; the workers of a cluster read the same files.
-        wanted: the element type of raw bytes in .npy files.
+        raw_type: the element type of raw bytes in .npy files.
 
     Returns:
         The result, called ``result``; of checkpoints one for each tensor.
@@ -117,7 +117,7 @@ def reduce_files(
         EltwiseError: for operands that do not go together, and blocks that cannot be read.
     """
     resources = resources or Resources()
-    sources = open_sources(operands, [wanted] * len(operands))
+    sources = open_sources(operands, [raw_type] * len(operands))
     jobs = _jobs(reducing, sources, axis)
     sizes = {name: len(job.grid) * job.part.block_bytes for name, job in jobs.items()}
     results, done, states, total = {}, 0, sources.states(), sum(sizes.values())
@@ -128,19 +128,19 @@ def reduce_files(
                 continue
             threads = threads_for(resources.memory, [job.part], sources.texts[0])
             if client is None:
-                found = in_order((partial(job.partial, number) for number in job.numbers()), threads)
+                partials = in_order((partial(job.partial, number) for number in job.numbers()), threads)
             else:
                 function = partial(compute_partial, reducing, sources, job.axes, name)
-                found = run_on(client, function, job.numbers(), job.part.block_bytes, resources)
-            results[name] = job.result(_reported(found, resources, done, total, job.part))
+                partials = run_on(client, function, job.numbers(), job.part.block_bytes, resources)
+            results[name] = job.result(_reported(partials, resources, done, total, job.part))
             done += sizes[name]
     for each in states:
         check_unchanged(each)
     return {name: np.asarray(value)[()] for name, value in results.items()}
 
 
-def _reported(found: Iterator[Found], resources: Resources, done: int, count: int, part: Part) -> Iterator[Found]:
-    for number, each in enumerate(found, start=1):
+def _reported(partials: Iterator[Found], resources: Resources, done: int, count: int, part: Part) -> Iterator[Found]:
+    for number, each in enumerate(partials, start=1):
         resources.progress(done + number * part.block_bytes, count, part.name)
         yield each
 

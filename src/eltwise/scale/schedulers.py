@@ -61,8 +61,8 @@ def _listener(address: str) -> tuple[str, int] | None:
     try:
         registry.get_backend(scheme)
     except ValueError:
-        words, allowed = "unknown protocol of a scheduler", ", ".join(sorted(registry.backends))
-        raise FileFormatError(words, where=address, got=scheme, allowed=allowed) from None
+        problem, allowed = "unknown protocol of a scheduler", ", ".join(sorted(registry.backends))
+        raise FileFormatError(problem, where=address, got=scheme, allowed=allowed) from None
     if scheme == "inproc":
         return None
     try:

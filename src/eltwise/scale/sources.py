@@ -48,13 +48,13 @@ class Sources:
 
     Attributes:
         texts: their paths or URLs.
-        wanted: for each, the element type of raw bytes in .npy files.
+        raw_types: for each, the element type of raw bytes in .npy files.
         sets: the tensors of each.
         job: a name that no other job has.
     """
 
     texts: tuple[str, ...]
-    wanted: tuple[ElementType | None, ...]
+    raw_types: tuple[ElementType | None, ...]
     sets: tuple[TensorSet, ...]
     job: str = field(default_factory=lambda: uuid4().hex)
 
@@ -77,30 +77,30 @@ class Sources:
         if not self.is_named:
             return [("result", computation.call([next(iter(each.values())) for each in self.sets]))]
         self._check_names()
-        found, problems = [], []
+        entries, problems = [], []
         for name in self.sets[0]:
             try:
-                found.append((name, computation.call([each[name] for each in self.sets])))
+                entries.append((name, computation.call([each[name] for each in self.sets])))
             except EltwiseError as error:
                 problems.append(error.located(operand=f"tensor {name!r}"))
         raise_all(problems[:_MOST_NAMED])
-        return found
+        return entries
 
     def _check_names(self) -> None:
         first, where = self.sets[0], self.sets[0].where
         for other in self.sets[1:]:
-            for here, there in ((first, other), (other, first)):
-                missing = [name for name in here if name not in there]
+            for here, others in ((first, other), (other, first)):
+                missing = [name for name in here if name not in others]
                 if missing:
                     raise NameUnknownError(
                         f"{len(missing)} of the tensors of {here.where} are not in this file",
-                        where=there.where,
+                        where=others.where,
                         got=", ".join(missing[:_MOST_NAMED]) + (", ..." if len(missing) > _MOST_NAMED else ""),
                         allowed=f"the names of {where}",
                     )
 
     def __reduce__(self) -> tuple[Callable[..., Sources], tuple[object, ...]]:
-        return _opened_again, (self.job, tuple(map(absolute, self.texts)), self.wanted)
+        return _opened_again, (self.job, tuple(map(absolute, self.texts)), self.raw_types)
 
     def metadata(self) -> dict[str, str]:
         """What the first checkpoint holds beside its tensors."""
@@ -119,22 +119,22 @@ class Sources:
 
 
 @lru_cache(maxsize=4)
-def _opened_again(_job: str, texts: tuple[str, ...], wanted: tuple[ElementType | None, ...]) -> Sources:
-    return open_sources(texts, wanted)
+def _opened_again(_job: str, texts: tuple[str, ...], raw_types: tuple[ElementType | None, ...]) -> Sources:
+    return open_sources(texts, raw_types)
 
 
-def open_sources(texts: Sequence[str], wanted: Sequence[ElementType | None]) -> Sources:
+def open_sources(texts: Sequence[str], raw_types: Sequence[ElementType | None]) -> Sources:
     """Open operands; only headers are read.
 
     Args:
         texts: paths, or URLs of zarr stores.
-        wanted: for each, the element type of raw bytes in .npy files.
+        raw_types: for each, the element type of raw bytes in .npy files.
 
     Raises:
         EltwiseError: for one that cannot be opened, or holds tensors of types that nothing here reads.
     """
     texts = [local(text) for text in texts]
-    sets = tuple(map(_opened, texts, wanted))
+    sets = tuple(map(_opened, texts, raw_types))
     for each in sets:
         raise_all(list(each.unreadable.values())[:_MOST_NAMED])
     kinds = {each.is_one for each in sets}
@@ -143,31 +143,33 @@ def open_sources(texts: Sequence[str], wanted: Sequence[ElementType | None]) -> 
         raise FileFormatError(
             "this is one array, and another operand is a checkpoint", where=one.where, allowed="checkpoints only"
         )
-    return Sources(tuple(texts), tuple(wanted), sets)
+    return Sources(tuple(texts), tuple(raw_types), sets)
 
 
-def _opened(text: str, wanted: ElementType | None) -> TensorSet:
+def _opened(text: str, raw_type: ElementType | None) -> TensorSet:
     if not is_url(text):
         path = Path(text)
         if not path.exists():
             raise files.unreadable(path, FileNotFoundError())
-        found = open_tensors(path, wanted)
+        tensors = open_tensors(path, raw_type)
         if path.is_dir() and not path.name.endswith(INDEX) and is_store(path):
-            _check_array(text, found)
-        elif not found.is_one and not is_checkpoint(path):
-            words, allowed = "this cannot be read in blocks", ".npy, .zarr, .safetensors"
-            raise FileFormatError(words, where=text, got=path.suffix or "a folder", allowed=allowed)
-        return found
+            _check_array(text, tensors)
+        elif not tensors.is_one and not is_checkpoint(path):
+            problem, allowed = "this cannot be read in blocks", ".npy, .zarr, .safetensors"
+            raise FileFormatError(problem, where=text, got=path.suffix or "a folder", allowed=allowed)
+        return tensors
     remote = open_store(text)
     _check_array(text, remote)
     return remote
 
 
-def _check_array(text: str, found: TensorSet) -> None:
-    if not found.is_one:
-        names = ", ".join([*found][:_MOST_NAMED]) or "none"
-        words, hint = "this zarr store is a group of arrays", "name one of them"
-        raise FileFormatError(words, where=text, got=names, hint=f"{hint}, for example {text}/{next(iter(found), 'x')}")
+def _check_array(text: str, tensors: TensorSet) -> None:
+    if not tensors.is_one:
+        names = ", ".join([*tensors][:_MOST_NAMED]) or "none"
+        problem, hint = "this zarr store is a group of arrays", "name one of them"
+        raise FileFormatError(
+            problem, where=text, got=names, hint=f"{hint}, for example {text}/{next(iter(tensors), 'x')}"
+        )
 
 
 def is_checkpoint(path: Path) -> bool:

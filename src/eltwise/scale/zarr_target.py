@@ -92,8 +92,8 @@ class ZarrBlocks:
     @property
     def mark(self) -> dict[str, Any]:
         """What the array says of itself."""
-        found = dict(self.array.attrs).get(MARK)
-        return dict(found) if isinstance(found, dict) else {}
+        attribute = dict(self.array.attrs).get(MARK)
+        return dict(attribute) if isinstance(attribute, dict) else {}
 
     def write(self, part: Part, index: int, block: np.ndarray) -> None:
         """Write a block; see ``Target``."""
@@ -132,8 +132,8 @@ class ZarrBlocks:
         """
         actual = list(checksums)
         if None in actual or checksum_of(each or 0 for each in actual) != self.mark.get("crc32c"):
-            words = "the target is complete, and its elements are not those that were written"
-            raise FileFormatError(words, where=self.text, hint="delete it and run the command again")
+            problem = "the target is complete, and its elements are not those that were written"
+            raise FileFormatError(problem, where=self.text, hint="delete it and run the command again")
 
 
 class ZarrTarget(ZarrBlocks):
@@ -231,8 +231,8 @@ def _present(text: str, identity: JobIdentity) -> ZarrBlocks | None:
         if not os.path.lexists(path) or (path.is_dir() and not path.is_symlink() and not any(path.iterdir())):
             return None
         if path.is_symlink() or not path.is_dir():
-            words = "the target exists, and is not what this command has begun"
-            raise FileFormatError(words, where=text, got="a link or a file", hint=hint)
+            problem = "the target exists, and is not what this command has begun"
+            raise FileFormatError(problem, where=text, got="a link or a file", hint=hint)
     from eltwise.formats.guarded_store import opened  # It needs the library.
 
     try:
@@ -247,8 +247,8 @@ def _present(text: str, identity: JobIdentity) -> ZarrBlocks | None:
         raise FileFormatError("the target exists, and is not what this command has begun", where=text, hint=hint)
     changed, blocks = _changed(text, job, identity), ZarrBlocks(text, text, array)
     if changed and blocks.mark.get("complete") is True:
-        words = f"the target is complete, and was made of another content of {' and '.join(changed)}"
-        raise FileFormatError(words, where=text, hint=hint)
+        problem = f"the target is complete, and was made of another content of {' and '.join(changed)}"
+        raise FileFormatError(problem, where=text, hint=hint)
     return blocks
 
 
@@ -256,8 +256,8 @@ def _changed(text: str, job: str, identity: JobIdentity) -> tuple[str, ...]:
     try:
         return identity.changed(job)
     except FileFormatError:
-        words, hint = "the target exists, and is not what this command has begun", "delete it, or name another one"
-        raise FileFormatError(words, where=text, hint=hint) from None
+        problem, hint = "the target exists, and is not what this command has begun", "delete it, or name another one"
+        raise FileFormatError(problem, where=text, hint=hint) from None
 
 
 def _made(text: str, store: str, part: Part, identity: JobIdentity) -> Any:
@@ -283,5 +283,5 @@ def _made(text: str, store: str, part: Part, identity: JobIdentity) -> Any:
             **options,
         )
     except Exception as error:  # noqa: BLE001 - as above
-        words = " ".join(str(error).split())[:200]
-        raise FileFormatError(f"the zarr store cannot be made ({words})", where=text) from None
+        reason = " ".join(str(error).split())[:200]
+        raise FileFormatError(f"the zarr store cannot be made ({reason})", where=text) from None

@@ -96,8 +96,8 @@ class ExternalData:
         except (OSError, RuntimeError, ValueError) as error:
             raise _unreadable(location, error) from None
         if not path.is_relative_to(folder):
-            words = "the external data's location leads out of the model's folder over a symbolic link"
-            raise FileFormatError(words, got=repr(location), allowed="a path inside the model's folder")
+            problem = "the external data's location leads out of the model's folder over a symbolic link"
+            raise FileFormatError(problem, got=repr(location), allowed="a path inside the model's folder")
         return path
 
     def _found(self, location: str, offset: int, length: int) -> tuple[Path, int, int]:
@@ -130,8 +130,8 @@ def _place(entries: Iterable[StringStringEntryProto], needed: int) -> tuple[str,
     offset = _natural(fields.get("offset", "0"), "offset")
     length = _natural(fields["length"], "length") if "length" in fields else needed
     if length != needed:
-        words = "the external data's length is not what type and shape need"
-        raise FileFormatError(words, got=f"{length} bytes", allowed=f"{needed} bytes")
+        problem = "the external data's length is not what type and shape need"
+        raise FileFormatError(problem, got=f"{length} bytes", allowed=f"{needed} bytes")
     return fields.get("location", ""), offset
 
 
@@ -147,20 +147,20 @@ def _fields_of(entries: Iterable[StringStringEntryProto]) -> dict[str, str]:
 def _natural(text: str, key: str) -> int:
     if text.isascii() and text.isdigit() and len(text) <= 19 and int(text) <= LARGEST_SIZE:
         return int(text)
-    words, allowed = f"the external data's {key} is not a size", f"an integer from 0 to {LARGEST_SIZE}"
-    raise FileFormatError(words, got=repr(text[:40]), allowed=allowed)
+    problem, allowed = f"the external data's {key} is not a size", f"an integer from 0 to {LARGEST_SIZE}"
+    raise FileFormatError(problem, got=repr(text[:40]), allowed=allowed)
 
 
 def _check_location(location: str) -> None:
     """Refuse a location that is absolute on any system, or climbs above its start by ``..``."""
     if "\0" in location:
-        words = "the external data's location is no path"
-        raise FileFormatError(words, got=repr(location), allowed="a path without a NUL character")
+        problem = "the external data's location is no path"
+        raise FileFormatError(problem, got=repr(location), allowed="a path without a NUL character")
     windows = PureWindowsPath(location)
     climbs = Path(os.path.normpath(location)).parts[:1] == ("..",)
     if not location or location.startswith("/") or windows.drive or windows.root or climbs:
-        words = "the external data's location is not inside the model's folder"
-        raise FileFormatError(words, got=repr(location), allowed="a relative path inside the model's folder")
+        problem = "the external data's location is not inside the model's folder"
+        raise FileFormatError(problem, got=repr(location), allowed="a relative path inside the model's folder")
 
 
 def _unreadable(location: str, error: OSError | RuntimeError | ValueError) -> FileFormatError:
@@ -202,19 +202,19 @@ def location_beside(path: Path) -> str:
     try:
         name.encode()
     except UnicodeEncodeError:
-        words, hint = "external data needs a file name in UTF-8", "choose another file name"
-        raise FileFormatError(words, where=repr(str(path)), hint=hint) from None
+        problem, hint = "external data needs a file name in UTF-8", "choose another file name"
+        raise FileFormatError(problem, where=repr(str(path)), hint=hint) from None
     return name
 
 
 def data_files(model: ModelProto, folder: Path) -> dict[Path, list[TensorProto]]:
     """The files of a model's external data, with the tensors that each holds, those in attributes and subgraphs too."""
-    external, found = ExternalData(folder), dict[Path, list[TensorProto]]()
+    external, tensors = ExternalData(folder), dict[Path, list[TensorProto]]()
     for tensor in walk(model):
         if isinstance(tensor, TensorProto) and tensor.data_location == TensorProto.EXTERNAL:
             location = _fields_of(tensor.external_data).get("location", "")
-            found.setdefault(external.path_of(location), []).append(tensor)
-    return found
+            tensors.setdefault(external.path_of(location), []).append(tensor)
+    return tensors
 
 
 def move_data(

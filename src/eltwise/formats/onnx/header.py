@@ -30,8 +30,8 @@ def read_origin(model: ModelProto) -> Origin:
     if version < 1:
         raise FileFormatError("the ir_version is not allowed", got=str(version), allowed=known)
     if version > onnx.IR_VERSION:
-        words = "the ir_version is newer than the installed onnx package knows"
-        raise UnsupportedError(words, got=str(version), allowed=known)
+        problem = "the ir_version is newer than the installed onnx package knows"
+        raise UnsupportedError(problem, got=str(version), allowed=known)
     imports: dict[str, int] = {}
     for entry in model.opset_import:
         domain = default_domain(entry.domain)
@@ -87,15 +87,15 @@ def least_ir_version(opset: int) -> int:
 def write_origin(origin: Origin, model: ModelProto) -> None:
     """Write the versions of a model, over those that it has; a file too old to state its opset must have opset 1."""
     model.ir_version = origin.file_version
-    wanted = {**({"": origin.opset} if origin.opset else {}), **dict(origin.other_opsets)}
+    versions = {**({"": origin.opset} if origin.opset else {}), **dict(origin.other_opsets)}
     if origin.file_version < 3:
-        if wanted != {"": 1}:
-            words = f"a model of ir_version {origin.file_version} cannot import opsets"
-            raise UnsupportedError(words, got=f"opset {origin.opset}", allowed="1")
+        if versions != {"": 1}:
+            problem = f"a model of ir_version {origin.file_version} cannot import opsets"
+            raise UnsupportedError(problem, got=f"opset {origin.opset}", allowed="1")
         return
     for entry in model.opset_import:
-        entry.version = wanted.pop(default_domain(entry.domain), entry.version)
-    for domain, version in wanted.items():
+        entry.version = versions.pop(default_domain(entry.domain), entry.version)
+    for domain, version in versions.items():
         model.opset_import.add(domain=domain, version=version)
 
 
@@ -131,12 +131,12 @@ def not_held(model: ModelProto) -> tuple[str, ...]:
         "value": (*graph.input, *graph.output, *graph.value_info),
         "initializer": graph.initializer,
     }
-    said = []
+    phrases = []
     for kind, of_kind in parts.items():
         documented = sum(1 for part in of_kind if part.doc_string)
         described = sum(1 for part in of_kind if part.metadata_props)
-        said += [f"the doc strings of {counted(documented, kind)}"] if documented else []
-        said += [f"the metadata of {counted(described, kind)}"] if described else []
+        phrases += [f"the doc strings of {counted(documented, kind)}"] if documented else []
+        phrases += [f"the metadata of {counted(described, kind)}"] if described else []
     if graph.quantization_annotation:
-        said.append(counted(len(graph.quantization_annotation), "quantization annotation"))
-    return tuple(said)
+        phrases.append(counted(len(graph.quantization_annotation), "quantization annotation"))
+    return tuple(phrases)

@@ -55,19 +55,21 @@ def infer_types(graph: Graph) -> dict[int, dict[str, TensorType]]:
     except (InferenceError, ValueError, RuntimeError):
         # The model contradicts itself somewhere. What it declares still holds, and a node that needs more says so.
         typed = copy
-    found: dict[int, dict[str, TensorType]] = {}
-    _collect(graph, typed.graph, found)
-    return found
+    types: dict[int, dict[str, TensorType]] = {}
+    _collect(graph, typed.graph, types)
+    return types
 
 
-def _collect(graph: Graph, typed: GraphProto, found: dict[int, dict[str, TensorType]]) -> None:
+def _collect(graph: Graph, typed: GraphProto, types_of: dict[int, dict[str, TensorType]]) -> None:
     values = (*typed.value_info, *typed.output, *typed.input)
     types = ((value.name, value_type(value.type)) for value in values)
-    found[id(graph)] = {name: known for name, known in types if type_text(known) or known.shape.dimensions is not None}
+    types_of[id(graph)] = {
+        name: known for name, known in types if type_text(known) or known.shape.dimensions is not None
+    }
     for node, twin in zip(graph.nodes, typed.node, strict=True):
         if node.graphs:
             for (_name, inner), (_same, inner_typed) in zip(node.graphs, subgraphs(twin), strict=True):
-                _collect(inner, inner_typed, found)
+                _collect(inner, inner_typed, types_of)
 
 
 def _has_long_lists(typed: ModelProto) -> bool:
@@ -203,10 +205,10 @@ def refused_by_inference(graph: Graph) -> Iterator[tuple[int, str]]:
     try:
         infer_shapes(copy, strict_mode=True)
     except (InferenceError, ValueError, RuntimeError) as error:
-        found = _LINE.split(str(error))
-        for number, words in zip(found[1::2], found[2::2], strict=True):
-            if not any(part in words for part in _FOLLOWS):
-                yield numbered[int(number)], words
+        parts = _LINE.split(str(error))
+        for number, message in zip(parts[1::2], parts[2::2], strict=True):
+            if not any(part in message for part in _FOLLOWS):
+                yield numbered[int(number)], message
 
 
 def _domains(graph: GraphProto) -> set[str]:
@@ -232,7 +234,7 @@ def _prepare(graph: Graph, copy: GraphProto, numbered: list[int], is_outermost: 
     copy.ClearField("input")
     copy.input.extend(inputs)
     for value in (*copy.output, *copy.value_info, *(() if is_outermost else copy.input)):
-        for found in types_in(value.type):
-            kind = found.WhichOneof("value")
+        for part in types_in(value.type):
+            kind = part.WhichOneof("value")
             if kind in ("tensor_type", "sparse_tensor_type"):
-                getattr(found, kind).ClearField("shape")
+                getattr(part, kind).ClearField("shape")

@@ -38,13 +38,13 @@ def check_text(message: Message) -> None:
 
     The descriptions of nodes, attributes, tensors and values are left out, as they are not read.
     """
-    for found in walk(message):
-        for name in _fields(found.DESCRIPTOR)[0]:
-            value = getattr(found, name)
+    for inner in walk(message):
+        for name in _fields(inner.DESCRIPTOR)[0]:
+            value = getattr(inner, name)
             for text in (value,) if isinstance(value, str | bytes) else value:
                 if not isinstance(text, str):
                     raise FileFormatError(
-                        f"the {name} of a {found.DESCRIPTOR.name} is not UTF-8 text", got=repr(text)[:80]
+                        f"the {name} of a {inner.DESCRIPTOR.name} is not UTF-8 text", got=repr(text)[:80]
                     )
 
 
@@ -126,6 +126,6 @@ def needed_file_version(model: ModelProto) -> tuple[int, str]:
         needs += [(_VERSION_OF_TYPE.get(number, _NEWER_TYPES), f"element type {number}") for number in numbers]
         for attribute in message.attribute if isinstance(message, NodeProto) else ():
             if attribute.name in _TYPE_ATTRIBUTES:
-                words = f"element type {attribute.i} of a {message.op_type}"
-                needs.append((_VERSION_OF_TYPE.get(attribute.i, _NEWER_TYPES), words))
+                reason = f"element type {attribute.i} of a {message.op_type}"
+                needs.append((_VERSION_OF_TYPE.get(attribute.i, _NEWER_TYPES), reason))
     return max(needs, key=lambda need: need[0])

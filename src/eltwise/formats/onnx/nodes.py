@@ -80,16 +80,16 @@ def read_node(proto: NodeProto, origin: Origin, folder: ExternalData | None = No
     label = proto.name or next(filter(None, proto.output), "")
     if schema is None:
         raise UnsupportedError("this operator is unsupported", operator=proto.op_type, node=label)
-    place = {"operator": schema.versioned_name, "node": label}
+    location = {"operator": schema.versioned_name, "node": label}
     try:
         if "" in proto.output:
             raise GraphError("an output has no name", operand="its outputs")
-        operation = _read_attributes(proto, schema, origin, folder, place)
+        operation = _read_attributes(proto, schema, origin, folder, location)
         for _name, value in operation.given:
             if isinstance(value, Tensor) and reads_weights:
                 value.array  # noqa: B018 - this reads and checks it
     except EltwiseError as error:
-        raise error.located(**place) from None
+        raise error.located(**location) from None
     return _as_stored(proto, operation)
 
 
@@ -105,9 +105,9 @@ def foreign_node(proto: NodeProto, origin: Origin, read_graph: Callable[[GraphPr
     domain = default_domain(proto.domain)
     known = None if called or domain or proto.overload else published_schema(proto.op_type, origin.opset)
     schema = ForeignSchema("ai.onnx", proto.op_type, known.since_version if known else 0, domain, proto.overload)
-    given = tuple((attribute.name, attribute) for attribute in proto.attribute)
+    attributes = tuple((attribute.name, attribute) for attribute in proto.attribute)
     graphs = tuple((name, read_graph(graph)) for name, graph in subgraphs(proto))
-    return _as_stored(proto, Foreign(schema, given, graphs))
+    return _as_stored(proto, Foreign(schema, attributes, graphs))
 
 
 def _as_stored(proto: NodeProto, operation: Operation | Foreign) -> Node:
@@ -137,23 +137,23 @@ def published_schema(op_type: str, opset: int) -> onnx.defs.OpSchema | None:
 
 
 def _read_attributes(
-    proto: NodeProto, schema: OpSchema, origin: Origin, folder: ExternalData | None, place: dict[str, str]
+    proto: NodeProto, schema: OpSchema, origin: Origin, folder: ExternalData | None, location: dict[str, str]
 ) -> Operation:
     attributes = {attribute.name: attribute for attribute in schema.attributes}
     values: dict[str, object] = {}
     problems: list[EltwiseError] = []
-    for given in proto.attribute:
+    for message in proto.attribute:
         try:
-            if given.name not in attributes:
-                schema.bind({given.name: None})
-            if given.name in values:
+            if message.name not in attributes:
+                schema.bind({message.name: None})
+            if message.name in values:
                 raise AttributeValueError("the attribute is given twice")
-            values[given.name] = None
-            value = _read_attribute(given, attributes[given.name], schema, origin, folder)
-            values[given.name] = attributes[given.name].checked(value, schema.versioned_name)
+            values[message.name] = None
+            value = _read_attribute(message, attributes[message.name], schema, origin, folder)
+            values[message.name] = attributes[message.name].checked(value, schema.versioned_name)
         except EltwiseError as error:
-            operand = f"attribute {given.name}" if given.name in attributes else ""
-            problems.append(error.located(operand=operand, **place))
+            operand = f"attribute {message.name}" if message.name in attributes else ""
+            problems.append(error.located(operand=operand, **location))
     raise_all(problems)
     return schema.bind(values)
 
@@ -170,14 +170,14 @@ def _read_attribute(
 ) -> object:
     """Read the value of an attribute; a number or text that is absent is zero or empty, as protobuf 3 writes those."""
     if proto.ref_attr_name:
-        words = "a reference to an attribute of a function has no meaning in a graph"
-        raise UnsupportedError(words, got=repr(proto.ref_attr_name))
+        problem = "a reference to an attribute of a function has no meaning in a graph"
+        raise UnsupportedError(problem, got=repr(proto.ref_attr_name))
     if attribute.kind == "not run":
         return None
-    wanted = _attribute_type(attribute, schema)
-    _check_type(proto, wanted, origin)
-    value = getattr(proto, _FIELD_OF_TYPE[wanted])
-    match wanted:
+    expected = _attribute_type(attribute, schema)
+    _check_type(proto, expected, origin)
+    value = getattr(proto, _FIELD_OF_TYPE[expected])
+    match expected:
         case AttributeProto.TENSOR:
             if not proto.HasField("t"):
                 raise AttributeValueError("the attribute's value is missing", allowed="a tensor")
@@ -193,20 +193,20 @@ def _read_attribute(
     return _element_type(value) if attribute.kind == "element type" else value
 
 
-def _check_type(proto: AttributeProto, wanted: AttributeProto.AttributeType, origin: Origin) -> None:
+def _check_type(proto: AttributeProto, expected: AttributeProto.AttributeType, origin: Origin) -> None:
     """Refuse an attribute of another type, without a type, or with a value in another type's field."""
     name = AttributeProto.AttributeType.Name
     untyped = not proto.HasField("type") or proto.type == AttributeProto.UNDEFINED
     if untyped and origin.file_version >= 2:
-        raise AttributeValueError("the attribute has no type", allowed=name(wanted))
-    if not untyped and proto.type != wanted:
-        raise AttributeValueError("the attribute has the wrong type", got=name(proto.type), allowed=name(wanted))
-    field = _FIELD_OF_TYPE[wanted]
+        raise AttributeValueError("the attribute has no type", allowed=name(expected))
+    if not untyped and proto.type != expected:
+        raise AttributeValueError("the attribute has the wrong type", got=name(proto.type), allowed=name(expected))
+    field = _FIELD_OF_TYPE[expected]
     present = [other for other in _VALUE_FIELDS if proto.HasField(other)]
     present += [other for other in _LIST_FIELDS if len(getattr(proto, other))]
     if set(present) - {field}:
-        words = "the attribute's value is in the wrong field"
-        raise AttributeValueError(words, got=" and ".join(present), allowed=field)
+        problem = "the attribute's value is in the wrong field"
+        raise AttributeValueError(problem, got=" and ".join(present), allowed=field)
 
 
 def _one_nan(value: float) -> float:
@@ -221,13 +221,15 @@ def _text(value: bytes) -> str:
         raise AttributeValueError("the attribute's value is not UTF-8 text", got=repr(value)[:80]) from None
 
 
-def _element_type(given: int | str) -> ElementType:
-    found = BY_ONNX_NAME.get(given) if isinstance(given, str) else BY_ONNX_NUMBER.get(given)
-    if found is None:
+def _element_type(identifier: int | str) -> ElementType:
+    element_type = BY_ONNX_NAME.get(identifier) if isinstance(identifier, str) else BY_ONNX_NUMBER.get(identifier)
+    if element_type is None:
         runs = [schema for schema in BY_ONNX_NAME.values() if schema.runs]
-        names = (schema.onnx if isinstance(given, str) else f"{schema.onnx_number} ({schema.onnx})" for schema in runs)
-        raise AttributeValueError("there is no such element type", got=repr(given)[:80], allowed=", ".join(names))
-    return found
+        names = (
+            schema.onnx if isinstance(identifier, str) else f"{schema.onnx_number} ({schema.onnx})" for schema in runs
+        )
+        raise AttributeValueError("there is no such element type", got=repr(identifier)[:80], allowed=", ".join(names))
+    return element_type
 
 
 def write_node(node: Node, write_graph: Callable[[Graph, GraphProto], None] | None = None) -> NodeProto:
@@ -257,9 +259,9 @@ def write_node(node: Node, write_graph: Callable[[Graph, GraphProto], None] | No
     proto.output[:] = node.outputs
     if original is None or _says(original.operation) != _says(node.operation):
         _write_attributes(node, proto)
-    for (_name, graph), (_same, place) in zip(node.graphs, list(subgraphs(proto)), strict=True):
+    for (_name, graph), (_same, message) in zip(node.graphs, list(subgraphs(proto)), strict=True):
         if not graph.untouched and write_graph is not None:
-            write_graph(graph, place)
+            write_graph(graph, message)
     return proto
 
 
@@ -274,19 +276,19 @@ def _says(operation: Operation | Foreign) -> tuple[object, ...]:
 
 def _write_attributes(node: Node, proto: NodeProto) -> None:
     """Write attributes; one that was there and has the same value stays as it was, with its text."""
-    made, operation = NodeProto(), node.operation
+    written, operation = NodeProto(), node.operation
     if isinstance(operation, Foreign):
-        made.attribute.extend(value for _name, value in operation.given if isinstance(value, AttributeProto))
+        written.attribute.extend(value for _name, value in operation.given if isinstance(value, AttributeProto))
     else:
         known = {attribute.name: attribute for attribute in operation.schema.attributes}
-        made.attribute.extend(_written(value, known[name], operation.schema) for name, value in operation.given)
+        written.attribute.extend(_written(value, known[name], operation.schema) for name, value in operation.given)
     before = {attribute.name: attribute for attribute in proto.attribute}
-    for attribute in made.attribute:
+    for attribute in written.attribute:
         old = before.get(attribute.name)
         if old is not None and same_value(old, attribute):
             attribute.CopyFrom(old)
     proto.ClearField("attribute")
-    proto.attribute.extend(made.attribute)
+    proto.attribute.extend(written.attribute)
 
 
 def same_value(one: AttributeProto, other: AttributeProto) -> bool:

@@ -49,26 +49,26 @@ class OnnxParts:
     def write(
         self,
         nodes: Sequence[Node],
-        given: Mapping[str, TensorType],
-        wanted: Sequence[str],
+        inputs: Mapping[str, TensorType],
+        results: Sequence[str],
         fixed: Mapping[str, Tensor],
     ) -> tuple[bytes, bytes]:
         """Write nodes as a model.
 
         Args:
             nodes: the nodes, in order.
-            given: the inputs in order, each with its type. Nodes read the value that is given also where another one
+            inputs: the inputs in order, each with its type. Nodes read the value that is given also where another one
                 of these nodes makes it.
-            wanted: the values that are its outputs.
+            results: the values that are its outputs.
             fixed: values that are constants in the part.
 
         Returns:
             The bytes of the file, and no weights.
         """
         graph = self._graph
-        made = {value for node in nodes for value in node.outputs}
-        renamed = {value: value + _OWN for value in made & (given.keys() | fixed.keys())}
-        read = {value for node in nodes for value in reads(node)}.union(wanted) - given.keys()
+        produced = {value for node in nodes for value in node.outputs}
+        renamed = {value: value + _OWN for value in produced & (inputs.keys() | fixed.keys())}
+        read = {value for node in nodes for value in reads(node)}.union(results) - inputs.keys()
         constants = {name: graph.constant[name] for name in sorted(read & graph.constant.keys())} | dict(fixed)
         types = dict(graph.declared) | {port.name: port.type for port in graph.outputs}
 
@@ -78,17 +78,17 @@ class OnnxParts:
 
         def output(value: str) -> Port:
             """The element type alone is known: the shape that a file declares may not be that of this run."""
-            name, found = renamed.get(value, value), types.get(value, UNKNOWN_TYPE)
-            return Port(name, found._replace(shape=UNKNOWN_RANK), name)
+            name, declared = renamed.get(value, value), types.get(value, UNKNOWN_TYPE)
+            return Port(name, declared._replace(shape=UNKNOWN_RANK), name)
 
         part = replace(
             graph,
-            inputs=tuple(Port(name, found, name) for name, found in given.items()),
-            outputs=tuple(map(output, wanted)),
+            inputs=tuple(Port(name, value_type, name) for name, value_type in inputs.items()),
+            outputs=tuple(map(output, results)),
             nodes=tuple(map(renaming, nodes)),
             constants=tuple(constants.items()),
             optional_inputs=(),
-            input_order=tuple(given),
+            input_order=tuple(inputs),
             declared=(),
             message=self._file,
         )

@@ -64,8 +64,8 @@ def read_onnx(data: bytes, folder: Path | None, where: str, reads_weights: bool 
     """
     try:
         model = parse_message(data, ModelProto, "an ONNX model")
-        kept = None if model.SerializeToString() == data else data
-        return _read_model(OnnxFile(model, kept, folder), where, reads_weights)
+        original = None if model.SerializeToString() == data else data
+        return _read_model(OnnxFile(model, original, folder), where, reads_weights)
     except EltwiseError as error:
         raise error.located(where=where) from None
 
@@ -77,9 +77,9 @@ def read_model_proto(model: ModelProto, folder: Path | None, where: str, reads_w
     """
     try:
         check_text(model)
-        own = ModelProto()
-        own.CopyFrom(model)
-        return _read_model(OnnxFile(own, None, folder), where, reads_weights)
+        copy = ModelProto()
+        copy.CopyFrom(model)
+        return _read_model(OnnxFile(copy, None, folder), where, reads_weights)
     except EltwiseError as error:
         raise error.located(where=where) from None
 
@@ -117,8 +117,8 @@ def run_problems(graph: Graph) -> list[EltwiseError]:
             problems.append(ElementTypeError("the element type is missing", operand=f"input {port.name!r}"))
     for port in (*graph.inputs, *graph.optional_inputs, *graph.outputs):
         if port.type.other:
-            words = f"a value of the type {port.type.other} is unsupported"
-            problems.append(UnsupportedError(words, operand=f"value {port.name!r}", allowed="tensors"))
+            problem = f"a value of the type {port.type.other} is unsupported"
+            problems.append(UnsupportedError(problem, operand=f"value {port.name!r}", allowed="tensors"))
     return [*problems, *_unsupported(graph)]
 
 
@@ -214,16 +214,16 @@ class _Reader:
     def _constants(self, proto: GraphProto) -> tuple[tuple[str, Tensor], ...]:
         constants: list[tuple[str, Tensor]] = []
         for tensor in proto.initializer:
-            found = stored_tensor(tensor, self.folder, f"initializer {tensor.name!r}")
+            constant = stored_tensor(tensor, self.folder, f"initializer {tensor.name!r}")
             if not tensor.name:
                 self._add(GraphError("an initializer has no name"))
             elif self.reads_weights:
                 try:
-                    found.array  # noqa: B018 - this reads and checks it
+                    constant.array  # noqa: B018 - this reads and checks it
                 except EltwiseError as error:
-                    found = Tensor(found.source, found.type._replace(other="unreadable"))
+                    constant = Tensor(constant.source, constant.type._replace(other="unreadable"))
                     self._add(error)
-            constants.append((tensor.name, found))
+            constants.append((tensor.name, constant))
         for sparse in proto.sparse_initializer:
             name = sparse.values.name
             constants.append((name, stored_tensor(sparse, self.folder, f"initializer {name!r}")))
@@ -243,11 +243,11 @@ class _Reader:
     def _declared(self, values: Sequence[ValueInfoProto]) -> tuple[tuple[str, TensorType], ...]:
         declared: dict[str, TensorType] = {}
         for value in values:
-            found = self._type(value, "value_info")
-            known = declared.setdefault(value.name, found)
-            if known != found:
-                words, operand = "the value is declared twice", f"value_info {value.name!r}"
-                self._add(GraphError(words, operand=operand, got=f"{known} and {found}"))
+            value_type = self._type(value, "value_info")
+            known = declared.setdefault(value.name, value_type)
+            if known != value_type:
+                problem, operand = "the value is declared twice", f"value_info {value.name!r}"
+                self._add(GraphError(problem, operand=operand, got=f"{known} and {value_type}"))
         return tuple(declared.items())
 
     def _type(self, value: ValueInfoProto, kind: str) -> TensorType:
@@ -261,7 +261,7 @@ class _Reader:
 def _foreign_problem(graph: Graph) -> UnsupportedError | None:
     """Make the one error for all nodes of a graph whose operator eltwise does not run; None where there is none."""
     called = _called(graph.functions)
-    found: list[tuple[str, str]] = []
+    operators: list[tuple[str, str]] = []
     hint = ""
     for index, node in enumerate(graph.nodes):
         schema = node.schema
@@ -271,12 +271,12 @@ def _foreign_problem(graph: Graph) -> UnsupportedError | None:
         known = not schema.of and not schema.overload and registry.resolve("ai.onnx", schema.name, graph.origin.opset)
         if known and not is_called and schema.version == known.version:
             continue  # One that could not be read, which is said of itself.
-        found.append((_operator(schema, graph.origin, is_called), node.label or f"number {index}"))
+        operators.append((_operator(schema, graph.origin, is_called), node.label or f"number {index}"))
         if not hint and not schema.of and not schema.version:  # ONNX does not know it: it may be misspelt.
             hint = unknown_name("operator", schema.name, operator_names("ai.onnx", graph.origin.opset)).hint
-    if not found:
+    if not operators:
         return None
-    problem = unsupported_operators(found, "ai.onnx", graph.origin.opset)
+    problem = unsupported_operators(operators, "ai.onnx", graph.origin.opset)
     problem.hint = hint
     return problem
 

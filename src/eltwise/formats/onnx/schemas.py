@@ -74,8 +74,8 @@ def _allowed(op_type: str, opset: int, index: int, of_output: bool) -> tuple[fro
     parameters = (schema.outputs if of_output else schema.inputs) if schema else ()
     if not parameters:
         return frozenset(), ""
-    found = parameters[min(index, len(parameters) - 1)]
-    return frozenset(found.types), found.type_str if found.is_homogeneous and not of_output else ""
+    parameter = parameters[min(index, len(parameters) - 1)]
+    return frozenset(parameter.types), parameter.type_str if parameter.is_homogeneous and not of_output else ""
 
 
 def check_types(node: Node, opset: int, scope: Scope, names: Names, source: int | None = None) -> None:
@@ -98,34 +98,36 @@ def check_operands(node: Node, opset: int, scope: Scope, source: int | None = No
     bound: dict[str, tuple[str, str]] = {}
     op_type = node.schema.name
     for index, value in enumerate(node.inputs):
-        found = _check(op_type, opset, scope, source, index, value, of_output=False) if value else ""
+        type_name = _check(op_type, opset, scope, source, index, value, of_output=False) if value else ""
         variable = _allowed(op_type, opset, index, False)[1]
-        first, first_type = bound.setdefault(variable, (value, found)) if found and variable else ("", found)
-        if first_type != found:
+        first, first_type = (
+            bound.setdefault(variable, (value, type_name)) if type_name and variable else ("", type_name)
+        )
+        if first_type != type_name:
             raise ElementTypeError(
                 f"operands {first!r} and {value!r} have different types",
                 operator=versioned_name(op_type, opset),
-                got=f"{first_type} and {found}",
+                got=f"{first_type} and {type_name}",
                 allowed="one type for both",
             )
 
 
 def _check(op_type: str, opset: int, scope: Scope, source: int | None, index: int, value: str, of_output: bool) -> str:
     allowed, _variable = _allowed(op_type, opset, index, of_output)
-    found = type_text(scope.type_of(value))
+    type_name = type_text(scope.type_of(value))
     was_there = source is not None and scope.owner(value) is not None
-    if found in allowed or not (found or was_there):
-        return found
-    if not found and _allowed(op_type, source or 0, index, of_output)[0] <= allowed:
-        return found
-    words = "the type is not allowed in this version"
+    if type_name in allowed or not (type_name or was_there):
+        return type_name
+    if not type_name and _allowed(op_type, source or 0, index, of_output)[0] <= allowed:
+        return type_name
+    problem = "the type is not allowed in this version"
     raise ElementTypeError(
-        words if found else "the type is not known, and not every type is allowed in this version",
+        problem if type_name else "the type is not known, and not every type is allowed in this version",
         operator=versioned_name(op_type, opset),
         operand=f"{'result' if of_output else 'operand'} {value!r}",
-        got=found,
+        got=type_name,
         allowed=", ".join(sorted(allowed)),
-        hint="" if found else "declare it in the model",
+        hint="" if type_name else "declare it in the model",
     )
 
 
@@ -151,8 +153,8 @@ def in_opset(node: Node, opset: int, name: str = "", attributes: Mapping[str, ob
         return node
     messages = {attribute.name: attribute for attribute in write_node(node).attribute}
     messages |= {key: helper.make_attribute(key, value) for key, value in changed.items() if value is not None}
-    given = tuple(pair for pair in messages.items() if changed.get(pair[0], pair[1]) is not None)
-    return replace(node, operation=Foreign(foreign, given, node.graphs))
+    remaining = tuple(pair for pair in messages.items() if changed.get(pair[0], pair[1]) is not None)
+    return replace(node, operation=Foreign(foreign, remaining, node.graphs))
 
 
 def attribute_value(node: Node, name: str) -> Any:
@@ -181,14 +183,14 @@ def read_rule(node: Node) -> Rule:
         return node.bound.rule
     if node.schema.name == "PRelu":
         return Rule("legacy", 1)
-    given = {"axis": -1, "broadcast": 0}
+    values = {"axis": -1, "broadcast": 0}
     for name, value in node.operation.given:
-        if name in given and isinstance(value, AttributeProto):
+        if name in values and isinstance(value, AttributeProto):
             if value.ref_attr_name:
-                words = "the value is that of a function's attribute, which is not known"
-                raise UnsupportedError(words, operand=f"attribute {name}")
-            given[name] = value.i
-    if given["broadcast"] not in (0, 1):
-        got = str(given["broadcast"])
+                problem = "the value is that of a function's attribute, which is not known"
+                raise UnsupportedError(problem, operand=f"attribute {name}")
+            values[name] = value.i
+    if values["broadcast"] not in (0, 1):
+        got = str(values["broadcast"])
         raise AttributeValueError("there is no such value", operand="attribute broadcast", got=got, allowed="0 or 1")
-    return Rule("legacy", given["axis"], given["broadcast"] == 1)
+    return Rule("legacy", values["axis"], values["broadcast"] == 1)

@@ -67,10 +67,10 @@ def read_tensor(proto: TensorProto, folder: ExternalData, operand: str = "") -> 
             raise not_run(element_type)
         sizes = _sizes(proto)
         check_sizes(sizes, element_type.storage.itemsize)
-        place, data = _data_of(proto, element_type)
-        if place not in ("", "raw_data", "external_data"):
-            return Tensor(_from_field(proto, place, element_type, element_count(sizes)).reshape(sizes), element_type)
-        if place == "external_data":
+        field, data = _data_of(proto, element_type)
+        if field not in ("", "raw_data", "external_data"):
+            return Tensor(_from_field(proto, field, element_type, element_count(sizes)).reshape(sizes), element_type)
+        if field == "external_data":
             data = folder.read(proto.external_data, element_type.file_bytes(element_count(sizes))).data
         return Tensor(range_of(element_type, sizes, MemoryFile(data, "the data"), 0).array, element_type)
     except EltwiseError as error:
@@ -90,11 +90,11 @@ def read_element_type(number: int) -> ElementType:
     """Find an element type by its number in TensorProto.DataType."""
     if number == TensorProto.UNDEFINED:
         raise ElementTypeError("the element type is missing")
-    found = BY_ONNX_NUMBER.get(number)
-    if found is None:
+    element_type = BY_ONNX_NUMBER.get(number)
+    if element_type is None:
         allowed = ", ".join(f"{one.onnx} ({one.onnx_number})" for one in BY_ONNX_NUMBER.values() if one.runs)
         raise ElementTypeError("there is no element type of this number", got=str(number), allowed=allowed)
-    return found
+    return element_type
 
 
 def _sizes(proto: TensorProto) -> tuple[int, ...]:
@@ -118,21 +118,21 @@ def _data_of(proto: TensorProto, element_type: ElementType) -> tuple[str, Buffer
         if elements:
             raise FileFormatError("the tensor has no data", allowed=f"{needed} bytes for its {elements} elements")
         return "", b""
-    place, field = places[0], _FIELD_OF.get(element_type.onnx, "int32_data")
-    if element_type.onnx in _PACKING_UNKNOWN or place == "external_data":
-        return place, raw
-    if place == "raw_data" and element_type.bits:
+    actual, field = places[0], _FIELD_OF.get(element_type.onnx, "int32_data")
+    if element_type.onnx in _PACKING_UNKNOWN or actual == "external_data":
+        return actual, raw
+    if actual == "raw_data" and element_type.bits:
         if len(raw) != needed:
             raise FileFormatError(f"raw_data is {len(raw)} bytes, expected {needed} for its type and shape")
-        return place, raw
-    if place != field:
+        return actual, raw
+    if actual != field:
         allowed = f"{field} or raw_data" if element_type.bits else field
-        words = f"the data of a {element_type} tensor is in the wrong field"
-        raise FileFormatError(words, got=place, allowed=allowed)
+        problem = f"the data of a {element_type} tensor is in the wrong field"
+        raise FileFormatError(problem, got=actual, allowed=allowed)
     entries = needed if 0 < element_type.bits < 8 else elements * _ENTRIES_EACH.get(element_type.onnx, 1)
     if (got := len(getattr(proto, field))) != entries:
         raise FileFormatError(f"{field} has {got} entries, expected {entries} for its type and shape")
-    return place, raw
+    return actual, raw
 
 
 def _from_field(proto: TensorProto, field: str, element_type: ElementType, elements: int) -> np.ndarray:
@@ -159,23 +159,25 @@ def _entry_limits(element_type: ElementType) -> tuple[int, int]:
 
 def position_problems(sparse: SparseTensorProto) -> Iterator[EltwiseError]:
     """Find positions of a sparse tensor's values that its shape does not have."""
-    indices, place = sparse.indices, f"the indices of {sparse.values.name!r}"
+    indices, operand = sparse.indices, f"the indices of {sparse.values.name!r}"
     count, rank = element_count(tuple(sparse.values.dims)), len(sparse.dims)
     if list(indices.dims) not in ([count], [count, rank]):
-        words = "the indices have not one position for each value"
-        yield ShapeError(words, operand=place, got=str(list(indices.dims)), allowed=f"({count}) or ({count},{rank})")
+        problem = "the indices have not one position for each value"
+        yield ShapeError(
+            problem, operand=operand, got=str(list(indices.dims)), allowed=f"({count}) or ({count},{rank})"
+        )
         return
     if element_count(tuple(indices.dims)) > _MOST_POSITIONS or indices.data_location == TensorProto.EXTERNAL:
         return
     try:
-        given = numpy_helper.to_array(indices)
+        positions = numpy_helper.to_array(indices)
     except (ValueError, TypeError):
         return  # The tensor of the positions is not right, and said so by itself.
-    sizes = list(sparse.dims) if given.ndim == 2 else [element_count(tuple(sparse.dims))]
-    outside = (given < 0) | (given >= np.array(sizes, np.object_))
+    sizes = list(sparse.dims) if positions.ndim == 2 else [element_count(tuple(sparse.dims))]
+    outside = (positions < 0) | (positions >= np.array(sizes, np.object_))
     if outside.any():
-        wrong = given.reshape(-1)[int(np.argmax(outside.reshape(-1)))]
-        yield ShapeError("a value's position is not in its shape", operand=place, got=str(wrong))
+        wrong = positions.reshape(-1)[int(np.argmax(outside.reshape(-1)))]
+        yield ShapeError("a value's position is not in its shape", operand=operand, got=str(wrong))
 
 
 class MessageSource(Source):

@@ -59,25 +59,25 @@ def check_type(proto: TypeProto, required: bool = False) -> None:
             raise ShapeError(f"dimension {axis} is negative", got=str(size.dim_value), allowed=allowed)
 
 
-def type_text(found: TensorType | None) -> str:
+def type_text(value_type: TensorType | None) -> str:
     """A type as ONNX's schemas write it: ``tensor(float)``; empty where it is not known."""
-    if found is None:
+    if value_type is None:
         return ""
-    return found.other or (f"tensor({found.element_type.onnx.lower()})" if found.element_type else "")
+    return value_type.other or (f"tensor({value_type.element_type.onnx.lower()})" if value_type.element_type else "")
 
 
 def _text(proto: TypeProto) -> str:
     """The type of a value that is no tensor; empty where a part of it is not known."""
     text = ""
-    for depth, found in enumerate(types_in(proto)):
-        kind = found.WhichOneof("value")
+    for depth, part in enumerate(types_in(proto)):
+        kind = part.WhichOneof("value")
         if depth == _DEEPEST:
             return f"a type nested more than {_DEEPEST} deep"
         if kind in _INNER:
-            key = f"{_element_text(found.map_type.key_type)}," if kind == "map_type" else ""
+            key = f"{_element_text(part.map_type.key_type)}," if kind == "map_type" else ""
             text += f"{_INNER[kind][0]}({key}"
         elif kind in ("tensor_type", "sparse_tensor_type"):
-            element = _element_text(getattr(found, kind).elem_type)
+            element = _element_text(getattr(part, kind).elem_type)
             closed = ")" * (depth + 1)
             return f"{text}{kind.removesuffix('_type')}({element}{closed}" if element not in ("", "?") else ""
     return ""
@@ -98,12 +98,12 @@ def types_in(proto: TypeProto) -> Iterator[TypeProto]:
         yield proto
 
 
-def declare(value: ValueInfoProto, found: TensorType | None) -> None:
+def declare(value: ValueInfoProto, value_type: TensorType | None) -> None:
     """Give a value its type as far as it is known."""
-    if found is not None and found.other:
-        _write_text(value.type, found.other)
-    elif found is not None:
-        _write_tensor_type(value, found)
+    if value_type is not None and value_type.other:
+        _write_text(value.type, value_type.other)
+    elif value_type is not None:
+        _write_tensor_type(value, value_type)
 
 
 def _write_text(proto: TypeProto, text: str) -> None:
@@ -120,16 +120,16 @@ def _write_text(proto: TypeProto, text: str) -> None:
         getattr(proto, f"{kind}_type").elem_type = TensorProto.DataType.Value(rest.rstrip(")").upper())
 
 
-def _write_tensor_type(value: ValueInfoProto, found: TensorType) -> None:
+def _write_tensor_type(value: ValueInfoProto, value_type: TensorType) -> None:
     tensor = value.type.tensor_type
-    if found.element_type is not None:
-        if not found.element_type.onnx:
-            raise UnsupportedError(f"ONNX has no element type {found.element_type}", operand=repr(value.name))
-        tensor.elem_type = found.element_type.onnx_number
-    if found.shape.dimensions is None:
+    if value_type.element_type is not None:
+        if not value_type.element_type.onnx:
+            raise UnsupportedError(f"ONNX has no element type {value_type.element_type}", operand=repr(value.name))
+        tensor.elem_type = value_type.element_type.onnx_number
+    if value_type.shape.dimensions is None:
         return
     tensor.shape.SetInParent()
-    for dimension in found.shape.dimensions:
+    for dimension in value_type.shape.dimensions:
         if dimension.symbol:
             tensor.shape.dim.add(dim_param=dimension.symbol)
         elif dimension.is_known:
@@ -140,6 +140,6 @@ def _write_tensor_type(value: ValueInfoProto, found: TensorType) -> None:
             raise UnsupportedError(
                 "ONNX cannot state an interval of sizes",
                 operand=repr(value.name),
-                got=str(found.shape),
+                got=str(value_type.shape),
                 allowed="sizes, symbols and unknown dimensions",
             )

@@ -65,8 +65,8 @@ def find_problems(graph: Graph) -> tuple[EltwiseError, ...]:
         problems += structure_problems(function.body, in_order=False)
         opset, imports = function.body.origin.opset, getattr(function.body.message, "opset_import", ())
         if any(not default_domain(entry.domain) for entry in imports) and not 1 <= opset <= newest_opset():
-            words = f"the opset of the function {function.name!r} is not known here"
-            problems.append(UnsupportedError(words, got=str(opset), allowed=f"1 to {newest_opset()}"))
+            message = f"the opset of the function {function.name!r} is not known here"
+            problems.append(UnsupportedError(message, got=str(opset), allowed=f"1 to {newest_opset()}"))
     problems += [*_endless_calls(graph), *_input_problems(graph), *_tensor_problems(graph)]
     called = called_functions(graph)
     checked: dict[int, tuple[Node, Scope]] = {}
@@ -78,11 +78,11 @@ def find_problems(graph: Graph) -> tuple[EltwiseError, ...]:
         for node in scope.graph.nodes:
             if is_onnx(node, called):
                 checked[id(node)] = (node, scope)
-                found = list(_node_problems(node, scope.graph.origin, context))
-                problems += [_located(error, node) for error in found or _type_problems(node, opset, scope)]
+                node_problems = list(_node_problems(node, scope.graph.origin, context))
+                problems += [_located(error, node) for error in node_problems or _type_problems(node, opset, scope)]
     if not problems and not any(domain == "" for domain, _name in called):
-        refused = ((checked[number], words) for number, words in refused_by_inference(graph) if number in checked)
-        problems += [_inferred(node, words, graph.origin.opset, scope) for (node, scope), words in refused]
+        refused = ((checked[number], message) for number, message in refused_by_inference(graph) if number in checked)
+        problems += [_inferred(node, message, graph.origin.opset, scope) for (node, scope), message in refused]
     return tuple(problems)
 
 
@@ -124,19 +124,21 @@ def _input_problems(graph: Graph) -> Iterator[EltwiseError]:
 
 
 def _of_optional_input(port: Port, graph: Graph) -> Iterator[EltwiseError]:
-    found, place = graph.constant[port.value].type, f"input {port.name!r}"
-    if not found.other and type_text(port.type) != type_text(found):  # An unknown type is a fault of the tensor itself.
-        words = "the initializer has another type than the input of its name"
-        yield ElementTypeError(words, operand=place, got=f"{type_text(found)} and {type_text(port.type)}")
+    initializer, operand = graph.constant[port.value].type, f"input {port.name!r}"
+    if not initializer.other and type_text(port.type) != type_text(
+        initializer
+    ):  # An unknown type is a fault of the tensor itself.
+        problem = "the initializer has another type than the input of its name"
+        yield ElementTypeError(problem, operand=operand, got=f"{type_text(initializer)} and {type_text(port.type)}")
         return
-    given, declared = found.shape.dimensions, port.type.shape.dimensions
-    if given is None or declared is None:
+    sizes, declared = initializer.shape.dimensions, port.type.shape.dimensions
+    if sizes is None or declared is None:
         return
-    if len(given) != len(declared) or any(
-        other.low > 0 and other.is_known and other != size for size, other in zip(given, declared, strict=True)
+    if len(sizes) != len(declared) or any(
+        other.low > 0 and other.is_known and other != size for size, other in zip(sizes, declared, strict=True)
     ):
-        words = "the initializer has another shape than the input of its name"
-        yield ShapeError(words, operand=place, got=f"({found.shape}) and ({port.type.shape})")
+        problem = "the initializer has another shape than the input of its name"
+        yield ShapeError(problem, operand=operand, got=f"({initializer.shape}) and ({port.type.shape})")
 
 
 def _tensor_problems(graph: Graph) -> Iterator[EltwiseError]:
@@ -188,8 +190,8 @@ def _node_problems(node: Node, origin: Origin, context: CheckerContext) -> Itera
     try:
         check_node(bare_node(proto), context)
     except ValidationError as error:
-        words = " ".join(str(error).partition("\n\n==> Context:")[0].split())
-        yield _in_our_words(proto, origin) or GraphError("onnx's checker refuses it", got=repr(words[:300]))
+        message = " ".join(str(error).partition("\n\n==> Context:")[0].split())
+        yield _in_our_words(proto, origin) or GraphError("onnx's checker refuses it", got=repr(message[:300]))
         return
     types = TensorProto.DataType.values()[1:]
     for attribute in proto.attribute if proto.op_type == "Cast" else ():  # The checker takes a Cast to any number.
@@ -223,13 +225,13 @@ def _type_problems(node: Node, opset: int, scope: Scope) -> Iterator[EltwiseErro
         yield error
 
 
-def _inferred(node: Node, words: str, opset: int, scope: Scope) -> EltwiseError:
+def _inferred(node: Node, message: str, opset: int, scope: Scope) -> EltwiseError:
     """Make an error of what inference says; that of the eleven operators names the sizes."""
-    if node.schema.name in LEGACY_OPERATORS and opset >= FIRST_NUMPY and "dimension" in words:
+    if node.schema.name in LEGACY_OPERATORS and opset >= FIRST_NUMPY and "dimension" in message:
         try:
             broadcast(Rule("numpy"), *(scope.shape(value) for value in node.inputs))
         except ShapeError as error:
             return _located(error, node)
-    kind = ShapeError if words.startswith("[ShapeInferenceError]") else GraphError
-    said = " ".join(words.partition("] ")[2].split()) or words
-    return _located(kind("onnx's inference refuses it", got=repr(said[:300])), node)
+    kind = ShapeError if message.startswith("[ShapeInferenceError]") else GraphError
+    sentence = " ".join(message.partition("] ")[2].split()) or message
+    return _located(kind("onnx's inference refuses it", got=repr(sentence[:300])), node)

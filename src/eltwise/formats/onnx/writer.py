@@ -76,8 +76,8 @@ def write_kept_file(graph: Graph, path: Path, progress: Progress = no_progress) 
     """
     data, model = kept_bytes(graph)
     check_writable(path)
-    beside, is_moved = move_data(model, _folder(graph), path, progress)
-    write_together([*beside, (path, [_serialized(model) if is_moved else data])])
+    data_files, is_moved = move_data(model, _folder(graph), path, progress)
+    write_together([*data_files, (path, [_serialized(model) if is_moved else data])])
     return is_moved
 
 
@@ -192,23 +192,23 @@ def _write_ports(protos: RepeatedValues, ports: Sequence[Port]) -> None:
     _write_values(protos, [(port.name, port.type) for port in ports])
 
 
-def _write_values(protos: RepeatedValues, wanted: Sequence[tuple[str, TensorType]]) -> None:
+def _write_values(protos: RepeatedValues, types: Sequence[tuple[str, TensorType]]) -> None:
     """Write the types of values; what a file says of a value whose type did not change stays as it was."""
     before: dict[str, ValueInfoProto] = {}
     for value in protos:
         before.setdefault(value.name, value)
-    kept = [(name, value_type(value.type)) for name, value in before.items() if name]
-    if kept == [(name, found) for name, found in wanted if name]:
+    present = [(name, value_type(value.type)) for name, value in before.items() if name]
+    if present == [(name, declared) for name, declared in types if name]:
         return
-    made = GraphProto()
-    for name, found in wanted:
-        old, new = before.get(name), made.input.add(name=name)
-        if old is not None and value_type(old.type) == found:
+    written = GraphProto()
+    for name, declared in types:
+        old, new = before.get(name), written.input.add(name=name)
+        if old is not None and value_type(old.type) == declared:
             new.CopyFrom(old)
         else:
-            declare(new, found)
+            declare(new, declared)
     del protos[:]
-    protos.extend(made.input)
+    protos.extend(written.input)
 
 
 def _folder(graph: Graph) -> Path | None:

@@ -182,8 +182,8 @@ def parse_xml(data: bytes) -> etree._Element:
             reason = " ".join((error.msg or "the parser gives no reason").split())
             raise FileFormatError(f"not well-formed XML ({reason[:200]})") from None
     if root is None or root.getroottree().docinfo.internalDTD is not None:
-        words = "the XML has a DOCTYPE, which can define entities and name other files"
-        raise FileFormatError(words, allowed="IR files without DOCTYPE")
+        problem = "the XML has a DOCTYPE, which can define entities and name other files"
+        raise FileFormatError(problem, allowed="IR files without DOCTYPE")
     return root
 
 
@@ -193,8 +193,8 @@ def _form_problems(root: etree._Element) -> Iterator[EltwiseError]:
     while waiting:
         element, layer = waiting.pop()
         layer = element.get("name", layer) if element.tag == "layer" else layer
-        place = f"<{shown(element.tag)}> in line {element.sourceline}"
-        yield from (error.located(node=shown(layer), operand=place) for error in _of_element(element))
+        operand = f"<{shown(element.tag)}> in line {element.sourceline}"
+        yield from (error.located(node=shown(layer), operand=operand) for error in _of_element(element))
         form = _FORMS.get(element.tag, _Form())
         waiting += [(child, layer) for child in reversed(element) if child.tag in form.once + form.often]
 
@@ -267,7 +267,7 @@ def _read_metadata(element: etree._Element, path: str = "", depth: int = 0) -> l
 
 def _not_held(sections: Mapping[str, etree._Element]) -> Iterator[str]:
     """Metadata that a changed model loses: of single layers, and sections of older files."""
-    layers = sum(1 for layer in sections["layers"] if any(len(found) for found in layer.iter("rt_info")))
+    layers = sum(1 for layer in sections["layers"] if any(len(info) for info in layer.iter("rt_info")))
     if layers:
         yield f"the rt_info of {counted(layers, 'layer')}"
     yield from (f"the section <{tag}>" for tag in ("meta_data", "quantization_parameters") if tag in sections)

@@ -53,18 +53,18 @@ def read_constant(layer: Layer, weights: OpenFile | None) -> Tensor:
     type_text, shape_text, offset_text, size_text = _texts(layer, names)
     element_type, shape = _read_element_type(type_text, "attribute element_type"), read_shape(shape_text)
     if not shape.is_known:
-        words = "the shape of a constant must be known"
-        raise ShapeError(words, operand="attribute shape", got=repr(shown(shape_text)))
+        problem = "the shape of a constant must be known"
+        raise ShapeError(problem, operand="attribute shape", got=repr(shown(shape_text)))
     sizes = shape.sizes()
     offset = parse_integer(offset_text, "attribute offset")
     size = parse_integer(size_text, "attribute size")
     expected = element_type.file_bytes(element_count(sizes))
     if size != expected:
-        words = f"the constant is {size} bytes, expected {expected} for its type and shape"
-        raise FileFormatError(words, operand="attribute size")
+        problem = f"the constant is {size} bytes, expected {expected} for its type and shape"
+        raise FileFormatError(problem, operand="attribute size")
     if weights is None and size + offset:
-        words, hint = "the constant is in the weights, and there are none", "expected a .bin beside the .xml"
-        raise FileFormatError(words, got=f"{size} bytes", hint=hint)
+        problem, hint = "the constant is in the weights, and there are none", "expected a .bin beside the .xml"
+        raise FileFormatError(problem, got=f"{size} bytes", hint=hint)
     try:
         source = range_of(element_type, sizes, weights or MemoryFile(b"", "no .bin"), offset)
     except EltwiseError as error:
@@ -117,15 +117,15 @@ def is_known(layer: Layer) -> bool:
 
 def opset_of(layer: Layer) -> int:
     """The number of the layer's operation set."""
-    found = _OPSET.fullmatch(layer.version)
-    if not found or int(found.group(1)) > NEWEST_OPSET:
+    match = _OPSET.fullmatch(layer.version)
+    if not match or int(match.group(1)) > NEWEST_OPSET:
         raise _other_opset("unsupported operation set", layer, 1)
-    return int(found.group(1))
+    return int(match.group(1))
 
 
-def _other_opset(words: str, layer: Layer, first: int) -> UnsupportedError:
+def _other_opset(problem: str, layer: Layer, first: int) -> UnsupportedError:
     return UnsupportedError(
-        words,
+        problem,
         operator=layer.type,
         operand="attribute version",
         got=repr(shown(layer.version)),
@@ -160,18 +160,18 @@ def _read_attributes(schema: OpSchema, data: Mapping[str, str]) -> dict[str, Att
     ignored = ("axis",) if isinstance(schema, ElementwiseSchema) else ()
     check_attributes([name for name in data if name not in ignored], known, schema.versioned_name)
     takes_axis = data.get("auto_broadcast", "").casefold() == "pdpd"
-    given = {
+    values = {
         attribute.name: _read_attribute(attribute, data[name], f"attribute {name}")
         for name, attribute in known.items()
         if name in data and (name != _PDPD_AXIS or takes_axis)
     }
-    return {"axis": 0, **given} if takes_axis else given
+    return {"axis": 0, **values} if takes_axis else values
 
 
-def check_attributes(given: Iterable[str], known: Iterable[str], operator: str) -> None:
+def check_attributes(attributes: Iterable[str], known: Iterable[str], operator: str) -> None:
     """Refuse attributes that an operator does not have."""
     names = list(known)
-    for name in given:
+    for name in attributes:
         if name not in names:
             raise unknown_name("attribute", shown(name), names, operator=operator)
 
@@ -185,8 +185,8 @@ def _read_attribute(attribute: Attribute, text: str, operand: str) -> AttributeV
         case "boolean":
             value = _BOOLEANS.get(text.casefold())
             if value is None:
-                words, allowed = "this value is not allowed", ", ".join(_BOOLEANS)
-                raise AttributeValueError(words, operand=operand, got=repr(shown(text)), allowed=allowed)
+                problem, allowed = "this value is not allowed", ", ".join(_BOOLEANS)
+                raise AttributeValueError(problem, operand=operand, got=repr(shown(text)), allowed=allowed)
             return value
         case _:
             return text

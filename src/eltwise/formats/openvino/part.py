@@ -64,17 +64,17 @@ class IrParts:
     def write(
         self,
         nodes: Sequence[Node],
-        given: Mapping[str, TensorType],
-        wanted: Sequence[str],
+        inputs: Mapping[str, TensorType],
+        results: Sequence[str],
         fixed: Mapping[str, Tensor],
     ) -> tuple[bytes, bytes]:
         """Write layers as a model.
 
         Args:
             nodes: the layers as nodes, in order.
-            given: the inputs in order, each with its type. Layers read the value that is given also where another one
+            inputs: the inputs in order, each with its type. Layers read the value that is given also where another one
                 of these layers makes it.
-            wanted: the values that are its outputs.
+            results: the values that are its outputs.
             fixed: values that are constants in the part.
 
         Returns:
@@ -82,7 +82,7 @@ class IrParts:
         """
         builder = IrBuilder("part", version=11, alignment=_ALIGNMENT)
         inside = {node.name for node in nodes}
-        outputs = {value: builder.add_parameter(self._free_name(value, inside), kind) for value, kind in given.items()}
+        outputs = {value: builder.add_parameter(self._free_name(value, inside), kind) for value, kind in inputs.items()}
         for value, tensor in fixed.items():
             outputs[value] = builder.add_constant(self._free_name(value, inside), tensor)
         numbers = dict[str, int]()
@@ -99,7 +99,7 @@ class IrParts:
             for port, value in self._sources.get(str(self._layers[node.name].get("id")), ()):
                 source = outputs[value] if value in outputs else output_of(value)
                 builder.connect(source, (numbers[node.name], port))
-        for value in wanted:
+        for value in results:
             if self._ports[value][0] not in inside:
                 raise UnsupportedError("this value is not made in the part", operand=repr(value))
             builder.add_result(f"{value}/result", output_of(value), None)

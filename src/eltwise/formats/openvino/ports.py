@@ -28,26 +28,26 @@ class ResultNames:
     Attributes:
         layer: the Result's own.
         value: the layer that makes its value.
-        own: the tensor names that only this Result has.
+        exclusive: the tensor names that only this Result has.
         tensor: those of the value.
     """
 
     layer: str
     value: str
-    own: tuple[str, ...]
+    exclusive: tuple[str, ...]
     tensor: tuple[str, ...]
 
     @property
     def ordered(self) -> tuple[str, ...]:
         """All of them once; the first is the preferred one."""
-        return once((*self.own, *self.tensor, self.value, self.layer))
+        return once((*self.exclusive, *self.tensor, self.value, self.layer))
 
 
 def input_port(name: str, value_type: TensorType, names: tuple[str, ...], version: int) -> Port:
     """The port of a Parameter."""
     if version == 10 and value_type.element_type is FLOAT16:
-        given = TensorType(FLOAT32, value_type.shape)
-        return Port(name, given, name, inner_type=FLOAT16, aliases=names)
+        caller_type = TensorType(FLOAT32, value_type.shape)
+        return Port(name, caller_type, name, inner_type=FLOAT16, aliases=names)
     return Port(name, value_type, name, aliases=names)
 
 
@@ -81,11 +81,11 @@ def own_names(results: Sequence[ResultNames], ports: Sequence[Port]) -> list[tup
 
 
 def _fewest_own_names(result: ResultNames, port: Port) -> tuple[str, ...]:
-    wanted = once((port.name, *port.aliases))
-    for count in range(len(wanted)):
-        if replace(result, own=wanted[:count]).ordered == wanted:
-            return wanted[:count]
-    return wanted
+    expected = once((port.name, *port.aliases))
+    for count in range(len(expected)):
+        if replace(result, exclusive=expected[:count]).ordered == expected:
+            return expected[:count]
+    return expected
 
 
 def with_version_10_types(graph: Graph) -> Graph:
@@ -94,8 +94,8 @@ def with_version_10_types(graph: Graph) -> Graph:
     outputs = []
     for port in graph.outputs:
         inner = types[port.value].element_type if port.value in types else None
-        given = INT32 if inner in _RETURNED_AS_INT32 else FLOAT32
-        different = inner if inner is not given else None
-        typed = replace(port, type=TensorType(given, UNKNOWN_RANK), inner_type=different)
+        outer = INT32 if inner in _RETURNED_AS_INT32 else FLOAT32
+        different = inner if inner is not outer else None
+        typed = replace(port, type=TensorType(outer, UNKNOWN_RANK), inner_type=different)
         outputs.append(typed if inner is not None else port)
     return replace(graph, outputs=tuple(outputs))

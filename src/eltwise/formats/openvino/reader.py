@@ -75,8 +75,8 @@ def read_constants(path: Path) -> TensorSet:
     except EltwiseError as error:
         raise error.located(where=str(path)) from None
     if layers and file.weights is None:
-        words, missing = "there is no file with the constants beside the .xml", path.with_suffix(".bin").name
-        raise FileFormatError(words, where=str(path), got=missing)
+        problem, missing = "there is no file with the constants beside the .xml", path.with_suffix(".bin").name
+        raise FileFormatError(problem, where=str(path), got=missing)
     weights = file.open()
     for layer in layers:
         constants.add(layer.name, lambda layer=layer: read_constant(layer, weights).opened(layer.name, str(path)))
@@ -84,9 +84,9 @@ def read_constants(path: Path) -> TensorSet:
 
 
 def _ir_file(path: Path) -> IrFile:
-    xml, beside = files.read_bytes(path, LARGEST_XML), path.with_suffix(".bin")
-    files.check_regular(beside)
-    return IrFile(xml, beside.resolve() if beside.exists() else None)
+    xml, weights = files.read_bytes(path, LARGEST_XML), path.with_suffix(".bin")
+    files.check_regular(weights)
+    return IrFile(xml, weights.resolve() if weights.exists() else None)
 
 
 def _read(file: IrFile, weights: OpenFile | None, where: str) -> Reading:
@@ -220,18 +220,18 @@ class _Assembly:
         self.results.append(ResultNames(layer.name, source.value(position), layer.output_names, tensor))
 
     def _sources(self, layer: Layer) -> list[_Source]:
-        found = self.sources[layer.id]
-        for port, source in zip(layer.inputs, found, strict=True):
+        sources = self.sources[layer.id]
+        for port, source in zip(layer.inputs, sources, strict=True):
             if source is None:
                 raise GraphError("the input is not connected: no edge leads to it", operand=f"input port {port}")
-        return [source for source in found if source is not None]
+        return [source for source in sources if source is not None]
 
     def _graph(self, file: IrFile) -> Graph:
         order = topological_order(self.nodes)
         on_cycles = sorted(set(range(len(self.nodes))) - set(order))  # Left for the check of the graph to name.
         nodes = tuple(self.nodes[index] for index in (*order, *on_cycles))
-        made = [port.value for port in self.inputs] + [name for name, _tensor in self.constants]
-        made += [value for node in nodes for value in node.outputs]
+        values = [port.value for port in self.inputs] + [name for name, _tensor in self.constants]
+        values += [value for node in nodes for value in node.outputs]
         names = {layer.name: _names(layer) for layer in self.net.layers if layer.kind != "result"}
         graph = Graph(
             name=self.net.name,
@@ -241,7 +241,7 @@ class _Assembly:
             nodes=nodes,
             constants=tuple(self.constants),
             input_order=tuple(port.name for port in self.inputs),
-            tensor_names=tuple((value, names[value]) for value in made if names.get(value)),
+            tensor_names=tuple((value, names[value]) for value in values if names.get(value)),
             metadata=self.net.metadata,
             not_held=self.net.not_held,
             message=file,
@@ -254,6 +254,6 @@ def _names(layer: Layer) -> tuple[str, ...]:
 
 
 def _check_ports(layer: Layer, inputs: int | None = None, outputs: int | None = 1) -> None:
-    for kind, count, wanted in (("input", len(layer.inputs), inputs), ("output", len(layer.outputs), outputs)):
-        if wanted is not None and count != wanted:
-            raise GraphError(f"the layer has a wrong number of {kind} ports", got=str(count), allowed=str(wanted))
+    for kind, count, expected in (("input", len(layer.inputs), inputs), ("output", len(layer.outputs), outputs)):
+        if expected is not None and count != expected:
+            raise GraphError(f"the layer has a wrong number of {kind} ports", got=str(count), allowed=str(expected))

@@ -39,19 +39,19 @@ def write_openvino(graph: Graph) -> tuple[bytes, bytes]:
 
 def write_openvino_file(graph: Graph, path: Path) -> None:
     """Write a graph to an .xml file and the .bin of the same name beside it."""
-    beside = path.with_suffix(".bin")
-    if beside == path:
-        words = "the .xml file would be its own .bin"
-        raise FileFormatError(words, where=str(path), allowed="a name that ends in .xml")
+    weights_path = path.with_suffix(".bin")
+    if weights_path == path:
+        problem = "the .xml file would be its own .bin"
+        raise FileFormatError(problem, where=str(path), allowed="a name that ends in .xml")
     text, weights = _composed(graph)
-    files.write_together([(beside, weights), (path, [text])])
+    files.write_together([(weights_path, weights), (path, [text])])
 
 
 def _composed(graph: Graph) -> tuple[bytes, Iterable[files.Chunk]]:
     """The content of the .xml, and the parts of the .bin."""
-    kept = _kept(graph)
-    if kept is not None:
-        return kept
+    original = _kept(graph)
+    if original is not None:
+        return original
     _check(graph)
     inference = infer_graph(graph)
     raise_all([*structure_problems(graph), *inference.problems])
@@ -77,8 +77,8 @@ def _kept(graph: Graph) -> tuple[bytes, Iterable[files.Chunk]] | None:
 
 def _check(graph: Graph) -> None:
     if graph.origin.domain != "openvino":
-        words, hint = "an ONNX graph cannot be written as OpenVINO IR", "convert it first, with `eltwise convert`"
-        raise UnsupportedError(words, hint=hint)
+        problem, hint = "an ONNX graph cannot be written as OpenVINO IR", "convert it first, with `eltwise convert`"
+        raise UnsupportedError(problem, hint=hint)
     if graph.origin.file_version not in VERSIONS:
         version, allowed = str(graph.origin.file_version), ", ".join(map(str, VERSIONS))
         raise UnsupportedError("unsupported version of the IR format", got=version, allowed=allowed)
@@ -107,8 +107,8 @@ def _built(graph: Graph, types: Mapping[str, TensorType]) -> IrBuilder:
             node.schema.name, value, _attributes(node), inputs, types[value], tensor_names, version
         )
     results = _results(graph.outputs, names)
-    for result, own in zip(results, own_names(results, graph.outputs), strict=True):
-        builder.add_result(result.layer, outputs[result.value], types[result.value], own)
+    for result, unshared in zip(results, own_names(results, graph.outputs), strict=True):
+        builder.add_result(result.layer, outputs[result.value], types[result.value], unshared)
     if graph.metadata:
         _write_metadata(etree.SubElement(builder.root, "rt_info"), graph.metadata)
     return builder
@@ -123,21 +123,21 @@ def _results(ports: Sequence[Port], names: Mapping[str, tuple[str, ...]]) -> lis
     return list(results.values())
 
 
-def _unused(wanted: str, taken: Container[str]) -> str:
-    names = (f"{wanted}_{number}" if number else wanted for number in itertools.count())
-    return next(name for name in names if name not in taken)
+def _unused(base: str, used: Container[str]) -> str:
+    names = (f"{base}_{number}" if number else base for number in itertools.count())
+    return next(name for name in names if name not in used)
 
 
 def _attributes(node: Node) -> dict[str, str]:
-    given, schema = dict(node.bound.given), node.bound.schema
+    values, schema = dict(node.bound.given), node.bound.schema
     if node.bound.value("auto_broadcast") == "pdpd":
-        given.setdefault("axis", -1)  # Absence means 0 in a file.
+        values.setdefault("axis", -1)  # Absence means 0 in a file.
     elif schema.behaviour == "elementwise":
-        given.pop("axis", None)
+        values.pop("axis", None)
     return {
-        ir_name(schema, attribute): _text(given[attribute.name])
+        ir_name(schema, attribute): _text(values[attribute.name])
         for attribute in schema.attributes
-        if attribute.name in given
+        if attribute.name in values
     }
 
 
