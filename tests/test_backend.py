@@ -74,16 +74,16 @@ def test_it_is_onnx_backend() -> None:
 
 
 def test_prepare_and_run_by_position_and_by_name() -> None:
-    a, b = np.float32([1, 2]), np.float32([5, 3])
+    a, b = np.array([1, 2], np.float32), np.array([5, 3], np.float32)
     prepared = eltwise.backend.prepare(model())
     by_position, by_name = prepared.run([a, b]), prepared.run({"y": b, "x": a})
-    assert by_position.z.tolist() == by_name[0].tolist() == [-4.0, -1.0]
+    assert by_position.z.tolist() == by_name[0].tolist() == [-4.0, -1.0]  # type: ignore[attr-defined]
     assert eltwise.backend.run_model(model(), (a, b))[0].tolist() == [-4.0, -1.0]
 
 
 def test_run_node_takes_the_opset() -> None:
     node = helper.make_node("Sub", ["a", "b"], ["c"], broadcast=1, axis=0)
-    a, b = np.float64([[1, 2], [3, 4]]), np.float64([1, 3])
+    a, b = np.array([[1, 2], [3, 4]], np.float64), np.array([1, 3], np.float64)
     assert eltwise.backend.run_node(node, [a, b], opset_version=6)[0].tolist() == [[0, 1], [0, 1]]
     with pytest.raises(eltwise.EltwiseError, match="Sub-14"):
         eltwise.backend.run_node(node, [a, b])
@@ -97,6 +97,6 @@ def test_is_compatible_says_what_load_does() -> None:
     assert not eltwise.backend.is_compatible(model(operator="Pow"))
     assert not eltwise.backend.is_compatible(model(), device="CUDA")
     with pytest.raises(eltwise.EltwiseError, match="1 inputs are given; allowed: 2"):
-        eltwise.backend.prepare(model()).run([np.float32([1])])
+        eltwise.backend.prepare(model()).run([np.array([1], np.float32)])
     with pytest.raises(eltwise.EltwiseError, match="device"):
         eltwise.backend.prepare(model(), device="CUDA")

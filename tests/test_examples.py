@@ -7,6 +7,7 @@ import json
 import sys
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pytest
@@ -38,7 +39,7 @@ def script(name: str) -> ModuleType:
 @pytest.mark.parametrize("case", PUBLISHED, ids=lambda case: case["name"])
 @pytest.mark.parametrize("operator", ["Sub-7", "Sub-13", "Sub-14", "Subtract-1"])
 def test_the_numbers_of_the_onnx_text(case: dict[str, dict[str, list[float]]], operator: str) -> None:
-    x, y, z = (np.array(case[key]["values"], np.float32).reshape(case[key]["shape"]) for key in "xyz")
+    x, y, z = (np.array(case[key]["values"], np.float32).reshape(case[key]["shape"]) for key in "xyz")  # type: ignore[arg-type]
     got = eltwise.operator(operator)(x, y)
     assert got.shape == z.shape
     assert got.dtype == np.float32
@@ -74,7 +75,7 @@ def test_the_shapes_of_the_openvino_texts(
 
 
 @pytest.mark.parametrize("entry", INDEX, ids=lambda entry: entry["model"])
-def test_every_example_model_gives_what_is_known(entry: dict[str, object]) -> None:
+def test_every_example_model_gives_what_is_known(entry: dict[str, Any]) -> None:
     schema, right = script("demo").run(entry)
     assert right, schema
 
@@ -101,7 +102,7 @@ def test_the_demo_finds_a_wrong_result(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not demo.run(entry | {"attributes": {"broadcast": 1, "axis": 0}, "operator": "Sub-6"} | _square())[1]
 
 
-def _square() -> dict[str, object]:
+def _square() -> dict[str, Any]:
     """The demo judges by the attributes in the index; an operator that squares is not what the model holds."""
     return {"operator": "SquaredDifference-1", "attributes": {"auto_broadcast": "pdpd", "axis": 1}}
 

@@ -48,7 +48,7 @@ def test_workloads_are_distinct_and_fit_into_memory() -> None:
 
 @pytest.mark.parametrize("order", ["contiguous", "transposed", "sliced"])
 def test_arrays_are_the_same_for_a_seed(order: str, seed: int) -> None:
-    workload = replace(SMALL, shapes=((40, 30), (40, 30)), order=order, element_type=BFLOAT16)
+    workload = replace(SMALL, shapes=((40, 30), (40, 30)), order=order, element_type=BFLOAT16)  # type: ignore[arg-type]
     first, again = make_tensors(workload, seed), make_tensors(workload, seed)
     assert [array.tobytes() for array in first.operands] == [array.tobytes() for array in again.operands]
     assert first.operands[0].shape == (40, 30)
@@ -63,7 +63,7 @@ def test_one_wrong_bit_is_found(seed: int) -> None:
     assert difference(right, right) == ""
     assert difference(wrong, right).startswith("1 of 1,200 elements differ, first at index 94: got")
     assert "expected float32[40, 30]" in difference(right.reshape(30, 40), right)
-    assert difference(np.float32([-0.0]), np.float32([0.0]))
+    assert difference(np.array([-0.0], np.float32), np.array([0.0], np.float32))
 
 
 @pytest.mark.slow
@@ -110,7 +110,7 @@ def test_an_inexact_result_of_eltwise_has_no_times(right_runs: int) -> None:
         runs = iter(range(1_000_000))
 
         def run() -> np.ndarray:
-            np.subtract(*tensors.operands, out=tensors.out)
+            np.subtract(*tensors.operands, out=tensors.out)  # type: ignore[call-overload]
             if next(runs) >= right_runs:
                 tensors.out.view(np.uint32)[7, 7] ^= 1
             return tensors.out

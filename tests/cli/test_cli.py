@@ -27,7 +27,7 @@ def given(name: str, key: str) -> str:
 
 
 def onnx_file(path: Path, nodes: list[onnx.NodeProto], opset: int = 14, shape: object = ("N",)) -> Path:
-    infos = {name: helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, shape) for name in ("x", "y", "z")}
+    infos = {name: helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, shape) for name in ("x", "y", "z")}  # type: ignore[arg-type]
     graph = helper.make_graph(nodes, "g", [infos["x"], infos["y"]], [infos["z"]])
     path.write_bytes(helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)]).SerializeToString())
     return path
@@ -67,8 +67,8 @@ def test_run_reads_bfloat16_back_by_the_declared_type(cli: Cli, tmp_path: Path) 
 
 def test_apply(cli: Cli, tmp_path: Path) -> None:
     a, b = tmp_path / "a.npy", tmp_path / "b.npz"
-    np.save(a, np.float32([[1, 2], [3, 4]]))
-    np.savez(b, y=np.float32([1, 3]))
+    np.save(a, np.array([[1, 2], [3, 4]], np.float32))
+    np.savez(b, y=np.array([1, 3], np.float32))
     attributes = ["--attr", "broadcast=1", "--attr", "axis=0"]
     assert cli("apply", "Sub-6", a, f"{b}:y", *attributes) == (0, "result: float32(2,2) [0.0, 1.0, 0.0, 1.0]\n", "")
     assert cli("apply", "Sub-6", a, f"{b}:y", *attributes, "--output", tmp_path / "c.npy") == (0, "", "")
@@ -79,7 +79,7 @@ def test_apply(cli: Cli, tmp_path: Path) -> None:
 
 def test_an_input_is_never_written_over(cli: Cli, tmp_path: Path) -> None:
     path = tmp_path / "a.npy"
-    np.save(path, np.float32([1, 2]))
+    np.save(path, np.array([1, 2], np.float32))
     before = path.read_bytes()
     (tmp_path / "link.npy").symlink_to(path)
     model = onnx_file(tmp_path / "m.onnx", [helper.make_node("Sub", ["x", "y"], ["z"])])
@@ -204,7 +204,7 @@ def test_a_wrong_type_or_shape_names_the_input(cli: Cli, tmp_path: Path) -> None
     arrays = {"wide": np.zeros((2, 3)), "flat": np.zeros(3, np.float32), "long": np.zeros((2, 4), np.float32)}
     arrays |= {"two": np.zeros((2, 3), np.float32), "five": np.zeros((5, 3), np.float32)}
     for name, array in arrays.items():
-        np.save(tmp_path / f"{name}.npy", array)
+        np.save(tmp_path / f"{name}.npy", array)  # type: ignore[arg-type]
     for x, y, words in (
         ("wide", "two", ["input 'x'", "float64", "float32"]),
         ("flat", "two", ["input 'x'", "rank 1", "declared rank 2"]),

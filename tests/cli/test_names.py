@@ -14,6 +14,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 import numpy as np
@@ -200,18 +201,18 @@ def output_of(calls: list[Call], folder: Path, mode: str) -> tuple[list[int], by
     return json.loads(codes.read_text()), written
 
 
-def _in_pipe(line: list[str], started: dict[str, object]) -> bytes:
-    done = subprocess.run(line, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False, **started)  # type: ignore[call-overload] # noqa: S603
+def _in_pipe(line: list[str], started: dict[str, Any]) -> bytes:
+    done = subprocess.run(line, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False, **started)  # noqa: S603
     return bytes(done.stdout)
 
 
-def _on_terminal(line: list[str], started: dict[str, object]) -> bytes:
+def _on_terminal(line: list[str], started: dict[str, Any]) -> bytes:
     """What arrives at a terminal, which changes nothing of it itself."""
     termios, tty = pytest.importorskip("termios"), pytest.importorskip("tty")
     master, slave = os.openpty()
     tty.setraw(slave)
     termios.tcsetwinsize(slave, (50, 400))
-    with subprocess.Popen(line, stdout=slave, stderr=slave, **started) as process:  # type: ignore[call-overload] # noqa: S603
+    with subprocess.Popen(line, stdout=slave, stderr=slave, **started) as process:  # noqa: S603
         os.close(slave)
         written = bytearray()
         while piece := _read(master):

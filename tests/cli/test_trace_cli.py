@@ -41,7 +41,7 @@ def test_the_node_is_named_written_and_reproduced(cli: Cli, model: Path) -> None
     assert {node["status"] for node in fields["nodes"]} <= {"equal", "within_tolerance", "differs"}
     assert fields["nodes"][1] | {"error_in": 0.0, "cause": "saturation", "blame": "own"} == fields["nodes"][1]
     script = [sys.executable, folder / "case" / "reproduce.py"]
-    done = subprocess.run(script, capture_output=True, text=True, check=False)  # noqa: S603 - ours
+    done = subprocess.run(script, capture_output=True, text=True, check=False)  # type: ignore[arg-type]  # noqa: S603 - ours
     assert done.returncode == 1, done.stderr
     assert "the bits differ" in done.stderr
     assert "minus_mean" in done.stdout

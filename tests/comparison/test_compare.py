@@ -154,7 +154,7 @@ def test_a_near_miss_of_a_renamed_tensor_is_no_renamed_one(number: int, seed: in
         (BYTES, -BYTES, "differs", "negated"),
         (W, W[:4], "differs", "other_shape"),
         (np.arange(8), np.arange(8).astype(np.float32), "differs", "other_type"),
-        (np.uint64([1, 2]), np.int64([1, 2]), "differs", "other_type"),
+        (np.array([1, 2], np.uint64), np.array([1, 2], np.int64), "differs", "other_type"),
         (np.zeros((0, 3)), np.zeros((0, 3)), "equal", ""),
         (np.float32(1), np.float32(2), "differs", "unexplained"),
         (np.array([True, False]), np.array([True, True]), "differs", "unexplained"),
@@ -208,9 +208,9 @@ def test_a_run_in_memory_is_said() -> None:
 
 
 def test_the_json_has_the_promised_keys(tmp_path: Path) -> None:
-    eltwise.compare({"w": W, "i": np.float32([1, np.inf])}, {"w": -W, "i": np.float32([1, 2])}).to_json(
-        tmp_path / "r.json"
-    )
+    eltwise.compare(
+        {"w": W, "i": np.array([1, np.inf], np.float32)}, {"w": -W, "i": np.array([1, 2], np.float32)}
+    ).to_json(tmp_path / "r.json")
     found = json.loads((tmp_path / "r.json").read_text(), parse_constant=pytest.fail)
     assert {"tensors", "missing", "extra"} <= set(found)
     assert set(found["tensors"][0]) >= KEYS
@@ -363,7 +363,9 @@ def test_names_with_control_characters_are_escaped(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("b", "mean"), [(2, None), (np.inf, 0.5)])
 def test_a_mean_is_that_of_finite_differences(b: float, mean: float | None) -> None:
-    found = compare_arrays(np.float32([1, np.inf, 3, 1]), np.float32([3 if mean else 1, b, 3, np.inf if mean else 1]))
+    found = compare_arrays(
+        np.array([1, np.inf, 3, 1], np.float32), np.array([3 if mean else 1, b, 3, np.inf if mean else 1], np.float32)
+    )
     assert (found.max_abs, found.max_rel, found.mean_abs) == (np.inf, np.inf, mean and 2 / 3)
 
 

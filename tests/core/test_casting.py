@@ -119,7 +119,7 @@ def near_the_limits(source: ElementType, target: ElementType, seed: int) -> np.n
     """Random numbers of the size that the target holds."""
     generator = np.random.default_rng(seed)
     largest = decode(target, FLOAT_LAYOUTS[target].largest_finite) if target in FLOATS else 1 << target.bits
-    scale = min(float(largest), 1e300) * generator.choice([1e-9, 1e-4, 0.1, 1, 1.1], 500)
+    scale = min(float(largest), 1e300) * generator.choice([1e-9, 1e-4, 0.1, 1, 1.1], 500)  # type: ignore[arg-type]
     numbers = [Fraction(number) for number in (generator.uniform(-2, 2, 500) * scale).tolist()]
     return array_of(source, values_in(source, numbers))
 

@@ -39,7 +39,7 @@ def test_a_model_saturates_on_the_way_to_the_same_type(saturate: int) -> None:
     nodes = [node("Cast", ["x"], ["y"], to=TensorProto.FLOAT8E5M2, saturate=saturate)]
     ports = [[value(name, (2,), TensorProto.FLOAT8E5M2)] for name in "xy"]
     given = np.array([INF, -INF], ml_dtypes.float8_e5m2)
-    result = eltwise.load(model(nodes, *ports, opset=19, ir_version=9)).run({"x": given})["y"]
+    result = eltwise.load(model(nodes, *ports, opset=19, ir_version=9)).run({"x": given})["y"]  # type: ignore[arg-type, misc]
     assert result.astype(float).tolist() == ([57344, -57344] if saturate else [INF, -INF])
 
 

@@ -7,6 +7,7 @@ import ctypes
 import mmap
 import sys
 from collections.abc import Callable
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -38,8 +39,8 @@ class WithDlpack:
     def __init__(self, array: np.ndarray) -> None:
         self.array = array
 
-    def __dlpack__(self, **options: object) -> object:
-        return self.array.__dlpack__(**options)  # type: ignore[arg-type]
+    def __dlpack__(self, **options: Any) -> object:
+        return self.array.__dlpack__(**options)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return (1, 0)
@@ -83,7 +84,7 @@ def test_numpy_scalars_have_their_own_type(row: ElementType) -> None:
         (lambda: b"\x01\x02", "uint8"),
         (lambda: bytearray(b"\x01\x02"), "uint8"),
         (lambda: memoryview(b"\x01\x02"), "uint8"),
-        (lambda: memoryview(np.array([1, 9, 2], np.float32))[::2], "float32"),
+        (lambda: memoryview(np.array([1, 9, 2], np.float32))[::2], "float32"),  # type: ignore[arg-type]
         (lambda: memoryview(b"\x01\x00\x02\x00").cast("H"), "uint16"),
         (lambda: (ctypes.c_double * 2)(1, 2), "float64"),
         (lambda: (ctypes.c_int32.__ctype_be__ * 2)(1, 2), "int32"),
@@ -159,7 +160,7 @@ class Strange:
         (lambda: None, "not an array, got NoneType; "),
         (lambda: 1 + 2j, "not an array, got complex; "),
         (lambda: iter([1]), "not an array, got list_iterator; "),
-        (lambda: np.ma.masked_array([1, 2], [0, 1]), "a masked array would lose its mask; fill it first"),
+        (lambda: np.ma.masked_array([1, 2], [0, 1]), "a masked array would lose its mask; fill it first"),  # type: ignore[arg-type]
         (lambda: np.array([1j]), "unsupported element type, got complex128; allowed: "),
         (lambda: np.array(["a"]), "unsupported element type, got <U1; "),
         (lambda: np.array(["a"], np.dtypes.StringDType()), "unsupported element type, got"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -42,7 +43,7 @@ def onnx_model(schema: ElementwiseSchema) -> eltwise.Model:
     )
 
 
-def ir_model(schema: ElementwiseSchema, **data: object) -> eltwise.Model:
+def ir_model(schema: ElementwiseSchema, **data: Any) -> eltwise.Model:
     element_type = type_of(schema)
     ir = Ir()
     precision = PRECISIONS.get(element_type.ir, element_type.ir.upper())
@@ -57,7 +58,7 @@ def check(loaded: eltwise.Model, schema: ElementwiseSchema, function: str, path:
     element_type = type_of(schema)
     operands = operands_of(schema, element_type)
     rule = "numpy" if schema.broadcasting in ("numpy", "auto_broadcast") else "none"
-    expected = oracle.evaluate(function, *operands.values(), rule=rule)
+    expected = oracle.evaluate(function, *operands.values(), rule=rule)  # type: ignore[arg-type]
     (output,) = loaded.outputs
     assert output.type.element_type is schema.expression(len(operands)).result_type(element_type)
     for _again in range(2):

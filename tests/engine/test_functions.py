@@ -25,7 +25,9 @@ def test_the_functions_are_operators_of_openvino() -> None:
 @pytest.mark.parametrize(("name", "version"), FUNCTIONS.items())
 def test_a_function_computes_what_its_operator_does(name: str, version: str) -> None:
     function, operator = getattr(eltwise, name), eltwise.operator(version)
-    operands = [np.float32([1.5, -2, 3]), np.float32([-2, -2, 5])][: len(operator.operation.schema.operands)]
+    operands = [np.array([1.5, -2, 3], np.float32), np.array([-2, -2, 5], np.float32)][
+        : len(operator.operation.schema.operands)
+    ]
     assert (function(*operands) == operator(*operands)).all()
     out = np.zeros_like(operator(*operands))
     assert function(*operands, out=out) is out
@@ -48,8 +50,8 @@ def test_a_function_computes_what_its_operator_does(name: str, version: str) -> 
 
 
 def test_quotients_of_integers_are_rounded_as_asked() -> None:
-    a, b = np.int8([7, -7, 6]), np.int8([-2, 2, 3])
+    a, b = np.array([7, -7, 6], np.int8), np.array([-2, 2, 3], np.int8)
     assert eltwise.divide(a, b).tolist() == [-4, -4, 2]
     assert eltwise.divide(a, b, floor=False).tolist() == [-3, -3, 2]
     assert eltwise.divide(a, b, "none", floor=False).tolist() == [-3, -3, 2]
-    assert eltwise.divide(np.float32([7]), np.float32([-2])).tolist() == [-3.5]
+    assert eltwise.divide(np.array([7], np.float32), np.array([-2], np.float32)).tolist() == [-3.5]

@@ -12,6 +12,7 @@ import sys
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -34,7 +35,7 @@ pytestmark = pytest.mark.skipif(not native.is_possible(), reason="this Python or
 OFTEN = native.OFTEN + 2
 
 
-def repeated(function: Callable[..., np.ndarray], *operands: np.ndarray, **keywords: object) -> np.ndarray:
+def repeated(function: Callable[..., np.ndarray], *operands: np.ndarray, **keywords: Any) -> np.ndarray:
     """Call often enough that the entry computes the last result."""
     for _ in range(OFTEN):
         result = function(*operands, **keywords)
@@ -91,7 +92,7 @@ def test_the_entry_computes_what_the_oracle_does(name: str, element_type: Elemen
         assert not oracle.differences(result, expected)
 
 
-FUNCTION_NAMES = {name: eltwise.operator(FUNCTIONS[name]).operation.schema.function for name in FUNCTIONS}
+FUNCTION_NAMES = {name: eltwise.operator(FUNCTIONS[name]).operation.schema.function for name in FUNCTIONS}  # type: ignore[attr-defined]
 
 
 @settings(max_examples=60, deadline=None)
@@ -122,7 +123,7 @@ def test_what_the_entry_does_not_know_goes_to_the_python_function(subtract: Call
     class Sub(np.ndarray):
         pass
 
-    a, b = np.float32([1, 2]), np.float32([3, 5])
+    a, b = np.array([1, 2], np.float32), np.array([3, 5], np.float32)
     repeated(subtract, a, b)
     assert is_native(subtract, a, b)
     assert type(subtract(a.view(Sub), b)) is np.ndarray
@@ -133,8 +134,8 @@ def test_what_the_entry_does_not_know_goes_to_the_python_function(subtract: Call
     read_only = np.empty(2, np.float32)
     read_only.flags.writeable = False
     for operands, keywords in [
-        ((a, np.float32([1, 2, 3])), {}),
-        ((a, np.float64([1, 2])), {}),
+        ((a, np.array([1, 2, 3], np.float32)), {}),
+        ((a, np.array([1, 2], np.float64)), {}),
         ((a, b), {"out": read_only}),
         ((a, b), {"out": np.empty(3, np.float32)}),
         ((a, b), {"out": np.empty(2, np.float64)}),
@@ -142,7 +143,7 @@ def test_what_the_entry_does_not_know_goes_to_the_python_function(subtract: Call
         ((1, 2), {}),
     ]:
         with pytest.raises(eltwise.EltwiseError):
-            subtract(*operands, **keywords)
+            subtract(*operands, **keywords)  # type: ignore[arg-type]
     with pytest.raises(TypeError):
         subtract(a)
     with pytest.raises(TypeError):
@@ -150,7 +151,7 @@ def test_what_the_entry_does_not_know_goes_to_the_python_function(subtract: Call
 
 
 def test_no_reference_is_lost_or_kept(subtract: Callable[..., np.ndarray]) -> None:
-    a, b, out = np.float32([1, 2]), np.float32([3, 5]), np.empty(2, np.float32)
+    a, b, out = np.array([1, 2], np.float32), np.array([3, 5], np.float32), np.empty(2, np.float32)
     repeated(subtract, a, b)
     watched = (a, b, out, a.dtype, np.ndarray, a.shape)
     gc.collect()
@@ -213,7 +214,7 @@ def test_a_builtin_is_a_function_as_any_other() -> None:
     assert eltwise.subtract.__module__ == "eltwise"
     assert list(inspect.signature(eltwise.subtract).parameters) == ["a", "b", "auto_broadcast", "axis", "out"]
     assert "Subtract-1" in (eltwise.subtract.__doc__ or "")
-    assert np.array_equal(next(map(eltwise.negative, [np.float32([1])])), np.float32([-1]))
+    assert np.array_equal(next(map(eltwise.negative, [np.array([1], np.float32)])), np.array([-1], np.float32))
 
 
 def test_a_layout_of_objects_that_is_not_known_takes_the_python_function(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -247,7 +248,9 @@ def test_a_model_that_one_kernel_computes_is_run_by_the_entry(size: str | int) -
             result = model.run({"b": b, "a": a})["f"]
         kernel = model._runner._kernel
         assert kernel is not None
-        assert kernel.records.has([{"a": a, "b": b, "c": np.float32([2.5])}[each] for each in kernel.operands])
+        assert kernel.records.has(
+            [{"a": a, "b": b, "c": np.array([2.5], np.float32)}[each] for each in kernel.operands]
+        )
         assert result.tolist() == ((b - np.float32(2.5)) * a + b).tolist()
     for feeds in (
         {"a": a},
@@ -292,7 +295,7 @@ for _ in range(3):
 def test_the_dtype_of_a_given_result_is_not_that_of_new_ones(
     subtract: Callable[..., np.ndarray], dtype: np.dtype[np.float32]
 ) -> None:
-    a, b = np.float32([1, 2]), np.float32([3, 5])
+    a, b = np.array([1, 2], np.float32), np.array([3, 5], np.float32)
     out = np.empty(2, dtype)
     assert repeated(subtract, a, b, out=out).tolist() == [-2, -3]
     assert subtract(a, b).dtype is np.dtype(np.float32)
@@ -304,7 +307,7 @@ def test_without_native_entries_no_kernel_is_compiled_for_small_calls(monkeypatc
     monkeypatch.setattr(dispatch, "is_possible", lambda: False)
     monkeypatch.setattr(native, "is_possible", lambda: False)
     monkeypatch.setattr(dispatch, "has_compiler", lambda: pytest.fail("a compiler was looked for"))
-    function, a = new_function(), np.float32([1, 2, 3])
+    function, a = new_function(), np.array([1, 2, 3], np.float32)
     assert repeated(function, a, a[:1]).tolist() == [0, 1, 2]
     assert not calls_of("Sub-14").records.has((a, a[:1]))
 
@@ -313,7 +316,7 @@ def test_a_mapping_that_makes_values_is_read_as_any_other() -> None:
     ports = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [2]) for name in "xyz"]
     graph = helper.make_graph([helper.make_node("Sub", ["x", "y"], ["z"])], "model", ports[:2], ports[2:])
     model = eltwise.load(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8))
-    a = np.float32([1, 2])
+    a = np.array([1, 2], np.float32)
     for _ in range(OFTEN):
         model.run({"x": a, "y": a})
     given = defaultdict(lambda: a, {"x": a, "typo": a})

@@ -15,8 +15,8 @@ from eltwise.core.errors import ElementTypeError, ShapeError
 
 pd = pytest.importorskip("pandas")
 
-ABC = pd.Series(np.float32([1, 2, 3]), index=list("abc"), name="x")
-CBA = pd.Series(np.float32([3, 2, 1]), index=list("cba"), name="x")
+ABC = pd.Series(np.array([1, 2, 3], np.float32), index=list("abc"), name="x")
+CBA = pd.Series(np.array([3, 2, 1], np.float32), index=list("cba"), name="x")
 FRAME = pd.DataFrame(np.arange(6, dtype=np.float32).reshape(2, 3), index=[10, 20], columns=list("abc"))
 
 CALLS: dict[str, Callable[[Any, Any], Any]] = {
@@ -51,7 +51,7 @@ def labelled(draw: st.DrawFn, shape: tuple[int, ...]) -> Any:
 def test_results_are_those_of_pandas(data: st.DataObject) -> None:
     rows, columns = (data.draw(st.integers(1, 4)) for _axis in range(2))
     kinds = {"frame": (rows, columns), "series": (columns,)}
-    a, b = (labelled(data.draw, kinds[data.draw(st.sampled_from(list(kinds)))]) for _operand in range(2))
+    a, b = (labelled(data.draw, kinds[data.draw(st.sampled_from(list(kinds)))]) for _operand in range(2))  # type: ignore[arg-type]
     expected = a.sub(b, axis=1) if a.ndim == 2 else b.rsub(a, axis=1) if b.ndim == 2 else a - b
     result = eltwise.subtract(a, b)
     assert type(result) is type(expected)
@@ -68,7 +68,7 @@ def test_names_attributes_arrays_and_numbers() -> None:
     assert eltwise.subtract(ABC, ABC).name == "x"
     assert eltwise.subtract(ABC, named).name is None
     assert eltwise.subtract(named, 1.0).attrs == {"unit": "m"}
-    assert eltwise.subtract(FRAME, np.float32([1, 1, 1])).columns.tolist() == ["a", "b", "c"]
+    assert eltwise.subtract(FRAME, np.array([1, 1, 1], np.float32)).columns.tolist() == ["a", "b", "c"]
     assert eltwise.subtract(np.ones((4, 3), np.float32), ABC).columns.tolist() == ["a", "b", "c"]
     assert eltwise.mean_squared_difference(ABC, ABC) == 0
     assert eltwise.negative(FRAME).index.tolist() == [10, 20]

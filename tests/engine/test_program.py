@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -34,7 +35,7 @@ def run(
     made: dict[str, tuple[Operation, str]],
     inputs: tuple[Port, ...],
     outputs: str,
-    feeds: dict[str, object],
+    feeds: dict[str, Any],
     optional: tuple[Port, ...] = (),
 ) -> dict[str, np.ndarray]:
     """Run a graph that has the constants ``w`` (1, 2, 3) and ``flat`` (the shape -1)."""
@@ -156,7 +157,7 @@ ONES = np.ones((2, 3), F32)
         ({"x": True, "y": 1}, ElementTypeError, "input 'x': not a number, got True"),
     ],
 )
-def test_inputs_that_do_not_fit(feeds: dict[str, object], kind: type[EltwiseError], sentence: str) -> None:
+def test_inputs_that_do_not_fit(feeds: dict[str, Any], kind: type[EltwiseError], sentence: str) -> None:
     with pytest.raises(kind) as caught:
         run({"z": (SUB, "x y")}, (X, Y), "z", feeds)
     assert str(caught.value).startswith(sentence)

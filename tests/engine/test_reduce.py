@@ -147,13 +147,13 @@ def test_results_are_rounded_once_to_any_type(element_type: ElementType, target:
                 eltwise.reduce(kind, "Multiply-1", values, one, axis=1, dtype=target.name)
             continue
         try:
-            oracle.reduce(kind, values, (1,), target)  # type: ignore[arg-type]
+            oracle.reduce(kind, values, (1,), target)
         except oracle.OracleRefusal:
             with pytest.raises(EltwiseError, match=f"Multiply-1: the exact sum overflows {target}, got "):
                 eltwise.reduce(kind, "Multiply-1", values, one, axis=1, dtype=target.storage)
             continue
-        got = eltwise.reduce(kind, "Multiply-1", values, one, axis=1, dtype=target.name)  # type: ignore[call-overload]
-        check(kind, got, values, (1,), target)  # type: ignore[arg-type]
+        got = eltwise.reduce(kind, "Multiply-1", values, one, axis=1, dtype=target.name)
+        check(kind, got, values, (1,), target)
 
 
 @pytest.mark.parametrize("target", FLOATS, ids=str)
@@ -201,7 +201,7 @@ def test_special_values(values: list[float], total: float, mean: float, least: f
     wanted = {"sum": total, "mean": mean, "min": least, "max": most}
     with computed(way):
         for kind, expected in wanted.items():
-            got = eltwise.reduce(kind, "openvino.Add-1", np.array(values), np.array(-0.0))  # type: ignore[call-overload]
+            got = eltwise.reduce(kind, "openvino.Add-1", np.array(values), np.array(-0.0))  # type: ignore[arg-type]
             assert same_bits(np.asarray(got), np.array(float(expected))), (kind, got)
 
 
@@ -226,7 +226,7 @@ def test_the_shorthands(element_type: ElementType, seed: int) -> None:
 @given(data=st.data())
 def test_squares_of_integers_are_the_real_ones(element_type: ElementType, way: str, data: st.DataObject) -> None:
     rows, columns = (data.draw(st.integers(1, 40)) for _axis in range(2))
-    a, b = (arrays(data.draw, element_type, shape) for shape in ((rows, columns), (columns,)))
+    a, b = (arrays(data.draw, element_type, shape) for shape in ((rows, columns), (columns,)))  # type: ignore[arg-type]
     squares = [[(int(x) - int(y)) ** 2 for x, y in zip(row, b, strict=True)] for row in a]
     with computed(way):
         whole, of_rows = (eltwise.mean_squared_difference(a, b, axis) for axis in (None, 1))
@@ -236,15 +236,15 @@ def test_squares_of_integers_are_the_real_ones(element_type: ElementType, way: s
 
 def test_squares_of_photographs_do_not_wrap() -> None:
     """A mean of 104.5 instead of 10,807.2 passed for two images that are nearly alike."""
-    a, b = np.uint8([[0, 250], [17, 3]]), np.uint8([[200, 3], [17, 4]])
+    a, b = np.array([[0, 250], [17, 3]], np.uint8), np.array([[200, 3], [17, 4]], np.uint8)
     expected = np.mean((a.astype(float) - b) ** 2)
     assert eltwise.mean_squared_difference(a, b) == expected
     assert eltwise.reduce("mean", "SquaredDifference-1", a, b) != expected
 
 
 def test_every_operator_version_is_reduced() -> None:
-    x = np.float32([[1, 2, 3], [4, 5, 6]])
-    y = np.float32([1, 5])
+    x = np.array([[1, 2, 3], [4, 5, 6]], np.float32)
+    y = np.array([1, 5], np.float32)
     legacy = eltwise.operator("Sub-6", broadcast=1, axis=0)
     assert eltwise.reduce("sum", legacy, x, y, axis=1).tolist() == [3, 0]
     pdpd = eltwise.operator("Subtract-1", auto_broadcast="pdpd", axis=0)
@@ -328,7 +328,7 @@ def test_many_elements_are_carried() -> None:
 
 def test_the_comparison_can_fail() -> None:
     """Sums that are rounded more than once, or in another type, differ from the oracle's."""
-    values = np.float32([1e8, 1, -1e8, 0.5])
+    values = np.array([1e8, 1, -1e8, 0.5], np.float32)
     wrong = [values.sum(), np.float64(values.sum()), np.float64(1), values.astype(np.float64).sum()]
     expected = oracle.reduce("sum", values, (0,), FLOAT64)
     assert [same_bits(np.asarray(each), expected) for each in wrong] == [False, False, False, True]
@@ -359,10 +359,10 @@ def test_many_results_are_rounded_as_one_by_one(element_type: ElementType, count
     else:
         values = np.concatenate([values, random_bits(element_type, count * 3000, seed).reshape(count, 3000)], axis=1)
     for kind in ("sum", "mean"):
-        at_once = eltwise.reduce(kind, "Max-13", values, axis=0, dtype=np.float64)  # type: ignore[call-overload]
+        at_once = eltwise.reduce(kind, "Max-13", values, axis=0, dtype=np.float64)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(rounding, "MANY", 1 << 60)
-            one_by_one = eltwise.reduce(kind, "Max-13", values, axis=0, dtype=np.float64)  # type: ignore[call-overload]
+            one_by_one = eltwise.reduce(kind, "Max-13", values, axis=0, dtype=np.float64)
         assert same_bits(at_once, one_by_one)
 
 
@@ -455,9 +455,13 @@ MINUS = eltwise.operator("Sub-14")
             {"axis": 1, "dtype": "int8"},
             "Max-13: the exact sum overflows int8, got 300 at index [0] of the result; allowed: -128 to 127; give",
         ),
-        (("max", "Max-13", np.int32([300])), {"dtype": "int8"}, "Max-13: int8 does not hold the result, got 300; allo"),
         (
-            ("sum", "Div-14", np.int32([[3, 1]]), np.int32([1, 0])),
+            ("max", "Max-13", np.array([300], np.int32)),
+            {"dtype": "int8"},
+            "Max-13: int8 does not hold the result, got 300; allo",
+        ),
+        (
+            ("sum", "Div-14", np.array([[3, 1]], np.int32), np.array([1, 0], np.int32)),
             {},
             "Div-14, operand B: an integer cannot be divided by 0, got 0 at index [0, 1] of the result",
         ),
@@ -479,12 +483,15 @@ def test_bad_input_is_one_sentence(given: Any, options: dict[str, Any], sentence
 
 
 def test_the_results_have_the_stated_types() -> None:
-    assert eltwise.reduce("sum", "Max-13", np.uint8([255, 255])).dtype == np.uint64
-    assert eltwise.reduce("sum", "Max-13", np.int8([-1])).dtype == np.int64
+    assert eltwise.reduce("sum", "Max-13", np.array([255, 255], np.uint8)).dtype == np.uint64
+    assert eltwise.reduce("sum", "Max-13", np.array([-1], np.int8)).dtype == np.int64
     assert eltwise.reduce("max", "Max-13", np.array([1, 2], ml_dtypes.bfloat16)).dtype == ml_dtypes.bfloat16
-    assert eltwise.mean_squared_difference(np.int8([1]), np.int8([0])).dtype == np.float64
-    assert eltwise.max_absolute_difference(np.int8([100]), np.int8([-100])) == np.uint8(200)
-    assert eltwise.reduce("sum", "Max-13", np.float16([1]), dtype=FLOAT8E4M3FN.name).dtype == FLOAT8E4M3FN.storage
+    assert eltwise.mean_squared_difference(np.array([1], np.int8), np.array([0], np.int8)).dtype == np.float64
+    assert eltwise.max_absolute_difference(np.array([100], np.int8), np.array([-100], np.int8)) == np.uint8(200)
+    assert (
+        eltwise.reduce("sum", "Max-13", np.array([1], np.float16), dtype=FLOAT8E4M3FN.name).dtype
+        == FLOAT8E4M3FN.storage
+    )
 
 
 def test_many_sums_that_are_all_zero() -> None:

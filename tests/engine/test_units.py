@@ -13,7 +13,7 @@ from eltwise.core.errors import ElementTypeError
 from support.onnx_models import model, node, value
 
 MODEL = model([node("Sub", "xy", "z")], [value("x", (2,)), value("y", (2,))], [value("z", (2,))]).SerializeToString()
-PLAIN = np.float32([1, 2])
+PLAIN = np.array([1, 2], np.float32)
 
 
 class Length(np.ndarray):
@@ -34,11 +34,11 @@ class Wrapped:
 
 
 def of_astropy() -> Any:
-    return np.float32([1, 2]) * pytest.importorskip("astropy.units").km
+    return np.array([1, 2], np.float32) * pytest.importorskip("astropy.units").km
 
 
 def of_pint() -> Any:
-    return pytest.importorskip("pint").UnitRegistry().Quantity(np.float32([1, 2]), "km")
+    return pytest.importorskip("pint").UnitRegistry().Quantity(np.array([1, 2], np.float32), "km")
 
 
 def fake_tensor() -> Any:
@@ -83,7 +83,7 @@ def test_it_is_refused(kind: str, call: str) -> None:
 
 @pytest.mark.parametrize("kind", [np.memmap, np.matrix, np.recarray])
 def test_subclasses_that_compute_as_arrays_do_are_taken(kind: type[np.ndarray]) -> None:
-    x = np.float32([[1, 2]]).view(kind)
+    x = np.array([[1, 2]], np.float32).view(kind)
     assert eltwise.subtract(x, PLAIN).tolist() == [[0, 0]]
 
 

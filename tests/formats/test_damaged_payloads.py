@@ -40,7 +40,7 @@ def _safetensors(folder: Path) -> tuple[Path, Path]:
 
 def _zarr(form: int) -> Callable[[Path], tuple[Path, Path]]:
     def made(folder: Path) -> tuple[Path, Path]:
-        zarr.create_array(str(folder / "x.zarr"), data=X, chunks=(40, 50), zarr_format=form)  # type: ignore[arg-type]
+        zarr.create_array(str(folder / "x.zarr"), data=X, chunks=(40, 50), zarr_format=form)
         return folder / "x.zarr", folder / "x.zarr" / ("0.0" if form == 2 else "c/0/0")
 
     return made

@@ -175,11 +175,11 @@ def test_several_results_go_into_one_archive(tmp_path: Path) -> None:
     same_path = tmp_path / "." / "all.npz"
     places = {"p": TensorFile(path), "q": TensorFile(same_path, "other"), "r": TensorFile(path)}
     check_tensor_files(places)
-    write_tensor_files(results, places)
+    write_tensor_files(results, places)  # type: ignore[arg-type]
     with np.load(path) as archive:
         assert sorted(archive.files) == ["other", "p", "r"]
         assert archive["other"].tolist() == [[1, 1], [1, 1]]
-    assert same_bits(read_tensor_file(TensorFile(path, "r")), results["r"])
+    assert same_bits(read_tensor_file(TensorFile(path, "r")), results["r"])  # type: ignore[arg-type]
     with pytest.raises(
         FileFormatError, match=r"the file holds several arrays; allowed: one of all\.npz:p, all\.npz:other"
     ):
@@ -190,7 +190,7 @@ def test_several_results_go_into_one_archive(tmp_path: Path) -> None:
 
 def test_the_same_arrays_give_the_same_archive() -> None:
     arrays = {"x": np.arange(5), "y": np.ones(2, np.float32)}
-    assert npz_bytes(arrays) == npz_bytes({name: array.copy() for name, array in arrays.items()})
+    assert npz_bytes(arrays) == npz_bytes({name: array.copy() for name, array in arrays.items()})  # type: ignore[arg-type, attr-defined]
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import struct
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -26,7 +27,7 @@ from eltwise.ir.tensors import InMemory
 X = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
 
 
-def header(entries: dict[str, object]) -> bytes:
+def header(entries: dict[str, Any]) -> bytes:
     text = json.dumps(entries).encode()
     return struct.pack("<Q", len(text)) + text
 
@@ -111,7 +112,7 @@ MAKERS.append(lambda folder: _onnx(folder, external=True))
 
 @pytest.mark.parametrize("make", MAKERS)
 def test_every_format_gives_the_elements(make: object, tmp_path: Path) -> None:
-    tensor = open_tensors(make(tmp_path))["x"]  # type: ignore[operator]
+    tensor = open_tensors(make(tmp_path))["x"]
     assert (tensor.element_type.name, tensor.shape) == ("float32", X.shape)
     np.testing.assert_array_equal(tensor.array, X)
     np.testing.assert_array_equal(tensor.read(5, 19), X.reshape(-1)[5:19])
@@ -247,7 +248,7 @@ ACCEPTED = [
 )
 def test_a_bad_file_is_one_sentence(make: object, words: str, tmp_path: Path) -> None:
     with pytest.raises(EltwiseError) as caught:
-        open_tensors(make(tmp_path))  # type: ignore[operator]
+        open_tensors(make(tmp_path))
     assert words in str(caught.value)
     assert "\n" not in str(caught.value)
 
@@ -257,7 +258,7 @@ def test_a_file_that_shrinks_is_an_error_and_no_crash(tmp_path: Path) -> None:
     (tmp_path / "x.npy").write_bytes(b"")
     for read in (tensor.read, lambda: tensor.at(np.array([1])), lambda: tensor.box((slice(0, 1),) * 3)):
         with pytest.raises(FileFormatError, match="the file ended while it was read"):
-            read()  # type: ignore[operator]
+            read()
 
 
 def test_damaged_compressed_data_is_an_error(tmp_path: Path) -> None:
@@ -286,7 +287,7 @@ def test_constants_are_the_same_from_a_file_and_a_message(tmp_path: Path) -> Non
     }
     attributes = {"value": numpy_helper.from_array(X[0]), "value_float": 1.5, "value_floats": [1.5, -0.0]}
     attributes |= {"value_int": -7, "value_string": "s"}
-    nodes = [helper.make_node("Constant", [], [name], **{name: value}) for name, value in attributes.items()]
+    nodes = [helper.make_node("Constant", [], [name], **{name: value}) for name, value in attributes.items()]  # type: ignore[arg-type]
     nodes.append(helper.make_node("Constant", [], ["value_ints"]))
     nodes[-1].attribute.append(helper.make_attribute("value_ints", [], attr_type=onnx.AttributeProto.INTS))
     output = helper.make_tensor_value_info("value", TensorProto.FLOAT, X[0].shape)

@@ -105,16 +105,16 @@ def test_good_chunks_of_several_codecs_are_read(name: str, tmp_path: Path) -> No
     np.testing.assert_array_equal(tensor.at(np.array([5, 4095, 1030])), expected.reshape(-1)[[5, 4095, 1030]])
 
 
-def v2(folder: Path, **fields: object) -> Path:
+def v2(folder: Path, **fields: Any) -> Path:
     folder.mkdir(exist_ok=True)
     known = {"zarr_format": 2, "shape": [4], "chunks": [2], "dtype": "<f4", "compressor": None, "fill_value": 0}
     (folder / ".zarray").write_text(json.dumps({**known, "order": "C", "filters": None, **fields}))
     return folder
 
 
-def v3(folder: Path, codecs: list[Any], **fields: object) -> Path:
+def v3(folder: Path, codecs: list[Any], **fields: Any) -> Path:
     folder.mkdir(exist_ok=True)
-    known: dict[str, object] = {
+    known: dict[str, Any] = {
         "zarr_format": 3,
         "node_type": "array",
         "shape": [4],
@@ -127,14 +127,14 @@ def v3(folder: Path, codecs: list[Any], **fields: object) -> Path:
     return folder
 
 
-def grid(*sizes: int) -> dict[str, object]:
+def grid(*sizes: int) -> dict[str, Any]:
     return {"name": "regular", "configuration": {"chunk_shape": sizes}}
 
 
 @pytest.mark.parametrize("name", OF_OBJECTS)
 @pytest.mark.parametrize("place", ["compressor", "filters"])
 def test_codecs_of_objects_are_refused_before_a_chunk_is_read(cli: Cli, tmp_path: Path, name: str, place: str) -> None:
-    config: dict[str, object] = {"id": name}
+    config: dict[str, Any] = {"id": name}
     config |= {"labels": ["a"], "dtype": "<f4"} if name == "categorize" else {}
     config |= {"dtype": "<f4"} if name == "vlen-array" else {}
     folder = v2(tmp_path / "a.zarr", **{place: config if place == "compressor" else [config]})
@@ -285,7 +285,7 @@ def test_a_read_that_fails_spoils_no_other(tmp_path: Path) -> None:
             if number % 64 == 7:
                 assert isinstance(found, FileFormatError)
             else:
-                np.testing.assert_array_equal(found, X[number % 64 : number % 64 + 1])  # type: ignore[arg-type]
+                np.testing.assert_array_equal(found, X[number % 64 : number % 64 + 1])
 
 
 @pytest.mark.parametrize("content", [b"bad", bytes(1 << 21)])

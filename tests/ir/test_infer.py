@@ -13,12 +13,12 @@ from eltwise.ir.graph import Node
 from eltwise.ir.infer import Result, node_result
 from eltwise.ir.types import TensorType, elementwise
 from eltwise.ops import registry
-from eltwise.ops.schema import Operation
+from eltwise.ops.schema import ElementwiseSchema, Operation
 from support.infer_nodes import node, operation, result_of, typed
 
 
 @pytest.mark.parametrize("schema", registry.ELEMENTWISE, ids=str)
-def test_exactly_the_types_of_the_row_are_allowed(schema: registry.ElementwiseSchema) -> None:
+def test_exactly_the_types_of_the_row_are_allowed(schema: ElementwiseSchema) -> None:
     count = len(schema.operands) + schema.is_variadic
     computation = schema.bind({}).computation(count)
     for element_type in TYPES:

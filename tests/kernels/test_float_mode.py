@@ -84,7 +84,7 @@ def test_a_model_with_conversions_does_not_depend_on_it() -> None:
             [value("z", (3,), TensorProto.DOUBLE)],
         )
     )
-    feeds = {"x": np.float32([1e-40, 1e-45, 1]), "y": np.array([1e-310, 0, 5e-324])}
+    feeds = {"x": np.array([1e-40, 1e-45, 1], np.float32), "y": np.array([1e-310, 0, 5e-324])}
     expected = (feeds["x"].astype(np.float64) - feeds["y"]).tobytes()
     for mode in (FLUSHES, ROUNDS_DOWN, DEFAULT):
         result = in_mode(mode, lambda: bytes(made.run(feeds)["z"].tobytes()))
@@ -92,7 +92,7 @@ def test_a_model_with_conversions_does_not_depend_on_it() -> None:
 
 
 def test_the_mode_is_given_back() -> None:
-    a = np.float32([1, 2, 3])
+    a = np.array([1, 2, 3], np.float32)
 
     def work() -> bool:
         eltwise.subtract(a, a)
@@ -103,7 +103,7 @@ def test_the_mode_is_given_back() -> None:
 
 def test_a_system_without_a_way_back_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(float_mode, "float_environment", lambda: None)
-    a = np.float32([1, 2, 3])
+    a = np.array([1, 2, 3], np.float32)
 
     def work() -> str:
         with pytest.raises(UnsupportedError) as caught:

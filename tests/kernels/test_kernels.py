@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -57,7 +58,7 @@ def _wherever_possible(nest: Nest, is_aligned: bool) -> bool:
     return nest.fills_lines(is_aligned) or (nest.second is None and nest.walks[0] == "vector")
 
 
-def run(op: str, *operands: np.ndarray, **attributes: object) -> np.ndarray:
+def run(op: str, *operands: np.ndarray, **attributes: Any) -> np.ndarray:
     return eltwise.operator(op, **attributes)(*operands)
 
 

@@ -299,7 +299,7 @@ def test_without_another_thread_the_caller_does_the_work(monkeypatch: pytest.Mon
     def refuse(_thread: object) -> None:
         raise RuntimeError("can't start new thread")
 
-    monkeypatch.setattr(threads.threading.Thread, "start", refuse)
+    monkeypatch.setattr(threads.threading.Thread, "start", refuse)  # type: ignore[attr-defined]
     eltwise.set_num_threads(100)
     ran: list[int] = []
     pieces(recorded(ran), 9).run()

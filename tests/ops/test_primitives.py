@@ -153,7 +153,7 @@ def test_one_operand_of_a_primitive_of_two_is_the_result_or_refused(name: str, e
 def test_conformance_reads_from_the_record_what_is_undefined_and_which_zeros_are_right() -> None:
     """A zero divisor of any operator that divides may give anything, and a zero of either sign is right of extrema."""
     zero, one = np.zeros(1, np.int32), np.ones(1, np.int32)
-    zeros = np.float32([0.0]), np.float32([-0.0])
+    zeros = np.array([0.0], np.float32), np.array([-0.0], np.float32)
     for schema in registry.ELEMENTWISE:
         divides = any(PRIMITIVES[step.primitive].divides for step in schema.expression().steps)
         if schema.expression().operands == 2 and INT32 in schema.types:

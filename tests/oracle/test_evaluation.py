@@ -125,7 +125,7 @@ def test_refused_types_and_names() -> None:
     with pytest.raises(OracleRefusal, match="divided by 0"):
         evaluate("divide", zeros["int32"], zeros["int32"], rule="none")
     with pytest.raises(ValueError, match="no broadcast rule 'explicit'"):
-        evaluate("subtract", zeros["float32"], zeros["float32"], rule="explicit")
+        evaluate("subtract", zeros["float32"], zeros["float32"], rule="explicit")  # type: ignore[arg-type]
 
 
 SHAPES = st.lists(st.integers(0, 4), max_size=4).map(tuple)
@@ -160,9 +160,9 @@ def test_one_directional_rules_are_numpys_with_b_padded_on_both_sides(data: st.D
 
 
 def test_any_number_of_operands_of_any_ranks() -> None:
-    a, b, c = np.int8([[1], [5]]), np.int8([3, 4, -1]), np.int8(2)
-    assert evaluate("maximum", a, b, c, rule="numpy").tolist() == [[3, 4, 2], [5, 5, 5]]
-    assert evaluate("minimum", a, b, c, rule="numpy").tolist() == [[1, 1, -1], [2, 2, -1]]
+    a, b, c = np.array([[1], [5]], np.int8), np.array([3, 4, -1], np.int8), np.int8(2)
+    assert evaluate("maximum", a, b, c, rule="numpy").tolist() == [[3, 4, 2], [5, 5, 5]]  # type: ignore[arg-type]
+    assert evaluate("minimum", a, b, c, rule="numpy").tolist() == [[1, 1, -1], [2, 2, -1]]  # type: ignore[arg-type]
     assert evaluate("maximum", a, rule="none").tolist() == [[1], [5]]
     assert evaluate("negative", a, rule="none").tolist() == [[-1], [-5]]
     with pytest.raises(OracleRefusal, match="must be equal"):
@@ -170,7 +170,7 @@ def test_any_number_of_operands_of_any_ranks() -> None:
 
 
 def test_comparisons_give_booleans() -> None:
-    a, b = np.float32([1, np.nan, -0.0, np.inf]), np.float32([2, np.nan, 0.0, np.inf])
+    a, b = np.array([1, np.nan, -0.0, np.inf], np.float32), np.array([2, np.nan, 0.0, np.inf], np.float32)
     wanted = {
         "equal": [False, False, True, True],
         "less": [True, False, False, False],

@@ -106,7 +106,7 @@ def test_every_pattern_is_read_as_numpy_reads_it(element_type: ElementType) -> N
         expected = [int(value) for value in array]
     else:
         with np.errstate(invalid="ignore"):
-            expected = [number_of(value) for value in array.astype(np.float64).tolist()]
+            expected = [number_of(value) for value in array.astype(np.float64).tolist()]  # type: ignore[misc]
     assert [decode(element_type, bits) for bits in bits_of(array)] == expected
 
 

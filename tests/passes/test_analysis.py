@@ -79,7 +79,7 @@ def test_a_model_is_read_once_and_each_graph_inferred_once(
     source.write_bytes(parser.parse_model(text).SerializeToString())
     read, asked = Counter[str](), Counter[tuple[bytes, str]]()
     inferred: list[Graph] = []
-    read_bytes, infer_shapes, known_constants = files.read_bytes, inference.infer_shapes, infer_graph._known_constants
+    read_bytes, infer_shapes, known_constants = files.read_bytes, inference.infer_shapes, infer_graph._known_constants  # type: ignore[attr-defined]
 
     def counted_read(path: Path, *args: Any) -> bytes:
         read[Path(path).name] += 1

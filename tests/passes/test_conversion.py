@@ -147,16 +147,16 @@ def test_a_wrong_adapter_is_found(wrong: object, monkeypatch: pytest.MonkeyPatch
         ("pdpd", eltwise.load(pdpd_model(cases, "Subtract", FLOAT32).xml()), onnx_of(17)),
     ):
         after, _report = converted(before, target)
-        right = expected("subtract", rule, cases, operands)
+        right = expected("subtract", rule, cases, operands)  # type: ignore[arg-type]
         found = {cases[int(name[1:])].axis for name in wrong_outputs(after.run(feeds(operands)), right)}
         assert found == ({0, 1} if wrong is ignoring_axis else {1, 2, -1, None})
 
 
 def test_the_comparison_of_outputs_can_fail() -> None:
-    zero = {"z": np.float32([0.0])}
-    assert wrong_outputs({"z": np.float32([-0.0])}, zero) == ["z"]
-    assert wrong_outputs({"z": np.float64([0.0])}, zero) == ["z"]
-    assert oracle.same_bits(np.float32([0.0]), zero["z"])
+    zero = {"z": np.array([0.0], np.float32)}
+    assert wrong_outputs({"z": np.array([-0.0], np.float32)}, zero) == ["z"]
+    assert wrong_outputs({"z": np.array([0.0], np.float64)}, zero) == ["z"]
+    assert oracle.same_bits(np.array([0.0], np.float32), zero["z"])
 
 
 # Random graphs there and back: the same bits or an error, and no third way.

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -215,9 +216,9 @@ def test_in_python(tmp_path: Path) -> None:
         ({"ir_version": 12}, "allowed: 10, 11"),
     ],
 )
-def test_bad_requests_in_python(arguments: dict[str, object], words: str) -> None:
+def test_bad_requests_in_python(arguments: dict[str, Any], words: str) -> None:
     with pytest.raises(AttributeValueError, match=words):
-        eltwise.convert(sub_model(7), **arguments)  # type: ignore[arg-type]
+        eltwise.convert(sub_model(7), **arguments)
 
 
 @pytest.mark.parametrize("kind", [np.int64, np.uint8, np.int32])
@@ -264,7 +265,7 @@ def test_a_comparison_of_no_element_verifies_nothing(shape: tuple[int | str, ...
     source = model([node("Sub", ["x", "y"], ["z"])], [value("x", shape), value("y", shape)], [value("z", shape)], 13)
     for before in (source, eltwise.load(source)):
         for wanted in ({"opset": 14}, {"to": "openvino"}):
-            _made, report = eltwise.convert(before, verify=True, **wanted)  # type: ignore[arg-type]
+            _made, report = eltwise.convert(before, verify=True, **wanted)
             assert (report.is_verified, report.fields()["is_verified"]) == (is_verified, is_verified)
             assert report.comparison is not None
             assert report.fields()["compared"] == asdict(report.comparison)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import numpy as np
 import pytest
@@ -25,7 +26,7 @@ from support.openvino_core import openvino_core
 from support.openvino_models import Ir, binary
 
 X = np.arange(6, dtype=np.float32).reshape(1, 2, 1, 3)
-Attributes = dict[str, object]
+Attributes = dict[str, Any]
 
 
 def ints(name: str, *numbers: int) -> TensorProto:
@@ -39,7 +40,7 @@ def onnx_neighbour(
     return eltwise.load(model(nodes, inputs, [ValueInfoProto(name="z")], opset, ir_version=10, initializers=constants))
 
 
-def neighbour(op_type: str, inputs: list[str], **attributes: object) -> list[NodeProto]:
+def neighbour(op_type: str, inputs: list[str], **attributes: Any) -> list[NodeProto]:
     return [node(op_type, inputs, ["z"], "moved", **attributes)]
 
 
@@ -187,7 +188,7 @@ def test_every_reason_of_every_node_is_listed() -> None:
 
 
 def test_one_constant_that_many_nodes_read_is_aligned_once_for_each_shape_and_stays_for_the_rest() -> None:
-    weights = numpy_helper.from_array(np.float32([1, 2, 4]), "w")
+    weights = numpy_helper.from_array(np.array([1, 2, 4], np.float32), "w")
     nodes = [
         node("Sub", ["x", "w"], ["p"], broadcast=1, axis=0),
         node("Mul", ["p", "w"], ["q"], broadcast=1, axis=1),
@@ -215,7 +216,7 @@ def test_one_value_that_many_nodes_read_is_aligned_once() -> None:
         "the name N of dimension 0 of the input 'x'",
         "the name N of dimension 0 of the input 'y'",
     )
-    given = {"x": np.float32([[1, 2, 3], [4, 5, 6]]), "y": np.float32([7, 9])}
+    given = {"x": np.array([[1, 2, 3], [4, 5, 6]], np.float32), "y": np.array([7, 9], np.float32)}
     assert wrong_outputs(after.run(given), before.run(given)) == []
 
 
@@ -260,7 +261,7 @@ def test_a_value_with_several_names_and_an_input_that_is_an_output() -> None:
     after, report = converted(before, onnx_of(17))
     assert [port.name for port in after.outputs] == ["first", "second", "third", "a"]
     assert [made.schema.name for made in after.graph.nodes] == ["Sub", "Identity", "Identity"]
-    given = {"a": np.float32([1, -0.0])}
+    given = {"a": np.array([1, -0.0], np.float32)}
     assert wrong_outputs(after.run(given), before.run(given)) == []
     back, report = converted(after, IR11)
     assert [change.reason for change in report.changes[1:]] == ["it changes nothing but the name of an output"] * 2

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import onnx
 import pytest
@@ -28,7 +30,7 @@ LEAST_IR_VERSION = 10
 ELEMENTS = 60
 
 
-def graph_of(schema: ElementwiseSchema, element_type: ElementType, count: int, **attributes: object) -> Graph:
+def graph_of(schema: ElementwiseSchema, element_type: ElementType, count: int, **attributes: Any) -> Graph:
     """One node of an operator version with equal shapes."""
     names = tuple(f"x{index}" for index in range(count))
     is_onnx = schema.domain == "ai.onnx"
@@ -62,7 +64,7 @@ def counts(schema: ElementwiseSchema) -> tuple[int, ...]:
     return (1, 2, 4) if schema.is_variadic else (len(schema.operands),)
 
 
-def choices(schema: ElementwiseSchema) -> list[dict[str, object]]:
+def choices(schema: ElementwiseSchema) -> list[dict[str, Any]]:
     """The attributes that decide what an operator computes."""
     return [{}, *({name: value} for name, value, _function in schema.variants)]
 
@@ -93,7 +95,7 @@ def assert_same_or_refused(graph: Graph, target: Origin, given: list[np.ndarray]
         return
     assert len(report.changes) == 1
     if target.domain == "ai.onnx":
-        onnx.checker.check_model(*written(after.graph), full_check=True)
+        onnx.checker.check_model(*written(after.graph), full_check=True)  # type: ignore[arg-type, misc]
     (got,) = after.run(dict(zip((port.name for port in after.inputs), given, strict=True))).values()
     assert oracle.same_bits(got, right), (node, element_type, target)
 

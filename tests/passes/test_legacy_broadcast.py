@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 from functools import cache
+from typing import Any
 
 import numpy as np
 import onnx
@@ -120,9 +121,12 @@ def test_an_adapter_that_ignores_the_axis_is_caught(monkeypatch: pytest.MonkeyPa
     assert inner <= set(wrong)
 
 
-def sub(a: object, b: object, opset: int = 6, **attributes: object) -> onnx.ModelProto:
+def sub(a: object, b: object, opset: int = 6, **attributes: Any) -> onnx.ModelProto:
     return model(
-        [node("Sub", ["x", "y"], ["z"], "s", **attributes)], [value("x", a), value("y", b)], [value("z", a)], opset
+        [node("Sub", ["x", "y"], ["z"], "s", **attributes)],
+        [value("x", a), value("y", b)],  # type: ignore[arg-type]
+        [value("z", a)],  # type: ignore[arg-type]
+        opset,
     )
 
 
@@ -193,11 +197,11 @@ def test_ranks_go_through_chains_and_operators_that_opset_1_infers_nothing_of() 
     inputs = [value("i", (2, 3, 4), onnx.TensorProto.INT32), value("c", (2,)), value("b", (4,)), value("e", (6,))]
     converted, _report = in_opset(model(nodes, inputs, [value("z", (4, 6, 2))], 1), 14)
     assert [found.op_type for found in converted.graph.node].count("Unsqueeze") == 3
-    given = {"i": np.arange(24, dtype=np.int32).reshape(2, 3, 4), "c": np.float32([1, 9])}
-    given |= {"b": np.float32([1, 2, 3, 4]), "e": np.float32([1, 2, 3, 4, 5, 6])}
+    given = {"i": np.arange(24, dtype=np.int32).reshape(2, 3, 4), "c": np.array([1, 9], np.float32)}
+    given |= {"b": np.array([1, 2, 3, 4], np.float32), "e": np.array([1, 2, 3, 4, 5, 6], np.float32)}
     inner = np.maximum(given["i"].astype(np.float32), 0) - given["c"].reshape(2, 1, 1)
     right = np.concatenate([inner.reshape(4, 3, 2)] * 2, 1) - given["b"].reshape(4, 1, 1) - given["e"].reshape(6, 1)
-    assert np.array_equal(ReferenceEvaluator(converted).run(None, given)[0], right)
+    assert np.array_equal(ReferenceEvaluator(converted).run(None, given)[0], right)  # type: ignore[index]
 
 
 @pytest.mark.parametrize("ir_version", [3, 4, 8])
@@ -467,7 +471,7 @@ def test_a_shared_unsqueeze_stays_for_its_other_reader() -> None:
     converted, _report = in_opset(made, 6)
     assert [found.op_type for found in converted.graph.node] == ["Unsqueeze", "Squeeze", "Sub", "Neg"]
     assert len(converted.graph.initializer) == 0
-    given = {"x": np.ones((2, 3), np.float32), "y": np.float32([1, 2])}
+    given = {"x": np.ones((2, 3), np.float32), "y": np.array([1, 2], np.float32)}
     assert np.array_equal(onnx_run(in_opset(converted, 14)[0], given)[0], given["x"] - given["y"].reshape(2, 1))
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import onnx
 import pytest
@@ -65,10 +67,12 @@ def test_an_initializer_that_only_a_subgraph_reads_is_aligned_where_it_is() -> N
     made = conditional()
     del made.graph.node[0].attribute[1].g.node[0].attribute[:]
     made.graph.node[0].attribute[1].g.node[0].CopyFrom(node("Neg", ["x"], ["p"], "in_p"))
-    made.graph.initializer.append(numpy_helper.from_array(np.float32([1, 2, 3]), "y"))
+    made.graph.initializer.append(numpy_helper.from_array(np.array([1, 2, 3], np.float32), "y"))
     converted, report = in_opset(made, 13)
     assert list(converted.graph.initializer[0].dims) == [3, 1]
-    assert np.array_equal(run(converted, x=X, c=np.array(False))[0], np.maximum(X - np.float32([[1], [2], [3]]), -5))
+    assert np.array_equal(
+        run(converted, x=X, c=np.array(False))[0], np.maximum(X - np.array([[1], [2], [3]], np.float32), -5)
+    )
     assert report.changes[0].after == ("Sub-13",)
 
 
@@ -85,8 +89,8 @@ def test_a_loop_body_is_converted() -> None:
     inputs = [value("n", (), TensorProto.INT64), value("c", (), TensorProto.BOOL), value("x"), value("y", (2,))]
     made = model([node("Loop", ["n", "c", "x"], ["z"], body=body)], inputs, [value("z")], 6, ir_version=4)
     converted, _report = in_opset(made, 17)
-    y = np.float32([1, 2])
-    result = run(converted, n=np.int64(3), c=np.array(True), x=np.ones((2, 3), np.float32), y=y)[0]
+    y = np.array([1, 2], np.float32)
+    result = run(converted, n=np.int64(3), c=np.array(True), x=np.ones((2, 3), np.float32), y=y)[0]  # type: ignore[arg-type]
     assert np.array_equal(result, np.ones((2, 3), np.float32) - 3 * y.reshape(2, 1))
 
 
@@ -201,7 +205,7 @@ def test_a_slope_lies_on_the_channels() -> None:
         [node("PRelu", ["x", "s"], ["z"])], [value("x", (2, 3, 4)), value("s", (3,))], [value("z", (2, 3, 4))], 6
     )
     converted, _report = in_opset(made, 16)
-    slope = np.float32([2, 3, 4])
+    slope = np.array([2, 3, 4], np.float32)
     assert np.array_equal(run(converted, x=X - 9, s=slope)[0], np.where(X < 9, (X - 9) * slope.reshape(3, 1), X - 9))
     made.graph.input[1].CopyFrom(value("s", (1,)))
     assert convert_onnx_bytes(made.SerializeToString(), 7)[1].changes == ()
@@ -215,7 +219,7 @@ def test_a_slope_lies_on_the_channels() -> None:
 
 
 def alone(
-    op_type: str, opset: int, shapes: dict[str, tuple[int, ...] | None], number: int, **attributes: object
+    op_type: str, opset: int, shapes: dict[str, tuple[int, ...] | None], number: int, **attributes: Any
 ) -> onnx.ModelProto:
     types = {"pads": TensorProto.INT64, "k": TensorProto.INT64, "i": TensorProto.INT8}
     inputs = [value(name, shape, types.get(name, number)) for name, shape in shapes.items()]
@@ -250,14 +254,14 @@ def test_what_the_converter_gets_wrong_is_mended(
     after: int,
     shapes: dict[str, tuple[int, ...]],
     number: int,
-    attributes: dict[str, object],
+    attributes: dict[str, Any],
 ) -> None:
     if op_type in ("Resize", "Upsample"):
         shapes = {**shapes, "scales": (4,)}
-    made = alone(op_type, before, shapes, number, **attributes)
+    made = alone(op_type, before, shapes, number, **attributes)  # type: ignore[arg-type]
     if "scales" in shapes:
         made.graph.input.pop()
-        made.graph.initializer.append(numpy_helper.from_array(np.float32([1, 1, 1.5, 2]), "scales"))
+        made.graph.initializer.append(numpy_helper.from_array(np.array([1, 1, 1.5, 2], np.float32), "scales"))
         made.graph.output[0].CopyFrom(value("z", (1, 1, 4, 8)))
     converted, _report = in_opset(made, after)
     x = np.random.default_rng(9).normal(size=shapes["x"]).astype(helper.tensor_dtype_to_np_dtype(number))
@@ -295,7 +299,7 @@ def test_what_the_converter_gets_wrong_is_mended(
         ),
         (alone("ConvTranspose", 11, {"x": (1, 1, 3), "w": (1, 1, 2)}, FLOAT, auto_pad="SAME_LOWER"), 10, "odd padding"),
         (
-            alone("Resize", 11, SIZED, FLOAT, coordinate_transformation_mode="tf_half_pixel_for_nn"),
+            alone("Resize", 11, SIZED, FLOAT, coordinate_transformation_mode="tf_half_pixel_for_nn"),  # type: ignore[arg-type]
             13,
             "opset 13 has not this value of coordinate",
         ),
@@ -376,7 +380,7 @@ def test_operands_of_one_shape_need_no_broadcasting(operator: str, shapes: list[
 
 
 def test_the_constant_of_a_node_that_is_refused_is_no_reason_of_its_own() -> None:
-    axes = node("Constant", [], ["k"], value=numpy_helper.from_array(np.int64([-1])))
+    axes = node("Constant", [], ["k"], value=numpy_helper.from_array(np.array([-1], np.int64)))
     for shape in (None, (3,)):
         made = model([axes, node("Unsqueeze", ["x", "k"], ["z"], "u")], [value("x", shape)], [value("z", (3, 1))], 13)
         if shape is not None:
@@ -390,7 +394,7 @@ def test_the_constant_of_a_node_that_is_refused_is_no_reason_of_its_own() -> Non
 
 
 def test_an_integer_constant_of_an_opset_without_them_goes_up_as_it_is() -> None:
-    sizes = node("Constant", [], ["s"], value=numpy_helper.from_array(np.int64([3, 2])))
+    sizes = node("Constant", [], ["s"], value=numpy_helper.from_array(np.array([3, 2], np.int64)))
     made = model([sizes, node("Reshape", ["x", "s"], ["z"], "r")], [value("x")], [value("z", (3, 2))], 6)
     for opset in (7, 8, 9, 13, 21):
         converted, report = in_opset(made, opset)
@@ -404,8 +408,8 @@ def test_an_integer_constant_of_an_opset_without_them_goes_up_as_it_is() -> None
 
 def test_a_sparse_operand_has_the_rank_that_it_says() -> None:
     made = model([node("Sub", ["x", "b"], ["z"], "n", broadcast=1, axis=0)], [value("x")], [value("z")], 6)
-    held = onnx.SparseTensorProto(dims=[2], values=numpy_helper.from_array(np.float32([5]), "b"))
-    held.indices.CopyFrom(numpy_helper.from_array(np.int64([1])))
+    held = onnx.SparseTensorProto(dims=[2], values=numpy_helper.from_array(np.array([5], np.float32), "b"))
+    held.indices.CopyFrom(numpy_helper.from_array(np.array([1], np.int64)))
     made.graph.sparse_initializer.append(held)
     converted, _report = in_opset(made, 14)
     assert [found.op_type for found in converted.graph.node] == ["Constant", "Unsqueeze", "Sub"]

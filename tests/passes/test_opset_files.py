@@ -34,9 +34,9 @@ def large_model(folder: Path) -> Path:
     """A model of opset 6 with 4 GiB of weights, nearly all of them a hole in the file."""
     data = folder / "weights.data"
     with data.open("wb") as file:
-        file.write(np.float32([1, 2, 3]).tobytes())
+        file.write(np.array([1, 2, 3], np.float32).tobytes())
         file.seek(4 * GIB)
-        file.write(np.float32([5, 6]).tobytes())
+        file.write(np.array([5, 6], np.float32).tobytes())
     nodes = [
         node("Sub", ["x", "b"], ["y"], "minus", axis=0, broadcast=1),
         node("Sub", ["y", "last"], ["z"], "again", axis=1, broadcast=1),
@@ -110,7 +110,7 @@ def small_model(folder: Path, location: str = "weights.data") -> Path:
     made = model([node("Sub", ["x", "b"], ["z"], axis=0, broadcast=1)], [value("x")], [value("z")], 6, 4)
     made.graph.initializer.append(outside("b", (2,), 0, location))
     path.write_bytes(made.SerializeToString())
-    (folder / "weights.data").write_bytes(np.float32([1, 2]).tobytes())
+    (folder / "weights.data").write_bytes(np.array([1, 2], np.float32).tobytes())
     return path
 
 
@@ -161,7 +161,7 @@ def hostile(folder: Path, names: tuple[str, ...] = NAMES, opset: int = 13) -> Pa
         if name == "link":
             path.symlink_to("kept")
         else:
-            path.write_bytes(np.float32([9, *range(number, number + 300)]).tobytes() + bytes(number))
+            path.write_bytes(np.array([9, *range(number, number + 300)], np.float32).tobytes() + bytes(number))
             path.chmod(0o755)
         tensors.append(outside(f"w{number}", (300,), 4, name))
         nodes.append(node("Sub", [result, f"w{number}"], [f"r{number}"]))
@@ -352,10 +352,10 @@ def test_a_location_that_is_no_path_is_refused_wherever_the_model_goes(
 
 def test_a_model_is_not_written_over_its_own_data(tmp_path: Path) -> None:
     source, data = small_model(tmp_path, "new.onnx"), tmp_path / "new.onnx"
-    data.write_bytes(np.float32([1, 2]).tobytes())
+    data.write_bytes(np.array([1, 2], np.float32).tobytes())
     with pytest.raises(FileFormatError, match="the output would replace an input"):
         convert_file(source, data, opset=14)
-    assert data.read_bytes() == np.float32([1, 2]).tobytes()
+    assert data.read_bytes() == np.array([1, 2], np.float32).tobytes()
 
 
 def test_where_the_model_cannot_be_written_its_data_is_not_left(tmp_path: Path) -> None:

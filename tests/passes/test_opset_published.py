@@ -55,7 +55,7 @@ def test_a_network_gives_the_same_bits_in_a_new_opset() -> None:
     converted, report = convert_onnx_bytes(data, 21)
     assert report.changes
     x = np.random.default_rng(2).normal(size=(1, 3, 224, 224)).astype(np.float32)
-    assert np.array_equal(run(data, [x])[0], run(converted, [x])[0])
+    assert np.array_equal(run(data, [x])[0], run(converted, [x])[0])  # type: ignore[arg-type]
 
 
 def small_inputs(made: onnx.ModelProto) -> list[np.ndarray] | None:

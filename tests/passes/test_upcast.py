@@ -17,6 +17,7 @@ from eltwise.formats.onnx.writer import write_model_proto
 from eltwise.formats.openvino.writer import write_openvino
 from eltwise.ops import registry
 from eltwise.ops.expression import Expression, Step, expression_of
+from eltwise.ops.schema import ElementwiseSchema
 from eltwise.oracle import hard_values
 from eltwise.passes.upcast import exact_upcast, upcast
 from support.cases import all_pairs
@@ -121,9 +122,7 @@ WRONG_IN_OPENVINO = [
 @pytest.mark.slow
 @pytest.mark.parametrize("schema", WRONG_IN_OPENVINO, ids=str)
 @pytest.mark.parametrize("element_type", [UINT8, INT8], ids=str)
-def test_8_bit_layers_are_right_in_openvino(
-    schema: registry.ElementwiseSchema, element_type: ElementType, seed: int
-) -> None:
+def test_8_bit_layers_are_right_in_openvino(schema: ElementwiseSchema, element_type: ElementType, seed: int) -> None:
     a, b = pairs(element_type, seed)
     ir = Ir()
     for name in ("a", "b"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -30,7 +31,7 @@ def one(
     return model(nodes, inputs, [Z], opset, 8, tensors)
 
 
-def sub(opset: int = 14, *tensors: TensorProto, b: ValueInfoProto | None = B, **attributes: object) -> onnx.ModelProto:
+def sub(opset: int = 14, *tensors: TensorProto, b: ValueInfoProto | None = B, **attributes: Any) -> onnx.ModelProto:
     return one([node("Sub", ["a", "b"], ["z"], "n", **attributes)], opset, *tensors, b=b)
 
 
@@ -38,13 +39,15 @@ def tensor(values: object = (1, 2, 3), name: str = "b") -> TensorProto:
     return numpy_helper.from_array(np.asarray(values, np.float32), name)
 
 
-def plain(number: int = TensorProto.FLOAT, sizes: tuple[int, ...] = (3,), **fields: object) -> TensorProto:
+def plain(number: int = TensorProto.FLOAT, sizes: tuple[int, ...] = (3,), **fields: Any) -> TensorProto:
     return TensorProto(name="b", data_type=number, dims=sizes, **fields)
 
 
 def sparse(sizes: tuple[int, ...], position: int) -> onnx.ModelProto:
     made = sub(b=None)
-    held = SparseTensorProto(values=tensor([5]), indices=numpy_helper.from_array(np.int64([position])), dims=sizes)
+    held = SparseTensorProto(
+        values=tensor([5]), indices=numpy_helper.from_array(np.array([position], np.int64)), dims=sizes
+    )
     made.graph.sparse_initializer.append(held)
     return made
 
@@ -129,7 +132,12 @@ BAD: dict[str, tuple[onnx.ModelProto, tuple[str, ...]]] = {
     "later operator": (one([node("Gelu", ["a"], ["z"])]), ("ONNX's opset 14 has no such operator",)),
     "unknown operator in a graph": (choice([node("Foo", ["a"], ["t"])]), ("Foo node 't': ONNX's opset 14 has no",)),
     "deprecated": (
-        one([node("Scatter", ["a", "i", "b"], ["z"])], 11, tensor(), numpy_helper.from_array(np.int64([0, 0, 0]), "i")),
+        one(
+            [node("Scatter", ["a", "i", "b"], ["z"])],
+            11,
+            tensor(),
+            numpy_helper.from_array(np.array([0, 0, 0], np.int64), "i"),
+        ),
         ("Scatter-11 node 'z': the operator is deprecated",),
     ),
     "attribute": (sub(to=1), ("Sub-14 node 'n': there is no attribute 'to'",)),
@@ -267,7 +275,7 @@ GOOD: dict[str, onnx.ModelProto] = {
     "a loop whose shapes are declared wrong": loop(),
     "an integer Constant of opset 8": one(
         [
-            node("Constant", [], ["s"], value=numpy_helper.from_array(np.int64([3, 2]))),
+            node("Constant", [], ["s"], value=numpy_helper.from_array(np.array([3, 2], np.int64))),
             node("Reshape", ["a", "s"], ["z"]),
         ],
         8,
@@ -282,7 +290,8 @@ GOOD: dict[str, onnx.ModelProto] = {
         lambda made: made.graph.input.extend([value("x", (1, 4, 2)), value("s", (2,))]),
     ),
     "text": changed(
-        sub(), lambda made: made.graph.initializer.append(helper.make_tensor("s", TensorProto.STRING, [1], [b"s"]))
+        sub(),
+        lambda made: made.graph.initializer.append(helper.make_tensor("s", TensorProto.STRING, [1], [b"s"])),  # type: ignore[list-item]
     ),
 }
 
@@ -423,8 +432,8 @@ def valid() -> onnx.ModelProto:
         node("MatMul", ["cf", "w"], ["mm"], "product"),
     ]
     tensors = [
-        numpy_helper.from_array(np.float32([1, 2, 3]), "b"),
-        numpy_helper.from_array(np.int64([4, 3]), "sh"),
+        numpy_helper.from_array(np.array([1, 2, 3], np.float32), "b"),
+        numpy_helper.from_array(np.array([4, 3], np.int64), "sh"),
         numpy_helper.from_array(np.ones((4, 2), np.float32), "w"),
     ]
     inputs = [value("x"), value("c", (), TensorProto.BOOL)]

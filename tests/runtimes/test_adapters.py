@@ -24,7 +24,7 @@ INSTALLED = [pytest.param(runtime, id=runtime.name) for runtime in runtimes.inst
 
 def case_of(runtime: Runtime, dtype: object) -> Case:
     schema = registry.find("Sub-14" if "ai.onnx" in runtime.domains else "Subtract-1")
-    return Case(schema, (), (np.array([[5], [7]], dtype), np.array([1, 2, 3], dtype)))
+    return Case(schema, (), (np.array([[5], [7]], dtype), np.array([1, 2, 3], dtype)))  # type: ignore[call-overload]
 
 
 @pytest.mark.parametrize("runtime", INSTALLED)
@@ -99,5 +99,5 @@ def test_a_function_of_a_file_is_an_adapter(tmp_path: Path) -> None:
     file.write_text("def run(op, *operands, **attributes):\n    return sum(operands)\n", encoding="utf-8")
     runtime = runtimes.find(f"{file}:run")
     loaded = make_adapter(runtime.adapter, runtime.name).compile("Add-14", (), {})
-    (result,) = loaded.arrays(loaded.bind([np.int8([1]), np.int8([2])])())
+    (result,) = loaded.arrays(loaded.bind([np.array([1], np.int8), np.array([2], np.int8)])())
     assert result.tolist() == [3]

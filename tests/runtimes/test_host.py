@@ -21,7 +21,7 @@ from eltwise.runtimes.memory import SharedMemory
 
 PLANTED = str(Path(__file__).parents[1] / "support" / "planted.py")
 CALL = Call("Sub-14", (("subtract", (0, 1)),))
-OPERANDS = [np.int32([[5, 7, 9]]), np.int32([[1, 2, 3]])]
+OPERANDS = [np.array([[5, 7, 9]], np.int32), np.array([[1, 2, 3]], np.int32)]
 
 
 def planted(function: str) -> runtimes.Runtime:
@@ -48,7 +48,7 @@ def test_a_call_gives_its_result() -> None:
         assert host.version().startswith("1.2 (file ")
         answer = host.run(CALL, OPERANDS)
         assert (answer.kind, answer.words, answer.mode) == ("result", "", "")
-        assert np.array_equal(answer.arrays[0], [[4, 5, 6]])
+        assert np.array_equal(answer.arrays[0], [[4, 5, 6]])  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -177,7 +177,7 @@ def test_arrays_of_shared_memory_are_those_that_were_sent(shape: tuple[int, ...]
             shape = (*shape, 2)
             a, b = (generator.integers(0, 99, shape).astype(np.int32) for _operand in range(2))
             answer = host.run(CALL, [a, b], results=[(BY_NAME["int32"], shape)])
-            assert np.array_equal(answer.arrays[0], a - b)
+            assert np.array_equal(answer.arrays[0], a - b)  # type: ignore[arg-type]
 
 
 def test_an_array_outside_of_the_shared_memory_is_refused() -> None:

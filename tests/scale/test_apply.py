@@ -48,7 +48,7 @@ def written(path: Path, kind: str, values: np.ndarray) -> Path:
     if kind == "fortran":
         np.save(path.with_suffix(".npy"), np.asfortranarray(values))
         return path.with_suffix(".npy")
-    options: dict[str, Any] = {
+    options: dict[str, Any] = {  # type: ignore[assignment]
         "v2": {"zarr_format": 2},
         "v3": {},
         "sharded": {"shards": (10, 14)},
@@ -482,7 +482,7 @@ RUN = "from eltwise.scale.models import run_files; run_files('m.onnx', {'x': a, 
 def test_memory_stays_under_the_limit(tmp_path: Path, job: str) -> None:
     """Operands of 512 MiB each, in files of holes."""
     for name in "ab":
-        values = np.lib.format.open_memmap(tmp_path / f"{name}.npy", "w+", np.float32, (1 << 27,))  # type: ignore[no-untyped-call]
+        values = np.lib.format.open_memmap(tmp_path / f"{name}.npy", "w+", np.float32, (1 << 27,))
         values[-1] = 1
     nodes = [node("Sub", ["x", "y"], ["d"]), node("Mul", ["d", "x"], ["m"]), node("Add", ["m", "d"], ["z"])]
     onnx.save(model(nodes, [value("x", None), value("y", None)], [value("z", None)]), tmp_path / "m.onnx")

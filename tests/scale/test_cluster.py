@@ -44,7 +44,7 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[LocalCluster]:
-    with LocalCluster(  # type: ignore[no-untyped-call]
+    with LocalCluster(
         n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, protocol="tcp", host="127.0.0.1"
     ) as made:
         yield made
@@ -84,9 +84,9 @@ def test_the_same_bits_in_memory_from_files_with_threads_of_dask_and_on_a_cluste
     assert {each.tobytes() for each in found} == {expected.tobytes()}
     for options, axis in (((), None), (("--axis", "0"), 0)):
         arguments = ("reduce", "mean-squared-difference", *files, *options, "--json")
-        found = cli(*arguments, "--scheduler", cluster.scheduler_address)
+        found = cli(*arguments, "--scheduler", cluster.scheduler_address)  # type: ignore[assignment]
         assert found == cli(*arguments)
-        expected = np.asarray(eltwise.mean_squared_difference(*operands, axis=axis)).reshape(-1)
+        expected = np.asarray(eltwise.mean_squared_difference(*operands, axis=axis)).reshape(-1)  # type: ignore[unreachable]
         assert json.loads(found[1])["result"]["values"] == [str(each) for each in expected]
         lazy = eltwise.mean_squared_difference(*map(da.from_zarr, map(str, files)), axis=axis)
         assert np.asarray(lazy.compute(scheduler="threads")).tobytes() == expected.tobytes()
@@ -117,8 +117,8 @@ def test_another_job_of_the_same_names_reads_the_files_again(
 
 
 def test_a_worker_is_killed(cluster: LocalCluster, operands: tuple[np.ndarray, np.ndarray], tmp_path: Path) -> None:
-    with Client(cluster.scheduler_address, set_as_default=False) as client:  # type: ignore[no-untyped-call]
-        workers: dict[str, int] = client.run(os.getpid)  # type: ignore[no-untyped-call]
+    with Client(cluster.scheduler_address, set_as_default=False) as client:
+        workers: dict[str, int] = client.run(os.getpid)
     running = started(*command(tmp_path, cluster))
     wait_for(lambda: len(chunk_files(begun(tmp_path / "c.zarr"))) > 50)
     os.kill(min(workers.values()), signal.SIGKILL)

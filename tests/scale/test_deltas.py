@@ -41,10 +41,10 @@ def test_planes_give_every_bit_back(width: int, count: int, has_base: bool, own_
 
 
 def test_planes_hold_the_lowest_bytes_first_and_small_differences_in_them() -> None:
-    values, base = np.uint16([7, 0, 0xFFFF, 300]), np.uint16([9, 0xFFFF, 0, 301])
+    values, base = np.array([7, 0, 0xFFFF, 300], np.uint16), np.array([9, 0xFFFF, 0, 301], np.uint16)
     planes = to_planes(values.view(np.uint8), base.view(np.uint8), 2)
     assert planes.reshape(2, 4).tolist() == [[0x7E, 0x81, 0x7F, 0x7F], [0x80] * 4]
-    assert to_planes(np.uint32([0x01020304]).view(np.uint8), None, 4).tolist() == [4, 3, 2, 1]
+    assert to_planes(np.array([0x01020304], np.uint32).view(np.uint8), None, 4).tolist() == [4, 3, 2, 1]
 
 
 def tensors(seed: int) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -60,19 +60,19 @@ def tensors(seed: int) -> tuple[dict[str, Any], dict[str, Any]]:
         "flags": draw.integers(0, 2, 10).astype(bool),
         "scalar": np.array(3, np.float32),
         "none": np.zeros((0, 4), np.float32),
-        "gone": np.float32([1]),
-        "grown": np.float32([1, 2]),
-        "cast": np.float32([1, 2]),
-        "same": np.float32([np.nan, -0.0]),
+        "gone": np.array([1], np.float32),
+        "grown": np.array([1, 2], np.float32),
+        "cast": np.array([1, 2], np.float32),
+        "same": np.array([np.nan, -0.0], np.float32),
     }
     tuned = {name: value.copy() for name, value in base.items() if name != "gone"}
     tuned["w"] += draw.standard_normal((64, 33), np.float32) * np.float32(1e-3)
     tuned["w"].view(np.uint32)[0, :4] = [0x7FC00001, 0xFFFFFFFF, 0x80000000, 0x7F800000]
     tuned["half"].view(np.uint16)[:] = draw.integers(0, 2**16, 1001, np.uint16)
     tuned["long"][0] = -(2**63)
-    tuned["grown"] = np.float32([1, 2, 3])
-    tuned["cast"] = np.float16([1, 2])
-    tuned["new"] = np.int8([1, -1])
+    tuned["grown"] = np.array([1, 2, 3], np.float32)
+    tuned["cast"] = np.array([1, 2], np.float16)
+    tuned["new"] = np.array([1, -1], np.int8)
     return tuned, base
 
 
@@ -249,7 +249,11 @@ def test_a_header_that_lies_is_refused(
         eltwise.restore(checkpoints[1], path, tmp_path / "back.safetensors")
 
 
-SMALL = {"x": np.arange(6, dtype=np.uint16).reshape(2, 3), "y": np.float32([1.5]), "none": np.zeros((0, 4), np.int8)}
+SMALL = {
+    "x": np.arange(6, dtype=np.uint16).reshape(2, 3),
+    "y": np.array([1.5], np.float32),
+    "none": np.zeros((0, 4), np.int8),
+}
 
 HOSTILE = [
     *("5.0", "-0", "1e0", "1e999", "NaN", "-1", "true", "null", "18446744073709551616", "9" * 5000, "0", "1", "6"),
@@ -334,7 +338,7 @@ def small(tmp_path: Path) -> tuple[Path, Path]:
     """A base, and the delta of a checkpoint with metadata."""
     base, path = tmp_path / "base.safetensors", tmp_path / "d.eltd"
     save_file({"x": SMALL["x"] + np.uint16(1)}, base)
-    save_file(SMALL, tmp_path / "tuned.safetensors", metadata={"format": "np", "of": "tuned"})
+    save_file(SMALL, tmp_path / "tuned.safetensors", metadata={"format": "np", "of": "tuned"})  # type: ignore[arg-type]
     eltwise.delta(tmp_path / "tuned.safetensors", base, path)
     return base, path
 
@@ -375,7 +379,7 @@ def check_restored(path: Path, header: bytes, stated: dict[str, tuple[str, list[
         assert {name: (each.get_dtype(), each.get_shape()) for name, each in found.items()} == stated
         assert (file.metadata() or {}) == (json.loads(header).get("__metadata__") or {})
     values = load_file(path)
-    assert sorted(values[name].tobytes() for name in stated) == sorted(value.tobytes() for value in SMALL.values())
+    assert sorted(values[name].tobytes() for name in stated) == sorted(value.tobytes() for value in SMALL.values())  # type: ignore[attr-defined]
 
 
 ONE = '"x":{"dtype":"U16","shape":[2,3],"data_offsets":[0,12]}'
@@ -398,7 +402,7 @@ ONE = '"x":{"dtype":"U16","shape":[2,3],"data_offsets":[0,12]}'
 )
 def test_a_delta_of_what_safetensors_refuses(cli: Cli, tmp_path: Path, header: str) -> None:
     for name in ("tuned", "base"):
-        save_file({"x": SMALL["x"]}, tmp_path / f"{name}.safetensors")
+        save_file({"x": SMALL["x"]}, tmp_path / f"{name}.safetensors")  # type: ignore[dict-item]
     base, path, back = (tmp_path / name for name in ("base.safetensors", "d.eltd", "back.safetensors"))
     eltwise.delta(tmp_path / "tuned.safetensors", base, path)
     rewritten(path, lambda fields: fields.update(safetensors_header=header))
@@ -423,7 +427,7 @@ def test_a_result_that_does_not_fit_is_refused_with_both_sizes(
     base, path = small
     needed = (tmp_path / "tuned.safetensors").stat().st_size
     free = [needed - 1, needed]
-    monkeypatch.setattr("shutil.disk_usage", lambda _path: shutil._ntuple_diskusage(1 << 40, 0, free[0]))  # type: ignore[attr-defined]
+    monkeypatch.setattr("shutil.disk_usage", lambda _path: shutil._ntuple_diskusage(1 << 40, 0, free[0]))
     line = ("restore", base, path, "-o", tmp_path / "back.safetensors")
     code, _out, err = cli(*line)
     assert (code, (tmp_path / "back.safetensors").exists()) == (2, False)

@@ -76,8 +76,8 @@ def operands(seed: int) -> Operands:
 def network(operands: Operands, tmp_path: Path) -> Path:
     """``z`` and ``q`` are element-wise, ``r`` is not; stores of the inputs beside."""
     weight = numpy_helper.from_array(operands["b"].reshape(8, 1) + 1, "weight")
-    axis = numpy_helper.from_array(np.int64([1]), "axis")
-    flat = numpy_helper.from_array(np.int64([-1]), "flat")
+    axis = numpy_helper.from_array(np.array([1], np.int64), "axis")
+    flat = numpy_helper.from_array(np.array([-1], np.int64), "flat")
     nodes = [
         node("Unsqueeze", ["b", "axis"], ["column"]),
         node("Sub", ["a", "column"], ["difference"], "minus"),

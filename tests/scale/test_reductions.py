@@ -56,8 +56,8 @@ def test_the_same_bits_as_in_memory(
         expected = getattr(eltwise, name)(*operands, axis=axis)
         assert (type(found), found.dtype, found.tobytes()) == (type(expected), expected.dtype, expected.tobytes())
     for reduction in ("sum", "min"):
-        found = reduce_files(reducing_of(reduction, eltwise.operator("Subtract-1")), paths, axis)["result"]  # type: ignore[arg-type]
-        assert found.tobytes() == eltwise.reduce(reduction, "Subtract-1", *operands, axis=axis).tobytes()  # type: ignore[arg-type]
+        found = reduce_files(reducing_of(reduction, eltwise.operator("Subtract-1")), paths, axis)["result"]
+        assert found.tobytes() == eltwise.reduce(reduction, "Subtract-1", *operands, axis=axis).tobytes()
 
 
 def test_the_command(cli: Cli, operands: tuple[np.ndarray, np.ndarray], tmp_path: Path) -> None:

@@ -70,10 +70,10 @@ class Page:
         for domain in ("Page", "Runtime", "Log", "Network"):
             self.tell(f"{domain}.enable")
 
-    def tell(self, method: str, **parameters: object) -> dict[str, Any]:
+    def tell(self, method: str, **parameters: Any) -> dict[str, Any]:
         """Send one command and wait for its answer; events that come before it are kept."""
         self._number += 1
-        message: dict[str, object] = {"id": self._number, "method": method, "params": parameters}
+        message: dict[str, Any] = {"id": self._number, "method": method, "params": parameters}
         if self._session:
             message["sessionId"] = self._session
         os.write(self._sending, json.dumps(message).encode() + b"\0")

@@ -104,7 +104,7 @@ def pdpd_model(cases: Sequence[Run], kind: str, element_type: ElementType, sizes
         ir.parameter(f"a{index}", shapes[0], element_type.ir).parameter(f"b{index}", shapes[1], element_type.ir)
         data = {"auto_broadcast": "pdpd", "auto_broadcast.auto_broadcast_axis": -1 if case.axis is None else case.axis}
         precision = PRECISIONS.get(element_type.ir, element_type.ir.upper())
-        ir.layer(kind, f"n{index}", [f"a{index}", f"b{index}"], names=f"z{index}", precision=precision, **data)
+        ir.layer(kind, f"n{index}", [f"a{index}", f"b{index}"], names=f"z{index}", precision=precision, **data)  # type: ignore[arg-type]
         ir.result(f"n{index}", f"r{index}")
     return ir
 

@@ -142,7 +142,7 @@ def chain(full: str, name: str, config: dict[str, Any]) -> list[dict[str, Any]]:
     return [codec, raw] if is_filter else [raw, codec]
 
 
-def shard(codecs: list[dict[str, Any]], sizes: tuple[int, ...] = (1, 64), **more: object) -> dict[str, Any]:
+def shard(codecs: list[dict[str, Any]], sizes: tuple[int, ...] = (1, 64), **more: Any) -> dict[str, Any]:
     """The codec of shards of chunks with some codecs."""
     raw = {"name": "bytes", "configuration": {"endian": "little"}}
     index = [raw, {"name": "crc32c"}]
@@ -247,7 +247,7 @@ def run(folder: Path, chosen: list[str]) -> None:
             if number < start:
                 continue
             print(json.dumps([kind, number, damage, "begin"]), flush=True)  # noqa: T201
-            chunk.write_bytes(content)
+            chunk.write_bytes(content)  # type: ignore[arg-type]
             del content
             before = reset_peak()
             code, err = compared(good, bad)

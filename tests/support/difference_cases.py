@@ -55,7 +55,7 @@ def _subnormals(rng: Rng) -> Arrays:
 
 def _wraps(rng: Rng) -> Arrays:
     a = integers(rng)
-    return a, a.astype(rng.choice([np.int8, np.uint8, np.int16])).astype(np.int32)
+    return a, a.astype(rng.choice([np.int8, np.uint8, np.int16])).astype(np.int32)  # type: ignore[arg-type]
 
 
 def _saturates(rng: Rng) -> Arrays:
@@ -178,7 +178,7 @@ def _zeroed(rng: Rng) -> Arrays:
 
 
 def _inverted(rng: Rng) -> Arrays:
-    a = rng.random((9, 16)) < 0.4 if rng.random() < 0.5 else integers(rng, rng.choice([np.int32, np.uint16, np.int64]))
+    a = rng.random((9, 16)) < 0.4 if rng.random() < 0.5 else integers(rng, rng.choice([np.int32, np.uint16, np.int64]))  # type: ignore[arg-type]
     return a, ~a
 
 

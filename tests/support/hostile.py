@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -39,7 +40,7 @@ def spoken(text: str, *, is_terminal: bool = False) -> list[str]:
 
 
 def _value(name: str, shape: object, element_type: int) -> onnx.ValueInfoProto:
-    return helper.make_tensor_value_info(name, element_type, shape, doc_string=NAME)
+    return helper.make_tensor_value_info(name, element_type, shape, doc_string=NAME)  # type: ignore[arg-type]
 
 
 def onnx_model(
@@ -53,7 +54,7 @@ def onnx_model(
     more = {"attr" + NAME: NAME} if domain else {}
     nodes = [
         helper.make_node(op, ["x" + NAME, "y" + NAME], ["t" + NAME], "first" + NAME, NAME, domain, **more),
-        helper.make_node("Sub", ["t" + NAME, "c" + NAME], ["z" + NAME], "second" + NAME, NAME, **aligned),
+        helper.make_node("Sub", ["t" + NAME, "c" + NAME], ["z" + NAME], "second" + NAME, NAME, **aligned),  # type: ignore[arg-type]
     ]
     tensors = [onnx.numpy_helper.from_array(array, "c" + NAME)]
     graph = helper.make_graph(nodes, "graph" + NAME, ends[:2], ends[2:], tensors, NAME)
@@ -74,7 +75,7 @@ def ir_model(op: str = "Subtract") -> bytes:
     return ir.result("minus" + IN_XML, "z" + IN_XML).xml()
 
 
-def checkpoint(path: Path, value: float, **more: object) -> None:
+def checkpoint(path: Path, value: float, **more: Any) -> None:
     """Two tensors of hostile names; ``more`` are entries of the header."""
     array = np.full((2, 3), value, np.float32)
     entry = {"dtype": "F32", "shape": [2, 3]}
@@ -113,6 +114,13 @@ rules = [{{severity = "refused", fault = "refused", where = {{op = ["Sub"]}}}}]
 class Files:
     """A folder of a hostile name with files of hostile names in it, each with names inside."""
 
+    model: Path
+    other: Path
+    of_bytes: Path
+    foreign: Path
+    legacy: Path
+    bad: Path
+
     def __init__(self, parent: Path) -> None:
         self.folder = parent / f"folder{IN_FILES}"
         self.folder.mkdir()
@@ -120,7 +128,7 @@ class Files:
         self.y = self._array("y.npy", np.ones((2, 3), np.float32))
         self.bytes = self._array("bytes.npy", np.ones((2, 3), np.uint8))
         self.npz = self.path("arrays.npz")
-        np.savez(self.npz, **{"x" + IN_XML: np.ones((2, 3), np.float32), "y" + IN_XML: np.ones(2, np.int8)})
+        np.savez(self.npz, **{"x" + IN_XML: np.ones((2, 3), np.float32), "y" + IN_XML: np.ones(2, np.int8)})  # type: ignore[arg-type]
         self.a, self.b = self.path("a.safetensors"), self.path("b.safetensors")
         checkpoint(self.a, 1.5)
         checkpoint(self.b, 2.5)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from eltwise.core.dtypes import by_name
@@ -19,7 +21,7 @@ def typed(text: str) -> TensorType:
     return TensorType(None if name == "any" else by_name(name), parse(shape))
 
 
-def operation(name: str, opset: int, domain: Domain = "ai.onnx", **attributes: object) -> Operation:
+def operation(name: str, opset: int, domain: Domain = "ai.onnx", **attributes: Any) -> Operation:
     schema = registry.resolve(domain, name, opset)
     assert schema is not None
     return schema.bind(attributes)

@@ -19,7 +19,7 @@ from eltwise.runtimes.worker import make_adapter
 class LocalHost(nullcontext[Any]):
     """Stands for ``runtimes.Host``."""
 
-    def __init__(self, runtime: Runtime, _limit: float = 0.0, **_options: object) -> None:
+    def __init__(self, runtime: Runtime, _limit: float = 0.0, **_options: Any) -> None:
         self.runtime = runtime
         self._adapter = _adapter(runtime.adapter, runtime.name, runtime.settings)
 
@@ -29,7 +29,7 @@ class LocalHost(nullcontext[Any]):
     def version(self) -> str:
         return str(self._adapter.version())
 
-    def run(self, program: Model, inputs: Sequence[np.ndarray], **_options: object) -> Answer:
+    def run(self, program: Model, inputs: Sequence[np.ndarray], **_options: Any) -> Answer:
         try:
             loaded = self._adapter.load(program.data, program.weights)
             results = loaded.arrays(loaded.bind(list(inputs))())

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -35,9 +36,7 @@ def value(name: str, shape: Sizes = (2, 3), element_type: int = TensorProto.FLOA
     return helper.make_tensor_value_info(name, element_type, shape)
 
 
-def node(
-    op_type: str, inputs: Sequence[str], outputs: Sequence[str], name: str = "", **attributes: object
-) -> NodeProto:
+def node(op_type: str, inputs: Sequence[str], outputs: Sequence[str], name: str = "", **attributes: Any) -> NodeProto:
     return helper.make_node(op_type, inputs, outputs, name=name, **attributes)
 
 
@@ -65,7 +64,7 @@ def published() -> dict[str, bytes]:
         warnings.simplefilter("ignore")
         from onnx.backend.test.case.node import collect_testcases
 
-        cases = {case.name: case.model for case in collect_testcases(None)}  # type: ignore[arg-type]
+        cases = {case.name: case.model for case in collect_testcases(None)}
     cases |= {str(path): onnx.load(path, load_external_data=False) for path in sorted(DATA.rglob("*.onnx"))}
     return {
         name: made.SerializeToString()
@@ -79,7 +78,7 @@ def find_problems(made: onnx.ModelProto, folder: Path | None = None) -> list[Elt
     return list(validate.find_problems(read_model_proto(made, folder, "", reads_weights=False).graph))
 
 
-def sub_model(opset: int = 13, name: str = "difference", **attributes: object) -> onnx.ModelProto:
+def sub_model(opset: int = 13, name: str = "difference", **attributes: Any) -> onnx.ModelProto:
     subtraction = node("Sub", ["x", "y"], ["z"], name, **attributes)
     return model([subtraction], [value("x"), value("y")], [value("z")], opset)
 
@@ -95,7 +94,7 @@ def neighbour_model(op_type: str, opset: int) -> onnx.ModelProto:
     schema = registry.resolve("ai.onnx", op_type, opset)
     assert schema is not None
     initializers = []
-    attributes: dict[str, object] = {}
+    attributes: dict[str, Any] = {}
     inputs = ["x"]
     shape_of = {"Reshape": (3, 2), "Squeeze": (2, 3), "Unsqueeze": (2, 1, 1, 3)}
     if op_type == "Constant":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import Any
 from xml.sax.saxutils import quoteattr
 
 import numpy as np
@@ -23,7 +24,7 @@ BITS = {"f16": 16, "bf16": 16, "f32": 32, "f64": 64, "boolean": 8, "f8e4m3": 8, 
 """The element types that run, by their names in IR, with their sizes."""
 
 
-def attributes(texts: dict[str, object]) -> str:
+def attributes(texts: dict[str, Any]) -> str:
     return "".join(f" {name}={quoteattr(str(text))}" for name, text in texts.items())
 
 
@@ -50,7 +51,7 @@ class Ir:
         names: str = "",
         precision: str = "FP32",
         extra: str = "",
-        **data: object,
+        **data: Any,
     ) -> Ir:
         number, count = len(self.layers), len(inputs)
         ports = "".join(f'<port id="{index}" precision="{precision}"><dim>2</dim></port>' for index in range(count))
@@ -90,10 +91,10 @@ class Ir:
         /,
         names: str = "",
         gap: bytes = b"",
-        **changes: object,
+        **changes: Any,
     ) -> Ir:
         self.weights += gap
-        data: dict[str, object] = {
+        data: dict[str, Any] = {
             "element_type": element_type,
             "shape": shape,
             "offset": len(self.weights),
@@ -125,7 +126,7 @@ def binary(
     element_type: str = "f32",
     version: str = "11",
     opset: str = "opset1",
-    **data: object,
+    **data: Any,
 ) -> Ir:
     """One element-wise layer ``s`` of the inputs ``a`` and ``b``."""
     ir = Ir(version).parameter("a", a, element_type).parameter("b", b, element_type)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
@@ -77,7 +78,7 @@ class Growth:
         self.known[name] = (kind, array.shape)
         return name
 
-    def add(self, schema: OpSchema, inputs: list[str], kind: ElementType, sizes: Sizes, **attributes: object) -> None:
+    def add(self, schema: OpSchema, inputs: list[str], kind: ElementType, sizes: Sizes, **attributes: Any) -> None:
         output = self.new("v")
         name = output if not self.is_onnx or self.draw(st.booleans()) else f"node_{output}"
         self.nodes.append(Node(name, schema.bind(attributes), tuple(inputs), (output,)))
@@ -101,7 +102,7 @@ def grow_elementwise(growth: Growth) -> None:
     ]
     schema: ElementwiseSchema = draw(st.sampled_from(schemas))
     there = [(name, kind) for name, kind in growth.known.items() if kind[0] in schema.types]
-    if there and draw(st.booleans()):
+    if there and draw(st.booleans()):  # type: ignore[arg-type]
         a, (kind, sizes) = draw(st.sampled_from(there))
     else:
         usual = [FLOAT32] if growth.is_onnx else [FLOAT16, FLOAT32, FLOAT64, INT32, INT64] * 4
@@ -172,7 +173,7 @@ def grow_reshape(growth: Growth, schema: OpSchema, value: str, kind: ElementType
     if "shape" in schema.attribute_names:
         growth.add(schema, [value], kind, made, shape=target)
         return
-    attributes: dict[str, object] = {}
+    attributes: dict[str, Any] = {}
     if not growth.is_onnx:
         attributes = {"special_zero": copies or draw(st.booleans())}
     elif "allowzero" in schema.attribute_names and not copies and draw(st.booleans()):

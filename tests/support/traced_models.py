@@ -65,7 +65,7 @@ def mixed(nodes: int = 12, seed: int = 0) -> ModelProto:
         "mixed",
         [helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [1, 4, 8, 8])],
         [helper.make_tensor_value_info(f"f{nodes}", onnx.TensorProto.FLOAT, [1, 4, 8, 8])],
-        [numpy_helper.from_array(array, name) for name, array in constants.items()],
+        [numpy_helper.from_array(array, name) for name, array in constants.items()],  # type: ignore[arg-type]
     )
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
 

@@ -76,7 +76,7 @@ def test_what_does_not_count_is_one_line_and_counts_where_it_is_asked_for() -> N
 
 
 def test_a_zero_that_is_left_out_is_not_severe() -> None:
-    zero = numpy_helper.from_array(np.float32([0]), "zero")
+    zero = numpy_helper.from_array(np.array([0], np.float32), "zero")
     nodes = [node("Mul", ["x", "y"], ["p"]), node("Add", ["p", "zero"], ["z"], "n")]
     made = model(nodes, [value("x", (3,)), value("y", (3,))], [value("z", (3,))], 14, initializers=[zero])
     report = by_rules(made, "onnxruntime")
@@ -90,10 +90,10 @@ def test_a_zero_that_is_left_out_is_not_severe() -> None:
 @pytest.mark.parametrize(("number", "found"), [(1.5, []), (1e-40, ["precision"]), (3.4e38, ["precision"])])
 def test_a_constant_is_checked_by_its_numbers(number: float, found: list[str]) -> None:
     """OpenVINO changes constants of float32 that bfloat16 cannot hold without subnormals, and no others."""
-    c = numpy_helper.from_array(np.float32([1, number]), "c")
+    c = numpy_helper.from_array(np.array([1, number], np.float32), "c")
     proto = model([node("Sub", ["x", "c"], ["z"])], [value("x", (2,))], [value("z", (2,))], 13, initializers=[c])
     assert [finding.severity for finding in by_rules(proto, "openvino").findings] == found
-    ir = Ir().parameter("a", "2").constant("c", "f32", "2", np.float32([1, number]).tobytes())
+    ir = Ir().parameter("a", "2").constant("c", "f32", "2", np.array([1, number], np.float32).tobytes())
     made = ir.layer("Subtract", "s", ["a", "c"]).result("s", "r")
     loaded = eltwise.load(made.xml(), made.weights)
     assert [finding.severity for finding in by_rules(loaded, "openvino").findings] == found

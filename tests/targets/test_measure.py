@@ -45,7 +45,7 @@ def variant_of(op: str, element_type: str, rule: str) -> Variant:
 class Saturating(Eltwise):
     """Runs everything right, but for results of uint32 below zero, which become zero."""
 
-    def load(self, data: bytes, weights: bytes = b"") -> object:
+    def load(self, data: bytes, weights: bytes = b"") -> object:  # type: ignore[override]
         return _Saturated(super().load(data, weights))
 
 
@@ -54,7 +54,7 @@ class _Saturated:
         self._right = right
 
     def bind(self, inputs: Sequence[np.ndarray], outputs: object = None) -> Callable[[], object]:
-        return self._right.bind(inputs, outputs)  # type: ignore[attr-defined,no-any-return]
+        return self._right.bind(inputs, outputs)  # type: ignore[attr-defined]
 
     def arrays(self, result: object) -> list[np.ndarray]:
         arrays = [np.asarray(array) for array in self._right.arrays(result)]  # type: ignore[attr-defined]

@@ -55,7 +55,7 @@ def measured(report: Report) -> list[str]:
 
 
 def test_what_is_less_severe_is_left_and_told() -> None:
-    zero = numpy_helper.from_array(np.float32([0]), "zero")
+    zero = numpy_helper.from_array(np.array([0], np.float32), "zero")
     nodes = [node("Mul", ["x", "y"], ["p"]), node("Add", ["p", "zero"], ["z"], "n")]
     made = model(nodes, [value("x", (3,)), value("y", (3,))], [value("z", (3,))], 14, initializers=[zero])
     _same, report = eltwise.repair(made, "onnxruntime")
@@ -132,7 +132,7 @@ def test_nodes_in_nested_graphs_are_rewritten() -> None:
 
 
 def test_an_ir_keeps_its_names() -> None:
-    ir = binary("Subtract", "2,3,4", "2,3", "u8", auto_broadcast="pdpd", **{"auto_broadcast.auto_broadcast_axis": 0})
+    ir = binary("Subtract", "2,3,4", "2,3", "u8", auto_broadcast="pdpd", **{"auto_broadcast.auto_broadcast_axis": 0})  # type: ignore[arg-type]
     before = eltwise.load(ir.xml())
     made, report = eltwise.repair(ir.xml(), "openvino")
     assert [port.name for port in (*made.inputs, *made.outputs)] == ["a", "b", "s"]

@@ -131,7 +131,7 @@ def test_a_repair_that_is_planted_wrong_is_caught(monkeypatch: pytest.MonkeyPatc
     if "openvino" not in {runtime.name for runtime in INSTALLED}:
         pytest.skip("the extra 'runtimes' has the runtimes")
     axis = {"auto_broadcast": "pdpd", "auto_broadcast.auto_broadcast_axis": 0}
-    square = binary("Subtract", "3,3", "3", "i32", **axis).xml()
+    square = binary("Subtract", "3,3", "3", "i32", **axis).xml()  # type: ignore[arg-type]
     narrow = binary("SquaredDifference", "2,3", "2,3", "u8").xml()
     for made in (square, narrow):
         _model, report = eltwise.repair(made, "openvino", verify=True)

@@ -22,7 +22,7 @@ PRODUCT = ("Mul", "x y", "p")
 ADDED = ("Add", "p z", "r")
 
 
-def _node(kind: str, inputs: str, output: str, **attributes: object) -> onnx.NodeProto:
+def _node(kind: str, inputs: str, output: str, **attributes: Any) -> onnx.NodeProto:
     return helper.make_node(kind, inputs.split(), [output], name=output, **attributes)
 
 
@@ -75,7 +75,7 @@ def test_an_input_that_has_a_value_may_be_a_constant() -> None:
 def test_operands_and_results_are_found_in_both_formats() -> None:
     def sources(*numbers: float) -> frozenset[str]:
         """How operands reach a node with this constant as B, in a file of each format."""
-        ir = Ir().parameter("a", "2").constant("c", "f32", "2", np.float32(numbers).tobytes())
+        ir = Ir().parameter("a", "2").constant("c", "f32", "2", np.float32(numbers).tobytes())  # type: ignore[arg-type]
         (found,) = sites_of(
             eltwise.load(ir.layer("Subtract", "s", ["a", "c"]).result("s", "r").xml(), ir.weights).graph
         )
@@ -115,7 +115,9 @@ def test_nothing_is_said_of_nodes_whose_types_ranks_or_operands_are_not_known() 
 
 
 def test_sizes_of_tensors_are_told_from_other_integers() -> None:
-    held = [numpy_helper.from_array(np.int64([number]), name) for name, number in (("k", 2), ("large", 1 << 40))]
+    held = [
+        numpy_helper.from_array(np.array([number], np.int64), name) for name, number in (("k", 2), ("large", 1 << 40))
+    ]
 
     def are_sizes(*nodes: tuple[str, str, str]) -> bool:
         inputs = [value("x", ("N", 3)), value("i", (2,), TensorProto.INT64)]

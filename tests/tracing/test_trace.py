@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from onnx import ModelProto
@@ -104,7 +106,7 @@ def test_lists_of_sizes_are_given_as_constants_where_they_must_be() -> None:
             z = Relu(y)
         }""")
     )
-    inputs = {"x": np.ones((4, 5), np.float32), "n": np.int64([10, 2])}
+    inputs = {"x": np.ones((4, 5), np.float32), "n": np.array([10, 2], np.int64)}
     report = eltwise.trace(model, runtime="NeedsConstants", against="onnxruntime", inputs=inputs, segment=1)
     assert status_of(report) == dict.fromkeys(["neg_0", "neg_1", "reshape_2", "relu_3"], "equal")
 
@@ -162,10 +164,10 @@ def test_a_body_is_traced_at_its_outer_node() -> None:
         ({"inputs": {"x": "abc"}}, "input 'x': not an array, got str"),
     ],
 )
-def test_bad_input_is_refused_in_one_sentence(arguments: dict[str, object], sentence: str) -> None:
+def test_bad_input_is_refused_in_one_sentence(arguments: dict[str, Any], sentence: str) -> None:
     known = {"runtime": "onnxruntime", "against": "onnxruntime"}
     with pytest.raises(EltwiseError, match=sentence):
-        eltwise.trace(parsed(CHAIN), **{**known, **arguments})  # type: ignore[arg-type]
+        eltwise.trace(parsed(CHAIN), **{**known, **arguments})
 
 
 def test_only_what_a_node_depends_on_is_said_to_be_wrong_with_it() -> None:

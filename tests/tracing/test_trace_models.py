@@ -59,7 +59,7 @@ def test_a_model_and_its_conversion_are_matched_by_name(ir: Path, segment: int) 
     models = {"onnxruntime": mixed(), "openvino": ir}
     for runtime, against in (("onnxruntime", "openvino"), ("openvino", "onnxruntime")):
         pair = (models[runtime], models[against])
-        report = eltwise.trace(*pair, runtime=runtime, against=against, inputs=IMAGE, segment=segment)
+        report = eltwise.trace(*pair, runtime=runtime, against=against, inputs=IMAGE, segment=segment)  # type: ignore[arg-type]
         assert found(report) == ("minus_mean", "saturation", ("onnxruntime",))
         assert [node.status for node in report.nodes if node.op_type in ("Relu", "ReLU")] == ["differs"] * 12
         assert ("not in the other model" in str(report)) == (runtime == "openvino")

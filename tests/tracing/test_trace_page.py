@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from eltwise.tracing.report import TracedNode, TracedOutput, TraceReport
+from eltwise.tracing.records import TracedNode, TracedOutput
+from eltwise.tracing.report import TraceReport
 from support.browser import Page
 
 HOSTILE = "<script>window.taken = 1</script>"

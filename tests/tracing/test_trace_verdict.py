@@ -57,7 +57,7 @@ def agree(one: dict[str, np.ndarray], other: dict[str, np.ndarray]) -> bool:
 def trace(*models: ModelProto, runtime: str, against: str, x: np.ndarray, segment: int = 1 << 26) -> TraceReport:
     tolerance = ", ".join(f"{name}={value}" for name, value in TOLERANCE.items())
     options = {"runtime": runtime, "against": against, "tolerance": tolerance, "segment": segment}
-    return eltwise.trace(*models, inputs={"x": x}, **options)
+    return eltwise.trace(*models, inputs={"x": x}, **options)  # type: ignore[arg-type]
 
 
 @pytest.mark.usefixtures("local")
@@ -191,6 +191,6 @@ def test_the_command_says_what_was_not_established(tmp_path: Path, cli: object) 
     text = "g (float[4] x) => (float[4] z) { r = RandomNormalLike(x) z = Add(x, r) }"
     onnx.save(named(parsed(text)), tmp_path / "model.onnx")
     options = ["--runtime", "onnxruntime", "--against", "onnxruntime"]
-    code, out, _err = cli("trace", tmp_path / "model.onnx", *options)  # type: ignore[operator]
+    code, out, _err = cli("trace", tmp_path / "model.onnx", *options)
     assert code == 3
     assert "not established: output z: it depends on random values: RandomNormalLike" in out

@@ -73,7 +73,7 @@ def foreign_model() -> onnx.ModelProto:
     nodes[-1].domain = "com.example"
     made = model(nodes, [value("x"), value("c", (), TensorProto.BOOL)], [value("w")], 17)
     made.opset_import.add(domain="com.example", version=1)
-    made.graph.sparse_initializer.add().values.CopyFrom(numpy_helper.from_array(np.float32([1]), "s"))
+    made.graph.sparse_initializer.add().values.CopyFrom(numpy_helper.from_array(np.array([1], np.float32), "s"))
     return made
 
 

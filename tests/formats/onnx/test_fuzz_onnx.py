@@ -8,6 +8,7 @@ import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -45,7 +46,7 @@ TEXTS += ["ai.onnx", "location", "offset", "length", "-1", "99999999999", "../se
 
 def seeds() -> Iterator[ModelProto]:
     for opset in (1, 6, 7, 13, 14, NEWEST):
-        yield sub_model(opset, **({"broadcast": 1, "axis": 0} if opset < 7 else {}))
+        yield sub_model(opset, **({"broadcast": 1, "axis": 0} if opset < 7 else {}))  # type: ignore[arg-type]
         yield from (neighbour_model(op_type, opset) for op_type in NEIGHBOURS)
     old = model([node("Sub", ["x", "y"], ["z"])], [value("x"), value("y", ("N", 3))], [value("z", None)], ir_version=2)
     old.metadata_props.add(key="k", value="v")
@@ -227,7 +228,7 @@ HOSTILE = [(2**62,), (2**31, 2**31), (0, 2**62, 2), (2**40,), (2**20, 2**20), (2
 @pytest.mark.parametrize(
     "field", [{}, {"raw_data": b"1234"}, {"int32_data": [1]}, {"data_location": TensorProto.EXTERNAL}]
 )
-def test_a_hostile_size_allocates_nothing(dims: tuple[int, ...], field: dict[str, object]) -> None:
+def test_a_hostile_size_allocates_nothing(dims: tuple[int, ...], field: dict[str, Any]) -> None:
     tensor = TensorProto(name="w", data_type=TensorProto.INT8, dims=dims, **field)
     if "data_location" in field:
         tensor.external_data.add(key="location", value=Path(__file__).name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import onnx
@@ -88,7 +89,7 @@ def test_a_model_that_is_refused_as_a_whole(change: Change, kind: type[EltwiseEr
         read_model_proto(proto, None, "")
 
 
-def sub(change: Change | None = None, **attributes: object) -> ModelProto:
+def sub(change: Change | None = None, **attributes: Any) -> ModelProto:
     return changed(sub_model(6, **attributes), change or (lambda _: None))
 
 
@@ -96,11 +97,11 @@ def first(m: ModelProto) -> onnx.AttributeProto:
     return m.graph.node[0].attribute[0]
 
 
-def constant(**attributes: object) -> ModelProto:
+def constant(**attributes: Any) -> ModelProto:
     return model([node("Constant", [], ["z"], "c", **attributes)], [], [EMPTY])
 
 
-def cast(opset: int, to: object, **more: object) -> ModelProto:
+def cast(opset: int, to: object, **more: Any) -> ModelProto:
     return model([node("Cast", ["x"], ["z"], "c", to=to, **more)], [value("x")], [value("z")], opset)
 
 

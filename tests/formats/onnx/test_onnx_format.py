@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -44,7 +45,7 @@ EMPTY = helper.make_empty_tensor_value_info("z")
 @pytest.mark.parametrize("opset", range(1, NEWEST + 1))
 def test_every_operator_in_every_opset(opset: int) -> None:
     made = {name: neighbour_model(name, opset) for name in NEIGHBOURS}
-    made["Sub"] = sub_model(opset, **({"broadcast": 1, "axis": 0} if opset < 7 else {}))
+    made["Sub"] = sub_model(opset, **({"broadcast": 1, "axis": 0} if opset < 7 else {}))  # type: ignore[arg-type]
     for op_type, proto in made.items():
         assert all_problems(read(proto)) == []
         graph = there_and_back(proto)
@@ -53,7 +54,7 @@ def test_every_operator_in_every_opset(opset: int) -> None:
         onnx.checker.check_model(write_onnx(written_anew(graph)))
 
 
-def attribute(opset: int, **attributes: object) -> tuple[tuple[str, object], ...]:
+def attribute(opset: int, **attributes: Any) -> tuple[tuple[str, object], ...]:
     return written_anew(there_and_back(sub_model(opset, **attributes))).nodes[0].operation.given
 
 
@@ -69,7 +70,7 @@ def test_attributes() -> None:
         ("value_float", 0.5),
         ("value_floats", (0.5, float("inf"))),
     ):
-        proto = model([node("Constant", [], ["z"], **{name: number})], [], [EMPTY])
+        proto = model([node("Constant", [], ["z"], **{name: number})], [], [EMPTY])  # type: ignore[arg-type]
         assert written_anew(there_and_back(proto)).nodes[0].operation.given == ((name, number),)
     not_a_number = node("Constant", [], ["z"], value_floats=[float("nan"), 1.0])
     written_anew(there_and_back(model([not_a_number], [], [EMPTY])))
@@ -160,7 +161,7 @@ def test_external_data_beside_the_model(tmp_path: Path) -> None:
     arrays = {"a": rng.random((16, 16), np.float32), "b": rng.random(3, np.float32), "c": rng.random(300, np.float64)}
     constant = node("Constant", [], ["z"], value=numpy_helper.from_array(np.arange(200, dtype=np.int64)))
     output = value("z", (200,), TensorProto.INT64)
-    graph = read(model([constant], [], [output], initializers=constants(**arrays))).graph
+    graph = read(model([constant], [], [output], initializers=constants(**arrays))).graph  # type: ignore[arg-type]
     path = tmp_path / "large.onnx"
     write_onnx_file(graph, path, external_data=True)
     written = onnx.load(path, load_external_data=False).graph
@@ -259,7 +260,7 @@ def tensors(draw: st.DrawFn) -> TensorProto:
     shape = draw(st.lists(st.integers(0, 3), max_size=3))
     element_type = draw(st.sampled_from([np.float32, np.float16, np.int64, np.uint8, np.bool_, BFLOAT16.storage]))
     array = np.frombuffer(draw(st.binary(min_size=216, max_size=216)), np.uint8)[: int(np.prod(shape))] % 2
-    return numpy_helper.from_array(array.astype(element_type).reshape(shape), draw(NAMES.filter(bool)))
+    return numpy_helper.from_array(array.astype(element_type).reshape(shape), draw(NAMES.filter(bool)))  # type: ignore[call-overload]
 
 
 @st.composite

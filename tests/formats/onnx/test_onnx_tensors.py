@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -34,7 +35,7 @@ def tensor_of(element_type: ElementType, shape: tuple[int, ...]) -> Tensor:
     return Tensor(hard_bytes(element_type, int(np.prod(shape))).reshape(shape), element_type)
 
 
-def proto_of(element_type: int, dims: tuple[int, ...], **fields: object) -> TensorProto:
+def proto_of(element_type: int, dims: tuple[int, ...], **fields: Any) -> TensorProto:
     return TensorProto(name="w", data_type=element_type, dims=dims, **fields)
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from eltwise.core.dtypes import BY_IR_NAME, TYPES
+from eltwise.core.dtypes import BY_IR_NAME, TYPES, ElementType
 from eltwise.formats.openvino.reader import read_openvino_file
 from eltwise.ir.infer_graph import infer_graph
 from eltwise.ops import registry
@@ -35,7 +36,7 @@ def openvino_reference(xml: bytes, weights: bytes, feeds: list[np.ndarray]) -> l
     return [np.array(tensor.data) for tensor in made]
 
 
-BROADCASTS: tuple[tuple[str, str, dict[str, object]], ...] = (
+BROADCASTS: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("2,3", "2,3", {"auto_broadcast": "none"}),
     ("2,1,4", "3,1", {"auto_broadcast": "numpy"}),
     ("2,3", "", {}),
@@ -52,14 +53,16 @@ CASES = [
 
 
 @pytest.mark.parametrize(("kind", "element_type", "version", "broadcast"), CASES)
-def test_written_ir_gives_the_same_results_in_openvino(kind, element_type, version, broadcast):
+def test_written_ir_gives_the_same_results_in_openvino(
+    kind: str, element_type: ElementType, version: str, broadcast: Any
+) -> None:
     a, b, data = broadcast
-    storage = BY_IR_NAME[element_type].storage
+    storage = BY_IR_NAME[element_type].storage  # type: ignore[index]
     shapes = [tuple(int(size) for size in shape.split(",") if size) for shape in (a, b)]
     source = np.random.default_rng(7)
     feeds = [source.integers(-40, 40, shape).astype(storage) for shape in shapes]
     second = feeds[1].tobytes()
-    ir = Ir(version).parameter("a", a, element_type).constant("b", element_type, b, second, gap=b"\x00")
+    ir = Ir(version).parameter("a", a, element_type).constant("b", element_type, b, second, gap=b"\x00")  # type: ignore[arg-type]
     graph = read(ir.layer(kind, "s", ["a", "b"], **data).result("s"))
     ours = run(graph, a=feeds[0])["s"]
     # The CPU plugin refuses a Subtract whose B does not end where A ends.
@@ -69,7 +72,7 @@ def test_written_ir_gives_the_same_results_in_openvino(kind, element_type, versi
     assert theirs.tobytes() == ours.tobytes()
 
 
-def test_what_openvino_writes_is_read(tmp_path: Path):
+def test_what_openvino_writes_is_read(tmp_path: Path) -> None:
     openvino = pytest.importorskip("openvino")
     from openvino import opset1, opset15, opset16
 
@@ -107,11 +110,11 @@ def test_what_openvino_writes_is_read(tmp_path: Path):
 @pytest.mark.parametrize(
     "element_type", [each.ir for each in TYPES if each.runs and each.bits > 4 and "f8" not in each.ir]
 )
-def test_openvino_reads_our_constants(element_type):
+def test_openvino_reads_our_constants(element_type: ElementType) -> None:
     pytest.importorskip("openvino")
-    storage = BY_IR_NAME[element_type].storage
+    storage = BY_IR_NAME[element_type].storage  # type: ignore[index]
     values = np.array([[1, 0, 1]]).astype(storage)
-    graph = read(Ir().constant("c", element_type, "1,3", values.tobytes()).result("c"))
+    graph = read(Ir().constant("c", element_type, "1,3", values.tobytes()).result("c"))  # type: ignore[arg-type]
     (constant,) = [
         node for node in openvino_core().read_model(*written_anew(graph)).get_ops() if node.friendly_name == "c"
     ]
@@ -119,22 +122,22 @@ def test_openvino_reads_our_constants(element_type):
 
 
 @pytest.mark.parametrize(("element_type", "values"), [("i4", [-1, 1, -8]), ("u4", [15, 1, 8])])
-def test_openvino_unpacks_constants_as_we_do(element_type, values):
-    ir = Ir().constant("c", element_type, "3", b"\x1f\x08").layer("Convert", "v", ["c"], destination_type="i32")
+def test_openvino_unpacks_constants_as_we_do(element_type: ElementType, values: Any) -> None:
+    ir = Ir().constant("c", element_type, "3", b"\x1f\x08").layer("Convert", "v", ["c"], destination_type="i32")  # type: ignore[arg-type]
     graph = read(ir.result("v"))
     assert run(graph)["v"].tolist() == values
     assert openvino_results(*written_anew(graph), [])[0].tolist() == values
 
 
 @pytest.mark.parametrize("schema", [each for each in registry.ELEMENTWISE if each.domain == "openvino"], ids=str)
-def test_openvino_reads_every_operator_as_we_write_it(schema: ElementwiseSchema):
+def test_openvino_reads_every_operator_as_we_write_it(schema: ElementwiseSchema) -> None:
     pytest.importorskip("openvino")
     ir, count = Ir(), len(schema.operands)
     for name in "ab"[:count]:
         ir.parameter(name)
     variants = [{name: str(value).lower()} for name, value, _function in schema.variants]
     for index, data in enumerate(({}, *variants)):
-        ir.layer(schema.name, f"s{index}", list("ab"[:count]), **data).result(f"s{index}")
+        ir.layer(schema.name, f"s{index}", list("ab"[:count]), **data).result(f"s{index}")  # type: ignore[arg-type]
     graph = read(ir)
     found = {node.friendly_name: node for node in openvino_core().read_model(*written_anew(graph)).get_ops()}
     for node in graph.nodes:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -23,7 +25,7 @@ def _rich(version: str) -> Ir:
     ir.layer("Unsqueeze", "u", ["q", "axes"]).layer("Reshape", "h", ["q", "target"], special_zero="true")
     ir.layer("Convert", "v", ["c"], destination_type="f32").layer("Identity", "i", ["h"], opset="opset16")
     pdpd = {"auto_broadcast": "pdpd", "auto_broadcast.auto_broadcast_axis": "1"}
-    ir.layer("Subtract", "s", ["i", "d"], **pdpd).layer("SquaredDifference", "t", ["s", "v"], auto_broadcast="numpy")
+    ir.layer("Subtract", "s", ["i", "d"], **pdpd).layer("SquaredDifference", "t", ["s", "v"], auto_broadcast="numpy")  # type: ignore[arg-type]
     ir.rest = '<rt_info><k value="v"/><p><q value="w"/></p></rt_info>'
     return ir.result("t", "r0", "own").result("u", "r1").result("b", "r2")
 
@@ -98,7 +100,7 @@ def mutate(tree: etree._Element, data: st.DataObject) -> None:
             element.text = data.draw(st.sampled_from(SCRAPS))
 
 
-def test_the_seeds_have_no_problems():
+def test_the_seeds_have_no_problems() -> None:
     for xml, weights in SEEDS:
         reading = read_openvino(xml, weights)
         assert reading.problems == ()
@@ -108,7 +110,7 @@ def test_the_seeds_have_no_problems():
 @pytest.mark.slow
 @settings(max_examples=1500)
 @given(st.sampled_from(SEEDS), st.integers(1, 4), st.data())
-def test_files_with_other_elements_and_values(seed, count, data):
+def test_files_with_other_elements_and_values(seed: Any, count: int, data: Any) -> None:
     tree = etree.fromstring(seed[0])
     for _ in range(count):
         mutate(tree, data)
@@ -121,7 +123,7 @@ def test_files_with_other_elements_and_values(seed, count, data):
     st.sampled_from(SEEDS),
     st.lists(st.tuples(st.integers(0, 10_000), st.binary(max_size=3), st.integers(0, 3)), min_size=1, max_size=4),
 )
-def test_files_with_other_bytes(seed, changes):
+def test_files_with_other_bytes(seed: Any, changes: Any) -> None:
     xml = bytearray(seed[0])
     for place, inserted, removed in changes:
         start = place % len(xml)
@@ -131,13 +133,13 @@ def test_files_with_other_bytes(seed, changes):
 
 @settings(max_examples=300)
 @given(st.sampled_from(SEEDS), st.one_of(st.none(), st.binary(max_size=40)), st.integers(0, 10_000))
-def test_files_that_end_early_and_other_weights(seed, weights, length):
+def test_files_that_end_early_and_other_weights(seed: Any, weights: Any, length: int) -> None:
     examine(seed[0], weights)
     examine(seed[0][: length % len(seed[0])], weights)
 
 
 @settings(max_examples=300)
 @given(st.binary(max_size=200))
-def test_bytes_that_are_no_file(data):
+def test_bytes_that_are_no_file(data: Any) -> None:
     examine(data, None)
     examine(b"<net version='11' name='m'><layers>" + data, None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -130,9 +131,9 @@ PDPD = {"auto_broadcast": "pdpd"}
 LAYERS = [
     (binary(a="2,3", b="2,4"), "Subtract-1 | 's' | dimension 1 is 3 in A and 4 in B"),
     (Ir().parameter("a").parameter("b", "2,3", "f64").layer("Subtract", "s", ["a", "b"]), "float32 | float64"),
-    (binary(b="3", **PDPD, **{"auto_broadcast.auto_broadcast_axis": 5}), "axis | got 5"),
+    (binary(b="3", **PDPD, **{"auto_broadcast.auto_broadcast_axis": 5}), "axis | got 5"),  # type: ignore[arg-type]
     (binary(**PDPD, **{"auto_broadcast.auto_broadcast_axis": "x"}), "_axis | 'x'"),
-    (binary(**PDPD, **{"auto_broadcast.auto_broadcast_axis": 2**63}), "_axis | digits"),
+    (binary(**PDPD, **{"auto_broadcast.auto_broadcast_axis": 2**63}), "_axis | digits"),  # type: ignore[arg-type]
     (Ir().parameter("a").layer("Result", "r", [], 0), "'r' | number of input ports | allowed: 1"),
     (Ir().parameter("a").layer("Subtract", "s", ["a"]).result("s"), "Subtract-1 | missing | operand B"),
     (Ir().parameter("a").layer("Subtract", "s", ["a"] * 3).result("s"), "too many inputs | got 3"),
@@ -168,7 +169,7 @@ def test_layers_that_are_wrong(ir: Ir, words: str) -> None:
     assert_says(sentence_of(ir.xml()), words)
 
 
-CONSTANTS: list[tuple[dict[str, object], bytes | None, str]] = [
+CONSTANTS: list[tuple[dict[str, Any], bytes | None, str]] = [
     ({}, None, "Const | 'c' | is in the weights | 12 bytes"),
     ({}, b"", "beyond the end | 12 bytes at offset 0 | up to byte 0"),
     ({}, RAW[:-1], "beyond the end | 12 bytes at offset 0 | up to byte 11"),
@@ -196,7 +197,7 @@ CONSTANTS: list[tuple[dict[str, object], bytes | None, str]] = [
 
 
 @pytest.mark.parametrize(("changes", "weights", "words"), CONSTANTS)
-def test_constants_with_a_problem(changes: dict[str, object], weights: bytes | None, words: str) -> None:
+def test_constants_with_a_problem(changes: dict[str, Any], weights: bytes | None, words: str) -> None:
     reading = read_openvino(Ir().constant("c", "f32", "3", RAW, **changes).result("c").xml(), weights)
     (problem,) = problems_of(reading)
     assert problem.node == "c"

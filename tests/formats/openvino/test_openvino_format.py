@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import eltwise
-from eltwise.core.dtypes import BY_IR_NAME, FLOAT16, FLOAT32, INT32, TYPES
+from eltwise.core.dtypes import BY_IR_NAME, FLOAT16, FLOAT32, INT32, TYPES, ElementType
 from eltwise.formats.openvino.document import join_names, split_names
 from eltwise.formats.openvino.reader import read_openvino, read_openvino_file
 from eltwise.formats.openvino.writer import write_openvino_file
@@ -20,14 +22,14 @@ from support.openvino_models import BITS, Ir, assert_round_trip, binary, read, r
 RUNNING = [each.ir for each in TYPES if each.runs]
 
 
-def test_the_helper_knows_every_type_that_runs():
+def test_the_helper_knows_every_type_that_runs() -> None:
     assert {name: BY_IR_NAME[name].bits for name in BITS} == BITS
     assert set(BITS) == set(RUNNING)
 
 
 @pytest.mark.parametrize("version", ["10", "11"])
 @pytest.mark.parametrize("kind", ["Subtract", "SquaredDifference"])
-def test_a_layer_becomes_a_node_of_its_row(kind, version):
+def test_a_layer_becomes_a_node_of_its_row(kind: str, version: str) -> None:
     graph = read(binary(kind, version=version, auto_broadcast="numpy"))
     (node,) = graph.nodes
     assert (node.name, node.schema.versioned_name, node.inputs, node.outputs) == ("s", f"{kind}-1", ("a", "b"), ("s",))
@@ -39,7 +41,7 @@ def test_a_layer_becomes_a_node_of_its_row(kind, version):
 
 
 @pytest.mark.parametrize("opset", [f"opset{number}" for number in range(1, 17)] + ["OPSET3", "Opset16"])
-def test_every_operation_set_selects_its_row(opset):
+def test_every_operation_set_selects_its_row(opset: str) -> None:
     number = int(opset.lower().removeprefix("opset"))
     ir = Ir().parameter("a").layer("sQuEeZe", "q", ["a"], opset=opset).layer("SUBTRACT", "s", ["q", "a"], opset=opset)
     squeeze, subtract = read(ir.result("s")).nodes
@@ -47,7 +49,7 @@ def test_every_operation_set_selects_its_row(opset):
     assert subtract.schema.versioned_name == "Subtract-1"
 
 
-def test_type_names_of_all_kinds_are_read_without_regard_to_case():
+def test_type_names_of_all_kinds_are_read_without_regard_to_case() -> None:
     ir = binary("squareddifference")
     text = ir.text().replace('"Parameter"', '"PARAMETER"').replace('"Result"', '"result"')
     assert read_openvino(text.encode(), None).graph == read(ir)
@@ -68,7 +70,7 @@ def test_type_names_of_all_kinds_are_read_without_regard_to_case():
         ({"auto_broadcast": "none", "auto_broadcast.auto_broadcast_axis": "x", "axis": "y"}, "none", -1),
     ],
 )
-def test_broadcast_attributes(written, rule, axis):
+def test_broadcast_attributes(written: Any, rule: Any, axis: Any) -> None:
     graph = read(binary(b="3", **written) if axis == 1 else binary(**written))
     found = graph.nodes[0].operation.rule
     assert (found.name, found.axis) == (rule, axis)
@@ -89,37 +91,37 @@ def test_broadcast_attributes(written, rule, axis):
         (",".join(["1"] * 64), ",".join(["1"] * 64)),
     ],
 )
-def test_shapes_of_parameters(notation, shape):
+def test_shapes_of_parameters(notation: Any, shape: Any) -> None:
     graph = read(Ir().parameter("a", notation).result("a"))
     assert str(graph.inputs[0].type.shape) == shape
     assert_round_trip(graph)
 
 
 @pytest.mark.parametrize("element_type", RUNNING)
-def test_constants_of_every_type_are_little_endian_unaligned_and_packed(element_type):
-    storage = BY_IR_NAME[element_type].storage
-    raw = bytes((37 * index + 9) % 251 for index in range((3 * BITS[element_type] + 7) // 8))
-    graph = read(Ir().constant("c", element_type, "1, 3", raw, gap=b"\xff").result("c"))
+def test_constants_of_every_type_are_little_endian_unaligned_and_packed(element_type: ElementType) -> None:
+    storage = BY_IR_NAME[element_type].storage  # type: ignore[index]
+    raw = bytes((37 * index + 9) % 251 for index in range((3 * BITS[element_type] + 7) // 8))  # type: ignore[index]
+    graph = read(Ir().constant("c", element_type, "1, 3", raw, gap=b"\xff").result("c"))  # type: ignore[arg-type]
     array = graph.constant["c"].array
     assert (array.dtype, array.shape) == (storage, (1, 3))
-    if BITS[element_type] == 4:
+    if BITS[element_type] == 4:  # type: ignore[index]
         halves = [raw[0] & 15, raw[0] >> 4, raw[1] & 15]
         wanted = [half - 16 if half > 7 and element_type == "i4" else half for half in halves]
         assert array.ravel().astype(int).tolist() == wanted
     elif element_type == "boolean":
-        assert array.all()
+        assert array.all()  # type: ignore[unreachable]
     else:
         assert array.tobytes() == raw
     assert_round_trip(graph)
 
 
-def test_a_boolean_constant_takes_a_byte_a_value_and_any_byte_but_zero_is_true():
+def test_a_boolean_constant_takes_a_byte_a_value_and_any_byte_but_zero_is_true() -> None:
     graph = read(Ir().constant("c", "boolean", "4", b"\x00\x01\x02\x00").result("c"))
     assert graph.constant["c"].array.tolist() == [False, True, True, False]
     assert written_anew(graph)[1] == b"\x00\x01\x01\x00"
 
 
-def test_constants_may_share_their_bytes_and_equal_ones_are_written_once():
+def test_constants_may_share_their_bytes_and_equal_ones_are_written_once() -> None:
     raw = np.arange(3, dtype="<f4").tobytes()
     ir = Ir().constant("c", "f32", "3", raw).constant("d", "i32", "3", b"", offset=0, size=12)
     graph = read(ir.layer("Subtract", "s", ["c", "c"]).result("s").result("d"))
@@ -128,13 +130,13 @@ def test_constants_may_share_their_bytes_and_equal_ones_are_written_once():
     assert_round_trip(graph)
 
 
-def test_empty_constants_need_no_weights():
+def test_empty_constants_need_no_weights() -> None:
     graph = read_openvino(Ir().constant("c", "f32", "0,3", b"").result("c").xml(), None).graph
     assert graph.constant["c"].array.shape == (0, 3)
     assert written_anew(graph)[1] == b""
 
 
-def test_layers_in_any_order_are_sorted_and_inputs_keep_the_files_order():
+def test_layers_in_any_order_are_sorted_and_inputs_keep_the_files_order() -> None:
     ir = Ir().parameter("a").parameter("b").layer("Subtract", "s", ["a", "b"]).layer("Subtract", "t", ["s", "a"])
     ir.result("t", "rt").result("s", "rs")
     ir.layers.reverse()
@@ -145,13 +147,13 @@ def test_layers_in_any_order_are_sorted_and_inputs_keep_the_files_order():
     assert_round_trip(graph)
 
 
-def test_operands_are_in_the_order_in_which_the_ports_stand():
+def test_operands_are_in_the_order_in_which_the_ports_stand() -> None:
     text = binary().text().replace('<port id="0" precision="FP32"><dim>2</dim></port><port id="1"', '<port id="7"')
     text = text.replace('<port id="7"', '<port id="1" precision="FP32"/><port id="0"')
     assert read_openvino(text.encode(), None).graph.nodes[0].inputs == ("b", "a")
 
 
-def test_a_result_may_have_the_name_of_another_layer():
+def test_a_result_may_have_the_name_of_another_layer() -> None:
     graph = read(Ir().parameter("a").result("a", "a"))
     assert (graph.outputs[0].name, graph.outputs[0].aliases, graph.outputs[0].layer) == ("a", (), "a")
     assert_round_trip(graph)
@@ -161,12 +163,12 @@ def test_a_result_may_have_the_name_of_another_layer():
     ("text", "names"),
     [("x", ["x"]), ("x,y\\,z", ["x", "y,z"]), (",x,,x, y", ["x", " y"]), ("\\\\,a\\b,c\\", ["\\,a\\b", "c\\"])],
 )
-def test_tensor_names_are_split_as_openvino_splits_them(text, names):
+def test_tensor_names_are_split_as_openvino_splits_them(text: str, names: Any) -> None:
     assert list(split_names(text)) == names
     assert list(split_names(join_names(names))) == names
 
 
-def test_tensor_names_address_inputs_and_outputs():
+def test_tensor_names_address_inputs_and_outputs() -> None:
     ir = Ir().parameter("a", names="x,y\\,z").parameter("b").layer("Subtract", "s", ["a", "b"], names="first,second")
     graph = read(ir.result("s", "r"))
     assert graph.inputs[0].aliases == ("x", "y,z")
@@ -186,7 +188,7 @@ def test_tensor_names_address_inputs_and_outputs():
         ([("a", "x", ""), ("b", "a", "x")], ["x", "a"]),
     ],
 )
-def test_output_names_are_unique(outputs, names):
+def test_output_names_are_unique(outputs: Any, names: Any) -> None:
     ir = Ir().parameter("a", names="x").parameter("b")
     for source, name, own in outputs:
         ir.result(source, name, own)
@@ -195,7 +197,7 @@ def test_output_names_are_unique(outputs, names):
     assert_round_trip(graph)
 
 
-def test_metadata_that_a_path_and_a_value_say_whole_is_kept():
+def test_metadata_that_a_path_and_a_value_say_whole_is_kept() -> None:
     ir = binary()
     ir.rest = (
         '<meta_data><MO_version value="1"/></meta_data><rt_info><MO_version value="2"/><conversion_parameters>'
@@ -213,7 +215,7 @@ def test_metadata_that_a_path_and_a_value_say_whole_is_kept():
     assert_round_trip(graph)
 
 
-def test_neighbours_are_read_with_their_attributes():
+def test_neighbours_are_read_with_their_attributes() -> None:
     ir = Ir().parameter("a", "1,2,3").constant("axes", "i64", "1", np.int64(0).tobytes())
     ir.constant("target", "i32", "2", np.array([0, -1], "<i4").tobytes())
     ir.layer("Squeeze", "q", ["a", "axes"], opset="opset15", allow_axis_skip="TRUE")
@@ -234,9 +236,9 @@ def test_neighbours_are_read_with_their_attributes():
 
 
 @pytest.mark.parametrize("element_type", [name for name in RUNNING if name != "boolean"])
-def test_version_10_gives_results_back_as_int32_or_float32(element_type):
-    graph = read(binary(element_type=element_type, version="10"))
-    inner = BY_IR_NAME[element_type]
+def test_version_10_gives_results_back_as_int32_or_float32(element_type: ElementType) -> None:
+    graph = read(binary(element_type=element_type, version="10"))  # type: ignore[arg-type]
+    inner = BY_IR_NAME[element_type]  # type: ignore[index]
     (output,) = infer_graph(graph).outputs
     given_back = INT32 if element_type in ("i32", "i64", "u32", "u64") else FLOAT32
     assert output.type.element_type is given_back
@@ -248,14 +250,14 @@ def test_version_10_gives_results_back_as_int32_or_float32(element_type):
 
 
 @pytest.mark.parametrize("element_type", [name for name in RUNNING if name != "boolean"])
-def test_version_11_keeps_all_types(element_type):
-    graph = read(binary(element_type=element_type))
+def test_version_11_keeps_all_types(element_type: ElementType) -> None:
+    graph = read(binary(element_type=element_type))  # type: ignore[arg-type]
     (output,) = infer_graph(graph).outputs
-    assert {port.type.element_type for port in (*graph.inputs, output)} == {BY_IR_NAME[element_type]}
+    assert {port.type.element_type for port in (*graph.inputs, output)} == {BY_IR_NAME[element_type]}  # type: ignore[index]
     assert {port.inner_type for port in (*graph.inputs, output)} == {None}
 
 
-def test_version_10_runs_with_the_types_of_its_time():
+def test_version_10_runs_with_the_types_of_its_time() -> None:
     f16 = read(binary(element_type="f16", version="10"))
     a = np.array([[1.0001, 2, 65519], [0, -0.0, 1]], np.float32)
     result = run(f16, a=a, b=np.zeros((2, 3), np.float32))["s"]
@@ -269,7 +271,7 @@ def test_version_10_runs_with_the_types_of_its_time():
     assert (result.dtype, result.tolist()) == (np.float32, [1.0, 0.0])
 
 
-def test_encodings_and_comments_of_xml_are_read():
+def test_encodings_and_comments_of_xml_are_read() -> None:
     text = binary().text().replace("<layers>", "<!-- 1 < 2 --><?one two?><layers>").replace('"s"', '"σ"')
     wanted = read_openvino(text.encode(), None).graph
     assert wanted.nodes[0].name == "σ"
@@ -282,7 +284,7 @@ def test_encodings_and_comments_of_xml_are_read():
         assert read_openvino(data, None).graph == wanted
 
 
-def test_files_are_found_side_by_side_and_written_whole(tmp_path):
+def test_files_are_found_side_by_side_and_written_whole(tmp_path: Path) -> None:
     raw = np.arange(6, dtype="<f4").tobytes()
     ir = Ir().parameter("a").constant("c", "f32", "2,3", raw).layer("Subtract", "s", ["a", "c"]).result("s")
     graph = read(ir)
@@ -297,7 +299,7 @@ def test_files_are_found_side_by_side_and_written_whole(tmp_path):
     assert read_openvino_file(path).graph == read(binary())
 
 
-def test_an_ir_that_was_not_changed_has_the_same_bytes(tmp_path):
+def test_an_ir_that_was_not_changed_has_the_same_bytes(tmp_path: Path) -> None:
     ir = Ir("10").constant("c", "f32", "2,3", bytes(24), gap=b"unused").result("c")
     (tmp_path / "in.xml").write_bytes(ir.xml() + b"<!-- kept -->\n")
     (tmp_path / "in.bin").write_bytes(ir.weights + b"unused")
@@ -317,7 +319,7 @@ def test_an_ir_that_was_not_changed_has_the_same_bytes(tmp_path):
         assert eltwise.load(tmp_path / "out" / "again.xml") == loaded
 
 
-def test_only_the_constants_of_large_weights_are_read(tmp_path):
+def test_only_the_constants_of_large_weights_are_read(tmp_path: Path) -> None:
     ir = Ir().constant("c", "u8", "3", b"", offset=2**40, size=3).result("c")
     (tmp_path / "net.xml").write_bytes(ir.xml())
     with (tmp_path / "net.bin").open("wb") as sparse:
@@ -383,7 +385,7 @@ def graphs(draw: st.DrawFn) -> Ir:
 @pytest.mark.slow
 @settings(max_examples=200)
 @given(graphs(), st.randoms(use_true_random=False))
-def test_random_graphs_survive_writing(ir, random):
+def test_random_graphs_survive_writing(ir: Ir, random: Any) -> None:
     random.shuffle(ir.layers)
     reading = read_openvino(ir.xml(), ir.weights)
     assert reading.problems == ()
