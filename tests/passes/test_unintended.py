@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -38,11 +39,11 @@ def model_of(opset: int, node: NodeProto, *, in_body: bool = False, in_function:
     return helper.make_model(graph, opset_imports=opsets, ir_version=9, functions=functions)
 
 
-def dropout(*inputs: str, **attributes: object) -> NodeProto:
+def dropout(*inputs: str, **attributes: Any) -> NodeProto:
     return helper.make_node("Dropout", ["x", *inputs], ["z"], "n", **attributes)
 
 
-def normalization(outputs: int = 1, **attributes: object) -> NodeProto:
+def normalization(outputs: int = 1, **attributes: Any) -> NodeProto:
     names = ["z", *(f"o{number}" for number in range(1, outputs))]
     return helper.make_node("BatchNormalization", ["x", *SIZES], names, "n", **attributes)
 

@@ -104,8 +104,10 @@ def quantized(model: ModelProto, scales: dict[str, float]) -> ModelProto:
         node.input[:] = [f"{name}_dequantized" if name in scales else name for name in node.input]
         nodes.append(node)
         for name in scales.keys() & {*node.output}:
-            zero = numpy_helper.from_array(np.int8(0), f"{name}_zero")
-            model.graph.initializer.extend([numpy_helper.from_array(np.float32(scales[name]), f"{name}_scale"), zero])
+            zero = numpy_helper.from_array(np.array(0, np.int8), f"{name}_zero")
+            model.graph.initializer.extend(
+                [numpy_helper.from_array(np.array(scales[name], np.float32), f"{name}_scale"), zero]
+            )
             ends, names = [f"{name}_scale", f"{name}_zero"], [f"{name}_quantized", f"{name}_dequantized"]
             nodes.append(helper.make_node("QuantizeLinear", [name, *ends], names[:1], f"{name}_quantize"))
             nodes.append(helper.make_node("DequantizeLinear", [names[0], *ends], names[1:], f"{name}_dequantize"))

@@ -117,7 +117,7 @@ def test_what_the_rules_know_of_each_runtime_is_told(
 
 def test_an_ir_is_nothing_that_onnxruntime_reads() -> None:
     (finding,) = by_rules(integer_ir().xml(), "onnxruntime").findings
-    assert (finding.subject, finding.kind, finding.words) == ("OpenVINO IR 11", "refused", "it reads ONNX only")
+    assert (finding.subject, finding.kind, finding.message) == ("OpenVINO IR 11", "refused", "it reads ONNX only")
 
 
 @pytest.mark.parametrize("operands", [[], ["x"], ["x", ""], ["x", "y", "x"]])

@@ -109,8 +109,8 @@ def test_the_verdict_is_about_the_inputs_that_are_given(
     plant("WrongInFloat32")
     path, above, below = tmp_path / "m.onnx", tmp_path / "above.npy", tmp_path / "below.npy"
     onnx.save(parsed("g (float[3] x) => (float[3] z) { a = Tanh(x)  z = Relu(a) }"), path)
-    np.save(above, np.float32([1, 2, 3]))
-    np.save(below, np.float32([-1, 2, 3]))
+    np.save(above, np.array([1, 2, 3], np.float32))
+    np.save(below, np.array([-1, 2, 3], np.float32))
     assert cli("check", path, "--target", "onnxruntime", "-i", f"x={above}")[0] == 0
     code, printed, _said = cli("check", path, "--target", "onnxruntime", "-i", f"x={below}", "--json")
     assert (code, json.loads(printed)["verdict"]) == (1, "disagree")
@@ -120,9 +120,9 @@ def test_the_verdict_is_about_the_inputs_that_are_given(
 @pytest.mark.parametrize(
     "options",
     [
-        {"inputs": {"nope": np.float32([1])}},
-        {"inputs": {"x": np.float32([[1]])}},
-        {"inputs": {"x": np.int32([1, 2, 3])}},
+        {"inputs": {"nope": np.array([1], np.float32)}},
+        {"inputs": {"x": np.array([[1]], np.float32)}},
+        {"inputs": {"x": np.array([1, 2, 3], np.int32)}},
         {"tolerance": "nonsense"},
     ],
 )

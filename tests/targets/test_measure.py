@@ -182,7 +182,7 @@ def test_any_measurements_are_told_in_few_rules(seed: int) -> None:
         made = RuleSet("r", rules=tuple(rules_from(seen)))
         if number < 2:
             (rule,) = made.rules
-            assert (rule.where, rule.words) == ({} if number == 0 else {"type": {"uint8"}}, "no kernel")
+            assert (rule.where, rule.message) == ({} if number == 0 else {"type": {"uint8"}}, "no kernel")
         for key, one in seen.items():
             facts = {name: frozenset({value}) for name, value in zip(MEASURED_FACTS, key, strict=True)}
             worst = max((level(rule.severity) for rule in made.matches(facts)), default=-1)

@@ -67,7 +67,7 @@ def test_equal_bits_are_a_proof_and_other_values_are_found_by_output() -> None:
     other = chain(("Add", "x y", "r"))
     (finding,) = observe(ONNXRUNTIME, eltwise.load(other), eltwise.load(right).graph).findings
     assert finding.severity == "wrong values"
-    assert "gives other values" in finding.words
+    assert "gives other values" in finding.message
 
 
 @needs_onnxruntime
@@ -75,7 +75,7 @@ def test_a_model_that_is_not_loaded_or_not_run_here_is_told() -> None:
     refused = chain(("Sub", "x y", "r"), kind=16)
     (finding,) = observe(ONNXRUNTIME, eltwise.load(refused)).findings
     assert (finding.kind, finding.severity) == ("refused", "refused")
-    assert "Sub(14)" in finding.words
+    assert "Sub(14)" in finding.message
     unknown = observe(ONNXRUNTIME, read(chain(("Relu", "x", "r"))))
     assert unknown.comparison is not None
     assert "Relu" in str(unknown.comparison)
@@ -139,4 +139,4 @@ def test_a_crash_and_a_hang_are_findings(adapter: str, kind: str, words: str, mo
     made = chain(("Sub", "x y", "r"))
     (finding,) = observe(planted, eltwise.load(made)).findings
     assert (finding.kind, finding.severity) == (kind, "refused")
-    assert words in finding.words
+    assert words in finding.message

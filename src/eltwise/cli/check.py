@@ -67,21 +67,22 @@ def check(
     for option, is_given in options_of_runs.items():
         if is_given:
             raise AttributeValueError("nothing is run without a runtime", operand=option, hint="add --target RUNTIME")
-    found = _examined(model)
+    examined = _examined(model)
     if json:
-        fields = [problem.fields() for problem in found.problems]
-        assumptions = list(found.assumptions)
-        not_checked = dict(found.not_checked or found.not_read)
+        fields = [problem.fields() for problem in examined.problems]
+        assumptions = list(examined.assumptions)
+        not_checked = dict(examined.not_checked or examined.not_read)
         printing.json_text({"problems": fields, "assumptions": assumptions, "not_checked": not_checked})
     else:
-        for problem in found.problems:
+        for problem in examined.problems:
             printing.line(str(problem))
-        for assumption in found.assumptions:
+        for assumption in examined.assumptions:
             printing.line(f"assumed: {assumption}")
-        for line in found.lines_of_not_checked():
+        for line in examined.lines_of_not_checked():
             printing.line(line)
-        printing.line(f"{model.name}: {counted(len(found.problems), 'problem')}, {counted(found.nodes, 'node')} read")
-    if found.problems:
+        problems, nodes = counted(len(examined.problems), "problem"), counted(examined.nodes, "node")
+        printing.line(f"{model.name}: {problems}, {nodes} read")
+    if examined.problems:
         raise Exit(1)
 
 
@@ -90,7 +91,7 @@ def _check_target(
     target: str,
     run: bool,
     severity: str | None,
-    given: tuple[Sequence[str], Sequence[str], int],
+    run_inputs: tuple[Sequence[str], Sequence[str], int],
     json: bool,
 ) -> None:
     """Print what a runtime does with a model; exit 1 if it differs from what the model means."""
@@ -98,7 +99,7 @@ def _check_target(
     from eltwise.targets.check import check as check_on
     from eltwise.targets.rules import DEFAULT_SEVERITY
 
-    texts, tolerance, seed = given
+    texts, tolerance, seed = run_inputs
     arrays = read_inputs(read(path, reads_weights=False).graph, texts) if texts else None
     with waiting(RUNNING) if run else nullcontext():
         report = check_on(
@@ -140,15 +141,15 @@ def _examined(path: Path) -> _Examined:
     from eltwise.passes.unintended import unintended_constants, unintended_nodes
 
     try:
-        found = read(path).analysis
+        analysis = read(path).analysis
     except GraphError as error:
         return _Examined((error,))  # A graph whose parts cannot even be put in order is a finding, not a broken file.
     except ManyProblemsError as error:
         return _Examined(error.problems)
-    graph = found.graph
+    graph = analysis.graph
     # What eltwise does not run is no problem of the model.
-    not_read = Counter(problem.problem for problem in found.problems if isinstance(problem, UnsupportedError))
-    problems = [problem for problem in found.problems if not isinstance(problem, UnsupportedError)]
+    not_read = Counter(problem.problem for problem in analysis.problems if isinstance(problem, UnsupportedError))
+    problems = [problem for problem in analysis.problems if not isinstance(problem, UnsupportedError)]
     foreign = [node.schema for node in graph.nodes if node.is_foreign]
     # One that eltwise runs and could not read is a problem of the model.
     names = [one.versioned_name for one in foreign if not registry.resolve(one.domain, one.name, graph.origin.opset)]
@@ -156,9 +157,11 @@ def _examined(path: Path) -> _Examined:
         # Values that only layers make which were not read are missing in the graph.
         problems = [problem for problem in problems if not isinstance(problem, GraphError)]
     if not problems and foreign:
-        problems = [problem.located(where=path.name) for problem in found.invalidities]
+        problems = [problem.located(where=path.name) for problem in analysis.invalidities]
     if not problems:
         unintended = (*unintended_nodes(graph), *unintended_constants(graph))
         problems = [problem.located(where=path.name) for problem in unintended]
     not_checked = dict(Counter(names).most_common())
-    return _Examined(problems, found.inference.assumptions, len(graph.nodes), not_checked, {} if foreign else not_read)
+    return _Examined(
+        problems, analysis.inference.assumptions, len(graph.nodes), not_checked, {} if foreign else not_read
+    )

@@ -83,13 +83,13 @@ def check(
     parse_tolerances(tolerance)
     if inputs is not None:
         feeds_for(model.graph, inputs, seed)  # What does not fit is refused before anything runs.
-    given = Inputs(inputs, tolerance, seed)
-    deployed = deploy(runtime, target, model, given)
+    run_inputs = Inputs(inputs, tolerance, seed)
+    deployed = deploy(runtime, target, model, run_inputs)
     if not settings:
         report = replace(report, note=version_note(runtime, rules, deployed.observed.version))
     report = _explained(report, deployed)
     if report.verdict == "disagree" and deployed.observed.version:
-        report = replace(report, remedies=tuple(_tried(report, model, given)))
+        report = replace(report, remedies=tuple(_tried(report, model, run_inputs)))
     return report
 
 
@@ -129,8 +129,8 @@ def _explained(report: TargetReport, deployed: Deployed) -> TargetReport:
         return report
     report = replace(report, is_compared=observed.is_compared, trace=deployed.trace)
     if not observed.is_compared:  # It was loaded, which tells of refusals only.
-        found = (replace(one, is_seen=False) if one.kind == "refused" else one for one in report.findings)
-        return replace(report, findings=tuple(found))
+        findings = (replace(one, is_seen=False) if one.kind == "refused" else one for one in report.findings)
+        return replace(report, findings=tuple(findings))
     highest = max((level(finding.severity) for finding in observed.findings), default=-1)
     rules = [replace(finding, is_seen=level(finding.severity) <= highest) for finding in report.findings]
     explained = {finding.severity for finding in rules if finding.is_seen}

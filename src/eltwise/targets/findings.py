@@ -53,14 +53,14 @@ def find(analysis: Analysis, target: str, rules: RuleSet, least: Severity) -> li
     return [*_of_versions(versions, target), *_of_sites(versions, target, analysis, rules, least)]
 
 
-def _with_problems(problems: Sequence[EltwiseError], found: list[Finding]) -> list[Finding]:
+def _with_problems(problems: Sequence[EltwiseError], findings: list[Finding]) -> list[Finding]:
     """The findings of a model that is not valid, of which nothing can be repaired."""
     if not problems:
-        return found
+        return findings
     wrong = [_invalid(problem) for problem in problems]
-    said = {finding.node for finding in wrong}
+    named = {finding.node for finding in wrong}
     helps = "what the model is refused for comes first"
-    rest = (finding for finding in found if finding.node not in said)
+    rest = (finding for finding in findings if finding.node not in named)
     return [
         *wrong,
         *(replace(one, helps=helps if one.is_repairable else one.helps, is_repairable=False) for one in rest),
@@ -71,18 +71,18 @@ def not_read(graph: Graph) -> Finding:
     """What is found of an IR on a runtime that reads ONNX only."""
     version_here = f"OpenVINO IR {graph.origin.file_version}"
     helps = "convert it first: eltwise convert IN.xml OUT.onnx"
-    return Finding("", version_here, words="it reads ONNX only", helps=helps)
+    return Finding("", version_here, message="it reads ONNX only", helps=helps)
 
 
 def _invalid(problem: EltwiseError) -> Finding:
     """What is found of a model that is not valid."""
-    words = problem.problem
-    words += f", got {problem.got}" if problem.got else ""
-    words += f"; allowed: {problem.allowed}" if problem.allowed else ""
+    message = problem.problem
+    message += f", got {problem.got}" if problem.got else ""
+    message += f"; allowed: {problem.allowed}" if problem.allowed else ""
     subject = problem.operator or problem.operand or "the model"
     if problem.operator and problem.operand:
-        words = f"{problem.operand}: {words}"
-    return Finding(problem.node, subject, words=words, helps=problem.hint or "the model is not valid")
+        message = f"{problem.operand}: {message}"
+    return Finding(problem.node, subject, message=message, helps=problem.hint or "the model is not valid")
 
 
 def _not_measured(site: Site) -> str:
@@ -98,8 +98,8 @@ def _of_versions(versions: Versions, target: str) -> Iterator[Finding]:
         helps = f"eltwise repair --target {target} changes it"
         if versions.reason:
             helps = "no version that it loads can say this model"
-        words = versions.reason or f"it loads {allowed}"
-        yield Finding("", subject, words=words, helps=helps, is_repairable=not versions.reason)
+        message = versions.reason or f"it loads {allowed}"
+        yield Finding("", subject, message=message, helps=helps, is_repairable=not versions.reason)
 
 
 def _of_sites(
@@ -125,15 +125,15 @@ def _of_sites(
             severity,
             next((fault for fault in faults if fault in (*REFUSALS, REFUSED_IN_PART)), "differs"),
             tuple(fault for fault in faults if fault not in (*REFUSALS, REFUSED_IN_PART)),
-            "; ".join(dict.fromkeys(_words(rule, site) for rule in first)),
+            "; ".join(dict.fromkeys(_message(rule, site) for rule in first)),
             helps,
             steps is not None and is_whole,
         )
 
 
-def _words(rule: Rule, site: Site) -> str:
+def _message(rule: Rule, site: Site) -> str:
     operator = f"{site.schema.name}({site.schema.version})"
-    return rule.words.replace("{op}", operator) or sentence_of(rule.fault)
+    return rule.message.replace("{op}", operator) or sentence_of(rule.fault)
 
 
 def _helps(
@@ -145,13 +145,13 @@ def _helps(
     if steps is None:
         allowed = " ".join(f"--allow {fault}" for fault in faults)
         return f"no way to write it is exact there; eltwise repair {allowed} leaves it as it is"
-    words = []
-    there = in_opset(site, opset) if opset else site
-    if there is not None and there.schema != site.schema:
-        words.append(f"upgrades the model to opset {opset}")
+    actions = []
+    upgraded = in_opset(site, opset) if opset else site
+    if upgraded is not None and upgraded.schema != site.schema:
+        actions.append(f"upgrades the model to opset {opset}")
     if "align" in steps:
-        words.append("aligns B by its shape")
+        actions.append("aligns B by its shape")
     if "upcast" in steps and site.element_type is not None:
-        words.append(f"computes it in {exact_upcast(site.expression, site.element_type)} and casts back")
+        actions.append(f"computes it in {exact_upcast(site.expression, site.element_type)} and casts back")
     outcome = f"after which only {worst(then)} is left" if then else "which was measured to be exact"
-    return f"eltwise repair --target {target} {' and '.join(words)}, {outcome}"
+    return f"eltwise repair --target {target} {' and '.join(actions)}, {outcome}"

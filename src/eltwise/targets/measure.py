@@ -60,17 +60,17 @@ _PATTERNS = ("equal", "broadcast", "inside", "scalars", "empty", "high-rank")
 def requested(runtime: Runtime, ops: Collection[str] = (), types: Collection[str] = ()) -> list[Variant]:
     """The operator versions, types and broadcast rules that a runtime can be asked about; all if none are named."""
     return [
-        found
-        for found in variants()
-        if found.schema.domain in runtime.domains
-        and (not ops or str(found.schema) in ops)
-        and (not types or found.element_type.name in types)
+        variant
+        for variant in variants()
+        if variant.schema.domain in runtime.domains
+        and (not ops or str(variant.schema) in ops)
+        and (not types or variant.element_type.name in types)
     ]
 
 
 def measure(
     runtime: Runtime,
-    wanted: Sequence[Variant],
+    variants: Sequence[Variant],
     progress: Progress,
     known: RuleSet | None,
     *,
@@ -82,7 +82,7 @@ def measure(
 
     Args:
         runtime: the runtime.
-        wanted: what is measured.
+        variants: what is measured.
         progress: receives how many operator versions, types and broadcast rules are done.
         known: the rules that there are.
         only_missing: whether only what they do not cover is measured.
@@ -100,7 +100,7 @@ def measure(
         version = host.version()
         loaded = _loaded_versions(host)
         same = known if known is not None and known.version == version else None
-        left = [one for one in wanted if not (only_missing and same and scope_of(one) in same.measured)]
+        left = [one for one in variants if not (only_missing and same and scope_of(one) in same.measured)]
         count = len(left)
         try:
             for variant in tuple(left):
@@ -130,7 +130,7 @@ def measure_variant(host: Host, variant: Variant, references: References) -> dic
         results.setdefault(keys[case], []).append(result)
     head = (variant.schema.name, str(variant.schema.version), variant.rule, variant.element_type.name)
     explainer = Explainer()
-    seen = {(*head, *key): _seen(key[0], found, explainer) for key, found in results.items()}
+    seen = {(*head, *key): _seen(key[0], outcomes, explainer) for key, outcomes in results.items()}
     # A refusal of a node and a cast that reads it says nothing of the node.
     return {key: one for key, one in seen.items() if key[-2] != "read-wider" or one.severity != "refused"}
 
@@ -156,8 +156,8 @@ def cases_of(variant: Variant) -> Iterator[tuple[tuple[str, str], Case]]:
             continue
         context = _CONTEXTS[source]
         is_plain = source.endswith("-plain") and context.constants[0] < count
-        made = _with_plain(case, context.constants[0]) if is_plain else case
-        yield (source, pattern), replace(made, context=context)
+        varied = _with_plain(case, context.constants[0]) if is_plain else case
+        yield (source, pattern), replace(varied, context=context)
 
 
 def _rare_patterns(case: Case) -> Iterator[Case]:
@@ -170,8 +170,8 @@ def _rare_patterns(case: Case) -> Iterator[Case]:
 def _pattern_of(case: Case) -> str:
     axis = dict(case.attributes).get("axis", -1)
     rule = BroadcastRule(case.rule, axis if isinstance(axis, int) else -1)
-    found = patterns_of(rule, [of_sizes(operand.shape) for operand in case.operands])
-    return "scalars" if "scalars" in found else next(iter(found))
+    patterns = patterns_of(rule, [of_sizes(operand.shape) for operand in case.operands])
+    return "scalars" if "scalars" in patterns else next(iter(patterns))
 
 
 def _with_plain(case: Case, index: int) -> Case:
@@ -185,11 +185,11 @@ def _with_plain(case: Case, index: int) -> Case:
 def _seen(source: str, results: Sequence[CaseResult], explainer: Explainer) -> Seen:
     """What a runtime did in one context, by the worst of its cases."""
     outcomes = {result.outcome for result in results}
-    words = next((result.answer.words for result in results if result.outcome in ("crashed", "hung", "refused")), "")
+    message = next((result.answer.words for result in results if result.outcome in ("crashed", "hung", "refused")), "")
     refusal = REFUSED if outcomes == {"refused"} else REFUSED_IN_PART
     for outcome, fault in (("crashed", CRASHES), ("hung", HANGS), ("refused", refusal)):
         if outcome in outcomes:
-            return Seen("refused", frozenset({fault}), _general(words))
+            return Seen("refused", frozenset({fault}), _general(message))
     severities = [severity for severity in map(_severity, results) if severity]
     if not severities:
         return Seen()
@@ -228,17 +228,17 @@ def _severity(result: CaseResult) -> Severity | None:
     return "sign of zero or NaN" if np.isnan(magnitudes).any(axis=0).all() else "precision"
 
 
-def _general(words: str) -> str:
-    """A runtime's words without what they say of the model of the case.
+def _general(message: str) -> str:
+    """A runtime's message without what it says of the model of the case.
 
     >>> _general("no implementation for Sub(6) node with name 'case0'")
     'no implementation for {op}'
     """
-    words = re.sub(
-        r"(?:,? (?:node )?with name| In Node,)? ?[('\"]*(?:case|result|before|between|after|made)\d.*", "", words
+    message = re.sub(
+        r"(?:,? (?:node )?with name| In Node,)? ?[('\"]*(?:case|result|before|between|after|made)\d.*", "", message
     )
-    words = re.sub(r"\b[A-Z]\w+\(\d+\)|opset1::\w+", "{op}", words)
-    return " ".join(words.split())[:200]
+    message = re.sub(r"\b[A-Z]\w+\(\d+\)|opset1::\w+", "{op}", message)
+    return " ".join(message.split())[:200]
 
 
 def _told(rules: RuleSet, scopes: Collection[Key]) -> Iterator[tuple[Key, Seen]]:
@@ -247,10 +247,10 @@ def _told(rules: RuleSet, scopes: Collection[Key]) -> Iterator[tuple[Key, Seen]]
     for (op, kind, broadcast), source, pattern in product(scopes, _CONTEXTS, _PATTERNS):
         name, _minus, version = op.rpartition("-")
         key = (name, version, broadcast, kind, source, pattern)
-        found = measured.matches({fact: frozenset({value}) for fact, value in zip(MEASURED_FACTS, key, strict=True)})
-        first = [rule for rule in found if rule.severity == found[0].severity]
-        words = next((rule.words for rule in first if rule.words), "")
-        yield key, Seen(first[0].severity if first else None, frozenset(rule.fault for rule in first), words)
+        matches = measured.matches({fact: frozenset({value}) for fact, value in zip(MEASURED_FACTS, key, strict=True)})
+        first = [rule for rule in matches if rule.severity == matches[0].severity]
+        message = next((rule.message for rule in first if rule.message), "")
+        yield key, Seen(first[0].severity if first else None, frozenset(rule.fault for rule in first), message)
 
 
 def _loaded_versions(host: Host) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -276,6 +276,6 @@ def loads(host: Host, origin: Origin) -> bool:
     graph = Graph("smallest", written, (Port("x", kind, "x"),), outputs, (node,), input_order=("x",))
     program = program_of(graph)
     if not is_onnx:
-        stated, wanted = (f'version="{number}"'.encode() for number in (_WRITTEN_IR, origin.file_version))
-        program = replace(program, data=program.data.replace(stated, wanted, 1))
+        stated, needed = (f'version="{number}"'.encode() for number in (_WRITTEN_IR, origin.file_version))
+        program = replace(program, data=program.data.replace(stated, needed, 1))
     return host.run(program, (), only_load=True).kind == "result"

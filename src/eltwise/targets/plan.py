@@ -108,10 +108,10 @@ def ask(rules: RuleSet, site: Site) -> tuple[Rule, ...] | None:
     scope = (f"{site.schema.name}-{site.schema.version}", site.type_name, site.broadcast)
     if not site.context or scope not in rules.measured:
         return None
-    found = rules.matches(site.facts)
+    matches = rules.matches(site.facts)
     if site.are_sizes:  # Numbers that fit int32 show nothing of what happens to others.
-        return tuple(rule for rule in found if rule.fault in (*REFUSALS, *_OF_SHAPES))
-    return found
+        return tuple(rule for rule in matches if rule.fault in (*REFUSALS, *_OF_SHAPES))
+    return matches
 
 
 def measured(graph: Graph, rules: RuleSet) -> list[Site]:
@@ -133,14 +133,14 @@ def decide(rules: RuleSet, site: Site, least: Severity, opset: int = 0) -> tuple
     Returns:
         What is to be done to it, None if nothing that was measured helps; and the rules that apply to it so.
     """
-    there = in_opset(site, opset) if opset else site
-    now = ask(rules, there or site) or ()
-    if there is None or level(worst(now)) < level(least):
-        return (None if there is None else ()), now
+    upgraded = in_opset(site, opset) if opset else site
+    now = ask(rules, upgraded or site) or ()
+    if upgraded is None or level(worst(now)) < level(least):
+        return (None if upgraded is None else ()), now
     # Those that keep every bit by themselves, the simplest first.
-    aligned = _with_numpy_broadcast(there, there.schema) if there.broadcast == "pdpd" else None
+    aligned = _with_numpy_broadcast(upgraded, upgraded.schema) if upgraded.broadcast == "pdpd" else None
     rewritten: dict[Steps, Site | None] = {
-        ("upcast",): _upcast(there),
+        ("upcast",): _upcast(upgraded),
         ("align",): aligned,
         ("align", "upcast"): aligned and _upcast(aligned),
     }
@@ -172,7 +172,7 @@ def in_opset(site: Site, opset: int) -> Site | None:
 
 
 def _with_numpy_broadcast(site: Site, schema: ElementwiseSchema) -> Site:
-    patterns = frozenset("broadcast" if found == "inside" else found for found in site.context.get("pattern", ()))
+    patterns = frozenset("broadcast" if pattern == "inside" else pattern for pattern in site.context.get("pattern", ()))
     context = {**site.context, "pattern": patterns} if site.context else {}
     return replace(site, schema=schema, broadcast="numpy", context=context)
 
@@ -210,10 +210,10 @@ def choose_versions(graph: Graph, rules: RuleSet, least: Severity) -> Versions:
     return Versions(opset, file_version, tuple(refused), reason)
 
 
-def _nearest_opset(own: int, sites: Sequence[Site], rules: RuleSet, least: Severity) -> int:
+def _nearest_opset(stated: int, sites: Sequence[Site], rules: RuleSet, least: Severity) -> int:
     """The model's own opset, else the next newer one, else the next older one, in which every node can be written."""
-    newer = sorted(opset for opset in rules.opsets if opset >= own)
-    older = sorted((opset for opset in rules.opsets if opset < own), reverse=True)
+    newer = sorted(opset for opset in rules.opsets if opset >= stated)
+    older = sorted((opset for opset in rules.opsets if opset < stated), reverse=True)
     for opset in (*newer, *older):
         if all(decide(rules, site, least, opset)[0] is not None for site in sites):
             return opset
@@ -222,12 +222,16 @@ def _nearest_opset(own: int, sites: Sequence[Site], rules: RuleSet, least: Sever
 
 def _older_file_version(graph: Graph, rules: RuleSet) -> tuple[int, str]:
     """The newest version that the runtime loads, and why it does not do for this model."""
-    own = graph.origin.file_version
-    wanted = max((known for known in rules.file_versions if known < own), default=0)
-    if graph.origin.domain != "ai.onnx" or not wanted:
-        return own, "an IR of another version has other ports" if wanted else "it is too old"
+    stated = graph.origin.file_version
+    version = max((known for known in rules.file_versions if known < stated), default=0)
+    if graph.origin.domain != "ai.onnx" or not version:
+        return stated, "an IR of another version has other ports" if version else "it is too old"
     from eltwise.formats.onnx.messages import needed_file_version
     from eltwise.formats.onnx.writer import write_model_proto
 
-    needed, words = needed_file_version(write_model_proto(graph))
-    return (own, f"{words} needs ir_version {needed}, and it loads up to {wanted}") if needed > wanted else (wanted, "")
+    needed, message = needed_file_version(write_model_proto(graph))
+    return (
+        (stated, f"{message} needs ir_version {needed}, and it loads up to {version}")
+        if needed > version
+        else (version, "")
+    )

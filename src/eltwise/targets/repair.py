@@ -154,7 +154,7 @@ def _verified(model: Model, graph: Graph, target: str, report: Report, runtime: 
     observed = observe(runtime, model, graph)
     for finding in observed.findings:
         if level(finding.severity) >= level(least):
-            raise VerificationError(f"{target}: {finding.words}", operand=finding.subject)
+            raise VerificationError(f"{target}: {finding.message}", operand=finding.subject)
     seen = (f"less severe, and seen in the run: {finding}" for finding in observed.findings)
     return replace(report, comparison=observed.comparison, assumptions=(*report.assumptions, *seen))
 
@@ -169,15 +169,15 @@ def _allowed_names(allow: object, rules: RuleSet) -> tuple[str, ...]:
     known = list(dict.fromkeys(rule.fault for rule in rules.rules if rule.fault not in REFUSALS))
     for name in names:
         if name not in known:
-            words = "there is no such difference to allow"
-            raise AttributeValueError(words, operand="--allow", got=repr(name), allowed=", ".join(known))
+            message = "there is no such difference to allow"
+            raise AttributeValueError(message, operand="--allow", got=repr(name), allowed=", ".join(known))
     return names
 
 
 def _refusal(finding: Finding, runtime: str) -> UnsupportedError:
     reasons = f" ({', '.join(finding.reasons)})" if finding.reasons else ""
     return UnsupportedError(
-        f"{finding.severity} on {runtime}{reasons}: {finding.words}",
+        f"{finding.severity} on {runtime}{reasons}: {finding.message}",
         operator=finding.subject,
         node=finding.node,
         got=finding.element_type,
@@ -209,9 +209,11 @@ def _rewritten(analysis: Analysis, target: str, rules: RuleSet, least: Severity)
 def _raise_refusals(analysis: Analysis, target: str, rules: RuleSet, least: Severity) -> None:
     """Refuse a model with everything that counts and cannot be repaired."""
     findings = find(analysis, target, rules, least)
-    said = {problem.node for problem in analysis.invalidities if problem.node}
-    counting = [found for found in findings if level(found.severity) >= level(least) and found.node not in said]
-    refused = [_refusal(found, f"{target} {rules.number}") for found in counting if not found.is_repairable]
+    named = {problem.node for problem in analysis.invalidities if problem.node}
+    counting = [
+        finding for finding in findings if level(finding.severity) >= level(least) and finding.node not in named
+    ]
+    refused = [_refusal(finding, f"{target} {rules.number}") for finding in counting if not finding.is_repairable]
     raise_all([*analysis.invalidities, *refused, *(unread(analysis) if counting else ())])
 
 

@@ -35,7 +35,7 @@ class Finding:
         severity: what it means.
         kind: ``differs`` if a runtime gives other values; ``refused``, ``refused_in_part``, ``hangs`` or ``crashes``.
         reasons: the faults that explain other values, by name; what ``--allow`` takes.
-        words: what happens, in words.
+        message: what happens, in words.
         helps: what to do about it.
         is_repairable: whether ``repair`` makes it exact.
         is_seen: whether it was seen when the model was run there; None if the model was not run, or not compared.
@@ -48,7 +48,7 @@ class Finding:
     severity: Severity = "refused"
     kind: str = "refused"
     reasons: tuple[str, ...] = ()
-    words: str = ""
+    message: str = ""
     helps: str = ""
     is_repairable: bool = False
     is_seen: bool | None = None
@@ -59,8 +59,8 @@ class Finding:
     @property
     def cause(self) -> tuple[object, ...]:
         """What findings of one cause have in common."""
-        words = "" if self.reasons else self.words
-        return (self.severity, self.subject, self.element_type, self.kind, self.reasons, words, self.helps)
+        message = "" if self.reasons else self.message
+        return (self.severity, self.subject, self.element_type, self.kind, self.reasons, message, self.helps)
 
     def fields(self) -> dict[str, object]:
         """Everything as plain values."""
@@ -128,7 +128,7 @@ class TargetReport:
     @property
     def counting(self) -> tuple[Finding, ...]:
         """The findings that count: severe enough, and not refuted by running the model."""
-        return tuple(found for found in self.findings if self._counts(found) and found.is_seen is not False)
+        return tuple(finding for finding in self.findings if self._counts(finding) and finding.is_seen is not False)
 
     @property
     def verdict(self) -> Verdict:
@@ -170,8 +170,8 @@ class TargetReport:
         if self.trace is None:
             lines += verification_lines(self.comparison)
         if self.version:
-            found = len({finding.node for finding in self.counting if finding.node})
-            standing = f": {self.checked - found} ok, {found} not ok" if self.checked else ""
+            wrong = len({finding.node for finding in self.counting if finding.node})
+            standing = f": {self.checked - wrong} ok, {wrong} not ok" if self.checked else ""
             lines.append(f"{self.target} {self.version}: {counted(self.checked, 'node')} checked{standing}")
         return as_lines([*lines, *self._of_outputs()])
 
@@ -184,19 +184,19 @@ class TargetReport:
         if self.remedies and self.remedies[-1].verdict != "agree":
             yield "no other option and no repair is known to help"
 
-    def _counts(self, found: Finding) -> bool:
-        return level(found.severity) >= level(self.severity)
+    def _counts(self, finding: Finding) -> bool:
+        return level(finding.severity) >= level(self.severity)
 
     def _summaries(self) -> Iterator[str]:
         """A line for what does not count, one for what was not seen, and one for what could not be checked."""
         below = Counter(
-            found.severity for found in self.findings if not self._counts(found) and found.is_seen is not False
+            finding.severity for finding in self.findings if not self._counts(finding) and finding.is_seen is not False
         )
         if below:
             worst_first = sorted(below, key=level, reverse=True)
             parts = ", ".join(f"{severity} at {counted(below[severity], 'node')}" for severity in worst_first)
             yield f"less severe: {parts} (--severity {worst_first[-1].split()[0]} shows them)"
-        unseen = sum(1 for found in self.findings if found.is_seen is False)
+        unseen = sum(1 for finding in self.findings if finding.is_seen is False)
         if unseen:
             yield f"not seen in the run: {counted(unseen, 'finding')} that the rules expect (--json lists them)"
         if self.not_checked:
@@ -233,14 +233,14 @@ def _sentence(group: Sequence[Finding]) -> str:
     first = group[0]
     typed = f" of {first.element_type}" if first.element_type else ""
     if len(group) == 1:
-        place = f"{first.subject} node {first.node!r}{typed}" if first.node else f"{first.subject}{typed}"
+        described = f"{first.subject} node {first.node!r}{typed}" if first.node else f"{first.subject}{typed}"
     else:
         named = ", ".join(repr(finding.node) for finding in group[:_MOST_NODES])
         more = ", ..." if len(group) > _MOST_NODES else ""
-        place = f"{first.subject}{typed} at {len(group)} nodes ({named}{more})"
+        described = f"{first.subject}{typed} at {len(group)} nodes ({named}{more})"
     # A difference is said by how severe it is, a refusal by its kind.
     kind = first.severity if first.kind == "differs" else first.kind
     reasons = f" ({', '.join(first.reasons)})" if first.reasons else ""
-    words = f": {first.words}" if first.words else ""
+    message = f": {first.message}" if first.message else ""
     helps = f"; {first.helps}" if first.helps else ""
-    return f"{place}: {kind}{reasons}{words}{helps}"
+    return f"{described}: {kind}{reasons}{message}{helps}"

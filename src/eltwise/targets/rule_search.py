@@ -17,11 +17,11 @@ Key = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Seen:
-    """What a runtime did in one context: the severity and the faults of the worst, and its words if it refused."""
+    """What a runtime did in one context: the severity and the faults of the worst, and its message if it refused."""
 
     severity: Severity | None = None
     faults: frozenset[str] = frozenset()
-    words: str = ""
+    message: str = ""
 
 
 def rules_from(seen: Mapping[Key, Seen]) -> list[Rule]:
@@ -34,26 +34,26 @@ def rules_from(seen: Mapping[Key, Seen]) -> list[Rule]:
     values = [sorted({key[axis] for key in seen}) for axis in range(len(MEASURED_FACTS))]
     index_of = {key: tuple(of.index(value) for of, value in zip(values, key, strict=True)) for key in seen}
     for severity in reversed(SEVERITIES):
-        told = {key: one for key, one in seen.items() if one.severity == severity}
+        known = {key: one for key, one in seen.items() if one.severity == severity}
         forbidden = np.zeros([len(of) for of in values], bool)
         for key in seen:
             forbidden[index_of[key]] = not _may_be_called(severity, key, seen)
         covered = np.zeros_like(forbidden)
-        counts = Counter(name for one in told.values() for name in one.faults)
+        counts = Counter(name for one in known.values() for name in one.faults)
         for fault in sorted(counts, key=lambda name: (name == UNEXPLAINED, -counts[name])):
-            wanted = np.zeros_like(forbidden)
-            for key, one in told.items():
-                wanted[index_of[key]] = fault in one.faults
+            needed = np.zeros_like(forbidden)
+            for key, one in known.items():
+                needed[index_of[key]] = fault in one.faults
                 # What is explained is not to be called unexplained.
                 forbidden[index_of[key]] |= fault == UNEXPLAINED and fault not in one.faults
-            while (left := wanted & ~covered).any():
-                box = _widest_box(left, wanted, forbidden)
+            while (left := needed & ~covered).any():
+                box = _widest_box(left, needed, forbidden)
                 covered[np.ix_(*box)] = True
                 pairs = zip(MEASURED_FACTS, values, box, strict=True)
                 where = {name: frozenset(of[i] for i in chosen) for name, of, chosen in pairs if len(chosen) < len(of)}
-                inside = (told[key].words for key in told if left[index_of[key]] and covered[index_of[key]])
-                words = Counter(filter(None, inside)).most_common(1)
-                rules.append(Rule(severity, fault, where, words[0][0] if words else ""))
+                inside = (known[key].message for key in known if left[index_of[key]] and covered[index_of[key]])
+                message = Counter(filter(None, inside)).most_common(1)
+                rules.append(Rule(severity, fault, where, message[0][0] if message else ""))
     return rules
 
 
@@ -70,19 +70,19 @@ def _may_be_called(severity: Severity, key: Key, seen: Mapping[Key, Seen]) -> bo
     return equal != "refused" and level(equal) >= level(severity)
 
 
-def _widest_box(left: np.ndarray, wanted: np.ndarray, forbidden: np.ndarray) -> list[list[int]]:
+def _widest_box(left: np.ndarray, needed: np.ndarray, forbidden: np.ndarray) -> list[list[int]]:
     """Of the boxes around the first thing left, grown axis by axis in several orders, the one that covers the most."""
     first, axes = np.argwhere(left)[0], range(left.ndim)
-    found = []
+    boxes = []
     for start in axes:
         box = [[int(number)] for number in first]
         for axis in (*axes[start:], *axes[:start])[::-1]:
             part = np.ix_(*box[:axis], range(left.shape[axis]), *box[axis + 1 :])
             others = tuple(other for other in axes if other != axis)
-            is_wrong, has_fault = (np.asarray(where[part].any(axis=others)) for where in (forbidden, wanted))
+            is_wrong, has_fault = (np.asarray(where[part].any(axis=others)) for where in (forbidden, needed))
             # What was not measured may be in the box if that makes the rule shorter, and is no reason to widen it.
             box[axis] = list(range(left.shape[axis]))
             if is_wrong.any():
                 box[axis] = [number for number in box[axis] if has_fault[number] and not is_wrong[number]]
-        found.append(box)
-    return max(found, key=lambda box: (left[np.ix_(*box)].sum(), left[np.ix_(*box)].size))
+        boxes.append(box)
+    return max(boxes, key=lambda box: (left[np.ix_(*box)].sum(), left[np.ix_(*box)].size))

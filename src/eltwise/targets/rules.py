@@ -75,14 +75,14 @@ class Rule:
         severity: what it means for a model.
         fault: the slug of the family of faults.
         where: by fact, the values for which the rule applies; a fact that is not named may have any value.
-        words: what the runtime itself says if it refuses; ``{op}`` stands for the operator.
+        message: what the runtime itself says if it refuses; ``{op}`` stands for the operator.
         by_hand: whether a person wrote it; ``eltwise targets --refresh`` keeps it as it is.
     """
 
     severity: Severity
     fault: Annotated[str, Form(str, _fault, str)]
     where: Facts = field(default_factory=dict)
-    words: str = ""
+    message: str = ""
     by_hand: bool = False
 
     def applies(self, facts: Facts) -> bool:
@@ -122,10 +122,10 @@ class RuleSet:
     def matches(self, facts: Facts) -> tuple[Rule, ...]:
         """The rules that apply, the most severe first, one for each fault."""
         applying = sorted((rule for rule in self.rules if rule.applies(facts)), key=lambda rule: -level(rule.severity))
-        found: dict[str, Rule] = {}
+        merged: dict[str, Rule] = {}
         for rule in applying:
-            found.setdefault(rule.fault, rule)
-        return tuple(found.values())
+            merged.setdefault(rule.fault, rule)
+        return tuple(merged.values())
 
     def without(self, allowed: Collection[str]) -> RuleSet:
         """The same without the faults that are allowed."""
@@ -143,10 +143,10 @@ def severity_named(name: str) -> Severity:
     Raises:
         NameUnknownError: naming those that there are.
     """
-    found = [known for known in SEVERITIES if name and known.startswith(name)]
-    if len(found) != 1:
+    matches = [known for known in SEVERITIES if name and known.startswith(name)]
+    if len(matches) != 1:
         raise unknown_name("severity", name, SEVERITIES)
-    return found[0]
+    return matches[0]
 
 
 def span(numbers: Sequence[int]) -> str:
@@ -166,14 +166,14 @@ def boxes(keys: Iterable[tuple[str, ...]], order: Iterable[int]) -> list[tuple[f
     >>> [list(map(sorted, box)) for box in boxes([("a", "1"), ("b", "1"), ("a", "2"), ("b", "2"), ("a", "3")], (0, 1))]
     [[['a', 'b'], ['1', '2']], [['a'], ['3']]]
     """
-    found = [tuple(frozenset({value}) for value in key) for key in keys]
+    boxes = [tuple(frozenset({value}) for value in key) for key in keys]
     for axis in order:
         joined: dict[tuple[frozenset[str], ...], frozenset[str]] = {}
-        for box in found:
+        for box in boxes:
             rest = (*box[:axis], *box[axis + 1 :])
             joined[rest] = joined.get(rest, frozenset()) | box[axis]
-        found = [(*rest[:axis], values, *rest[axis:]) for rest, values in joined.items()]
-    return found
+        boxes = [(*rest[:axis], values, *rest[axis:]) for rest, values in joined.items()]
+    return boxes
 
 
 @cache

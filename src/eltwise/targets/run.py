@@ -142,7 +142,7 @@ def _not_compared(report: TargetReport, reason: str) -> TargetReport:
 
 
 def _compared(report: TargetReport, host: Host, program: Program, model: Model, seed: int) -> TargetReport:
-    found: dict[str, Finding] = {}
+    different: dict[str, Finding] = {}
     runs = elements = 0
     refusal = ""
     most_runs = max(1, _MOST_SENT // max(1, len(program.data) + len(program.weights)))
@@ -154,25 +154,25 @@ def _compared(report: TargetReport, host: Host, program: Program, model: Model, 
             break
         answer = host.run(program, list(run.feeds.values()))
         if answer.kind != "result":
-            return replace(report, findings=(*found.values(), _refused(answer)), is_compared=True)
+            return replace(report, findings=(*different.values(), _refused(answer)), is_compared=True)
         runs += 1
         elements += sum(array.size for array in run.expected.values())
         for (name, exact), got in zip(run.expected.items(), answer.arrays, strict=False):
             severity = severity_of(got, exact, run.is_ordinary)
-            if severity and (name not in found or level(severity) > level(found[name].severity)):
-                found[name] = _different(name, "nothing" if got is None else difference(got, exact), severity)
-    comparison = None if found else Comparison(runs, elements, "" if runs else refusal)
+            if severity and (name not in different or level(severity) > level(different[name].severity)):
+                different[name] = _different(name, "nothing" if got is None else difference(got, exact), severity)
+    comparison = None if different else Comparison(runs, elements, "" if runs else refusal)
     is_compared = comparison is None or comparison.is_proof
-    return replace(report, findings=tuple(found.values()), comparison=comparison, is_compared=is_compared)
+    return replace(report, findings=tuple(different.values()), comparison=comparison, is_compared=is_compared)
 
 
-def _different(name: str, words: str, severity: Severity) -> Finding:
+def _different(name: str, message: str, severity: Severity) -> Finding:
     return Finding(
         "",
         f"the model, output {name!r}",
         severity=severity,
         kind="differs",
-        words=f"gives other values: {words}",
+        message=f"gives other values: {message}",
         helps="seen when it was run there",
         is_seen=True,
     )
@@ -180,4 +180,4 @@ def _different(name: str, words: str, severity: Severity) -> Finding:
 
 def _refused(answer: Answer) -> Finding:
     kind = _KINDS.get(answer.kind, "refused")
-    return Finding("", "the model", kind=kind, words=answer.words, helps="seen when it was run there", is_seen=True)
+    return Finding("", "the model", kind=kind, message=answer.words, helps="seen when it was run there", is_seen=True)

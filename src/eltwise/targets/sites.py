@@ -106,8 +106,8 @@ def sites_of(graph: Graph) -> tuple[Site, ...]:
 def _site(node: Node, schema: ElementwiseSchema, values: _Values) -> Site:
     scope = values.scope
     types = (scope.type_of(value).element_type for value in (*node.inputs, *node.outputs))
-    element_type = next((found for found in types if found is not None), None)
-    beside = [*map(scope.producer, node.inputs), *scope.consumers.get(node.outputs[0], [])]
+    element_type = next((known for known in types if known is not None), None)
+    neighbours = [*map(scope.producer, node.inputs), *scope.consumers.get(node.outputs[0], [])]
     rule, shapes = node.bound.rule, [scope.shape(value) for value in node.inputs]
     count = schema.expression().operands
     is_whole = all(node.inputs) and bool(schema.is_variadic if len(shapes) != count else shapes)
@@ -119,7 +119,7 @@ def _site(node: Node, schema: ElementwiseSchema, values: _Values) -> Site:
         element_type,
         rule.name,
         {"pattern": patterns_of(rule, shapes), **values.context(node, element_type)} if is_known else {},
-        any(one is not None and one.is_foreign for one in beside),
+        any(one is not None and one.is_foreign for one in neighbours),
         values.are_sizes(node, element_type),
     )
 
@@ -169,8 +169,8 @@ def plain_numbers(array: np.ndarray, element_type: ElementType) -> np.ndarray:
     if element_type not in HELD_IN_LESS:
         return np.ones(array.shape, bool)
     if element_type.is_integer:
-        (low, high), own = INT32.limits, np.iinfo(array.dtype)
-        return np.asarray((array <= min(high, own.max)) & (array >= max(low, own.min)))
+        (low, high), limits = INT32.limits, np.iinfo(array.dtype)
+        return np.asarray((array <= min(high, limits.max)) & (array >= max(low, limits.min)))
     with np.errstate(invalid="ignore"):  # NaN may come as one that signals.
         magnitudes = np.abs(array.astype(np.float64))
         fits = (magnitudes >= _LEAST) & (magnitudes <= _LARGEST)
@@ -186,27 +186,27 @@ def numbers_of(array: np.ndarray, element_type: ElementType) -> frozenset[str]:
     >>> sorted(numbers_of(np.float32([0, -0.0]), FLOAT32)), sorted(numbers_of(np.float64(1e-60), FLOAT64))
     (['minus-zeros', 'plain', 'zeros'], ['almost-neutral', 'number'])
     """
-    flat, found, signs = array.reshape(-1), {"plain"}, set()
+    flat, kinds, signs = array.reshape(-1), {"plain"}, set()
     is_zero = not element_type.is_integer
     for start in range(0, flat.size, _AT_A_TIME):
         part = flat[start : start + _AT_A_TIME]
-        if "plain" in found and not plain_numbers(part, element_type).all():
-            found.discard("plain")
+        if "plain" in kinds and not plain_numbers(part, element_type).all():
+            kinds.discard("plain")
         if is_zero:
             with np.errstate(invalid="ignore"):  # NaN may come as one that signals.
                 numbers = part.astype(np.float64)
                 is_zero = not numbers.any()
             signs.update(np.unique(np.signbit(numbers)).tolist())
-        if not is_zero and "plain" not in found:
+        if not is_zero and "plain" not in kinds:
             break
     if is_zero:
-        found.update(f"{'minus-' if sign else ''}zero{'' if flat.size == 1 else 's'}" for sign in signs)
+        kinds.update(f"{'minus-' if sign else ''}zero{'' if flat.size == 1 else 's'}" for sign in signs)
     if flat.size == 1:
-        found.add("number")
+        kinds.add("number")
         with np.errstate(all="ignore"):
             if element_type is FLOAT64 and flat[0].astype(np.float32) in (0, 1) and flat[0] not in (0, 1):
-                found.add("almost-neutral")
-    return frozenset(found)
+                kinds.add("almost-neutral")
+    return frozenset(kinds)
 
 
 class _Values:
@@ -247,18 +247,20 @@ class _Values:
         """How operands reach a node, what makes them, what constants hold, and how the result is read."""
         assert element_type is not None
         constants = {index for index, value in enumerate(node.inputs) if self.scope.constant(value) is not None}
-        made = {index for index, value in enumerate(node.inputs) if value in self._made_of_constants} | constants
+        constant_like = {
+            index for index, value in enumerate(node.inputs) if value in self._made_of_constants
+        } | constants
         is_static = all(self.scope.shape(value).is_known for value in node.inputs)
-        source = _sources(constants, len(node.inputs), is_static) | _sources(made, len(node.inputs), is_static)
+        source = _sources(constants, len(node.inputs), is_static) | _sources(constant_like, len(node.inputs), is_static)
         if not is_static and len(constants) < len(node.inputs):
             source.add("dynamic")
         numbers, producers = set[str](), set[str]()
         for index, value in enumerate(node.inputs):
             letter = "b" if index else "a"
-            found = self._numbers(value) if index in made else frozenset[str]()
+            kinds = self._numbers(value) if index in constant_like else frozenset[str]()
             if not element_type.is_integer:
-                numbers |= {f"{letter}-{name}" for name in found - {"plain"}}
-            if constants == {index} and "plain" in found and element_type in HELD_IN_LESS:
+                numbers |= {f"{letter}-{name}" for name in kinds - {"plain"}}
+            if constants == {index} and "plain" in kinds and element_type in HELD_IN_LESS:
                 source = (source - {f"{letter}-constant"}) | {f"{letter}-plain"}
             if index not in constants:
                 producers |= self._producers(value)

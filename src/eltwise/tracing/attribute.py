@@ -50,7 +50,7 @@ class Attribution:
         """Say of the nodes of a segment that are beyond the tolerance which are wrong themselves.
 
         Args:
-            results: the results of the nodes, to which ``blame``, ``own`` and ``message`` are added.
+            results: the results of the nodes, to which ``blame``, ``alone`` and ``message`` are added.
             values: the reference's, by the names of the tested model.
         """
         runs = self._runs
@@ -69,33 +69,35 @@ class Attribution:
         """Run a node as a model of its own, and look for the cause of its error."""
         record = _isolate(self._runs, result.number, values)
         if record is not None:
-            _set_blame(self._runs, result, record.own, record.numbers)
+            _set_blame(self._runs, result, record.difference, record.numbers)
             if result.blame != "own":
                 return
             record = self._with_cause(_with_exact(self._runs, record))
-            result.own = record.own
+            result.alone = record.difference
             if len(self.isolated) < _MOST_HELD:
                 self.isolated[result.number] = record
         if not _is_certain(self._runs, record, result.number):
             result.blame, result.message = "not_isolated", _doubt(self._runs, result)
-        elif record is None or record.own.cause is None:
+        elif record is None or record.difference.cause is None:
             result.message = "its cause was not looked for"
 
     def _with_cause(self, isolated: Isolated) -> Isolated:
         """The same with the cause: that of other nodes of its operator, or one of all kinds."""
         if message := overflow(isolated.actual, isolated.expected):
-            return replace(isolated, own=replace(isolated.own, cause="overflow", explanation=message), right=None)
-        operator, own = self._runs.model.nodes[isolated.numbers[-1]].schema.name, isolated.own
+            return replace(
+                isolated, difference=replace(isolated.difference, cause="overflow", explanation=message), right=None
+            )
+        operator, difference = self._runs.model.nodes[isolated.numbers[-1]].schema.name, isolated.difference
         if operator in self._roundings:
-            own = _of_rounding(self._runs, isolated, own, [self._roundings[operator]])
-        if own.share == 0 and self._sought[operator] < _MOST_SOUGHT:
+            difference = _of_rounding(self._runs, isolated, difference, [self._roundings[operator]])
+        if difference.share == 0 and self._sought[operator] < _MOST_SOUGHT:
             self._sought[operator] += 1
-            own = _of_values(self._runs, isolated)
-            if own.share < 1:
-                own = _of_rounding(self._runs, isolated, own)
-        if own.cause in ROUNDINGS:
-            self._roundings[operator] = ROUNDINGS[own.cause]
-        return replace(isolated, own=own)
+            difference = _of_values(self._runs, isolated)
+            if difference.share < 1:
+                difference = _of_rounding(self._runs, isolated, difference)
+        if difference.cause in ROUNDINGS:
+            self._roundings[operator] = ROUNDINGS[difference.cause]
+        return replace(isolated, difference=difference)
 
 
 def _is_certain(runs: Runs, isolated: Isolated | None, number: int) -> bool:
@@ -115,12 +117,12 @@ def _doubt(runs: Runs, result: NodeResult) -> str:
     return f"the other model has {others[0] if others else 'a constant'} in its place"
 
 
-def _set_blame(runs: Runs, result: NodeResult, own: Difference | None, numbers: Sequence[int]) -> None:
+def _set_blame(runs: Runs, result: NodeResult, difference: Difference | None, numbers: Sequence[int]) -> None:
     """Say what a node that is beyond the tolerance was found to be, when it was run alone or with others."""
-    result.own, result.message = own, ""
-    if own is None:
+    result.alone, result.message = difference, ""
+    if difference is None:
         result.blame = "not_isolated"
-    elif not own.is_beyond:
+    elif not difference.is_beyond:
         result.blame = "in_graph" if result.inputs_equal and len(numbers) == 1 else "inherited"
     else:
         result.blame = "own" if len(numbers) == 1 else "not_isolated"
@@ -172,8 +174,8 @@ def _isolate(runs: Runs, number: int, values: Values) -> Isolated | None:
     worst = worst_value(outputs, actual, expected, runs.tolerances)
     if worst is None:
         return None
-    own, value = worst
-    return Isolated(tuple(group), submodel, value, actual[value], expected[value], own)
+    difference, value = worst
+    return Isolated(tuple(group), submodel, value, actual[value], expected[value], difference)
 
 
 def _run_partner(runs: Runs, numbers: Sequence[int], values: Values, outputs: Sequence[str]) -> Values:
@@ -216,21 +218,21 @@ def _of_values(runs: Runs, isolated: Isolated) -> Difference:
         expected = isolated.exact
         actual = isolated.expected if isolated.right == (runs.tested.name,) else isolated.actual
         operation, operands = _operation(runs.model, isolated)
-    return explained(isolated.own, actual, expected, operation, operands)
+    return explained(isolated.difference, actual, expected, operation, operands)
 
 
 def _of_rounding(
-    runs: Runs, isolated: Isolated, own: Difference, types: Sequence[str] = tuple(ROUNDINGS.values())
+    runs: Runs, isolated: Isolated, difference: Difference, types: Sequence[str] = tuple(ROUNDINGS.values())
 ) -> Difference:
     """The difference explained by operands that one of the runtimes rounds to one of some types."""
     tested, reference = runs.tested, runs.reference.fallbacks[-1] if runs.reference.fallbacks else runs.reference
     region, inputs = _partner_inputs(runs, isolated.numbers, isolated.submodel.inputs)
-    inputs, partner = reference.typed(inputs), runs.partners.values.get(isolated.value, isolated.value)
-    own = of_rounded_operands(own, reference, region, inputs, partner, isolated.actual, tested.name, types)
-    if own.share >= LEAST_SHARE:
-        return own
-    numbers, inputs, value = isolated.numbers, dict(isolated.submodel.inputs), isolated.value
-    return of_rounded_operands(own, tested, numbers, inputs, value, isolated.expected, runs.reference.name, types)
+    inputs, value = reference.typed(inputs), runs.partners.values.get(isolated.value, isolated.value)
+    difference = of_rounded_operands(difference, reference, region, inputs, value, isolated.actual, tested.name, types)
+    if difference.share >= LEAST_SHARE:
+        return difference
+    numbers, inputs, other = isolated.numbers, dict(isolated.submodel.inputs), runs.reference.name
+    return of_rounded_operands(difference, tested, numbers, inputs, isolated.value, isolated.expected, other, types)
 
 
 def _exact_result(submodel: Submodel, position: int) -> np.ndarray | None:

@@ -31,19 +31,19 @@ class ChangedConstant:
         number: the node.
         name: the constant.
         other: its name in the other model.
-        own: its elements.
-        array: those of the other model, in the type of the tested one.
+        array: its elements.
+        other_array: those of the other model, in the type of the tested one.
     """
 
     number: int
     name: str
     other: str
-    own: np.ndarray
     array: np.ndarray
+    other_array: np.ndarray
 
     def message(self) -> str:
         """How it differs, in words."""
-        record = compare_arrays(*in_narrower_type(self.array, self.own))
+        record = compare_arrays(*in_narrower_type(self.other_array, self.array))
         cause = record.explanation if record.cause not in (None, UNEXPLAINED) else ""
         message = f"the constant B, {self.name!r}, is not A, {self.other!r} of the other model"
         return f"{message}: {cause or f'they differ by {record.max_abs:.4g} at most'}"
@@ -97,12 +97,12 @@ def _changed_constants(runs: Runs) -> Iterator[ChangedConstant]:
         if dict(others[0].operation.given) != dict(node.operation.given):
             continue
         for name, partner in zip_longest(node.inputs, others[0].inputs, fillvalue=""):
-            own, array = _array(runs.model, name), _array(runs.reference.model, partner)
-            if own is None or array is None or own.shape != array.shape:
+            array, other = _array(runs.model, name), _array(runs.reference.model, partner)
+            if array is None or other is None or array.shape != other.shape:
                 continue
-            pair = in_narrower_type(own, array)
+            pair = in_narrower_type(array, other)
             if pair[0].dtype == pair[1].dtype and pair[0].tobytes() != pair[1].tobytes():
-                yield ChangedConstant(number, name, partner, own, array.astype(own.dtype))
+                yield ChangedConstant(number, name, partner, array, other.astype(array.dtype))
 
 
 def _array(model: TracedModel, value: str) -> np.ndarray | None:
@@ -117,7 +117,7 @@ def _array(model: TracedModel, value: str) -> np.ndarray | None:
 def _has_outputs(runs: Runs, replaced: Sequence[ChangedConstant | Isolated], outputs: Values) -> bool:
     """Whether the tested model has these outputs with some constants and values replaced."""
     model = runs.model
-    constants = {one.name: one.array for one in replaced if isinstance(one, ChangedConstant)}
+    constants = {one.name: one.other_array for one in replaced if isinstance(one, ChangedConstant)}
     values = {one.value: one.expected for one in replaced if isinstance(one, Isolated)}
     names = [value for value in outputs if value in model.producer and value not in values]
     numbers = model.ancestors((model.producer[value] for value in names), values)

@@ -69,7 +69,7 @@ def _conclude_pair(runs: Runs, tracer: Tracer, whole: Whole) -> None:
             tracer.nodes[number].blame, tracer.nodes[number].message = "changed", change
     elif not any(result.blame in _CERTAIN for result in beyond):
         for result in beyond:
-            result.out, result.own, result.blame, result.message = None, None, None, _UNPROVEN
+            result.out, result.alone, result.blame, result.message = None, None, None, _UNPROVEN
 
 
 def _differs_from_segments(runs: Runs, tracer: Tracer, whole: Whole) -> Runner | None:
@@ -95,7 +95,7 @@ def _right_outputs(runs: Runs, tracer: Tracer, whole: Whole, side: Runner) -> tu
 def _blame_fused(runs: Runs, result: NodeResult, fused: Fused, whole: Whole, values: Values) -> None:
     result.blame, result.message = "fused", _together(runs.tested, fused)
     if fused.isolated is not None:
-        result.out, result.value = fused.isolated.own, fused.isolated.value
+        result.out, result.value = fused.isolated.difference, fused.isolated.value
         return
     worst = worst_value(values, whole.tested, values, runs.tolerances)
     result.out = None if worst is None else worst[0]

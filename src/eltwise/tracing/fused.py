@@ -83,9 +83,9 @@ def _group(runner: Runner, feeds: Values, outputs: Values, tolerances: Tolerance
     numbers = {number for value in values for number in _neighbors(runner, value)}
     core = tuple(sorted(numbers))
     while len(numbers) <= _LARGEST_GROUP:
-        found = _wrong_within(runner, feeds, list(outputs), tolerances, sorted(numbers))
-        if found is not None:
-            return Fused(found.numbers, tuple(values), found)
+        isolated = _wrong_within(runner, feeds, list(outputs), tolerances, sorted(numbers))
+        if isolated is not None:
+            return Fused(isolated.numbers, tuple(values), isolated)
         names = {name for number in numbers for name in (*runner.model.reads[number], *runner.model.made[number])}
         wider = numbers.union(*(_neighbors(runner, name) for name in names))
         if wider == numbers:
@@ -103,8 +103,8 @@ def _wrong_within(
     names = [value for value in dict.fromkeys([*outputs, *values]) if model.is_tensor(value)]
     outcome = runner.run(range(len(model.nodes)), feeds, names)
     right = feeds | copied(outcome.values)
-    found = smallest(numbers, lambda group: _isolate(runner, group, right, tolerances) is not None)
-    return _isolate(runner, found, right, tolerances) if found else None
+    fewest = smallest(numbers, lambda group: _isolate(runner, group, right, tolerances) is not None)
+    return _isolate(runner, fewest, right, tolerances) if fewest else None
 
 
 def _neighbors(runner: Runner, value: str) -> list[int]:
@@ -121,15 +121,15 @@ def _isolate(
     model, inside = runner.model, set(numbers)
     outside = {value for number, values in enumerate(model.reads) if number not in inside for value in values}
     ends = outside | {port.value for port in model.graph.outputs}
-    made = model.made_by(numbers)
-    leaving = [value for value in made if value in ends and value in right]
-    inputs = {value: array for value, array in right.items() if value not in made}
-    if not leaving or not inputs.keys() >= {*model.read_by(numbers)} - {*made}:
+    produced = model.made_by(numbers)
+    leaving = [value for value in produced if value in ends and value in right]
+    inputs = {value: array for value, array in right.items() if value not in produced}
+    if not leaving or not inputs.keys() >= {*model.read_by(numbers)} - {*produced}:
         return None
     outcome = runner.run(numbers, inputs, leaving)
     worst = worst_value(leaving, outcome.values, right, tolerances)
     if worst is None or not worst[0].is_beyond:
         return None
-    own, value = worst
+    difference, value = worst
     submodel = model.submodel(numbers, inputs, leaving)
-    return Isolated(tuple(numbers), submodel, value, outcome.values[value].copy(), right[value], own)
+    return Isolated(tuple(numbers), submodel, value, outcome.values[value].copy(), right[value], difference)

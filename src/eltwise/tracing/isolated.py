@@ -20,7 +20,7 @@ class Isolated:
         value: the value of the last node that differs most.
         actual: that value of the runtime that is tested.
         expected: that value of the reference.
-        own: how they differ.
+        difference: how they differ.
         right: whose result has the bits of the exact one; None where eltwise does not compute the node.
         exact: the exact result of that value.
     """
@@ -30,7 +30,7 @@ class Isolated:
     value: str
     actual: np.ndarray
     expected: np.ndarray
-    own: Difference
+    difference: Difference
     right: tuple[str, ...] | None = None
     exact: np.ndarray | None = None
 

@@ -92,14 +92,14 @@ class _Matching:
             partner = next((self._by_name[name] for name in names if name in self._by_name), None)
             named[value] = None if partner in self._taken else partner
         other = self._counterpart(number, set(filter(None, named.values())))
-        made = dict[str, str]()
+        outputs = dict[str, str]()
         if other is not None:
-            made = dict(zip(node.outputs, self.second.nodes[other].outputs, strict=False))
+            outputs = dict(zip(node.outputs, self.second.nodes[other].outputs, strict=False))
             self._used.add(other)
             if self._is_alike(node, self.second.nodes[other]):
-                self._taken.update(made.values())
+                self._taken.update(outputs.values())
         for value, name in named.items():
-            partner = made.get(value) or name
+            partner = outputs.get(value) or name
             if partner and self._may_be(value, partner):
                 self.partners.setdefault(value, partner)
 
@@ -208,14 +208,14 @@ def _dequantized(model: TracedModel) -> dict[str, str]:
         for value in filter(None, dict.fromkeys(node.inputs)):
             readers.setdefault(value, []).append(node)
     ends = {port.value for port in model.graph.outputs}
-    found: dict[str, str] = {}
+    pairs: dict[str, str] = {}
     for value, nodes in readers.items():
         if value in ends or [node.schema.name for node in nodes] != ["QuantizeLinear"]:
             continue
         last = readers.get(nodes[0].outputs[0], [])
         if last and {node.schema.name for node in last} == {"DequantizeLinear"} and nodes[0].inputs[0] == value:
-            found[value] = last[0].outputs[0]
-    return found
+            pairs[value] = last[0].outputs[0]
+    return pairs
 
 
 def _copies(model: TracedModel) -> Mapping[str, str]:

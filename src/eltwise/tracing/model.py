@@ -170,10 +170,10 @@ class TracedModel:
             EltwiseError: if they cannot be written.
         """
         chosen = list(numbers)
-        made = self.made_by(chosen)
+        produced = self.made_by(chosen)
         if outputs is None:
-            outputs = [value for value in made if self.is_tensor(value)]
-        inner = {value for value in made if not (isolated and value in values)}
+            outputs = [value for value in produced if self.is_tensor(value)]
+        inner = {value for value in produced if not (isolated and value in values)}
         names = [value for value in dict.fromkeys(self.read_by(chosen)) if value not in inner]
         for value in names:
             if value not in values:

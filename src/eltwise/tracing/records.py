@@ -70,8 +70,8 @@ class TracedNode:
             cause = "inherited"
         elif self.blame == "in_graph":
             cause = f"only in the model {cause}".rstrip()
-        own = "within" if self.blame in ("inherited", "in_graph") else number(self.own_error)
-        return (self.name, self.op_type, number(self.error_in), number(self.error_out), own, cause)
+        own_error = "within" if self.blame in ("inherited", "in_graph") else number(self.own_error)
+        return (self.name, self.op_type, number(self.error_in), number(self.error_out), own_error, cause)
 
 
 @dataclass(frozen=True)

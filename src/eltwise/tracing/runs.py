@@ -48,7 +48,7 @@ class NodeResult:
         error_in: the largest error of what it reads.
         inputs_equal: whether all that it reads has the same bits in both runs.
         inputs_agree: whether all that it reads is within the tolerance.
-        own: the difference where it is run alone on what the reference reads; None if that was not needed.
+        alone: the difference where it is run alone on what the reference reads; None if that was not needed.
         message: why it could not be run or compared.
         has_failed: whether the tested runtime could not run it.
         blame: what a node that is beyond the tolerance was found to be.
@@ -60,7 +60,7 @@ class NodeResult:
     error_in: float | None = 0.0
     inputs_equal: bool = True
     inputs_agree: bool = True
-    own: Difference | None = None
+    alone: Difference | None = None
     message: str = ""
     has_failed: bool = False
     blame: str | None = None

@@ -231,16 +231,16 @@ def _notes(model: TracedModel) -> Iterator[str]:
 
 
 def _traced_node(model: TracedModel, result: NodeResult) -> TracedNode:
-    node, out, own = model.nodes[result.number], result.out, result.own
+    node, out, alone = model.nodes[result.number], result.out, result.alone
     status = "failed" if result.has_failed else "not_compared" if out is None else out.status
-    difference = own if result.blame == "own" else out
+    difference = alone if result.blame == "own" else out
     return TracedNode(
         node.label,
         node.schema.name,
         status,
         result.error_in,
         out.error if out else None,
-        own.error if own else None,
+        alone.error if alone else None,
         difference.cause if difference else None,
         result.blame,
         result.value,
@@ -248,5 +248,5 @@ def _traced_node(model: TracedModel, result: NodeResult) -> TracedNode:
         difference.explanation if difference else "",
         result.message,
         out.snr if out else None,
-        own.snr if own else None,
+        alone.snr if alone else None,
     )

@@ -207,8 +207,8 @@ class Tracer:
             if result.out is None or rank(difference) > rank(result.out):
                 result.out, result.value = difference, value
         if result.out is None:
-            made = self._model.made[result.number]
-            result.message = _NOT_NUMBERS if self._partners.keys() & {*made} else _NO_PARTNER
+            produced = self._model.made[result.number]
+            result.message = _NOT_NUMBERS if self._partners.keys() & {*produced} else _NO_PARTNER
 
     def _retain(self, numbers: Sequence[int], values: Values, expected: Values, computed: Values) -> None:
         """Keep what later nodes read, each array once; what one side could not compute is that of the other."""
