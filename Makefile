@@ -88,7 +88,7 @@ serve-docs: $(VENV)/.installed-docs
 
 # Measure eltwise beside other libraries and print a table. BENCH_OPTIONS=--quick takes about a minute.
 bench: $(VENV)/.installed-bench
-	$(BIN)/python -m benchmarks $(BENCH_OPTIONS)
+	$(BIN)/python -m benchmarks.run operators $(BENCH_OPTIONS)
 
 # Test every installed runtime; write the results, the page and docs/conformance.md. CONFORM_OPTIONS=--quick is shorter.
 conform: $(VENV)/.installed-runtimes

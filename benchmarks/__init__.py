@@ -1,1 +1,1 @@
-"""Measure eltwise beside other libraries: ``make bench``, or ``python -m benchmarks`` in a checkout."""
+"""Measure eltwise beside other libraries: ``make bench``, or ``python -m benchmarks.run operators`` in a checkout."""

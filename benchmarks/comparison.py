@@ -1,19 +1,19 @@
 """Compare two arrays in memory: eltwise in one pass, NumPy's own expressions, and a loop that only reads.
 
-``python -m benchmarks.comparison`` prints a table. All take turns; a ratio is the median over the rounds.
+``python -m benchmarks.run comparison`` prints a table. All take turns; a ratio is the median over the rounds.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from statistics import median
 
 import numpy as np
 
+from benchmarks.timing import in_turns, ratio
 from eltwise.comparison.records import measure
 from eltwise.comparison.tolerance import Tolerance
 from eltwise.core.dtypes import FLOAT32
@@ -59,18 +59,12 @@ def _reading(a: np.ndarray, b: np.ndarray, pool: ThreadPoolExecutor, threads: in
     return lambda: list(pool.map(np.bitwise_or.reduce, parts))
 
 
-def _seconds(run: Callable[[], object]) -> float:
-    begin = time.perf_counter()
-    run()
-    return time.perf_counter() - begin
-
-
-def main() -> None:
+def main(arguments: Sequence[str]) -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(prog="benchmarks.run comparison", description=__doc__)
     parser.add_argument("--size", type=int, default=1 << 26, help="elements of each float32 array")
     parser.add_argument("--rounds", type=int, default=7)
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     threads = num_threads()
     print("| arrays | eltwise, GB/s | NumPy, GB/s | times NumPy | share of reading |\n|---|---|---|---|---|")
     with ThreadPoolExecutor(threads) as pool:
@@ -80,15 +74,8 @@ def main() -> None:
                 "reading": _reading(a, b, pool, threads),
                 "numpy": lambda a=a, b=b: with_numpy(a, b),  # type: ignore[misc]
             }
-            runs["eltwise"]()
-            rounds = [{one: _seconds(run) for one, run in runs.items()} for _round in range(options.rounds)]
-            bytes_read = a.nbytes + b.nbytes
-            own, numpy = (bytes_read / median(one[key] for one in rounds) / 1e9 for key in ("eltwise", "numpy"))
-            times = median(one["numpy"] / one["eltwise"] for one in rounds)
-            share = median(one["reading"] / one["eltwise"] for one in rounds)
-            print(f"| {name} | {own:.1f} | {numpy:.2f} | {times:.0f} | {share:.2f} |")
+            samples = in_turns(runs, options.rounds)
+            eltwise, numpy = ((a.nbytes + b.nbytes) / median(samples[key]) / 1e9 for key in ("eltwise", "numpy"))
+            times, share = (ratio(samples[key], samples["eltwise"]) for key in ("numpy", "reading"))
+            print(f"| {name} | {eltwise:.1f} | {numpy:.2f} | {times:.0f} | {share:.2f} |")
             sys.stdout.flush()
-
-
-if __name__ == "__main__":
-    main()

@@ -1,6 +1,6 @@
 """How large the delta of a fine-tuned checkpoint is, and how fast it is made.
 
-``python -m benchmarks.deltas``: a small transformer learns the text of Python's standard library byte by byte and is
+A small transformer learns the text of Python's standard library byte by byte and is
 then tuned on another part of it, both with AdamW; the checkpoints are saved as float32 and as bfloat16, as is usual
 after training in mixed precision. Needs torch.
 """
@@ -11,6 +11,7 @@ import argparse
 import sysconfig
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +24,11 @@ from eltwise.scale.checksum import crc32c
 _LENGTH, _BATCH = 64, 8
 
 
-def main() -> None:
+def main(arguments: Sequence[str]) -> None:
     """Print the table."""
-    arguments = argparse.ArgumentParser(description=__doc__)
-    arguments.add_argument("--steps", type=int, default=60)
-    steps = arguments.parse_args().steps
+    parser = argparse.ArgumentParser(prog="benchmarks.run deltas", description=__doc__)
+    parser.add_argument("--steps", type=int, default=60)
+    steps = parser.parse_args(arguments).steps
     print("| type | learning rate | tuned, MB | zstd of tuned | delta | made in | restored in |")
     print("|---|---|---|---|---|---|---|")
     with tempfile.TemporaryDirectory() as folder:
@@ -105,7 +106,3 @@ def _rate() -> float:
         crc32c(base)
         best = min(best, time.perf_counter() - start)
     return tuned.size / best / 1e9
-
-
-if __name__ == "__main__":
-    main()

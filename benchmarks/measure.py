@@ -15,6 +15,7 @@ import numpy as np
 from benchmarks.limit import memory_limit
 from benchmarks.peers import Contestant, Prepare, Refusal
 from benchmarks.tensors import Tensors, difference, expected_result, make_tensors
+from benchmarks.timing import seconds_of
 from benchmarks.workloads import Workload
 from eltwise.core.machine import cache_bytes
 
@@ -146,9 +147,9 @@ def _rounds(contestants: Sequence[Contestant], rounds: int, seconds: float) -> d
 
 def _warm_seconds(contestant: Contestant) -> float:
     """Run often enough that what a library does for calls that are made often is done; then time a run."""
-    if _seconds(contestant, 1) < _SHORT_SECONDS:
-        _seconds(contestant, _WARMING_RUNS)
-    return _seconds(contestant, 1)
+    if seconds_of(contestant.run, 1) < _SHORT_SECONDS:
+        seconds_of(contestant.run, _WARMING_RUNS)
+    return seconds_of(contestant.run, 1)
 
 
 def _sample(contestant: Contestant, estimate: float) -> float:
@@ -156,8 +157,8 @@ def _sample(contestant: Contestant, estimate: float) -> float:
     _settle()
     count = max(1, min(_MOST_REPEATS, ceil(_SAMPLE_SECONDS / max(estimate, 1e-7))))
     if count > 1:
-        _seconds(contestant, ceil(count / 4))
-    return _seconds(contestant, count) / count
+        seconds_of(contestant.run, ceil(count / 4))
+    return seconds_of(contestant.run, count) / count
 
 
 def _settle() -> None:
@@ -169,11 +170,3 @@ def _settle() -> None:
         before, used = used, time.process_time()
         if used - before < _SETTLING_SECONDS / 4:
             return
-
-
-def _seconds(contestant: Contestant, count: int) -> float:
-    run = contestant.run
-    begin = time.perf_counter()
-    for _repeat in range(count):
-        run()
-    return time.perf_counter() - begin

@@ -1,4 +1,4 @@
-"""The command ``python -m benchmarks.planning``: what a job of many chunks costs Dask's scheduler, without any data.
+"""What a job of many chunks costs Dask's scheduler, without any data.
 
 A scheduler without workers processes the messages of a whole job: its own state machine runs, no network and no
 arithmetic. Two processes run tasks that do nothing, and graphs of lazy differences are built and measured. All but the
@@ -15,7 +15,7 @@ import pickle
 import resource
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
@@ -42,13 +42,13 @@ _WINDOW = 8
 """Tasks of a thread that eltwise lets the scheduler know at a time."""
 
 
-def main() -> None:
+def main(arguments: Sequence[str]) -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(prog="benchmarks.planning", description=__doc__)
+    parser = argparse.ArgumentParser(prog="benchmarks.run planning", description=__doc__)
     parser.add_argument("--chunks", type=int, default=10**6)
     parser.add_argument("--tasks", type=int, default=10**4, help="that do nothing, on two processes")
     parser.add_argument("--workers", type=int, default=1000, help="that the simulated scheduler has")
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     logging.disable(logging.INFO)
     chunks, workers = options.chunks, options.workers
     print(f"{machine_name()}, {datetime.now(UTC):%Y-%m-%d}")
@@ -173,7 +173,3 @@ def _without_work(tasks: int) -> tuple[float, float]:
         start, used = time.perf_counter(), time.process_time()
         assert sum(1 for _result in run_on(client, operator.neg, range(tasks), 1 << 30, Resources())) == tasks
         return time.perf_counter() - start, time.process_time() - used
-
-
-if __name__ == "__main__":
-    main()

@@ -1,4 +1,4 @@
-"""The command ``python -m benchmarks.progress_picture``: what a terminal shows of a job that is killed and resumed.
+"""The command ``python -m benchmarks.run progress_picture``: what a terminal shows of a job that is killed and resumed.
 
 The command of the guide runs in a terminal of its own on arrays of 1 GiB, is killed, and runs again; what it drew last
 before each of these moments is drawn into docs/assets/progress.svg.
@@ -13,6 +13,7 @@ import re
 import signal
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -26,7 +27,7 @@ _COMMAND = "eltwise apply Subtract-1 a.zarr b.zarr --output c.zarr"
 _WIDTH = 86
 
 
-def main() -> None:
+def main(_arguments: Sequence[str]) -> None:
     """Run the command twice and write the picture."""
     with tempfile.TemporaryDirectory() as folder:
         for name in "ab":
@@ -63,7 +64,3 @@ def _shown(folder: str, share: float, ending: signal.Signals | None) -> tuple[st
                     os.kill(child, ending)
     os.waitpid(child, 0)
     return found, [frame for frame in frames if frame.strip("\x1b[?25hl ")][-1]
-
-
-if __name__ == "__main__":
-    main()

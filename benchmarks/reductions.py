@@ -1,4 +1,4 @@
-"""The command ``python -m benchmarks.reductions``: mean squared differences beside NumPy, Dask and reading.
+"""The command ``python -m benchmarks.run reductions``: mean squared differences beside NumPy, Dask and reading.
 
 All of 16 Mi or 256 Mi elements, and 16 Mi along columns and rows of several lengths.
 
@@ -9,8 +9,7 @@ ratios are of times in the same round.
 from __future__ import annotations
 
 import argparse
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from importlib.util import find_spec
@@ -20,6 +19,7 @@ from statistics import median
 import numpy as np
 
 import eltwise
+from benchmarks.timing import in_turns, ratio
 from eltwise.core.machine import machine_name
 from eltwise.kernels.threads import num_threads
 
@@ -32,21 +32,22 @@ _CASES: tuple[tuple[tuple[int, ...], int | None], ...] = (
 _SEED = 20261121
 
 
-def main() -> None:
+def main(arguments: Sequence[str]) -> None:
     """Measure and print a table."""
-    parser = argparse.ArgumentParser(prog="benchmarks.reductions", description=__doc__)
+    parser = argparse.ArgumentParser(prog="benchmarks.run reductions", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="only all of 16 Mi elements")
     parser.add_argument("--rounds", type=int, default=15)
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     print(f"{machine_name()}, {num_threads()} threads, {datetime.now(UTC):%Y-%m-%d}")
     print(f"{'shape':>16} {'axis':>5} {'':24} {'ms':>8} {'its time over that of eltwise':>30}")
     for shape, axis in _CASES[:1] if options.quick else _CASES:
         generator = np.random.default_rng(_SEED)
         repeated = prod(shape) // _MEBI
         a, b = (np.tile(generator.standard_normal(_MEBI, np.float32), repeated).reshape(shape) for _operand in range(2))
-        for name, (seconds, ratio) in _measured(_contestants(a, b, axis), options.rounds).items():
-            place = f"{'x'.join(map(str, shape)):>16} {axis!s:>5}"
-            print(f"{place} {name:24} {seconds * 1e3:8.1f} {ratio:30.2f}")
+        samples = in_turns(_contestants(a, b, axis), options.rounds)
+        for name, times in samples.items():
+            case = f"{'x'.join(map(str, shape)):>16} {axis!s:>5}"
+            print(f"{case} {name:24} {median(times) * 1e3:8.1f} {ratio(times, samples['eltwise']):30.2f}")
 
 
 def _contestants(a: np.ndarray, b: np.ndarray, axis: int | None) -> dict[str, Callable[[], object]]:
@@ -70,23 +71,3 @@ def _read(a: np.ndarray, b: np.ndarray) -> None:
     parts = [part for each in (a, b) for part in np.array_split(each.view(np.int64), num_threads())]
     with ThreadPoolExecutor(num_threads()) as pool:
         list(pool.map(np.bitwise_or.reduce, parts))
-
-
-def _measured(contestants: dict[str, Callable[[], object]], rounds: int) -> dict[str, tuple[float, float]]:
-    """The median of the times of each, and of their ratios to those of the first."""
-    samples: dict[str, list[float]] = {name: [] for name in contestants}
-    for number in range(rounds + 1):
-        for name, run in contestants.items():
-            start = time.perf_counter()
-            run()
-            if number:  # The first round warms up.
-                samples[name].append(time.perf_counter() - start)
-    own = next(iter(samples.values()))
-    return {
-        name: (median(times), median(theirs / ours for theirs, ours in zip(times, own, strict=True)))
-        for name, times in samples.items()
-    }
-
-
-if __name__ == "__main__":
-    main()

@@ -1,4 +1,4 @@
-"""The command ``python -m benchmarks.stores``: differences of zarr arrays on disk beside plain Dask and a plain copy.
+"""Differences of zarr arrays on disk beside plain Dask and a plain copy.
 
 Each contestant runs in a process of its own, and all take turns. The copy reads the files of both operands and writes
 as many bytes as the result has, with as many threads: the speed of the disk or of the memory that the folder is on.
@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
@@ -33,9 +33,9 @@ _ROW_BYTES = 4 * _COLUMNS
 _MEMORY = 1 << 30
 
 
-def main() -> None:
+def main(arguments: Sequence[str]) -> None:
     """Make the arrays, measure, and print."""
-    parser = argparse.ArgumentParser(prog="benchmarks.stores", description=__doc__)
+    parser = argparse.ArgumentParser(prog="benchmarks.run stores", description=__doc__)
     parser.add_argument("--gib", type=float, default=1, help="size of each operand")
     parser.add_argument("--dense", type=float, default=1, help="share of the chunks that are there")
     parser.add_argument("--codec", choices=("zstd", "none"), default="zstd")
@@ -43,7 +43,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--workers", type=int, nargs="*", default=None)
     parser.add_argument("--run", nargs=4, default=None, help=argparse.SUPPRESS)
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     if options.run is not None:
         name, *files = options.run
         print(_resources_of(lambda: _CONTESTANTS[name](*files)))
@@ -116,7 +116,7 @@ def _measured(folder: Path, rounds: int) -> dict[str, list[tuple[float, ...]]]:
     for _round in range(rounds):
         for name, samples in found.items():
             shutil.rmtree(files[2], ignore_errors=True)
-            line = [sys.executable, "-W", "ignore", "-m", "benchmarks.stores", "--run", name, *files]
+            line = [sys.executable, "-W", "ignore", "-m", "benchmarks.run", "stores", "--run", name, *files]
             text = subprocess.run(line, check=True, capture_output=True, text=True).stdout  # noqa: S603
             samples.append(tuple(map(float, text.split())))
     return found
@@ -162,7 +162,3 @@ def _on_clusters(folder: Path, counts: list[int], rounds: int) -> None:
             results = ", ".join(f"{name}: {' '.join(sorted(found))}" for name, found in bits.items())
             print(f"{count} workers: {seconds:.2f} s, Dask {wall:.2f} times that, {processors:.2f} in processor time")
             print(f"    {results}")
-
-
-if __name__ == "__main__":
-    main()

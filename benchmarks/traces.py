@@ -1,6 +1,6 @@
 """How long a trace of two runtimes takes, and how much memory, beside a script that keeps all intermediate values.
 
-``python -m benchmarks.traces`` makes a model of 1,000 nodes, runs ``eltwise.trace`` on it and the script, each in a
+``python -m benchmarks.run traces`` makes a model of 1,000 nodes, runs ``eltwise.trace`` on it and the script, each in a
 process of its own, in turns, and prints a table. Memory is that of all processes, shared pages counted once.
 """
 
@@ -14,6 +14,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from statistics import median
@@ -136,14 +137,14 @@ def _memory(process: int) -> float:
     return next((int(line.split()[1]) / 1024 for line in lines if line.startswith("Pss:")), 0.0)
 
 
-def main() -> None:
+def main(arguments: Sequence[str]) -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(prog="benchmarks.run traces", description=__doc__)
     parser.add_argument("--nodes", type=int, default=1000)
     parser.add_argument("--side", type=int, default=64, help="of the images; 64 makes values of 1 MiB")
     parser.add_argument("--segment", type=int, default=64, help="MiB")
     parser.add_argument("--rounds", type=int, default=3)
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as folder:
         files = [str(Path(folder, name)) for name in ("model.onnx", "x.npy")]
         onnx.save(model(options.nodes, options.side), files[0])
@@ -154,15 +155,11 @@ def main() -> None:
         }
         found: dict[str, list[tuple[float, float, float]]] = {name: [] for name in runs}
         for _round in range(options.rounds):
-            for name, arguments in runs.items():
-                found[name].append(measured(arguments))
+            for name, command in runs.items():
+                found[name].append(measured(command))
     print("| | seconds | processor seconds | MiB |\n|---|---|---|---|")
     for name, results in found.items():
         seconds, used, memory = (median(values) for values in zip(*results, strict=True))
         print(f"| {name} | {seconds:.2f} | {used:.2f} | {memory:.0f} |")
     ratio = median(one[0] / other[0] for one, other in zip(*found.values(), strict=True))
     print(f"\ntime of the trace over that of the script: {ratio:.2f}")
-
-
-if __name__ == "__main__":
-    main()

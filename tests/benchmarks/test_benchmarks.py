@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -16,9 +17,11 @@ from benchmarks.limit import memory_limit
 from benchmarks.measure import LIMIT, OWN, Row, measure
 from benchmarks.peers import PEERS, Contestant, Refusal, installed, own
 from benchmarks.picture import picture
+from benchmarks.run import BENCHMARKS
 from benchmarks.size_picture import size_picture
 from benchmarks.tables import markdown
 from benchmarks.tensors import Tensors, difference, expected_result, make_tensors
+from benchmarks.timing import in_turns, ratio
 from benchmarks.workloads import SIZES, Workload, workloads
 from eltwise.core.dtypes import BFLOAT16, FLOAT16, FLOAT32, INT8
 
@@ -155,7 +158,7 @@ def test_the_picture_shows_the_rows_that_have_a_limit() -> None:
 @pytest.mark.slow
 def test_the_command_prints_json() -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "benchmarks", "--quick", "--json", "--only", "16 elements"],
+        [sys.executable, "-m", "benchmarks.run", "operators", "--quick", "--json", "--only", "16 elements"],
         capture_output=True,
         text=True,
         check=True,
@@ -178,3 +181,39 @@ def test_the_tables_name_the_rows_below_their_goal() -> None:
     assert "| same shape | float16 | new | 0.40 |" in text
     large = Row(SIZES[-1], {OWN: 1.0, "numpy": 3.0}, {"numpy": 3.0, LIMIT: 0.9})
     assert "| 30,000,000 elements | a - b | float32 | 1e+06 | numpy | 3e+06 | 3.00 | 0.90 |" in markdown([large])
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "benchmarks.run", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)  # noqa: S603
+
+
+def test_the_list_names_every_benchmark() -> None:
+    with_main = {path.stem for path in (ROOT / "benchmarks").glob("*.py") if "def main(" in path.read_text()} - {"run"}
+    assert with_main == set(BENCHMARKS)
+    assert all(f"  {name} " in run().stdout for name in BENCHMARKS)
+    assert run("nothing").returncode == 2
+
+
+def test_rows_that_changed_are_named_and_a_slower_one_fails(tmp_path: Path) -> None:
+    def result(ratios: dict[str, float]) -> str:
+        rows = [
+            {"workload": name, "type": "float32", "best_peer": "numpy", "ratios": {"numpy": share}}
+            for name, share in ratios.items()
+        ]
+        return json.dumps({"commit": f"c{len(ratios)}", "rows": rows})
+
+    (tmp_path / "old.json").write_text(result({"slower": 2.0, "same": 1.0, "faster": 1.0}))
+    (tmp_path / "new.json").write_text(result({"slower": 1.0, "same": 1.05, "faster": 1.5, "new": 3.0}))
+    done = run("changes", str(tmp_path / "old.json"), str(tmp_path / "new.json"))
+    lines = ["c3 -> c4", "  -50%  slower of float32", "  +50%  faster of float32"]
+    assert (done.returncode, done.stdout.splitlines()) == (1, lines)
+    same = run("changes", str(tmp_path / "old.json"), str(tmp_path / "old.json"))
+    assert (same.returncode, same.stdout) == (0, "c3 -> c3\nno change\n")
+
+
+def test_turns_are_warmed_up_and_ratios_are_of_times_in_the_same_round() -> None:
+    calls: list[str] = []
+    samples = in_turns({name: partial(calls.append, name) for name in "ab"}, 3)
+    assert ("".join(calls), [len(samples[name]) for name in "ab"]) == ("abababab", [3, 3])
+    assert ratio([2.0, 9.0, 1.0], [1.0, 3.0, 2.0]) == 2.0

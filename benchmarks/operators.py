@@ -1,11 +1,11 @@
-"""The command ``python -m benchmarks``: a table on the terminal, JSON, or a picture."""
+"""The command ``python -m benchmarks.run operators``: a table on the terminal, JSON, or a picture."""
 
 from __future__ import annotations
 
 import argparse
 import json
 import os
-import sys
+import subprocess
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -29,16 +29,16 @@ _BUSY = 0.5
 _MILLISECONDS = 1e3
 
 
-def main() -> int:
+def main(arguments: Sequence[str]) -> int:
     """Measure every workload; 1 if a result of eltwise is not exact, 130 after Ctrl-C."""
-    parser = argparse.ArgumentParser(prog="benchmarks", description=__doc__)
+    parser = argparse.ArgumentParser(prog="benchmarks.run operators", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="fewer and smaller workloads: about a minute")
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--only", metavar="TEXT", default="", help="the workloads whose name contains TEXT")
     parser.add_argument("--markdown", metavar="FILE", type=Path, help="write tables of all ratios, and of the goals")
     parser.add_argument("--picture", metavar="FILE", type=Path, help="write an SVG")
     parser.add_argument("--size-picture", metavar="FILE", type=Path, help="write an SVG of the time over the size")
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
     chosen = [workload for workload in workloads(options.quick) if options.only in str(workload)]
     rounds, seconds = (15, 0.8) if options.quick else (31, 10.0)
@@ -67,6 +67,7 @@ def main() -> int:
 
 def _fields(rows: Sequence[Row], load: float, **flags: bool) -> dict[str, object]:
     return {
+        "commit": _commit(),
         "machine": machine_name(),
         "threads": num_threads(),
         "load": load,
@@ -76,6 +77,15 @@ def _fields(rows: Sequence[Row], load: float, **flags: bool) -> dict[str, object
         "not_installed": [name for name in PEERS if name not in installed()],
         "rows": [row.fields() for row in rows],
     }
+
+
+def _commit() -> str:
+    """The commit that was measured; empty outside of a checkout."""
+    git = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty"]
+    try:
+        return subprocess.run(git, capture_output=True, text=True, check=True).stdout.strip()  # noqa: S603
+    except (OSError, subprocess.CalledProcessError):
+        return ""
 
 
 def _show(rows: Sequence[Row], load: float, *, quick: bool) -> None:
@@ -96,7 +106,3 @@ def _show(rows: Sequence[Row], load: float, *, quick: bool) -> None:
 
 def _remarks(row: Row) -> str:
     return "; ".join(f"{name} {remark}" for name, remark in row.remarks.items() if remark.startswith("differs"))
-
-
-if __name__ == "__main__":
-    sys.exit(main())
