@@ -1,6 +1,6 @@
 # `make demo` and `make test` need only Python 3.11 or newer, git and make.
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-scale test test-slow test-all test-matrix test-aarch64 test-levels wheel check format docs serve-docs bench conform clean
+.PHONY: help demo demo-scale test test-slow test-all mutants test-matrix test-aarch64 test-levels wheel check format docs serve-docs bench conform clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -95,6 +95,11 @@ conform: $(VENV)/.installed-runtimes
 	mkdir -p build/conformance
 	$(BIN)/eltwise conform $(CONFORM_OPTIONS) --json build/conformance/results.json \
 		--html build/conformance/report.html --document docs/conformance.md
+
+# Sample mutants of the source and run the tests of their package on each. MUTANTS="--count 100 --seed 7" takes hours.
+mutants: $(VENV)/.installed-test
+	$(PIP) install --constraint constraints.txt --editable '.[mutants]'
+	$(BIN)/python .ci/mutants.py --workers auto $(MUTANTS)
 
 # Build the wheel, check it, install it into an empty environment, and run the README's lines of Python there.
 wheel: $(VENV)/.installed

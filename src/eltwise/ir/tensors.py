@@ -6,9 +6,9 @@ A tensor is read as flat ranges in C order, as boxes, or at single positions. Me
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ _OTHER_STORAGE = ("float8_e4m3fnuz", "float8_e5m2fnuz", "float8_e8m0fnu", "float
 """Types that are not run, of which ml_dtypes can still tell the values."""
 
 
-class Source(ABC):
+class Source:
     """Where the elements of a tensor are. Arrays that it gives have native byte order and must not be written.
 
     Attributes:
@@ -57,21 +57,21 @@ class Source(ABC):
             return self.box(tuple(slice(0, 0) for _size in self.shape)).reshape(-1)[:0]
         return np.ascontiguousarray(parts[0]) if len(parts) == 1 else np.concatenate(parts)
 
-    @abstractmethod
     def box(self, box: Box) -> np.ndarray:
         """Read a part of the tensor, with its rank; every slice has a start and a stop and no step."""
+        raise NotImplementedError
 
-    @abstractmethod
     def at(self, indices: np.ndarray) -> np.ndarray:
         """Read single elements by their flat indices."""
+        raise NotImplementedError
 
 
 class Tensor:
     """Elements of one type, in memory or in a file; equal to another tensor when type, shape and bits are equal.
 
     Attributes:
-        type: its element type and shape. What a file says of a tensor may be no type that one can have.
         source: where its elements are.
+        shape: its sizes.
         name: what it is called, in errors and in sets of tensors; "" where whoever holds it knows its name.
         where: the file, for errors.
     """
@@ -87,10 +87,18 @@ class Tensor:
             array.flags.writeable = False
             elements = InMemory(array)
         self.source: Source = elements
-        self.type = kind if isinstance(kind, TensorType) else TensorType(kind, of_sizes(elements.shape))
-        self.name, self.where = name, where
+        self.shape = elements.shape
+        self.name, self.where, self._kind = name, where, kind
+        if isinstance(kind, ElementType):
+            self.element_type = kind
 
     @property
+    def type(self) -> TensorType:
+        """Its element type and shape. What a file says of a tensor may be no type that one can have."""
+        kind = self._kind
+        return kind if isinstance(kind, TensorType) else TensorType(kind, of_sizes(self.shape))
+
+    @cached_property
     def element_type(self) -> ElementType:
         """The type of its elements.
 
@@ -100,11 +108,6 @@ class Tensor:
         if self.type.element_type is None:
             raise ElementTypeError("the element type is missing or unknown", got=self.type.other or "none")
         return self.type.element_type
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Its sizes."""
-        return self.source.shape
 
     @property
     def size(self) -> int:
@@ -164,7 +167,7 @@ class Tensor:
 
     def renamed(self, name: str) -> Tensor:
         """The same tensor with another name."""
-        return Tensor(self.source, self.type, name, self.where)
+        return Tensor(self.source, self._kind, name, self.where)
 
     def transposed(self, axes: Sequence[int]) -> Tensor:
         """The same elements with the axes in another order, still unread."""
