@@ -25,6 +25,7 @@ import eltwise
 from eltwise import oracle
 from eltwise.core.dtypes import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, INT8, INT64, UINT16, ElementType
 from eltwise.engine.array_libraries import function_of
+from eltwise.engine.arrays import exact_scalar
 from eltwise.engine.call import calls_of
 from eltwise.engine.functions import FUNCTIONS
 from eltwise.kernels import dispatch, jit, native
@@ -93,6 +94,48 @@ def test_the_entry_computes_what_the_oracle_does(name: str, element_type: Elemen
 
 
 FUNCTION_NAMES = {name: eltwise.operator(FUNCTIONS[name]).operation.schema.function for name in FUNCTIONS}  # type: ignore[attr-defined]
+NUMBERS = [0, -0.0, 1, -1, 0.5, 0.1, 5e-324, 2.0**-149, 448, 2049, 65505, 1e39, float("inf"), float("nan"), True]
+NUMBERS += [
+    sign * power + step
+    for sign in (1, -1)
+    for power in (2**7, 2**24, 2**31, 2**53, 2**63, 2**64)
+    for step in (-1, 0, 1)
+]
+NUMBERS += [float(2**63), -float(2**63), 127.0, 1.5]
+
+
+@pytest.mark.parametrize("is_first", [True, False], ids=["first", "second"])
+@pytest.mark.parametrize("element_type", [FLOAT32, FLOAT64, FLOAT16, BFLOAT16, INT8, UINT16, INT64], ids=str)
+def test_a_number_is_the_array_of_rank_0_that_it_equals(
+    element_type: ElementType, is_first: bool, subtract: Callable[..., np.ndarray]
+) -> None:
+    """The entry takes exactly the numbers that the Python function takes, and computes the same of them."""
+    array, zero = np.array([1, 2, 3]).astype(element_type.storage), np.zeros((), element_type.storage)
+    repeated(subtract, *((zero, array) if is_first else (array, zero)))
+    for number in NUMBERS:
+        try:
+            expected = exact_scalar(number, element_type, "operand")
+        except eltwise.EltwiseError as error:
+            with pytest.raises(type(error)):
+                subtract(*((number, array) if is_first else (array, number)))
+            continue
+        for value in (expected, expected[()], number):
+            operands, arrays = ((value, array), (expected, array)) if is_first else ((array, value), (array, expected))
+            assert not oracle.differences(subtract(*operands), oracle.evaluate("subtract", *arrays, rule="numpy"))
+
+
+def test_the_record_of_a_scalar_is_that_of_an_array(subtract: Callable[..., np.ndarray]) -> None:
+    a, seen = np.float32([1, 2]), []
+    for scalar in (np.float32(1), 1, 1.0):
+        assert repeated(subtract, a, scalar).tolist() == [0, 1]
+        seen.append(is_native(subtract, a, np.zeros((), np.float32)))
+        assert subtract(scalar, a, out=np.empty_like(a)).tolist() == [0, -1]
+    assert all(seen)
+    for wrong in (np.float64(1), np.int32(1), True, "1", None, [1.0], 0.1):
+        with pytest.raises(eltwise.EltwiseError):
+            subtract(a, wrong)
+    with pytest.raises(eltwise.EltwiseError):
+        subtract(1, 1.0)
 
 
 @settings(max_examples=60, deadline=None)
@@ -127,7 +170,6 @@ def test_what_the_entry_does_not_know_goes_to_the_python_function(subtract: Call
     repeated(subtract, a, b)
     assert is_native(subtract, a, b)
     assert type(subtract(a.view(Sub), b)) is np.ndarray
-    assert subtract(a, 2).tolist() == [-1, 0]
     assert subtract(a=a, b=b).tolist() == [-2, -3]
     assert subtract(a, b, "pdpd", axis=0).tolist() == [-2, -3]
     assert subtract(a, b, out=None).tolist() == [-2, -3]

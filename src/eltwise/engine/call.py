@@ -35,13 +35,11 @@ class Prepared(NamedTuple):
 
     Attributes:
         run: computes it, of the operands and of the array for the result where there is one.
-        unrecorded: the same for operands that were not arrays, of which the native entry knows nothing.
         element_type: of the operands.
         plan: where the operands lie in the result.
     """
 
     run: Run
-    unrecorded: Run
     element_type: ElementType
     plan: Plan
 
@@ -99,7 +97,6 @@ class Calls:
         arrays, types = self._arrays(operands, as_array)
         prepared = self.cache.get(key_of(arrays, out))  # Numbers and objects that were no arrays are some now.
         if prepared is not None:
-            prepared = prepared._replace(run=prepared.unrecorded)
             return [*arrays] if out is None else [*arrays, out], prepared
         element_type, plan = self._placed(arrays, types)
         target = None if out is None else check_out(out, self.computation.result_type(element_type), plan.shape)
@@ -167,14 +164,14 @@ class Calls:
         call = (expression, element_type, plan, (has_swapped, *swapped))
         run = dispatch.prepare(*call)
         if not is_checked:
-            return Prepared(dispatch.recorded(run, *call, self.records), run, element_type, plan)
+            return Prepared(dispatch.recorded(run, *call, self.records), element_type, plan)
         name, sizes = f"operand {self.computation.operands[1]}", plan.operands[1]
 
         def divided(*arrays: np.ndarray) -> np.ndarray:
             check_divisor(arrays[1], sizes, name, self.computation.name)
             return run(*arrays)
 
-        return Prepared(divided, divided, element_type, plan)
+        return Prepared(divided, element_type, plan)
 
     def _checks_divisor(self, element_type: ElementType, plan: Plan) -> bool:
         return element_type.is_integer and self.computation.expression.divides and 0 not in plan.shape

@@ -99,7 +99,7 @@ class Reducing:
         with float_mode.default_mode():
             float_mode.require_default()
             calls = calls_of(self.source.computation(len(operands)))
-            arrays, (_run, _unrecorded, element_type, plan) = calls.prepared(operands)
+            arrays, (_run, element_type, plan) = calls.prepared(operands)
             calls.check_divisor(arrays, element_type, plan)
             axes = normalized_axes(axis, len(plan.shape))
             is_squared = self.is_squared(element_type)

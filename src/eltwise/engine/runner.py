@@ -115,7 +115,7 @@ class Runner:
         if self._kernel is None:
             sources = tuple(names[each] if each in names else self._graph.constant[each].array for each in operands)
             output = next(port.name for port in self._outputs)
-            records = Records(len(operands))
+            records = Records(len(operands), takes_numbers=False)
 
             def function(*given: object) -> np.ndarray:
                 feeds = {each: value for each, value in zip(sources, given, strict=True) if isinstance(each, str)}

@@ -1,14 +1,13 @@
 """The native entry of a function as LLVM IR text: it finds the kernel of a call without running Python. Pure.
 
 It takes arrays whose types, shapes and strides were met before, finds their record in a hash table, makes the result
-through NumPy's C interface and calls the kernel. Everything else goes to the Python function, which makes new records.
+through NumPy's C interface and calls the kernel. A NumPy scalar or a Python number beside an array is taken for an
+array of rank 0. Everything else goes to the Python function, which makes new records.
 """
 
 from __future__ import annotations
 
-import ctypes
-
-from eltwise.kernels.instructions import Instructions
+from eltwise.kernels.objects import ObjectReader
 from eltwise.kernels.records import (
     HASH_SHIFT,
     IS_WRITEABLE,
@@ -39,34 +38,30 @@ def entry_text(operands: int, reads_mode: bool) -> str:
     return "\n".join([head, *entry.code.lines, "}"]) + "\n"
 
 
-class _Entry:
+class _Entry(ObjectReader):
     """The function that is being written; its blocks end in ``python`` where it does not know the call."""
 
     def __init__(self, operands: int, reads_mode: bool) -> None:
-        self.code = Instructions()
-        self._count, self._reads_mode = operands, reads_mode
+        super().__init__(operands)
+        self._reads_mode = reads_mode
 
     def write(self) -> None:
         code = self.code
         self._words = code.let(f"alloca [{MOST_WORDS} x i64], align 16")
         self._pieces = code.let(f"alloca [{4 * MOST_PARTS} x i64], align 16")
         self._variables = {name: code.let("alloca i64, align 8") for name in ("out", "hash", "record", "result")}
-        # The table is the memory of a ctypes structure, whose address stands behind the header of every object.
-        self._table = self._at("%table_object", object.__basicsize__, "ptr")
-        self._array_type = self._field(self._table, Table.array_type)
+        self._begin()
         self._require(f"icmp eq i64 %count, {self._count}", "python")
         if self._reads_mode:
             mode = code.let("call i64 @llvm.aarch64.get.fpcr()")
             self._require(f"icmp eq i64 {code.let(f'and i64 {mode}, {_CHANGED_MODE}')}, 0", "python")
         out = self._out()
-        operands = [self._at("%arguments", 8 * index, "ptr") for index in range(self._count)]
-        for operand in operands:
-            self._require(f"icmp eq ptr {self._field(operand, ArrayHeader.type)}, {self._array_type}", "python")
-        self._shapes = [self._shape(operand) for operand in operands]
+        self._operands = self._typed([self._operand(index) for index in range(self._count)])
         record = self._find()
         self._require_workers(record)
-        result = self._result(record, out, operands)
-        self._compute(record, result, self._write_pieces(record, [result, *operands]))
+        places = [self._data(record, *each) for each in zip(self._operands, self._numbers, strict=True)]
+        result = self._result(record, out, places)
+        self._compute(record, result, self._write_pieces(record, [self._number(result, ArrayHeader.data), *places]))
         code.block("no_memory")  # The Python function says so, or finds some in the pool.
         code.do(f"call void {self._field(self._table, Table.forget_error)}()")
         code.do("br label %python")
@@ -75,20 +70,6 @@ class _Entry:
         call = self._field(self._table, Table.call)
         answer = code.let(f"call ptr {call}(ptr {function}, ptr %arguments, i64 %count, ptr %names)")
         code.do(f"ret ptr {answer}")
-
-    def _at(self, pointer: str, offset: int, kind: str = "i64") -> str:
-        return self.code.let(f"load {kind}, ptr {self.code.moved(pointer, str(offset))}, align 8")
-
-    def _field(self, pointer: str, field: ctypes._CField) -> str:  # type: ignore[type-arg]
-        return self._at(pointer, field.offset, "ptr")
-
-    def _number(self, pointer: str, field: ctypes._CField) -> str:  # type: ignore[type-arg]
-        if field.size == 8:
-            return self._at(pointer, field.offset)
-        return self.code.let(f"zext i32 {self._at(pointer, field.offset, 'i32')} to i64")
-
-    def _require(self, condition: str, otherwise: str) -> None:
-        self.code.require(self.code.let(condition), otherwise)
 
     def _out(self) -> str:
         """The array for the result, or null where there is none."""
@@ -107,11 +88,6 @@ class _Entry:
         code.when(has_names, read)
         return self._at(place, 0, "ptr")
 
-    def _shape(self, array: str) -> tuple[str, str, str, str]:
-        """The dtype, the rank, the sizes and the strides of an array."""
-        dtype, rank = self._number(array, ArrayHeader.dtype), self._number(array, ArrayHeader.rank)
-        return dtype, rank, self._field(array, ArrayHeader.sizes), self._field(array, ArrayHeader.strides)
-
     def _hash(self) -> str:
         code, place = self.code, self._variables["hash"]
         code.do(f"store i64 0, ptr {place}, align 8")
@@ -121,16 +97,12 @@ class _Entry:
             mixed = code.let(f"mul i64 {before}, {MULTIPLIER - (1 << 64)}")
             code.do(f"store i64 {code.let(f'xor i64 {mixed}, {number}')}, ptr {place}, align 8")
 
-        for dtype, rank, sizes, _strides in self._shapes:
-            add(dtype)
-            add(rank)
-            code.loop("0", rank, 1, lambda index, sizes=sizes: add(self._item(sizes, index)))  # type: ignore[misc]
+        for each in self._operands:
+            add(each.dtype)
+            add(each.rank)
+            code.loop("0", each.rank, 1, lambda index, sizes=each.sizes: add(self._item(sizes, index)))  # type: ignore[misc]
         mixed = code.let(f"mul i64 {self._at(place, 0)}, {MULTIPLIER - (1 << 64)}")
         return code.let(f"lshr i64 {mixed}, {HASH_SHIFT}")
-
-    def _item(self, integers: str, index: str) -> str:
-        """An item of a list of integers."""
-        return self._at(self._word(integers, index), 0)
 
     def _find(self) -> str:
         """The record of the call."""
@@ -149,11 +121,11 @@ class _Entry:
         self._require(f"icmp ne ptr {record}, null", "python")
         self._require(f"icmp eq i64 {self._number(record, Record.hash)}, {value}", "next")
         key = self._field(record, Record.key)
-        for dtype, rank, sizes, strides in self._shapes:
-            self._require(f"icmp eq i64 {self._at(key, 0)}, {dtype}", "next")
-            self._require(f"icmp eq i64 {self._at(key, 8)}, {rank}", "next")
-            key = self._same(code.moved(key, "16"), sizes, rank, "next")
-            key = self._same(key, strides, rank, "next")
+        for each in self._operands:
+            self._require(f"icmp eq i64 {self._at(key, 0)}, {each.dtype}", "next")
+            self._require(f"icmp eq i64 {self._at(key, 8)}, {each.rank}", "next")
+            key = self._same(code.moved(key, "16"), each.sizes, each.rank, "next")
+            key = self._same(key, each.strides, each.rank, "next")
         return record
 
     def _require_workers(self, record: str) -> None:
@@ -175,7 +147,7 @@ class _Entry:
         code.loop("0", count, 1, one)
         return code.let(f"getelementptr i64, ptr {known}, i64 {count}")
 
-    def _result(self, record: str, out: str, operands: list[str]) -> str:
+    def _result(self, record: str, out: str, places: list[str]) -> str:
         """A new array, or the given one where it may take the result."""
         code, place = self.code, self._variables["result"]
         dtype, keep = self._field(record, Record.dtype), self._field(self._table, Table.keep)
@@ -198,7 +170,7 @@ class _Entry:
             self._same(self._field(record, Record.strides), self._field(out, ArrayHeader.strides), rank, "python")
             flags = code.let(f"and i64 {self._number(out, ArrayHeader.flags)}, {IS_WRITEABLE}")
             self._require(f"icmp ne i64 {flags}, 0", "python")
-            self._require_apart(record, out, operands)
+            self._require_apart(record, out, places)
             code.do(f"call void {keep}(ptr {out})")
             code.do(f"store ptr {out}, ptr {place}, align 8")
 
@@ -207,13 +179,12 @@ class _Entry:
         code.when(code.let(f"xor i1 {has_out}, true"), new)
         return self._at(place, 0, "ptr")
 
-    def _require_apart(self, record: str, out: str, operands: list[str]) -> None:
+    def _require_apart(self, record: str, out: str, places: list[str]) -> None:
         """Require that the result shares no memory with an operand, or is one element by element."""
         code, low = self.code, self._number(out, ArrayHeader.data)
         high = code.let(f"add i64 {low}, {self._number(record, Record.bytes)}")
         extents = self._field(record, Record.extents)
-        for index, operand in enumerate(operands):
-            place = self._number(operand, ArrayHeader.data)
+        for index, place in enumerate(places):
             begin, end = (code.let(f"add i64 {place}, {self._at(extents, 24 * index + each)}") for each in (0, 8))
             is_below = code.let(f"icmp ule i64 {end}, {low}")
             is_above = code.let(f"icmp uge i64 {begin}, {high}")
@@ -221,12 +192,11 @@ class _Entry:
             is_it = code.let(f"and i1 {lies_alike}, {code.let(f'icmp eq i64 {place}, {low}')}")
             self._require(f"or i1 {is_it}, {code.let(f'or i1 {is_below}, {is_above}')}", "python")
 
-    def _write_pieces(self, record: str, arrays: list[str]) -> tuple[str, str]:
+    def _write_pieces(self, record: str, addresses: list[str]) -> tuple[str, str]:
         """Write the pieces of the call, and the arguments of the kernel for each; gives the kernel and their count."""
         code = self.code
         count, words = self._number(record, Record.count), self._number(record, Record.words)
         kernel, parts = self._field(record, Record.kernel), self._field(record, Record.parts)
-        addresses = [self._number(array, ArrayHeader.data) for array in arrays]
         part_words = code.let(f"add i64 {words}, 2")
 
         def prepare(index: str) -> None:
@@ -240,7 +210,7 @@ class _Entry:
             def copy(word: str) -> None:
                 code.do(f"store i64 {self._item(numbers, word)}, ptr {self._word(arguments, word)}, align 8")
 
-            code.loop(str(len(arrays)), words, 1, copy)
+            code.loop(str(len(addresses)), words, 1, copy)
             piece = self._word(self._pieces, code.let(f"mul i64 {index}, 4"))
             first, last = self._at(source, 0), self._at(source, 8)
             for field, value in (("kernel", f"ptr {kernel}"), ("arguments", f"ptr {arguments}")):
@@ -273,10 +243,6 @@ class _Entry:
         code.block("held")
         compute()
         code.do(f"ret ptr {result}")
-
-    def _word(self, words: str, index: str) -> str:
-        """The place of a word in a list."""
-        return self.code.let(f"getelementptr i64, ptr {words}, i64 {index}")
 
     def _put(self, piece: str, field: str, value: str) -> None:
         offset = getattr(Piece, field).offset

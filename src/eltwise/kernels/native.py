@@ -17,9 +17,19 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from eltwise.core.dtypes import ElementType
 from eltwise.core.errors import EltwiseError
 from eltwise.core.machine import is_arm64, is_x86
-from eltwise.kernels.records import MOST_PARTS, MOST_WORDS, Record, Table, function_address, hash_of, is_layout_known
+from eltwise.kernels.records import (
+    MOST_PARTS,
+    MOST_WORDS,
+    Record,
+    Table,
+    function_address,
+    hash_of,
+    is_layout_known,
+    scalar_type,
+)
 from eltwise.kernels.threads import THREAD_POOL, sharing_function, start_workers
 
 MOST_RECORDS = 1024
@@ -43,10 +53,14 @@ class Records:
     """The calls of one expression that are made often, and the functions that look them up.
 
     Machine code looks here, since to run any Python code takes longer than most of these calls.
+
+    Args:
+        operands: how many there are.
+        takes_numbers: whether the Python functions take a Python number for a NumPy array of rank 0.
     """
 
-    def __init__(self, operands: int) -> None:
-        self.operands = operands
+    def __init__(self, operands: int, *, takes_numbers: bool = True) -> None:
+        self.operands, self._takes_numbers = operands, takes_numbers
         self.slots = (c_void_p * _SLOTS)()
         self._functions: list[NativeFunction] = []
         self._owners: dict[tuple[int, ...], tuple[object, ...]] = {}
@@ -148,6 +162,8 @@ class Records:
             strides=strides,
             bytes=out.nbytes,
             extents=extent_words,
+            scalar_type=scalar_type(operands[0].dtype),
+            number=self._number(operands, recipe.structure.element_type),
         )
         self._owners[key] = (record, arrays, recipe, [each.dtype for each in operands], out.dtype)
         self.slots[slot] = ctypes.addressof(record)
@@ -155,6 +171,15 @@ class Records:
             start_workers()
         for function in self._functions:
             function.use_entry()
+
+    def _number(self, operands: Sequence[np.ndarray], element_type: ElementType) -> int:
+        """The machine code that makes an element of a Python number; 0 where the Python function says what it is."""
+        if not self._takes_numbers or not operands[0].dtype.isnative or all(operand.ndim for operand in operands):
+            return 0
+        from eltwise.kernels import jit
+        from eltwise.kernels.numbers import number_text
+
+        return function_address(jit.compiled(number_text, element_type, jit.target()))
 
 
 class _MethodDefinition(ctypes.Structure):
@@ -170,6 +195,9 @@ class NativeFunction(Table):
         python, numpy_functions = ctypes.pythonapi, _numpy_functions()
         super().__init__(
             array_type=id(np.ndarray),
+            float_type=id(float),
+            int_type=id(int),
+            as_integer=function_address(python.PyLong_AsLongLongAndOverflow),
             call=function_address(python.PyObject_Vectorcall),
             function=id(function),
             new_array=numpy_functions[_NEW_ARRAY],

@@ -56,6 +56,8 @@ class Table(ctypes.Structure):
 
     Attributes:
         array_type: the type object of arrays.
+        float_type, int_type: those of Python's numbers.
+        as_integer: ``PyLong_AsLongLongAndOverflow``.
         call: ``PyObject_Vectorcall``.
         function: the Python function.
         new_array: ``PyArray_NewFromDescr``.
@@ -71,7 +73,8 @@ class Table(ctypes.Structure):
     """
 
     _fields_ = (
-        *((name, c_void_p) for name in ("array_type", "call", "function", "new_array", "keep", "forget_error")),
+        *((name, c_void_p) for name in ("array_type", "float_type", "int_type", "as_integer")),
+        *((name, c_void_p) for name in ("call", "function", "new_array", "keep", "forget_error")),
         *((name, c_void_p) for name in ("release", "acquire", "share", "pool")),
         ("out", c_void_p),
         ("slots", c_void_p),
@@ -94,6 +97,8 @@ class Record(ctypes.Structure):
         releases: whether other Python threads may run meanwhile.
         dtype, rank, sizes, strides, bytes: of the result.
         extents: for each operand the first byte and the one after its last, and 1 where it lies as the result does.
+        scalar_type: the type object of NumPy's scalars of the operands' type; null where they are not read.
+        number: the machine code that makes an element of a Python number (see ``kernels.numbers``), or null.
     """
 
     _fields_ = (
@@ -111,6 +116,8 @@ class Record(ctypes.Structure):
         ("strides", c_void_p),
         ("bytes", c_int64),
         ("extents", c_void_p),
+        ("scalar_type", c_void_p),
+        ("number", c_void_p),
     )
 
 
@@ -155,6 +162,16 @@ def _is_tuple_read_right() -> bool:
     sample = ("out",)
     header = TupleHeader.from_address(id(sample))
     return (header.size, header.first) == (1, id(sample[0]))
+
+
+@cache
+def scalar_type(dtype: np.dtype[np.generic]) -> int:
+    """The type object of NumPy's scalars of a dtype; 0 where their bytes do not follow the header of an object."""
+    if not dtype.isnative:
+        return 0
+    sample = dtype.type(3)
+    data = ctypes.string_at(id(sample) + object.__basicsize__, dtype.itemsize)
+    return id(dtype.type) if data == sample.tobytes() and sample.dtype is dtype else 0
 
 
 address = _read_address if is_layout_known() else _asked_address
