@@ -6,8 +6,6 @@ import math
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from fractions import Fraction
 from itertools import product
 from pathlib import Path
@@ -35,34 +33,17 @@ from eltwise.core.dtypes import (
 )
 from eltwise.core.errors import EltwiseError
 from eltwise.engine import rounding
-from eltwise.kernels import dispatch, exact_sum, jit, reduction
+from eltwise.kernels import exact_sum, jit, reduction
 from eltwise.kernels.exact_sum import FloatSums
 from eltwise.kernels.reduction import Reduction
 from eltwise.oracle import same_bits
 from eltwise.oracle.hard_values import hard_values, random_bits
 from support.layouts import layouts, view
+from support.reduction_ways import WAYS, computed
 
 NUMERIC = [each for each in TYPES if each.is_numeric]
 FLOATS = [each for each in NUMERIC if each.kind == "float"]
 REDUCTIONS: tuple[Reduction, ...] = get_args(Reduction)
-WAYS = ("numpy", "compiled", "small blocks", "small blocks on three threads")
-
-
-@contextmanager
-def computed(way: str) -> Iterator[None]:
-    """Compute by NumPy, by kernels, or by kernels on blocks of some elements."""
-    with pytest.MonkeyPatch.context() as patch:
-        if way == "numpy":
-            patch.setattr(dispatch, "mode", lambda: "numpy")
-        else:
-            patch.setattr(reduction, "LEAST_COMPILED", 0)
-        if "blocks" in way:
-            patch.setattr(reduction, "BLOCK_BYTES", 128)
-            patch.setattr(reduction, "MOST_COLUMNS", 3)
-        if "threads" in way:
-            patch.setattr(reduction, "num_threads", lambda: 3)
-            patch.setattr(reduction, "LEAST_ELEMENTS_PER_THREAD", 1)
-        yield
 
 
 def target_of(kind: Reduction, element_type: ElementType) -> ElementType:
@@ -264,7 +245,7 @@ def test_operands_broadcast_and_scalars_are_exact(seed: int) -> None:
     )
     elements = eltwise.subtract(a, b)
     for axes in ((0, 1, 2), (0,), (1,), (2,), (0, 1), (0, 2), (1, 2), ()):
-        with computed("compiled"):
+        with computed("kernel"):
             got = eltwise.reduce("sum", "Subtract-1", a, b, axis=axes)
         expected = np.vectorize(math.fsum, signature="(n)->()")(
             np.moveaxis(elements, axes, range(-len(axes), 0))
@@ -290,7 +271,10 @@ def test_order_chunks_and_threads_do_not_matter(element_type: ElementType, seed:
     order = generator.permutation(count)
     expected.add(eltwise.mean_squared_difference(a[order], b[order]).tobytes())
     expected.add(eltwise.mean_squared_difference(a[::-1], b[::-1]).tobytes())
-    for way, count_threads, bytes_ in product(("numpy", "compiled"), (1, 2, 5), (1 << 10, 1 << 18)):
+    for way in WAYS:
+        with computed(way):
+            expected.add(eltwise.mean_squared_difference(a, b).tobytes())
+    for way, count_threads, bytes_ in product(("numpy", "blocks"), (1, 2, 5), (1 << 10, 1 << 18)):
         with computed(way), pytest.MonkeyPatch.context() as patch:
             patch.setattr(reduction, "num_threads", lambda count_threads=count_threads: count_threads)
             patch.setattr(reduction, "LEAST_ELEMENTS_PER_THREAD", 1)
@@ -315,10 +299,9 @@ def test_partials_merge_in_any_order(data: st.DataObject) -> None:
 
 def test_many_elements_are_carried() -> None:
     """More blocks than digits hold before they must be carried."""
-    with pytest.MonkeyPatch.context() as patch:
+    with computed("blocks"), pytest.MonkeyPatch.context() as patch:
         patch.setattr(exact_sum, "MOST_BLOCKS", 2)
         patch.setattr(reduction, "BLOCK_BYTES", 1 << 10)
-        patch.setattr(reduction, "LEAST_COMPILED", 0)
         ones = np.full(100_000, 0.1, np.float32)
         assert eltwise.reduce("sum", "Negative-1", ones) == -float(Fraction(float(np.float32(0.1))) * 100_000)
         wide = np.full(70_000, -(2**63), np.int64)

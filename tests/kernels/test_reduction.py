@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from fractions import Fraction
 
 import numpy as np
@@ -10,9 +11,10 @@ import pytest
 
 import eltwise
 from eltwise.core.dtypes import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, INT16, INT64, ElementType
-from eltwise.kernels import dispatch, reduction
+from eltwise.kernels import dispatch, reduction, reduction_call
 from eltwise.kernels.exact_sum import MOST_LANES
 from eltwise.kernels.reduction import cuts
+from support.reduction_ways import computed
 
 SEGMENT = 64 * MOST_LANES
 """So many elements of a row are added before they go to the digits."""
@@ -26,11 +28,15 @@ SHAPES = [
 ]
 
 
-@pytest.fixture(params=[1 << 18, 1 << 12], ids=["blocks", "small blocks"])
-def _blocks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reduction, "BLOCK_BYTES", request.param)
-    monkeypatch.setattr(reduction, "LEAST_COMPILED", 0)
+@pytest.fixture(params=["blocks", 1 << 12, "kernel"], ids=["blocks", "small blocks", "kernel"])
+def _ways(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    is_small = isinstance(request.param, int)
+    if is_small:
+        monkeypatch.setattr(reduction, "BLOCK_BYTES", request.param)
     monkeypatch.setattr(reduction, "LEAST_ELEMENTS_PER_THREAD", 1 << 12)
+    monkeypatch.setattr(reduction_call, "LEAST_BYTES_PER_PIECE", 1 << 12)
+    with computed("blocks" if is_small else request.param):
+        yield
 
 
 def elements(element_type: ElementType, shape: tuple[int, int], seed: int) -> np.ndarray:
@@ -58,7 +64,7 @@ def total(values: list[float]) -> float:
     return math.fsum(values)
 
 
-@pytest.mark.usefixtures("_blocks")
+@pytest.mark.usefixtures("_ways")
 @pytest.mark.parametrize("is_row", [True, False], ids=["rows", "columns"])
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("element_type", [FLOAT16, BFLOAT16, FLOAT32, FLOAT64, INT16, INT64], ids=str)
@@ -81,7 +87,7 @@ def test_rows_and_columns_of_every_size(
     np.testing.assert_array_equal(least.astype(float), wide.min(axis=1))
 
 
-@pytest.mark.usefixtures("_blocks")
+@pytest.mark.usefixtures("_ways")
 @pytest.mark.parametrize("axes", [(0,), (1,), (2,), (0, 1), (0, 2), (1, 2), (0, 1, 2)], ids=str)
 @pytest.mark.parametrize("order", [(0, 1, 2), (2, 0, 1), (1, 2, 0)], ids=str)
 def test_axes_in_any_order_in_memory(axes: tuple[int, ...], order: tuple[int, ...], seed: int) -> None:
@@ -93,7 +99,7 @@ def test_axes_in_any_order_in_memory(axes: tuple[int, ...], order: tuple[int, ..
     np.testing.assert_array_equal(sums, expected.reshape(sums.shape))
 
 
-@pytest.mark.usefixtures("_blocks")
+@pytest.mark.usefixtures("_ways")
 @pytest.mark.parametrize("shape", [(40, 3000), (3000, 40), (2, 70_001)], ids=str)
 @pytest.mark.parametrize("axis", [0, 1])
 def test_booleans(shape: tuple[int, int], axis: int, seed: int) -> None:
@@ -105,7 +111,7 @@ def test_booleans(shape: tuple[int, int], axis: int, seed: int) -> None:
         assert found.tolist() == expected.tolist()
 
 
-@pytest.mark.usefixtures("_blocks")
+@pytest.mark.usefixtures("_ways")
 @pytest.mark.parametrize("sign", [1, -1])
 @pytest.mark.parametrize("shape", [(1, 300_000), (20, 9_000)], ids=str)
 @pytest.mark.parametrize("element_type", [BFLOAT16, FLOAT32, FLOAT64], ids=str)

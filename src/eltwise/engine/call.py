@@ -164,7 +164,11 @@ class Calls:
         call = (expression, element_type, plan, (has_swapped, *swapped))
         run = dispatch.prepare(*call)
         if not is_checked:
-            return Prepared(dispatch.recorded(run, *call, self.records), element_type, plan)
+            return Prepared(
+                dispatch.recorded(run, element_type, plan, self.records, dispatch.recipe_finder(*call)),
+                element_type,
+                plan,
+            )
         name, sizes = f"operand {self.computation.operands[1]}", plan.operands[1]
 
         def divided(*arrays: np.ndarray) -> np.ndarray:

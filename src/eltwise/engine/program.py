@@ -186,7 +186,8 @@ def _group_run(
     call = (group.expression, group.element_type, group.plan, is_swapped)
     function = dispatch.prepare(*call)
     if records is not None and not group.divisors:
-        function = dispatch.recorded(function, *call, records)
+        recipe_of = dispatch.recipe_finder(*call)
+        function = dispatch.recorded(function, group.element_type, group.plan, records, recipe_of)
 
     def run(values: list[Any]) -> np.ndarray:
         for number, node in group.divisors:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any, get_args
 
 import numpy as np
 
 from eltwise.core.dtypes import BOOL, ElementType, by_name, of_numpy
-from eltwise.core.errors import AttributeValueError, ElementTypeError, EltwiseError, unknown_name
+from eltwise.core.errors import AttributeValueError, ElementTypeError, unknown_name
 from eltwise.engine.api import Operator, operator
-from eltwise.engine.array_libraries import with_libraries
-from eltwise.engine.arrays import Axis, kind_of
+from eltwise.engine.arrays import Axis
 from eltwise.engine.reducing import ABSOLUTE_DIFFERENCE, SQUARED_DIFFERENCE, Reducing
+from eltwise.engine.reduction_calls import function_of
 from eltwise.kernels.reduction import Reduction
 from eltwise.ops.schema import Computable
 
@@ -48,20 +48,7 @@ def _reduction(name: object) -> Reduction:
 
 def run(reducing: Reducing, operands: Sequence[object], axis: Axis) -> Any:
     """Reduce operands of any library; see ``reduce``."""
-    computation = reducing.source.computation(len(operands))
-    try:
-        if any(kind_of(operand) for operand in operands):
-            on_arrays, on_dask = partial(run, reducing), partial(_on_dask, reducing)
-            return with_libraries(computation, operands, on_arrays, on_dask, axis)
-        return reducing.finished(*reducing.partial(operands, axis))[()]
-    except EltwiseError as error:
-        raise error.located(operator=computation.name) from None
-
-
-def _on_dask(reducing: Reducing, operands: Sequence[object], axis: Axis) -> Any:
-    from eltwise.engine import dask_arrays  # Few reductions are lazy.
-
-    return dask_arrays.reduce(reducing, operands, axis)
+    return function_of(reducing, axis)(*operands)
 
 
 def reduce(
@@ -140,6 +127,18 @@ def reducing_of(name: str, operator_: Operator | None = None, dtype: object = No
     return Reducing(reduction, source, _dtype(dtype))
 
 
+def _shorthand(name: str, axis: Axis, dtype: object) -> Callable[..., Any]:
+    """The function that computes a reduction of differences along an axis."""
+    if dtype is None and (axis is None or type(axis) is int):
+        return _plain_shorthand(name, axis)
+    return function_of(reducing_of(name, dtype=dtype), axis)
+
+
+@cache
+def _plain_shorthand(name: str, axis: int | None) -> Callable[..., Any]:
+    return function_of(reducing_of(name), axis)
+
+
 def mean_squared_difference(a: object, b: object, axis: Axis = None, dtype: object = None) -> Any:
     """Compute the mean of (a - b) * (a - b): exactly, and rounded once.
 
@@ -162,7 +161,7 @@ def mean_squared_difference(a: object, b: object, axis: Axis = None, dtype: obje
     >>> mean_squared_difference(np.float32([[1, 2], [3, 4]]), np.float32(1), axis=1)
     array([0.5, 6.5])
     """
-    return run(reducing_of("mean-squared-difference", dtype=dtype), (a, b), axis)
+    return _shorthand("mean-squared-difference", axis, dtype)(a, b)
 
 
 def mean_absolute_difference(a: object, b: object, axis: Axis = None, dtype: object = None) -> Any:
@@ -186,7 +185,7 @@ def mean_absolute_difference(a: object, b: object, axis: Axis = None, dtype: obj
     >>> mean_absolute_difference(np.uint8([3, 250]), np.uint8([5, 0]))
     np.float64(126.0)
     """
-    return run(reducing_of("mean-absolute-difference", dtype=dtype), (a, b), axis)
+    return _shorthand("mean-absolute-difference", axis, dtype)(a, b)
 
 
 def max_absolute_difference(a: object, b: object, axis: Axis = None, dtype: object = None) -> Any:
@@ -210,4 +209,4 @@ def max_absolute_difference(a: object, b: object, axis: Axis = None, dtype: obje
     >>> max_absolute_difference(np.int8([100, 1]), np.int8([-100, 2]))
     np.uint8(200)
     """
-    return run(reducing_of("max-absolute-difference", dtype=dtype), (a, b), axis)
+    return _shorthand("max-absolute-difference", axis, dtype)(a, b)

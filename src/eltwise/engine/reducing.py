@@ -17,6 +17,7 @@ from eltwise.engine.call import calls_of
 from eltwise.engine.rounding import rounded
 from eltwise.kernels import float_mode
 from eltwise.kernels.extremes import Extremes
+from eltwise.kernels.plan import Plan
 from eltwise.kernels.reduction import Elements, Partial, Reduction, reduced
 from eltwise.ops import registry
 from eltwise.ops.computation import Computation
@@ -59,6 +60,15 @@ class Reducing:
             return by_name(f"u{element_type.name}")
         return self.source.result_type(element_type)
 
+    def default_type(self, element_type: ElementType) -> ElementType:
+        """The type of the result where none is asked for, for operands of a type."""
+        elements = self.elements_type(element_type)
+        if self.reduction in ("min", "max"):
+            return elements
+        if self.reduction == "mean" or elements.kind == "float":
+            return FLOAT64
+        return UINT64 if elements.kind == "unsigned" else INT64
+
     def result_type(self, element_type: ElementType) -> ElementType:
         """The type of the result, for operands of a type.
 
@@ -66,13 +76,7 @@ class Reducing:
             ElementTypeError: where the dtype that was asked for does not hold such results.
         """
         elements = self.elements_type(element_type)
-        if self.reduction in ("min", "max"):
-            default = elements
-        elif self.reduction == "mean" or elements.kind == "float":
-            default = FLOAT64
-        else:
-            default = UINT64 if elements.kind == "unsigned" else INT64
-        dtype = self.dtype or default
+        dtype = self.dtype or self.default_type(element_type)
         is_whole = elements.kind != "float" and self.reduction != "mean"
         is_extreme = self.reduction in ("min", "max")
         if dtype.kind == "float" or (dtype.is_integer and is_whole) or (dtype is elements and is_extreme):
@@ -102,11 +106,20 @@ class Reducing:
             arrays, (_run, element_type, plan) = calls.prepared(operands)
             calls.check_divisor(arrays, element_type, plan)
             axes = normalized_axes(axis, len(plan.shape))
-            is_squared = self.is_squared(element_type)
-            source = ABSOLUTE_DIFFERENCE if is_squared else calls.computation
-            elements_type = self.elements_type(element_type)
-            elements = Elements(source.expression, element_type, elements_type, plan, is_squared)
+            elements = self.elements(calls.computation, element_type, plan)
             return reduced(self.reduction, elements, arrays, axes, most_threads), element_type
+
+    def elements(self, computation: Computation, element_type: ElementType, plan: Plan) -> Elements:
+        """What is reduced.
+
+        Args:
+            computation: the source, of as many operands as there are.
+            element_type: of the operands.
+            plan: where they lie.
+        """
+        is_squared = self.is_squared(element_type)
+        expression = (ABSOLUTE_DIFFERENCE if is_squared else computation).expression
+        return Elements(expression, element_type, self.elements_type(element_type), plan, is_squared)
 
     def finished(self, partial: Partial, element_type: ElementType) -> np.ndarray:
         """The result of a partial of everything.

@@ -64,6 +64,8 @@ class Recipe(NamedTuple):
         extents: for each array, the result first, its first byte and the one after its last, from its address.
         same: for each operand whether it lies as the result does, so that it may be the result's own memory.
         result_bytes: the size of an operand of the result's shape.
+        has_status: whether the kernel says that it could not compute the result: the address of an i64, which becomes
+            1, then follows those of the arrays.
     """
 
     structure: Structure
@@ -72,6 +74,7 @@ class Recipe(NamedTuple):
     extents: tuple[tuple[int, int], ...]
     same: tuple[bool, ...]
     result_bytes: int
+    has_status: bool = False
 
     def parts(self, most: int) -> list[Part]:
         """Cut the work into at most so many parts, which are computed in any order."""
@@ -100,14 +103,16 @@ class Work:
     """A recipe divided for a number of threads: memory that holds the kernel's arguments of each part.
 
     Attributes:
-        recipe: what is computed.
+        recipe: what is computed: a ``Recipe``, or what is like one.
+        parts: its parts.
     """
 
-    def __init__(self, recipe: Recipe, threads: int) -> None:
+    def __init__(self, recipe: Any, threads: int) -> None:
         self.recipe, self._threads = recipe, threads
-        parts = recipe.parts(threads * PIECES_PER_THREAD if threads > 1 else 1)
+        self.parts = parts = recipe.parts(threads * PIECES_PER_THREAD if threads > 1 else 1)
+        self._status = np.zeros(1, np.int64)
         self._words = np.array([[*part.starts, *part.geometry] for part in parts], np.int64)
-        self._addresses = self._words[:, : len(recipe.extents)]
+        self._addresses = self._words[:, : len(recipe.extents) + recipe.has_status]
         self._starts = self._addresses.copy()
         kernel, first, step = function_address(recipe.kernel), address(self._words), self._words.strides[0]
         pieces = [(kernel, first + number * step, part.first, part.last) for number, part in enumerate(parts)]
@@ -120,7 +125,7 @@ class Work:
         """Compute arrays at these addresses, the result's first.
 
         Returns:
-            Whether that was possible; see ``Call.run``.
+            Whether that was possible; see ``Call.run``. Where the recipe has a status, what it wrote is then no result.
         """
         if not self._lock.acquire(blocking=False):  # Another thread computes with this memory.
             return Work(self.recipe, self._threads).run(places)
@@ -128,9 +133,13 @@ class Work:
             if places != self._places:  # Callers often come back with the same arrays.
                 if self.recipe.overlaps(places):
                     return False
-                np.add(self._starts, places, out=self._addresses)
+                own = [*places, address(self._status)] if self.recipe.has_status else places
+                np.add(self._starts, own, out=self._addresses)
                 self._places = places
             self._share()
+            if self._status[0]:
+                self._status[0] = 0
+                return False
             return True
         finally:
             self._lock.release()
@@ -190,7 +199,8 @@ class Call:
     def recipe(self, operands: Sequence[np.ndarray], out: np.ndarray) -> Recipe:
         """How arrays with these strides are computed."""
         key = (num_threads(), address(out) % CACHE_LINE, out.strides, *[operand.strides for operand in operands])
-        return (self._work.get(key) or self._new_work(key)).recipe
+        recipe: Recipe = (self._work.get(key) or self._new_work(key)).recipe
+        return recipe
 
     def _new_work(self, key: tuple[Any, ...]) -> Work:
         threads, beyond_line, *strides = key
@@ -204,7 +214,7 @@ class Call:
         expression, element_type, plan = self.expression, self.element_type, self.plan
         result_width = expression.result_type(element_type).storage.itemsize
         widths = (result_width, *[element_type.storage.itemsize] * expression.operands)
-        steps = [strides[0], *map(_broadcast_strides, plan.operands, plan.axes, strides[1:])]
+        steps = [strides[0], *map(broadcast_strides, plan.operands, plan.axes, strides[1:])]
         target = jit.target()
         nest = make_nest(plan.shape, steps, widths, target.vector_bytes)
         beyond = beyond_line + nest.starts[0]
@@ -247,7 +257,7 @@ def extent(sizes: Sequence[int], strides: Sequence[int], element_bytes: int) -> 
     return sum(span for span in spans if span < 0), sum(span for span in spans if span > 0) + element_bytes
 
 
-def _broadcast_strides(sizes: Sizes, axes: Axes, strides: tuple[int, ...]) -> tuple[int, ...]:
+def broadcast_strides(sizes: Sizes, axes: Axes, strides: tuple[int, ...]) -> tuple[int, ...]:
     """An operand's strides along the result's axes: 0 where it is broadcast."""
     steps = dict(zip(axes, strides, strict=True))
     return tuple(0 if size == 1 else steps[axis] for axis, size in enumerate(sizes))

@@ -13,7 +13,7 @@ import numpy as np
 from eltwise.core.dtypes import BFLOAT16, FLOAT16, ElementType
 from eltwise.core.errors import AttributeValueError
 from eltwise.kernels import numpy_kernel
-from eltwise.kernels.native import OFTEN, Records, is_possible
+from eltwise.kernels.native import OFTEN, RecipeOf, Records, is_possible
 from eltwise.kernels.numpy_kernel import Run
 from eltwise.kernels.plan import Plan
 from eltwise.ops.expression import Expression
@@ -61,27 +61,31 @@ def prepare(
     return numpy_kernel.planned(expression, element_type, plan)
 
 
-def recorded(
-    run: Run,
-    expression: Expression,
-    element_type: ElementType,
-    plan: Plan,
-    swapped: tuple[bool, ...],
-    records: Records,
-) -> Run:
-    """The function of ``prepare``; its calls get a record once they were made often, where that is possible.
+def recorded(run: Run, element_type: ElementType, plan: Plan, records: Records, recipe_of: RecipeOf) -> Run:
+    """The same function; its calls get a record once they were made often, where that is possible.
 
     Args:
-        run: what ``prepare`` gave.
-        expression: as for ``prepare``, and what follows.
+        run: computes calls of arrays of certain types and shapes, and gives the result.
         element_type: of the operands.
-        plan: where the operands lie in the result.
-        swapped: for each array whether its bytes are in the other order.
-        records: those of the expression.
+        plan: where the operands lie in what is computed.
+        records: those of what is computed.
+        recipe_of: how such calls are computed; see ``Records.counted``.
     """
     is_small = 0 not in plan.shape and plan.bytes_of(element_type) <= MOST_NATIVE_BYTES
     if not is_small or records.operands != len(plan.operands) or not is_possible() or mode() == "numpy":
         return run
+    return records.counted(run, 1 if mode() == "compiled" else OFTEN, recipe_of)
+
+
+def recipe_finder(expression: Expression, element_type: ElementType, plan: Plan, swapped: tuple[bool, ...]) -> RecipeOf:
+    """Make the function that says how calls of what ``prepare`` computes are computed by a kernel; None where none can.
+
+    Args:
+        expression: as for ``prepare``, and what follows.
+        element_type: of the operands.
+        plan: where the operands lie in the result.
+        swapped: for each array whether its bytes are in the other order.
+    """
 
     def recipe_of(operands: Sequence[np.ndarray], result: np.ndarray) -> Any:
         if why_no_kernel(expression, element_type):
@@ -90,7 +94,7 @@ def recorded(
 
         return compiled.Call(expression, element_type, plan, swapped).recorded_recipe(operands, result)
 
-    return records.counted(run, 1 if mode() == "compiled" else OFTEN, recipe_of)
+    return recipe_of
 
 
 def least_bytes(expression: Expression, element_type: ElementType) -> int:

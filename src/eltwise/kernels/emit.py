@@ -32,14 +32,14 @@ def kernel_text(structure: Structure) -> str:
             write_block(code, places, inner, second, number)
 
     has_mode = structure.target.has_mode and structure.element_type.kind == "float"
-    code.in_default_mode(lambda: _write_runs(code, places, outer, run), has_mode=has_mode)
+    code.in_default_mode(lambda: write_runs(code, places, outer, run), has_mode=has_mode)
     if structure.streams:
         # Streaming stores are ordered by nothing else: another thread must see them when it learns of the end.
         code.do("fence seq_cst")
     return code.kernel()
 
 
-def _write_runs(code: Builder, starts: list[str], outer: list[Loop], run: Callable[[list[str], str], None]) -> None:
+def write_runs(code: Builder, starts: list[str], outer: list[Loop], run: Callable[[list[str], str], None]) -> None:
     """Write the loops around the runs: the first of them plainly, the others by dividing its number."""
     if not outer:
         run(starts, "0")

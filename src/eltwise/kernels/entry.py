@@ -49,7 +49,10 @@ class _Entry(ObjectReader):
         code = self.code
         self._words = code.let(f"alloca [{MOST_WORDS} x i64], align 16")
         self._pieces = code.let(f"alloca [{4 * MOST_PARTS} x i64], align 16")
-        self._variables = {name: code.let("alloca i64, align 8") for name in ("out", "hash", "record", "result")}
+        self._variables = {
+            name: code.let("alloca i64, align 8") for name in ("out", "hash", "record", "result", "status")
+        }
+        code.do(f"store i64 0, ptr {self._variables['status']}, align 8")
         self._begin()
         self._require(f"icmp eq i64 %count, {self._count}", "python")
         if self._reads_mode:
@@ -62,6 +65,9 @@ class _Entry(ObjectReader):
         places = [self._data(record, *each) for each in zip(self._operands, self._numbers, strict=True)]
         result = self._result(record, out, places)
         self._compute(record, result, self._write_pieces(record, [self._number(result, ArrayHeader.data), *places]))
+        code.block("refused")  # The Python function computes it, or says why that is impossible.
+        code.do(f"call void {self._field(self._table, Table.drop)}(ptr {result})")
+        code.do("br label %python")
         code.block("no_memory")  # The Python function says so, or finds some in the pool.
         code.do(f"call void {self._field(self._table, Table.forget_error)}()")
         code.do("br label %python")
@@ -164,6 +170,7 @@ class _Entry(ObjectReader):
             self._require(f"icmp ne ptr {array}, null", "no_memory")
 
         def given() -> None:
+            self._require(f"icmp eq i64 {self._number(record, Record.has_status)}, 0", "python")
             self._require(f"icmp eq ptr {self._field(out, ArrayHeader.dtype)}, {dtype}", "python")
             self._require(f"icmp eq i64 {self._number(out, ArrayHeader.rank)}, {rank}", "python")
             self._same(sizes, self._field(out, ArrayHeader.sizes), rank, "python")
@@ -198,6 +205,7 @@ class _Entry(ObjectReader):
         count, words = self._number(record, Record.count), self._number(record, Record.words)
         kernel, parts = self._field(record, Record.kernel), self._field(record, Record.parts)
         part_words = code.let(f"add i64 {words}, 2")
+        has_status = code.let(f"icmp ne i64 {self._number(record, Record.has_status)}, 0")
 
         def prepare(index: str) -> None:
             source = self._word(parts, code.let(f"mul i64 {index}, {part_words}"))
@@ -211,6 +219,9 @@ class _Entry(ObjectReader):
                 code.do(f"store i64 {self._item(numbers, word)}, ptr {self._word(arguments, word)}, align 8")
 
             code.loop(str(len(addresses)), words, 1, copy)
+            place = self._word(arguments, str(len(addresses)))
+            status = code.let(f"ptrtoint ptr {self._variables['status']} to i64")
+            code.when(has_status, lambda: code.do(f"store i64 {status}, ptr {place}, align 8"))
             piece = self._word(self._pieces, code.let(f"mul i64 {index}, 4"))
             first, last = self._at(source, 0), self._at(source, 8)
             for field, value in (("kernel", f"ptr {kernel}"), ("arguments", f"ptr {arguments}")):
@@ -239,10 +250,17 @@ class _Entry(ObjectReader):
         code.when(is_shared, share)
         code.when(code.let(f"xor i1 {is_shared}, true"), compute)
         code.do(f"call void {self._field(self._table, Table.acquire)}(ptr {state})")
-        code.do(f"ret ptr {result}")
+        code.do("br label %computed")
         code.block("held")
         compute()
-        code.do(f"ret ptr {result}")
+        code.do("br label %computed")
+        code.block("computed")
+        self._require(f"icmp eq i64 {self._at(self._variables['status'], 0)}, 0", "refused")
+        function = self._field(self._table, Table.returned)
+        is_given_back = code.let(f"icmp ne ptr {function}, null")
+        call = f"call ptr {function}(ptr {result})"
+        (answer,) = code.choose(is_given_back, [("ptr", result)], lambda: [code.let(call)])
+        code.do(f"ret ptr {answer}")
 
     def _put(self, piece: str, field: str, value: str) -> None:
         offset = getattr(Piece, field).offset

@@ -41,8 +41,8 @@ _METH_FASTCALL, _METH_KEYWORDS = 0x0080, 0x0002
 _RELEASING_BYTES = 1 << 16
 """From this size of the result on other Python threads may run during the call."""
 
-_NEW_ARRAY = 94
-"""The index of PyArray_NewFromDescr in NumPy's table of C functions."""
+_NEW_ARRAY, _RETURN = 94, 76
+"""The indices of PyArray_NewFromDescr and PyArray_Return in NumPy's table of C functions."""
 
 
 Run: TypeAlias = Callable[..., np.ndarray]
@@ -57,10 +57,11 @@ class Records:
     Args:
         operands: how many there are.
         takes_numbers: whether the Python functions take a Python number for a NumPy array of rank 0.
+        gives_scalars: whether results of rank 0 are NumPy's scalars.
     """
 
-    def __init__(self, operands: int, *, takes_numbers: bool = True) -> None:
-        self.operands, self._takes_numbers = operands, takes_numbers
+    def __init__(self, operands: int, *, takes_numbers: bool = True, gives_scalars: bool = False) -> None:
+        self.operands, self.gives_scalars, self._takes_numbers = operands, gives_scalars, takes_numbers
         self.slots = (c_void_p * _SLOTS)()
         self._functions: list[NativeFunction] = []
         self._owners: dict[tuple[int, ...], tuple[object, ...]] = {}
@@ -155,7 +156,8 @@ class Records:
             count=len(parts),
             parts=part_words,
             words=words,
-            releases=len(parts) > 1 or out.nbytes >= _RELEASING_BYTES,
+            has_status=recipe.has_status,
+            releases=len(parts) > 1 or recipe.result_bytes >= _RELEASING_BYTES,
             dtype=id(out.dtype),
             rank=out.ndim,
             sizes=sizes,
@@ -202,6 +204,8 @@ class NativeFunction(Table):
             function=id(function),
             new_array=numpy_functions[_NEW_ARRAY],
             keep=function_address(python.Py_IncRef),
+            drop=function_address(python.Py_DecRef),
+            returned=numpy_functions[_RETURN] if records.gives_scalars else 0,
             forget_error=function_address(python.PyErr_Clear),
             release=function_address(python.PyEval_SaveThread),
             acquire=function_address(python.PyEval_RestoreThread),

@@ -99,12 +99,12 @@ def make_nest(
             starts = [start + (size - 1) * step for start, step in zip(starts, steps, strict=True)]
         loops.append(Loop(size, tuple(-step if backwards else step for step in steps)))
     loops.sort(key=lambda loop: (-loop.steps[0], *(-abs(step) for step in loop.steps[1:])))
-    *around, inner = _collapsed(loops) or [Loop(1, element_bytes)]
+    *around, inner = collapsed(loops) or [Loop(1, element_bytes)]
     touched = sum(
         width * math.prod(loop.size for loop in (*around, inner) if loop.steps[array])
         for array, width in enumerate(element_bytes)
     )
-    walks = [_walk(*each) for each in zip(inner.steps, element_bytes, strict=True)]
+    walks = [walk_of(*each) for each in zip(inner.steps, element_bytes, strict=True)]
     second = _second(inner, around, element_bytes, vector_bytes)
     if second is not None:
         for array in _transposed(inner, second, element_bytes):
@@ -114,7 +114,7 @@ def make_nest(
     return Nest(inner, tuple(walks), second, tuple(around[::-1]), tuple(starts), element_bytes, touched)
 
 
-def _collapsed(loops: list[Loop]) -> list[Loop]:
+def collapsed(loops: list[Loop]) -> list[Loop]:
     """Make one loop of each run of loops that all arrays walk in one go."""
     done: list[Loop] = []
     for loop in loops:
@@ -125,7 +125,8 @@ def _collapsed(loops: list[Loop]) -> list[Loop]:
     return done
 
 
-def _walk(step: int, element_bytes: int) -> Walk:
+def walk_of(step: int, element_bytes: int) -> Walk:
+    """How the innermost loop walks an array in these steps."""
     if step == element_bytes:
         return "vector"
     return "strided" if step else "scalar"

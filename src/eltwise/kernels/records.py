@@ -62,6 +62,8 @@ class Table(ctypes.Structure):
         function: the Python function.
         new_array: ``PyArray_NewFromDescr``.
         keep: ``Py_IncRef``.
+        drop: ``Py_DecRef``.
+        returned: ``PyArray_Return``, which makes scalars of results of rank 0; null where they stay arrays.
         forget_error: ``PyErr_Clear``.
         release: ``PyEval_SaveThread``.
         acquire: ``PyEval_RestoreThread``.
@@ -74,7 +76,7 @@ class Table(ctypes.Structure):
 
     _fields_ = (
         *((name, c_void_p) for name in ("array_type", "float_type", "int_type", "as_integer")),
-        *((name, c_void_p) for name in ("call", "function", "new_array", "keep", "forget_error")),
+        *((name, c_void_p) for name in ("call", "function", "new_array", "keep", "drop", "returned", "forget_error")),
         *((name, c_void_p) for name in ("release", "acquire", "share", "pool")),
         ("out", c_void_p),
         ("slots", c_void_p),
@@ -94,6 +96,8 @@ class Record(ctypes.Structure):
         parts: for each part the first run and the one after the last; then the kernel's arguments, in which each
             address, the result's first, is the bytes from the array's first element.
         words: how many arguments there are.
+        has_status: whether the address of an i64 follows those of the arrays, which becomes 1 where the kernel could
+            not compute the result.
         releases: whether other Python threads may run meanwhile.
         dtype, rank, sizes, strides, bytes: of the result.
         extents: for each operand the first byte and the one after its last, and 1 where it lies as the result does.
@@ -109,6 +113,7 @@ class Record(ctypes.Structure):
         ("count", c_int64),
         ("parts", c_void_p),
         ("words", c_int64),
+        ("has_status", c_int64),
         ("releases", c_int64),
         ("dtype", c_void_p),
         ("rank", c_int64),

@@ -275,3 +275,12 @@ def _has_kernel(elements: Elements, count: int) -> bool:
     if mode == "numpy" or (mode == "auto" and count < LEAST_COMPILED):
         return False
     return not dispatch.why_no_kernel(elements.expression, elements.element_type)
+
+
+def why_not_at_once(elements: Elements) -> str:
+    """Why no kernel computes a reduction from the operands to the results; empty where one does."""
+    if elements.is_squared and elements.element_type.bits > 32:
+        return "the squares of 64-bit integers are added by NumPy's loops"
+    if elements.element_type.is_integer and elements.expression.divides:
+        return "divisors are checked first"
+    return dispatch.why_no_kernel(elements.expression, elements.element_type)

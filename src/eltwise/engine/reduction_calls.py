@@ -1,0 +1,143 @@
+"""The calls of a reduction: checked once, and computed by a kernel that gives the results or says that it cannot."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from eltwise.core.dtypes import ElementType
+from eltwise.core.errors import EltwiseError
+from eltwise.engine.array_libraries import with_libraries
+from eltwise.engine.arrays import Axis, kind_of
+from eltwise.engine.call import Calls, Prepared
+from eltwise.engine.call_cache import key_of
+from eltwise.engine.reducing import Reducing, normalized_axes
+from eltwise.kernels import dispatch, float_mode
+from eltwise.kernels.native import Records
+from eltwise.kernels.plan import Plan
+from eltwise.kernels.reduction import reduced, why_not_at_once
+from eltwise.ops.computation import Computation
+from eltwise.ops.schema import Operation
+
+LEAST_COMPILED = 1 << 15
+"""A reduction of fewer elements is computed by NumPy's loops, until it was made often."""
+
+
+class ReductionCalls(Calls):
+    """The calls of a reduction of a computation's results.
+
+    Args:
+        computation: its results are the elements.
+        reducing: how they are reduced.
+        axis: the axes that are reduced.
+    """
+
+    def __init__(self, computation: Computation, reducing: Reducing, axis: Axis) -> None:
+        super().__init__(computation)
+        self.records = Records(len(computation.operands), gives_scalars=True)
+        self._reducing, self._axis = reducing, axis
+
+    def _prepare(
+        self, operands: Sequence[np.ndarray], outs: Sequence[np.ndarray], element_type: ElementType, plan: Plan
+    ) -> Prepared:
+        reducing, axes = self._reducing, normalized_axes(self._axis, len(plan.shape))
+        result_type = reducing.result_type(element_type)
+        elements = reducing.elements(self.computation, element_type, plan)
+
+        def exact(*arrays: np.ndarray) -> np.ndarray:
+            self.check_divisor(arrays, element_type, plan)
+            return reducing.finished(reduced(reducing.reduction, elements, arrays, axes), element_type)
+
+        if 0 in plan.shape or result_type is not reducing.default_type(element_type) or dispatch.mode() == "numpy":
+            return Prepared(_in_default_mode(exact), element_type, plan)
+        arguments = (
+            reducing.reduction,
+            elements,
+            axes,
+            result_type,
+            tuple(not each.dtype.isnative for each in operands),
+        )
+        run, is_large = exact, dispatch.mode() == "compiled" or prod(plan.shape) >= LEAST_COMPILED
+        if is_large and not why_not_at_once(elements):
+            from eltwise.kernels.reduction_call import ReductionCall  # Small calls must not pay for it.
+
+            call = ReductionCall(*arguments)
+
+            def run(*arrays: np.ndarray) -> np.ndarray:
+                result = call(*arrays)
+                return exact(*arrays) if result is None else result
+
+        def recipe_of(arrays: Sequence[np.ndarray], result: np.ndarray) -> Any:
+            if why_not_at_once(elements):
+                return None
+            from eltwise.kernels.reduction_call import ReductionCall
+
+            return ReductionCall(*arguments).recorded_recipe(arrays, result)
+
+        recorded = dispatch.recorded(_in_default_mode(run), element_type, plan, self.records, recipe_of)
+        return Prepared(recorded, element_type, plan)
+
+
+def _in_default_mode(run: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
+    """The same function, which refuses a floating-point mode in which sums would be rounded otherwise."""
+
+    def required(*arrays: np.ndarray) -> np.ndarray:
+        float_mode.require_default()
+        return run(*arrays)
+
+    return required
+
+
+def function_of(reducing: Reducing, axis: Axis) -> Callable[..., Any]:
+    """A reduction along axes as a function of operands of any library; see ``reduce``."""
+    if isinstance(axis, list):
+        axis = tuple(axis)
+    is_plain = axis is None or type(axis) is int or (type(axis) is tuple and all(type(each) is int for each in axis))
+    return _function_of(reducing, axis) if is_plain else _new_function(reducing, axis)
+
+
+def _new_function(reducing: Reducing, axis: Axis) -> Callable[..., Any]:
+    source = reducing.source
+    count = len(source.schema.operands if isinstance(source, Operation) else source.operands)
+    of_count: dict[int, ReductionCalls] = {}
+
+    def calls_of(count: int) -> ReductionCalls:
+        if count not in of_count:
+            of_count[count] = ReductionCalls(source.computation(count), reducing, axis)
+        return of_count[count]
+
+    def function(*operands: object) -> Any:
+        calls = calls_of(len(operands))
+        try:
+            prepared = calls.cache.get(key_of(operands))
+            if prepared is not None and float_mode.is_default():
+                return prepared.run(*operands)[()]
+            if any(kind_of(operand) for operand in operands):
+                return _on_others(reducing, calls.computation, operands, axis)
+            return calls.apply(operands)[()]
+        except EltwiseError as error:
+            raise error.located(operator=calls.computation.name) from None
+
+    return calls_of(count).records.builtin(function, reducing.reduction)
+
+
+# Reductions are asked for by name again and again: what is known of their calls must survive.
+_function_of = lru_cache(maxsize=256)(_new_function)
+
+
+def _on_others(reducing: Reducing, computation: Computation, operands: Sequence[object], axis: Axis) -> Any:
+    """The same, where some operands belong to another library."""
+
+    def on_arrays(arrays: Sequence[object], axes: Axis) -> Any:
+        return function_of(reducing, axes)(*arrays)
+
+    def on_dask(arrays: Sequence[object], axes: Axis) -> Any:
+        from eltwise.engine import dask_arrays  # Few reductions are lazy.
+
+        return dask_arrays.reduce(reducing, arrays, axes)
+
+    return with_libraries(computation, operands, on_arrays, on_dask, axis)

@@ -1,0 +1,342 @@
+"""The kernel of a reduction as LLVM IR text: it computes elements and takes them in, in registers. Pure.
+
+A group is what one vector computes: as many outputs as it has lanes, or with rows one output, whose lanes are merged in
+the end. A group that is uncertain is computed once more, with sums that are certain nearly always.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import count
+from typing import NamedTuple
+
+from eltwise.core.dtypes import ElementType
+from eltwise.kernels.accumulators import Accumulator, Divisor, Extreme, FloatSum, IntegerSum
+from eltwise.kernels.builder import Builder, Loop
+from eltwise.kernels.emit import write_runs
+from eltwise.kernels.instructions import Instructions, constant, of
+from eltwise.kernels.structure import Structure
+
+WORDS = 3
+"""What an output carries takes at most so many words of eight bytes."""
+
+
+class Carried(NamedTuple):
+    """What a reduction carries.
+
+    Attributes:
+        reduction: ``sum``, ``mean``, ``minimum`` or ``maximum``.
+        element_type: what the bits of elements are taken for.
+        is_squared: whether the squares of elements, which are unsigned integers, are added up.
+        result_bytes: the size of a result.
+    """
+
+    reduction: str
+    element_type: ElementType
+    is_squared: bool
+    result_bytes: int
+
+    @property
+    def is_float_sum(self) -> bool:
+        """Whether results may be uncertain, and depend on a divisor."""
+        return self.reduction in ("sum", "mean") and self.element_type.kind == "float"
+
+    def accumulator(self, code: Instructions, *, is_double: bool = False) -> Accumulator:
+        """What elements are added to; sums of floats in one way or the other."""
+        if self.reduction in ("minimum", "maximum"):
+            return Extreme(code, self.element_type, self.reduction)
+        if self.is_float_sum:
+            return FloatSum(code, self.element_type, is_double=is_double)
+        is_mean = self.reduction == "mean"
+        return IntegerSum(code, self.element_type, is_squared=self.is_squared, is_mean=is_mean)
+
+
+class ReductionStructure(NamedTuple):
+    """What a kernel is made for.
+
+    Attributes:
+        elements: the expression, its operands and the processor.
+        carried: what is carried.
+        is_row: whether a vector holds elements of one output.
+        lanes: how many elements a vector holds.
+        kept_loops: how many loops over outputs there are, but for that of columns.
+        reduced_loops: how many loops over what is reduced.
+        is_part: whether what is carried is written as words, for ``merging_text``, and not the results.
+    """
+
+    elements: Structure
+    carried: Carried
+    is_row: bool
+    lanes: int
+    kept_loops: int
+    reduced_loops: int
+    is_part: bool
+
+
+def reduction_text(structure: ReductionStructure) -> str:
+    """Write the LLVM module of a structure; of its function ``kernel``, ``first`` to ``last`` are groups.
+
+    The arguments are the addresses of the results, of the operands and of an i64 that becomes 1 where a result is
+    uncertain; the five numbers of the divisor; the bytes from a word of an output to its next; then the loops, each its
+    size and steps: for columns that over outputs, those over what is reduced, and the others over outputs.
+    """
+    writer = _Writer(structure)
+    writer.write()
+    return writer.code.kernel()
+
+
+def merging_text(carried: Carried, has_mode: bool) -> str:
+    """Write the LLVM module that merges what parts carried; ``first`` to before ``last`` are outputs.
+
+    The arguments are the addresses of the results, of the words of all parts and of the i64 for uncertain results; the
+    five numbers of the divisor; the bytes from a word of an output to its next, and those from part to part; how many
+    parts there are.
+    """
+    code, numbers = Instructions(), count()
+    results, parts, status = (code.pointer(code.argument(next(numbers))) for _pointer in range(3))
+    divisor = _divisor(code, numbers, 1)
+    plane, part_step, size = (code.argument(next(numbers)) for _number in range(3))
+
+    def output(number: str) -> None:
+        accumulator = carried.accumulator(code)
+        own = code.moved(parts, code.let(f"mul i64 {number}, 8"))
+
+        def one(index: str, values: list[str]) -> list[str]:
+            place, other = code.moved(own, code.let(f"mul i64 {index}, {part_step}")), []
+            for word, kind in enumerate(accumulator.kinds):
+                word_place = code.moved(place, code.let(f"mul i64 {plane}, {word}"))
+                other.append(code.let(f"load {kind}, ptr {word_place}, align 8"))
+            return accumulator.merge(1, values, other)
+
+        before = zip(accumulator.types(1), accumulator.initial(1), strict=True)
+        values = code.fold("0", size, 1, list(before), one)
+        bits, is_certain = accumulator.finish(1, values, divisor)
+        place = code.moved(results, code.let(f"mul i64 {number}, {carried.result_bytes}"))
+        code.do(f"store i{8 * carried.result_bytes} {bits}, ptr {place}, align 1")
+        code.when(code.let(f"xor i1 {is_certain}, true"), lambda: code.do(f"store i64 1, ptr {status}, align 8"))
+
+    code.in_default_mode(lambda: code.loop("%first", "%last", 1, output), has_mode=has_mode)
+    return code.kernel()
+
+
+def _divisor(code: Instructions, numbers: count[int], lanes: int) -> Divisor:
+    values = [code.let(f"bitcast i64 {code.argument(next(numbers))} to double") for _number in Divisor._fields]
+    return Divisor(*(code.in_all_lanes("double", value, lanes) for value in values))
+
+
+class _Writer:
+    def __init__(self, structure: ReductionStructure) -> None:
+        self.code, self._structure = Builder(structure.elements), structure
+        self._operands = structure.elements.arrays - 1
+        self._outputs = 1 if structure.is_row else structure.lanes
+
+    def write(self) -> None:
+        code, structure, numbers = self.code, self._structure, count()
+
+        def arguments(many: int) -> list[str]:
+            return [code.argument(next(numbers)) for _number in range(many)]
+
+        def loop() -> Loop:
+            return Loop(code.argument(next(numbers)), arguments(1 + self._operands))
+
+        *places, self._status = map(code.pointer, arguments(2 + self._operands))
+        self._divisor = _divisor(code, numbers, self._outputs)
+        (self._plane,) = arguments(1)
+        columns = None if structure.is_row else loop()
+        self._reduced = [loop() for _loop in range(structure.reduced_loops)][::-1]
+        kept = [loop() for _loop in range(structure.kept_loops)]
+        if columns is None:
+            code.in_default_mode(
+                lambda: write_runs(code, places, kept, lambda own, _number: self._group(own)),
+                has_mode=structure.elements.target.has_mode,
+            )
+            return
+        lanes = structure.lanes
+        blocks = code.let(f"udiv i64 {code.let(f'add i64 {columns.size}, {lanes - 1}')}, {lanes}")
+        still = Loop(blocks, ["0"] * (1 + self._operands))
+        last = code.let(f"sub i64 {columns.size}, {lanes}")
+
+        def block(own: list[str], number: str) -> None:
+            first = code.let(f"call i64 @llvm.umin.i64(i64 {code.let(f'mul i64 {number}, {lanes}')}, i64 {last})")
+            self._steps = columns.steps
+            self._group(code.all_moved(own, first, columns.steps))
+
+        code.in_default_mode(
+            lambda: write_runs(code, places, [still, *kept], block), has_mode=structure.elements.target.has_mode
+        )
+
+    def _group(self, places: list[str]) -> None:
+        """Compute a group, and once more where that is uncertain."""
+        code, carried = self.code, self._structure.carried
+        accumulator = carried.accumulator(code)
+        values = self._values(accumulator, places)
+        if self._structure.is_part:
+            self._put_words(accumulator, values, places[0])
+            return
+        bits, is_certain = accumulator.finish(self._outputs, values, self._divisor)
+        kind = of(self._outputs, f"i{8 * carried.result_bytes}")
+        code.do(f"store {kind} {bits}, ptr {places[0]}, align 1")
+        if is_certain == constant(self._outputs, "i1", 1):
+            return
+
+        def again() -> None:
+            if not carried.is_float_sum:
+                code.do(f"store i64 1, ptr {self._status}, align 8")
+                return
+            other = carried.accumulator(code, is_double=True)
+            bits, is_certain = other.finish(self._outputs, self._values(other, places), self._divisor)
+            code.do(f"store {kind} {bits}, ptr {places[0]}, align 1")
+            is_left = self._is_any_not(is_certain)
+            code.when(is_left, lambda: code.do(f"store i64 1, ptr {self._status}, align 8"))
+
+        code.when(self._is_any_not(is_certain), again)
+
+    def _is_any_not(self, flags: str) -> str:
+        if self._outputs > 1:
+            lanes = self._outputs
+            flags = self.code.let(f"call i1 @llvm.vector.reduce.and.v{lanes}i1({of(lanes, 'i1')} {flags})")
+        return self.code.let(f"xor i1 {flags}, true")
+
+    def _put_words(self, accumulator: Accumulator, values: Sequence[str], place: str) -> None:
+        """Write what is carried as words: first the first word of all outputs."""
+        code, lanes = self.code, self._outputs
+        for number, (kind, value) in enumerate(zip(accumulator.kinds, values, strict=True)):
+            own = code.moved(place, code.let(f"mul i64 {self._plane}, {number}"))
+            if kind in ("double", "i64"):
+                code.do(f"store {of(lanes, kind)} {value}, ptr {own}, align 8")
+                continue
+            for lane in range(lanes):
+                one = code.let(f"extractelement {of(lanes, kind)} {value}, i64 {lane}") if lanes > 1 else value
+                code.do(f"store {kind} {one}, ptr {code.moved(own, str(8 * lane))}, align 8")
+
+    def _values(self, accumulator: Accumulator, places: list[str]) -> list[str]:
+        """What all elements of a group give."""
+        lanes, has_tail = self._structure.lanes, self._structure.is_row and self._has_single_tail
+        before = [(accumulator, lanes)] + [(accumulator, 1)] * has_tail
+        starts = [each for one, own in before for each in zip(one.types(own), one.initial(own), strict=True)]
+        values = self._walk(accumulator, 0, places, starts)
+        if not self._structure.is_row:
+            return values
+        many = len(accumulator.kinds)
+        merged = self._across(accumulator, lanes, values[:many])
+        return accumulator.merge(1, merged, values[many:]) if has_tail else merged
+
+    def _walk(
+        self, accumulator: Accumulator, depth: int, places: list[str], values: Sequence[tuple[str, str]]
+    ) -> list[str]:
+        """Go through the loops over what is reduced, from the outside in."""
+        code, loop = self.code, self._reduced[depth]
+        kinds = [kind for kind, _value in values]
+        if depth + 1 == len(self._reduced):
+            write = self._row if self._structure.is_row else self._column
+            return write(accumulator, places, loop, [value for _kind, value in values])
+
+        def once(index: str, own: list[str]) -> list[str]:
+            moved = code.all_moved(places, index, loop.steps)
+            return self._walk(accumulator, depth + 1, moved, list(zip(kinds, own, strict=True)))
+
+        return code.fold("0", loop.size, 1, values, once)
+
+    def _column(self, accumulator: Accumulator, places: list[str], loop: Loop, values: list[str]) -> list[str]:
+        lanes = self._structure.lanes
+
+        def bits(index: str) -> str:
+            own = self.code.all_moved(places, index, loop.steps)
+            return self._elements(own, Loop("", self._steps), "0", lanes)
+
+        return self._added(accumulator, lanes, values, ("0", loop.size, 1), bits)
+
+    def _row(self, accumulator: Accumulator, places: list[str], loop: Loop, values: list[str]) -> list[str]:
+        code, lanes, many = self.code, self._structure.lanes, len(accumulator.kinds)
+        whole = code.let(f"and i64 {loop.size}, {-lanes}")
+        bits = partial(self._elements, places, loop, lanes=lanes)
+        vector = self._added(accumulator, lanes, values[:many], ("0", whole, lanes), bits)
+        if self._has_single_tail:
+            single = partial(self._elements, places, loop, lanes=1)
+            return [*vector, *self._added(accumulator, 1, values[many:], (whole, loop.size, 1), single)]
+        if lanes == 1:
+            return vector
+        types = accumulator.types(lanes)
+
+        def rest() -> list[str]:
+            left = code.let(f"sub i64 {loop.size}, {whole}")
+            kind, lane_numbers = of(lanes, "i32"), ", ".join(f"i32 {lane}" for lane in range(lanes))
+            limit = code.in_all_lanes("i32", code.let(f"trunc i64 {left} to i32"), lanes)
+            mask = code.let(f"icmp ult {kind} <{lane_numbers}>, {limit}")
+            element = self._elements(places, loop, whole, lanes, mask)
+            after = self._added(accumulator, lanes, vector, ("0", "1", 1), lambda _index: element)
+            chosen = zip(types, after, vector, strict=True)
+            return [
+                code.let(f"select {of(lanes, 'i1')} {mask}, {kind} {new}, {kind} {old}") for kind, new, old in chosen
+            ]
+
+        is_left = code.let(f"icmp ult i64 {whole}, {loop.size}")
+        return code.choose(is_left, list(zip(types, vector, strict=True)), rest)
+
+    def _added(
+        self,
+        accumulator: Accumulator,
+        lanes: int,
+        values: Sequence[str],
+        indices: tuple[str, str, int],
+        bits: Callable[[str], str],
+    ) -> list[str]:
+        """Add the elements of a loop; small integers so many at a time that narrow sums hold them."""
+        code, (first, last, step) = self.code, indices
+        carried = list(zip(accumulator.types(lanes), values, strict=True))
+
+        def add(index: str, own: list[str]) -> list[str]:
+            return accumulator.add(lanes, own, bits(index))
+
+        narrow = accumulator.narrow(lanes)
+        if not narrow:
+            return code.fold(first, last, step, carried, add)
+
+        def segment(begin: str, own: list[str]) -> list[str]:
+            beyond = code.let(f"add i64 {begin}, {accumulator.steps * step}")
+            end = code.let(f"call i64 @llvm.umin.i64(i64 {beyond}, i64 {last})")
+            return accumulator.widened_into(lanes, own, code.fold(begin, end, step, narrow, add))
+
+        return code.fold(first, last, accumulator.steps * step, carried, segment)
+
+    @property
+    def _has_single_tail(self) -> bool:
+        """Whether what fills no vector of a row is computed element by element."""
+        elements = self._structure.elements
+        is_whole = elements.target.has_masks and "strided" not in elements.walks
+        return self._structure.lanes > 1 and not is_whole
+
+    def _elements(self, places: list[str], loop: Loop, index: str, lanes: int, mask: str = "") -> str:
+        """The bits of elements from an index of the loop that runs in vectors on."""
+        code, operands = self.code, []
+        for array in range(1, 1 + self._operands):
+            walk = self._structure.elements.walks[array]
+            place = code.place(places, loop, array, index)
+            if walk == "scalar":
+                operands.append(code.splat(array, place, lanes))
+            elif walk == "strided" and lanes > 1:
+                operands.append(code.gather(array, place, loop.steps[array], lanes))
+            else:
+                operands.append(code.load(array, place, lanes, mask))
+        return code.results(lanes, operands)
+
+    def _across(self, accumulator: Accumulator, lanes: int, values: list[str]) -> list[str]:
+        """What all lanes give together."""
+        code = self.code
+        while lanes > 1:
+            half, halves = lanes // 2, []
+            for begin in (0, half):
+                order = ", ".join(f"i32 {begin + lane}" for lane in range(half))
+                pairs = zip(accumulator.types(lanes), values, strict=True)
+                if half == 1:
+                    halves.append([code.let(f"extractelement {kind} {value}, i64 {begin}") for kind, value in pairs])
+                else:
+                    halves.append(
+                        [
+                            code.let(f"shufflevector {kind} {value}, {kind} poison, <{half} x i32> <{order}>")
+                            for kind, value in pairs
+                        ]
+                    )
+            lanes, values = half, accumulator.merge(half, halves[0], halves[1])
+        return values

@@ -1,0 +1,118 @@
+"""The loops of a reduction: over its outputs, over what is reduced, and which of them runs in vectors. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import NamedTuple
+
+from eltwise.core.blocks import ranges
+from eltwise.core.shapes import Sizes
+from eltwise.kernels.nest import Loop, collapsed, walk_of
+from eltwise.kernels.structure import Walk
+
+LEAST_ROW = 16
+"""Fewer elements of an output that lie side by side are gathered, a vector of outputs at a time."""
+
+_MOST_GATHERED = 16
+
+
+class Split(NamedTuple):
+    """A part of a reduction.
+
+    Attributes:
+        reduced: the loops over what is reduced, from the inside out.
+        starts: for each operand the bytes from its first element to where the loops start.
+        first: the first group.
+        last: the one after the last.
+    """
+
+    reduced: tuple[Loop, ...]
+    starts: tuple[int, ...]
+    first: int
+    last: int
+
+
+class ReductionNest(NamedTuple):
+    """The loops of a reduction. In the steps of a loop those of the result come first, then those of the operands.
+
+    Attributes:
+        is_row: whether a vector holds elements of one output; else it holds one of each of several outputs.
+        lanes: how many elements a vector holds.
+        walks: how the loop that runs in vectors walks each operand.
+        columns: the loop over outputs that runs in vectors, for columns.
+        kept: the other loops over outputs, from the inside out.
+        reduced: the loops over what is reduced, from the inside out; with rows the first runs in vectors.
+        starts: for each operand the bytes from its first element to where the loops start.
+    """
+
+    is_row: bool
+    lanes: int
+    walks: tuple[Walk, ...]
+    columns: Loop | None
+    kept: tuple[Loop, ...]
+    reduced: tuple[Loop, ...]
+    starts: tuple[int, ...]
+
+    @property
+    def groups(self) -> int:
+        """How many vectors of outputs, or with rows outputs, there are; the last one of columns overlaps another."""
+        blocks = 1 if self.columns is None else -(-self.columns.size // self.lanes)
+        return blocks * prod(loop.size for loop in self.kept)
+
+    def splits(self, count: int) -> list[Split]:
+        """Cut the work into about so many parts: by outputs where there are enough groups, else by what is reduced."""
+        if count == 1 or self.groups >= 2 * count:
+            return [Split(self.reduced, self.starts, *each) for each in ranges(self.groups, min(count, self.groups))]
+        number = max(range(len(self.reduced)), key=lambda each: (self.reduced[each].size >= count, each))
+        loop, found = self.reduced[number], []
+        for first, last in ranges(loop.size, min(count, loop.size), self.lanes if number == 0 and self.is_row else 1):
+            part = loop._replace(size=last - first)
+            reduced = (*self.reduced[:number], part, *self.reduced[number + 1 :])
+            starts = tuple(start + first * step for start, step in zip(self.starts, loop.steps[1:], strict=True))
+            found.append(Split(reduced, starts, 0, self.groups))
+        return found
+
+
+def make_reduction_nest(
+    shape: Sizes, strides: Sequence[Sequence[int]], axes: Sequence[int], result_bytes: int, widths: int, lanes: int
+) -> ReductionNest:
+    """Make the loops of a reduction.
+
+    Args:
+        shape: the sizes of the elements, none of them 0.
+        strides: for each operand its strides in bytes; 0 in dimensions that it is broadcast over.
+        axes: those that are reduced.
+        result_bytes: the size of a result.
+        widths: the size of an element of an operand.
+        lanes: how many elements a vector holds at most, a power of two.
+    """
+    outputs, reduced, step = [], [], result_bytes
+    starts = [0] * len(strides)
+    for axis in reversed(range(len(shape))):
+        size, steps = shape[axis], [each[axis] for each in strides]
+        if axis in axes:
+            if sum(steps) < 0:  # In any order the sum is the same: forwards vectors are loaded as they are.
+                starts = [start + (size - 1) * each for start, each in zip(starts, steps, strict=True)]
+                steps = [-each for each in steps]
+            if size > 1:
+                reduced.append(Loop(size, (0, *steps)))
+            continue
+        if size > 1:
+            outputs.append(Loop(size, (step, *steps)))
+        step *= size
+    reduced.sort(key=lambda loop: -max(map(abs, loop.steps)))
+    *around, inner = collapsed(reduced) or [Loop(1, (0,) * (1 + len(strides)))]
+    kept = collapsed(outputs[::-1])
+    reduced_loops = (inner, *around[::-1])
+    walks = tuple(walk_of(each, widths) for each in inner.steps[1:])
+    beside = tuple(walk_of(each, widths) for each in kept[-1].steps[1:]) if kept else ()
+    most = max((each.size for each in kept[-1:]), default=1)
+    is_row = most < LEAST_ROW or ("vector" in walks and "strided" not in walks and inner.size >= LEAST_ROW)
+    is_row = is_row and not ("vector" in beside and most >= inner.size and "strided" in walks)
+    own = walks if is_row else beside
+    lanes = min(lanes, _MOST_GATHERED) if "strided" in own else lanes
+    lanes = min(lanes, 1 << ((inner.size if is_row else most).bit_length() - 1))
+    if is_row:
+        return ReductionNest(True, lanes, walks, None, tuple(kept[::-1]), reduced_loops, tuple(starts))
+    return ReductionNest(False, lanes, beside, kept[-1], tuple(kept[-2::-1]), reduced_loops, tuple(starts))
