@@ -29,7 +29,7 @@ from eltwise.kernels.threads import num_threads
 
 _EXTREMES = {"min": "minimum", "max": "maximum"}
 _MOST_STRIDES = 64
-_EXACT_DIVISOR, _SLACK = 1 << 26, 2.0**-74
+EXACT_DIVISOR, _SLACK = 1 << 26, 2.0**-74
 """A divisor of more than 26 bits leaves a remainder of which so much of the quotient may be lost."""
 
 _MOST_LOST = 2.0**-52
@@ -136,7 +136,7 @@ class ReductionCall:
         elements, plan, target = self._elements, self._elements.plan, jit.target()
         element_type, carried = elements.element_type, self._carried
         strides = [*map(broadcast_strides, plan.operands, plan.axes, (operand.strides for operand in operands))]
-        result_bytes = 8 if is_part else carried.result_bytes
+        result_bytes = carried.word_bytes if is_part else carried.result_bytes
         width = element_type.storage.itemsize
         nest = make_reduction_nest(
             plan.shape, strides, self._axes, result_bytes, width, lanes_of(carried, target.vector_bytes)
@@ -152,7 +152,7 @@ class ReductionCall:
             target=target,
         )
         own = ReductionStructure(
-            structure, carried, nest.is_row, nest.lanes, len(nest.kept), len(nest.reduced), is_part
+            structure, carried, nest.is_row, nest.lanes, nest.vectors, len(nest.kept), len(nest.reduced), is_part
         )
         outputs = prod(self._shape)
         extents = ((0, outputs * result_bytes), *map(extent, plan.operands, strides, (width,) * len(strides)))
@@ -170,8 +170,8 @@ class ReductionCall:
     def _divisor(self) -> tuple[int, ...]:
         """The bits of the numbers of ``accumulators.Divisor``."""
         count = self._count if self._reduction == "mean" else 1
-        low = count % _EXACT_DIVISOR if count > _EXACT_DIVISOR else count
-        slack = _SLACK if count > _EXACT_DIVISOR else 0.0
+        low = count % EXACT_DIVISOR if count > EXACT_DIVISOR else count
+        slack = _SLACK if count > EXACT_DIVISOR else 0.0
         numbers = (float(count), float(count - low), float(low), slack, (self._count + 1000) * _MOST_LOST)
         return struct.unpack("5q", struct.pack("5d", *numbers))
 

@@ -16,10 +16,15 @@ from eltwise.kernels.accumulators import Accumulator, Divisor, Extreme, FloatSum
 from eltwise.kernels.builder import Builder, Loop
 from eltwise.kernels.emit import write_runs
 from eltwise.kernels.instructions import Instructions, constant, of
-from eltwise.kernels.structure import Structure
+from eltwise.kernels.structure import CACHE_LINE, Structure
+
+_ROWS = 8
+"""So many rows of a vector of columns are added before those of the next one beside it."""
 
 WORDS = 3
 """What an output carries takes at most so many words of eight bytes."""
+
+_MERGED_LANES = 8
 
 
 class Carried(NamedTuple):
@@ -36,6 +41,13 @@ class Carried(NamedTuple):
     element_type: ElementType
     is_squared: bool
     result_bytes: int
+
+    @property
+    def word_bytes(self) -> int:
+        """The size of each word that an output carries."""
+        is_narrow = self.reduction in ("minimum", "maximum")
+        width = self.element_type.storage.itemsize
+        return max(width, 4 if self.element_type.kind == "float" else 1) if is_narrow else 8
 
     @property
     def is_float_sum(self) -> bool:
@@ -60,6 +72,7 @@ class ReductionStructure(NamedTuple):
         carried: what is carried.
         is_row: whether a vector holds elements of one output.
         lanes: how many elements a vector holds.
+        vectors: how many vectors of columns lie side by side in a group.
         kept_loops: how many loops over outputs there are, but for that of columns.
         reduced_loops: how many loops over what is reduced.
         is_part: whether what is carried is written as words, for ``merging_text``, and not the results.
@@ -69,6 +82,7 @@ class ReductionStructure(NamedTuple):
     carried: Carried
     is_row: bool
     lanes: int
+    vectors: int
     kept_loops: int
     reduced_loops: int
     is_part: bool
@@ -87,7 +101,7 @@ def reduction_text(structure: ReductionStructure) -> str:
 
 
 def merging_text(carried: Carried, has_mode: bool) -> str:
-    """Write the LLVM module that merges what parts carried; ``first`` to before ``last`` are outputs.
+    """Write the LLVM module that merges what parts carried, of the outputs from 0 to before ``last``.
 
     The arguments are the addresses of the results, of the words of all parts and of the i64 for uncertain results; the
     five numbers of the divisor; the bytes from a word of an output to its next, and those from part to part; how many
@@ -98,26 +112,39 @@ def merging_text(carried: Carried, has_mode: bool) -> str:
     divisor = _divisor(code, numbers, 1)
     plane, part_step, size = (code.argument(next(numbers)) for _number in range(3))
 
-    def output(number: str) -> None:
+    def outputs(number: str, lanes: int) -> None:
         accumulator = carried.accumulator(code)
-        own = code.moved(parts, code.let(f"mul i64 {number}, 8"))
+        own = code.moved(parts, code.let(f"mul i64 {number}, {carried.word_bytes}"))
+        types = accumulator.types(lanes)
 
         def one(index: str, values: list[str]) -> list[str]:
-            place, other = code.moved(own, code.let(f"mul i64 {index}, {part_step}")), []
-            for word, kind in enumerate(accumulator.kinds):
-                word_place = code.moved(place, code.let(f"mul i64 {plane}, {word}"))
-                other.append(code.let(f"load {kind}, ptr {word_place}, align 8"))
-            return accumulator.merge(1, values, other)
+            place = code.moved(own, code.let(f"mul i64 {index}, {part_step}"))
+            places = [code.moved(place, code.let(f"mul i64 {plane}, {word}")) for word in range(len(types))]
+            other = [code.let(f"load {kind}, ptr {each}, align 1") for kind, each in zip(types, places, strict=True)]
+            return accumulator.merge(lanes, values, other)
 
-        before = zip(accumulator.types(1), accumulator.initial(1), strict=True)
-        values = code.fold("0", size, 1, list(before), one)
-        bits, is_certain = accumulator.finish(1, values, divisor)
+        values = code.fold("0", size, 1, list(zip(types, accumulator.initial(lanes), strict=True)), one)
+        wide = Divisor(*(code.in_all_lanes("double", each, lanes) for each in divisor))
+        bits, is_certain = accumulator.finish(lanes, values, wide)
         place = code.moved(results, code.let(f"mul i64 {number}, {carried.result_bytes}"))
-        code.do(f"store i{8 * carried.result_bytes} {bits}, ptr {place}, align 1")
-        code.when(code.let(f"xor i1 {is_certain}, true"), lambda: code.do(f"store i64 1, ptr {status}, align 8"))
+        code.do(f"store {of(lanes, f'i{8 * carried.result_bytes}')} {bits}, ptr {place}, align 1")
+        is_left = is_any_not(code, lanes, is_certain)
+        code.when(is_left, lambda: code.do(f"store i64 1, ptr {status}, align 8"))
 
-    code.in_default_mode(lambda: code.loop("%first", "%last", 1, output), has_mode=has_mode)
+    def write() -> None:
+        whole = code.let(f"and i64 %last, {-_MERGED_LANES}")
+        code.loop("0", whole, _MERGED_LANES, lambda number: outputs(number, _MERGED_LANES))
+        code.loop(whole, "%last", 1, lambda number: outputs(number, 1))
+
+    code.in_default_mode(write, has_mode=has_mode)
     return code.kernel()
+
+
+def is_any_not(code: Instructions, lanes: int, flags: str) -> str:
+    """An i1: whether any of some flags is not set."""
+    if lanes > 1:
+        flags = code.let(f"call i1 @llvm.vector.reduce.and.v{lanes}i1({of(lanes, 'i1')} {flags})")
+    return code.let(f"xor i1 {flags}, true")
 
 
 def _divisor(code: Instructions, numbers: count[int], lanes: int) -> Divisor:
@@ -152,7 +179,9 @@ class _Writer:
                 has_mode=structure.elements.target.has_mode,
             )
             return
-        lanes = structure.lanes
+        lanes = structure.lanes * structure.vectors
+        if structure.vectors > 1:
+            self._memory = code.let(f"alloca [{WORDS * lanes} x i64], align {CACHE_LINE}")
         blocks = code.let(f"udiv i64 {code.let(f'add i64 {columns.size}, {lanes - 1}')}, {lanes}")
         still = Loop(blocks, ["0"] * (1 + self._operands))
         last = code.let(f"sub i64 {columns.size}, {lanes}")
@@ -160,17 +189,21 @@ class _Writer:
         def block(own: list[str], number: str) -> None:
             first = code.let(f"call i64 @llvm.umin.i64(i64 {code.let(f'mul i64 {number}, {lanes}')}, i64 {last})")
             self._steps = columns.steps
-            self._group(code.all_moved(own, first, columns.steps))
+            corner = code.all_moved(own, first, columns.steps)
+            (self._group if structure.vectors == 1 else self._side_by_side)(corner)
 
         code.in_default_mode(
             lambda: write_runs(code, places, [still, *kept], block), has_mode=structure.elements.target.has_mode
         )
 
     def _group(self, places: list[str]) -> None:
-        """Compute a group, and once more where that is uncertain."""
+        """Compute a group in registers."""
+        accumulator = self._structure.carried.accumulator(self.code)
+        self._finish(accumulator, places, self._values(accumulator, places))
+
+    def _finish(self, accumulator: Accumulator, places: list[str], values: list[str]) -> None:
+        """Write the results of a group, or what it carries; compute them once more where one is uncertain."""
         code, carried = self.code, self._structure.carried
-        accumulator = carried.accumulator(code)
-        values = self._values(accumulator, places)
         if self._structure.is_part:
             self._put_words(accumulator, values, places[0])
             return
@@ -187,28 +220,17 @@ class _Writer:
             other = carried.accumulator(code, is_double=True)
             bits, is_certain = other.finish(self._outputs, self._values(other, places), self._divisor)
             code.do(f"store {kind} {bits}, ptr {places[0]}, align 1")
-            is_left = self._is_any_not(is_certain)
+            is_left = is_any_not(code, self._outputs, is_certain)
             code.when(is_left, lambda: code.do(f"store i64 1, ptr {self._status}, align 8"))
 
-        code.when(self._is_any_not(is_certain), again)
-
-    def _is_any_not(self, flags: str) -> str:
-        if self._outputs > 1:
-            lanes = self._outputs
-            flags = self.code.let(f"call i1 @llvm.vector.reduce.and.v{lanes}i1({of(lanes, 'i1')} {flags})")
-        return self.code.let(f"xor i1 {flags}, true")
+        code.when(is_any_not(code, self._outputs, is_certain), again)
 
     def _put_words(self, accumulator: Accumulator, values: Sequence[str], place: str) -> None:
         """Write what is carried as words: first the first word of all outputs."""
         code, lanes = self.code, self._outputs
-        for number, (kind, value) in enumerate(zip(accumulator.kinds, values, strict=True)):
+        for number, (kind, value) in enumerate(zip(accumulator.types(lanes), values, strict=True)):
             own = code.moved(place, code.let(f"mul i64 {self._plane}, {number}"))
-            if kind in ("double", "i64"):
-                code.do(f"store {of(lanes, kind)} {value}, ptr {own}, align 8")
-                continue
-            for lane in range(lanes):
-                one = code.let(f"extractelement {of(lanes, kind)} {value}, i64 {lane}") if lanes > 1 else value
-                code.do(f"store {kind} {one}, ptr {code.moved(own, str(8 * lane))}, align 8")
+            code.do(f"store {kind} {value}, ptr {own}, align 1")
 
     def _values(self, accumulator: Accumulator, places: list[str]) -> list[str]:
         """What all elements of a group give."""
@@ -238,6 +260,49 @@ class _Writer:
 
         return code.fold("0", loop.size, 1, values, once)
 
+    def _side_by_side(self, corner: list[str]) -> None:
+        """Compute vectors of columns side by side: a few rows of one, then of the next, as memory lies."""
+        code, structure = self.code, self._structure
+        accumulator = structure.carried.accumulator(code)
+        types, lanes = accumulator.types(structure.lanes), structure.lanes
+        vectors = str(structure.vectors)
+
+        def memory(vector: str) -> list[str]:
+            begin = code.moved(self._memory, code.let(f"mul i64 {vector}, {8 * lanes * len(types)}"))
+            return [code.moved(begin, str(8 * lanes * number)) for number in range(len(types))]
+
+        def put(vector: str, values: Sequence[str]) -> None:
+            for kind, value, place in zip(types, values, memory(vector), strict=True):
+                code.do(f"store {kind} {value}, ptr {place}, align 8")
+
+        def carried(vector: str) -> list[str]:
+            own = memory(vector)
+            return [code.let(f"load {kind}, ptr {place}, align 8") for kind, place in zip(types, own, strict=True)]
+
+        def places_of(vector: str, places: list[str]) -> list[str]:
+            return code.all_moved(places, code.let(f"mul i64 {vector}, {lanes}"), self._steps)
+
+        def rows(places: list[str], loop: Loop, begin: str) -> None:
+            left = code.let(f"sub i64 {loop.size}, {begin}")
+            own = loop._replace(size=code.let(f"call i64 @llvm.umin.i64(i64 {left}, i64 {_ROWS})"))
+            first = code.all_moved(places, begin, loop.steps)
+
+            def add(vector: str) -> None:
+                put(vector, self._column(accumulator, places_of(vector, first), own, carried(vector)))
+
+            code.loop("0", vectors, 1, add)
+
+        def walk(depth: int, places: list[str]) -> None:
+            loop = self._reduced[depth]
+            if depth + 1 == len(self._reduced):
+                code.loop("0", loop.size, _ROWS, lambda begin: rows(places, loop, begin))
+            else:
+                code.loop("0", loop.size, 1, lambda row: walk(depth + 1, code.all_moved(places, row, loop.steps)))
+
+        code.loop("0", vectors, 1, lambda vector: put(vector, accumulator.initial(lanes)))
+        walk(0, corner)
+        code.loop("0", vectors, 1, lambda each: self._finish(accumulator, places_of(each, corner), carried(each)))
+
     def _column(self, accumulator: Accumulator, places: list[str], loop: Loop, values: list[str]) -> list[str]:
         lanes = self._structure.lanes
 
@@ -247,10 +312,24 @@ class _Writer:
 
         return self._added(accumulator, lanes, values, ("0", loop.size, 1), bits)
 
+    def _prefetch(self, places: list[str]) -> None:
+        """Ask for the vectors at some places: the processor does not predict steps that are larger than a page."""
+        for place, walk in zip(places[1:], self._structure.elements.walks[1:], strict=True):
+            for offset in range(0, self._structure.elements.width * self._structure.lanes, CACHE_LINE):
+                if walk == "vector":
+                    self.code.prefetch(self.code.moved(place, str(offset)))
+
     def _row(self, accumulator: Accumulator, places: list[str], loop: Loop, values: list[str]) -> list[str]:
         code, lanes, many = self.code, self._structure.lanes, len(accumulator.kinds)
         whole = code.let(f"and i64 {loop.size}, {-lanes}")
-        bits = partial(self._elements, places, loop, lanes=lanes)
+        outer = self._reduced[-2] if len(self._reduced) > 1 else None
+
+        def bits(index: str) -> str:
+            if outer is not None:
+                own = [code.place(places, loop, array, index) for array in range(1 + self._operands)]
+                self._prefetch(code.all_moved(own, "1", outer.steps))
+            return self._elements(places, loop, index, lanes)
+
         vector = self._added(accumulator, lanes, values[:many], ("0", whole, lanes), bits)
         if self._has_single_tail:
             single = partial(self._elements, places, loop, lanes=1)

@@ -15,6 +15,9 @@ LEAST_ROW = 16
 """Fewer elements of an output that lie side by side are gathered, a vector of outputs at a time."""
 
 _MOST_GATHERED = 16
+_BLOCK_BYTES, _MOST_VECTOR_BYTES = 1 << 10, 128
+"""So many bytes of a row lie in a group of columns where there are as many, since a step to the next row costs much;
+and so many at most in one of its vectors."""
 
 
 class Split(NamedTuple):
@@ -39,6 +42,7 @@ class ReductionNest(NamedTuple):
     Attributes:
         is_row: whether a vector holds elements of one output; else it holds one of each of several outputs.
         lanes: how many elements a vector holds.
+        vectors: how many vectors of columns lie side by side in a group; 1 with rows.
         walks: how the loop that runs in vectors walks each operand.
         columns: the loop over outputs that runs in vectors, for columns.
         kept: the other loops over outputs, from the inside out.
@@ -48,6 +52,7 @@ class ReductionNest(NamedTuple):
 
     is_row: bool
     lanes: int
+    vectors: int
     walks: tuple[Walk, ...]
     columns: Loop | None
     kept: tuple[Loop, ...]
@@ -57,12 +62,12 @@ class ReductionNest(NamedTuple):
     @property
     def groups(self) -> int:
         """How many vectors of outputs, or with rows outputs, there are; the last one of columns overlaps another."""
-        blocks = 1 if self.columns is None else -(-self.columns.size // self.lanes)
+        blocks = 1 if self.columns is None else -(-self.columns.size // (self.lanes * self.vectors))
         return blocks * prod(loop.size for loop in self.kept)
 
     def splits(self, count: int) -> list[Split]:
         """Cut the work into about so many parts: by outputs where there are enough groups, else by what is reduced."""
-        if count == 1 or self.groups >= 2 * count:
+        if count == 1 or self.groups >= count:
             return [Split(self.reduced, self.starts, *each) for each in ranges(self.groups, min(count, self.groups))]
         number = max(range(len(self.reduced)), key=lambda each: (self.reduced[each].size >= count, each))
         loop, found = self.reduced[number], []
@@ -114,5 +119,7 @@ def make_reduction_nest(
     lanes = min(lanes, _MOST_GATHERED) if "strided" in own else lanes
     lanes = min(lanes, 1 << ((inner.size if is_row else most).bit_length() - 1))
     if is_row:
-        return ReductionNest(True, lanes, walks, None, tuple(kept[::-1]), reduced_loops, tuple(starts))
-    return ReductionNest(False, lanes, beside, kept[-1], tuple(kept[-2::-1]), reduced_loops, tuple(starts))
+        return ReductionNest(True, lanes, 1, walks, None, tuple(kept[::-1]), reduced_loops, tuple(starts))
+    lanes = max(1, min(lanes, _MOST_VECTOR_BYTES // widths))
+    vectors = max(1, min(_BLOCK_BYTES // (lanes * widths), most // lanes)) if "vector" in beside else 1
+    return ReductionNest(False, lanes, vectors, beside, kept[-1], tuple(kept[-2::-1]), reduced_loops, tuple(starts))

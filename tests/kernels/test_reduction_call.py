@@ -1,0 +1,206 @@
+"""Reductions by one kernel: exact or uncertain, seldom uncertain, and looked up by the native entry."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import eltwise
+from eltwise.core.dtypes import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, INT8, INT32, ElementType
+from eltwise.engine import reduction_calls
+from eltwise.engine.call import calls_of
+from eltwise.engine.reduce import reducing_of
+from eltwise.engine.reducing import Reducing
+from eltwise.kernels import jit, native, reduction_call
+from eltwise.kernels.reduction_call import ReductionCall
+from eltwise.kernels.reduction_nest import make_reduction_nest
+from support.reduction_ways import computed
+
+TYPES = [FLOAT16, BFLOAT16, FLOAT32, FLOAT64, INT8, INT32]
+SHAPES = [
+    ((16,), (0,)),
+    ((3, 1000), (1,)),
+    ((1000, 3), (0,)),
+    ((3000, 5), (1,)),
+    ((70, 300), (0,)),
+    ((6, 50, 40), (0, 2)),
+]
+
+
+def at_once(reducing: Reducing, *operands: np.ndarray, axes: tuple[int, ...] = (0,)) -> np.ndarray | None:
+    """The results of the kernel; None where it is uncertain."""
+    calls = calls_of(reducing.source.computation(len(operands)))
+    arrays, element_type, plan = calls.check(operands)
+    elements = reducing.elements(calls.computation, element_type, plan)
+    swapped = tuple(not each.dtype.isnative for each in arrays)
+    call = ReductionCall(reducing.reduction, elements, axes, reducing.default_type(element_type), swapped)
+    return call(*arrays)
+
+
+SUM = Reducing("sum", eltwise.operator("openvino.Abs-1").operation, None)
+MEAN = Reducing("mean", eltwise.operator("openvino.Abs-1").operation, None)
+
+
+@pytest.mark.parametrize("name", ["mean-squared-difference", "mean-absolute-difference", "max-absolute-difference"])
+@pytest.mark.parametrize(("shape", "axes"), SHAPES, ids=str)
+@pytest.mark.parametrize("element_type", TYPES, ids=str)
+def test_the_exact_sums_seldom_have_to_run(
+    element_type: ElementType, shape: tuple[int, ...], axes: tuple[int, ...], name: str, seed: int
+) -> None:
+    if not jit.target().compiles(element_type):
+        pytest.skip("no kernels of this type here")
+    generator = np.random.default_rng(seed)
+    a, b = (generator.standard_normal(shape) * 40 for _operand in "ab")
+    assert at_once(reducing_of(name), *(each.astype(element_type.storage) for each in (a, b)), axes=axes) is not None
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 5, 7, 16, 33])
+def test_sums_and_means_midway_between_two_floats_are_certain(count: int, seed: int) -> None:
+    """A few float64 often add up to such a number, which a bound of what was lost alone does not decide."""
+    generator = np.random.default_rng(seed)
+    values = generator.integers(1 << 52, 1 << 53, (500, count)).astype(np.float64)
+    if count > 2:  # Quotients midway: the sum is the divisor times half of an odd number.
+        rest = (-values.sum(axis=1).astype(object) % count).astype(int) if count % 2 else 0
+        values[:, 0] -= 2 * rest
+    for reducing, divisor in ((SUM, 1), (MEAN, count)):
+        result = at_once(reducing, values, axes=(1,))
+        assert result is not None
+        exact = [float(Fraction(sum(map(int, row)), divisor)) for row in values.tolist()]
+        assert result.tolist() == exact
+
+
+@given(
+    st.integers(0, 2**32),
+    st.integers(1, 40),
+    st.sampled_from([2.0**-60, 2.0**-106, 2.0**-160, 2.0**-300, 0.0]),
+    st.booleans(),
+)
+def test_what_is_certain_is_exact_also_next_to_a_tie(seed: int, count: int, step: float, is_mean: bool) -> None:
+    generator = np.random.default_rng(seed)
+    values = generator.integers(1 << 52, 1 << 53, count).astype(np.float64) * np.exp2(generator.integers(-3, 3, count))
+    values = np.append(values, generator.choice([step, 0.5, 1 + step, 2.0**40 * step]))
+    result = at_once(MEAN if is_mean else SUM, values)
+    exact = sum(map(Fraction, values.tolist())) / (count + 1 if is_mean else 1)
+    assert result is None or float(result) == float(exact)
+
+
+def test_float64_beyond_the_usual_exponents_is_uncertain_or_exact() -> None:
+    for values in ([1e308] * 3, [5e-324] * 3, [math.inf, 1], [math.nan], [2.0**-1022, 2.0**-1074]):
+        result = at_once(SUM, np.array(values))
+        assert result is None or np.array_equal(result, math.fsum(values), equal_nan=True), values
+    zero = at_once(SUM, np.zeros(5))
+    assert zero is not None
+    assert zero.tobytes() == bytes(8)
+
+
+@given(st.data())
+def test_parts_cover_all_elements_once(data: st.DataObject) -> None:
+    shape = tuple(data.draw(st.lists(st.integers(1, 40), min_size=1, max_size=3)))
+    axes = tuple(axis for axis in range(len(shape)) if data.draw(st.booleans()))
+    order = data.draw(st.permutations(range(len(shape))))
+    array = np.zeros([shape[axis] for axis in order], np.int32).transpose(np.argsort(order))
+    nest = make_reduction_nest(shape, [array.strides], axes, 8, 4, data.draw(st.sampled_from([1, 4, 16, 64])))
+    count = data.draw(st.integers(1, 9))
+    splits = nest.splits(count)
+    marks = np.zeros((array.size, nest.groups), int)
+    for split in splits:
+        offsets = np.full(1, split.starts[0])
+        for loop in split.reduced:
+            offsets = np.add.outer(offsets, np.arange(loop.size) * loop.steps[1]).ravel()
+        marks[np.ix_(offsets // 4, range(split.first, split.last))] += 1
+    assert {0, 1} >= {*marks.ravel().tolist()}
+    assert (marks.sum(axis=0) == math.prod(shape[axis] for axis in axes)).all()
+
+
+# ---- the native entry
+
+often = native.OFTEN + 2
+needs_entry = pytest.mark.skipif(not native.is_possible(), reason="this Python or NumPy has no native entries")
+
+
+@pytest.fixture
+def _fresh() -> Iterator[None]:
+    with computed("usual"):
+        yield
+
+
+def records(name: str, axis: Any = None) -> native.Records:
+    found: native.Records = reduction_calls.function_of(reducing_of(name), axis).__self__.records  # type: ignore[attr-defined]
+    return found
+
+
+@needs_entry
+@pytest.mark.usefixtures("_fresh")
+@pytest.mark.parametrize("element_type", TYPES, ids=str)
+def test_small_reductions_get_a_record_and_keep_their_bits(element_type: ElementType, seed: int) -> None:
+    if not jit.target().compiles(element_type):
+        pytest.skip("no kernels of this type here")
+    generator = np.random.default_rng(seed)
+    a, b = ((generator.standard_normal((7, 9)) * 40).astype(element_type.storage) for _operand in "ab")
+    for name in ("mean_squared_difference", "mean_absolute_difference", "max_absolute_difference"):
+        function = getattr(eltwise, name)
+        for axis in (None, 0, 1, -1, (0, 1), ()):
+            first = function(a, b, axis)
+            for _ in range(often):
+                last = function(a, b, axis)
+            assert records(name.replace("_", "-"), axis).has((a, b))
+            assert (type(last), last.dtype, last.shape) == (type(first), first.dtype, first.shape)
+            assert last.tobytes() == first.tobytes()
+            assert not np.shares_memory(last, function(a, b, axis))
+
+
+@needs_entry
+@pytest.mark.usefixtures("_fresh")
+def test_what_the_kernel_refuses_goes_to_python() -> None:
+    wide = np.array([2**62, 1], np.int64)
+    total = reduction_calls.function_of(Reducing("sum", eltwise.operator("Max-13").operation, None), None)
+    usual, huge = np.array([1.0, 2.0]), np.array([1e308, 1e308])
+    for _ in range(often):
+        assert total(wide) == 2**62 + 1
+        assert total(usual) == 3
+    for _ in range(3):
+        assert total(huge) == math.inf
+        assert total(np.array([math.nan, 1])) != 0
+        with pytest.raises(eltwise.EltwiseError, match="the exact sum overflows int64"):
+            total(wide | 2**62 | 2**61)
+        with pytest.raises(eltwise.EltwiseError):
+            total(wide[:0].astype("S1"))
+
+
+@pytest.mark.usefixtures("_fresh")
+def test_an_axis_that_is_none_is_refused_after_one_that_is() -> None:
+    a = np.ones((3, 4), np.float32)
+    for _ in range(often):
+        eltwise.mean_squared_difference(a, a, 1)
+        eltwise.mean_squared_difference(a, a, (0, 1))
+        eltwise.mean_squared_difference(a, a, [0, 1])
+    for axis in (True, 1.0, (False, True), 2, (0, 0), "1", np.array([0, 1]), [0.0]):
+        with pytest.raises(eltwise.EltwiseError, match="axis"):
+            eltwise.mean_squared_difference(a, a, axis)  # type: ignore[arg-type]
+    assert eltwise.mean_squared_difference(a, a, np.int64(1)).shape == (3,)
+
+
+@needs_entry
+@pytest.mark.usefixtures("_fresh")
+def test_numbers_and_strided_operands_in_records() -> None:
+    a = np.arange(40, dtype=np.float32).reshape(5, 8)
+    for operands in ((a, 1), (a, np.float32(1)), (a[::-1, ::2], 1.0), (a.T, np.float32([1])), (a.astype(">f4"), 1)):
+        expected = float(np.mean((np.asarray(operands[0], np.float64) - 1) ** 2))
+        for _ in range(often):
+            assert eltwise.mean_squared_difference(*operands) == expected
+
+
+def test_wide_divisors_are_bounded_and_not_exact(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    """As of more than 2^26 elements, whose products with a quotient are not exact."""
+    monkeypatch.setattr(reduction_call, "EXACT_DIVISOR", 4)
+    values = np.random.default_rng(seed).standard_normal((100, 37)).astype(np.float32)
+    result = at_once(reducing_of("mean-squared-difference"), values, np.float32(0), axes=(1,))
+    squares = eltwise.multiply(values, values).tolist()
+    assert result is None or result.tolist() == [float(sum(map(Fraction, row)) / 37) for row in squares]
